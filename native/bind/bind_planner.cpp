@@ -1,0 +1,7 @@
+#include "bind.hpp"
+
+namespace tightship::bind {
+
+void planner(nanobind::module_ &) {}
+
+} // namespace tightship::bind

@@ -1,0 +1,8 @@
+#include "bind.hpp"
+
+NB_MODULE(_core, module) {
+    module.doc() = "The native core: placement, host memory, oneDNN programs.";
+    tightship::bind::planner(module);
+    tightship::bind::resource(module);
+    tightship::bind::onednn(module);
+}

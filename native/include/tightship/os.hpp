@@ -1,0 +1,2 @@
+/// The only file that asks the operating system for memory.
+#pragma once

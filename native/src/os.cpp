@@ -1,0 +1,1 @@
+#include "tightship/os.hpp"

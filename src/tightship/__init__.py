@@ -1,0 +1,1 @@
+"""Know a model's peak memory, run it in exactly that."""

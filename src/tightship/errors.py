@@ -1,0 +1,73 @@
+"""What can go wrong, one class for each decision a caller can take.
+
+TightshipError
+├── GraphError            the model is not a valid graph, or cannot be typed
+├── FormatError           a file is not what its name says
+├── InputError            names, dtypes, shapes or options given by the caller do not fit
+├── PlanError
+│   ├── CapacityError     proved not to fit (also a MemoryError)
+│   └── InvalidPlanError  a plan that would corrupt memory
+├── OutOfMemoryError      memory could not be obtained, or a byte bound was reached
+├── DeadlineError         a run was stopped at its deadline
+└── LibraryError          oneDNN or its runtime cannot be used
+"""
+
+
+class TightshipError(Exception):
+    """Base of every error that Tightship raises on purpose."""
+
+
+class GraphError(TightshipError):
+    """A model is not a valid graph, or its types cannot be inferred."""
+
+
+class FormatError(TightshipError, ValueError):
+    """A file does not hold what its name or its header says."""
+
+
+class InputError(TightshipError, ValueError):
+    """An argument does not fit: a name, dtype, shape or option the caller gave."""
+
+
+class PlanError(TightshipError):
+    """A plan cannot be made, or must not be used."""
+
+
+class CapacityError(PlanError, MemoryError):
+    """What was asked for is proved not to fit.
+
+    Attributes:
+        needed_bytes: The smallest capacity that is known to hold.
+        limit_bytes: The capacity that was given.
+    """
+
+    def __init__(self, message: str, *, needed_bytes: int, limit_bytes: int) -> None:
+        super().__init__(message)
+        self.needed_bytes = needed_bytes
+        self.limit_bytes = limit_bytes
+
+
+class InvalidPlanError(PlanError, ValueError):
+    """A plan puts two live buffers on the same bytes, or a buffer outside its arena."""
+
+
+class OutOfMemoryError(TightshipError, MemoryError):
+    """Memory could not be obtained.
+
+    Attributes:
+        requested_bytes: Size of the request that failed.
+        available_bytes: What was left, or -1 where nobody knows.
+    """
+
+    def __init__(self, message: str, *, requested_bytes: int, available_bytes: int = -1) -> None:
+        super().__init__(message)
+        self.requested_bytes = requested_bytes
+        self.available_bytes = available_bytes
+
+
+class DeadlineError(TightshipError, TimeoutError):
+    """A run reached its deadline and was stopped between two steps."""
+
+
+class LibraryError(TightshipError, ImportError):
+    """The oneDNN library, or a runtime it needs, is missing or cannot be used."""

@@ -1,0 +1,149 @@
+"""Where the bytes of a constant are, without reading them.
+
+A plan needs only the dtype and the shape; `array()` is called when the constant
+is packed, and what it returns is dropped right after.
+"""
+
+import mmap
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tightship.errors import FormatError
+from tightship.graph.layout import DType, element_count, size_bytes
+
+Array = NDArray[np.generic]
+
+
+class Constant(Protocol):
+    """A tensor known before the run."""
+
+    @property
+    def dtype(self) -> DType: ...  # noqa: D102
+    @property
+    def shape(self) -> tuple[int, ...]: ...  # noqa: D102
+
+    def array(self) -> Array:
+        """The elements, read-only, shape `shape`; may be a view of a mapped file."""
+
+    def release(self) -> None:
+        """Give back the pages that `array()` brought in; it may be called again."""
+
+
+class MappedFile:
+    """A file mapped read-only; its pages come in as they are read."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        with path.open("rb") as file:
+            self.size_bytes = file.seek(0, 2)
+            self._map = (
+                mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) if self.size_bytes else b""
+            )
+
+    def bytes_at(self, offset: int, size: int) -> memoryview:
+        """The bytes `[offset, offset + size)`, not copied.
+
+        Raises:
+            FormatError: The range leaves the file.
+        """
+        if offset < 0 or size < 0 or offset + size > self.size_bytes:
+            raise FormatError(
+                f"`{self.path}` has {self.size_bytes} bytes, but a tensor needs bytes "
+                f"[{offset}, {offset + size})."
+            )
+        return memoryview(self._map)[offset : offset + size]
+
+    def release(self, offset: int, size: int) -> None:
+        """Drop the resident pages of a range; they are read again when touched."""
+        start = -(-offset // mmap.PAGESIZE) * mmap.PAGESIZE
+        stop = (offset + size) // mmap.PAGESIZE * mmap.PAGESIZE
+        if stop > start and isinstance(self._map, mmap.mmap):
+            self._map.madvise(mmap.MADV_DONTNEED, start, stop - start)
+
+
+@dataclass(frozen=True, eq=False)
+class Inline:
+    """A small constant held in memory."""
+
+    value: Array
+
+    @property
+    def dtype(self) -> DType:
+        return DType.of(self.value.dtype)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.value.shape
+
+    def array(self) -> Array:
+        return self.value
+
+    def release(self) -> None:
+        """Nothing to give back."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Mapped:
+    """Little-endian dense bytes inside a mapped file."""
+
+    file: MappedFile
+    offset_bytes: int
+    dtype: DType
+    shape: tuple[int, ...]
+
+    def array(self) -> Array:
+        size = size_bytes(self.dtype, self.shape)
+        raw = self.file.bytes_at(self.offset_bytes, size)
+        return np.frombuffer(raw, self.dtype.numpy, element_count(self.shape)).reshape(self.shape)
+
+    def release(self) -> None:
+        self.file.release(self.offset_bytes, size_bytes(self.dtype, self.shape))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Fill:
+    """One value repeated; takes no memory until it is packed."""
+
+    value: Array
+    shape: tuple[int, ...]
+
+    @property
+    def dtype(self) -> DType:
+        return DType.of(self.value.dtype)
+
+    def array(self) -> Array:
+        return np.broadcast_to(self.value.reshape(()), self.shape)
+
+    def release(self) -> None:
+        """Nothing to give back."""
+
+
+@dataclass(frozen=True, eq=False)
+class Derived:
+    """A constant computed from others each time it is asked for."""
+
+    dtype: DType
+    shape: tuple[int, ...]
+    compute: Callable[[], Array]
+    sources: tuple[Constant, ...] = ()
+
+    def array(self) -> Array:
+        value = self.compute()
+        assert value.shape == self.shape, (value.shape, self.shape)
+        return value
+
+    def release(self) -> None:
+        for source in self.sources:
+            source.release()
+
+    @cached_property
+    def transient_bytes(self) -> int:
+        """Bytes that `array()` holds while it computes: its result and derived sources."""
+        inner = max((s.transient_bytes for s in self.sources if isinstance(s, Derived)), default=0)
+        return size_bytes(self.dtype, self.shape) + inner

@@ -1,0 +1,153 @@
+"""What is computed: values, nodes and the graph that ties them.
+
+Everything here is frozen; a pass returns a new graph. A graph is checked once, when
+it is made: every name is defined once, before it is read, so `nodes` is an order in
+which the graph can run.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from tightship.errors import GraphError
+from tightship.graph.constant import Constant
+from tightship.graph.layout import DType, Shape, size_bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """One tensor of the graph, or an opaque object (`dtype` is None: sequence, optional).
+
+    `shape` is None where not even the rank is known. A dimension is an int, a symbol's
+    name, or None where it depends on data.
+    """
+
+    name: str
+    dtype: DType | None = None
+    shape: Shape | None = None
+
+    @property
+    def is_static(self) -> bool:
+        """Whether the value's bytes are known: a tensor of numbers with a static shape."""
+        return (
+            self.dtype not in (None, DType.STRING)
+            and self.shape is not None
+            and all(isinstance(dimension, int) for dimension in self.shape)
+        )
+
+    @property
+    def static_shape(self) -> tuple[int, ...]:
+        """The shape of a static value."""
+        assert self.is_static and self.shape is not None, self
+        return tuple(d for d in self.shape if isinstance(d, int))
+
+    @property
+    def size_bytes(self) -> int:
+        """Bytes of a static value as a dense array."""
+        assert self.dtype is not None, self
+        return size_bytes(self.dtype, self.static_shape)
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """An operator applied to values; `""` among the inputs or outputs means absent."""
+
+    name: str
+    operator: str
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    attributes: Mapping[str, "AttributeValue"] = field(default_factory=dict)
+    domain: str = ""
+    version: int = 1
+    """Opset version of `domain` that gives the operator its meaning."""
+
+    @property
+    def reads(self) -> tuple[str, ...]:
+        """Names this node needs, subgraph captures included, each once."""
+        names = [name for name in self.inputs if name]
+        for graph in self.subgraphs:
+            names.extend(graph.captures)
+        return tuple(dict.fromkeys(names))
+
+    @property
+    def writes(self) -> tuple[str, ...]:
+        """Names this node defines."""
+        return tuple(name for name in self.outputs if name)
+
+    @property
+    def subgraphs(self) -> tuple["Graph", ...]:
+        """Bodies of If, Loop and Scan, in the order of their attributes."""
+        return tuple(value for value in self.attributes.values() if isinstance(value, Graph))
+
+
+@dataclass(frozen=True, eq=False)
+class Graph:
+    """Nodes in an order in which they can run.
+
+    `known` holds values that follow from shapes alone (found while types were inferred);
+    the nodes that compute them are still in `nodes`. `captures` are names a subgraph takes
+    from the graph around it.
+    """
+
+    name: str
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    values: Mapping[str, Value]
+    nodes: tuple[Node, ...]
+    constants: Mapping[str, Constant] = field(default_factory=dict)
+    known: Mapping[str, Constant] = field(default_factory=dict)
+    captures: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        defined = set(self.inputs) | set(self.constants) | set(self.captures)
+        for node in self.nodes:
+            for name in node.reads:
+                if name not in defined:
+                    raise GraphError(
+                        f"Node `{node.name}` ({node.operator}) reads `{name}`, which no input, "
+                        "constant or earlier node defines: the graph is cyclic, or not in order."
+                    )
+            for name in node.writes:
+                if name in defined:
+                    raise GraphError(
+                        f"Node `{node.name}` ({node.operator}) defines `{name}` a second time."
+                    )
+                defined.add(name)
+        for name in self.outputs:
+            if name not in defined:
+                raise GraphError(f"Output `{name}` of graph `{self.name}` is defined nowhere.")
+
+    def value(self, name: str) -> Value:
+        """The type of a name; unknown where inference found nothing."""
+        return self.values.get(name) or Value(name)
+
+    def constant(self, name: str) -> Constant | None:
+        """The constant of this name, given or known from shapes; None if it is computed."""
+        return self.constants.get(name) or self.known.get(name)
+
+    def uses(self) -> dict[str, int]:
+        """How often each name is read, graph outputs included."""
+        counts: dict[str, int] = {}
+        for name in self._reads():
+            counts[name] = counts.get(name, 0) + 1
+        return counts
+
+    def _reads(self) -> Iterator[str]:
+        for node in self.nodes:
+            yield from (name for name in node.inputs if name)
+            for graph in node.subgraphs:
+                yield from graph.captures
+        yield from self.outputs
+
+
+AttributeValue = (
+    int
+    | float
+    | str
+    | bytes
+    | tuple[int, ...]
+    | tuple[float, ...]
+    | tuple[str, ...]
+    | Constant
+    | Graph
+)
+"""What an attribute can hold; a string list is `tuple[str, ...]`."""

@@ -1,0 +1,91 @@
+"""Element types, shapes, and the bytes they take."""
+
+import enum
+import math
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import DTypeLike
+
+from tightship.errors import GraphError
+
+Dimension = int | str | None
+"""A known length, a named symbol, or nothing known."""
+
+Shape = tuple[Dimension, ...]
+
+
+class DType(enum.Enum):
+    """An element type, named as NumPy and ml_dtypes name it.
+
+    Sub-byte types take one byte an element, which is how they lie in an array.
+    """
+
+    FLOAT32 = "float32"
+    FLOAT64 = "float64"
+    FLOAT16 = "float16"
+    BFLOAT16 = "bfloat16"
+    INT8 = "int8"
+    INT16 = "int16"
+    INT32 = "int32"
+    INT64 = "int64"
+    UINT8 = "uint8"
+    UINT16 = "uint16"
+    UINT32 = "uint32"
+    UINT64 = "uint64"
+    BOOL = "bool"
+    COMPLEX64 = "complex64"
+    COMPLEX128 = "complex128"
+    STRING = "string"
+    FLOAT8E4M3FN = "float8_e4m3fn"
+    FLOAT8E4M3FNUZ = "float8_e4m3fnuz"
+    FLOAT8E5M2 = "float8_e5m2"
+    FLOAT8E5M2FNUZ = "float8_e5m2fnuz"
+    FLOAT8E8M0FNU = "float8_e8m0fnu"
+    FLOAT4E2M1FN = "float4_e2m1fn"
+    UINT4 = "uint4"
+    INT4 = "int4"
+    UINT2 = "uint2"
+    INT2 = "int2"
+
+    @property
+    def numpy(self) -> np.dtype[np.generic]:
+        """The NumPy dtype of an array of this type; strings are Python objects."""
+        if self is DType.STRING:
+            return np.dtype(object)
+        try:
+            return np.dtype(self.value)
+        except TypeError:
+            import ml_dtypes  # noqa: F401  registers its names with NumPy
+
+            return np.dtype(getattr(ml_dtypes, self.value))
+
+    @property
+    def itemsize(self) -> int:
+        """Bytes an element takes in an array; 0 for strings, which live elsewhere."""
+        return 0 if self is DType.STRING else self.numpy.itemsize
+
+    @staticmethod
+    def of(dtype: DTypeLike) -> "DType":
+        """The type of a NumPy dtype.
+
+        Raises:
+            GraphError: No ONNX element type matches.
+        """
+        name = np.dtype(dtype).name
+        if name == "object" or name.startswith(("str", "bytes")):
+            return DType.STRING
+        try:
+            return DType(name)
+        except ValueError:
+            raise GraphError(f"NumPy dtype `{name}` has no ONNX element type.") from None
+
+
+def element_count(shape: Sequence[int]) -> int:
+    """Number of elements of a static shape; 1 for a scalar."""
+    return math.prod(shape)
+
+
+def size_bytes(dtype: DType, shape: Sequence[int]) -> int:
+    """Bytes of a dense array."""
+    return element_count(shape) * dtype.itemsize
