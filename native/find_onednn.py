@@ -8,14 +8,14 @@ from pathlib import Path
 def locate(package: str, name: str) -> Path:
     """The installed file of `package` whose last parts are `name`."""
     for file in files(package) or []:
-        if str(file).endswith(name):
+        if str(file).endswith("/" + name):
             return Path(str(file.locate())).resolve()
     raise FileNotFoundError(f"{package} has no file {name}")
 
 
 try:
     header = locate("onednn-devel-cpu-gomp", "include/oneapi/dnnl/dnnl.h")
-    library = locate("onednn-cpu-gomp", "lib/libdnnl.so.3")
+    library = locate("onednn-cpu-gomp", "libdnnl.so.3")
     licence = locate("onednn-cpu-gomp", "doc/onednn/LICENSE")
 except (PackageNotFoundError, FileNotFoundError) as missing:
     sys.exit(str(missing))
