@@ -8,5 +8,6 @@ namespace tightship::bind {
 void planner(nanobind::module_ &module);
 void resource(nanobind::module_ &module);
 void onednn(nanobind::module_ &module);
+void program(nanobind::module_ &module);
 
 } // namespace tightship::bind

@@ -1,7 +1,91 @@
 #include "bind.hpp"
 
-namespace tightship::bind {
+#include <nanobind/ndarray.h>
 
-void planner(nanobind::module_ &) {}
+#include <memory>
+
+#include "tightship/place.hpp"
+
+namespace tightship::bind {
+namespace {
+
+namespace nb = nanobind;
+
+using Columns = nb::ndarray<const std::int64_t, nb::shape<4, -1>, nb::c_contig, nb::device::cpu>;
+using Indices = nb::ndarray<const std::int64_t, nb::shape<-1>, nb::c_contig, nb::device::cpu>;
+using Result = nb::ndarray<nb::numpy, std::int64_t, nb::shape<-1>, nb::c_contig>;
+
+place::Buffers buffers_of(const Columns &columns) {
+    const std::size_t count = columns.shape(1);
+    const auto row = [&](std::size_t index) {
+        return std::span(columns.data() + index * count, count);
+    };
+    return {row(0), row(1), row(2), row(3)};
+}
+
+place::Order order_of(const Columns &columns, const Indices &order) {
+    const std::size_t count = columns.shape(1);
+    if (order.shape(0) != count)
+        throw nb::value_error("order has another length than the columns");
+    for (std::size_t i = 0; i < count; ++i)
+        if (order(i) < 0 || static_cast<std::size_t>(order(i)) >= count)
+            throw nb::index_error("order holds an index of no buffer");
+    return {order.data(), count};
+}
+
+Result to_numpy(place::Offsets offsets) {
+    auto owned = std::make_unique<place::Offsets>(std::move(offsets));
+    nb::capsule owner(owned.get(),
+                      [](void *data) noexcept { delete static_cast<place::Offsets *>(data); });
+    place::Offsets *released = owned.release();
+    return Result(released->data(), {released->size()}, owner);
+}
+
+/// Runs a placement without the GIL.
+template <typename Place> Result placed(Place place) {
+    place::Offsets offsets;
+    {
+        nb::gil_scoped_release release;
+        offsets = place();
+    }
+    return to_numpy(std::move(offsets));
+}
+
+} // namespace
+
+void planner(nb::module_ &module) {
+    module.def(
+        "lower_bound",
+        [](const Columns &columns) { return place::lower_bound(buffers_of(columns)); },
+        nb::arg("columns"), "Bytes below which no placement of the buffers exists.");
+    module.def(
+        "place_first_fit",
+        [](const Columns &columns, const Indices &order) {
+            const place::Order checked = order_of(columns, order);
+            return placed([&] { return place::first_fit(buffers_of(columns), checked); });
+        },
+        nb::arg("columns"), nb::arg("order"), "Offsets: each buffer as low as it goes.");
+    module.def(
+        "place_best_gap",
+        [](const Columns &columns, const Indices &order) {
+            const place::Order checked = order_of(columns, order);
+            return placed([&] { return place::best_gap(buffers_of(columns), checked); });
+        },
+        nb::arg("columns"), nb::arg("order"), "Offsets: each buffer in its tightest gap.");
+    module.def(
+        "place_best_fit",
+        [](const Columns &columns) {
+            return placed([&] { return place::best_fit(buffers_of(columns)); });
+        },
+        nb::arg("columns"), "Offsets as an allocator hands them out, step after step.");
+    module.def(
+        "place_shared_objects",
+        [](const Columns &columns, std::int64_t match_range) {
+            if (match_range < 0)
+                throw nb::value_error("match_range is negative");
+            return placed([&] { return place::shared_objects(buffers_of(columns), match_range); });
+        },
+        nb::arg("columns"), nb::arg("match_range"), "Offsets: whole blocks, recycled and stacked.");
+}
 
 } // namespace tightship::bind

@@ -1,5 +1,239 @@
 """The native core: placement, host memory, oneDNN programs."""
 
+from collections.abc import Sequence
+from typing import Annotated
 
+import numpy
+from numpy.typing import NDArray
+
+
+def lower_bound(columns: Annotated[NDArray[numpy.int64], dict(shape=(4, None), order='C', device='cpu', writable=False)]) -> int:
+    """Bytes below which no placement of the buffers exists."""
+
+def place_first_fit(columns: Annotated[NDArray[numpy.int64], dict(shape=(4, None), order='C', device='cpu', writable=False)], order: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C')]:
+    """Offsets: each buffer as low as it goes."""
+
+def place_best_gap(columns: Annotated[NDArray[numpy.int64], dict(shape=(4, None), order='C', device='cpu', writable=False)], order: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C')]:
+    """Offsets: each buffer in its tightest gap."""
+
+def place_best_fit(columns: Annotated[NDArray[numpy.int64], dict(shape=(4, None), order='C', device='cpu', writable=False)]) -> Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C')]:
+    """Offsets as an allocator hands them out, step after step."""
+
+def place_shared_objects(columns: Annotated[NDArray[numpy.int64], dict(shape=(4, None), order='C', device='cpu', writable=False)], match_range: int) -> Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C')]:
+    """Offsets: whole blocks, recycled and stacked."""
+
+class HostResource:
+    """Whole pages from the operating system."""
+
+    def __init__(self) -> None: ...
+
+    @property
+    def current_bytes(self) -> int: ...
+
+    @property
+    def peak_bytes(self) -> int: ...
+
+    @property
+    def allocation_count(self) -> int: ...
+
+    def allocate(self, size_bytes: int, alignment: int = 64) -> HostBlock:
+        """
+        Zeroed pages as a block that is given back with its last reference.
+
+        Raises MemoryError when the system refuses.
+        """
+
+class HostBlock:
+    """Bytes obtained from a HostResource."""
+
+    @property
+    def address(self) -> int: ...
+
+    @property
+    def size_bytes(self) -> int: ...
+
+    def array(self) -> Annotated[NDArray[numpy.uint8], dict(shape=(None,))]:
+        """The bytes as a uint8 array that keeps the block alive."""
 
 HAS_ONEDNN: bool = True
+
+class OneDnnLibraryError(ImportError):
+    pass
+
+class OneDnnError(RuntimeError):
+    pass
+
+def onednn_open(path: str) -> None:
+    """
+    Opens the library once for the process; raises OneDnnLibraryError with the reason.
+    """
+
+def onednn_is_open() -> bool: ...
+
+def onednn_version() -> str: ...
+
+def onednn_path() -> str: ...
+
+def onednn_cpu_isa() -> int: ...
+
+def onednn_reorder(src: MemoryDesc, from_address: int, dst: MemoryDesc, to_address: int) -> None:
+    """Copies an operand into another layout; the addresses must hold both."""
+
+class MemoryDesc:
+    """Shape, element type and layout of an operand."""
+
+    def __init__(self, dims: Sequence[int], dtype: str = 'float32', strides: Sequence[int] | None = None) -> None: ...
+
+    @staticmethod
+    def any(dims: Sequence[int], dtype: str = 'float32') -> MemoryDesc:
+        """A layout that the primitive chooses."""
+
+    @property
+    def dims(self) -> list[int]: ...
+
+    @property
+    def strides(self) -> list[int]: ...
+
+    @property
+    def dtype(self) -> str: ...
+
+    @property
+    def size_bytes(self) -> int: ...
+
+    @property
+    def is_plain(self) -> bool: ...
+
+    @property
+    def format(self) -> str: ...
+
+    def reshaped(self, dims: Sequence[int]) -> MemoryDesc: ...
+
+    def permuted(self, permutation: Sequence[int]) -> MemoryDesc: ...
+
+    def part(self, dims: Sequence[int], offsets: Sequence[int]) -> MemoryDesc: ...
+
+    def __eq__(self, arg: MemoryDesc, /) -> bool: ...
+
+    def __repr__(self) -> str: ...
+
+class Attributes:
+    """Post-operations and scales of a primitive."""
+
+    def __init__(self) -> None: ...
+
+    def add_sum(self, scale: float = 1.0) -> None: ...
+
+    def add_eltwise(self, algorithm: str, alpha: float = 0.0, beta: float = 0.0) -> None: ...
+
+    def add_binary(self, algorithm: str, operand: MemoryDesc) -> None: ...
+
+    def scale(self, argument: int, mask: int) -> None: ...
+
+    def zero_point(self, argument: int, mask: int) -> None: ...
+
+class PrimitiveDesc:
+    """An implementation chosen for fixed shapes and layouts."""
+
+    @staticmethod
+    def convolution(src_weights_bias_dst: Sequence[MemoryDesc], window: tuple[Sequence[int], Sequence[int], Sequence[int], Sequence[int]], transposed: bool, attributes: Attributes) -> PrimitiveDesc: ...
+
+    @staticmethod
+    def pooling(algorithm: str, src: MemoryDesc, dst: MemoryDesc, kernel: Sequence[int], window: tuple[Sequence[int], Sequence[int], Sequence[int], Sequence[int]], attributes: Attributes) -> PrimitiveDesc: ...
+
+    @staticmethod
+    def eltwise(algorithm: str, src: MemoryDesc, dst: MemoryDesc, alpha_beta: "std::pair<float, float>", attributes: Attributes) -> PrimitiveDesc: ...
+
+    @staticmethod
+    def binary(algorithm: str, left: MemoryDesc, right: MemoryDesc, dst: MemoryDesc, attributes: Attributes) -> PrimitiveDesc: ...
+
+    @staticmethod
+    def sum(sources: Sequence[MemoryDesc], dst: MemoryDesc, scales: Sequence[float], attributes: Attributes) -> PrimitiveDesc: ...
+
+    @staticmethod
+    def concat(sources: Sequence[MemoryDesc], dst: MemoryDesc, axis: int, attributes: Attributes) -> PrimitiveDesc: ...
+
+    @staticmethod
+    def softmax(src: MemoryDesc, dst: MemoryDesc, axis: int, logarithm: bool, attributes: Attributes) -> PrimitiveDesc: ...
+
+    @staticmethod
+    def local_response(src: MemoryDesc, dst: MemoryDesc, size: int, alpha_beta_k: tuple[float, float, float], attributes: Attributes) -> PrimitiveDesc: ...
+
+    @staticmethod
+    def batch_normalization(src: MemoryDesc, dst: MemoryDesc, epsilon: float, fuse_relu: bool, attributes: Attributes) -> PrimitiveDesc: ...
+
+    @staticmethod
+    def layer_normalization(src: MemoryDesc, dst: MemoryDesc, epsilon: float, with_shift: bool, attributes: Attributes) -> PrimitiveDesc: ...
+
+    @staticmethod
+    def matmul(src_weights_bias_dst: Sequence[MemoryDesc], attributes: Attributes) -> PrimitiveDesc: ...
+
+    @staticmethod
+    def reduction(algorithm: str, src: MemoryDesc, dst: MemoryDesc, attributes: Attributes) -> PrimitiveDesc: ...
+
+    @staticmethod
+    def resampling(linear: bool, src: MemoryDesc, dst: MemoryDesc, attributes: Attributes) -> PrimitiveDesc: ...
+
+    @staticmethod
+    def shuffle(src: MemoryDesc, dst: MemoryDesc, axis: int, group_size: int, attributes: Attributes) -> PrimitiveDesc: ...
+
+    @staticmethod
+    def reorder(src: MemoryDesc, dst: MemoryDesc, attributes: Attributes) -> PrimitiveDesc: ...
+
+    @property
+    def implementation(self) -> str: ...
+
+    @property
+    def scratchpad_bytes(self) -> int: ...
+
+    def operand(self, argument: int) -> MemoryDesc:
+        """
+        Layout of the operand bound to an argument number; null where it has none.
+        """
+
+    def next_implementation(self) -> bool: ...
+
+class StopFlag:
+    """Set from any thread to end a run between two steps."""
+
+    def __init__(self) -> None: ...
+
+    def set(self) -> None: ...
+
+    def clear(self) -> None: ...
+
+    def is_set(self) -> bool: ...
+
+class NativeProgram:
+    """Primitives and copies over planned bytes."""
+
+    def __init__(self) -> None: ...
+
+    def operand(self, desc: MemoryDesc, place: tuple[int, int]) -> int: ...
+
+    def add_primitive(self, desc: PrimitiveDesc, arguments: Sequence[tuple[int, int]]) -> None: ...
+
+    def add_copy(self, from_place: tuple[int, int], to_place: tuple[int, int], size_bytes: int) -> None: ...
+
+    def compile(self, threads: int) -> None: ...
+
+    def bind_weights(self, address: int) -> None: ...
+
+    @property
+    def step_count(self) -> int: ...
+
+class NativeContext:
+    """A program bound to one arena."""
+
+    def __init__(self, program: NativeProgram, arena_address: int) -> None: ...
+
+    def bind_external(self, slot: int, address: int) -> None: ...
+
+    def run(self, steps: tuple[int, int], stop: StopFlag, deadline_ns: int | None = None) -> str:
+        """
+        Runs steps [first, last) without the GIL; "done", "stopped" or "deadline".
+        """
+
+def set_onednn_threads(count: int) -> None:
+    """Threads of primitives that the calling thread describes from now on."""
+
+def onednn_threads() -> int: ...

@@ -1,0 +1,135 @@
+/// oneDNN opened at run time: its headers give types, `dlsym` gives the functions, so the
+/// package works with any libdnnl.so.3 from 3.2 on, and loads where there is none.
+#pragma once
+
+#ifdef TIGHTSHIP_ONEDNN
+
+#include <oneapi/dnnl/dnnl.h>
+#include <stdexcept>
+#include <string>
+
+namespace tightship::onednn {
+
+/// The library is missing, misses a symbol, or has a version that cannot be used.
+struct LibraryError : std::runtime_error {
+    using std::runtime_error::runtime_error;
+};
+
+/// A call was refused; `status` is oneDNN's.
+struct Error : std::runtime_error {
+    Error(const std::string &what, dnnl_status_t status_code)
+        : std::runtime_error(what), status(status_code) {}
+    dnnl_status_t status;
+};
+
+#define TIGHTSHIP_ONEDNN_FUNCTIONS(X)                                                              \
+    X(version)                                                                                     \
+    X(engine_create)                                                                               \
+    X(engine_destroy)                                                                              \
+    X(stream_create)                                                                               \
+    X(stream_destroy)                                                                              \
+    X(stream_wait)                                                                                 \
+    X(get_effective_cpu_isa)                                                                       \
+    X(memory_desc_create_with_strides)                                                             \
+    X(memory_desc_create_with_tag)                                                                 \
+    X(memory_desc_create_submemory)                                                                \
+    X(memory_desc_reshape)                                                                         \
+    X(memory_desc_permute_axes)                                                                    \
+    X(memory_desc_clone)                                                                           \
+    X(memory_desc_destroy)                                                                         \
+    X(memory_desc_query)                                                                           \
+    X(memory_desc_equal)                                                                           \
+    X(memory_desc_get_size)                                                                        \
+    X(memory_create)                                                                               \
+    X(memory_destroy)                                                                              \
+    X(memory_set_data_handle)                                                                      \
+    X(primitive_attr_create)                                                                       \
+    X(primitive_attr_destroy)                                                                      \
+    X(primitive_attr_set_scratchpad_mode)                                                          \
+    X(primitive_attr_set_post_ops)                                                                 \
+    X(primitive_attr_set_scales_mask)                                                              \
+    X(primitive_attr_set_zero_points_mask)                                                         \
+    X(post_ops_create)                                                                             \
+    X(post_ops_destroy)                                                                            \
+    X(post_ops_append_sum)                                                                         \
+    X(post_ops_append_eltwise)                                                                     \
+    X(post_ops_append_binary)                                                                      \
+    X(primitive_desc_destroy)                                                                      \
+    X(primitive_desc_next_impl)                                                                    \
+    X(primitive_desc_query)                                                                        \
+    X(primitive_desc_query_md)                                                                     \
+    X(primitive_create)                                                                            \
+    X(primitive_execute)                                                                           \
+    X(primitive_destroy)                                                                           \
+    X(reorder_primitive_desc_create)                                                               \
+    X(concat_primitive_desc_create)                                                                \
+    X(sum_primitive_desc_create)                                                                   \
+    X(binary_primitive_desc_create)                                                                \
+    X(convolution_forward_primitive_desc_create)                                                   \
+    X(deconvolution_forward_primitive_desc_create)                                                 \
+    X(pooling_forward_primitive_desc_create)                                                       \
+    X(eltwise_forward_primitive_desc_create)                                                       \
+    X(softmax_forward_primitive_desc_create)                                                       \
+    X(lrn_forward_primitive_desc_create)                                                           \
+    X(shuffle_forward_primitive_desc_create)                                                       \
+    X(batch_normalization_forward_primitive_desc_create)                                           \
+    X(layer_normalization_forward_primitive_desc_create)                                           \
+    X(matmul_primitive_desc_create)                                                                \
+    X(resampling_forward_primitive_desc_create)                                                    \
+    X(reduction_primitive_desc_create)
+
+/// The functions of one opened libdnnl, an engine on the CPU, and its OpenMP runtime.
+class Library {
+  public:
+    /// Opens `path` once for the process; later calls return the same library.
+    /// Throws LibraryError with the reason: not found, libgomp missing, version, symbol.
+    static Library &open(const std::string &path);
+
+    /// REQUIRES: `open` has succeeded.
+    static Library &get();
+
+    static bool is_open();
+
+#define TIGHTSHIP_DECLARE(name) decltype(&dnnl_##name) name = nullptr;
+    TIGHTSHIP_ONEDNN_FUNCTIONS(TIGHTSHIP_DECLARE)
+#undef TIGHTSHIP_DECLARE
+
+    dnnl_engine_t engine = nullptr;
+    std::string path;       ///< of the file the functions come from
+    std::string version_id; ///< "3.2.0"
+
+    /// Threads of the next primitives made or run by the calling thread.
+    void set_threads(int count) const { omp_set_num_threads_(count); }
+    int threads() const { return omp_get_max_threads_(); }
+
+    /// Throws Error naming `what` unless `status` is success.
+    static void check(dnnl_status_t status, const char *what);
+
+  private:
+    explicit Library(const std::string &path);
+    void check_version();
+    template <class Function> Function resolve(const char *name) const;
+
+    void *handle_ = nullptr;
+    void (*omp_set_num_threads_)(int) = nullptr;
+    int (*omp_get_max_threads_)() = nullptr;
+};
+
+/// Sets the thread count for a scope and puts the caller's back.
+class ThreadScope {
+  public:
+    explicit ThreadScope(int count) : before_(Library::get().threads()) {
+        if (count != before_)
+            Library::get().set_threads(count);
+    }
+    ~ThreadScope() { Library::get().set_threads(before_); }
+    ThreadScope(const ThreadScope &) = delete;
+    ThreadScope &operator=(const ThreadScope &) = delete;
+
+  private:
+    int before_;
+};
+
+} // namespace tightship::onednn
+
+#endif

@@ -1,0 +1,115 @@
+/// Primitives: chosen and sized when a plan is made (PrimitiveDesc), compiled when it is
+/// loaded (Primitive). Scratchpads are always the caller's.
+#pragma once
+
+#ifdef TIGHTSHIP_ONEDNN
+
+#include "tightship/onednn/memory_desc.hpp"
+
+#include <memory>
+#include <span>
+#include <utility>
+
+namespace tightship::onednn {
+
+/// Post-operations and scales of a primitive; scratchpad mode is user.
+class Attributes {
+  public:
+    Attributes();
+    ~Attributes();
+    Attributes(const Attributes &) = delete;
+    Attributes &operator=(const Attributes &) = delete;
+
+    void add_sum(float scale);
+    void add_eltwise(dnnl_alg_kind_t algorithm, float alpha, float beta);
+    void add_binary(dnnl_alg_kind_t algorithm, const MemoryDesc &operand);
+    void scale(int argument, int mask);
+    void zero_point(int argument, int mask);
+
+    const_dnnl_primitive_attr_t get() const;
+
+  private:
+    dnnl_primitive_attr_t attr_ = nullptr;
+    dnnl_post_ops_t post_ops_ = nullptr;
+};
+
+/// An implementation chosen for fixed shapes and layouts; nothing is compiled yet.
+class PrimitiveDesc {
+  public:
+    explicit PrimitiveDesc(dnnl_primitive_desc_t owned) : desc_(owned) {}
+    PrimitiveDesc(PrimitiveDesc &&other) noexcept : desc_(other.desc_) { other.desc_ = nullptr; }
+    PrimitiveDesc(const PrimitiveDesc &) = delete;
+    PrimitiveDesc &operator=(const PrimitiveDesc &) = delete;
+    PrimitiveDesc &operator=(PrimitiveDesc &&) = delete;
+    ~PrimitiveDesc();
+
+    /// "brgconv:avx512_core", "jit:avx2", "ref:any", "gemm:jit", ...
+    std::string implementation() const;
+    int64_t scratchpad_bytes() const;
+    /// Layout of the operand bound to a `DNNL_ARG_*`; null where the primitive has none.
+    MemoryDesc operand(int argument) const;
+    /// Moves on to the next implementation; false when there is none.
+    bool next_implementation();
+
+    const_dnnl_primitive_desc_t get() const { return desc_; }
+
+  private:
+    dnnl_primitive_desc_t desc_;
+};
+
+/// Where a window (convolution, pooling) stands and how it moves; all of spatial rank.
+struct Window {
+    Dims strides, dilations, padding_begin, padding_end;
+};
+
+PrimitiveDesc convolution(std::span<const MemoryDesc *const> src_weights_bias_dst,
+                          const Window &window, bool transposed, const Attributes &attributes);
+PrimitiveDesc matmul(std::span<const MemoryDesc *const> src_weights_bias_dst,
+                     const Attributes &attributes);
+PrimitiveDesc pooling(dnnl_alg_kind_t algorithm, const MemoryDesc &src, const MemoryDesc &dst,
+                      const Dims &kernel, const Window &window, const Attributes &attributes);
+PrimitiveDesc eltwise(dnnl_alg_kind_t algorithm, const MemoryDesc &src, const MemoryDesc &dst,
+                      float alpha, float beta, const Attributes &attributes);
+PrimitiveDesc binary(dnnl_alg_kind_t algorithm, const MemoryDesc &left, const MemoryDesc &right,
+                     const MemoryDesc &dst, const Attributes &attributes);
+PrimitiveDesc softmax(dnnl_alg_kind_t algorithm, const MemoryDesc &src, const MemoryDesc &dst,
+                      int axis, const Attributes &attributes);
+PrimitiveDesc local_response(const MemoryDesc &src, const MemoryDesc &dst, int64_t size,
+                             std::span<const float, 3> alpha_beta_k, const Attributes &attributes);
+PrimitiveDesc batch_normalization(const MemoryDesc &src, const MemoryDesc &dst, float epsilon,
+                                  bool fuse_relu, const Attributes &attributes);
+PrimitiveDesc layer_normalization(const MemoryDesc &src, const MemoryDesc &dst, float epsilon,
+                                  bool with_shift, const Attributes &attributes);
+PrimitiveDesc concat(std::span<const MemoryDesc *const> sources, const MemoryDesc &dst, int axis,
+                     const Attributes &attributes);
+PrimitiveDesc sum(std::span<const MemoryDesc *const> sources, const MemoryDesc &dst,
+                  std::span<const float> scales, const Attributes &attributes);
+PrimitiveDesc reduction(dnnl_alg_kind_t algorithm, const MemoryDesc &src, const MemoryDesc &dst,
+                        float p, float epsilon, const Attributes &attributes);
+PrimitiveDesc resampling(dnnl_alg_kind_t algorithm, const MemoryDesc &src, const MemoryDesc &dst,
+                         const Attributes &attributes);
+PrimitiveDesc shuffle(const MemoryDesc &src, const MemoryDesc &dst, int axis, int64_t group_size,
+                      const Attributes &attributes);
+PrimitiveDesc reorder(const MemoryDesc &src, const MemoryDesc &dst, const Attributes &attributes);
+
+/// A compiled primitive; may run in several threads at once.
+class Primitive {
+  public:
+    explicit Primitive(const PrimitiveDesc &desc);
+    Primitive(Primitive &&other) noexcept : primitive_(std::exchange(other.primitive_, nullptr)) {}
+    Primitive(const Primitive &) = delete;
+    Primitive &operator=(const Primitive &) = delete;
+    Primitive &operator=(Primitive &&) = delete;
+    ~Primitive();
+    const_dnnl_primitive_t get() const { return primitive_; }
+
+  private:
+    dnnl_primitive_t primitive_ = nullptr;
+};
+
+/// Copies one operand into another layout, once; what the primitive needs besides is freed.
+void reorder_now(const MemoryDesc &src, const void *from, const MemoryDesc &dst, void *to);
+
+} // namespace tightship::onednn
+
+#endif

@@ -1,0 +1,55 @@
+/// Placement of buffers in an arena: the hot loops of the planner.
+///
+/// A buffer is a rectangle: [start, stop) in steps, [offset, offset + size) in bytes. Two that
+/// overlap in steps must not overlap in bytes; an empty buffer is at offset 0. Every function is
+/// deterministic and breaks ties by buffer index.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace tightship::place {
+
+/// Columns of n buffers. REQUIRES: as checked by `tightship.planner.problem.Problem`.
+struct Buffers {
+    std::span<const std::int64_t> size;      // bytes, >= 0
+    std::span<const std::int64_t> start;     // first step
+    std::span<const std::int64_t> stop;      // first step after, > start
+    std::span<const std::int64_t> alignment; // bytes, a power of two
+
+    std::size_t count() const { return size.size(); }
+    bool meet(std::size_t a, std::size_t b) const {
+        return start[a] < stop[b] && start[b] < stop[a];
+    }
+};
+
+using Offsets = std::vector<std::int64_t>;
+using Order = std::span<const std::int64_t>; // a permutation of [0, n)
+
+/// Largest offset + size; 0 for no buffers.
+std::int64_t peak(const Buffers &buffers, std::span<const std::int64_t> offsets);
+
+/// A number of bytes below which no placement exists: the largest load over the steps, sizes
+/// rounded up to the smallest alignment of all, less the padding that may end up at the top.
+/// O(n log n).
+std::int64_t lower_bound(const Buffers &buffers);
+
+/// Buffers in the given order, each at the lowest free offset. O(n k) for k placed before.
+Offsets first_fit(const Buffers &buffers, Order order);
+
+/// Buffers in the given order, each in the tightest gap that holds it, else above. O(n k).
+Offsets best_gap(const Buffers &buffers, Order order);
+
+/// What an allocator does that meets the buffers in step order: each goes into the tightest free
+/// range below the high-water mark, else raises it; freed ranges coalesce. O(n k) for k live.
+Offsets best_fit(const Buffers &buffers);
+
+/// Whole blocks recycled through a free box, as a reference counter returns them: a new buffer
+/// takes the smallest free block of its size or more, else the largest smaller one, which grows,
+/// if within a factor of `match_range`, else a new block; 0 recycles nothing. Blocks are stacked
+/// in the order of their making. O(n log n).
+Offsets shared_objects(const Buffers &buffers, std::int64_t match_range);
+
+} // namespace tightship::place

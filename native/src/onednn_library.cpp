@@ -1,0 +1,75 @@
+#ifdef TIGHTSHIP_ONEDNN
+
+#include "tightship/onednn/library.hpp"
+
+#include <dlfcn.h>
+#include <memory>
+#include <mutex>
+
+namespace tightship::onednn {
+
+namespace {
+
+std::unique_ptr<Library> library;
+std::mutex library_mutex;
+
+} // namespace
+
+Library &Library::open(const std::string &path) {
+    std::lock_guard lock(library_mutex);
+    if (!library)
+        library.reset(new Library(path));
+    return *library;
+}
+
+Library &Library::get() { return *library; }
+
+bool Library::is_open() { return static_cast<bool>(library); }
+
+template <class Function> Function Library::resolve(const char *name) const {
+    void *symbol = dlsym(handle_, name);
+    if (symbol == nullptr)
+        throw LibraryError("`" + path + "` has no function `" + name +
+                           "`; a libdnnl.so.3 of oneDNN 3.2 or later built for OpenMP is needed.");
+    return reinterpret_cast<Function>(symbol);
+}
+
+Library::Library(const std::string &wanted) : path(wanted) {
+    handle_ = dlopen(wanted.c_str(), RTLD_NOW | RTLD_LOCAL);
+    if (handle_ == nullptr)
+        throw LibraryError(dlerror());
+    check_version();
+#define TIGHTSHIP_RESOLVE(name) name = resolve<decltype(&dnnl_##name)>("dnnl_" #name);
+    TIGHTSHIP_ONEDNN_FUNCTIONS(TIGHTSHIP_RESOLVE)
+#undef TIGHTSHIP_RESOLVE
+    omp_set_num_threads_ = resolve<void (*)(int)>("omp_set_num_threads");
+    omp_get_max_threads_ = resolve<int (*)()>("omp_get_max_threads");
+    check(engine_create(&engine, dnnl_cpu, 0), "create a CPU engine");
+}
+
+void Library::check_version() {
+    version = resolve<decltype(&dnnl_version)>("dnnl_version");
+    const dnnl_version_t *found = version();
+    version_id = std::to_string(found->major) + "." + std::to_string(found->minor) + "." +
+                 std::to_string(found->patch);
+    if (found->major != 3 || found->minor < 2)
+        throw LibraryError("`" + path + "` is oneDNN " + version_id +
+                           "; 3.2 or a later 3.x is needed.");
+    Dl_info info;
+    if (dladdr(reinterpret_cast<void *>(version), &info) != 0 && info.dli_fname != nullptr)
+        path = info.dli_fname;
+}
+
+void Library::check(dnnl_status_t status, const char *what) {
+    if (status == dnnl_success)
+        return;
+    const char *reason = status == dnnl_out_of_memory        ? "out of memory"
+                         : status == dnnl_invalid_arguments ? "invalid arguments"
+                         : status == dnnl_unimplemented     ? "unimplemented"
+                                                            : "runtime error";
+    throw Error(std::string("oneDNN cannot ") + what + ": " + reason + ".", status);
+}
+
+} // namespace tightship::onednn
+
+#endif

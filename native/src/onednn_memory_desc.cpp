@@ -1,0 +1,144 @@
+#ifdef TIGHTSHIP_ONEDNN
+
+#include "tightship/onednn/memory_desc.hpp"
+
+#include <algorithm>
+#include <numeric>
+
+namespace tightship::onednn {
+
+namespace {
+
+template <class T> T query(const_dnnl_memory_desc_t desc, dnnl_query_t what) {
+    T result{};
+    Library::check(Library::get().memory_desc_query(desc, what, &result), "query a layout");
+    return result;
+}
+
+Dims query_dims(const_dnnl_memory_desc_t desc, dnnl_query_t what, size_t count) {
+    const auto *values = query<const dnnl_dims_t *>(desc, what);
+    return Dims(*values, *values + count);
+}
+
+} // namespace
+
+MemoryDesc::MemoryDesc(const Dims &dims, dnnl_data_type_t dtype, const Dims &strides) {
+    Library::check(Library::get().memory_desc_create_with_strides(
+                       &desc_, static_cast<int>(dims.size()), dims.data(), dtype, strides.data()),
+                   "describe an operand by strides");
+}
+
+MemoryDesc MemoryDesc::any(const Dims &dims, dnnl_data_type_t dtype) {
+    dnnl_memory_desc_t desc = nullptr;
+    Library::check(
+        Library::get().memory_desc_create_with_tag(&desc, static_cast<int>(dims.size()),
+                                                   dims.data(), dtype, dnnl_format_tag_any),
+        "describe an operand");
+    return adopt(desc);
+}
+
+MemoryDesc MemoryDesc::adopt(dnnl_memory_desc_t owned) {
+    MemoryDesc result;
+    result.desc_ = owned;
+    return result;
+}
+
+MemoryDesc MemoryDesc::copy_of(const_dnnl_memory_desc_t other) {
+    MemoryDesc result;
+    if (other != nullptr)
+        Library::check(Library::get().memory_desc_clone(&result.desc_, other), "copy a layout");
+    return result;
+}
+
+MemoryDesc::MemoryDesc(const MemoryDesc &other) : MemoryDesc(copy_of(other.desc_)) {}
+
+MemoryDesc::~MemoryDesc() {
+    if (desc_ != nullptr)
+        Library::get().memory_desc_destroy(desc_);
+}
+
+bool MemoryDesc::operator==(const MemoryDesc &other) const {
+    return Library::get().memory_desc_equal(desc_, other.desc_) != 0;
+}
+
+Dims MemoryDesc::dims() const {
+    const auto count = static_cast<size_t>(query<int>(desc_, dnnl_query_ndims_s32));
+    return query_dims(desc_, dnnl_query_dims, count);
+}
+
+Dims MemoryDesc::strides() const {
+    const auto count = static_cast<size_t>(query<int>(desc_, dnnl_query_ndims_s32));
+    return query_dims(desc_, dnnl_query_strides, count);
+}
+
+dnnl_data_type_t MemoryDesc::dtype() const {
+    return query<dnnl_data_type_t>(desc_, dnnl_query_data_type);
+}
+
+int64_t MemoryDesc::size_bytes() const {
+    return desc_ == nullptr ? 0 : static_cast<int64_t>(Library::get().memory_desc_get_size(desc_));
+}
+
+bool MemoryDesc::is_plain() const {
+    return query<dnnl_format_kind_t>(desc_, dnnl_query_format_kind) == dnnl_blocked &&
+           query<int>(desc_, dnnl_query_inner_nblks_s32) == 0;
+}
+
+std::string MemoryDesc::format() const {
+    const auto kind = query<dnnl_format_kind_t>(desc_, dnnl_query_format_kind);
+    if (kind != dnnl_blocked)
+        return kind == dnnl_format_kind_any ? "any" : "opaque";
+    const auto block_count = static_cast<size_t>(query<int>(desc_, dnnl_query_inner_nblks_s32));
+    const Dims blocks = query_dims(desc_, dnnl_query_inner_blks, block_count);
+    const Dims axes = query_dims(desc_, dnnl_query_inner_idxs, block_count);
+    const Dims outer = strides();
+    const Dims lengths = dims();
+    std::vector<size_t> order(outer.size());
+    std::iota(order.begin(), order.end(), size_t{0});
+    std::stable_sort(order.begin(), order.end(), [&](size_t left, size_t right) {
+        return outer[left] != outer[right] ? outer[left] > outer[right]
+                                           : lengths[left] > lengths[right];
+    });
+    std::string text;
+    for (const size_t axis : order) {
+        const bool blocked = std::find(axes.begin(), axes.end(), axis) != axes.end();
+        text += static_cast<char>((blocked ? 'A' : 'a') + axis);
+    }
+    for (size_t block = 0; block < block_count; ++block)
+        text += std::to_string(blocks[block]) + static_cast<char>('a' + axes[block]);
+    return text;
+}
+
+MemoryDesc MemoryDesc::reshaped(const Dims &dims) const {
+    dnnl_memory_desc_t desc = nullptr;
+    Library::check(Library::get().memory_desc_reshape(&desc, desc_, static_cast<int>(dims.size()),
+                                                      dims.data()),
+                   "reshape a layout");
+    return adopt(desc);
+}
+
+MemoryDesc MemoryDesc::permuted(const std::vector<int> &permutation) const {
+    dnnl_memory_desc_t desc = nullptr;
+    Library::check(Library::get().memory_desc_permute_axes(&desc, desc_, permutation.data()),
+                   "permute a layout");
+    return adopt(desc);
+}
+
+MemoryDesc MemoryDesc::part(const Dims &dims, const Dims &offsets) const {
+    dnnl_memory_desc_t desc = nullptr;
+    Library::check(Library::get().memory_desc_create_submemory(&desc, desc_, dims.data(),
+                                                               offsets.data()),
+                   "take a part of a layout");
+    return adopt(desc);
+}
+
+Dims dense_strides(const Dims &dims) {
+    Dims strides(dims.size(), 1);
+    for (size_t axis = dims.size(); axis-- > 1;)
+        strides[axis - 1] = strides[axis] * std::max<int64_t>(dims[axis], 1);
+    return strides;
+}
+
+} // namespace tightship::onednn
+
+#endif

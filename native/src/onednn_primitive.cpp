@@ -1,0 +1,142 @@
+#ifdef TIGHTSHIP_ONEDNN
+
+#include "tightship/onednn/primitive.hpp"
+
+#include <vector>
+
+namespace tightship::onednn {
+
+Attributes::Attributes() {
+    Library &library = Library::get();
+    Library::check(library.primitive_attr_create(&attr_), "create attributes");
+    Library::check(library.post_ops_create(&post_ops_), "create post-operations");
+    Library::check(
+        library.primitive_attr_set_scratchpad_mode(attr_, dnnl_scratchpad_mode_user),
+        "leave the scratchpad to the caller");
+}
+
+Attributes::~Attributes() {
+    Library::get().post_ops_destroy(post_ops_);
+    Library::get().primitive_attr_destroy(attr_);
+}
+
+void Attributes::add_sum(float scale) {
+    Library::check(
+        Library::get().post_ops_append_sum(post_ops_, scale, 0, dnnl_data_type_undef),
+        "append a sum");
+}
+
+void Attributes::add_eltwise(dnnl_alg_kind_t algorithm, float alpha, float beta) {
+    Library::check(Library::get().post_ops_append_eltwise(post_ops_, algorithm, alpha, beta),
+                   "append an elementwise operation");
+}
+
+void Attributes::add_binary(dnnl_alg_kind_t algorithm, const MemoryDesc &operand) {
+    Library::check(Library::get().post_ops_append_binary(post_ops_, algorithm, operand.get()),
+                   "append a binary operation");
+}
+
+void Attributes::scale(int argument, int mask) {
+    Library::check(Library::get().primitive_attr_set_scales_mask(attr_, argument, mask),
+                   "set a scale");
+}
+
+void Attributes::zero_point(int argument, int mask) {
+    Library::check(Library::get().primitive_attr_set_zero_points_mask(attr_, argument, mask),
+                   "set a zero point");
+}
+
+const_dnnl_primitive_attr_t Attributes::get() const {
+    Library::check(Library::get().primitive_attr_set_post_ops(attr_, post_ops_),
+                   "attach post-operations");
+    return attr_;
+}
+
+PrimitiveDesc::~PrimitiveDesc() {
+    if (desc_ != nullptr)
+        Library::get().primitive_desc_destroy(desc_);
+}
+
+std::string PrimitiveDesc::implementation() const {
+    const char *text = "";
+    Library::check(
+        Library::get().primitive_desc_query(desc_, dnnl_query_impl_info_str, 0, &text),
+        "name an implementation");
+    return text;
+}
+
+int64_t PrimitiveDesc::scratchpad_bytes() const {
+    return operand(DNNL_ARG_SCRATCHPAD).size_bytes();
+}
+
+MemoryDesc PrimitiveDesc::operand(int argument) const {
+    const auto desc =
+        Library::get().primitive_desc_query_md(desc_, dnnl_query_exec_arg_md, argument);
+    if (desc == nullptr || Library::get().memory_desc_get_size(desc) == 0)
+        return {};
+    return MemoryDesc::copy_of(desc);
+}
+
+bool PrimitiveDesc::next_implementation() {
+    return Library::get().primitive_desc_next_impl(desc_) == dnnl_success;
+}
+
+Primitive::Primitive(const PrimitiveDesc &desc) {
+    Library::check(Library::get().primitive_create(&primitive_, desc.get()),
+                   "compile a primitive");
+}
+
+Primitive::~Primitive() {
+    if (primitive_ != nullptr)
+        Library::get().primitive_destroy(primitive_);
+}
+
+namespace {
+
+/// A `dnnl_memory_t` for the length of a call.
+class BoundMemory {
+  public:
+    BoundMemory(const MemoryDesc &desc, void *data) {
+        Library &library = Library::get();
+        Library::check(library.memory_create(&memory_, desc.get(), library.engine, data),
+                       "bind an operand");
+    }
+    ~BoundMemory() { Library::get().memory_destroy(memory_); }
+    BoundMemory(const BoundMemory &) = delete;
+    BoundMemory &operator=(const BoundMemory &) = delete;
+    dnnl_memory_t get() const { return memory_; }
+
+  private:
+    dnnl_memory_t memory_ = nullptr;
+};
+
+} // namespace
+
+void reorder_now(const MemoryDesc &src, const void *from, const MemoryDesc &dst, void *to) {
+    Library &library = Library::get();
+    const PrimitiveDesc desc = reorder(src, dst, Attributes());
+    const Primitive primitive(desc);
+    const MemoryDesc scratch_desc = desc.operand(DNNL_ARG_SCRATCHPAD);
+    std::vector<char> scratch(static_cast<size_t>(scratch_desc.size_bytes()));
+    const BoundMemory source(src, const_cast<void *>(from));
+    const BoundMemory target(dst, to);
+    std::vector<dnnl_exec_arg_t> arguments{{DNNL_ARG_FROM, source.get()},
+                                           {DNNL_ARG_TO, target.get()}};
+    std::unique_ptr<BoundMemory> scratch_memory;
+    if (!scratch_desc.is_null()) {
+        scratch_memory = std::make_unique<BoundMemory>(scratch_desc, scratch.data());
+        arguments.push_back({DNNL_ARG_SCRATCHPAD, scratch_memory->get()});
+    }
+    dnnl_stream_t stream = nullptr;
+    Library::check(library.stream_create(&stream, library.engine, dnnl_stream_default_flags),
+                   "create a stream");
+    const auto status = library.primitive_execute(
+        primitive.get(), stream, static_cast<int>(arguments.size()), arguments.data());
+    library.stream_wait(stream);
+    library.stream_destroy(stream);
+    Library::check(status, "reorder an operand");
+}
+
+} // namespace tightship::onednn
+
+#endif

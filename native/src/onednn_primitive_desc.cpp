@@ -1,0 +1,155 @@
+#ifdef TIGHTSHIP_ONEDNN
+
+#include "tightship/onednn/primitive.hpp"
+
+namespace tightship::onednn {
+
+namespace {
+
+constexpr dnnl_prop_kind_t kInference = dnnl_forward_inference;
+
+/// Calls a `*_primitive_desc_create` and owns what it made.
+template <class Create, class... Arguments>
+PrimitiveDesc make(const char *what, Create create, Arguments... arguments) {
+    dnnl_primitive_desc_t desc = nullptr;
+    Library::check(create(&desc, arguments...), what);
+    return PrimitiveDesc(desc);
+}
+
+std::vector<const_dnnl_memory_desc_t> raw(std::span<const MemoryDesc *const> descs) {
+    std::vector<const_dnnl_memory_desc_t> result;
+    for (const MemoryDesc *desc : descs)
+        result.push_back(desc->get());
+    return result;
+}
+
+} // namespace
+
+PrimitiveDesc convolution(std::span<const MemoryDesc *const> descs, const Window &window,
+                          bool transposed, const Attributes &attributes) {
+    Library &library = Library::get();
+    const auto create = transposed ? library.deconvolution_forward_primitive_desc_create
+                                   : library.convolution_forward_primitive_desc_create;
+    const auto algorithm = transposed ? dnnl_deconvolution_direct : dnnl_convolution_direct;
+    return make("describe a convolution", create, library.engine, kInference, algorithm,
+                descs[0]->get(), descs[1]->get(), descs[2]->get(), descs[3]->get(),
+                window.strides.data(), window.dilations.data(), window.padding_begin.data(),
+                window.padding_end.data(), attributes.get());
+}
+
+PrimitiveDesc matmul(std::span<const MemoryDesc *const> descs, const Attributes &attributes) {
+    Library &library = Library::get();
+    return make("describe a matmul", library.matmul_primitive_desc_create, library.engine,
+                descs[0]->get(), descs[1]->get(), descs[2]->get(), descs[3]->get(),
+                attributes.get());
+}
+
+PrimitiveDesc pooling(dnnl_alg_kind_t algorithm, const MemoryDesc &src, const MemoryDesc &dst,
+                      const Dims &kernel, const Window &window, const Attributes &attributes) {
+    Library &library = Library::get();
+    return make("describe a pooling", library.pooling_forward_primitive_desc_create,
+                library.engine, kInference, algorithm, src.get(), dst.get(),
+                window.strides.data(), kernel.data(), window.dilations.data(),
+                window.padding_begin.data(), window.padding_end.data(), attributes.get());
+}
+
+PrimitiveDesc eltwise(dnnl_alg_kind_t algorithm, const MemoryDesc &src, const MemoryDesc &dst,
+                      float alpha, float beta, const Attributes &attributes) {
+    Library &library = Library::get();
+    return make("describe an elementwise operation",
+                library.eltwise_forward_primitive_desc_create, library.engine, kInference,
+                algorithm, src.get(), dst.get(), alpha, beta, attributes.get());
+}
+
+PrimitiveDesc binary(dnnl_alg_kind_t algorithm, const MemoryDesc &left, const MemoryDesc &right,
+                     const MemoryDesc &dst, const Attributes &attributes) {
+    Library &library = Library::get();
+    return make("describe a binary operation", library.binary_primitive_desc_create,
+                library.engine, algorithm, left.get(), right.get(), dst.get(), attributes.get());
+}
+
+PrimitiveDesc softmax(dnnl_alg_kind_t algorithm, const MemoryDesc &src, const MemoryDesc &dst,
+                      int axis, const Attributes &attributes) {
+    Library &library = Library::get();
+    return make("describe a softmax", library.softmax_forward_primitive_desc_create,
+                library.engine, kInference, algorithm, src.get(), dst.get(), axis,
+                attributes.get());
+}
+
+PrimitiveDesc local_response(const MemoryDesc &src, const MemoryDesc &dst, int64_t size,
+                             std::span<const float, 3> alpha_beta_k,
+                             const Attributes &attributes) {
+    Library &library = Library::get();
+    return make("describe a local response normalization",
+                library.lrn_forward_primitive_desc_create, library.engine, kInference,
+                dnnl_lrn_across_channels, src.get(), dst.get(), size, alpha_beta_k[0],
+                alpha_beta_k[1], alpha_beta_k[2], attributes.get());
+}
+
+PrimitiveDesc batch_normalization(const MemoryDesc &src, const MemoryDesc &dst, float epsilon,
+                                  bool fuse_relu, const Attributes &attributes) {
+    Library &library = Library::get();
+    const unsigned flags = dnnl_use_global_stats | dnnl_use_scale | dnnl_use_shift |
+                           (fuse_relu ? dnnl_fuse_norm_relu : 0u);
+    return make("describe a batch normalization",
+                library.batch_normalization_forward_primitive_desc_create, library.engine,
+                kInference, src.get(), dst.get(), epsilon, flags, attributes.get());
+}
+
+PrimitiveDesc layer_normalization(const MemoryDesc &src, const MemoryDesc &dst, float epsilon,
+                                  bool with_shift, const Attributes &attributes) {
+    Library &library = Library::get();
+    const unsigned flags = dnnl_use_scale | (with_shift ? dnnl_use_shift : 0u);
+    return make("describe a layer normalization",
+                library.layer_normalization_forward_primitive_desc_create, library.engine,
+                kInference, src.get(), dst.get(), nullptr, epsilon, flags, attributes.get());
+}
+
+PrimitiveDesc concat(std::span<const MemoryDesc *const> sources, const MemoryDesc &dst, int axis,
+                     const Attributes &attributes) {
+    Library &library = Library::get();
+    return make("describe a concatenation", library.concat_primitive_desc_create, library.engine,
+                dst.get(), static_cast<int>(sources.size()), axis, raw(sources).data(),
+                attributes.get());
+}
+
+PrimitiveDesc sum(std::span<const MemoryDesc *const> sources, const MemoryDesc &dst,
+                  std::span<const float> scales, const Attributes &attributes) {
+    Library &library = Library::get();
+    return make("describe a sum", library.sum_primitive_desc_create, library.engine, dst.get(),
+                static_cast<int>(sources.size()), scales.data(), raw(sources).data(),
+                attributes.get());
+}
+
+PrimitiveDesc reduction(dnnl_alg_kind_t algorithm, const MemoryDesc &src, const MemoryDesc &dst,
+                        float p, float epsilon, const Attributes &attributes) {
+    Library &library = Library::get();
+    return make("describe a reduction", library.reduction_primitive_desc_create, library.engine,
+                algorithm, src.get(), dst.get(), p, epsilon, attributes.get());
+}
+
+PrimitiveDesc resampling(dnnl_alg_kind_t algorithm, const MemoryDesc &src, const MemoryDesc &dst,
+                         const Attributes &attributes) {
+    Library &library = Library::get();
+    return make("describe a resampling", library.resampling_forward_primitive_desc_create,
+                library.engine, kInference, algorithm, nullptr, src.get(), dst.get(),
+                attributes.get());
+}
+
+PrimitiveDesc shuffle(const MemoryDesc &src, const MemoryDesc &dst, int axis, int64_t group_size,
+                      const Attributes &attributes) {
+    Library &library = Library::get();
+    return make("describe a channel shuffle", library.shuffle_forward_primitive_desc_create,
+                library.engine, kInference, src.get(), dst.get(), axis, group_size,
+                attributes.get());
+}
+
+PrimitiveDesc reorder(const MemoryDesc &src, const MemoryDesc &dst, const Attributes &attributes) {
+    Library &library = Library::get();
+    return make("describe a reorder", library.reorder_primitive_desc_create, src.get(),
+                library.engine, dst.get(), library.engine, attributes.get());
+}
+
+} // namespace tightship::onednn
+
+#endif

@@ -1,0 +1,144 @@
+"""Where a kernel is wanted: a node with its types, attributes and known inputs."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from tightship.engine.kernels.kernel import Array, Kernel
+from tightship.graph import Constant, Node, Value
+
+
+class NotCoveredError(Exception):
+    """This tier has no kernel for the node; `numpy_kernel` turns it into None."""
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """A node whose present inputs and outputs are all static.
+
+    Negative axes count from the end everywhere.
+    """
+
+    node: Node
+    inputs: tuple[Value | None, ...]
+    outputs: tuple[Value | None, ...]
+    constants: Mapping[str, Constant]
+
+    @property
+    def version(self) -> int:
+        return self.node.version
+
+    def integer(self, name: str, default: int) -> int:
+        value = self.node.attributes.get(name, default)
+        assert isinstance(value, int), (self.node.name, name, value)
+        return value
+
+    def number(self, name: str, default: float) -> float:
+        value = self.node.attributes.get(name, default)
+        assert isinstance(value, (int, float)), (self.node.name, name, value)
+        return float(value)
+
+    def text(self, name: str, default: str) -> str:
+        value = self.node.attributes.get(name, default)
+        if isinstance(value, bytes):
+            return value.decode()
+        assert isinstance(value, str), (self.node.name, name, value)
+        return value
+
+    def integers(self, name: str) -> tuple[int, ...] | None:
+        """A list attribute; None where the node does not set it."""
+        value = self.node.attributes.get(name)
+        if value is None:
+            return None
+        assert isinstance(value, tuple), (self.node.name, name, value)
+        return tuple(int(element) for element in value)
+
+    def has_input(self, index: int) -> bool:
+        return index < len(self.inputs) and self.inputs[index] is not None
+
+    def has_output(self, index: int) -> bool:
+        return index < len(self.outputs) and self.outputs[index] is not None
+
+    def input(self, index: int) -> Value:
+        """An input that must be there."""
+        value = self.inputs[index] if index < len(self.inputs) else None
+        require(value is not None)
+        assert value is not None
+        return value
+
+    def output(self, index: int = 0) -> Value:
+        """An output that must be there."""
+        value = self.outputs[index] if index < len(self.outputs) else None
+        require(value is not None)
+        assert value is not None
+        return value
+
+    def shape(self, index: int) -> tuple[int, ...]:
+        return self.input(index).static_shape
+
+    def dtype(self, index: int) -> np.dtype[np.generic]:
+        return _numpy(self.input(index))
+
+    def output_shape(self, index: int = 0) -> tuple[int, ...]:
+        return self.output(index).static_shape
+
+    def output_dtype(self, index: int = 0) -> np.dtype[np.generic]:
+        return _numpy(self.output(index))
+
+    def parameter(self, index: int) -> Array | None:
+        """The elements of an input that shapes the kernel; None where it is absent.
+
+        Raises:
+            NotCoveredError: The input is there, but known only while running.
+        """
+        if not self.has_input(index):
+            return None
+        constant = self.constants.get(self.node.inputs[index])
+        require(constant is not None)
+        assert constant is not None
+        return constant.array()
+
+    def axes(self, index: int | None, attribute: str = "axes") -> tuple[int, ...] | None:
+        """Axes from an input (from the opset that made it one) or from an attribute."""
+        if index is None or attribute in self.node.attributes:
+            return self.integers(attribute)
+        elements = self.parameter(index)
+        return None if elements is None else tuple(int(axis) for axis in elements.reshape(-1))
+
+    def in_place(self, *candidates: int) -> tuple[tuple[int, int], ...]:
+        """Those inputs whose buffer output 0 may take: same type, and read nowhere else."""
+        output = self.output()
+        names = self.node.inputs
+        return tuple(
+            (0, index)
+            for index in candidates
+            if self.has_input(index)
+            and self.input(index).dtype == output.dtype
+            and self.shape(index) == output.static_shape
+            and names.count(names[index]) == 1
+        )
+
+
+Builder = Callable[[Site], Kernel]
+
+
+def require(condition: bool) -> None:  # noqa: FBT001
+    """Leave the node to the next tier unless `condition` holds.
+
+    Raises:
+        NotCoveredError: It does not.
+    """
+    if not condition:
+        raise NotCoveredError
+
+
+def axis_of(axis: int, rank: int) -> int:
+    """The axis counted from the front."""
+    require(-rank <= axis < max(rank, 1))
+    return axis + rank if axis < 0 else axis
+
+
+def _numpy(value: Value) -> np.dtype[np.generic]:
+    assert value.dtype is not None, value
+    return value.dtype.numpy

@@ -1,0 +1,15 @@
+"""What an allocator with best fit and coalescing would do at run time."""
+
+from tightship._core import place_best_fit
+from tightship.planner.problem import Int64Array, Problem
+
+
+def best_fit(problem: Problem) -> Int64Array:
+    """Place buffers in the order of their first steps, knowing nothing of the future.
+
+    Each buffer goes into the tightest free range below the high-water mark, or raises it. A
+    buffer's range is free again at its stop, before the buffers that start there are placed.
+
+    Complexity: O(n k) for k live buffers.
+    """
+    return place_best_fit(problem.columns())

@@ -1,0 +1,24 @@
+"""Whole blocks recycled by reference counts: the walk of the memory note."""
+
+from tightship._core import place_shared_objects
+from tightship.planner.problem import Int64Array, Problem
+
+MATCH_RANGE = 16
+"""A block matches a request if their sizes are within this factor of each other."""
+
+
+def shared_objects(problem: Problem, match_range: int = MATCH_RANGE) -> Int64Array:
+    """Walk the steps with a box of free blocks, and stack the blocks in the arena.
+
+    A starting buffer takes the smallest matching block of its size or more, else the largest
+    smaller one, which grows, else a new block; at its stop the block returns to the box. A block
+    is as large as its largest tenant and is never split or merged.
+
+    Args:
+        problem: n buffers.
+        match_range: Factor within which sizes match; 0 recycles nothing.
+
+    Complexity: O(n log n).
+    Source: MXNet, "Optimizing Memory Consumption in Deep Learning", and its match range.
+    """
+    return place_shared_objects(problem.columns(), match_range)

@@ -1,0 +1,116 @@
+"""Buffers to place: sizes and lifetimes in columns, checked once."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tightship.errors import PlanError
+
+Int64Array = NDArray[np.int64]
+
+TOTAL_BYTES_MAX = 2**62
+"""Aligned sizes add up to less, so that no offset leaves int64."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Problem:
+    """n buffers, each live in the half-open steps `[start_step, stop_step)`.
+
+    Columns are int64 of shape (n,), copied and made read-only. Two buffers that are live in a
+    common step must not share a byte; an empty buffer shares nothing. An offset is a multiple
+    of the buffer's `alignment`.
+
+    Raises:
+        PlanError: A column has another length or type, a size or start is negative, a lifetime
+            is empty, an alignment is no power of two, or the sizes add up to 2**62 or more.
+    """
+
+    size_bytes: Int64Array
+    start_step: Int64Array
+    stop_step: Int64Array
+    alignment: Int64Array
+    names: tuple[str, ...] | None = None
+    capacity_bytes: int | None = None
+
+    def __post_init__(self) -> None:
+        for column in ("size_bytes", "start_step", "stop_step", "alignment"):
+            object.__setattr__(self, column, _column(column, getattr(self, column)))
+        counts = {
+            "start_step": len(self.start_step),
+            "stop_step": len(self.stop_step),
+            "alignment": len(self.alignment),
+            "names": self.count if self.names is None else len(self.names),
+        }
+        for column, count in counts.items():
+            if count != self.count:
+                raise PlanError(
+                    f"Column `{column}` has {count} entries; `size_bytes` has {self.count}."
+                )
+        self._check_buffers()
+        if self.capacity_bytes is not None and self.capacity_bytes < 0:
+            raise PlanError(f"capacity_bytes is {self.capacity_bytes}; it must be >= 0.")
+
+    def _check_buffers(self) -> None:
+        for column in ("size_bytes", "start_step"):
+            values = getattr(self, column)
+            for index in np.flatnonzero(values < 0)[:1]:
+                raise PlanError(
+                    f"Buffer {self.label(index)} has {column}={values[index]}; it must be >= 0."
+                )
+        for index in np.flatnonzero(self.start_step >= self.stop_step)[:1]:
+            raise PlanError(
+                f"Buffer {self.label(index)} lives in steps [{self.start_step[index]}, "
+                f"{self.stop_step[index]}); stop_step must be greater than start_step."
+            )
+        powers = (self.alignment > 0) & (self.alignment & (self.alignment - 1) == 0)
+        for index in np.flatnonzero(~powers)[:1]:
+            raise PlanError(
+                f"Buffer {self.label(index)} has alignment={self.alignment[index]}; it must be a "
+                "power of two."
+            )
+        total = 0
+        pairs = zip(self.size_bytes.tolist(), self.alignment.tolist(), strict=True)
+        for index, (size, alignment) in enumerate(pairs):
+            total += size + alignment - 1
+            if total >= TOTAL_BYTES_MAX:
+                raise PlanError(
+                    f"Sizes with padding add up to {total} bytes at buffer {self.label(index)}; "
+                    f"they must stay below {TOTAL_BYTES_MAX}."
+                )
+
+    @property
+    def count(self) -> int:
+        """How many buffers there are."""
+        return len(self.size_bytes)
+
+    @property
+    def total_bytes(self) -> int:
+        """The sum of all sizes, as if nothing were shared."""
+        return int(self.size_bytes.sum())
+
+    def label(self, index: int) -> str:
+        """The buffer in a message: its index, and its name where it has one."""
+        return str(index) if self.names is None else f"{index} `{self.names[index]}`"
+
+    def columns(self) -> Int64Array:
+        """Sizes, starts, stops and alignments as one array (4, n), for the native core."""
+        return np.stack([self.size_bytes, self.start_step, self.stop_step, self.alignment])
+
+    def load_bytes(self, step_count: int) -> Int64Array:
+        """Live bytes in each of the steps `[0, step_count)`."""
+        change = np.zeros(step_count + 1, np.int64)
+        np.add.at(change, np.minimum(self.start_step, step_count), self.size_bytes)
+        np.subtract.at(change, np.minimum(self.stop_step, step_count), self.size_bytes)
+        return np.cumsum(change)[:step_count]
+
+
+def _column(name: str, values: Int64Array) -> Int64Array:
+    if values.ndim != 1 or (values.dtype != np.int64 and values.size):
+        raise PlanError(
+            f"Column `{name}` is {values.dtype} of shape {values.shape}; it must be int64 of "
+            "shape (n,)."
+        )
+    column = np.array(values, np.int64)
+    column.flags.writeable = False
+    return column

@@ -1,0 +1,141 @@
+"""What runs in which order and what it touches: the one input of every plan of a program."""
+
+import enum
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from tightship.errors import PlanError
+
+
+class AliasKind(enum.Enum):
+    """How an output may lie in the buffer of an input."""
+
+    VIEW = "view"
+    """The output is the input's bytes; the input may live on."""
+    TIED = "tied"
+    """The output is written over the input, always; the input dies at this step."""
+    IN_PLACE = "in_place"
+    """The output may be written over the input if nobody reads the input's bytes later."""
+
+
+@dataclass(frozen=True, slots=True)
+class Alias:
+    """An output that shares, or may share, the buffer of an input of the same step.
+
+    TIED and IN_PLACE promise that the step may write `output` over `input` whichever of its
+    operands `input` is. Nothing is promised about other values in the same buffer.
+    """
+
+    output: int
+    input: int
+    kind: AliasKind
+
+
+@dataclass(frozen=True, slots=True)
+class ScheduledValue:
+    """A tensor as the planner sees it.
+
+    An external value (an input, an output, a weight) lives outside the arena: it takes none of
+    its bytes, and nothing is written over it in place.
+    """
+
+    name: str
+    size_bytes: int
+    alignment: int = 64
+    external: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One operation: indices of the values it reads and writes, and bytes it needs meanwhile."""
+
+    name: str
+    operator: str
+    reads: tuple[int, ...]
+    writes: tuple[int, ...]
+    scratch_bytes: int = 0
+    aliases: tuple[Alias, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Schedule:
+    """Steps in the order in which they run, over values numbered from 0.
+
+    Checked once, when it is made: indices are in range, a value is written at most once and,
+    unless external, not read before; an output has either one VIEW or TIED alias or any number
+    of IN_PLACE ones. Values in `outputs` are read after the last step.
+
+    Raises:
+        PlanError: One of these does not hold, or a size or alignment cannot be.
+    """
+
+    values: tuple[ScheduledValue, ...]
+    steps: tuple[Step, ...]
+    outputs: tuple[int, ...] = ()
+
+    def __post_init__(self) -> None:
+        for value in self.values:
+            _check_value(value)
+        written: set[int] = set()
+        for step in self.steps:
+            self._check_step(step, written)
+            written.update(step.writes)
+        self._check_indices(self.outputs, "The schedule keeps")
+        for index in self.outputs:
+            if index not in written and not self.values[index].external:
+                raise PlanError(f"Output `{self.values[index].name}` is written by no step.")
+
+    def _check_step(self, step: Step, written: set[int]) -> None:
+        self._check_indices(step.reads, f"Step `{step.name}` reads")
+        self._check_indices(step.writes, f"Step `{step.name}` writes")
+        if step.scratch_bytes < 0:
+            raise PlanError(
+                f"Step `{step.name}` has scratch_bytes={step.scratch_bytes}; it must be >= 0."
+            )
+        for index in step.reads:
+            if index not in written and not self.values[index].external:
+                raise PlanError(
+                    f"Step `{step.name}` reads `{self.values[index].name}`, which no earlier step "
+                    "writes. Order the steps, or make the value external."
+                )
+        for position, index in enumerate(step.writes):
+            if index in written or index in step.writes[:position]:
+                raise PlanError(
+                    f"Step `{step.name}` writes `{self.values[index].name}` a second time."
+                )
+        self._check_aliases(step)
+
+    def _check_aliases(self, step: Step) -> None:
+        for alias in step.aliases:
+            if alias.output not in step.writes or alias.input not in step.reads:
+                raise PlanError(
+                    f"Step `{step.name}` has an alias of output {alias.output} to input "
+                    f"{alias.input}; it must write the one and read the other."
+                )
+        bound = [alias.output for alias in step.aliases if alias.kind is not AliasKind.IN_PLACE]
+        for index in bound:
+            if sum(alias.output == index for alias in step.aliases) > 1:
+                raise PlanError(
+                    f"Step `{step.name}` ties `{self.values[index].name}` to one input and "
+                    "aliases it to another; an output has one buffer."
+                )
+
+    def _check_indices(self, indices: tuple[int, ...], who: str) -> None:
+        for index in indices:
+            if not 0 <= index < len(self.values):
+                raise PlanError(f"{who} value {index}; there are {len(self.values)} values.")
+
+    def aliases(self) -> Iterator[tuple[int, Alias]]:
+        """Each alias with the index of its step, in order."""
+        for index, step in enumerate(self.steps):
+            for alias in step.aliases:
+                yield index, alias
+
+
+def _check_value(value: ScheduledValue) -> None:
+    if value.size_bytes < 0:
+        raise PlanError(f"Value `{value.name}` has size_bytes={value.size_bytes}; it must be >= 0.")
+    if value.alignment < 1 or value.alignment & (value.alignment - 1):
+        raise PlanError(
+            f"Value `{value.name}` has alignment={value.alignment}; it must be a power of two."
+        )

@@ -1,0 +1,116 @@
+"""The judge of every plan. It shares no code with any solver.
+
+A sweep over the steps keeps the live buffers sorted by offset. They are disjoint as long as
+each newcomer is disjoint from its two neighbours, so only neighbours are compared.
+"""
+
+from bisect import bisect_left, insort
+
+import numpy as np
+
+from tightship.errors import InvalidPlanError
+from tightship.planner.plan import Plan
+from tightship.planner.problem import Int64Array, Problem
+
+
+def verify(plan: Plan) -> None:
+    """Check a plan and what it claims.
+
+    Raises:
+        InvalidPlanError: `verify_offsets` fails, the peak is below the plan's lower bound, a
+            plan that claims to fit leaves its capacity, or its status contradicts its numbers.
+    """
+    verify_offsets(plan.problem, plan.offset_bytes)
+    peak, bound, capacity = plan.peak_bytes, plan.lower_bound_bytes, plan.problem.capacity_bytes
+    if peak < bound:
+        raise InvalidPlanError(
+            f"The plan has peak_bytes={peak} below lower_bound_bytes={bound}: the bound is wrong."
+        )
+    if plan.status == "optimal" and peak != bound:
+        raise InvalidPlanError(
+            f"The plan is called optimal with peak_bytes={peak} and lower_bound_bytes={bound}."
+        )
+    if plan.status in ("optimal", "feasible"):
+        _verify_capacity(plan)
+    elif capacity is None or peak <= capacity:
+        raise InvalidPlanError(
+            f"The plan is called {plan.status}, but its {peak} bytes fit the capacity {capacity}."
+        )
+    elif plan.status == "infeasible" and bound <= capacity:
+        raise InvalidPlanError(
+            f"The plan is called infeasible, but lower_bound_bytes={bound} is within the "
+            f"capacity of {capacity} bytes."
+        )
+
+
+def verify_offsets(problem: Problem, offset_bytes: Int64Array) -> None:
+    """Check that no two buffers share a byte in a step, whatever the capacity.
+
+    Raises:
+        InvalidPlanError: Two live buffers overlap, or an offset is missing, negative or
+            misaligned. The message names the buffers, bytes and steps.
+
+    Complexity: O(n log n) comparisons for n buffers.
+    """
+    if offset_bytes.shape != (problem.count,):
+        raise InvalidPlanError(
+            f"The plan has offsets of shape {offset_bytes.shape}; there are {problem.count} "
+            "buffers."
+        )
+    for index in np.flatnonzero(offset_bytes < 0)[:1]:
+        raise InvalidPlanError(
+            f"Buffer {problem.label(index)} has offset_bytes={offset_bytes[index]}; it must be "
+            ">= 0."
+        )
+    for index in np.flatnonzero(offset_bytes % problem.alignment)[:1]:
+        raise InvalidPlanError(
+            f"Buffer {problem.label(index)} has offset_bytes={offset_bytes[index]}; it must be a "
+            f"multiple of its alignment {problem.alignment[index]}."
+        )
+    _verify_disjoint(problem, offset_bytes.tolist())
+
+
+def _verify_disjoint(problem: Problem, offsets: list[int]) -> None:
+    sizes = problem.size_bytes.tolist()
+    solid = np.flatnonzero(problem.size_bytes)
+    events = [(int(problem.stop_step[index]), 0, int(index)) for index in solid]
+    events += [(int(problem.start_step[index]), 1, int(index)) for index in solid]
+    live: list[tuple[int, int]] = []
+    for _, is_start, index in sorted(events):
+        place = (offsets[index], index)
+        if not is_start:
+            del live[bisect_left(live, place)]
+            continue
+        position = bisect_left(live, place)
+        if position > 0:
+            below_offset, below = live[position - 1]
+            if below_offset + sizes[below] > offsets[index]:
+                raise _overlap(problem, offsets, below, index)
+        if position < len(live):
+            above_offset, above = live[position]
+            if offsets[index] + sizes[index] > above_offset:
+                raise _overlap(problem, offsets, index, above)
+        insort(live, place)
+
+
+def _verify_capacity(plan: Plan) -> None:
+    problem, capacity = plan.problem, plan.problem.capacity_bytes
+    if capacity is None:
+        return
+    tops = plan.offset_bytes + problem.size_bytes
+    for index in np.flatnonzero(tops > capacity)[:1]:
+        raise InvalidPlanError(
+            f"Buffer {problem.label(index)} ends at byte {tops[index]}; the capacity is "
+            f"{capacity} bytes."
+        )
+
+
+def _overlap(problem: Problem, offsets: list[int], one: int, other: int) -> InvalidPlanError:
+    one, other = sorted((one, other))
+    tops = [offsets[index] + int(problem.size_bytes[index]) for index in (one, other)]
+    start = max(problem.start_step[one], problem.start_step[other])
+    stop = min(problem.stop_step[one], problem.stop_step[other])
+    return InvalidPlanError(
+        f"Buffers {problem.label(one)} and {problem.label(other)} overlap: bytes "
+        f"[{max(offsets[one], offsets[other])}, {min(tops)}) in steps [{start}, {stop})."
+    )

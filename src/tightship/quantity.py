@@ -1,0 +1,100 @@
+"""Bytes as people write them: `64MiB` in, `5.56 MiB` out."""
+
+import operator
+import re
+from fractions import Fraction
+
+from tightship.errors import InputError
+
+LIMIT_BYTES_MAX = 2**56
+"""64 PiB: no address space is larger."""
+
+_BINARY = ("B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
+_UNITS = {
+    "": 1,
+    "b": 1,
+    **{letter: 1024**power for power, letter in enumerate("kmgtp", start=1)},
+    **{f"{letter}ib": 1024**power for power, letter in enumerate("kmgtp", start=1)},
+    **{f"{letter}b": 1000**power for power, letter in enumerate("kmgtp", start=1)},
+}
+_QUANTITY = re.compile(r"([0-9]{1,20}(?:\.[0-9]{0,20})?|\.[0-9]{1,20})\s*([a-z]*)", re.ASCII)
+_SHOWN_LENGTH_MAX = 40
+
+
+def parse_bytes(quantity: str | int) -> int:
+    """Read an amount of memory: `64MiB`, `512M`, `0.5GiB`, `2GB`, or plain bytes.
+
+    `K`, `M`, `G`, `T` and `P` count in 1024 as `KiB` to `PiB` do; `KB` to `PB` count in 1000.
+    Upper and lower case mean the same. A fraction of a byte is dropped.
+
+    Returns:
+        Bytes, from 1 to `LIMIT_BYTES_MAX`.
+
+    Raises:
+        InputError: The text is no amount, or the amount is less than a byte or absurdly large.
+    """
+    if isinstance(quantity, str):
+        size_bytes = _parse_text(quantity)
+    else:
+        size_bytes = operator.index(quantity)
+    if size_bytes < 1:
+        raise InputError(
+            f"An amount of memory must be at least 1 byte, but `{_shown(quantity)}` is "
+            f"{'less' if isinstance(quantity, str) else size_bytes}."
+        )
+    if size_bytes > LIMIT_BYTES_MAX:
+        raise InputError(
+            f"`{_shown(quantity)}` is more memory than any machine can address "
+            f"({format_bytes(LIMIT_BYTES_MAX)}): check the unit."
+        )
+    return size_bytes
+
+
+def format_bytes(size_bytes: int) -> str:
+    """Write an amount in the largest binary unit that leaves at least 1, to 3 or 4 digits."""
+    return _format(size_bytes, round_up=False)
+
+
+def format_limit(size_bytes: int) -> str:
+    """Write an amount rounded up, so that `parse_bytes` gives back no less.
+
+    A limit that is printed to be copied must hold when it is pasted.
+    """
+    return _format(size_bytes, round_up=True).replace(" ", "")
+
+
+def _parse_text(text: str) -> int:
+    match = _QUANTITY.fullmatch(text.strip().lower())
+    if match is None or match[2] not in _UNITS:
+        raise InputError(
+            f"`{_shown(text)}` is no amount of memory: write a positive number of bytes, or a "
+            "number with a unit, as in `64MiB`, `512M` or `0.5GiB`."
+        )
+    return int(Fraction(match[1]) * _UNITS[match[2]])
+
+
+def _format(size_bytes: int, *, round_up: bool) -> str:
+    assert size_bytes >= 0, size_bytes
+    if size_bytes < 1024:
+        return f"{size_bytes} B"
+    power = (size_bytes.bit_length() - 1) // 10
+    while True:
+        scale = 1024**power
+        decimals = 2 if size_bytes < 10 * scale else 1
+        shown = _rounded(size_bytes * 10**decimals, scale, round_up=round_up)
+        if shown < 1024 * 10**decimals or power == len(_BINARY) - 1:
+            whole, part = divmod(shown, 10**decimals)
+            return f"{whole}.{part:0{decimals}} {_BINARY[power]}"
+        power += 1
+
+
+def _rounded(numerator: int, denominator: int, *, round_up: bool) -> int:
+    return -(-numerator // denominator) if round_up else (numerator + denominator // 2) // denominator
+
+
+def _shown(quantity: str | int) -> str:
+    if isinstance(quantity, str) and len(quantity) > _SHOWN_LENGTH_MAX:
+        return quantity[: _SHOWN_LENGTH_MAX - 1] + "…"
+    return str(quantity) if isinstance(quantity, str) else hex(quantity) if abs(
+        quantity
+    ) > LIMIT_BYTES_MAX else str(quantity)

@@ -1,0 +1,141 @@
+"""What a view draws: the plain facts of one memory plan, whoever made it."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from itertools import pairwise
+
+
+@dataclass(frozen=True, slots=True)
+class Rectangle:
+    """A buffer at its place: bytes `[offset, offset + size)` in steps `[start, stop)`.
+
+    `shares_with` names the value whose bytes it took over; None if it came to fresh bytes.
+    """
+
+    name: str
+    size_bytes: int
+    offset_bytes: int
+    start_step: int
+    stop_step: int
+    kind: str = "activation"
+    shares_with: str | None = None
+
+    def is_live(self, step: int) -> bool:
+        """Whether the buffer holds its bytes while `step` runs."""
+        return self.start_step <= step < self.stop_step
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One kernel call; `dynamic_reason` says why it allocates outside the plan, if it does."""
+
+    name: str
+    operator: str
+    kernel: str
+    load_bytes: int
+    dynamic_reason: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Picture:
+    """One memory plan as its views need it.
+
+    Attributes:
+        arena_bytes: Height of the picture: every rectangle lies below it.
+        steps: Kernel calls in order; empty for a plan of buffers alone, whose load is then
+            the sum of the live rectangles.
+        parts: What the total is made of beside `arena`, in bytes; empty if only the arena is
+            known.
+        strategies: Arena bytes by planning strategy, to compare with.
+    """
+
+    title: str
+    arena_bytes: int
+    lower_bound_bytes: int
+    rectangles: tuple[Rectangle, ...]
+    steps: tuple[Step, ...] = ()
+    parts: Mapping[str, int] = field(default_factory=dict)
+    strategy: str = ""
+    strategies: Mapping[str, int] = field(default_factory=dict)
+    key: Mapping[str, str] = field(default_factory=dict)
+    inputs: Mapping[str, str] = field(default_factory=dict)
+    outputs: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def peak_bytes(self) -> int:
+        """The arena and everything beside it."""
+        return self.arena_bytes + sum(self.parts.values())
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether no step allocates outside the plan."""
+        return not self.dynamic_steps
+
+    @property
+    def dynamic_steps(self) -> tuple[tuple[int, Step], ...]:
+        """The steps that allocate outside the plan, with their indices."""
+        return tuple((i, step) for i, step in enumerate(self.steps) if step.dynamic_reason)
+
+    @property
+    def step_count(self) -> int:
+        """Width of the picture: every lifetime ends at or before it."""
+        last = max((r.stop_step for r in self.rectangles), default=0)
+        return max(last, len(self.steps))
+
+    @property
+    def gap(self) -> float:
+        """How far the arena is above its lower bound; 0 for an empty one."""
+        return self.arena_bytes / self.lower_bound_bytes - 1 if self.lower_bound_bytes else 0.0
+
+    def operator_of(self, rectangle: Rectangle) -> str:
+        """The operator of the step that brings the buffer to life; empty if nobody knows."""
+        step = rectangle.start_step
+        return self.steps[step].operator if 0 <= step < len(self.steps) else ""
+
+    def load(self) -> list[tuple[int, int]]:
+        """Live bytes as (first step, load) where the load changes, ascending in steps."""
+        if self.steps:
+            loads = [(i, step.load_bytes) for i, step in enumerate(self.steps)]
+        else:
+            loads = _sum_of_live(self.rectangles)
+        return loads[:1] + [b for a, b in pairwise(loads) if a[1] != b[1]]
+
+    def peak_step(self) -> int:
+        """The first step with the largest load; 0 for an empty plan."""
+        return max(self.load(), key=lambda change: (change[1], -change[0]), default=(0, 0))[0]
+
+    def live_at(self, step: int) -> tuple[Rectangle, ...]:
+        """Buffers that hold bytes while `step` runs, largest first."""
+        live = [r for r in self.rectangles if r.is_live(step)]
+        return tuple(sorted(live, key=lambda r: (-r.size_bytes, r.offset_bytes, r.name)))
+
+
+def picture_of_buffers(
+    title: str, buffers: Iterable[tuple[str, int, int, int, int]], lower_bound_bytes: int
+) -> Picture:
+    """The picture of a plan without a model.
+
+    Args:
+        title: What the plan is called, for example its file's name.
+        buffers: Rows of name, start step, stop step, size in bytes, offset in bytes.
+        lower_bound_bytes: No plan of these buffers has a smaller arena.
+    """
+    rectangles = tuple(
+        Rectangle(name, size, offset, start, stop, kind="buffer")
+        for name, start, stop, size, offset in buffers
+    )
+    arena_bytes = max((r.offset_bytes + r.size_bytes for r in rectangles), default=0)
+    return Picture(title, arena_bytes, lower_bound_bytes, rectangles)
+
+
+def _sum_of_live(rectangles: tuple[Rectangle, ...]) -> list[tuple[int, int]]:
+    changes: dict[int, int] = {}
+    for rectangle in rectangles:
+        start, stop = rectangle.start_step, rectangle.stop_step
+        changes[start] = changes.get(start, 0) + rectangle.size_bytes
+        changes[stop] = changes.get(stop, 0) - rectangle.size_bytes
+    loads, load_bytes = [], 0
+    for step in sorted(changes):
+        load_bytes += changes[step]
+        loads.append((step, load_bytes))
+    return loads
