@@ -1,1 +1,30 @@
-"""To be written."""
+"""Where each buffer lives: a schedule or a problem in, a verified plan out. Pure functions."""
+
+from tightship.planner.bound import lower_bound
+from tightship.planner.comparison import compare
+from tightship.planner.liveness import Buffers, problem_of
+from tightship.planner.plan import Plan, PlanStatus
+from tightship.planner.portfolio import SchedulePlan, plan_schedule, solve
+from tightship.planner.problem import Problem
+from tightship.planner.schedule import Alias, AliasKind, Schedule, ScheduledValue, Step
+from tightship.planner.verify import verify, verify_offsets
+
+__all__ = [
+    "Alias",
+    "AliasKind",
+    "Buffers",
+    "Plan",
+    "PlanStatus",
+    "Problem",
+    "Schedule",
+    "SchedulePlan",
+    "ScheduledValue",
+    "Step",
+    "compare",
+    "lower_bound",
+    "plan_schedule",
+    "problem_of",
+    "solve",
+    "verify",
+    "verify_offsets",
+]

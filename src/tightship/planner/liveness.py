@@ -4,15 +4,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tightship.errors import PlanError
-from tightship.planner.problem import Problem
-from tightship.planner.schedule import Alias, AliasKind, Schedule, Step
+from tightship.planner.cell import Cell, cells_of, merge
+from tightship.planner.problem import Int64Array, Problem
+from tightship.planner.schedule import Alias, AliasKind, Schedule
 
 SCRATCH_ALIGNMENT = 64
 """Alignment of a step's scratch, in bytes."""
 
-EXTERNAL = -1
-"""In place of a buffer's index: the value lives outside the arena, or nowhere."""
+NO_BUFFER = -1
+"""In place of a buffer's index: outside the arena, or no bytes at all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,7 +20,8 @@ class Buffers:
     """The buffers of a schedule.
 
     `of_value` and `of_scratch` hold, for each value and each step, the index of its buffer in
-    `problem`, or -1 for none. `in_place` lists the optional aliases that were taken.
+    `problem`, or -1 where there is none: an external value, a view of one, a value that no step
+    writes, a step without scratch. `in_place` lists the optional aliases that were taken.
     """
 
     problem: Problem
@@ -33,97 +34,110 @@ def problem_of(schedule: Schedule, *, in_place: bool = True) -> Buffers:
     """The problem of placing a schedule's values and scratch.
 
     A value lives from the step that writes it to the last that reads it, that step included:
-    what a step reads and writes is live together. A view lengthens the life of the bytes it
-    shows. An IN_PLACE alias is taken only if no value in the input's buffer is read later or by
-    another operand of the step, and if the load of no step rises above the largest load there
-    was; a buffer is as large as its largest tenant.
+    what a step reads, writes and uses as scratch is live together. A view lengthens the life of
+    the bytes it shows.
 
     Args:
         schedule: Values and steps.
-        in_place: Whether IN_PLACE aliases may be taken; VIEW and TIED ones always are.
+        in_place: Whether IN_PLACE aliases may be taken; VIEW and TIED ones always are. One is
+            taken only if nobody reads the input's bytes later, no other operand of the step lies
+            in them, and the largest load over the steps does not rise.
 
     Raises:
         PlanError: An external value is bound to one inside the arena, or a value is TIED to
             bytes that are read later.
+
+    Complexity: O(values + reads), and O(span) for each alias of different sizes.
     """
-    return _Walk(schedule).buffers(in_place=in_place)
+    cells = cells_of(schedule)
+    taken = _take_in_place(schedule, cells) if in_place else ()
+    written = sorted(value for step in schedule.steps for value in step.writes)
+    placed = dict.fromkeys(cells[value] for value in written if not cells[value].external)
+    index_of = {cell: index for index, cell in enumerate(placed)}
+    of_value = [NO_BUFFER] * len(schedule.values)
+    for value in written:
+        of_value[value] = index_of.get(cells[value], NO_BUFFER)
+    buffers = list(placed)
+    of_scratch = [NO_BUFFER] * len(schedule.steps)
+    for index, cell in _scratch_cells(schedule):
+        of_scratch[index] = len(buffers)
+        buffers.append(cell)
+    return Buffers(_problem(buffers), tuple(of_value), tuple(of_scratch), taken)
 
 
-@dataclass(slots=True)
-class _Family:
-    """Values that show the same bytes: one that is written, and the views of it."""
-
-    external: bool
-    start_step: int
-    stop_step: int
-    size_bytes: int
-    alignment: int
+def _scratch_cells(schedule: Schedule) -> list[tuple[int, Cell]]:
+    return [
+        (index, Cell(f"{step.name}.scratch", index, index + 1, step.scratch_bytes))
+        for index, step in enumerate(schedule.steps)
+        if step.scratch_bytes
+    ]
 
 
-@dataclass(slots=True)
-class _Cell:
-    """A buffer in the making."""
+def _take_in_place(schedule: Schedule, cells: list[Cell]) -> tuple[Alias, ...]:
+    """Merge cells along the IN_PLACE aliases that hold; return these."""
+    load = _load_bytes(schedule, cells)
+    limit = int(load.max(initial=0))
+    taken: list[Alias] = []
+    for index, step in enumerate(schedule.steps):
+        done: set[int] = set()
+        for alias in sorted(step.aliases, key=lambda alias: _growth(cells, alias)):
+            if (
+                alias.kind is AliasKind.IN_PLACE
+                and alias.output not in done
+                and _dies_here(schedule, cells, index, alias)
+                and _keeps_load(load, limit, cells[alias.input], cells[alias.output])
+            ):
+                merge(cells, cells[alias.input], cells[alias.output])
+                done.add(alias.output)
+                taken.append(alias)
+    return tuple(taken)
 
-    name: str
-    start_step: int
-    stop_step: int
-    size_bytes: int
-    alignment: int
+
+def _growth(cells: list[Cell], alias: Alias) -> int:
+    return abs(cells[alias.output].size_bytes - cells[alias.input].size_bytes)
 
 
-class _Walk:
-    """One pass over the steps; cells are given to families in the order of writing."""
+def _dies_here(schedule: Schedule, cells: list[Cell], index: int, alias: Alias) -> bool:
+    """Whether step `index` is the only and last user of the bytes of an alias' input."""
+    host, step = cells[alias.input], schedule.steps[index]
+    return (
+        not host.external
+        and not cells[alias.output].external
+        and not host.is_kept
+        and host.stop_step == index + 1
+        and all(cells[value] is not host for value in step.writes)
+        and all(value == alias.input or cells[value] is not host for value in step.reads)
+    )
 
-    def __init__(self, schedule: Schedule) -> None:
-        self.schedule = schedule
-        self.family_of = list(range(len(schedule.values)))
-        self.families = [
-            _Family(value.external, 0, 0, value.size_bytes, value.alignment)
-            for value in schedule.values
-        ]
-        self.members: dict[int, set[int]] = {}
-        self._find_families()
-        self.cells: list[_Cell] = []
-        self.cell_of: dict[int, int] = {}
-        self.taken: list[Alias] = []
-        self.load = np.zeros(len(schedule.steps) + 1, np.int64)
 
-    def _find_families(self) -> None:
-        values = self.schedule.values
-        for index, step in enumerate(self.schedule.steps):
-            views = {a.output: a.input for a in step.aliases if a.kind is AliasKind.VIEW}
-            for value in step.writes:
-                if value in views:
-                    self._join(value, self.family_of[views[value]], step)
-                else:
-                    self.families[value].start_step = index
-                family = self.families[self.family_of[value]]
-                family.stop_step = max(family.stop_step, index + 1)
-            for value in step.reads:
-                family = self.families[self.family_of[value]]
-                family.stop_step = max(family.stop_step, index + 1)
-        for value in self.schedule.outputs:
-            self.families[self.family_of[value]].stop_step = len(self.schedule.steps) + 1
-        for value in range(len(values)):
-            self.members.setdefault(self.family_of[value], set()).add(value)
+def _keeps_load(load: Int64Array, limit: int, host: Cell, cell: Cell) -> bool:
+    """Merge two cells in the load if no step then needs more than `limit`; say whether it did."""
+    shared = min(host.size_bytes, cell.size_bytes)
+    before = slice(host.start_step, cell.start_step)
+    after = slice(cell.start_step + 1, cell.stop_step)
+    growth = max(0, cell.size_bytes - host.size_bytes)
+    excess = max(0, host.size_bytes - cell.size_bytes)
+    if growth and int(load[before].max(initial=0)) + growth > limit:
+        return False
+    if excess and int(load[after].max(initial=0)) + excess > limit:
+        return False
+    load[before] += growth
+    load[cell.start_step] -= shared
+    load[after] += excess
+    return True
 
-    def _join(self, value: int, root: int, step: Step) -> None:
-        family = self.families[root]
-        if self.schedule.values[value].external and not family.external:
-            self._refuse_external(value, root, step)
-        self.family_of[value] = root
-        family.size_bytes = max(family.size_bytes, self.schedule.values[value].size_bytes)
-        family.alignment = max(family.alignment, self.schedule.values[value].alignment)
 
-    def buffers(self, *, in_place: bool) -> Buffers:
-        """Cells for all steps, as a problem."""
-        self._load_without_in_place()
-        scratch: list[int] = []
-        for index, step in enumerate(self.schedule.steps):
-            for value in step.writes:
-                if self.family_of[value] == value and not self.families[value].external:
-                    self._settle(value, index, step, in_place=in_place)
-                elif self.family_of[value] == value:
-                    self._check_external(value, step)
-            scratch.append(self._book_scratch(index, step))
-        return self._result(scratch)
+def _load_bytes(schedule: Schedule, cells: list[Cell]) -> Int64Array:
+    internal = [cell for cell in dict.fromkeys(cells) if not cell.external]
+    internal += [cell for _, cell in _scratch_cells(schedule)]
+    return _problem(internal).load_bytes(len(schedule.steps))
+
+
+def _problem(cells: list[Cell]) -> Problem:
+    return Problem(
+        np.array([cell.size_bytes for cell in cells], np.int64),
+        np.array([cell.start_step for cell in cells], np.int64),
+        np.array([cell.stop_step for cell in cells], np.int64),
+        np.array([cell.alignment for cell in cells], np.int64),
+        tuple(cell.name for cell in cells),
+    )

@@ -1,0 +1,89 @@
+"""Cells: values that must lie, or were chosen to lie, in the same bytes."""
+
+from dataclasses import dataclass, field
+
+from tightship.errors import PlanError
+from tightship.planner.schedule import Alias, AliasKind, Schedule
+
+
+@dataclass(slots=True, eq=False)
+class Cell:
+    """Values in one buffer, live in `[start_step, stop_step)`; as large as its largest tenant."""
+
+    name: str
+    start_step: int
+    stop_step: int
+    size_bytes: int
+    alignment: int = 64
+    external: bool = False
+    is_kept: bool = False
+    values: list[int] = field(default_factory=list)
+
+
+def cells_of(schedule: Schedule) -> list[Cell]:
+    """The cell of each value with only the aliases taken that bind: VIEW and TIED.
+
+    Raises:
+        PlanError: An external value is bound to one inside the arena, or a value is TIED to
+            bytes that are read later.
+    """
+    last_use = _last_uses(schedule)
+    kept = frozenset(schedule.outputs)
+    cells = [
+        Cell(value.name, 0, 1, value.size_bytes, value.alignment, value.external, index in kept)
+        for index, value in enumerate(schedule.values)
+    ]
+    for index, cell in enumerate(cells):
+        cell.values.append(index)
+    for index, step in enumerate(schedule.steps):
+        bound = {a.output: a for a in step.aliases if a.kind is not AliasKind.IN_PLACE}
+        for value in step.writes:
+            cell = cells[value]
+            cell.start_step, cell.stop_step = index, last_use[value] + 1
+            if value not in bound:
+                continue
+            host = cells[bound[value].input]
+            if bound[value].kind is AliasKind.TIED:
+                _check_tie(schedule, index, bound[value], host, last_use)
+            if cell.external and not host.external:
+                raise PlanError(
+                    f"Step `{step.name}` binds external `{cell.name}` to `{host.name}`, which "
+                    f"lies in the arena. Copy it, or make `{host.name}` external."
+                )
+            merge(cells, host, cell)
+    return cells
+
+
+def merge(cells: list[Cell], host: Cell, cell: Cell) -> None:
+    """Move the values of a cell into another one, in place."""
+    host.stop_step = max(host.stop_step, cell.stop_step)
+    host.size_bytes = max(host.size_bytes, cell.size_bytes)
+    host.alignment = max(host.alignment, cell.alignment)
+    host.is_kept |= cell.is_kept
+    host.values.extend(cell.values)
+    for value in cell.values:
+        cells[value] = host
+
+
+def _last_uses(schedule: Schedule) -> list[int]:
+    """For each value the last step that reads or writes it; the last step of all if kept."""
+    last = [0] * len(schedule.values)
+    for index, step in enumerate(schedule.steps):
+        for value in (*step.reads, *step.writes):
+            last[value] = index
+    for value in schedule.outputs:
+        last[value] = len(schedule.steps) - 1
+    return last
+
+
+def _check_tie(
+    schedule: Schedule, index: int, alias: Alias, host: Cell, last_use: list[int]
+) -> None:
+    for value in host.values:
+        if last_use[value] > index or (value in schedule.outputs and not host.external):
+            raise PlanError(
+                f"Step `{schedule.steps[index].name}` writes "
+                f"`{schedule.values[alias.output].name}` over "
+                f"`{schedule.values[alias.input].name}`, but `{schedule.values[value].name}` in "
+                "the same bytes is read later. Copy it first."
+            )

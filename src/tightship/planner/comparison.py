@@ -1,0 +1,42 @@
+"""What each way of planning would need, side by side."""
+
+from tightship.planner.liveness import problem_of
+from tightship.planner.place.best_fit import best_fit
+from tightship.planner.place.greedy_by_size import greedy_by_size
+from tightship.planner.place.shared_objects import shared_objects
+from tightship.planner.plan import Plan
+from tightship.planner.portfolio import plan_schedule
+from tightship.planner.problem import Int64Array, Problem
+from tightship.planner.schedule import Schedule
+from tightship.planner.verify import verify_offsets
+
+
+def compare(schedule: Schedule) -> dict[str, int]:
+    """Arena bytes of a schedule by strategy.
+
+    `none` gives every buffer a place of its own, `in_place` only takes aliases, `share` is the
+    memory note's walk, `greedy_by_size` and `best_fit` are single placements with in-place
+    aliases, `planned` is what `plan_schedule` finds, and no plan over these in-place choices is
+    below `lower_bound`.
+
+    Raises:
+        PlanError: Values are bound to each other in a way that no plan can honour.
+    """
+    apart = problem_of(schedule, in_place=False).problem
+    merged = problem_of(schedule, in_place=True).problem
+    planned = plan_schedule(schedule).plan
+    return {
+        "none": apart.total_bytes,
+        "in_place": merged.total_bytes,
+        "share": _peak(apart, shared_objects(apart)),
+        "in_place+share": _peak(merged, shared_objects(merged)),
+        "greedy_by_size": _peak(merged, greedy_by_size(merged)),
+        "best_fit": _peak(merged, best_fit(merged)),
+        "planned": planned.peak_bytes,
+        "lower_bound": planned.lower_bound_bytes,
+    }
+
+
+def _peak(problem: Problem, offsets: Int64Array) -> int:
+    verify_offsets(problem, offsets)
+    return Plan(problem, offsets, "", 0, "feasible").peak_bytes
