@@ -59,19 +59,26 @@ class Node:
     domain: str = ""
     version: int = 1
     """Opset version of `domain` that gives the operator its meaning."""
+    fused: tuple["Node", ...] = ()
+    """Nodes that run on this one's output, in order, as part of the same kernel. Values
+    between them exist nowhere else: only the last one's outputs are written."""
 
     @property
     def reads(self) -> tuple[str, ...]:
-        """Names this node needs, subgraph captures included, each once."""
+        """Names this node needs, subgraph captures and fused operands included, each once."""
         names = [name for name in self.inputs if name]
         for graph in self.subgraphs:
             names.extend(graph.captures)
+        if self.fused:
+            inner = {name for node in (self, *self.fused) for name in node.outputs}
+            names.extend(n for node in self.fused for n in node.inputs if n and n not in inner)
         return tuple(dict.fromkeys(names))
 
     @property
     def writes(self) -> tuple[str, ...]:
         """Names this node defines."""
-        return tuple(name for name in self.outputs if name)
+        last = self.fused[-1] if self.fused else self
+        return tuple(name for name in last.outputs if name)
 
     @property
     def subgraphs(self) -> tuple["Graph", ...]:
@@ -125,7 +132,7 @@ class Graph:
         return self.constants.get(name) or self.known.get(name)
 
     def uses(self) -> dict[str, int]:
-        """How often each name is read, graph outputs included."""
+        """How many nodes read each name; being a graph output counts as one more."""
         counts: dict[str, int] = {}
         for name in self._reads():
             counts[name] = counts.get(name, 0) + 1
@@ -133,9 +140,7 @@ class Graph:
 
     def _reads(self) -> Iterator[str]:
         for node in self.nodes:
-            yield from (name for name in node.inputs if name)
-            for graph in node.subgraphs:
-                yield from graph.captures
+            yield from node.reads
         yield from self.outputs
 
 
