@@ -86,6 +86,24 @@ void planner(nb::module_ &module) {
             return placed([&] { return place::shared_objects(buffers_of(columns), match_range); });
         },
         nb::arg("columns"), nb::arg("match_range"), "Offsets: whole blocks, recycled and stacked.");
+    module.def(
+        "place_lowest_first",
+        [](const Columns &columns, const Indices &order) {
+            const place::Order checked = order_of(columns, order);
+            return placed([&] { return place::lowest_first(buffers_of(columns), checked); });
+        },
+        nb::arg("columns"), nb::arg("order"), "Offsets: always the buffer that can lie lowest.");
+    module.def(
+        "place_promote",
+        [](const Columns &columns, const Indices &order, std::int64_t target, std::int64_t rounds) {
+            const place::Order checked = order_of(columns, order);
+            if (rounds < 1)
+                throw nb::value_error("rounds is below 1");
+            return placed(
+                [&] { return place::promote(buffers_of(columns), checked, target, rounds); });
+        },
+        nb::arg("columns"), nb::arg("order"), nb::arg("target"), nb::arg("rounds"),
+        "Offsets: the best of several rounds, each blaming what ended above the target.");
 }
 
 } // namespace tightship::bind

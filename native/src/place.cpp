@@ -3,16 +3,11 @@
 #include <algorithm>
 #include <iterator>
 #include <limits>
-#include <numeric>
 #include <set>
 #include <utility>
 
 namespace tightship::place {
 namespace {
-
-std::int64_t align_up(std::int64_t bytes, std::int64_t alignment) {
-    return (bytes + alignment - 1) & -alignment;
-}
 
 /// One end of a lifetime. Stops come before starts in the same step.
 struct Event {

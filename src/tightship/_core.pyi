@@ -22,6 +22,14 @@ def place_best_fit(columns: Annotated[NDArray[numpy.int64], dict(shape=(4, None)
 def place_shared_objects(columns: Annotated[NDArray[numpy.int64], dict(shape=(4, None), order='C', device='cpu', writable=False)], match_range: int) -> Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C')]:
     """Offsets: whole blocks, recycled and stacked."""
 
+def place_lowest_first(columns: Annotated[NDArray[numpy.int64], dict(shape=(4, None), order='C', device='cpu', writable=False)], order: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C')]:
+    """Offsets: always the buffer that can lie lowest."""
+
+def place_promote(columns: Annotated[NDArray[numpy.int64], dict(shape=(4, None), order='C', device='cpu', writable=False)], order: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], target: int, rounds: int) -> Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C')]:
+    """
+    Offsets: the best of several rounds, each blaming what ended above the target.
+    """
+
 class HostResource:
     """Whole pages from the operating system."""
 

@@ -28,6 +28,11 @@ struct Buffers {
 using Offsets = std::vector<std::int64_t>;
 using Order = std::span<const std::int64_t>; // a permutation of [0, n)
 
+/// The smallest multiple of `alignment`, a power of two, that is not below `bytes`.
+inline std::int64_t align_up(std::int64_t bytes, std::int64_t alignment) {
+    return (bytes + alignment - 1) & -alignment;
+}
+
 /// Largest offset + size; 0 for no buffers.
 std::int64_t peak(const Buffers &buffers, std::span<const std::int64_t> offsets);
 
@@ -51,5 +56,15 @@ Offsets best_fit(const Buffers &buffers);
 /// if within a factor of `match_range`, else a new block; 0 recycles nothing. Blocks are stacked
 /// in the order of their making. O(n log n).
 Offsets shared_objects(const Buffers &buffers, std::int64_t match_range);
+
+/// Again and again the buffer that can lie lowest on those placed so far, the first of the order
+/// among equals. Nothing is put below a buffer already placed. O(n^2).
+Offsets lowest_first(const Buffers &buffers, Order order);
+
+/// The smallest of `rounds` placements by `lowest_first`. After each, every buffer that ends above
+/// `target` moves halfway to the front of the order. Ends early at a peak of `target` or less, or
+/// when the order no longer changes. O(rounds n^2).
+/// REQUIRES: rounds > 0.
+Offsets promote(const Buffers &buffers, Order order, std::int64_t target, std::int64_t rounds);
 
 } // namespace tightship::place

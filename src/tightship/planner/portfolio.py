@@ -1,7 +1,7 @@
 """Several placements, the smallest verified one wins."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tightship.planner.bound import lower_bound
 from tightship.planner.liveness import NO_BUFFER, Buffers, problem_of
@@ -9,22 +9,34 @@ from tightship.planner.place import order
 from tightship.planner.place.best_fit import best_fit
 from tightship.planner.place.first_fit import first_fit
 from tightship.planner.place.greedy_by_size import greedy_by_size
+from tightship.planner.place.lowest_first import lowest_first, promote
 from tightship.planner.plan import Plan, PlanStatus
 from tightship.planner.problem import Int64Array, Problem
 from tightship.planner.schedule import Schedule
 from tightship.planner.verify import verify
 
-Placement = Callable[[Problem], Int64Array]
+EFFORT = 200_000_000
+"""Pairs of buffers that `solve` may look at, if not told otherwise; some tenths of a second."""
 
-ORDERS: dict[str, Placement] = {
-    "size": order.by_size,
+OrderOf = Callable[[Problem], Int64Array]
+
+FIRST_FIT_ORDERS: dict[str, OrderOf] = {
     "size_and_lifetime": order.by_size_and_lifetime,
+    "size": order.by_size,
     "start": order.by_start,
     "area": order.by_area,
-    "lifetime": order.by_lifetime,
-    "stop": order.by_stop,
 }
-"""Orders for first fit, by the name that a plan reports."""
+"""Orders for `first_fit`, by the name that a plan reports."""
+
+LOWEST_FIRST_ORDERS: dict[str, OrderOf] = {
+    "load": order.by_load,
+    "load_and_start": order.by_load_and_start,
+    "stop": order.by_stop,
+    "start": order.by_start,
+    "load_and_area": order.by_load_and_area,
+    "lifetime": order.by_lifetime,
+}
+"""Orders for `lowest_first` and `promote`, by the name that a plan reports."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,25 +59,30 @@ class SchedulePlan:
         return None if buffer == NO_BUFFER else int(self.plan.offset_bytes[buffer])
 
 
-def solve(problem: Problem) -> Plan:
+def solve(problem: Problem, *, effort: int = EFFORT) -> Plan:
     """The smallest plan of several placements; the search ends at the lower bound.
 
-    The same problem gives the same plan. Of equal peaks the earlier placement wins. A plan that
-    exceeds `problem.capacity_bytes` is returned all the same and says so in its status.
+    The same problem and effort give the same plan. Of equal peaks the earlier placement wins. A
+    plan that exceeds `problem.capacity_bytes` is returned all the same and says so in its status.
+
+    Args:
+        problem: n buffers.
+        effort: Pairs of buffers to look at before the search ends; the first three placements
+            are always tried.
 
     Raises:
         InvalidPlanError: A placement is wrong; nothing wrong is ever returned.
     """
     bound = lower_bound(problem)
     best: Plan | None = None
-    for strategy, offsets in _placements(problem):
+    for strategy, offsets in _placements(problem, bound, effort):
         plan = Plan(problem, offsets, strategy, bound, "feasible")
         if best is None or plan.peak_bytes < best.peak_bytes:
             best = plan
         if best.peak_bytes == bound:
             break
     assert best is not None
-    judged = Plan(problem, best.offset_bytes, best.strategy, bound, _status(best))
+    judged = replace(best, status=_status(best))
     verify(judged)
     return judged
 
@@ -78,20 +95,33 @@ def plan_schedule(schedule: Schedule) -> SchedulePlan:
     Raises:
         PlanError: Values are bound to each other in a way that no plan can honour.
     """
-    plans = []
-    for in_place in (True, False):
-        buffers = problem_of(schedule, in_place=in_place)
-        plans.append(SchedulePlan(schedule, buffers, solve(buffers.problem)))
-        if not buffers.in_place:
-            break
-    return min(plans, key=lambda candidate: candidate.plan.peak_bytes)
+    merged = problem_of(schedule, in_place=True)
+    shared = SchedulePlan(schedule, merged, solve(merged.problem))
+    apart = problem_of(schedule, in_place=False)
+    if not merged.in_place or shared.plan.peak_bytes <= lower_bound(apart.problem):
+        return shared
+    return min(
+        (shared, SchedulePlan(schedule, apart, solve(apart.problem))),
+        key=lambda candidate: candidate.plan.peak_bytes,
+    )
 
 
-def _placements(problem: Problem) -> Iterator[tuple[str, Int64Array]]:
+def _placements(problem: Problem, bound: int, effort: int) -> Iterator[tuple[str, Int64Array]]:
+    """Placements with the names of their strategies, the most promising first."""
     yield "greedy_by_size", greedy_by_size(problem)
     yield "best_fit", best_fit(problem)
-    for name, order_of in ORDERS.items():
-        yield f"first_fit:{name}", first_fit(problem, order_of(problem))
+    yield "lowest_first:load", lowest_first(problem, order.by_load(problem))
+    pairs = max(1, problem.count**2)
+    left = effort // pairs - 3
+    for placement, orders in ((lowest_first, LOWEST_FIRST_ORDERS), (first_fit, FIRST_FIT_ORDERS)):
+        for name, order_of in orders.items():
+            if left > 0:
+                yield f"{placement.__name__}:{name}", placement(problem, order_of(problem))
+                left -= 1
+    rounds = left // len(LOWEST_FIRST_ORDERS)
+    if rounds > 0:
+        for name, order_of in LOWEST_FIRST_ORDERS.items():
+            yield f"promote:{name}", promote(problem, order_of(problem), bound, rounds)
 
 
 def _status(plan: Plan) -> PlanStatus:

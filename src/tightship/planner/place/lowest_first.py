@@ -1,0 +1,39 @@
+"""Packing from the floor up, and learning from what stuck out."""
+
+from tightship._core import place_lowest_first, place_promote
+from tightship.planner.problem import Int64Array, Problem
+
+
+def lowest_first(problem: Problem, order: Int64Array) -> Int64Array:
+    """Place again and again the buffer that can lie lowest on those placed so far.
+
+    Nothing is put below a buffer already placed, so offsets never fall. Of several that can lie
+    equally low the first of the order is taken.
+
+    Args:
+        problem: n buffers.
+        order: A permutation of range(n).
+
+    Complexity: O(n^2) time, O(n) space.
+    Source: the first descent of the canonical search in Moffitt, "MiniMalloc: A Lightweight
+    Memory Allocator for Hardware-Accelerated Machine Learning", 2023.
+    """
+    return place_lowest_first(problem.columns(), order)
+
+
+def promote(problem: Problem, order: Int64Array, target_bytes: int, rounds: int) -> Int64Array:
+    """Repeat `lowest_first`, each time blaming the buffers that end above a target.
+
+    The blamed move halfway to the front of the order. The smallest placement of all rounds is
+    returned; the rounds end at `target_bytes`, or when the order no longer changes.
+
+    Args:
+        problem: n buffers.
+        order: A permutation of range(n).
+        target_bytes: The peak to reach.
+        rounds: How many placements are tried at most, 1 or more.
+
+    Complexity: O(rounds n^2) time, O(n) space.
+    Source: Joslin and Clements, "Squeaky Wheel Optimization", 1999.
+    """
+    return place_promote(problem.columns(), order, target_bytes, rounds)
