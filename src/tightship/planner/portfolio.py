@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 
 from tightship.planner.bound import lower_bound
 from tightship.planner.liveness import NO_BUFFER, Buffers, problem_of
@@ -17,6 +18,9 @@ from tightship.planner.verify import verify
 
 EFFORT = 200_000_000
 """Pairs of buffers that `solve` may look at, if not told otherwise; some tenths of a second."""
+
+ALWAYS_TRIED = 3
+"""Placements that are tried whatever the effort."""
 
 OrderOf = Callable[[Problem], Int64Array]
 
@@ -67,8 +71,8 @@ def solve(problem: Problem, *, effort: int = EFFORT) -> Plan:
 
     Args:
         problem: n buffers.
-        effort: Pairs of buffers to look at before the search ends; the first three placements
-            are always tried.
+        effort: Pairs of buffers to look at before the search ends; `ALWAYS_TRIED` placements
+            are tried in any case.
 
     Raises:
         InvalidPlanError: A placement is wrong; nothing wrong is ever returned.
@@ -107,21 +111,27 @@ def plan_schedule(schedule: Schedule) -> SchedulePlan:
 
 
 def _placements(problem: Problem, bound: int, effort: int) -> Iterator[tuple[str, Int64Array]]:
-    """Placements with the names of their strategies, the most promising first."""
-    yield "greedy_by_size", greedy_by_size(problem)
-    yield "best_fit", best_fit(problem)
-    yield "lowest_first:load", lowest_first(problem, order.by_load(problem))
-    pairs = max(1, problem.count**2)
-    left = effort // pairs - 3
-    for placement, orders in ((lowest_first, LOWEST_FIRST_ORDERS), (first_fit, FIRST_FIT_ORDERS)):
-        for name, order_of in orders.items():
-            if left > 0:
-                yield f"{placement.__name__}:{name}", placement(problem, order_of(problem))
-                left -= 1
+    """Placements with the names of their strategies, as far as the effort goes."""
+    left = effort // max(1, problem.count**2)
+    for number, (strategy, place) in enumerate(_single_placements(problem)):
+        if number >= ALWAYS_TRIED and left <= 0:
+            return
+        yield strategy, place()
+        left -= 1
     rounds = left // len(LOWEST_FIRST_ORDERS)
     if rounds > 0:
         for name, order_of in LOWEST_FIRST_ORDERS.items():
             yield f"promote:{name}", promote(problem, order_of(problem), bound, rounds)
+
+
+def _single_placements(problem: Problem) -> Iterator[tuple[str, Callable[[], Int64Array]]]:
+    """One placement each, the most promising first."""
+    yield "greedy_by_size", partial(greedy_by_size, problem)
+    yield "best_fit", partial(best_fit, problem)
+    for name, order_of in LOWEST_FIRST_ORDERS.items():
+        yield f"lowest_first:{name}", partial(lowest_first, problem, order_of(problem))
+    for name, order_of in FIRST_FIT_ORDERS.items():
+        yield f"first_fit:{name}", partial(first_fit, problem, order_of(problem))
 
 
 def _status(plan: Plan) -> PlanStatus:

@@ -1,7 +1,6 @@
 """What runs in which order and what it touches: the one input of every plan of a program."""
 
 import enum
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 from tightship.errors import PlanError
@@ -124,12 +123,6 @@ class Schedule:
         for index in indices:
             if not 0 <= index < len(self.values):
                 raise PlanError(f"{who} value {index}; there are {len(self.values)} values.")
-
-    def aliases(self) -> Iterator[tuple[int, Alias]]:
-        """Each alias with the index of its step, in order."""
-        for index, step in enumerate(self.steps):
-            for alias in step.aliases:
-                yield index, alias
 
 
 def _check_value(value: ScheduledValue) -> None:

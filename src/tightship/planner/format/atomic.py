@@ -1,0 +1,29 @@
+"""Files that are there whole or not at all."""
+
+import os
+from pathlib import Path
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a UTF-8 file so that a reader finds the old content or the new, nothing between.
+
+    The text goes to a new file in the same folder, which then takes the name. What is no regular
+    file (a terminal, a pipe) is written to directly.
+
+    Raises:
+        OSError: The folder does not exist or cannot be written; the old file is untouched.
+    """
+    target = path.resolve()
+    if target.exists() and not target.is_file():
+        target.write_text(text, encoding="utf-8")
+        return
+    draft = target.with_name(f".{target.name}.{os.getpid()}.tmp")
+    try:
+        with draft.open("x", encoding="utf-8", newline="") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        draft.replace(target)
+    except BaseException:
+        draft.unlink(missing_ok=True)
+        raise
