@@ -1,1 +1,8 @@
-"""To be written."""
+"""Kernels for what oneDNN lacks: NumPy into planned buffers, then `onnx.reference`."""
+
+from tightship.engine.kernels.evaluate import evaluate
+from tightship.engine.kernels.kernel import Array, Kernel
+from tightship.engine.kernels.reference import ReferenceRun, reference_kernel
+from tightship.engine.kernels.select import numpy_kernel
+
+__all__ = ["Array", "Kernel", "ReferenceRun", "evaluate", "numpy_kernel", "reference_kernel"]

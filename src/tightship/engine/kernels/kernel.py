@@ -2,11 +2,15 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 Array = NDArray[np.generic]
+Operands = Sequence[Any]
+"""Arrays at the places of a node's inputs or outputs; None at those it leaves out."""
+
 Run = Callable[[Sequence[Array | None], Sequence[Array | None], Array | None], None]
 """`run(inputs, outputs, scratch)`, positional as the node's inputs and outputs."""
 

@@ -2,9 +2,10 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
-from numpy.typing import DTypeLike
+from numpy.typing import DTypeLike, NDArray
 
 from tightship.engine.kernels.kernel import Array
 from tightship.graph import element_count
@@ -22,9 +23,10 @@ class Slot:
 
     @property
     def size_bytes(self) -> int:
+        """Bytes of the array."""
         return element_count(self.shape) * self.dtype.itemsize
 
-    def of(self, scratch: Array | None) -> Array:
+    def of(self, scratch: Array | None) -> NDArray[Any]:
         """The array itself, in the scratch of this run; its content is arbitrary."""
         if scratch is None:
             assert self.size_bytes == 0, self

@@ -27,19 +27,23 @@ class Site:
 
     @property
     def version(self) -> int:
+        """The opset version that gives the operator its meaning."""
         return self.node.version
 
     def integer(self, name: str, default: int) -> int:
+        """An integer attribute."""
         value = self.node.attributes.get(name, default)
         assert isinstance(value, int), (self.node.name, name, value)
         return value
 
     def number(self, name: str, default: float) -> float:
+        """A floating-point attribute."""
         value = self.node.attributes.get(name, default)
         assert isinstance(value, (int, float)), (self.node.name, name, value)
         return float(value)
 
     def text(self, name: str, default: str) -> str:
+        """A string attribute."""
         value = self.node.attributes.get(name, default)
         if isinstance(value, bytes):
             return value.decode()
@@ -55,35 +59,41 @@ class Site:
         return tuple(int(element) for element in value)
 
     def has_input(self, index: int) -> bool:
+        """Whether the node gives this input."""
         return index < len(self.inputs) and self.inputs[index] is not None
 
     def has_output(self, index: int) -> bool:
+        """Whether the node asks for this output."""
         return index < len(self.outputs) and self.outputs[index] is not None
 
     def input(self, index: int) -> Value:
         """An input that must be there."""
         value = self.inputs[index] if index < len(self.inputs) else None
-        require(value is not None)
-        assert value is not None
+        if value is None:
+            raise NotCoveredError
         return value
 
     def output(self, index: int = 0) -> Value:
         """An output that must be there."""
         value = self.outputs[index] if index < len(self.outputs) else None
-        require(value is not None)
-        assert value is not None
+        if value is None:
+            raise NotCoveredError
         return value
 
     def shape(self, index: int) -> tuple[int, ...]:
+        """The shape of an input."""
         return self.input(index).static_shape
 
     def dtype(self, index: int) -> np.dtype[np.generic]:
+        """The NumPy dtype of an input."""
         return _numpy(self.input(index))
 
     def output_shape(self, index: int = 0) -> tuple[int, ...]:
+        """The shape of an output."""
         return self.output(index).static_shape
 
     def output_dtype(self, index: int = 0) -> np.dtype[np.generic]:
+        """The NumPy dtype of an output."""
         return _numpy(self.output(index))
 
     def parameter(self, index: int) -> Array | None:
@@ -95,8 +105,8 @@ class Site:
         if not self.has_input(index):
             return None
         constant = self.constants.get(self.node.inputs[index])
-        require(constant is not None)
-        assert constant is not None
+        if constant is None:
+            raise NotCoveredError
         return constant.array()
 
     def axes(self, index: int | None, attribute: str = "axes") -> tuple[int, ...] | None:
@@ -106,18 +116,22 @@ class Site:
         elements = self.parameter(index)
         return None if elements is None else tuple(int(axis) for axis in elements.reshape(-1))
 
-    def in_place(self, *candidates: int) -> tuple[tuple[int, int], ...]:
-        """Those inputs whose buffer output 0 may take: same type, and read nowhere else."""
+    def same_type(self, *candidates: int) -> tuple[tuple[int, int], ...]:
+        """Pairs of output 0 and those inputs that have its dtype and shape."""
         output = self.output()
-        names = self.node.inputs
         return tuple(
             (0, index)
             for index in candidates
             if self.has_input(index)
             and self.input(index).dtype == output.dtype
             and self.shape(index) == output.static_shape
-            and names.count(names[index]) == 1
         )
+
+    def read_once(self, *candidates: int) -> tuple[tuple[int, int], ...]:
+        """As `same_type`, without inputs that the node reads at a second place as well."""
+        names = self.node.inputs
+        pairs = self.same_type(*candidates)
+        return tuple(pair for pair in pairs if names.count(names[pair[1]]) == 1)
 
 
 Builder = Callable[[Site], Kernel]

@@ -1,0 +1,211 @@
+"""Activations: several passes over one block of elements at a time, which stays in cache."""
+
+from collections.abc import Callable, Mapping
+
+import numpy as np
+
+from tightship.engine.kernels.error_function import erf
+from tightship.engine.kernels.kernel import Array, Kernel, Operands
+from tightship.engine.kernels.scratch import Booking
+from tightship.engine.kernels.site import Builder, Site, require
+
+BLOCK_ELEMENTS = 8192
+
+Passes = Callable[[Site, Array, Array, Array], None]
+"""`passes(site, x, y, t)`: y = f(x) over one block; x and y (n), t (n or 2n) are distinct.
+
+All three may be overwritten."""
+
+
+def blocked(name: str, passes: Passes, *, temporaries: int = 1) -> Builder:
+    """A kernel that applies `passes` block by block, in float32 where the dtype is narrower."""
+
+    def build(site: Site) -> Kernel:
+        dtype = site.dtype(0)
+        require(dtype.kind == "f" or dtype.name == "bfloat16")
+        require(dtype == site.output_dtype())
+        work = np.dtype(np.float64 if dtype == np.float64 else np.float32)
+        booking = Booking()
+        slots = [booking.slot(work, (BLOCK_ELEMENTS * n,)) for n in (1, 1, temporaries)]
+
+        def run(inputs: Operands, outputs: Operands, scratch: Array | None) -> None:
+            x, y, t = (slot.of(scratch) for slot in slots)
+            source, target = inputs[0].reshape(-1), outputs[0].reshape(-1)
+            for start in range(0, source.size, BLOCK_ELEMENTS):
+                part = source[start : start + BLOCK_ELEMENTS]
+                count = part.size
+                np.copyto(x[:count], part)
+                passes(site, x[:count], y[:count], t[: count * temporaries])
+                np.copyto(target[start : start + count], y[:count], casting="unsafe")
+
+        return Kernel(name, run, booking.size_bytes, site.same_type(0))
+
+    return build
+
+
+def _relu(site: Site) -> Kernel:
+    require(site.dtype(0).kind in "fi" or site.dtype(0).name == "bfloat16")
+    zero = np.zeros((), site.dtype(0))
+
+    def run(inputs: Operands, outputs: Operands, _: Array | None) -> None:
+        np.maximum(inputs[0], zero, out=outputs[0])
+
+    return Kernel("Relu", run, in_place=site.same_type(0))
+
+
+def _leaky_relu(site: Site, x: Array, y: Array, t: Array) -> None:
+    np.minimum(x, 0, out=t)
+    np.multiply(t, site.number("alpha", 0.01), out=t)
+    np.maximum(x, 0, out=y)
+    np.add(y, t, out=y)
+
+
+def _sigmoid_of(x: Array, y: Array) -> None:
+    np.negative(x, out=y)
+    np.exp(y, out=y)
+    np.add(y, 1, out=y)
+    np.reciprocal(y, out=y)
+
+
+def _sigmoid(_: Site, x: Array, y: Array, t: Array) -> None:  # noqa: ARG001
+    _sigmoid_of(x, y)
+
+
+def _swish(site: Site, x: Array, y: Array, t: Array) -> None:
+    np.multiply(x, site.number("alpha", 1.0), out=t)
+    _sigmoid_of(t, y)
+    np.multiply(y, x, out=y)
+
+
+def _add_exponential_part(x: Array, y: Array, t: Array, scale: float) -> None:
+    """Make y = max(x, 0) + scale * (exp(min(x, 0)) - 1)."""
+    np.minimum(x, 0, out=t)
+    np.expm1(t, out=t)
+    np.multiply(t, scale, out=t)
+    np.maximum(x, 0, out=y)
+    np.add(y, t, out=y)
+
+
+def _elu(site: Site, x: Array, y: Array, t: Array) -> None:
+    _add_exponential_part(x, y, t, site.number("alpha", 1.0))
+
+
+def _selu(site: Site, x: Array, y: Array, t: Array) -> None:
+    old = site.version < 6
+    alpha = site.number("alpha", 1.6732 if old else 1.67326319217681884765625)
+    _add_exponential_part(x, y, t, alpha)
+    np.multiply(y, site.number("gamma", 1.0507 if old else 1.05070102214813232421875), out=y)
+
+
+def _celu(site: Site, x: Array, y: Array, t: Array) -> None:
+    alpha = site.number("alpha", 1.0)
+    np.minimum(x, 0, out=t)
+    np.divide(t, alpha, out=t)
+    np.expm1(t, out=t)
+    np.multiply(t, alpha, out=t)
+    np.maximum(x, 0, out=y)
+    np.add(y, t, out=y)
+
+
+def _hard_sigmoid_of(x: Array, y: Array, alpha: float, beta: float) -> None:
+    np.multiply(x, alpha, out=y)
+    np.add(y, beta, out=y)
+    np.maximum(y, 0, out=y)
+    np.minimum(y, 1, out=y)
+
+
+def _hard_sigmoid(site: Site, x: Array, y: Array, t: Array) -> None:  # noqa: ARG001
+    _hard_sigmoid_of(x, y, site.number("alpha", 0.2), site.number("beta", 0.5))
+
+
+def _hard_swish(_: Site, x: Array, y: Array, t: Array) -> None:
+    _hard_sigmoid_of(x, t, 1 / 6, 0.5)
+    np.multiply(x, t, out=y)
+
+
+def _softplus_of(x: Array, y: Array, t: Array) -> None:
+    """Make y = max(x, 0) + log(1 + exp(-|x|)), which overflows nowhere."""
+    np.absolute(x, out=t)
+    np.negative(t, out=t)
+    np.exp(t, out=t)
+    np.log1p(t, out=t)
+    np.maximum(x, 0, out=y)
+    np.add(y, t, out=y)
+
+
+def _softplus(_: Site, x: Array, y: Array, t: Array) -> None:
+    _softplus_of(x, y, t)
+
+
+def _mish(_: Site, x: Array, y: Array, t: Array) -> None:
+    _softplus_of(x, y, t)
+    np.tanh(y, out=y)
+    np.multiply(x, y, out=y)
+
+
+def _softsign(_: Site, x: Array, y: Array, t: Array) -> None:
+    np.absolute(x, out=t)
+    np.add(t, 1, out=t)
+    np.divide(x, t, out=y)
+
+
+def _thresholded_relu(site: Site, x: Array, y: Array, t: Array) -> None:
+    above = t.view(np.bool_)[: x.size]
+    np.greater(x, site.number("alpha", 1.0), out=above)
+    y.fill(0)
+    np.copyto(y, x, where=above)
+
+
+def _shrink(site: Site, x: Array, y: Array, t: Array) -> None:
+    bias, limit = site.number("bias", 0.0), site.number("lambd", 0.5)
+    chosen = t.view(np.bool_)[: x.size]
+    y.fill(0)
+    np.less(x, -limit, out=chosen)
+    np.add(x, bias, out=y, where=chosen)
+    np.greater(x, limit, out=chosen)
+    np.subtract(x, bias, out=y, where=chosen)
+
+
+def _erf(_: Site, x: Array, y: Array, t: Array) -> None:
+    erf(x, y, t)
+
+
+def _gelu(site: Site, x: Array, y: Array, t: Array) -> None:
+    if site.text("approximate", "none") == "tanh":
+        np.square(x, out=y)
+        np.multiply(y, 0.044715, out=y)
+        np.add(y, 1, out=y)
+        np.multiply(y, x, out=y)
+        np.multiply(y, (2 / np.pi) ** 0.5, out=y)
+        np.tanh(y, out=y)
+    else:
+        np.multiply(x, 0.5**0.5, out=x)
+        erf(x, y, t)
+        np.multiply(x, 2**0.5, out=x)
+    np.add(y, 1, out=y)
+    np.multiply(y, 0.5, out=y)
+    np.multiply(y, x, out=y)
+
+
+PASSES: Mapping[str, Passes] = {
+    "Celu": _celu,
+    "Elu": _elu,
+    "HardSigmoid": _hard_sigmoid,
+    "HardSwish": _hard_swish,
+    "LeakyRelu": _leaky_relu,
+    "Mish": _mish,
+    "Selu": _selu,
+    "Shrink": _shrink,
+    "Sigmoid": _sigmoid,
+    "Softplus": _softplus,
+    "Softsign": _softsign,
+    "Swish": _swish,
+    "ThresholdedRelu": _thresholded_relu,
+}
+
+ACTIVATIONS: Mapping[str, Builder] = {
+    **{name: blocked(name, passes) for name, passes in PASSES.items()},
+    "Erf": blocked("Erf", _erf, temporaries=2),
+    "Gelu": blocked("Gelu", _gelu, temporaries=2),
+    "Relu": _relu,
+}

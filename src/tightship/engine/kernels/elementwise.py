@@ -1,0 +1,266 @@
+"""Element by element, with broadcasting: one ufunc call or a few, straight into the output."""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from tightship.engine.kernels.kernel import Array, Kernel, Operands
+from tightship.engine.kernels.scratch import Booking
+from tightship.engine.kernels.site import Builder, Site, require
+
+
+def _ufunc_kernel(site: Site, ufunc: np.ufunc) -> Kernel:
+    """One ufunc over all inputs, as its loop for their dtypes rounds."""
+    types = [site.dtype(index) for index in range(ufunc.nin)]
+    require(len(site.node.inputs) == ufunc.nin and _covers(ufunc, types, site.output_dtype()))
+
+    def run(inputs: Operands, outputs: Operands, _: Array | None) -> None:
+        ufunc(*_aligned(inputs, site), out=outputs[0], casting="unsafe")
+
+    return Kernel(site.node.operator, run, in_place=site.same_type(*range(ufunc.nin)))
+
+
+def _covers(
+    ufunc: np.ufunc, types: Sequence[np.dtype[np.generic]], output: np.dtype[np.generic]
+) -> bool:
+    try:
+        resolved = ufunc.resolve_dtypes((*types, None))
+    except TypeError:
+        return False
+    return bool(resolved[-1] == output)
+
+
+def _aligned(inputs: Operands, site: Site) -> Operands:
+    """Inputs whose shapes broadcast as NumPy's do; before opset 7 `axis` placed the second."""
+    if site.version >= 7 or len(inputs) != 2 or "axis" not in site.node.attributes:
+        return inputs
+    left, right = inputs
+    axis = site.integer("axis", 0)
+    start = axis + left.ndim if axis < 0 else axis
+    trailing = left.ndim - start - right.ndim
+    return left, right.reshape(right.shape + (1,) * trailing)
+
+
+def _single(ufunc: np.ufunc) -> Builder:
+    return lambda site: _ufunc_kernel(site, ufunc)
+
+
+def _divide(site: Site) -> Kernel:
+    """Quotients; those of integers are truncated toward zero."""
+    dtype = site.dtype(0)
+    if dtype.kind not in "iu":
+        return _ufunc_kernel(site, np.true_divide)
+    if dtype.kind == "u":
+        return _ufunc_kernel(site, np.floor_divide)
+
+    def run(inputs: Operands, outputs: Operands, _: Array | None) -> None:
+        (left, right), (out,) = _aligned(inputs, site), outputs
+        np.fmod(left, right, out=out)
+        np.subtract(left, out, out=out)
+        np.floor_divide(out, right, out=out)
+
+    return Kernel("Div", run)
+
+
+def _power(site: Site) -> Kernel:
+    """Powers in the dtype of the base; negative integer powers of integers are not covered."""
+    base, exponent, output = site.dtype(0), site.dtype(1), site.output_dtype()
+    require(base == output and base.kind in "fiu" and exponent.kind in "fiu")
+    if base.kind != "f" and exponent.kind == "i":
+        known = site.parameter(1)
+        require(known is not None and bool(np.all(known >= np.zeros((), known.dtype))))
+    loop = base if base.kind == "f" else None
+
+    def run(inputs: Operands, outputs: Operands, _: Array | None) -> None:
+        left, right = _aligned(inputs, site)
+        np.power(left, right, out=outputs[0], dtype=loop, casting="unsafe")
+
+    return Kernel("Pow", run, in_place=site.same_type(0, 1))
+
+
+def _modulo(site: Site) -> Kernel:
+    """Remainders with the sign of the divisor, or with `fmod` that of the dividend."""
+    return _ufunc_kernel(site, np.fmod if site.integer("fmod", 0) else np.remainder)
+
+
+def _bit_shift(site: Site) -> Kernel:
+    require(site.dtype(0).kind == "u")
+    right = site.text("direction", "") == "RIGHT"
+    return _ufunc_kernel(site, np.right_shift if right else np.left_shift)
+
+
+def _folded(ufunc: np.ufunc, *, mean: bool = False) -> Builder:
+    """Any number of inputs, folded from the left."""
+
+    def build(site: Site) -> Kernel:
+        types = [site.dtype(index) for index in range(len(site.inputs))]
+        output = site.output_dtype()
+        require(all(dtype == output for dtype in types) and _covers(ufunc, [output] * 2, output))
+        count = len(types)
+
+        def run(inputs: Operands, outputs: Operands, _: Array | None) -> None:
+            (out,) = outputs
+            if count == 1:
+                np.copyto(out, inputs[0])
+            else:
+                ufunc(inputs[0], inputs[1], out=out)
+            for operand in inputs[2:]:
+                ufunc(out, operand, out=out)
+            if mean:
+                np.true_divide(out, count, out=out, casting="unsafe")
+
+        pairs = site.same_type(0, 1) if count <= 2 else site.read_once(0, 1)
+        return Kernel(site.node.operator, run, in_place=pairs)
+
+    return build
+
+
+def _where(site: Site) -> Kernel:
+    def run(inputs: Operands, outputs: Operands, _: Array | None) -> None:
+        condition, chosen, other = inputs
+        np.copyto(outputs[0], other)
+        np.copyto(outputs[0], chosen, where=condition)
+
+    return Kernel("Where", run, in_place=site.read_once(2))
+
+
+def _clip(site: Site) -> Kernel:
+    """Limits from attributes before opset 11, from inputs since; a NaN stays NaN."""
+    dtype = site.dtype(0)
+    require(dtype.kind in "fiu" or dtype.name == "bfloat16")
+    if site.version >= 11:
+        return Kernel("Clip", _clip_by_inputs, in_place=site.read_once(0))
+    limits = np.finfo(np.float32)
+    low = site.number("min", float(limits.min))
+    high = site.number("max", float(limits.max))
+
+    def run(inputs: Operands, outputs: Operands, _: Array | None) -> None:
+        np.maximum(inputs[0], low, out=outputs[0], casting="unsafe")
+        np.minimum(outputs[0], high, out=outputs[0], casting="unsafe")
+
+    return Kernel("Clip", run, in_place=site.read_once(0))
+
+
+def _clip_by_inputs(inputs: Operands, outputs: Operands, _: Array | None) -> None:
+    (out,) = outputs
+    low = inputs[1] if len(inputs) > 1 else None
+    high = inputs[2] if len(inputs) > 2 else None
+    if low is None:
+        np.copyto(out, inputs[0])
+    else:
+        np.maximum(inputs[0], low.reshape(()), out=out)
+    if high is not None:
+        np.minimum(out, high.reshape(()), out=out)
+
+
+def _is_infinite(site: Site) -> Kernel:
+    positive = bool(site.integer("detect_positive", 1))
+    negative = bool(site.integer("detect_negative", 1))
+    if positive and negative:
+        return _ufunc_kernel(site, np.isinf)
+    require(site.dtype(0).kind == "f")
+    infinity = np.inf if positive else -np.inf
+
+    def run(inputs: Operands, outputs: Operands, _: Array | None) -> None:
+        if positive or negative:
+            np.equal(inputs[0], infinity, out=outputs[0])
+        else:
+            outputs[0].fill(0)
+
+    return Kernel("IsInf", run)
+
+
+def _prelu(site: Site) -> Kernel:
+    """`x` where it is positive, `slope * x` elsewhere."""
+    require(site.dtype(0) == site.dtype(1) == site.output_dtype())
+    rank, slope_shape = len(site.shape(0)), site.shape(1)
+    if site.version < 7 and len(slope_shape) == 1 and rank > 1:
+        slope_shape = slope_shape + (1,) * (rank - 2)
+    booking = Booking()
+    mask = booking.slot(np.bool_, site.output_shape())
+
+    def run(inputs: Operands, outputs: Operands, scratch: Array | None) -> None:
+        (x, slope), (out,) = inputs, outputs
+        positive = mask.of(scratch)
+        np.greater(x, 0, out=positive)
+        np.logical_not(positive, out=positive)
+        np.copyto(out, x)
+        np.multiply(out, slope.reshape(slope_shape), out=out, where=positive)
+
+    return Kernel("PRelu", run, booking.size_bytes, site.read_once(0))
+
+
+def _cast(site: Site) -> Kernel:
+    """Between numbers and bools: to integers by truncation, to bool by `x != 0`."""
+    source, target = site.dtype(0), site.output_dtype()
+    require(all(_is_plain(dtype) for dtype in (source, target)))
+
+    def run(inputs: Operands, outputs: Operands, _: Array | None) -> None:
+        np.copyto(outputs[0], inputs[0], casting="unsafe")
+
+    return Kernel("Cast", run, in_place=site.same_type(0))
+
+
+def _is_plain(dtype: np.dtype[np.generic]) -> bool:
+    return dtype.kind in "fiub" or dtype.name == "bfloat16"
+
+
+UFUNCS: Mapping[str, np.ufunc] = {
+    "Abs": np.absolute,
+    "Acos": np.arccos,
+    "Acosh": np.arccosh,
+    "Add": np.add,
+    "And": np.logical_and,
+    "Asin": np.arcsin,
+    "Asinh": np.arcsinh,
+    "Atan": np.arctan,
+    "Atanh": np.arctanh,
+    "BitwiseAnd": np.bitwise_and,
+    "BitwiseNot": np.invert,
+    "BitwiseOr": np.bitwise_or,
+    "BitwiseXor": np.bitwise_xor,
+    "Ceil": np.ceil,
+    "Cos": np.cos,
+    "Cosh": np.cosh,
+    "Equal": np.equal,
+    "Exp": np.exp,
+    "Floor": np.floor,
+    "Greater": np.greater,
+    "GreaterOrEqual": np.greater_equal,
+    "IsNaN": np.isnan,
+    "Less": np.less,
+    "LessOrEqual": np.less_equal,
+    "Log": np.log,
+    "Mul": np.multiply,
+    "Neg": np.negative,
+    "Not": np.logical_not,
+    "Or": np.logical_or,
+    "Reciprocal": np.reciprocal,
+    "Round": np.rint,
+    "Sign": np.sign,
+    "Sin": np.sin,
+    "Sinh": np.sinh,
+    "Sqrt": np.sqrt,
+    "Sub": np.subtract,
+    "Tan": np.tan,
+    "Tanh": np.tanh,
+    "Xor": np.logical_xor,
+}
+
+ELEMENTWISE: Mapping[str, Builder] = {
+    **{name: _single(ufunc) for name, ufunc in UFUNCS.items()},
+    "BitShift": _bit_shift,
+    "Cast": _cast,
+    "CastLike": _cast,
+    "Clip": _clip,
+    "Div": _divide,
+    "IsInf": _is_infinite,
+    "Max": _folded(np.maximum),
+    "Mean": _folded(np.add, mean=True),
+    "Min": _folded(np.minimum),
+    "Mod": _modulo,
+    "PRelu": _prelu,
+    "Pow": _power,
+    "Sum": _folded(np.add),
+    "Where": _where,
+}

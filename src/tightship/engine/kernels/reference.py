@@ -1,0 +1,77 @@
+"""Any operator at all, through `onnx.reference`. It allocates what it returns."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from tightship.errors import GraphError
+from tightship.graph import Node
+
+ReferenceRun = Callable[[Sequence[Any]], list[Any]]
+"""Runs a node on operands: arrays, lists of arrays (sequences), None (absent, or an
+empty optional); returns its outputs, positional, None at those the node leaves out."""
+
+REFERENCE_ERRORS = (
+    ArithmeticError,
+    AssertionError,
+    AttributeError,
+    ImportError,
+    LookupError,
+    NameError,
+    RuntimeError,
+    TypeError,
+    ValueError,
+)
+"""What `onnx.reference` raises for operators, types or values that it cannot run."""
+
+
+def reference_kernel(node: Node) -> ReferenceRun:
+    """Make the node ready to run through `onnx.reference`.
+
+    The operands of a run are the node's inputs, then the captures of each of its
+    subgraphs, in the order of `node.subgraphs`.
+
+    Raises:
+        GraphError: `onnx.reference` has no such operator, or refuses its attributes; the
+            returned function raises it too, for operands it cannot work on.
+    """
+    from onnx.reference import ReferenceEvaluator
+
+    from tightship.engine.kernels.to_proto import model_of
+
+    try:
+        evaluator = ReferenceEvaluator(model_of(node))
+    except REFERENCE_ERRORS as error:
+        raise _failure(node, error) from error
+    operands_of = (*node.inputs, *(name for graph in node.subgraphs for name in graph.captures))
+    places = [node.outputs.index(name) for name in node.writes]
+
+    def run(operands: Sequence[Any]) -> list[Any]:
+        feeds = {name: value for name, value in zip(operands_of, operands, strict=True) if name}
+        try:
+            with np.errstate(all="ignore"):
+                results = evaluator.run(None, feeds)
+        except REFERENCE_ERRORS as error:
+            raise _failure(node, error) from error
+        outputs: list[Any] = [None] * len(node.outputs)
+        for place, result in zip(places, results, strict=True):
+            outputs[place] = _as_operand(result)
+        return outputs
+
+    return run
+
+
+def _as_operand(result: Any) -> Any:  # noqa: ANN401  sequences and optionals are any object
+    """NumPy scalars as arrays, strings as objects."""
+    if isinstance(result, (np.ndarray, np.generic)):
+        array = np.asarray(result)
+        return array.astype(object) if array.dtype.kind in "US" else array
+    return result
+
+
+def _failure(node: Node, error: Exception) -> GraphError:
+    return GraphError(
+        f"Node `{node.name}` ({node.domain or 'ai.onnx'} {node.operator}, opset {node.version}) "
+        f"cannot be run by `onnx.reference`: {type(error).__name__}: {error}"
+    )

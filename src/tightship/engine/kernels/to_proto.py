@@ -1,0 +1,82 @@
+"""Our nodes and graphs as ONNX messages, for `onnx.reference`."""
+
+from collections.abc import Iterable, Mapping
+
+from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, defs, helper, numpy_helper
+
+from tightship.graph import Constant, Graph, Node
+from tightship.graph.ir import AttributeValue
+
+
+def model_of(node: Node) -> ModelProto:
+    """A model of this one node; its inputs are what the node reads, captures included."""
+    graph = GraphProto(
+        name=node.name or node.operator,
+        node=[node_to_proto(node)],
+        input=[helper.make_empty_tensor_value_info(name) for name in node.reads],
+        output=[helper.make_empty_tensor_value_info(name) for name in node.writes],
+    )
+    opsets = [helper.make_opsetid(domain, v) for domain, v in _opsets(node).items()]
+    return helper.make_model(graph, opset_imports=opsets)
+
+
+def _opsets(node: Node) -> Mapping[str, int]:
+    """Opset versions that the node and its subgraphs use, by domain."""
+    opsets = {node.domain: node.version}
+    for graph in node.subgraphs:
+        for inner in graph.nodes:
+            for domain, version in _opsets(inner).items():
+                opsets[domain] = max(version, opsets.get(domain, 1))
+    return opsets
+
+
+def node_to_proto(node: Node) -> NodeProto:
+    """The node's message; what it captures stays a free name."""
+    attributes = [_attribute(node, name, value) for name, value in sorted(node.attributes.items())]
+    return NodeProto(
+        name=node.name,
+        op_type=node.operator,
+        domain=node.domain,
+        input=node.inputs,
+        output=node.outputs,
+        attribute=attributes,
+    )
+
+
+def graph_to_proto(graph: Graph) -> GraphProto:
+    """Constants become initializers, read into memory."""
+    return GraphProto(
+        name=graph.name,
+        node=[node_to_proto(node) for node in graph.nodes],
+        input=_infos(graph.inputs),
+        output=_infos(graph.outputs),
+        initializer=[
+            numpy_helper.from_array(constant.array(), name)
+            for name, constant in graph.constants.items()
+        ],
+    )
+
+
+def _infos(names: Iterable[str]) -> list[object]:
+    return [helper.make_empty_tensor_value_info(name) for name in names]
+
+
+def _attribute(node: Node, name: str, value: AttributeValue) -> AttributeProto:
+    if isinstance(value, Graph):
+        return helper.make_attribute(name, graph_to_proto(value))
+    if isinstance(value, (int, float, str, bytes)):
+        return helper.make_attribute(name, value)
+    if isinstance(value, tuple):
+        kind = None if value else _declared_type(node, name)
+        return helper.make_attribute(name, value, attr_type=kind)
+    return helper.make_attribute(name, _tensor(value))
+
+
+def _tensor(constant: Constant) -> object:
+    return numpy_helper.from_array(constant.array())
+
+
+def _declared_type(node: Node, name: str) -> int:
+    """What the operator's schema says an attribute holds; an empty list does not tell."""
+    schema = defs.get_schema(node.operator, node.version, node.domain)
+    return int(schema.attributes[name].type)
