@@ -2,10 +2,9 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from numpy.typing import DTypeLike, NDArray
+from numpy.typing import DTypeLike
 
 from tightship.engine.kernels.kernel import Array
 from tightship.graph import element_count
@@ -26,7 +25,7 @@ class Slot:
         """Bytes of the array."""
         return element_count(self.shape) * self.dtype.itemsize
 
-    def of(self, scratch: Array | None) -> NDArray[Any]:
+    def of(self, scratch: Array | None) -> Array:
         """The array itself, in the scratch of this run; its content is arbitrary."""
         if scratch is None:
             assert self.size_bytes == 0, self

@@ -1,0 +1,130 @@
+"""Matrix products; floats through NumPy's BLAS, straight into the output."""
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from tightship.engine.kernels.kernel import Array, Kernel, Operands
+from tightship.engine.kernels.scratch import Booking
+from tightship.engine.kernels.site import Builder, Site, require
+
+
+def _matmul(site: Site) -> Kernel:
+    dtype = site.output_dtype()
+    require(site.dtype(0) == site.dtype(1) == dtype and dtype.kind in "fiu")
+
+    def run(inputs: Operands, outputs: Operands, _: Array | None) -> None:
+        np.matmul(inputs[0], inputs[1], out=outputs[0])
+
+    return Kernel("MatMul", run)
+
+
+def _gemm(site: Site) -> Kernel:
+    """Alpha * A' B' + beta * C; integers only where alpha and beta are 1."""
+    dtype = site.output_dtype()
+    alpha, beta = site.number("alpha", 1.0), site.number("beta", 1.0)
+    require(dtype.kind == "f" or (dtype.kind in "iu" and alpha == beta == 1))
+    transpose_a, transpose_b = site.integer("transA", 0), site.integer("transB", 0)
+    adds = site.has_input(2) and beta != 0
+    booking = Booking()
+    scaled = booking.slot(dtype, site.shape(2) if adds and beta != 1 else (0,))
+
+    def run(inputs: Operands, outputs: Operands, scratch: Array | None) -> None:
+        (a, b), (out,) = inputs[:2], outputs
+        np.matmul(a.T if transpose_a else a, b.T if transpose_b else b, out=out)
+        if alpha != 1:
+            np.multiply(out, alpha, out=out)
+        if adds and beta != 1:
+            term = scaled.of(scratch)
+            np.multiply(inputs[2], beta, out=term)
+            np.add(out, term, out=out)
+        elif adds:
+            np.add(out, inputs[2], out=out)
+
+    return Kernel("Gemm", run, booking.size_bytes)
+
+
+def _matmul_integer(site: Site) -> Kernel:
+    """Products of 8-bit integers less their zero points, in int32."""
+    shape_a, shape_b = site.shape(0), site.shape(1)
+    booking = Booking()
+    wide_a, wide_b = booking.slot(np.int32, shape_a), booking.slot(np.int32, shape_b)
+
+    def run(inputs: Operands, outputs: Operands, scratch: Array | None) -> None:
+        a, b = wide_a.of(scratch), wide_b.of(scratch)
+        subtract_zero_point(inputs[0], _operand(inputs, 2), a, per_row=True)
+        subtract_zero_point(inputs[1], _operand(inputs, 3), b, per_row=False)
+        np.matmul(a, b, out=outputs[0])
+
+    return Kernel("MatMulInteger", run, booking.size_bytes)
+
+
+def _operand(operands: Operands, index: int) -> Array | None:
+    return operands[index] if index < len(operands) else None
+
+
+def subtract_zero_point(x: Array, zero: Array | None, wide: Array, *, per_row: bool) -> None:
+    """Write x - zero to `wide`; a vector of zero points has one for each row or column."""
+    if zero is None:
+        np.copyto(wide, x)
+        return
+    if zero.ndim == 1 and zero.size > 1 and per_row:
+        zero = zero.reshape(-1, 1)
+    elif zero.size == 1:
+        zero = zero.reshape(())
+    np.subtract(x, zero, out=wide, dtype=wide.dtype, casting="unsafe")
+
+
+def _qlinear_matmul(site: Site) -> Kernel:
+    """A quantized product: exact in int32, then rescaled and saturated."""
+    target = site.output_dtype()
+    require(target.kind in "iu" and site.dtype(1) == np.float32)
+    booking = Booking()
+    wide_a = booking.slot(np.int32, site.shape(0))
+    wide_b = booking.slot(np.int32, site.shape(3))
+    sums = booking.slot(np.int32, site.output_shape())
+    real = booking.slot(np.float32, site.output_shape())
+    limits = np.iinfo(target.name)
+
+    def run(inputs: Operands, outputs: Operands, scratch: Array | None) -> None:
+        a, a_scale, a_zero, b, b_scale, b_zero, scale, zero = inputs
+        left, right, exact = wide_a.of(scratch), wide_b.of(scratch), sums.of(scratch)
+        subtract_zero_point(a, a_zero, left, per_row=True)
+        subtract_zero_point(b, b_zero, right, per_row=False)
+        np.matmul(left, right, out=exact)
+        result = real.of(scratch)
+        np.multiply(exact, _per(a_scale, rows=True), out=result, casting="unsafe")
+        np.multiply(result, _per(b_scale, rows=False), out=result)
+        np.divide(result, _per(scale, rows=True), out=result)
+        np.rint(result, out=result)
+        np.add(result, _per(zero, rows=True), out=result, casting="unsafe")
+        np.clip(result, limits.min, limits.max, out=outputs[0], casting="unsafe")
+
+    return Kernel("QLinearMatMul", run, booking.size_bytes)
+
+
+def _per(parameter: Array, *, rows: bool) -> Array:
+    if parameter.size == 1:
+        return parameter.reshape(())
+    return parameter.reshape(-1, 1) if rows and parameter.ndim == 1 else parameter
+
+
+def _einsum(site: Site) -> Kernel:
+    equation = site.text("equation", "")
+    dtype = site.output_dtype()
+    require(dtype.kind in "fiu" and all(v is not None for v in site.inputs))
+    require(all(site.dtype(index) == dtype for index in range(len(site.inputs))))
+
+    def run(inputs: Operands, outputs: Operands, _: Array | None) -> None:
+        np.einsum(equation, *inputs, out=outputs[0], optimize=False)
+
+    return Kernel("Einsum", run)
+
+
+MATMUL: Mapping[str, Builder] = {
+    "Einsum": _einsum,
+    "Gemm": _gemm,
+    "MatMul": _matmul,
+    "MatMulInteger": _matmul_integer,
+    "QLinearMatMul": _qlinear_matmul,
+}

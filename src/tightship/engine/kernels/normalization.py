@@ -1,0 +1,220 @@
+"""Normalisation by mean and variance, a block of rows at a time."""
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from tightship.engine.kernels.kernel import Array, Kernel, Operands
+from tightship.engine.kernels.scratch import Booking, Slot
+from tightship.engine.kernels.site import Builder, Site, axis_of, require
+from tightship.graph import element_count
+
+BLOCK_ELEMENTS = 16384
+
+
+class Rows:
+    """Scratch to normalise rows of one length, in float32 where the dtype is narrower."""
+
+    def __init__(self, site: Site, length: int, booking: Booking) -> None:
+        dtype = site.dtype(0)
+        require(dtype.kind == "f" or dtype.name == "bfloat16")
+        work = np.dtype(np.float64 if dtype == np.float64 else np.float32)
+        self.epsilon = site.number("epsilon", 1e-5)
+        self.length = length
+        self.count = max(1, BLOCK_ELEMENTS // max(length, 1))
+        self.block: Slot = booking.slot(work, (self.count, length))
+        self.mean: Slot = booking.slot(work, (self.count, 1))
+        self.deviation: Slot = booking.slot(work, (self.count, 1))
+
+    def normalize(
+        self,
+        x: Array,
+        out: Array,
+        scratch: Array | None,
+        statistics: Operands = (),
+        *,
+        center: bool,
+    ) -> None:
+        """Write (x - mean) / sqrt(variance + epsilon) of each row; x and out may be one.
+
+        Args:
+            x: (rows, length).
+            out: As x.
+            scratch: Of the kernel.
+            statistics: Where to write the means and the inverse deviations, (rows, 1) each.
+            center: Whether the mean is subtracted; if not, the variance is the mean square.
+        """
+        for start in range(0, x.shape[0], self.count):
+            rows = slice(start, min(start + self.count, x.shape[0]))
+            count = rows.stop - start
+            block = self.block.of(scratch)[:count]
+            mean, deviation = self.mean.of(scratch)[:count], self.deviation.of(scratch)[:count]
+            np.copyto(block, x[rows])
+            if center:
+                np.add.reduce(block, axis=1, out=mean, keepdims=True)
+                np.divide(mean, self.length, out=mean)
+                np.subtract(block, mean, out=block)
+            np.einsum("ij,ij->i", block, block, out=deviation[:, 0])
+            np.divide(deviation, self.length, out=deviation)
+            np.add(deviation, self.epsilon, out=deviation)
+            np.sqrt(deviation, out=deviation)
+            np.reciprocal(deviation, out=deviation)
+            np.multiply(block, deviation, out=out[rows], casting="unsafe")
+            for statistic, source in zip(statistics, (mean, deviation), strict=False):
+                if statistic is not None:
+                    np.copyto(statistic.reshape(-1, 1)[rows], source, casting="unsafe")
+
+
+def _scale(out: Array, scale: Array | None, bias: Array | None) -> None:
+    if scale is not None:
+        np.multiply(out, scale, out=out, casting="unsafe")
+    if bias is not None:
+        np.add(out, bias, out=out, casting="unsafe")
+
+
+def _over_trailing(site: Site, *, center: bool) -> Kernel:
+    shape = site.shape(0)
+    require(site.output_dtype() == site.dtype(0))
+    axis = axis_of(site.integer("axis", -1), len(shape))
+    rows = (element_count(shape[:axis]), element_count(shape[axis:]))
+    booking = Booking()
+    normalizer = Rows(site, rows[1], booking)
+
+    def run(inputs: Operands, outputs: Operands, scratch: Array | None) -> None:
+        x, out = inputs[0].reshape(rows), outputs[0]
+        normalizer.normalize(x, out.reshape(rows), scratch, outputs[1:], center=center)
+        _scale(out, inputs[1], inputs[2] if len(inputs) > 2 else None)
+
+    return Kernel(site.node.operator, run, booking.size_bytes, site.read_once(0))
+
+
+def _layer(site: Site) -> Kernel:
+    return _over_trailing(site, center=True)
+
+
+def _root_mean_square(site: Site) -> Kernel:
+    return _over_trailing(site, center=False)
+
+
+def _instance(site: Site) -> Kernel:
+    batch, channels, *spatial = site.shape(0)
+    rows = (batch * channels, element_count(spatial))
+    per_channel = (channels,) + (1,) * len(spatial)
+    booking = Booking()
+    normalizer = Rows(site, rows[1], booking)
+
+    def run(inputs: Operands, outputs: Operands, scratch: Array | None) -> None:
+        (x, scale, bias), (out,) = inputs, outputs
+        normalizer.normalize(x.reshape(rows), out.reshape(rows), scratch, center=True)
+        _scale(out, scale.reshape(per_channel), bias.reshape(per_channel))
+
+    return Kernel("InstanceNormalization", run, booking.size_bytes, site.read_once(0))
+
+
+def _group(site: Site) -> Kernel:
+    """Scale and bias are one for each group before opset 21, for each channel since."""
+    batch, channels, *spatial = site.shape(0)
+    groups = site.integer("num_groups", 1)
+    inner = channels // groups * element_count(spatial)
+    grouped = (batch, groups, channels // groups, element_count(spatial))
+    parameter = (groups, 1, 1) if site.version < 21 else (groups, channels // groups, 1)
+    booking = Booking()
+    normalizer = Rows(site, inner, booking)
+
+    def run(inputs: Operands, outputs: Operands, scratch: Array | None) -> None:
+        (x, scale, bias), (out,) = inputs, outputs
+        rows = (batch * groups, inner)
+        normalizer.normalize(x.reshape(rows), out.reshape(rows), scratch, center=True)
+        _scale(out.reshape(grouped), scale.reshape(parameter), bias.reshape(parameter))
+
+    return Kernel("GroupNormalization", run, booking.size_bytes, site.read_once(0))
+
+
+def _batch(site: Site) -> Kernel:
+    """Inference only: the mean and variance are given, one for each channel."""
+    shape = site.shape(0)
+    require(site.dtype(0).kind == "f" and len(shape) >= 2)
+    require(not site.integer("training_mode", 0) and bool(site.integer("spatial", 1)))
+    require(site.version >= 7 or bool(site.integer("is_test", 0)))
+    require(not any(site.has_output(index) for index in range(1, len(site.outputs))))
+    per_channel = (shape[1],) + (1,) * (len(shape) - 2)
+    epsilon = site.number("epsilon", 1e-5)
+    booking = Booking()
+    work = np.result_type(site.dtype(0), np.float32)
+    factor = booking.slot(work, per_channel)
+
+    def run(inputs: Operands, outputs: Operands, scratch: Array | None) -> None:
+        x, out = inputs[0], outputs[0]
+        scale, bias, mean, variance = (p.reshape(per_channel) for p in inputs[1:])
+        factors = factor.of(scratch)
+        np.add(variance, epsilon, out=factors)
+        np.sqrt(factors, out=factors)
+        np.divide(scale, factors, out=factors)
+        np.subtract(x, mean, out=out, casting="unsafe")
+        np.multiply(out, factors, out=out, casting="unsafe")
+        np.add(out, bias, out=out, casting="unsafe")
+
+    return Kernel("BatchNormalization", run, booking.size_bytes, site.read_once(0))
+
+
+def _local_response(site: Site) -> Kernel:
+    """X / (bias + alpha / size * sum of squares over a window of channels) ** beta."""
+    shape, dtype = site.shape(0), site.dtype(0)
+    require(dtype.kind == "f" and len(shape) >= 2)
+    size = site.integer("size", 1)
+    alpha, beta = site.number("alpha", 1e-4), site.number("beta", 0.75)
+    bias = site.number("bias", 1.0)
+    channels = shape[1]
+    booking = Booking()
+    square, total = booking.slot(dtype, shape), booking.slot(dtype, shape)
+
+    def run(inputs: Operands, outputs: Operands, scratch: Array | None) -> None:
+        x, squares, sums = inputs[0], square.of(scratch), total.of(scratch)
+        np.square(x, out=squares)
+        sums.fill(0)
+        for shift in range(-((size - 1) // 2), size // 2 + 1):
+            into = slice(max(-shift, 0), max(min(channels - shift, channels), 0))
+            source = slice(into.start + shift, into.stop + shift)
+            if into.stop > into.start:
+                np.add(sums[:, into], squares[:, source], out=sums[:, into])
+        np.multiply(sums, alpha / size, out=sums)
+        np.add(sums, bias, out=sums)
+        np.power(sums, beta, out=sums)
+        np.divide(x, sums, out=outputs[0])
+
+    return Kernel("LRN", run, booking.size_bytes, site.same_type(0))
+
+
+def _lp(site: Site) -> Kernel:
+    """X / norm along an axis; 0 where the norm is 0."""
+    shape, dtype = site.shape(0), site.dtype(0)
+    order = site.integer("p", 2)
+    require(dtype.kind == "f" and order in (1, 2))
+    axis = axis_of(site.integer("axis", -1), len(shape))
+    kept = (*shape[:axis], 1, *shape[axis + 1 :])
+    booking = Booking()
+    term, norm = booking.slot(dtype, shape), booking.slot(dtype, kept)
+    is_zero = booking.slot(np.bool_, kept)
+
+    def run(inputs: Operands, outputs: Operands, scratch: Array | None) -> None:
+        x, terms, norms, zero = inputs[0], term.of(scratch), norm.of(scratch), is_zero.of(scratch)
+        (np.absolute if order == 1 else np.square)(x, out=terms)
+        np.add.reduce(terms, axis=axis, out=norms, keepdims=True)
+        if order == 2:
+            np.sqrt(norms, out=norms)
+        np.equal(norms, 0, out=zero)
+        np.copyto(norms, 1, where=zero)
+        np.divide(x, norms, out=outputs[0])
+
+    return Kernel("LpNormalization", run, booking.size_bytes, site.same_type(0))
+
+
+NORMALIZATION: Mapping[str, Builder] = {
+    "BatchNormalization": _batch,
+    "GroupNormalization": _group,
+    "InstanceNormalization": _instance,
+    "LRN": _local_response,
+    "LayerNormalization": _layer,
+    "LpNormalization": _lp,
+    "RMSNormalization": _root_mean_square,
+}

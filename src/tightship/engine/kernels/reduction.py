@@ -1,0 +1,180 @@
+"""Reductions along axes, straight into the output."""
+
+from collections.abc import Callable, Mapping
+
+import numpy as np
+
+from tightship.engine.kernels.kernel import Array, Kernel, Operands
+from tightship.engine.kernels.scratch import Booking
+from tightship.engine.kernels.site import Builder, Site, axis_of, require
+from tightship.graph import element_count
+
+AXES_INPUT_VERSION = 18
+"""From here on `axes` is an input of every reduction; of ReduceSum it is from 13 on."""
+
+Reduce = Callable[[Array, Array, tuple[int, ...], Array], None]
+"""`reduce(x, out, axes, work)`: `out` keeps reduced axes as 1; `work` is as x, or empty."""
+
+
+def _reduction(reduce: Reduce, *, kinds: str = "fiu", needs_work: bool = False) -> Builder:
+    def build(site: Site) -> Kernel:
+        dtype, shape = site.dtype(0), site.shape(0)
+        require(dtype == site.output_dtype() and dtype.kind in kinds)
+        axes = reduced_axes(site)
+        kept = kept_shape(shape, axes)
+        booking = Booking()
+        work = booking.slot(dtype, shape if needs_work else (0,))
+
+        def run(inputs: Operands, outputs: Operands, scratch: Array | None) -> None:
+            reduce(inputs[0], outputs[0].reshape(kept), axes, work.of(scratch))
+
+        return Kernel(site.node.operator, run, booking.size_bytes)
+
+    return build
+
+
+def reduced_axes(site: Site) -> tuple[int, ...]:
+    """Axes from the front; where none are given all, or none if the node then does nothing."""
+    first = 13 if site.node.operator == "ReduceSum" else AXES_INPUT_VERSION
+    rank = len(site.shape(0))
+    axes = site.axes(1 if site.version >= first else None)
+    if axes:
+        return tuple(axis_of(axis, rank) for axis in axes)
+    return () if site.integer("noop_with_empty_axes", 0) else tuple(range(rank))
+
+
+def kept_shape(shape: tuple[int, ...], axes: tuple[int, ...]) -> tuple[int, ...]:
+    """The shape with 1 in place of the lengths of `axes`."""
+    return tuple(1 if axis in axes else length for axis, length in enumerate(shape))
+
+
+def lowest(dtype: np.dtype[np.generic]) -> float | int:
+    """What no element is below: minus infinity, or the smallest integer."""
+    if dtype == np.bool_:
+        return 0
+    return int(np.iinfo(dtype.name).min) if dtype.kind in "iu" else -np.inf
+
+
+def highest(dtype: np.dtype[np.generic]) -> float | int:
+    """What no element is above: infinity, or the largest integer."""
+    if dtype == np.bool_:
+        return 1
+    return int(np.iinfo(dtype.name).max) if dtype.kind in "iu" else np.inf
+
+
+def _sum(x: Array, out: Array, axes: tuple[int, ...], _: Array) -> None:
+    np.add.reduce(x, axis=axes, out=out, keepdims=True, dtype=out.dtype)
+
+
+def _product(x: Array, out: Array, axes: tuple[int, ...], _: Array) -> None:
+    np.multiply.reduce(x, axis=axes, out=out, keepdims=True, dtype=out.dtype)
+
+
+def _mean(x: Array, out: Array, axes: tuple[int, ...], work: Array) -> None:
+    _sum(x, out, axes, work)
+    count = element_count([x.shape[axis] for axis in axes])
+    np.true_divide(out, count, out=out, casting="unsafe")
+
+
+def _largest(x: Array, out: Array, axes: tuple[int, ...], _: Array) -> None:
+    np.maximum.reduce(x, axis=axes, out=out, keepdims=True, initial=lowest(x.dtype))
+
+
+def _smallest(x: Array, out: Array, axes: tuple[int, ...], _: Array) -> None:
+    np.minimum.reduce(x, axis=axes, out=out, keepdims=True, initial=highest(x.dtype))
+
+
+def _sum_of_magnitudes(x: Array, out: Array, axes: tuple[int, ...], work: Array) -> None:
+    np.absolute(x, out=work)
+    _sum(work, out, axes, work)
+
+
+def _sum_of_squares(x: Array, out: Array, axes: tuple[int, ...], work: Array) -> None:
+    np.multiply(x, x, out=work)
+    _sum(work, out, axes, work)
+
+
+def _euclidean(x: Array, out: Array, axes: tuple[int, ...], work: Array) -> None:
+    _sum_of_squares(x, out, axes, work)
+    np.sqrt(out, out=out, casting="unsafe")
+
+
+def _log_of_sum(x: Array, out: Array, axes: tuple[int, ...], work: Array) -> None:
+    _sum(x, out, axes, work)
+    np.log(out, out=out, casting="unsafe")
+
+
+def _log_sum_exp(site: Site) -> Kernel:
+    """Shifted by the largest element, so that nothing overflows."""
+    dtype, shape = site.dtype(0), site.shape(0)
+    require(dtype == site.output_dtype() and dtype.kind == "f")
+    axes = reduced_axes(site)
+    kept = kept_shape(shape, axes)
+    booking = Booking()
+    work, shift = booking.slot(dtype, shape), booking.slot(dtype, kept)
+    unbounded = booking.slot(np.bool_, kept)
+
+    def run(inputs: Operands, outputs: Operands, scratch: Array | None) -> None:
+        x, out = inputs[0], outputs[0].reshape(kept)
+        terms, largest, mask = work.of(scratch), shift.of(scratch), unbounded.of(scratch)
+        _largest(x, largest, axes, terms)
+        np.isfinite(largest, out=mask)
+        np.logical_not(mask, out=mask)
+        np.copyto(largest, 0, where=mask)
+        np.subtract(x, largest, out=terms)
+        np.exp(terms, out=terms)
+        _log_of_sum(terms, out, axes, terms)
+        np.add(out, largest, out=out)
+
+    return Kernel("ReduceLogSumExp", run, booking.size_bytes)
+
+
+def _position(*, largest: bool) -> Builder:
+    """The index of the largest or smallest element along an axis; the first NaN wins.
+
+    NumPy copies its operand unless the axis is the last, so it is laid out in scratch.
+    """
+
+    def build(site: Site) -> Kernel:
+        shape, dtype = site.shape(0), site.dtype(0)
+        require(dtype.kind in "fiu")
+        axis = axis_of(site.integer("axis", 0), len(shape))
+        take_last = bool(site.integer("select_last_index", 0))
+        rest = (*shape[:axis], *shape[axis + 1 :])
+        is_last = element_count(shape[axis + 1 :]) == 1
+        booking = Booking()
+        work = booking.slot(dtype, (*rest, shape[axis]))
+        needs_work = take_last or not is_last
+
+        def run(inputs: Operands, outputs: Operands, scratch: Array | None) -> None:
+            x, out = inputs[0], outputs[0].reshape(rest)
+            if needs_work:
+                moved = np.moveaxis(x, axis, -1)
+                rows = work.of(scratch)
+                np.copyto(rows, moved[..., ::-1] if take_last else moved)
+            else:
+                rows = x.reshape((*rest, shape[axis]))
+            (np.argmax if largest else np.argmin)(rows, axis=-1, out=out)
+            if take_last:
+                np.subtract(shape[axis] - 1, out, out=out)
+
+        scratch_bytes = booking.size_bytes if needs_work else 0
+        return Kernel(site.node.operator, run, scratch_bytes)
+
+    return build
+
+
+REDUCTION: Mapping[str, Builder] = {
+    "ArgMax": _position(largest=True),
+    "ArgMin": _position(largest=False),
+    "ReduceL1": _reduction(_sum_of_magnitudes, needs_work=True),
+    "ReduceL2": _reduction(_euclidean, needs_work=True),
+    "ReduceLogSum": _reduction(_log_of_sum),
+    "ReduceLogSumExp": _log_sum_exp,
+    "ReduceMax": _reduction(_largest, kinds="fiub"),
+    "ReduceMean": _reduction(_mean),
+    "ReduceMin": _reduction(_smallest, kinds="fiub"),
+    "ReduceProd": _reduction(_product),
+    "ReduceSum": _reduction(_sum),
+    "ReduceSumSquare": _reduction(_sum_of_squares, needs_work=True),
+}

@@ -1,0 +1,93 @@
+"""Softmax and its kin, in place where the input dies."""
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from tightship.engine.kernels.kernel import Array, Kernel, Operands
+from tightship.engine.kernels.scratch import Booking
+from tightship.engine.kernels.site import Builder, Site, axis_of, require
+from tightship.graph import element_count
+
+ONE_AXIS_VERSION = 13
+"""Before it, the axes from `axis` on are normalised together."""
+
+
+def _rows(site: Site) -> tuple[int, int, int]:
+    """The shape as (before, along, after) the normalised axis or axes."""
+    shape = site.shape(0)
+    together = site.version < ONE_AXIS_VERSION
+    axis = site.integer("axis", 1 if together else -1)
+    axis += len(shape) if axis < 0 else 0
+    require(0 <= axis <= len(shape) if together else axis_of(axis, len(shape)) == axis)
+    before = element_count(shape[:axis])
+    if together or not shape:
+        return before, element_count(shape[axis:]), 1
+    return before, shape[axis], element_count(shape[axis + 1 :])
+
+
+def _softmax(site: Site) -> Kernel:
+    require(site.dtype(0).kind == "f")
+    rows = _rows(site)
+    booking = Booking()
+    total = booking.slot(site.dtype(0), (rows[0], 1, rows[2]))
+
+    def run(inputs: Operands, outputs: Operands, scratch: Array | None) -> None:
+        x, out, sums = inputs[0].reshape(rows), outputs[0].reshape(rows), total.of(scratch)
+        np.maximum.reduce(x, axis=1, out=sums, keepdims=True, initial=-np.inf)
+        np.subtract(x, sums, out=out)
+        np.exp(out, out=out)
+        np.add.reduce(out, axis=1, out=sums, keepdims=True)
+        np.divide(out, sums, out=out)
+
+    return Kernel("Softmax", run, booking.size_bytes, site.same_type(0))
+
+
+def _log_softmax(site: Site) -> Kernel:
+    dtype = site.dtype(0)
+    require(dtype.kind == "f")
+    rows = _rows(site)
+    booking = Booking()
+    total = booking.slot(dtype, (rows[0], 1, rows[2]))
+    terms = booking.slot(dtype, (rows[1], rows[2]))
+
+    def run(inputs: Operands, outputs: Operands, scratch: Array | None) -> None:
+        x, out, sums = inputs[0].reshape(rows), outputs[0].reshape(rows), total.of(scratch)
+        np.maximum.reduce(x, axis=1, out=sums, keepdims=True, initial=-np.inf)
+        np.subtract(x, sums, out=out)
+        work = terms.of(scratch)
+        for index in range(rows[0]):
+            np.exp(out[index], out=work)
+            np.add.reduce(work, axis=0, out=sums[index], keepdims=True)
+        np.log(sums, out=sums)
+        np.subtract(out, sums, out=out)
+
+    return Kernel("LogSoftmax", run, booking.size_bytes, site.same_type(0))
+
+
+def _hardmax(site: Site) -> Kernel:
+    """One at the first largest element, zero elsewhere."""
+    dtype = site.dtype(0)
+    require(dtype.kind == "f")
+    rows = _rows(site)
+    booking = Booking()
+    moved = booking.slot(dtype, (rows[0], rows[2], rows[1]))
+    place = booking.slot(np.int64, (rows[0], rows[2]))
+
+    def run(inputs: Operands, outputs: Operands, scratch: Array | None) -> None:
+        x, out = inputs[0].reshape(rows), outputs[0].reshape(rows)
+        lines, index = moved.of(scratch), place.of(scratch)
+        np.copyto(lines, x.transpose(0, 2, 1))
+        np.argmax(lines, axis=-1, out=index)
+        out.fill(0)
+        for position in range(rows[1]):
+            np.equal(index, position, out=out[:, position, :], casting="unsafe")
+
+    return Kernel("Hardmax", run, booking.size_bytes)
+
+
+SOFTMAX: Mapping[str, Builder] = {
+    "Hardmax": _hardmax,
+    "LogSoftmax": _log_softmax,
+    "Softmax": _softmax,
+}
