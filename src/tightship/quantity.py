@@ -33,14 +33,10 @@ def parse_bytes(quantity: str | int) -> int:
     Raises:
         InputError: The text is no amount, or the amount is less than a byte or absurdly large.
     """
-    if isinstance(quantity, str):
-        size_bytes = _parse_text(quantity)
-    else:
-        size_bytes = operator.index(quantity)
+    size_bytes = _parse_text(quantity) if isinstance(quantity, str) else operator.index(quantity)
     if size_bytes < 1:
         raise InputError(
-            f"An amount of memory must be at least 1 byte, but `{_shown(quantity)}` is "
-            f"{'less' if isinstance(quantity, str) else size_bytes}."
+            f"`{_shown(quantity)}` is less than a byte: give at least 1 byte of memory."
         )
     if size_bytes > LIMIT_BYTES_MAX:
         raise InputError(
@@ -89,12 +85,11 @@ def _format(size_bytes: int, *, round_up: bool) -> str:
 
 
 def _rounded(numerator: int, denominator: int, *, round_up: bool) -> int:
-    return -(-numerator // denominator) if round_up else (numerator + denominator // 2) // denominator
+    return (
+        -(-numerator // denominator) if round_up else (numerator + denominator // 2) // denominator
+    )
 
 
 def _shown(quantity: str | int) -> str:
-    if isinstance(quantity, str) and len(quantity) > _SHOWN_LENGTH_MAX:
-        return quantity[: _SHOWN_LENGTH_MAX - 1] + "…"
-    return str(quantity) if isinstance(quantity, str) else hex(quantity) if abs(
-        quantity
-    ) > LIMIT_BYTES_MAX else str(quantity)
+    text = str(quantity) if isinstance(quantity, str) else f"{quantity:#x}"
+    return text if len(text) <= _SHOWN_LENGTH_MAX else text[: _SHOWN_LENGTH_MAX - 1] + "…"

@@ -1,0 +1,62 @@
+"""A line on standard error that says how far long work has come."""
+
+import sys
+import time
+from collections.abc import Callable
+from types import TracebackType
+from typing import Self, TextIO
+
+_SILENT_SECONDS = 0.5
+_INTERVAL_SECONDS = 0.1
+_BAR_WIDTH = 24
+_ERASE = "\r\x1b[K"
+
+
+class Progress:
+    """Call it with (done, total) while the work goes on.
+
+    Nothing is written before the work has taken half a second, nor to a stream that is no
+    terminal, nor more than ten times a second; the line is gone when the work ends.
+    """
+
+    def __init__(
+        self,
+        label: str,
+        *,
+        stream: TextIO | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._label = label
+        self._stream = sys.stderr if stream is None else stream
+        self._clock = clock
+        self._next = clock() + _SILENT_SECONDS
+        self._is_shown = False
+        self._is_terminal = self._stream.isatty()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        if self._is_shown:
+            self._write(_ERASE)
+            self._is_shown = False
+
+    def __call__(self, done: int, total: int) -> None:
+        """Show `done` of `total` units of work, if it is time to."""
+        if not self._is_terminal or self._clock() < self._next:
+            return
+        self._next = self._clock() + _INTERVAL_SECONDS
+        self._is_shown = True
+        share = min(1.0, done / total) if total else 1.0
+        filled = round(share * _BAR_WIDTH)
+        bar = "#" * filled + "." * (_BAR_WIDTH - filled)
+        self._write(f"{_ERASE}{self._label} [{bar}] {share:4.0%}")
+
+    def _write(self, text: str) -> None:
+        self._stream.write(text)
+        self._stream.flush()

@@ -1,0 +1,210 @@
+"""A memory plan as a still picture, for documents and notebooks."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from html import escape
+
+from tightship.quantity import format_bytes
+from tightship.view.palette import Colouring, colouring
+from tightship.view.picture import Picture, Rectangle
+from tightship.view.scale import byte_ticks, step_ticks
+from tightship.view.text import display_width, printable, shorten
+
+WIDTH, HEIGHT = 960, 460
+_LEFT, _RIGHT, _TOP, _BOTTOM = 74, 946, 64, 396
+_CELL = 2.0
+_CHARACTER_WIDTH = 6.6
+_LABEL_WIDTH_MIN, _LABEL_HEIGHT_MIN = 56, 14
+
+STYLE = """
+.ts-card{fill:#fff}.ts-ink{fill:#1c2024}.ts-soft{fill:#62686f}.ts-grid{stroke:#e6e8eb}
+.ts-bound{stroke:#0f766e;stroke-dasharray:5 4}.ts-bound-text{fill:#0f766e}
+.ts-peak{stroke:#c2410c;stroke-dasharray:2 3}.ts-peak-text{fill:#c2410c}
+.ts-0{fill:#3f6fa8}.ts-1{fill:#3b9a8f}.ts-2{fill:#b5813a}.ts-3{fill:#a8567e}.ts-4{fill:#6f63ab}
+.ts-5{fill:#6d8f3c}.ts-6{fill:#848b95}.ts-7{fill:#c3a99a}.ts-on{fill:#fff}
+@media(prefers-color-scheme:dark){
+.ts-card{fill:#1a1e22}.ts-ink{fill:#e8eaed}.ts-soft{fill:#9aa2ab}.ts-grid{stroke:#2b3137}
+.ts-bound{stroke:#5eead4}.ts-bound-text{fill:#5eead4}
+.ts-peak{stroke:#fb923c}.ts-peak-text{fill:#fb923c}
+.ts-0{fill:#7aa5d8}.ts-1{fill:#63c0b3}.ts-2{fill:#dcae6b}.ts-3{fill:#d68bb0}.ts-4{fill:#a59ade}
+.ts-5{fill:#a5c46f}.ts-6{fill:#8b939d}.ts-7{fill:#8a7468}.ts-on{fill:#0e1114}}
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class _Box:
+    x: float
+    y: float
+    width: float
+    height: float
+
+
+@dataclass(frozen=True, slots=True)
+class _Scale:
+    """Steps and bytes as points of the picture."""
+
+    steps: int
+    top_bytes: int
+
+    def x(self, step: float) -> float:
+        return _LEFT + step / self.steps * (_RIGHT - _LEFT)
+
+    def y(self, size_bytes: float) -> float:
+        return _BOTTOM - size_bytes / self.top_bytes * (_BOTTOM - _TOP)
+
+    def box(self, rectangle: Rectangle) -> _Box:
+        left, right = self.x(rectangle.start_step), self.x(rectangle.stop_step)
+        top = self.y(rectangle.offset_bytes + rectangle.size_bytes)
+        return _Box(left, top, right - left, self.y(rectangle.offset_bytes) - top)
+
+
+def svg(picture: Picture, *, rectangles_max: int = 1500) -> str:
+    """The plan as an SVG of steps and addresses, readable on light and on dark pages.
+
+    Of more than `rectangles_max` buffers the smallest on the picture are drawn together, as
+    the cells of a raster that they touch, and counted below.
+    """
+    scale = _Scale(max(1, picture.step_count), _top_bytes(picture))
+    colours = colouring(picture)
+    label = f"Memory plan of {picture.title}: arena {format_bytes(picture.arena_bytes)}"
+    parts = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" width="100%" '
+        f'role="img" aria-label="{_escaped(label)}" '
+        'font-family="system-ui,sans-serif" font-size="12">',
+        f"<style>{STYLE}</style>",
+        f'<rect class="ts-card" width="{WIDTH}" height="{HEIGHT}" rx="8"/>',
+        *_heading(picture),
+        *_axes(scale),
+        *_buffers(picture, colours, scale, rectangles_max),
+        *_levels(picture, scale),
+        *_legend(colours),
+        "</svg>",
+    ]
+    return "\n".join(parts)
+
+
+def _top_bytes(picture: Picture) -> int:
+    return max(1, picture.arena_bytes, picture.lower_bound_bytes) * 21 // 20 + 1
+
+
+def _escaped(text: str) -> str:
+    return escape(printable(text))
+
+
+def _words(x: float, y: float, text: str, style: str, anchor: str = "start") -> str:
+    return (
+        f'<text class="{style}" x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}">'
+        f"{_escaped(text)}</text>"
+    )
+
+
+def _line(x0: float, y0: float, x1: float, y1: float, style: str) -> str:
+    return f'<line class="{style}" x1="{x0:.1f}" y1="{y0:.1f}" x2="{x1:.1f}" y2="{y1:.1f}"/>'
+
+
+def _heading(picture: Picture) -> Iterator[str]:
+    title = _escaped(shorten(printable(picture.title), 60))
+    noun = "peak memory" if picture.parts else "arena"
+    yield (
+        f'<text x="{_LEFT}" y="28" font-size="15"><tspan class="ts-ink" font-weight="600">'
+        f"{title}</tspan>"
+        f'<tspan class="ts-soft" dx="10">{format_bytes(picture.peak_bytes)} {noun}</tspan></text>'
+    )
+    yield _words(_LEFT, _TOP - 6, "address in the arena", "ts-soft")
+
+
+def _axes(scale: _Scale) -> Iterator[str]:
+    for size_bytes, label in byte_ticks(scale.top_bytes, 6):
+        y = scale.y(size_bytes)
+        yield _line(_LEFT, y, _RIGHT, y, "ts-grid")
+        yield _words(_LEFT - 8, y + 4, label, "ts-soft", "end")
+    for step in step_ticks(scale.steps, 10):
+        x = scale.x(step)
+        yield _line(x, _BOTTOM, x, _BOTTOM + 4, "ts-grid")
+        yield _words(x, _BOTTOM + 17, f"{step:,}", "ts-soft", "middle")
+    yield _words(_RIGHT, _BOTTOM + 32, "step", "ts-soft", "end")
+
+
+def _buffers(
+    picture: Picture, colours: Colouring, scale: _Scale, rectangles_max: int
+) -> Iterator[str]:
+    boxes = [scale.box(rectangle) for rectangle in picture.rectangles]
+    by_area = sorted(range(len(boxes)), key=lambda i: (-boxes[i].width * boxes[i].height, i))
+    if merged := by_area[rectangles_max:]:
+        yield _merged([boxes[i] for i in merged])
+        note = f"{len(merged):,} small buffers drawn together"
+        yield _words(_LEFT, _BOTTOM + 32, note, "ts-soft")
+    for i in sorted(by_area[:rectangles_max]):
+        yield from _buffer(picture, picture.rectangles[i], boxes[i], colours.slots[i])
+
+
+def _buffer(picture: Picture, rectangle: Rectangle, box: _Box, slot: int) -> Iterator[str]:
+    width = box.width - 1 if box.width > 4 else box.width
+    height = box.height - 1 if box.height > 4 else box.height
+    operator = picture.operator_of(rectangle)
+    hint = f"{rectangle.name} {operator} {format_bytes(rectangle.size_bytes)}"
+    yield (
+        f'<rect class="ts-{slot}" x="{box.x:.1f}" y="{box.y:.1f}" width="{max(width, 0.3):.1f}" '
+        f'height="{max(height, 0.3):.1f}"><title>{_escaped(hint)}</title></rect>'
+    )
+    if width >= _LABEL_WIDTH_MIN and height >= _LABEL_HEIGHT_MIN:
+        name = shorten(printable(rectangle.name), int((width - 10) / _CHARACTER_WIDTH))
+        if display_width(name) >= 4:
+            yield (
+                f'<text class="ts-on" font-size="11" pointer-events="none" x="{box.x + 5:.1f}" '
+                f'y="{box.y + height / 2 + 4:.1f}">{escape(name)}</text>'
+            )
+
+
+def _merged(boxes: list[_Box]) -> str:
+    """One path over every raster cell that a box touches, run by run."""
+    rows: dict[int, set[int]] = {}
+    for box in boxes:
+        columns = range(int(box.x / _CELL), int((box.x + box.width) / _CELL) + 1)
+        for row in range(int(box.y / _CELL), int((box.y + box.height) / _CELL) + 1):
+            rows.setdefault(row, set()).update(columns)
+    runs = [
+        f"M{start * _CELL:g} {row * _CELL:g}h{length * _CELL:g}v{_CELL:g}h{-length * _CELL:g}z"
+        for row, columns in sorted(rows.items())
+        for start, length in _runs(sorted(columns))
+    ]
+    return f'<path class="ts-6" d="{"".join(runs)}"/>'
+
+
+def _runs(columns: list[int]) -> Iterator[tuple[int, int]]:
+    start = previous = columns[0]
+    for column in columns[1:]:
+        if column != previous + 1:
+            yield start, previous + 1 - start
+            start = column
+        previous = column
+    yield start, previous + 1 - start
+
+
+def _levels(picture: Picture, scale: _Scale) -> Iterator[str]:
+    bound, arena = picture.lower_bound_bytes, picture.arena_bytes
+    tight = arena == bound
+    text = f"arena = lower bound {format_bytes(arena)}" if tight else _apart(arena, bound)
+    yield _words(_RIGHT, _TOP - 6, text, "ts-bound-text", "end")
+    for size_bytes, style in ((arena, "ts-grid"), (bound, "ts-bound")):
+        yield _line(_LEFT, scale.y(size_bytes), _RIGHT, scale.y(size_bytes), style)
+    if picture.rectangles:
+        step = picture.peak_step()
+        x = scale.x(step + 0.5)
+        yield _line(x, _TOP, x, _BOTTOM, "ts-peak")
+        half = 44.0
+        centre = min(max(x, _LEFT + 140 + half), _RIGHT - 280 - half)
+        yield _words(centre, _TOP - 6, f"peak, step {step:,}", "ts-peak-text", "middle")
+
+
+def _apart(arena: int, bound: int) -> str:
+    return f"arena {format_bytes(arena)}, lower bound {format_bytes(bound)}"
+
+
+def _legend(colours: Colouring) -> Iterator[str]:
+    x = float(_LEFT)
+    for family in colours.families:
+        label = shorten(printable(family.label), 22)
+        yield f'<rect class="ts-{family.slot}" x="{x:.1f}" y="437" width="10" height="10" rx="2"/>'
+        yield _words(x + 15, 446, label, "ts-soft")
+        x += 30 + display_width(label) * _CHARACTER_WIDTH
