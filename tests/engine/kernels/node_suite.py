@@ -52,9 +52,15 @@ def _case(test: Any) -> Case | None:
     return Case(
         test.name,
         from_proto(proto, versions),
-        tuple(known.get(name) for name in proto.input),
-        tuple(known.get(name) for name in proto.output),
+        tuple(_as_array(known.get(name)) for name in proto.input),
+        tuple(_as_array(known.get(name)) for name in proto.output),
     )
+
+
+def _as_array(operand: Any) -> Any:
+    if isinstance(operand, onnx.TensorProto):
+        return numpy_helper.to_array(operand)
+    return np.asarray(operand) if isinstance(operand, np.generic) else operand
 
 
 def _stored(folder: str, model: onnx.ModelProto) -> tuple[list[Any], list[Any]]:

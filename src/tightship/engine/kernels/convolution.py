@@ -1,0 +1,150 @@
+"""Convolutions as matrix products over columns in scratch, a tile at a time."""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from tightship.engine.kernels.kernel import Array, Kernel, Operands
+from tightship.engine.kernels.scratch import Booking
+from tightship.engine.kernels.site import Builder, Site, require
+from tightship.engine.kernels.window import Index, Window, window_of
+from tightship.graph import element_count
+
+TILE_BYTES = 1 << 20
+"""Columns of one tile take at most this, or one row of positions if that is more."""
+
+
+class Columns:
+    """For each position what its window reads, one column of (channel, tap) each."""
+
+    def __init__(
+        self, window: Window, channels: int, dtype: np.dtype[np.generic], booking: Booking
+    ) -> None:
+        self.window = window
+        self.channels = channels
+        self.height = channels * element_count(window.kernel)
+        self.row_width = element_count(window.positions[1:])
+        row_bytes = max(self.height * self.row_width * dtype.itemsize, 1)
+        self.tile_rows = min(max(TILE_BYTES // row_bytes, 1), max(window.positions[0], 1))
+        self.has_padding = window.reads_padding()
+        size = 0 if window.is_identity else self.height * self.tile_rows * self.row_width
+        self.slot = booking.slot(dtype, (size,))
+
+    def tiles(self) -> Sequence[tuple[int, int]]:
+        """Ranges `[start, stop)` of the first spatial axis of the positions."""
+        rows = self.window.positions[0]
+        step = max(rows, 1) if self.window.is_identity else self.tile_rows
+        return [(start, min(start + step, rows)) for start in range(0, rows, step)]
+
+    def of(self, image: Array, start: int, stop: int, scratch: Array | None) -> Array:
+        """The columns of a tile, (height, positions), of an image (channels, ...)."""
+        if self.window.is_identity:
+            return image.reshape((self.channels, -1))
+        count = (stop - start) * self.row_width
+        flat = self.slot.of(scratch)[: self.height * count]
+        positions = (stop - start, *self.window.positions[1:])
+        grid = flat.reshape((self.channels, *self.window.kernel, *positions))
+        if self.has_padding:
+            flat.fill(0)
+        for tap, into, source in self.window.taps(start, stop):
+            place: Index = (slice(None), *tap, *into)
+            np.copyto(grid[place], image[(slice(None), *source)])
+        return flat.reshape((self.height, count))
+
+
+def _convolution(site: Site) -> Kernel:
+    dtype, weights = site.dtype(0), site.shape(1)
+    require(dtype.kind == "f" and len(weights) >= 3)
+    window = window_of(site, weights[2:])
+    groups = site.integer("group", 1)
+    filters_each = weights[0] // groups
+    images = (site.shape(0)[0] * groups, weights[1], *window.image)
+    per_filter = (weights[0],) + (1,) * len(window.image)
+    booking = Booking()
+    columns = Columns(window, weights[1], dtype, booking)
+    width = columns.row_width
+
+    def run(inputs: Operands, outputs: Operands, scratch: Array | None) -> None:
+        out = outputs[0]
+        filters = inputs[1].reshape((groups, filters_each, columns.height))
+        targets = out.reshape((images[0], filters_each, element_count(window.positions)))
+        for index, image in enumerate(inputs[0].reshape(images)):
+            for start, stop in columns.tiles():
+                tile = targets[index][:, start * width : stop * width]
+                gathered = columns.of(image, start, stop, scratch)
+                np.matmul(filters[index % groups], gathered, out=tile)
+        if len(inputs) > 2 and inputs[2] is not None:
+            np.add(out, inputs[2].reshape(per_filter), out=out)
+
+    return Kernel("Conv", run, booking.size_bytes)
+
+
+def _transposed(site: Site) -> Kernel:
+    """Each input element adds its share to the outputs that its window covers."""
+    dtype, weights = site.dtype(0), site.shape(1)
+    require(dtype.kind == "f" and len(weights) >= 3)
+    window = _spread(site, weights[2:])
+    groups, batch = site.integer("group", 1), site.shape(0)[0]
+    inputs_each, filters_each = weights[0] // groups, weights[1]
+    taps, positions = element_count(window.kernel), element_count(window.positions)
+    chunk = min(max(TILE_BYTES // max(taps * positions * dtype.itemsize, 1), 1), filters_each)
+    booking = Booking()
+    shares = booking.slot(dtype, (chunk * taps * positions,))
+    per_filter = (filters_each * groups,) + (1,) * len(window.image)
+
+    def run(inputs: Operands, outputs: Operands, scratch: Array | None) -> None:
+        out, flat = outputs[0], shares.of(scratch)
+        if len(inputs) > 2 and inputs[2] is not None:
+            np.copyto(out, inputs[2].reshape(per_filter))
+        else:
+            out.fill(0)
+        sources = inputs[0].reshape((batch * groups, inputs_each, positions))
+        filters = inputs[1].reshape((groups, inputs_each, filters_each * taps))
+        targets = out.reshape((batch * groups, filters_each, *window.image))
+        for index, source in enumerate(sources):
+            for start in range(0, filters_each, chunk):
+                stop = min(start + chunk, filters_each)
+                part = filters[index % groups][:, start * taps : stop * taps]
+                share = flat[: (stop - start) * taps * positions]
+                np.matmul(part.T, source, out=share.reshape((-1, positions)))
+                grid = share.reshape((stop - start, *window.kernel, *window.positions))
+                _add_shares(window, grid, targets[index, start:stop])
+
+    return Kernel("ConvTranspose", run, booking.size_bytes)
+
+
+def _add_shares(window: Window, grid: Array, target: Array) -> None:
+    for tap, positions, covered in window.taps():
+        into = target[(slice(None), *covered)]
+        share: Index = (slice(None), *tap, *positions)
+        np.add(into, grid[share], out=into)
+
+
+def _spread(site: Site, kernel: tuple[int, ...]) -> Window:
+    """The window of a transposed convolution: its image is the output."""
+    positions, image = site.shape(0)[2:], site.output_shape()[2:]
+    rank = len(image)
+    strides = site.integers("strides") or (1,) * rank
+    dilations = site.integers("dilations") or (1,) * rank
+    extra = site.integers("output_padding") or (0,) * rank
+    mode = site.text("auto_pad", "NOTSET")
+    pads = site.integers("pads")
+    if mode == "VALID":
+        before: tuple[int, ...] = (0,) * rank
+    elif mode == "NOTSET" and site.integers("output_shape") is None:
+        before = pads[:rank] if pads else (0,) * rank
+    else:
+        total = [
+            (p - 1) * stride + more + (k - 1) * dilation + 1 - length
+            for p, length, k, stride, dilation, more in zip(
+                positions, image, kernel, strides, dilations, extra, strict=True
+            )
+        ]
+        before = tuple((max(t, 0) + (mode != "SAME_UPPER")) // 2 for t in total)
+    return Window(image, positions, kernel, strides, dilations, before)
+
+
+CONVOLUTION: Mapping[str, Builder] = {
+    "Conv": _convolution,
+    "ConvTranspose": _transposed,
+}

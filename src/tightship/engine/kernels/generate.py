@@ -1,0 +1,173 @@
+"""Operators that make elements out of shapes, attributes and scalars."""
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from tightship.engine.kernels.kernel import Array, Kernel, Operands
+from tightship.engine.kernels.scratch import Booking
+from tightship.engine.kernels.site import Builder, Site, axis_of, require
+from tightship.graph import Inline
+
+
+def count_up(out: Array, step: int = 1) -> None:
+    """Write 0, step, 2 step, ... to a vector, by doubling what is written."""
+    if out.size:
+        out[0] = 0
+    done = 1
+    while done < out.size:
+        more = min(done, out.size - done)
+        np.add(out[:more], done * step, out=out[done : done + more])
+        done += more
+
+
+def _shape(site: Site) -> Kernel:
+    shape = site.shape(0)
+    end = site.node.attributes.get("end")
+    require(end is None or isinstance(end, int))
+    lengths = shape[site.integer("start", 0) : end if isinstance(end, int) else None]
+
+    def run(_inputs: Operands, outputs: Operands, _: Array | None) -> None:
+        outputs[0][...] = lengths
+
+    return Kernel("Shape", run)
+
+
+def _size(site: Site) -> Kernel:
+    count = int(np.prod(site.shape(0), dtype=np.int64))
+
+    def run(_inputs: Operands, outputs: Operands, _: Array | None) -> None:
+        outputs[0].fill(count)
+
+    return Kernel("Size", run)
+
+
+def _filled(site: Site) -> Kernel:
+    value = site.node.attributes.get("value")
+    require(value is None or isinstance(value, Inline))
+    element = value.array().reshape(()) if isinstance(value, Inline) else np.float32(0)
+
+    def run(_inputs: Operands, outputs: Operands, _: Array | None) -> None:
+        np.copyto(outputs[0], element)
+
+    return Kernel("ConstantOfShape", run)
+
+
+def _constant(site: Site) -> Kernel:
+    attributes = site.node.attributes
+    tensor = attributes.get("value")
+    names = ("value_float", "value_floats", "value_int", "value_ints")
+    plain = [attributes[name] for name in names if name in attributes]
+    require(isinstance(tensor, Inline) or len(plain) == 1)
+    elements = tensor.array() if isinstance(tensor, Inline) else np.asarray(plain[0])
+
+    def run(_inputs: Operands, outputs: Operands, _: Array | None) -> None:
+        np.copyto(outputs[0], elements, casting="same_kind")
+
+    return Kernel("Constant", run)
+
+
+def _range(site: Site) -> Kernel:
+    require(site.output_dtype().kind in "fi")
+
+    def run(inputs: Operands, outputs: Operands, _: Array | None) -> None:
+        start, _limit, delta = inputs
+        count_up(outputs[0])
+        np.multiply(outputs[0], delta.reshape(()), out=outputs[0])
+        np.add(outputs[0], start.reshape(()), out=outputs[0])
+
+    return Kernel("Range", run)
+
+
+def _eye_like(site: Site) -> Kernel:
+    rows, columns = site.output_shape()
+    shift = site.integer("k", 0)
+    start = shift if shift >= 0 else -shift * columns
+    count = max(min(rows + min(shift, 0), columns - max(shift, 0)), 0)
+
+    def run(_inputs: Operands, outputs: Operands, _: Array | None) -> None:
+        outputs[0].fill(0)
+        outputs[0].reshape(-1)[start :: columns + 1][:count] = 1
+
+    return Kernel("EyeLike", run)
+
+
+def _triangle(site: Site) -> Kernel:
+    """The upper or lower triangle of each matrix, row by row; zero elsewhere."""
+    *_, rows, columns = site.shape(0)
+    upper = bool(site.integer("upper", 1))
+
+    def run(inputs: Operands, outputs: Operands, _: Array | None) -> None:
+        x, out = inputs[0], outputs[0]
+        shift = int(inputs[1].reshape(())) if len(inputs) > 1 and inputs[1] is not None else 0
+        for row in range(rows):
+            edge = min(max(row + shift + (not upper), 0), columns)
+            kept, cleared = slice(edge, None), slice(edge)
+            if not upper:
+                kept, cleared = cleared, kept
+            np.copyto(out[..., row, kept], x[..., row, kept])
+            out[..., row, cleared] = 0
+
+    return Kernel("Trilu", run)
+
+
+def _one_hot(site: Site) -> Kernel:
+    """`on` where an element of the indices names the position; indices may be negative."""
+    shape = site.shape(0)
+    rank = len(shape) + 1
+    axis = axis_of(site.integer("axis", -1), rank)
+    depth = site.output_shape()[axis]
+    booking = Booking()
+    index = booking.slot(np.int64, shape)
+    negative = booking.slot(np.bool_, shape)
+    mask = booking.slot(np.bool_, shape)
+
+    def run(inputs: Operands, outputs: Operands, scratch: Array | None) -> None:
+        places, below, chosen = index.of(scratch), negative.of(scratch), mask.of(scratch)
+        np.copyto(places, inputs[0], casting="unsafe")
+        np.less(places, 0, out=below)
+        np.add(places, depth, out=places, where=below)
+        off, on = inputs[2]
+        by_depth = np.moveaxis(outputs[0], axis, 0)
+        np.copyto(outputs[0], off)
+        for position in range(depth):
+            np.equal(places, position, out=chosen)
+            np.copyto(by_depth[position], on, where=chosen)
+
+    return Kernel("OneHot", run, booking.size_bytes)
+
+
+def _running(ufunc: np.ufunc, first: int) -> Builder:
+    """Running sums or products along an axis, which may be an input known only at run time."""
+
+    def build(site: Site) -> Kernel:
+        require(site.dtype(0).kind in "fiu")
+        exclusive, reverse = site.integer("exclusive", 0), site.integer("reverse", 0)
+
+        def run(inputs: Operands, outputs: Operands, _: Array | None) -> None:
+            axis = int(inputs[1].reshape(()))
+            x, out = np.moveaxis(inputs[0], axis, 0), np.moveaxis(outputs[0], axis, 0)
+            if reverse:
+                x, out = x[::-1], out[::-1]
+            if exclusive:
+                out[:1] = first
+                x, out = x[:-1], out[1:]
+            ufunc.accumulate(x, axis=0, out=out, dtype=out.dtype)
+
+        return Kernel(site.node.operator, run)
+
+    return build
+
+
+GENERATE: Mapping[str, Builder] = {
+    "Constant": _constant,
+    "ConstantOfShape": _filled,
+    "CumProd": _running(np.multiply, 1),
+    "CumSum": _running(np.add, 0),
+    "EyeLike": _eye_like,
+    "OneHot": _one_hot,
+    "Range": _range,
+    "Shape": _shape,
+    "Size": _size,
+    "Trilu": _triangle,
+}
