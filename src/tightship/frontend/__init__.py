@@ -1,1 +1,1 @@
-"""To be written."""
+"""Foreign models as graphs; each frontend imports its framework when it reads."""

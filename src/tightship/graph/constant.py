@@ -40,11 +40,18 @@ class MappedFile:
 
     def __init__(self, path: Path) -> None:
         self.path = path
+        self._map: mmap.mmap | memoryview | bytes = b""
         with path.open("rb") as file:
             self.size_bytes = file.seek(0, 2)
-            self._map = (
-                mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) if self.size_bytes else b""
-            )
+            if self.size_bytes:
+                self._map = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+
+    @classmethod
+    def of_bytes(cls, data: bytes | memoryview, path: Path) -> "MappedFile":
+        """A file whose bytes are in memory already; `path` is what messages call it."""
+        file = cls.__new__(cls)
+        file.path, file._map, file.size_bytes = path, data, len(data)
+        return file
 
     def bytes_at(self, offset: int, size: int) -> memoryview:
         """The bytes `[offset, offset + size)`, not copied.

@@ -1,6 +1,7 @@
 """Element types, shapes, and the bytes they take."""
 
 import enum
+import functools
 import math
 from collections.abc import Sequence
 
@@ -43,6 +44,8 @@ class DType(enum.Enum):
     FLOAT8E5M2FNUZ = "float8_e5m2fnuz"
     FLOAT8E8M0FNU = "float8_e8m0fnu"
     FLOAT4E2M1FN = "float4_e2m1fn"
+    FLOAT6E2M3FN = "float6_e2m3fn"
+    FLOAT6E3M2FN = "float6_e3m2fn"
     UINT4 = "uint4"
     INT4 = "int4"
     UINT2 = "uint2"
@@ -51,14 +54,7 @@ class DType(enum.Enum):
     @property
     def numpy(self) -> np.dtype[np.generic]:
         """The NumPy dtype of an array of this type; strings are Python objects."""
-        if self is DType.STRING:
-            return np.dtype(object)
-        try:
-            return np.dtype(self.value)
-        except TypeError:
-            import ml_dtypes  # noqa: F401  registers its names with NumPy
-
-            return np.dtype(getattr(ml_dtypes, self.value))
+        return _numpy_dtype(self)
 
     @property
     def itemsize(self) -> int:
@@ -72,13 +68,31 @@ class DType(enum.Enum):
         Raises:
             GraphError: No ONNX element type matches.
         """
-        name = np.dtype(dtype).name
-        if name == "object" or name.startswith(("str", "bytes")):
-            return DType.STRING
-        try:
-            return DType(name)
-        except ValueError:
-            raise GraphError(f"NumPy dtype `{name}` has no ONNX element type.") from None
+        return _element_type(np.dtype(dtype))
+
+
+@functools.cache
+def _numpy_dtype(dtype: DType) -> np.dtype[np.generic]:
+    found: np.dtype[np.generic]
+    if dtype is DType.STRING:
+        return np.dtype(object)
+    try:
+        found = np.dtype(dtype.value)
+    except TypeError:
+        import ml_dtypes
+
+        found = np.dtype(getattr(ml_dtypes, dtype.value))
+    return found
+
+
+@functools.cache
+def _element_type(dtype: np.dtype[np.generic]) -> DType:
+    if dtype.name == "object" or dtype.name.startswith(("str", "bytes")):
+        return DType.STRING
+    try:
+        return DType(dtype.name)
+    except ValueError:
+        raise GraphError(f"NumPy dtype `{dtype.name}` has no ONNX element type.") from None
 
 
 def element_count(shape: Sequence[int]) -> int:

@@ -1,0 +1,87 @@
+"""Attributes of a node as plain values; graphs are handed back to be read in their scope."""
+
+from collections.abc import Callable
+
+from onnx import AttributeProto, GraphProto, NodeProto
+
+from tightship.errors import GraphError
+from tightship.frontend.onnx.schema import label
+from tightship.frontend.onnx.tensor import Tensors
+from tightship.graph import AttributeValue
+
+_FIELDS = {
+    "f": AttributeProto.FLOAT,
+    "i": AttributeProto.INT,
+    "s": AttributeProto.STRING,
+    "t": AttributeProto.TENSOR,
+    "g": AttributeProto.GRAPH,
+    "sparse_tensor": AttributeProto.SPARSE_TENSOR,
+    "tp": AttributeProto.TYPE_PROTO,
+}
+_LISTS = {
+    "floats": AttributeProto.FLOATS,
+    "ints": AttributeProto.INTS,
+    "strings": AttributeProto.STRINGS,
+}
+
+_PLAIN: dict[int, Callable[[AttributeProto], AttributeValue]] = {
+    AttributeProto.FLOAT: lambda attribute: attribute.f,
+    AttributeProto.INT: lambda attribute: attribute.i,
+    AttributeProto.STRING: lambda attribute: _text(attribute.s),
+    AttributeProto.FLOATS: lambda attribute: tuple(attribute.floats),
+    AttributeProto.INTS: lambda attribute: tuple(attribute.ints),
+    AttributeProto.STRINGS: lambda attribute: tuple(
+        [text.decode(errors="surrogateescape") for text in attribute.strings]
+    ),
+    AttributeProto.TYPE_PROTO: lambda attribute: attribute.tp.SerializeToString(),
+}
+
+
+def read_attributes(
+    node: NodeProto, tensors: Tensors
+) -> tuple[dict[str, AttributeValue], dict[str, GraphProto]]:
+    """The attributes of a node, and apart from them those that are graphs.
+
+    Raises:
+        FormatError: A tensor's bytes do not fit.
+        GraphError: An attribute is given twice, or has a type that no operator takes.
+    """
+    values: dict[str, AttributeValue] = {}
+    graphs: dict[str, GraphProto] = {}
+    for attribute in node.attribute:
+        name = attribute.name
+        if name in values or name in graphs:
+            raise GraphError(f"Node {label(node)} has the attribute `{name}` twice.")
+        type_ = attribute.type or _type_by_field(attribute)
+        if type_ in _PLAIN:
+            values[name] = _PLAIN[type_](attribute)
+        elif type_ == AttributeProto.GRAPH:
+            graphs[name] = attribute.g
+        elif type_ == AttributeProto.TENSOR:
+            values[name] = tensors.constant(attribute.t, f"{name} of {node.name}")
+        elif type_ == AttributeProto.SPARSE_TENSOR:
+            values[name] = tensors.sparse(attribute.sparse_tensor, f"{name} of {node.name}")
+        else:
+            raise GraphError(
+                f"Attribute `{name}` of node {label(node)} has the type {type_}, which no "
+                "operator takes."
+            )
+    return values, graphs
+
+
+def _text(raw: bytes) -> str | bytes:
+    try:
+        return raw.decode()
+    except UnicodeDecodeError:
+        return raw
+
+
+def _type_by_field(attribute: AttributeProto) -> int:
+    """The type of an attribute from a writer that did not record it (IR version 1)."""
+    for field, type_ in _FIELDS.items():
+        if attribute.HasField(field):
+            return int(type_)
+    for field, type_ in _LISTS.items():
+        if getattr(attribute, field):
+            return int(type_)
+    return int(AttributeProto.INTS)

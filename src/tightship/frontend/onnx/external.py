@@ -1,0 +1,95 @@
+"""Tensor bytes in files beside the model."""
+
+from dataclasses import dataclass, field
+from pathlib import Path, PurePosixPath, PureWindowsPath
+
+from onnx import TensorProto
+
+from tightship.errors import FormatError
+from tightship.graph import MappedFile
+
+
+@dataclass(frozen=True, slots=True)
+class ExternalFiles:
+    """Data files of one model, each mapped once.
+
+    No file outside the model's folder is opened. Where the model is a symbolic link,
+    the folder that the link leads to counts as well.
+    """
+
+    model: Path | None
+    _mapped: dict[Path, MappedFile] = field(default_factory=dict)
+
+    def find(self, tensor: TensorProto, size_bytes: int) -> tuple[MappedFile, int]:
+        """The file and the offset of a tensor's `size_bytes` bytes.
+
+        Raises:
+            FormatError: The location is not allowed, the file is missing, or the range
+                leaves it.
+        """
+        entries = {entry.key: entry.value for entry in tensor.external_data}
+        location = entries.get("location", "")
+        file = self._file(tensor.name, location)
+        offset = _byte_count(tensor.name, "offset", entries.get("offset", "0"))
+        length = _byte_count(tensor.name, "length", entries.get("length", str(size_bytes)))
+        if length != size_bytes:
+            raise FormatError(
+                f"Tensor `{tensor.name}` has {length} bytes in `{location}`, but its type and "
+                f"shape need {size_bytes}."
+            )
+        if offset + length > file.size_bytes:
+            raise FormatError(
+                f"Tensor `{tensor.name}` needs bytes [{offset}, {offset + length}) of "
+                f"`{location}`, which has {file.size_bytes}."
+            )
+        return file, offset
+
+    def _file(self, tensor_name: str, location: str) -> MappedFile:
+        if self.model is None:
+            raise FormatError(
+                f"Tensor `{tensor_name}` is stored in `{location}`, but the model was given as "
+                "bytes and has no folder; read it from its path."
+            )
+        path = self._resolve(self.model, tensor_name, location)
+        if path not in self._mapped:
+            if not path.is_file():
+                raise FormatError(
+                    f"Tensor `{tensor_name}` is stored in `{location}`, and there is no such "
+                    f"file in `{self.model.parent}`."
+                )
+            self._mapped[path] = MappedFile(path)
+        return self._mapped[path]
+
+    @staticmethod
+    def _resolve(model: Path, tensor_name: str, location: str) -> Path:
+        parts = (*PurePosixPath(location).parts, *PureWindowsPath(location).parts)
+        absolute = location.startswith("/") or PureWindowsPath(location).is_absolute()
+        if not location or "\0" in location or absolute or ".." in parts:
+            raise FormatError(
+                f"Tensor `{tensor_name}` is stored in {location!r}; external data must be named "
+                "by a relative path without `..`."
+            )
+        try:
+            path = (model.parent / location).resolve()
+        except OSError as error:
+            raise FormatError(
+                f"Tensor `{tensor_name}` is stored in `{location}`, which cannot be opened: "
+                f"{error.strerror}."
+            ) from None
+        if not any(
+            path.is_relative_to(f) for f in (model.parent.resolve(), model.resolve().parent)
+        ):
+            raise FormatError(
+                f"Tensor `{tensor_name}` is stored in `{location}`, which leads to `{path}`, "
+                f"outside the model's folder `{model.parent}`."
+            )
+        return path
+
+
+def _byte_count(tensor_name: str, key: str, text: str) -> int:
+    if not (text.isascii() and text.isdecimal() and len(text) < 20):
+        raise FormatError(
+            f"Tensor `{tensor_name}` has the external {key} {text[:40]!r}; it must be a number "
+            "of bytes."
+        )
+    return int(text)

@@ -1,0 +1,89 @@
+"""The output types of one node."""
+
+from collections.abc import Mapping, Sequence
+
+from onnx import AttributeProto, NodeProto, TypeProto
+from onnx.checker import ValidationError
+from onnx.defs import OpSchema
+from onnx.shape_inference import InferenceError, infer_node_outputs
+
+from tightship.errors import GraphError
+from tightship.frontend.onnx import types
+from tightship.frontend.onnx.schema import Opsets, label
+from tightship.frontend.onnx.scope import Scope
+
+_SAME_SHAPE = frozenset({"Dropout", "GroupNormalization", "MeanVarianceNormalization"})
+"""Operators without an inference rule whose output has the shape of their first input."""
+
+_ELEMENT_NUMBERS = {
+    "tensor(float)": 1,
+    "tensor(int64)": 7,
+    "tensor(string)": 8,
+    "tensor(bool)": 9,
+    "tensor(double)": 11,
+}
+
+
+def infer(
+    node: NodeProto, schema: OpSchema, scope: Scope, opsets: Opsets, ir_version: int
+) -> Sequence[TypeProto]:
+    """Types of a node's outputs, each unknown where nothing follows.
+
+    Raises:
+        GraphError: The operator does not take these inputs or attributes.
+    """
+    owner = label(node)
+    inputs = {name: scope.type_of(name, f"Node {owner}") for name in node.input if name}
+    data = {name: scope.shape_data_of(name) for name in inputs}
+    try:
+        outputs: Mapping[str, TypeProto] = infer_node_outputs(
+            schema,
+            _without_graphs(node),
+            inputs,
+            {name: proto for name, proto in data.items() if proto is not None},
+            opset_imports=opsets.protos,
+            ir_version=ir_version,
+        )
+    except (InferenceError, ValidationError, RuntimeError, ValueError, IndexError) as error:
+        if not all(types.is_known(type_) for type_ in inputs.values()):
+            outputs = {}
+        else:
+            raise GraphError(f"Node {owner} cannot be typed: {_reason(error)}") from None
+    unknown = TypeProto()
+    found = [outputs.get(name, unknown) for name in node.output]
+    if all(map(types.is_known, found)):
+        return found
+    return [
+        type_ if types.is_known(type_) else _by_constraint(node, schema, index, inputs)
+        for index, type_ in enumerate(found)
+    ]
+
+
+def _by_constraint(
+    node: NodeProto, schema: OpSchema, index: int, inputs: Mapping[str, TypeProto]
+) -> TypeProto:
+    """The type that an operator's signature alone gives to an output."""
+    text = schema.outputs[min(index, len(schema.outputs) - 1)].type_str
+    if text in _ELEMENT_NUMBERS:
+        return types.with_shape(_ELEMENT_NUMBERS[text], None)
+    for formal, name in zip(schema.inputs, node.input, strict=False):
+        if formal.type_str == text and name and types.is_tensor(inputs[name]):
+            if schema.name in _SAME_SHAPE:
+                return inputs[name]
+            return types.with_shape(inputs[name].tensor_type.elem_type, None)
+    return TypeProto()
+
+
+def _without_graphs(node: NodeProto) -> NodeProto:
+    if all(attribute.type != AttributeProto.GRAPH for attribute in node.attribute):
+        return node
+    plain = NodeProto(op_type=node.op_type, domain=node.domain, name=node.name)
+    plain.input.extend(node.input)
+    plain.output.extend(node.output)
+    plain.attribute.extend(a for a in node.attribute if a.type != AttributeProto.GRAPH)
+    return plain
+
+
+def _reason(error: Exception) -> str:
+    text = " ".join(str(error).split())
+    return text if text.endswith(".") else f"{text}."

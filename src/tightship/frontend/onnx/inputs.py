@@ -1,0 +1,102 @@
+"""The caller's shapes bound to the inputs a model declares."""
+
+from collections.abc import Mapping, Sequence
+
+from onnx import TypeProto
+
+from tightship.errors import InputError
+from tightship.frontend.onnx import types
+from tightship.graph import Dimension, Shape
+
+
+def bind_inputs(
+    declared: Mapping[str, TypeProto],
+    shapes: Mapping[str, Sequence[int]],
+    *,
+    allow_symbolic: bool,
+) -> tuple[dict[str, TypeProto], dict[str, int]]:
+    """Bind shapes to inputs; a symbol bound once is bound wherever it appears.
+
+    Args:
+        declared: Types of the inputs, by name.
+        shapes: One length for each dimension of an input.
+        allow_symbolic: Leave dimensions that no shape binds as they are.
+
+    Returns:
+        The types of the inputs, and the number that each symbol stands for.
+
+    Raises:
+        InputError: A name, rank or length does not fit, or a dimension stays free.
+    """
+    symbols: dict[str, int] = {}
+    bound: dict[str, TypeProto] = {}
+    for name, shape in shapes.items():
+        bound[name] = _bind_input(name, shape, declared, symbols)
+    inputs = {
+        name: bound[name] if name in bound else types.bind(type_, symbols)
+        for name, type_ in declared.items()
+    }
+    if not allow_symbolic:
+        _refuse_free_dimensions(inputs)
+    return inputs, symbols
+
+
+def _bind_input(
+    name: str, shape: Sequence[int], declared: Mapping[str, TypeProto], symbols: dict[str, int]
+) -> TypeProto:
+    if name not in declared:
+        names = ", ".join(f"`{other}`" for other in declared) or "none"
+        raise InputError(f"The model has no input `{name}`; its inputs are: {names}.")
+    type_ = declared[name]
+    if not types.is_tensor(type_):
+        raise InputError(f"Input `{name}` is not a tensor, so it takes no shape.")
+    given = tuple(int(length) for length in shape)
+    wanted = types.shape_of(type_)
+    if any(length < 0 for length in given):
+        raise InputError(f"Input `{name}` was given the shape {_text(given)}; no length below 0.")
+    if wanted is None:
+        return types.with_shape(type_.tensor_type.elem_type, given)
+    if len(given) != len(wanted):
+        raise InputError(
+            f"Input `{name}` has {len(wanted)} dimensions, {_text(wanted)}, but was given "
+            f"{len(given)}; pass {_example(name, wanted)}."
+        )
+    for axis, (length, dimension) in enumerate(zip(given, wanted, strict=True)):
+        known = symbols.setdefault(dimension, length) if isinstance(dimension, str) else dimension
+        if known is not None and known != length:
+            why = f"`{dimension}` is {known}" if isinstance(dimension, str) else f"it is {known}"
+            raise InputError(
+                f"Input `{name}` has the shape {_text(wanted)}, but dimension {axis} was given "
+                f"as {length} where {why}."
+            )
+    return types.with_shape(type_.tensor_type.elem_type, given)
+
+
+def _refuse_free_dimensions(inputs: Mapping[str, TypeProto]) -> None:
+    free = {
+        name: types.shape_of(type_)
+        for name, type_ in inputs.items()
+        if types.is_tensor(type_) and types.static_shape_of(type_) is None
+    }
+    if free:
+        parts = [f"`{name}` {_text(shape)}" for name, shape in free.items()]
+        options = [_example(name, shape) for name, shape in free.items()]
+        raise InputError(
+            f"The shape of {len(free)} input(s) is not known: {', '.join(parts)}. Pass a length "
+            f"for every dimension, such as {' '.join(options)}."
+        )
+
+
+def _text(shape: Shape | None) -> str:
+    if shape is None:
+        return "of any rank"
+    return "[" + ", ".join("?" if d is None else str(d) for d in shape) + "]"
+
+
+def _example(name: str, shape: Shape | None) -> str:
+    lengths = "x".join(str(_example_length(d)) for d in shape or (None,))
+    return f"--shape {name}={lengths}"
+
+
+def _example_length(dimension: Dimension) -> int:
+    return dimension if isinstance(dimension, int) else 1

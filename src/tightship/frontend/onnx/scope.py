@@ -1,0 +1,106 @@
+"""What a name means at one point of a graph, outer graphs included."""
+
+from dataclasses import dataclass, field
+
+from onnx import TensorProto, TypeProto, numpy_helper
+
+from tightship.errors import GraphError
+from tightship.graph import Constant, DType, element_count
+
+KNOWN_ELEMENTS_MAX = 4096
+"""Constants with more elements than this are never looked into."""
+
+_KNOWN_FLOATS_MAX = 16
+
+
+@dataclass(slots=True)
+class Scope:
+    """Names defined so far in a graph; what it lacks is looked up in `outer`.
+
+    No name is defined twice, here and in the outer scopes together.
+    """
+
+    outer: "Scope | None" = None
+    types: dict[str, TypeProto] = field(default_factory=dict)
+    constants: dict[str, Constant] = field(default_factory=dict)
+    captures: dict[str, None] = field(default_factory=dict)
+    """Names taken from `outer`, in the order of their first use."""
+    _protos: dict[str, TensorProto | None] = field(default_factory=dict)
+
+    def define(self, name: str, type_: TypeProto, owner: str) -> None:
+        """Give a name its type.
+
+        Raises:
+            GraphError: The name has one already.
+        """
+        if self._find(name) is not None:
+            raise GraphError(f"{owner} defines `{name}` a second time.")
+        self.types[name] = type_
+
+    def type_of(self, name: str, owner: str) -> TypeProto:
+        """The type of a name; a name of an outer scope becomes a capture.
+
+        Raises:
+            GraphError: Nothing defines it before this point.
+        """
+        type_ = self.types.get(name)
+        if type_ is not None:
+            return type_
+        if self.outer is None or self._find(name) is None:
+            raise GraphError(
+                f"{owner} reads `{name}`, which no input, constant or earlier node defines: the "
+                "graph is cyclic, or its nodes are not in order."
+            )
+        self.captures[name] = None
+        return self.outer.type_of(name, owner)
+
+    def constant_of(self, name: str) -> Constant | None:
+        """The value of a name, if it is known before the run."""
+        if name in self.types or self.outer is None:
+            return self.constants.get(name)
+        return self.outer.constant_of(name)
+
+    def small_constant_of(self, name: str) -> Constant | None:
+        """The value of a name, if it is known and small enough to look into."""
+        constant = self.constant_of(name)
+        if constant is None or constant.dtype is DType.STRING:
+            return None
+        return constant if element_count(constant.shape) <= KNOWN_ELEMENTS_MAX else None
+
+    def shape_data_of(self, name: str) -> TensorProto | None:
+        """A known value that a shape may follow from: integers, or a few floats."""
+        if name not in self._protos:
+            self._protos[name] = self._shape_data(name)
+        return self._protos[name]
+
+    def _shape_data(self, name: str) -> TensorProto | None:
+        constant = self.small_constant_of(name)
+        if constant is None:
+            return None
+        if constant.dtype not in _SHAPE_DTYPES:
+            return None
+        is_float = constant.dtype in (DType.FLOAT32, DType.FLOAT64, DType.FLOAT16)
+        if is_float and element_count(constant.shape) > _KNOWN_FLOATS_MAX:
+            return None
+        return numpy_helper.from_array(constant.array())
+
+    def _find(self, name: str) -> TypeProto | None:
+        scope: Scope | None = self
+        while scope is not None:
+            if name in scope.types:
+                return scope.types[name]
+            scope = scope.outer
+        return None
+
+
+_SHAPE_DTYPES = frozenset(
+    {
+        DType.INT64,
+        DType.INT32,
+        DType.BOOL,
+        DType.UINT8,
+        DType.FLOAT32,
+        DType.FLOAT64,
+        DType.FLOAT16,
+    }
+)
