@@ -6,6 +6,7 @@
 #include "tightship/onednn/primitive.hpp"
 
 #include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
@@ -32,6 +33,8 @@ void library(nb::module_ &module) {
         "onednn_open", [](const std::string &path) { Library::open(path); }, "path"_a,
         "Opens the library once for the process; raises OneDnnLibraryError with the reason.");
     module.def("onednn_is_open", &Library::is_open);
+    module.def("onednn_loaded_path", &Library::loaded_path,
+               "Path of a usable libdnnl that the process has loaded already; empty if none.");
     module.def("onednn_version", [] { return Library::get().version_id; });
     module.def("onednn_path", [] { return Library::get().path; });
     module.def("onednn_cpu_isa",
@@ -71,7 +74,8 @@ void memory_desc(nb::module_ &module) {
         .def("reshaped", &MemoryDesc::reshaped, "dims"_a)
         .def("permuted", &MemoryDesc::permuted, "permutation"_a)
         .def("part", &MemoryDesc::part, "dims"_a, "offsets"_a)
-        .def("__eq__", [](const MemoryDesc &self, const MemoryDesc &other) { return self == other; })
+        .def("__eq__",
+             [](const MemoryDesc &self, const MemoryDesc &other) { return self == other; })
         .def("__repr__", [](const MemoryDesc &self) {
             return "MemoryDesc(" + name_of(self.dtype()) + ", " + self.format() + ")";
         });
@@ -122,8 +126,8 @@ void elementwise_primitives(nb::class_<PrimitiveDesc> &primitive) {
             "eltwise",
             [](const std::string &algorithm, const MemoryDesc &src, const MemoryDesc &dst,
                const std::pair<float, float> &alpha_beta, const Attributes &attributes) {
-                return eltwise(eltwise_of(algorithm), src, dst, alpha_beta.first,
-                               alpha_beta.second, attributes);
+                return eltwise(eltwise_of(algorithm), src, dst, alpha_beta.first, alpha_beta.second,
+                               attributes);
             },
             "algorithm"_a, "src"_a, "dst"_a, "alpha_beta"_a, "attributes"_a)
         .def_static(
@@ -151,8 +155,8 @@ void normalizing_primitives(nb::class_<PrimitiveDesc> &primitive) {
             "softmax",
             [](const MemoryDesc &src, const MemoryDesc &dst, int axis, bool logarithm,
                const Attributes &attributes) {
-                return softmax(logarithm ? dnnl_softmax_log : dnnl_softmax_accurate, src, dst,
-                               axis, attributes);
+                return softmax(logarithm ? dnnl_softmax_log : dnnl_softmax_accurate, src, dst, axis,
+                               attributes);
             },
             "src"_a, "dst"_a, "axis"_a, "logarithm"_a, "attributes"_a)
         .def_static(
@@ -198,8 +202,7 @@ void primitive_desc(nb::module_ &module) {
                                   dst, attributes);
             },
             "linear"_a, "src"_a, "dst"_a, "attributes"_a)
-        .def_static("shuffle", &shuffle, "src"_a, "dst"_a, "axis"_a, "group_size"_a,
-                    "attributes"_a)
+        .def_static("shuffle", &shuffle, "src"_a, "dst"_a, "axis"_a, "group_size"_a, "attributes"_a)
         .def_static("reorder", &reorder, "src"_a, "dst"_a, "attributes"_a)
         .def_prop_ro("implementation", &PrimitiveDesc::implementation)
         .def_prop_ro("scratchpad_bytes", &PrimitiveDesc::scratchpad_bytes)
@@ -225,7 +228,9 @@ void onednn(nb::module_ &module) {
 
 namespace tightship::bind {
 
-void onednn(nanobind::module_ &module) { module.attr("HAS_ONEDNN") = false; }
+void onednn(nanobind::module_ &module) {
+    module.attr("HAS_ONEDNN") = false;
+}
 
 } // namespace tightship::bind
 

@@ -21,7 +21,9 @@ namespace {
 using Address = std::pair<uint32_t, int64_t>;
 using Clock = std::chrono::steady_clock;
 
-Place place(Address address) { return {address.first, address.second}; }
+Place place(Address address) {
+    return {address.first, address.second};
+}
 
 std::string run(Context &context, std::pair<size_t, size_t> steps, const StopFlag &stop,
                 std::optional<int64_t> deadline_ns) {
@@ -97,8 +99,9 @@ void program(nb::module_ &module) {
             "slot"_a, "address"_a)
         .def("run", &run, "steps"_a, "stop"_a, "deadline_ns"_a = nb::none(),
              "Runs steps [first, last) without the GIL; \"done\", \"stopped\" or \"deadline\".");
-    module.def("set_onednn_threads", [](int count) { Library::get().set_threads(count); },
-               "count"_a, "Threads of primitives that the calling thread describes from now on.");
+    module.def(
+        "set_onednn_threads", [](int count) { Library::get().set_threads(count); }, "count"_a,
+        "Threads of primitives that the calling thread describes from now on.");
     module.def("onednn_threads", [] { return Library::get().threads(); });
 }
 

@@ -57,12 +57,11 @@ inline constexpr std::array<Name<dnnl_alg_kind_t>, 3> kPooling{
      {"average", dnnl_pooling_avg_exclude_padding},
      {"average_with_padding", dnnl_pooling_avg_include_padding}}};
 
-inline constexpr std::array<Name<dnnl_alg_kind_t>, 5> kReduction{
-    {{"max", dnnl_reduction_max},
-     {"min", dnnl_reduction_min},
-     {"sum", dnnl_reduction_sum},
-     {"mul", dnnl_reduction_mul},
-     {"mean", dnnl_reduction_mean}}};
+inline constexpr std::array<Name<dnnl_alg_kind_t>, 5> kReduction{{{"max", dnnl_reduction_max},
+                                                                  {"min", dnnl_reduction_min},
+                                                                  {"sum", dnnl_reduction_sum},
+                                                                  {"mul", dnnl_reduction_mul},
+                                                                  {"mean", dnnl_reduction_mean}}};
 
 template <class Code, size_t count>
 Code lookup(const std::array<Name<Code>, count> &names, const std::string &name) {
@@ -73,11 +72,21 @@ Code lookup(const std::array<Name<Code>, count> &names, const std::string &name)
     return found->second;
 }
 
-inline dnnl_data_type_t dtype_of(const std::string &name) { return lookup(kDtypes, name); }
-inline dnnl_alg_kind_t eltwise_of(const std::string &name) { return lookup(kEltwise, name); }
-inline dnnl_alg_kind_t binary_of(const std::string &name) { return lookup(kBinary, name); }
-inline dnnl_alg_kind_t pooling_of(const std::string &name) { return lookup(kPooling, name); }
-inline dnnl_alg_kind_t reduction_of(const std::string &name) { return lookup(kReduction, name); }
+inline dnnl_data_type_t dtype_of(const std::string &name) {
+    return lookup(kDtypes, name);
+}
+inline dnnl_alg_kind_t eltwise_of(const std::string &name) {
+    return lookup(kEltwise, name);
+}
+inline dnnl_alg_kind_t binary_of(const std::string &name) {
+    return lookup(kBinary, name);
+}
+inline dnnl_alg_kind_t pooling_of(const std::string &name) {
+    return lookup(kPooling, name);
+}
+inline dnnl_alg_kind_t reduction_of(const std::string &name) {
+    return lookup(kReduction, name);
+}
 
 inline std::string name_of(dnnl_data_type_t dtype) {
     const auto found = std::find_if(kDtypes.begin(), kDtypes.end(),

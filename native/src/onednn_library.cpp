@@ -13,6 +13,10 @@ namespace {
 std::unique_ptr<Library> library;
 std::mutex library_mutex;
 
+bool is_usable(const dnnl_version_t &version) {
+    return version.major == 3 && version.minor >= 2;
+}
+
 } // namespace
 
 Library &Library::open(const std::string &path) {
@@ -22,9 +26,28 @@ Library &Library::open(const std::string &path) {
     return *library;
 }
 
-Library &Library::get() { return *library; }
+Library &Library::get() {
+    return *library;
+}
 
-bool Library::is_open() { return static_cast<bool>(library); }
+bool Library::is_open() {
+    return static_cast<bool>(library);
+}
+
+std::string Library::loaded_path() {
+    void *handle = dlopen("libdnnl.so.3", RTLD_NOW | RTLD_LOCAL | RTLD_NOLOAD);
+    if (handle == nullptr)
+        return {};
+    const auto version_of =
+        reinterpret_cast<decltype(&dnnl_version)>(dlsym(handle, "dnnl_version"));
+    Dl_info info;
+    std::string found;
+    if (version_of != nullptr && is_usable(*version_of()) &&
+        dladdr(reinterpret_cast<void *>(version_of), &info) != 0)
+        found = info.dli_fname;
+    dlclose(handle);
+    return found;
+}
 
 template <class Function> Function Library::resolve(const char *name) const {
     void *symbol = dlsym(handle_, name);
@@ -52,7 +75,7 @@ void Library::check_version() {
     const dnnl_version_t *found = version();
     version_id = std::to_string(found->major) + "." + std::to_string(found->minor) + "." +
                  std::to_string(found->patch);
-    if (found->major != 3 || found->minor < 2)
+    if (!is_usable(*found))
         throw LibraryError("`" + path + "` is oneDNN " + version_id +
                            "; 3.2 or a later 3.x is needed.");
     Dl_info info;
@@ -63,7 +86,7 @@ void Library::check_version() {
 void Library::check(dnnl_status_t status, const char *what) {
     if (status == dnnl_success)
         return;
-    const char *reason = status == dnnl_out_of_memory        ? "out of memory"
+    const char *reason = status == dnnl_out_of_memory       ? "out of memory"
                          : status == dnnl_invalid_arguments ? "invalid arguments"
                          : status == dnnl_unimplemented     ? "unimplemented"
                                                             : "runtime error";

@@ -30,10 +30,10 @@ MemoryDesc::MemoryDesc(const Dims &dims, dnnl_data_type_t dtype, const Dims &str
 
 MemoryDesc MemoryDesc::any(const Dims &dims, dnnl_data_type_t dtype) {
     dnnl_memory_desc_t desc = nullptr;
-    Library::check(
-        Library::get().memory_desc_create_with_tag(&desc, static_cast<int>(dims.size()),
-                                                   dims.data(), dtype, dnnl_format_tag_any),
-        "describe an operand");
+    Library::check(Library::get().memory_desc_create_with_tag(&desc, static_cast<int>(dims.size()),
+                                                              dims.data(), dtype,
+                                                              dnnl_format_tag_any),
+                   "describe an operand");
     return adopt(desc);
 }
 
@@ -126,9 +126,9 @@ MemoryDesc MemoryDesc::permuted(const std::vector<int> &permutation) const {
 
 MemoryDesc MemoryDesc::part(const Dims &dims, const Dims &offsets) const {
     dnnl_memory_desc_t desc = nullptr;
-    Library::check(Library::get().memory_desc_create_submemory(&desc, desc_, dims.data(),
-                                                               offsets.data()),
-                   "take a part of a layout");
+    Library::check(
+        Library::get().memory_desc_create_submemory(&desc, desc_, dims.data(), offsets.data()),
+        "take a part of a layout");
     return adopt(desc);
 }
 

@@ -10,9 +10,8 @@ Attributes::Attributes() {
     Library &library = Library::get();
     Library::check(library.primitive_attr_create(&attr_), "create attributes");
     Library::check(library.post_ops_create(&post_ops_), "create post-operations");
-    Library::check(
-        library.primitive_attr_set_scratchpad_mode(attr_, dnnl_scratchpad_mode_user),
-        "leave the scratchpad to the caller");
+    Library::check(library.primitive_attr_set_scratchpad_mode(attr_, dnnl_scratchpad_mode_user),
+                   "leave the scratchpad to the caller");
 }
 
 Attributes::~Attributes() {
@@ -21,9 +20,8 @@ Attributes::~Attributes() {
 }
 
 void Attributes::add_sum(float scale) {
-    Library::check(
-        Library::get().post_ops_append_sum(post_ops_, scale, 0, dnnl_data_type_undef),
-        "append a sum");
+    Library::check(Library::get().post_ops_append_sum(post_ops_, scale, 0, dnnl_data_type_undef),
+                   "append a sum");
 }
 
 void Attributes::add_eltwise(dnnl_alg_kind_t algorithm, float alpha, float beta) {
@@ -59,9 +57,8 @@ PrimitiveDesc::~PrimitiveDesc() {
 
 std::string PrimitiveDesc::implementation() const {
     const char *text = "";
-    Library::check(
-        Library::get().primitive_desc_query(desc_, dnnl_query_impl_info_str, 0, &text),
-        "name an implementation");
+    Library::check(Library::get().primitive_desc_query(desc_, dnnl_query_impl_info_str, 0, &text),
+                   "name an implementation");
     return text;
 }
 
@@ -82,8 +79,7 @@ bool PrimitiveDesc::next_implementation() {
 }
 
 Primitive::Primitive(const PrimitiveDesc &desc) {
-    Library::check(Library::get().primitive_create(&primitive_, desc.get()),
-                   "compile a primitive");
+    Library::check(Library::get().primitive_create(&primitive_, desc.get()), "compile a primitive");
 }
 
 Primitive::~Primitive() {

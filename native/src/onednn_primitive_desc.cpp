@@ -47,38 +47,36 @@ PrimitiveDesc matmul(std::span<const MemoryDesc *const> descs, const Attributes 
 PrimitiveDesc pooling(dnnl_alg_kind_t algorithm, const MemoryDesc &src, const MemoryDesc &dst,
                       const Dims &kernel, const Window &window, const Attributes &attributes) {
     Library &library = Library::get();
-    return make("describe a pooling", library.pooling_forward_primitive_desc_create,
-                library.engine, kInference, algorithm, src.get(), dst.get(),
-                window.strides.data(), kernel.data(), window.dilations.data(),
-                window.padding_begin.data(), window.padding_end.data(), attributes.get());
+    return make("describe a pooling", library.pooling_forward_primitive_desc_create, library.engine,
+                kInference, algorithm, src.get(), dst.get(), window.strides.data(), kernel.data(),
+                window.dilations.data(), window.padding_begin.data(), window.padding_end.data(),
+                attributes.get());
 }
 
 PrimitiveDesc eltwise(dnnl_alg_kind_t algorithm, const MemoryDesc &src, const MemoryDesc &dst,
                       float alpha, float beta, const Attributes &attributes) {
     Library &library = Library::get();
-    return make("describe an elementwise operation",
-                library.eltwise_forward_primitive_desc_create, library.engine, kInference,
-                algorithm, src.get(), dst.get(), alpha, beta, attributes.get());
+    return make("describe an elementwise operation", library.eltwise_forward_primitive_desc_create,
+                library.engine, kInference, algorithm, src.get(), dst.get(), alpha, beta,
+                attributes.get());
 }
 
 PrimitiveDesc binary(dnnl_alg_kind_t algorithm, const MemoryDesc &left, const MemoryDesc &right,
                      const MemoryDesc &dst, const Attributes &attributes) {
     Library &library = Library::get();
-    return make("describe a binary operation", library.binary_primitive_desc_create,
-                library.engine, algorithm, left.get(), right.get(), dst.get(), attributes.get());
+    return make("describe a binary operation", library.binary_primitive_desc_create, library.engine,
+                algorithm, left.get(), right.get(), dst.get(), attributes.get());
 }
 
 PrimitiveDesc softmax(dnnl_alg_kind_t algorithm, const MemoryDesc &src, const MemoryDesc &dst,
                       int axis, const Attributes &attributes) {
     Library &library = Library::get();
-    return make("describe a softmax", library.softmax_forward_primitive_desc_create,
-                library.engine, kInference, algorithm, src.get(), dst.get(), axis,
-                attributes.get());
+    return make("describe a softmax", library.softmax_forward_primitive_desc_create, library.engine,
+                kInference, algorithm, src.get(), dst.get(), axis, attributes.get());
 }
 
 PrimitiveDesc local_response(const MemoryDesc &src, const MemoryDesc &dst, int64_t size,
-                             std::span<const float, 3> alpha_beta_k,
-                             const Attributes &attributes) {
+                             std::span<const float, 3> alpha_beta_k, const Attributes &attributes) {
     Library &library = Library::get();
     return make("describe a local response normalization",
                 library.lrn_forward_primitive_desc_create, library.engine, kInference,
@@ -89,8 +87,9 @@ PrimitiveDesc local_response(const MemoryDesc &src, const MemoryDesc &dst, int64
 PrimitiveDesc batch_normalization(const MemoryDesc &src, const MemoryDesc &dst, float epsilon,
                                   bool fuse_relu, const Attributes &attributes) {
     Library &library = Library::get();
-    const unsigned flags = dnnl_use_global_stats | dnnl_use_scale | dnnl_use_shift |
-                           (fuse_relu ? dnnl_fuse_norm_relu : 0u);
+    const unsigned flags =
+        dnnl_use_global_stats | dnnl_use_scale | dnnl_use_shift |
+        static_cast<unsigned>(fuse_relu ? dnnl_fuse_norm_relu : dnnl_normalization_flags_none);
     return make("describe a batch normalization",
                 library.batch_normalization_forward_primitive_desc_create, library.engine,
                 kInference, src.get(), dst.get(), epsilon, flags, attributes.get());
@@ -99,7 +98,9 @@ PrimitiveDesc batch_normalization(const MemoryDesc &src, const MemoryDesc &dst, 
 PrimitiveDesc layer_normalization(const MemoryDesc &src, const MemoryDesc &dst, float epsilon,
                                   bool with_shift, const Attributes &attributes) {
     Library &library = Library::get();
-    const unsigned flags = dnnl_use_scale | (with_shift ? dnnl_use_shift : 0u);
+    const unsigned flags =
+        dnnl_use_scale |
+        static_cast<unsigned>(with_shift ? dnnl_use_shift : dnnl_normalization_flags_none);
     return make("describe a layer normalization",
                 library.layer_normalization_forward_primitive_desc_create, library.engine,
                 kInference, src.get(), dst.get(), nullptr, epsilon, flags, attributes.get());

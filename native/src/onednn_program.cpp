@@ -27,7 +27,9 @@ void destroy_all(const std::vector<dnnl_memory_t> &memories) {
 
 } // namespace
 
-Program::~Program() { destroy_all(weights_); }
+Program::~Program() {
+    destroy_all(weights_);
+}
 
 uint32_t Program::operand(const MemoryDesc &desc, Place place) {
     const size_t recent = operands_.size() > 64 ? operands_.size() - 64 : 0;
@@ -68,9 +70,8 @@ void Program::bind_weights(void *base) {
     weights_.assign(operands_.size(), nullptr);
     for (size_t index = 0; index < operands_.size(); ++index)
         if (operands_[index].place.space == kWeights)
-            weights_[index] =
-                create_memory(operands_[index].desc,
-                              weights_base_ + operands_[index].place.offset_bytes);
+            weights_[index] = create_memory(operands_[index].desc,
+                                            weights_base_ + operands_[index].place.offset_bytes);
 }
 
 Context::Context(const Program &program, void *arena)

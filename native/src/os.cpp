@@ -16,6 +16,8 @@ void *map(size_t size_bytes) {
     return pointer == MAP_FAILED ? nullptr : pointer;
 }
 
-void unmap(void *pointer, size_t size_bytes) { munmap(pointer, size_bytes); }
+void unmap(void *pointer, size_t size_bytes) {
+    munmap(pointer, size_bytes);
+}
 
 } // namespace tightship::os

@@ -138,15 +138,19 @@ struct Block {
 
 using FreeBox = std::set<std::pair<std::int64_t, std::size_t>>; // (size, block)
 
+/// Whether the larger of two sizes is at most `range` times the smaller.
+bool match(std::int64_t smaller, std::int64_t larger, std::int64_t range) {
+    return (larger - 1) / range < smaller;
+}
+
 /// The block a buffer of `size` bytes takes out of the box; `none` if no block matches.
 std::size_t take(FreeBox &box, std::int64_t size, std::int64_t match_range, std::size_t none) {
     const auto at_least = box.lower_bound({size, 0});
     auto taken = box.end();
-    if (at_least != box.end() && at_least->first / match_range <= size) {
+    if (at_least != box.end() && match(size, at_least->first, match_range))
         taken = at_least;
-    } else if (at_least != box.begin() && std::prev(at_least)->first >= size / match_range) {
+    else if (at_least != box.begin() && match(std::prev(at_least)->first, size, match_range))
         taken = std::prev(at_least);
-    }
     if (taken == box.end())
         return none;
     const std::size_t block = taken->second;

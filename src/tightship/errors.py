@@ -9,6 +9,7 @@ TightshipError
 │   └── InvalidPlanError  a plan that would corrupt memory
 ├── OutOfMemoryError      memory could not be obtained, or a byte bound was reached
 ├── DeadlineError         a run was stopped at its deadline
+├── StoppedError          a run was stopped because its stop flag was set
 └── LibraryError          oneDNN or its runtime cannot be used
 """
 
@@ -67,6 +68,10 @@ class OutOfMemoryError(TightshipError, MemoryError):
 
 class DeadlineError(TightshipError, TimeoutError):
     """A run reached its deadline and was stopped between two steps."""
+
+
+class StoppedError(TightshipError):
+    """A run was stopped between two steps because its stop flag was set."""
 
 
 class LibraryError(TightshipError, ImportError):

@@ -1,1 +1,5 @@
-"""To be written."""
+"""How memory is obtained."""
+
+from tightship._core import HostBlock, HostResource
+
+__all__ = ["HostBlock", "HostResource"]

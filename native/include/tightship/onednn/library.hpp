@@ -90,6 +90,9 @@ class Library {
 
     static bool is_open();
 
+    /// Path of a usable libdnnl.so.3 that this process has loaded already; empty if none.
+    static std::string loaded_path();
+
 #define TIGHTSHIP_DECLARE(name) decltype(&dnnl_##name) name = nullptr;
     TIGHTSHIP_ONEDNN_FUNCTIONS(TIGHTSHIP_DECLARE)
 #undef TIGHTSHIP_DECLARE

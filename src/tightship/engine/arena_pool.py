@@ -1,0 +1,98 @@
+"""Arenas kept for reuse: each run reserves one and releases it."""
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tightship._core import HostBlock, NativeContext
+from tightship.engine.executable import Executable, PythonStep, allocate
+from tightship.engine.program import Operand, Space
+from tightship.resource import HostResource
+
+Array = NDArray[np.generic]
+
+
+class Arena:
+    """One run's memory: the block, the native operands in it, and arrays over it."""
+
+    def __init__(self, executable: Executable, resource: HostResource) -> None:
+        placement = executable.placement
+        self.block: HostBlock = allocate(resource, placement.arena_bytes, "an arena")
+        self.context = (
+            NativeContext(executable.native, self.block.address) if executable.native else None
+        )
+        self.scratch: dict[int, Array] = {}
+        self._bytes = {
+            Space.ARENA: self.block.array(),
+            Space.WEIGHTS: executable.weights.array(),
+        }
+        self._arrays: dict[tuple[Space, int, tuple[int, ...]], Array] = {}
+        for segment in executable.segments:
+            if isinstance(segment, PythonStep):
+                self._add_arrays(executable, segment)
+
+    def _add_arrays(self, executable: Executable, segment: PythonStep) -> None:
+        placement = executable.placement
+        for operand in (*segment.step.reads, *segment.step.writes):
+            if operand.space in self._bytes:
+                offset = placement.offset_of(operand)
+                room = self._bytes[operand.space][offset : offset + operand.size_bytes]
+                array = room.view(operand.dtype.numpy).reshape(operand.shape)
+                array.flags.writeable = operand.space is Space.ARENA
+                self._arrays[operand.space, operand.index, operand.shape] = array
+        offset = placement.schedule_plan.scratch_offset(segment.index)
+        if offset is not None:
+            size = segment.step.scratch_bytes
+            self.scratch[segment.index] = self._bytes[Space.ARENA][offset : offset + size]
+
+    def array(self, operand: Operand) -> Array:
+        """A planned operand of a Python step, row-major."""
+        return self._arrays[operand.space, operand.index, operand.shape]
+
+
+class ArenaPool:
+    """At most `capacity` arenas; a run that finds none free waits for one.
+
+    Every arena is either free or reserved by one run.
+    """
+
+    def __init__(self, executable: Executable, resource: HostResource, capacity: int) -> None:
+        self._executable = executable
+        self._resource = resource
+        self._free: list[Arena] = [Arena(executable, resource)]
+        self._unmade = capacity - 1
+        self._changed = threading.Condition()
+
+    @contextmanager
+    def reserved(self) -> Iterator[Arena]:
+        """An arena for the length of a `with` block."""
+        arena = self._reserve()
+        try:
+            yield arena
+        finally:
+            self._release(arena)
+
+    def _reserve(self) -> Arena:
+        with self._changed:
+            while not self._free:
+                if self._unmade > 0:
+                    self._unmade -= 1
+                    break
+                self._changed.wait()
+            else:
+                return self._free.pop()
+        try:
+            return Arena(self._executable, self._resource)
+        except MemoryError:
+            with self._changed:
+                self._unmade += 1
+                self._changed.notify()
+            raise
+
+    def _release(self, arena: Arena) -> None:
+        with self._changed:
+            self._free.append(arena)
+            self._changed.notify()

@@ -1,0 +1,170 @@
+"""A placement made ready to run: weights packed, primitives compiled, steps in segments."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tightship import _core
+from tightship._core import HostBlock, NativeProgram
+from tightship.engine.pack import pack
+from tightship.engine.placement import Placement
+from tightship.engine.program import (
+    CopyWork,
+    KernelWork,
+    LoweredStep,
+    Operand,
+    PrimitiveWork,
+    ReferenceWork,
+    Space,
+)
+from tightship.errors import OutOfMemoryError
+from tightship.resource import HostResource
+
+SCRATCHPAD = 80
+
+Progress = Callable[[int, int], None]
+"""Called with work done and work in all, in bytes and then primitives."""
+
+
+@dataclass(frozen=True, slots=True)
+class NativeSegment:
+    """Steps [first, last) of the native program, run in one call."""
+
+    first: int
+    last: int
+
+
+@dataclass(frozen=True, slots=True)
+class PythonStep:
+    """A step that runs in Python; `index` is its place among the lowered steps."""
+
+    index: int
+    step: LoweredStep
+    work: KernelWork | ReferenceWork | CopyWork
+    frees: tuple[str, ...] = ()
+    """Objects that nobody reads later."""
+
+
+Segment = NativeSegment | PythonStep
+
+
+@dataclass(frozen=True, slots=True)
+class Executable:
+    """Immutable; runs in any number of threads, each with an arena of its own."""
+
+    placement: Placement
+    weights: HostBlock
+    native: NativeProgram | None
+    segments: tuple[Segment, ...]
+
+
+def build(
+    placement: Placement, resource: HostResource, progress: Progress | None = None
+) -> Executable:
+    """Pack the weights and compile the primitives.
+
+    Raises:
+        OutOfMemoryError: The weights cannot be allocated.
+    """
+    weights = allocate(resource, placement.weights_bytes, "the weights")
+    _pack_all(placement, weights.array(), progress)
+    native, segments = _segments(placement)
+    if native is not None:
+        native.compile(placement.lowered.threads)
+        native.bind_weights(weights.address)
+    return Executable(placement, weights, native, segments)
+
+
+def allocate(resource: HostResource, size_bytes: int, what: str) -> HostBlock:
+    """A block from `resource`.
+
+    Raises:
+        OutOfMemoryError: The system refuses.
+    """
+    try:
+        return resource.allocate(size_bytes)
+    except MemoryError:
+        raise OutOfMemoryError(
+            f"Cannot allocate {size_bytes} bytes for {what}: the system refuses. "
+            "Lower the batch, or raise the process's memory limit.",
+            requested_bytes=size_bytes,
+        ) from None
+
+
+def _pack_all(
+    placement: Placement, room: NDArray[np.uint8], progress: Progress | None
+) -> None:
+    """Largest first: what a constant takes besides its packed copy meets the fewest others."""
+    weights = placement.lowered.weights
+    order = sorted(range(len(weights)), key=lambda index: -weights[index].size_bytes)
+    done = 0
+    for index in order:
+        offset, size = placement.weight_offsets[index], weights[index].size_bytes
+        pack(weights[index], room[offset : offset + size])
+        done += size
+        if progress is not None:
+            progress(done, placement.weights_bytes)
+
+
+def _segments(placement: Placement) -> tuple[NativeProgram | None, tuple[Segment, ...]]:
+    native = NativeProgram() if _core.HAS_ONEDNN and _core.onednn_is_open() else None
+    segments: list[Segment] = []
+    frees = _last_object_reads(placement)
+    for index, step in enumerate(placement.lowered.steps):
+        work = step.work
+        if isinstance(work, PrimitiveWork) or (isinstance(work, CopyWork) and native is not None):
+            assert native is not None
+            first = native.step_count
+            _add_native(placement, native, index, work)
+            last = segments[-1] if segments else None
+            if isinstance(last, NativeSegment):
+                segments[-1] = NativeSegment(last.first, native.step_count)
+            else:
+                segments.append(NativeSegment(first, native.step_count))
+        else:
+            segments.append(PythonStep(index, step, work, frees.get(index, ())))
+    return (native if native is not None and native.step_count else None), tuple(segments)
+
+
+def _last_object_reads(placement: Placement) -> dict[int, tuple[str, ...]]:
+    """Names of the objects that die at each step; outputs live on."""
+    last: dict[str, int] = {}
+    for index, step in enumerate(placement.lowered.steps):
+        for operand in (*step.reads, *step.writes):
+            if operand.space is Space.OBJECT:
+                last[operand.name] = index
+    dying: dict[int, tuple[str, ...]] = {}
+    for name, index in last.items():
+        if name not in placement.lowered.outputs:
+            dying[index] = (*dying.get(index, ()), name)
+    return dying
+
+
+def _add_native(
+    placement: Placement, native: NativeProgram, index: int, work: PrimitiveWork | CopyWork
+) -> None:
+    if isinstance(work, CopyWork):
+        native.add_copy(
+            _place(placement, work.source), _place(placement, work.target), work.source.size_bytes
+        )
+        return
+    arguments = []
+    for argument, operand in work.arguments:
+        assert operand.desc is not None
+        arguments.append((argument, native.operand(operand.desc, _place(placement, operand))))
+    scratch = placement.schedule_plan.scratch_offset(index)
+    if scratch is not None:
+        desc = work.desc.operand(SCRATCHPAD)
+        arguments.append((SCRATCHPAD, native.operand(desc, (0, scratch))))
+    native.add_primitive(work.desc, arguments)
+
+
+def _place(placement: Placement, operand: Operand) -> tuple[int, int]:
+    """Space and offset, as the native program counts them."""
+    if operand.space is Space.ARENA:
+        return 0, placement.offset_of(operand)
+    if operand.space is Space.WEIGHTS:
+        return 1, placement.offset_of(operand)
+    return 2 + operand.index, 0

@@ -1,0 +1,126 @@
+"""Runs an executable: binds operands, then native segments and Python steps in order."""
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tightship._core import StopFlag
+from tightship.engine.arena_pool import Arena
+from tightship.engine.executable import Executable, NativeSegment, PythonStep
+from tightship.engine.program import CopyWork, KernelWork, Operand, Space
+from tightship.errors import DeadlineError, GraphError, StoppedError
+
+Array = NDArray[np.generic]
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """When a run ends early: a flag anybody may set, and a time of `time.monotonic_ns`."""
+
+    stop: StopFlag
+    deadline_ns: int | None = None
+
+
+def execute(
+    executable: Executable,
+    arena: Arena,
+    external: Mapping[int, Array],
+    objects: dict[str, Any],
+    limits: Limits,
+) -> None:
+    """Run every step once.
+
+    Args:
+        executable: What to run.
+        arena: Where; nobody else may use it meanwhile.
+        external: Row-major arrays for the slots of inputs and outputs.
+        objects: Values outside every plan by name; those that outputs need are left in it.
+        limits: When to end early.
+
+    Raises:
+        StoppedError: The stop flag was set.
+        DeadlineError: The deadline passed.
+        GraphError: A reference kernel refuses its operands.
+    """
+    if arena.context is not None:
+        for slot, array in external.items():
+            arena.context.bind_external(slot, array.ctypes.data)
+    run = _Run(arena, external, objects)
+    for segment in executable.segments:
+        if isinstance(segment, NativeSegment):
+            assert arena.context is not None
+            steps = (segment.first, segment.last)
+            _check(arena.context.run(steps, limits.stop, limits.deadline_ns))
+        else:
+            _check_limits(limits)
+            run.step(segment)
+
+
+def _check(outcome: str) -> None:
+    if outcome == "stopped":
+        raise StoppedError("The run was stopped between two steps: its stop flag was set.")
+    if outcome == "deadline":
+        raise DeadlineError("The run was stopped between two steps: its deadline passed.")
+
+
+def _check_limits(limits: Limits) -> None:
+    if limits.stop.is_set():
+        _check("stopped")
+    if limits.deadline_ns is not None and time.monotonic_ns() >= limits.deadline_ns:
+        _check("deadline")
+
+
+@dataclass(frozen=True, slots=True)
+class _Run:
+    """Operands of one run's Python steps."""
+
+    arena: Arena
+    external: Mapping[int, Array]
+    objects: dict[str, Any]
+
+    def step(self, segment: PythonStep) -> None:
+        work = segment.work
+        if isinstance(work, CopyWork):
+            np.copyto(self.planned(work.target), self.planned(work.source))
+        elif isinstance(work, KernelWork):
+            inputs = [None if operand is None else self.planned(operand) for operand in work.inputs]
+            outputs = [None if o is None else self.planned(o) for o in work.outputs]
+            with np.errstate(all="ignore"):
+                work.kernel.run(inputs, outputs, self.arena.scratch.get(segment.index))
+        else:
+            results = work.run([None if o is None else self.any(o) for o in work.inputs])
+            self.keep(segment, work.outputs, results)
+            for name in segment.frees:
+                del self.objects[name]
+
+    def planned(self, operand: Operand) -> Array:
+        if operand.space is Space.EXTERNAL:
+            return self.external[operand.index].reshape(operand.shape)
+        return self.arena.array(operand)
+
+    def any(self, operand: Operand) -> Any:  # noqa: ANN401
+        if operand.space is Space.OBJECT:
+            return self.objects[operand.name]
+        return self.planned(operand)
+
+    def keep(
+        self, segment: PythonStep, operands: Sequence[Operand | None], results: Sequence[Any]
+    ) -> None:
+        """Put results where they belong: planned bytes, or the objects."""
+        for operand, result in zip(operands, results, strict=True):
+            if operand is None:
+                continue
+            if operand.space is Space.OBJECT:
+                self.objects[operand.name] = result
+                continue
+            target = self.planned(operand)
+            if result.shape != target.shape or result.dtype != target.dtype:
+                raise GraphError(
+                    f"Node `{segment.step.name}` made `{operand.name}` with shape {result.shape} "
+                    f"and dtype {result.dtype}; the graph says {target.shape}, {target.dtype}."
+                )
+            np.copyto(target, result)

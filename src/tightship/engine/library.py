@@ -1,0 +1,64 @@
+"""Which libdnnl serves this process, found and opened once."""
+
+import os
+from pathlib import Path
+
+from tightship import _core
+from tightship.errors import LibraryError
+
+VARIABLE = "TIGHTSHIP_DNNL_LIBRARY"
+
+
+def open_library() -> None:
+    """Open oneDNN: the library `TIGHTSHIP_DNNL_LIBRARY` names, one already loaded, or ours.
+
+    Raises:
+        LibraryError: It cannot be opened, or is not oneDNN 3.2 or a later 3.x; names the file
+            and what to install or set.
+    """
+    if not _core.HAS_ONEDNN or _core.onednn_is_open():
+        return
+    chosen = os.environ.get(VARIABLE)
+    path = chosen or _core.onednn_loaded_path() or str(bundled())
+    try:
+        _core.onednn_open(path)
+    except _core.OneDnnLibraryError as error:
+        raise LibraryError(_advice(path, str(error), chosen=bool(chosen))) from None
+
+
+def bundled() -> Path:
+    """The copy that travels in this package."""
+    return Path(_core.__file__).parent / "libdnnl.so.3"
+
+
+def _advice(path: str, reason: str, *, chosen: bool) -> str:
+    text = f"oneDNN cannot be used from `{path}`: {reason.rstrip('.')}."
+    if "libgomp" in reason:
+        return text + " Install the OpenMP runtime of GCC (Debian: `apt-get install libgomp1`)."
+    if chosen:
+        return text + f" {VARIABLE} chose it; unset it to use the copy that comes with tightship."
+    return text + f" Set {VARIABLE} to a libdnnl.so.3 of oneDNN 3.2 or later."
+
+
+def library_key() -> dict[str, str]:
+    """What the choice of kernels depends on: library version and CPU features."""
+    if not _core.HAS_ONEDNN or not _core.onednn_is_open():
+        return {"kernels": "NumPy only (built without oneDNN)"}
+    isa = _core.onednn_cpu_isa()
+    return {"onednn": _core.onednn_version(), "cpu_isa": ISA_NAMES.get(isa, hex(isa))}
+
+
+ISA_NAMES = {
+    0x1: "sse41",
+    0x3: "avx",
+    0x7: "avx2",
+    0xF: "avx2_vnni",
+    0x1F: "avx2_vnni_2",
+    0x27: "avx512_core",
+    0x67: "avx512_core_vnni",
+    0xE7: "avx512_core_bf16",
+    0x1EF: "avx512_core_fp16",
+    0xFEF: "avx512_core_amx",
+    0x1FEF: "avx512_core_amx_fp16",
+}
+"""Names of oneDNN's ISA masks."""

@@ -1,0 +1,109 @@
+"""Per-channel scale and shift, computed from whatever expresses them when it is packed."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tightship.graph import Constant, Derived, DType, Fill, Inline
+
+Vector = NDArray[np.float32]
+
+
+@dataclass(frozen=True, eq=False)
+class Scaled:
+    """`source` with each slice along its first axis multiplied by an element of `factor`.
+
+    Rows can be had one part at a time, so that a large weight is never copied whole.
+    """
+
+    source: Constant
+    factor: Constant
+
+    @property
+    def dtype(self) -> DType:
+        return self.source.dtype
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.source.shape
+
+    def array(self) -> NDArray[np.generic]:
+        return self.rows(0, self.shape[0])
+
+    def rows(self, start: int, stop: int) -> NDArray[np.generic]:
+        """Elements `[start, stop)` of the first axis."""
+        factor = self.factor.array()[start:stop]
+        return rows(self.source, start, stop) * factor.reshape(-1, *[1] * (len(self.shape) - 1))
+
+    def release(self) -> None:
+        self.source.release()
+
+
+def rows(constant: Constant, start: int, stop: int) -> NDArray[np.generic]:
+    """Elements `[start, stop)` of a constant's first axis, without making the rest."""
+    if isinstance(constant, Scaled):
+        return constant.rows(start, stop)
+    return constant.array()[start:stop]
+
+
+def vector(length: int, compute: Callable[[], Vector], *sources: Constant) -> Derived:
+    """A float32 vector computed from other constants."""
+    return Derived(DType.FLOAT32, (length,), compute, sources)
+
+
+@dataclass(frozen=True, slots=True)
+class Affine:
+    """`y = x * scale + shift` for each of `channels`."""
+
+    scale: Constant
+    shift: Constant
+
+    @property
+    def channels(self) -> int:
+        return self.scale.shape[0]
+
+    def then_scaled(self, factor: Constant) -> "Affine":
+        """This, then multiplied by `factor` (one element, or one a channel)."""
+        n, scale, shift = self.channels, self.scale, self.shift
+        return Affine(
+            vector(n, lambda: flat(scale) * flat(factor), scale, factor),
+            vector(n, lambda: flat(shift) * flat(factor), shift, factor),
+        )
+
+    def then_shifted(self, term: Constant) -> "Affine":
+        """This, then `term` added (one element, or one a channel)."""
+        n, shift = self.channels, self.shift
+        return Affine(self.scale, vector(n, lambda: flat(shift) + flat(term), shift, term))
+
+
+def identity(channels: int) -> Affine:
+    """Scale one, shift zero."""
+    one, zero = np.ones((), np.float32), np.zeros((), np.float32)
+    return Affine(Fill(one, (channels,)), Fill(zero, (channels,)))
+
+
+def flat(constant: Constant) -> Vector:
+    """The elements as one float32 vector."""
+    return np.asarray(constant.array(), np.float32).reshape(-1)
+
+
+def normalization(
+    scale: Constant, shift: Constant, mean: Constant, variance: Constant, epsilon: float
+) -> Affine:
+    """What batch normalization does at inference."""
+    n = scale.shape[0]
+
+    def factor() -> Vector:
+        return flat(scale) / np.sqrt(flat(variance) + np.float32(epsilon))
+
+    return Affine(
+        vector(n, factor, scale, variance),
+        vector(n, lambda: flat(shift) - flat(mean) * factor(), scale, shift, mean, variance),
+    )
+
+
+def small(value: float) -> Inline:
+    """A scalar constant."""
+    return Inline(np.asarray(value, np.float32))

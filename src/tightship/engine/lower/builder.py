@@ -1,0 +1,320 @@
+"""Collects steps while the graph is walked: where each value is, and in which layout."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from tightship._core import Attributes, MemoryDesc, OneDnnError, PrimitiveDesc
+from tightship.engine.memory_plan import KernelKind
+from tightship.engine.program import (
+    CopyWork,
+    Lowered,
+    LoweredStep,
+    Operand,
+    PackedWeight,
+    PrimitiveWork,
+    Sharing,
+    Slot,
+    Space,
+    Work,
+)
+from tightship.graph import Constant, DType, Graph, Node, Value
+from tightship.graph.layout import size_bytes
+from tightship.planner.schedule import AliasKind
+
+SRC, DST, SCRATCHPAD = 1, 17, 80
+DESCRIBABLE = frozenset({DType.FLOAT32})
+"""Element types whose operands carry a oneDNN layout."""
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What kernel selection may do: oneDNN at all, sums in place, layouts of its choice."""
+
+    use_onednn: bool = True
+    in_place: bool = True
+    choose_layouts: bool = True
+
+
+class Builder:
+    """The program so far.
+
+    Every value has one home (`home`); other layouts of it are copies made on demand and
+    shared by all who ask for the same.
+    """
+
+    def __init__(self, graph: Graph, threads: int, options: Options) -> None:
+        self.graph = graph
+        self.threads = threads
+        self.use_onednn = options.use_onednn
+        self.in_place = options.in_place
+        self.choose_layouts = options.choose_layouts
+        self.position = 0
+        self._last_read = last_reads(graph)
+        self._objects: dict[str, Constant] = {}
+        self._steps: list[LoweredStep] = []
+        self._slots: list[Slot] = []
+        self._weights: list[PackedWeight] = []
+        self._homes: dict[str, Operand] = {}
+        self._copies: dict[str, list[Operand]] = {}
+        self._packed: dict[str, list[int]] = {}
+        self._inputs = {name: self._input(graph.value(name)) for name in graph.inputs}
+
+    def _input(self, value: Value) -> Operand:
+        operand = self._external(value) if value.is_static else self.object_operand(value)
+        self._homes[value.name] = operand
+        return operand
+
+    def value(self, name: str) -> Value:
+        """The type of a value."""
+        return self.graph.value(name)
+
+    def constant(self, name: str) -> Constant | None:
+        """The constant of this name, if it is one."""
+        return self.graph.constants.get(name)
+
+    def home(self, name: str) -> Operand:
+        """Where a value is; a constant is packed row-major when it is first asked for."""
+        if name not in self._homes:
+            constant = self.constant(name)
+            assert constant is not None, name
+            if constant.dtype is DType.STRING:
+                self._objects[name] = constant
+                self.object_operand(self.value(name))
+            else:
+                self._homes[name] = self._row_major_weight(name, constant)
+        return self._homes[name]
+
+    def home_is_planned(self, name: str) -> bool:
+        """Whether a value has bytes of its own somewhere, and is not an object."""
+        if name in self._homes:
+            return self._homes[name].space is not Space.OBJECT
+        return self.value(name).is_static
+
+    def dies_here(self, operand: Operand) -> bool:
+        """Whether the node being lowered is the last to read an arena slot's bytes."""
+        return operand.space is Space.ARENA and all(
+            self._last_read.get(name, -1) <= self.position
+            for name, home in self._homes.items()
+            if home.space is Space.ARENA and home.index == operand.index
+        )
+
+    def dense(self, name: str) -> Operand:
+        """A value in row-major layout, copied into it if need be; an object as it is."""
+        home = self.home(name)
+        return home if home.desc is None else self.in_layout(name, self.row_major(home.shape))
+
+    def in_layout(self, name: str, desc: MemoryDesc) -> Operand:
+        """A value in the given layout, copied into it if need be."""
+        home = self.home(name)
+        for operand in (home, *self._copies.get(name, ())):
+            seen = seen_as(operand, desc)
+            if seen is not None:
+                return seen
+        assert home.desc is not None, home
+        if home.desc.dims != desc.dims:
+            home = self.dense(name)
+            home = replace(home, desc=self.row_major(desc.dims))
+        copy = self._arena(f"{name}.{desc.format}", home.dtype, home.shape, desc)
+        self._reorder(home, copy)
+        self._copies.setdefault(name, []).append(copy)
+        return copy
+
+    def _reorder(self, source: Operand, target: Operand) -> None:
+        assert source.desc is not None
+        assert target.desc is not None
+        desc = PrimitiveDesc.reorder(source.desc, target.desc, Attributes())
+        self.primitive(
+            Node(f"{target.name}.reorder", "Reorder", (), ()), desc, [(SRC, source)], [target]
+        )
+
+    def row_major(self, shape: Sequence[int]) -> MemoryDesc:
+        """The row-major float32 layout of a shape; a scalar is one element."""
+        return MemoryDesc(list(shape) or [1])
+
+    def preferred(self, shape: Sequence[int]) -> MemoryDesc:
+        """A layout for a primitive to choose; row-major where choosing is switched off."""
+        return MemoryDesc.any(list(shape)) if self.choose_layouts else self.row_major(shape)
+
+    def candidate_layouts(self, source: Operand) -> list[MemoryDesc]:
+        """Layouts to try on a primitive that keeps what it is given: as it is, channels last."""
+        assert source.desc is not None
+        shape = source.shape
+        if len(shape) < 3:
+            return [source.desc]
+        last = dense_strides([shape[0], *shape[2:], shape[1]])
+        channels_last = MemoryDesc(list(shape), "float32", [last[0], last[-1], *last[1:-1]])
+        return [source.desc, channels_last]
+
+    def weight(self, name: str, source: MemoryDesc, desc: MemoryDesc) -> Operand:
+        """A constant packed into a layout, once for all who want the same."""
+        constant = self.constant(name)
+        assert constant is not None, name
+        for index in self._packed.get(name, ()):
+            packed = self._weights[index]
+            if packed.desc is not None and packed.desc == desc and packed.source == source:
+                return Operand(name, Space.WEIGHTS, index, constant.dtype, constant.shape, desc)
+        self._packed.setdefault(name, []).append(len(self._weights))
+        self._weights.append(PackedWeight(name, constant, desc.size_bytes, source, desc))
+        index = len(self._weights) - 1
+        return Operand(name, Space.WEIGHTS, index, constant.dtype, constant.shape, desc)
+
+    def _row_major_weight(self, name: str, constant: Constant) -> Operand:
+        size = size_bytes(constant.dtype, constant.shape)
+        self._weights.append(PackedWeight(name, constant, size))
+        desc = self._describable(constant.dtype, constant.shape)
+        index = len(self._weights) - 1
+        return Operand(name, Space.WEIGHTS, index, constant.dtype, constant.shape, desc)
+
+    def _describable(self, dtype: DType, shape: tuple[int, ...]) -> MemoryDesc | None:
+        if self.use_onednn and dtype in DESCRIBABLE and 0 not in shape and len(shape) <= 12:
+            return self.row_major(shape)
+        return None
+
+    def output(self, name: str, desc: MemoryDesc | None = None) -> Operand:
+        """Room for a value about to be written; its home from now on.
+
+        A graph output in row-major layout is written straight to where the caller has it.
+        """
+        value = self.value(name)
+        assert value.dtype is not None
+        shape = value.static_shape
+        plain = self._describable(value.dtype, shape)
+        if name in self.graph.outputs and (desc is None or desc == plain):
+            operand = self._external(value)
+        else:
+            operand = self._arena(name, value.dtype, shape, desc or plain)
+        self._homes[name] = operand
+        return operand
+
+    def output_as(self, name: str, desc: MemoryDesc) -> Operand:
+        """Room for a row-major value, seen by its writer under another shape."""
+        return replace(self.output(name), desc=desc)
+
+    def view(self, name: str, source: Operand, desc: MemoryDesc | None) -> None:
+        """Make a value the bytes of another operand, read under another layout."""
+        value = self.value(name)
+        self._homes[name] = Operand(
+            name, source.space, source.index, source.dtype, value.static_shape, desc
+        )
+
+    def object_operand(self, value: Value) -> Operand:
+        """A value whose bytes only the run knows."""
+        operand = Operand(value.name, Space.OBJECT, -1, value.dtype or DType.STRING, ())
+        self._homes[value.name] = operand
+        return operand
+
+    def _external(self, value: Value) -> Operand:
+        assert value.dtype is not None
+        shape = value.static_shape
+        self._slots.append(Slot(value.name, value.size_bytes, external=True))
+        desc = self._describable(value.dtype, shape)
+        return Operand(
+            value.name, Space.EXTERNAL, len(self._slots) - 1, value.dtype, shape, desc
+        )
+
+    def _arena(
+        self, name: str, dtype: DType, shape: tuple[int, ...], desc: MemoryDesc | None
+    ) -> Operand:
+        size = desc.size_bytes if desc else size_bytes(dtype, shape)
+        self._slots.append(Slot(name, size, external=False))
+        return Operand(name, Space.ARENA, len(self._slots) - 1, dtype, shape, desc)
+
+    def primitive(
+        self,
+        node: Node,
+        desc: PrimitiveDesc,
+        reads: Sequence[tuple[int, Operand]],
+        writes: Sequence[Operand],
+        share: Sequence[tuple[Operand, AliasKind]] = (),
+    ) -> None:
+        """Add a oneDNN step that writes `writes[0]` as its destination.
+
+        `share` lists operands whose bytes the destination may, or must, take over; an operand
+        tied to the destination is not bound a second time.
+        """
+        tied = tuple(source for source, kind in share if kind is AliasKind.TIED)
+        arguments = (*reads, (DST, writes[0]))
+        self.step(
+            node,
+            ("onednn", desc.implementation),
+            ((*(operand for _, operand in reads), *tied), tuple(writes)),
+            PrimitiveWork(desc, arguments),
+            scratch_bytes=desc.scratchpad_bytes,
+            share=[(writes[0], source, kind) for source, kind in share],
+        )
+
+    def step(
+        self,
+        node: Node,
+        how: tuple[KernelKind, str],
+        operands: tuple[tuple[Operand, ...], tuple[Operand, ...]],
+        work: Work,
+        *,
+        scratch_bytes: int = 0,
+        share: Sequence[tuple[Operand, Operand, AliasKind]] = (),
+        dynamic_reason: str | None = None,
+    ) -> None:
+        """Add a step; `share` lists an output, an input, and how their bytes may be one."""
+        reads, writes = operands
+        sharing = tuple(
+            Sharing(target.index, source.index, kind)
+            for target, source, kind in share
+            if target.space is Space.ARENA and source.space is Space.ARENA
+        )
+        operator = "+".join((node.operator, *(fused.operator for fused in node.fused)))
+        self._steps.append(
+            LoweredStep(
+                node.name, operator, *how, reads, writes, work, scratch_bytes, sharing,
+                dynamic_reason,
+            )
+        )  # fmt: skip
+
+    def finish(self) -> Lowered:
+        """The program, with every graph output where the caller will look for it."""
+        outputs = {name: self._delivered(name) for name in self.graph.outputs}
+        return Lowered(
+            tuple(self._steps), tuple(self._slots), tuple(self._weights),
+            self._inputs, outputs, self._objects, self.threads,
+        )  # fmt: skip
+
+    def _delivered(self, name: str) -> Operand:
+        home = self.home(name)
+        if home.space is Space.OBJECT:
+            return home
+        if home.space is Space.EXTERNAL and name not in self._inputs:
+            if self._slots[home.index].name == name:
+                return home
+        source = self.dense(name)
+        target = self._external(self.value(name))
+        node = Node(f"{name}.copy", "Copy", (), ())
+        self.step(node, ("copy", "memcpy"), ((source,), (target,)), CopyWork(source, target))
+        return target
+
+
+def last_reads(graph: Graph) -> dict[str, int]:
+    """Position of the last node that reads each name; past the end for graph outputs."""
+    last = {name: index for index, node in enumerate(graph.nodes) for name in node.reads}
+    return last | dict.fromkeys(graph.outputs, len(graph.nodes))
+
+
+def seen_as(operand: Operand, desc: MemoryDesc) -> Operand | None:
+    """The same bytes under `desc`, if that is what they are."""
+    if operand.desc is None:
+        return None
+    if operand.desc == desc:
+        return operand
+    if operand.desc.dims == desc.dims:
+        return None
+    try:
+        same = operand.desc.reshaped(desc.dims) == desc
+    except OneDnnError:
+        return None
+    return replace(operand, desc=desc) if same else None
+
+
+def dense_strides(shape: Sequence[int]) -> list[int]:
+    """Row-major strides, in elements."""
+    strides = [1] * len(shape)
+    for axis in range(len(shape) - 1, 0, -1):
+        strides[axis - 1] = strides[axis] * max(shape[axis], 1)
+    return strides

@@ -1,0 +1,20 @@
+"""Which implementation of a primitive is good enough to plan with."""
+
+from collections.abc import Callable
+
+from tightship._core import OneDnnError, PrimitiveDesc
+
+SLOW = ("ref", "gemm")
+"""`ref` is 100 to 1000 times slower; `gemm` takes megabytes outside its scratchpad."""
+
+
+def fast(create: Callable[[], PrimitiveDesc]) -> PrimitiveDesc | None:
+    """The first implementation that is neither slow nor takes memory of its own, if any."""
+    try:
+        desc = create()
+    except OneDnnError:
+        return None
+    while desc.implementation.startswith(SLOW):
+        if not desc.next_implementation():
+            return None
+    return desc

@@ -1,0 +1,87 @@
+"""Conv: every layout is the primitive's choice, weights packed into it."""
+
+from tightship._core import MemoryDesc, PrimitiveDesc
+from tightship.engine.lower.builder import SRC, Builder
+from tightship.engine.lower.onednn.choose import fast
+from tightship.engine.lower.onednn.post_ops import Destination, Epilogue, epilogue
+from tightship.engine.lower.onednn.window import window_of
+from tightship.engine.program import Operand
+from tightship.graph import Node
+
+WEIGHTS, BIAS = 33, 41
+
+
+def convolution(builder: Builder, node: Node) -> bool:
+    """Emit a convolution with its fused nodes; weights and bias must be constants."""
+    shape = builder.value(node.inputs[0]).static_shape
+    bias = node.inputs[2] if len(node.inputs) > 2 else ""
+    if builder.constant(node.inputs[1]) is None or len(shape) not in (3, 4, 5):
+        return False
+    if bias and builder.constant(bias) is None:
+        return False
+    convolved = _Convolution(builder, node, bias)
+    plain = convolved.describe(convolved.any_destination(), Epilogue())
+    if plain is None:
+        return False
+    if not node.fused:
+        convolved.emit(plain, Epilogue())
+        return True
+    source = builder.home(node.inputs[0])
+    for tie in (True, False):
+        destination = Destination(
+            plain.operand(17),
+            builder.value(node.writes[0]).static_shape,
+            lambda residual, tie=tie: tie and residual.index != source.index,  # type: ignore[misc]
+        )
+        extra = epilogue(builder, node, destination)
+        desc = None if extra is None else convolved.describe(destination.desc, extra)
+        if desc is not None and extra is not None:
+            convolved.emit(desc, extra)
+            return True
+    return False
+
+
+class _Convolution:
+    """One convolution: its operands as oneDNN wants them described."""
+
+    def __init__(self, builder: Builder, node: Node, bias: str) -> None:
+        self.builder, self.node, self.bias = builder, node, bias
+        self.source_shape = builder.value(node.inputs[0]).static_shape
+        self.target_shape = builder.value(node.outputs[0]).static_shape
+        weight_shape = builder.value(node.inputs[1]).static_shape
+        groups = node.attributes.get("group", 1)
+        assert isinstance(groups, int)
+        per_group = [groups, weight_shape[0] // groups, *weight_shape[1:]]
+        self.weight_dims = list(weight_shape) if groups == 1 else per_group
+        self.window = window_of(
+            node, weight_shape[2:], self.source_shape[2:], self.target_shape[2:]
+        )
+
+    def any_destination(self) -> MemoryDesc:
+        return self.builder.preferred(self.target_shape)
+
+    def describe(self, destination: MemoryDesc, extra: Epilogue) -> PrimitiveDesc | None:
+        channels = self.target_shape[1]
+        operands = [
+            self.builder.preferred(self.source_shape),
+            MemoryDesc.any(self.weight_dims),
+            MemoryDesc([channels]) if self.bias else None,
+            destination,
+        ]
+        return fast(
+            lambda: PrimitiveDesc.convolution(operands, self.window.parts, False, extra.attributes)
+        )
+
+    def emit(self, desc: PrimitiveDesc, extra: Epilogue) -> None:
+        builder, node = self.builder, self.node
+        reads: list[tuple[int, Operand]] = [
+            (SRC, builder.in_layout(node.inputs[0], desc.operand(SRC))),
+            (WEIGHTS, builder.weight(node.inputs[1], MemoryDesc(self.weight_dims),
+                                     desc.operand(WEIGHTS))),
+        ]  # fmt: skip
+        if self.bias:
+            bias = MemoryDesc([self.target_shape[1]])
+            reads.append((BIAS, builder.weight(self.bias, bias, bias)))
+        reads.extend(extra.bound(builder))
+        target = builder.output(node.writes[0], desc.operand(17))
+        builder.primitive(node, desc, reads, [target], extra.share)

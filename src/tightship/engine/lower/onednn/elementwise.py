@@ -1,0 +1,104 @@
+"""Operators on single elements: any layout will do, so the operand's own is kept."""
+
+from dataclasses import replace
+
+from tightship._core import Attributes, MemoryDesc, PrimitiveDesc
+from tightship.engine.lower.builder import SRC, Builder
+from tightship.engine.lower.onednn.choose import fast
+from tightship.engine.lower.onednn.post_ops import BINARY, eltwise_of
+from tightship.engine.program import Operand
+from tightship.graph import Node
+from tightship.planner.schedule import AliasKind
+
+SRC_1 = 2
+MULTIPLE_SRC = 1024
+COMMUTING = frozenset({"Add", "Mul", "Sum", "Min", "Max"})
+
+
+def activation(builder: Builder, node: Node) -> bool:
+    """One elementwise primitive, in place where the operand dies."""
+    found = eltwise_of(builder, node)
+    if found is None:
+        return False
+    algorithm, alpha, beta = found
+    source = builder.home(node.inputs[0])
+    assert source.desc is not None
+    layout = source.desc
+    desc = fast(
+        lambda: PrimitiveDesc.eltwise(algorithm, layout, layout, (alpha, beta), Attributes())
+    )
+    if desc is None:
+        return False
+    target = builder.output(node.outputs[0], layout)
+    builder.primitive(node, desc, [(SRC, source)], [target], [(source, AliasKind.IN_PLACE)])
+    return True
+
+
+def binary(builder: Builder, node: Node) -> bool:
+    """A binary operation whose first operand has the shape of the result."""
+    if len(node.inputs) != 2:
+        return False
+    shape = builder.value(node.outputs[0]).static_shape
+    left, right = _ordered(builder, node, shape)
+    if left is None or builder.value(left).static_shape != shape:
+        return False
+    first = builder.home(left)
+    assert first.desc is not None
+    layout = first.desc
+    other_shape = builder.value(right).static_shape
+    padded = [1] * (len(shape) - len(other_shape)) + list(other_shape)
+    other_layout = layout if other_shape == shape else MemoryDesc(padded or [1])
+    desc = fast(
+        lambda: PrimitiveDesc.binary(
+            BINARY[node.operator], layout, other_layout, layout, Attributes()
+        )
+    )
+    if desc is None:
+        return False
+    second = builder.in_layout(right, other_layout)
+    target = builder.output(node.outputs[0], layout)
+    reads = [(SRC, first), (SRC_1, second)]
+    share = [(first, AliasKind.IN_PLACE)] if second.index != first.index else []
+    builder.primitive(node, desc, reads, [target], share)
+    return True
+
+
+def _ordered(builder: Builder, node: Node, shape: tuple[int, ...]) -> tuple[str | None, str]:
+    """The operands, the one to be overwritten first where the order is free."""
+    left, right = node.inputs
+    if node.operator not in COMMUTING:
+        return left, right
+    fits = [builder.value(name).static_shape == shape for name in (left, right)]
+    if not any(fits):
+        return None, right
+    if not fits[0] or (fits[1] and _dies(builder, right) and not _dies(builder, left)):
+        return right, left
+    return left, right
+
+
+def _dies(builder: Builder, name: str) -> bool:
+    return builder.constant(name) is None and builder.dies_here(builder.home(name))
+
+
+def sum_of(builder: Builder, node: Node) -> bool:
+    """Sum of two is Add; of more, one primitive over operands of one shape."""
+    if len(node.inputs) == 2:
+        return binary(builder, replace(node, operator="Add"))
+    shape = builder.value(node.outputs[0]).static_shape
+    if any(builder.value(name).static_shape != shape for name in node.inputs):
+        return False
+    first = builder.home(node.inputs[0])
+    assert first.desc is not None
+    layout = first.desc
+    scales = [1.0] * len(node.inputs)
+    desc = fast(
+        lambda: PrimitiveDesc.sum([layout] * len(scales), layout, scales, Attributes())
+    )
+    if desc is None:
+        return False
+    reads: list[tuple[int, Operand]] = [
+        (MULTIPLE_SRC + index, builder.in_layout(name, layout))
+        for index, name in enumerate(node.inputs)
+    ]
+    builder.primitive(node, desc, reads, [builder.output(node.outputs[0], layout)])
+    return True

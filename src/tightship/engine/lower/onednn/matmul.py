@@ -1,0 +1,137 @@
+"""MatMul and Gemm: constant matrices are packed, leading axes flattened for them."""
+
+from dataclasses import replace
+
+from tightship._core import MemoryDesc, PrimitiveDesc
+from tightship.engine.lower.builder import DST, SRC, Builder, dense_strides
+from tightship.engine.lower.onednn.choose import fast
+from tightship.engine.lower.onednn.post_ops import Destination, Epilogue, epilogue
+from tightship.engine.program import Operand
+from tightship.graph import Node, element_count
+
+WEIGHTS, BIAS = 33, 41
+
+
+def matmul(builder: Builder, node: Node) -> bool:
+    """MatMul; by a constant matrix it is one product of two matrices, whatever the rank."""
+    left, right = (builder.value(name).static_shape for name in node.inputs)
+    if len(left) < 2 or len(right) < 2:
+        return False
+    if len(right) == 2 and builder.constant(node.inputs[1]) is not None:
+        rows, depth = element_count(left[:-1]), left[-1]
+        weights = MemoryDesc(list(right))
+        return _by_matrix(builder, node, _Product([rows, depth], weights, right[1], ""))
+    return _batched(builder, node, left, right)
+
+
+def gemm(builder: Builder, node: Node) -> bool:
+    """Gemm by a constant matrix, with alpha and beta one."""
+    attributes = node.attributes
+    if attributes.get("alpha", 1.0) != 1.0 or attributes.get("beta", 1.0) != 1.0:
+        return False
+    bias = node.inputs[2] if len(node.inputs) > 2 else ""
+    if builder.constant(node.inputs[1]) is None or attributes.get("transA", 0):
+        return False
+    shape = builder.value(node.inputs[1]).static_shape
+    depth, columns = shape[::-1] if attributes.get("transB", 0) else shape
+    if bias and (
+        builder.constant(bias) is None
+        or builder.value(bias).static_shape not in ((columns,), (1, columns))
+    ):
+        return False
+    strides = [1, depth] if attributes.get("transB", 0) else [columns, 1]
+    weights = MemoryDesc([depth, columns], "float32", strides)
+    rows = builder.value(node.inputs[0]).static_shape[0]
+    return _by_matrix(builder, node, _Product([rows, depth], weights, columns, bias))
+
+
+class _Product:
+    """Rows times a constant matrix, with an optional constant bias."""
+
+    def __init__(self, source: list[int], weights: MemoryDesc, columns: int, bias: str) -> None:
+        self.source, self.weights, self.columns, self.bias = source, weights, columns, bias
+
+    def describe(self, extra: Epilogue) -> PrimitiveDesc | None:
+        operands = [
+            MemoryDesc(self.source),
+            MemoryDesc.any(self.weights.dims),
+            MemoryDesc([1, self.columns]) if self.bias else None,
+            MemoryDesc([self.source[0], self.columns]),
+        ]
+        return fast(lambda: PrimitiveDesc.matmul(operands, extra.attributes))
+
+
+def _by_matrix(builder: Builder, node: Node, product: _Product) -> bool:
+    if not product.bias:
+        node, product.bias = _take_bias(builder, node, product.columns)
+    target_desc = MemoryDesc([product.source[0], product.columns])
+    source = builder.home(node.inputs[0])
+    for tie in (True, False):
+        destination = Destination(
+            target_desc,
+            builder.value(node.writes[0]).static_shape,
+            lambda residual, tie=tie: tie and residual.index != source.index,  # type: ignore[misc]
+        )
+        extra = epilogue(builder, node, destination)
+        desc = None if extra is None else product.describe(extra)
+        if desc is None or extra is None:
+            continue
+        reads = [
+            (SRC, builder.in_layout(node.inputs[0], desc.operand(SRC))),
+            (WEIGHTS, builder.weight(node.inputs[1], product.weights, desc.operand(WEIGHTS))),
+        ]
+        if product.bias:
+            row = MemoryDesc([1, product.columns])
+            reads.append((BIAS, builder.weight(product.bias, row, row)))
+        reads.extend(extra.bound(builder))
+        target = builder.output_as(node.writes[0], target_desc)
+        builder.primitive(node, desc, reads, [target], extra.share)
+        return True
+    return False
+
+
+def _take_bias(builder: Builder, node: Node, columns: int) -> tuple[Node, str]:
+    """The first fused node as the bias, if it adds a constant row."""
+    if node.fused and node.fused[0].operator == "Add":
+        first, name = node.fused[0], node.outputs[0]
+        other = first.inputs[1 if first.inputs[0] == name else 0]
+        constant = builder.constant(other)
+        if constant is not None and constant.shape == (columns,):
+            return replace(node, outputs=first.outputs, fused=node.fused[1:]), other
+    return node, ""
+
+
+def _batched(
+    builder: Builder, node: Node, left: tuple[int, ...], right: tuple[int, ...]
+) -> bool:
+    """A product of two stacks of matrices; the right one may be read transposed."""
+    rank = max(len(left), len(right))
+    if len(left) != rank or len(right) != rank or rank > 5:
+        return False
+    target_shape = builder.value(node.outputs[0]).static_shape
+    source = builder.dense(node.inputs[0])
+    weights = _matrix_operand(builder, node.inputs[1])
+    destination = Destination(MemoryDesc(list(target_shape)), target_shape, lambda _: False)
+    extra = epilogue(builder, node, destination)
+    if extra is None or source.desc is None or weights.desc is None:
+        return False
+    operands = [source.desc, weights.desc, None, destination.desc]
+    desc = fast(lambda: PrimitiveDesc.matmul(operands, extra.attributes))
+    if desc is None:
+        return False
+    reads = [(SRC, source), (WEIGHTS, weights), *extra.bound(builder)]
+    builder.primitive(node, desc, reads, [builder.output(node.writes[0], desc.operand(DST))])
+    return True
+
+
+def _matrix_operand(builder: Builder, name: str) -> Operand:
+    """A stack of matrices as it is, if dense up to a swap of its last two axes; else copied."""
+    operand = builder.home(name)
+    shape = operand.shape
+    swapped = [*shape[:-2], shape[-1], shape[-2]]
+    strides = dense_strides(swapped)
+    transposed = [*strides[:-2], strides[-1], strides[-2]]
+    if operand.desc is not None and operand.desc.is_plain and operand.desc.strides == transposed:
+        return operand
+    return builder.dense(name)
+

@@ -1,0 +1,178 @@
+"""Fused nodes as post-operations of a primitive."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from tightship._core import Attributes, MemoryDesc
+from tightship.engine.lower.builder import Builder, seen_as
+from tightship.engine.program import Operand
+from tightship.graph import Node
+from tightship.planner.schedule import AliasKind
+
+POST_OPERAND = 16384
+"""`DNNL_ARG_ATTR_MULTIPLE_POST_OP_BASE`: operand of post-operation k is (k + 1) times this."""
+SRC_1 = 2
+INFINITY = 3.4028234663852886e38
+
+ACTIVATIONS: dict[str, tuple[str, str, float, str, float]] = {
+    "Relu": ("relu", "", 0.0, "", 0.0),
+    "LeakyRelu": ("relu", "alpha", 0.01, "", 0.0),
+    "Sigmoid": ("logistic", "", 0.0, "", 0.0),
+    "Tanh": ("tanh", "", 0.0, "", 0.0),
+    "Elu": ("elu", "alpha", 1.0, "", 0.0),
+    "HardSigmoid": ("hardsigmoid", "alpha", 0.2, "beta", 0.5),
+    "HardSwish": ("hardswish", "", 1 / 6, "", 0.5),
+    "Softplus": ("soft_relu", "", 1.0, "", 0.0),
+    "Mish": ("mish", "", 0.0, "", 0.0),
+    "Abs": ("abs", "", 0.0, "", 0.0),
+    "Sqrt": ("sqrt", "", 0.0, "", 0.0),
+    "Exp": ("exp", "", 0.0, "", 0.0),
+    "Log": ("log", "", 0.0, "", 0.0),
+    "Neg": ("linear", "", -1.0, "", 0.0),
+    "Gelu": ("gelu_erf", "", 0.0, "", 0.0),
+}
+"""Operator: algorithm, the attributes that give alpha and beta, and their defaults."""
+
+BINARY = {"Add": "add", "Mul": "mul", "Sub": "sub", "Div": "div", "Min": "min", "Max": "max"}
+
+
+def eltwise_of(builder: Builder, node: Node) -> tuple[str, float, float] | None:
+    """Algorithm, alpha and beta of an activation; None if it has none."""
+    if node.domain:
+        return None
+    if node.operator == "Clip":
+        return _clip(builder, node)
+    if node.operator == "Gelu" and node.attributes.get("approximate") == "tanh":
+        return "gelu_tanh", 0.0, 0.0
+    found = ACTIVATIONS.get(node.operator)
+    if found is None:
+        return None
+    algorithm, alpha_name, alpha, beta_name, beta = found
+    return algorithm, _number(node, alpha_name, alpha), _number(node, beta_name, beta)
+
+
+def _number(node: Node, name: str, default: float) -> float:
+    value = node.attributes.get(name, default)
+    assert isinstance(value, float)
+    return value
+
+
+def _clip(builder: Builder, node: Node) -> tuple[str, float, float] | None:
+    if node.version < 11:
+        low, high = _number(node, "min", -INFINITY), _number(node, "max", INFINITY)
+        return "clip", low, high
+    bounds = []
+    for index, default in ((1, -INFINITY), (2, INFINITY)):
+        name = node.inputs[index] if len(node.inputs) > index else ""
+        constant = builder.constant(name) if name else None
+        if name and constant is None:
+            return None
+        bounds.append(default if constant is None else float(constant.array().reshape(())))
+    return ("clip", bounds[0], bounds[1]) if bounds[0] <= bounds[1] else None
+
+
+@dataclass(slots=True)
+class Epilogue:
+    """Post-operations collected for a head, and the operands they read."""
+
+    attributes: Attributes = field(default_factory=Attributes)
+    operands: list[tuple[int, str, MemoryDesc]] = field(default_factory=list)
+    """Argument number, value, layout."""
+    tied: Operand | None = None
+    """The residual that the destination takes over."""
+    count: int = 0
+
+    def add_eltwise(self, algorithm: str, alpha: float, beta: float) -> None:
+        """Append an activation."""
+        self.attributes.add_eltwise(algorithm, alpha, beta)
+        self.count += 1
+
+    def add_sum(self, residual: Operand) -> None:
+        """Append the addition of what the destination held before."""
+        self.attributes.add_sum(1.0)
+        self.tied = residual
+        self.count += 1
+
+    def add_binary(self, algorithm: str, name: str, desc: MemoryDesc) -> None:
+        """Append a binary operation with another value."""
+        self.attributes.add_binary(algorithm, desc)
+        self.operands.append((POST_OPERAND * (self.count + 1) | SRC_1, name, desc))
+        self.count += 1
+
+    def bound(self, builder: Builder) -> list[tuple[int, Operand]]:
+        """The operands, in their layouts."""
+        return [(number, builder.in_layout(name, desc)) for number, name, desc in self.operands]
+
+    @property
+    def share(self) -> list[tuple[Operand, AliasKind]]:
+        """What the destination must take over."""
+        return [] if self.tied is None else [(self.tied, AliasKind.TIED)]
+
+
+@dataclass(frozen=True, slots=True)
+class Destination:
+    """What a head writes: its layout, and the shape of the value it stands for.
+
+    The layout may flatten the value's leading axes into one (a matmul by a matrix).
+    """
+
+    desc: MemoryDesc
+    shape: tuple[int, ...]
+    may_tie: Callable[[Operand], bool]
+    """Whether the destination may take over a residual's bytes."""
+
+    def layout_of(self, shape: tuple[int, ...]) -> MemoryDesc | None:
+        """The layout in which an operand of `shape` is combined with this; None if it cannot."""
+        if shape == self.shape:
+            return self.desc
+        dims = self.desc.dims
+        if len(dims) == len(self.shape):
+            return MemoryDesc([1] * (len(dims) - len(shape)) + list(shape))
+        if shape and all(dimension == 1 for dimension in shape[:-1]):
+            return MemoryDesc([1] * (len(dims) - 1) + [shape[-1]])
+        return MemoryDesc([1] * len(dims)) if not shape else None
+
+
+def epilogue(builder: Builder, node: Node, destination: Destination) -> Epilogue | None:
+    """The fused nodes of `node` as post-operations.
+
+    Returns None where one of them cannot be a post-operation. A residual of the
+    destination's type that dies here and that `may_tie` allows is accumulated in place.
+    """
+    result = Epilogue()
+    name = node.outputs[0]
+    for fused in node.fused:
+        eltwise = eltwise_of(builder, fused)
+        if eltwise is not None:
+            result.add_eltwise(*eltwise)
+        elif fused.operator not in BINARY and fused.operator != "Sum":
+            return None
+        elif not _add_binary(builder, result, fused, name, destination):
+            return None
+        name = fused.outputs[0]
+    return result
+
+
+def _add_binary(
+    builder: Builder, result: Epilogue, fused: Node, name: str, destination: Destination
+) -> bool:
+    other = fused.inputs[1 if fused.inputs[0] == name else 0]
+    shape = builder.value(other).static_shape
+    desc = destination.layout_of(shape)
+    if desc is None:
+        return False
+    if fused.operator in ("Add", "Sum") and shape == destination.shape and result.tied is None:
+        residual = _dying(builder, other, desc)
+        if residual is not None and destination.may_tie(residual):
+            result.add_sum(residual)
+            return True
+    result.add_binary(BINARY.get(fused.operator, "add"), other, desc)
+    return True
+
+
+def _dying(builder: Builder, name: str, desc: MemoryDesc) -> Operand | None:
+    """The value under `desc`, if nobody reads its bytes after this node."""
+    if not builder.in_place or builder.constant(name) is not None:
+        return None
+    residual = seen_as(builder.home(name), desc)
+    return residual if residual is not None and builder.dies_here(residual) else None

@@ -1,0 +1,55 @@
+"""Strides, dilations and padding of convolutions and poolings, as oneDNN counts them."""
+
+from dataclasses import dataclass
+
+from tightship.graph import Node
+
+Window4 = tuple[list[int], list[int], list[int], list[int]]
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """A window over spatial axes: how far it steps, spreads and hangs over the edges."""
+
+    kernel: tuple[int, ...]
+    strides: tuple[int, ...]
+    dilations: tuple[int, ...]
+    begin: tuple[int, ...]
+    end: tuple[int, ...]
+
+    @property
+    def parts(self) -> Window4:
+        """Strides, dilations less one, padding before and after: oneDNN's arguments."""
+        spread = [dilation - 1 for dilation in self.dilations]
+        return list(self.strides), spread, list(self.begin), list(self.end)
+
+
+def window_of(
+    node: Node, kernel: tuple[int, ...], before: tuple[int, ...], after: tuple[int, ...]
+) -> Window:
+    """The window of a node with spatial sizes `before` and `after`.
+
+    Padding at the end is what makes the sizes meet, which covers `auto_pad` and `ceil_mode`.
+    """
+    rank = len(kernel)
+    strides = _ints(node, "strides", (1,) * rank)
+    dilations = _ints(node, "dilations", (1,) * rank)
+    reach = [(k - 1) * d + 1 for k, d in zip(kernel, dilations, strict=True)]
+    total = [
+        (o - 1) * s + r - i for o, s, r, i in zip(after, strides, reach, before, strict=True)
+    ]
+    auto = node.attributes.get("auto_pad", "NOTSET")
+    if auto == "SAME_UPPER":
+        begin = tuple(max(t, 0) // 2 for t in total)
+    elif auto == "SAME_LOWER":
+        begin = tuple(max(t, 0) - max(t, 0) // 2 for t in total)
+    else:
+        begin = _ints(node, "pads", (0,) * (2 * rank))[:rank]
+    end = tuple(t - b for t, b in zip(total, begin, strict=True))
+    return Window(kernel, strides, dilations, begin, end)
+
+
+def _ints(node: Node, name: str, default: tuple[int, ...]) -> tuple[int, ...]:
+    value = node.attributes.get(name, default)
+    assert isinstance(value, tuple)
+    return tuple(int(v) for v in value)

@@ -1,0 +1,43 @@
+"""The passes over the graph, in order; each can be switched off by its name."""
+
+from collections.abc import Callable, Collection
+
+from tightship.engine.lower.fold_batch_norm import fold_batch_norm
+from tightship.engine.lower.fold_constants import fold_constants
+from tightship.engine.lower.fuse_activation import fuse_activation
+from tightship.engine.lower.fuse_residual import fuse_residual
+from tightship.engine.lower.shuffle_channels import shuffle_channels
+from tightship.errors import InputError
+from tightship.graph import Graph
+
+GRAPH_PASSES: tuple[Callable[[Graph], Graph], ...] = (
+    fold_constants,
+    fold_batch_norm,
+    shuffle_channels,
+    fuse_activation,
+    fuse_residual,
+    fuse_activation,
+)
+
+SELECTION_PASSES = ("onednn", "in_place", "library_layouts")
+"""Choices made while kernels are selected: oneDNN at all, in-place sums, layouts it prefers."""
+
+
+def pass_names() -> tuple[str, ...]:
+    """Every name that `without` accepts."""
+    return tuple(dict.fromkeys((*(p.__name__ for p in GRAPH_PASSES), *SELECTION_PASSES)))
+
+
+def run_passes(graph: Graph, without: Collection[str] = ()) -> Graph:
+    """Run every graph pass that is not named in `without`.
+
+    Raises:
+        InputError: A name is no pass.
+    """
+    for name in without:
+        if name not in pass_names():
+            raise InputError(f"There is no pass `{name}`; there are {', '.join(pass_names())}.")
+    for graph_pass in GRAPH_PASSES:
+        if graph_pass.__name__ not in without:
+            graph = graph_pass(graph)
+    return graph

@@ -1,0 +1,62 @@
+"""What every pass needs: a new graph from changed nodes, without what nobody reads."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+
+from tightship.graph import Constant, Graph, Node, Value
+
+OPTIONAL_OUTPUTS = frozenset(
+    {"Dropout", "MaxPool", "BatchNormalization", "LayerNormalization", "GRU", "LSTM", "RNN"}
+)
+"""Operators whose outputs after the first may be left out."""
+
+
+def rebuilt(
+    graph: Graph,
+    nodes: Iterable[Node],
+    *,
+    constants: Mapping[str, Constant] | None = None,
+) -> Graph:
+    """`graph` with these nodes and with constants added.
+
+    Nodes and constants that no output depends on are dropped.
+    """
+    added = {name: Value(name, c.dtype, c.shape) for name, c in (constants or {}).items()}
+    all_constants = {**graph.constants, **(constants or {})}
+    needed = set(graph.outputs)
+    kept: list[Node] = []
+    for node in reversed(list(nodes)):
+        if needed.intersection(node.writes):
+            kept.append(_trimmed(node, needed))
+            needed.update(node.reads)
+    kept.reverse()
+    return replace(
+        graph,
+        nodes=tuple(kept),
+        constants={name: c for name, c in all_constants.items() if name in needed},
+        values={**graph.values, **added},
+    )
+
+
+def _trimmed(node: Node, needed: set[str]) -> Node:
+    """`node` without the optional outputs that nobody reads."""
+    if node.operator not in OPTIONAL_OUTPUTS or node.domain or len(node.outputs) < 2:
+        return node
+    rest = [name if name in needed else "" for name in node.outputs[1:]]
+    while rest and not rest[-1]:
+        rest.pop()
+    return replace(node, outputs=(node.outputs[0], *rest))
+
+
+def sole_reader(
+    graph: Graph, counts: Mapping[str, int], readers: Mapping[str, Node], name: str
+) -> Node | None:
+    """The only node that reads `name`, or None if it is read more than once or kept."""
+    if counts.get(name, 0) != 1 or name in graph.outputs:
+        return None
+    return readers.get(name)
+
+
+def readers_of(graph: Graph) -> dict[str, Node]:
+    """The last node that reads each name."""
+    return {name: node for node in graph.nodes for name in node.reads}

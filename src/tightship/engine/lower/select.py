@@ -1,0 +1,158 @@
+"""Each node becomes steps: a view where nothing moves, else the best kernel there is."""
+
+from collections import ChainMap
+from collections.abc import Collection, Mapping
+from dataclasses import replace
+
+from tightship import _core
+from tightship.engine.kernels import numpy_kernel, reference_kernel
+from tightship.engine.lower.builder import Builder, Options
+from tightship.engine.lower.passes import run_passes
+from tightship.engine.program import KernelWork, Lowered, Operand, ReferenceWork, Space
+from tightship.graph import Constant, DType, Graph, Node, Value
+from tightship.planner import AliasKind
+
+VIEWS = frozenset({"Reshape", "Flatten", "Squeeze", "Unsqueeze", "Identity", "Dropout"})
+
+
+def lower(graph: Graph, threads: int = 1, without: Collection[str] = ()) -> Lowered:
+    """Lower a graph to kernels, for a number of threads, leaving out the passes named.
+
+    Raises:
+        InputError: A name in `without` is no pass.
+        GraphError: A node cannot be run by any kernel.
+    """
+    graph = run_passes(graph, without)
+    use_onednn = _core.HAS_ONEDNN and "onednn" not in without
+    options = Options(use_onednn, "in_place" not in without, "library_layouts" not in without)
+    builder = Builder(graph, threads, options)
+    constants = ChainMap(dict(graph.constants), dict(graph.known))
+    for position, node in enumerate(graph.nodes):
+        builder.position = position
+        _emit(builder, node, constants)
+    return builder.finish()
+
+
+def _emit(builder: Builder, node: Node, constants: Mapping[str, Constant]) -> None:
+    if _view(builder, node) or (builder.use_onednn and _onednn(builder, node)):
+        return
+    if node.fused:
+        for part in (replace(node, fused=()), *node.fused):
+            _emit(builder, part, constants)
+        return
+    if not _numpy(builder, node, constants):
+        _reference(builder, node)
+
+
+def _view(builder: Builder, node: Node) -> bool:
+    """Nothing moves: the output is the input's bytes under another shape."""
+    if node.operator not in VIEWS or node.domain or len(node.writes) != 1:
+        return False
+    before, after = builder.value(node.inputs[0]), builder.value(node.outputs[0])
+    if not before.is_static or not after.is_static:
+        return False
+    if node.operator == "Dropout" and (node.version >= 12 and len([n for n in node.inputs if n]) > 2):
+        return False
+    home = builder.home(node.inputs[0])
+    if home.space is Space.OBJECT:
+        return False
+    if home.desc is None:
+        builder.view(node.outputs[0], home, None)
+        return True
+    shape = list(after.static_shape) or [1]
+    try:
+        desc = home.desc.reshaped(shape)
+    except _core.OneDnnError:
+        home, desc = builder.dense(node.inputs[0]), builder.row_major(shape)
+    builder.view(node.outputs[0], home, desc)
+    return True
+
+
+def _onednn(builder: Builder, node: Node) -> bool:
+    from tightship.engine.lower.onednn import EMITTERS
+
+    emitter = EMITTERS.get((node.domain, node.operator))
+    names = [name for name in (*node.inputs, *node.writes) if name]
+    parameters = node.inputs[1:] if node.operator == "Clip" else ()
+    values = [builder.value(name) for name in names if name not in parameters]
+    return (
+        emitter is not None
+        and all(_is_describable(value) for value in values)
+        and all(builder.home_is_planned(name) for name in node.reads)
+        and emitter(builder, node)
+    )
+
+
+def _is_describable(value: Value) -> bool:
+    return (
+        value.is_static
+        and value.dtype is DType.FLOAT32
+        and 0 not in value.static_shape
+        and len(value.static_shape) <= 5
+    )
+
+
+def _types(builder: Builder, names: tuple[str, ...]) -> list[Value | None]:
+    return [builder.value(name) if name else None for name in names]
+
+
+def _numpy(builder: Builder, node: Node, constants: Mapping[str, Constant]) -> bool:
+    """A NumPy kernel over planned operands."""
+    if not all(builder.home_is_planned(name) for name in node.reads):
+        return False
+    inputs, outputs = _types(builder, node.inputs), _types(builder, node.outputs)
+    kernel = numpy_kernel(node, inputs, outputs, constants)
+    if kernel is None:
+        return False
+    sources = tuple(builder.dense(name) if name else None for name in node.inputs)
+    targets = tuple(builder.output(name) if name else None for name in node.outputs)
+    share = [
+        (target, source, AliasKind.IN_PLACE)
+        for target, source in ((targets[o], sources[i]) for o, i in kernel.in_place)
+        if target is not None and source is not None
+    ]
+    builder.step(
+        node,
+        ("numpy", kernel.name),
+        (_present(sources), _present(targets)),
+        KernelWork(kernel, sources, targets),
+        scratch_bytes=kernel.scratch_bytes,
+        share=share,
+    )
+    return True
+
+
+def _present(operands: tuple[Operand | None, ...]) -> tuple[Operand, ...]:
+    return tuple(operand for operand in operands if operand is not None)
+
+
+def _reference(builder: Builder, node: Node) -> None:
+    """A reference kernel, which allocates what it returns; static results are then planned."""
+    captures = tuple(name for graph in node.subgraphs for name in graph.captures)
+    sources = tuple(
+        builder.dense(name) if name else None for name in (*node.inputs, *captures)
+    )
+    targets = tuple(_reference_output(builder, name) if name else None for name in node.outputs)
+    builder.step(
+        node,
+        ("reference", "onnx.reference"),
+        (_present(sources), _present(targets)),
+        ReferenceWork(reference_kernel(node), sources, targets),
+        dynamic_reason=_reason(builder, node),
+    )
+
+
+def _reference_output(builder: Builder, name: str) -> Operand:
+    value = builder.value(name)
+    return builder.output(name) if value.is_static else builder.object_operand(value)
+
+
+def _reason(builder: Builder, node: Node) -> str:
+    values = [builder.value(name) for name in (*node.inputs, *node.writes) if name]
+    if any(value.dtype is None for value in values):
+        return "sequence, optional or map"
+    if any(value.dtype is DType.STRING for value in values):
+        return "strings"
+    if any(not value.is_static for value in values):
+        return "shape depends on data"
+    return "reference kernel allocates its results"

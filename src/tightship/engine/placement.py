@@ -1,0 +1,164 @@
+"""Lowered steps as a schedule for the planner, and its plan as places for every operand."""
+
+from dataclasses import dataclass
+
+from tightship.engine.memory_plan import MemoryPlan, PlannedStep, PlannedTensor
+from tightship.engine.program import Lowered, LoweredStep, Operand, Space
+from tightship.planner import (
+    Alias,
+    AliasKind,
+    Schedule,
+    SchedulePlan,
+    ScheduledValue,
+    Step,
+    compare,
+    plan_schedule,
+)
+
+ALIGNMENT = 64
+"""Of every operand in the arena and in the weights, in bytes: a cache line, an AVX-512 register."""
+
+
+@dataclass(frozen=True, slots=True)
+class Placement:
+    """Where everything is: offsets of slots and scratch in the arena, of weights in theirs."""
+
+    lowered: Lowered
+    schedule_plan: SchedulePlan
+    weight_offsets: tuple[int, ...]
+    weights_bytes: int
+
+    @property
+    def arena_bytes(self) -> int:
+        """Size of the arena."""
+        return self.schedule_plan.plan.peak_bytes
+
+    @property
+    def io_bytes(self) -> int:
+        """Bytes of inputs and outputs, which the caller has."""
+        return sum(slot.size_bytes for slot in self.lowered.slots if slot.external)
+
+    def offset_of(self, operand: Operand) -> int:
+        """Bytes from the base of the operand's space."""
+        if operand.space is Space.WEIGHTS:
+            return self.weight_offsets[operand.index]
+        if operand.space is Space.EXTERNAL:
+            return 0
+        return self.schedule_plan.value_offset(operand.index) or 0
+
+
+def place(lowered: Lowered) -> Placement:
+    """Plan the arena and lay the weights one after another."""
+    offsets: list[int] = []
+    end = 0
+    for weight in lowered.weights:
+        offsets.append(end)
+        end += -(-weight.size_bytes // ALIGNMENT) * ALIGNMENT
+    return Placement(lowered, plan_schedule(schedule_of(lowered)), tuple(offsets), end)
+
+
+def schedule_of(lowered: Lowered) -> Schedule:
+    """What the planner needs to know of a lowered program."""
+    values = tuple(
+        ScheduledValue(slot.name, slot.size_bytes, ALIGNMENT, slot.external)
+        for slot in lowered.slots
+    )
+    return Schedule(values, tuple(_step(step) for step in lowered.steps))
+
+
+def _step(step: LoweredStep) -> Step:
+    aliases = tuple(
+        Alias(sharing.output, sharing.input, sharing.kind) for sharing in step.sharing
+    )
+    return Step(
+        step.name,
+        step.operator,
+        _slots(step.reads),
+        _slots(step.writes),
+        step.scratch_bytes,
+        aliases,
+    )
+
+
+def _slots(operands: tuple[Operand, ...]) -> tuple[int, ...]:
+    planned = (Space.ARENA, Space.EXTERNAL)
+    return tuple(dict.fromkeys(o.index for o in operands if o.space in planned))
+
+
+def memory_plan(placement: Placement, model: str, runtime_bytes: int,
+                key: dict[str, str]) -> MemoryPlan:  # fmt: skip
+    """The report of a placement: totals, strategies, steps and tensors."""
+    lowered, plan = placement.lowered, placement.schedule_plan.plan
+    strategies = compare(placement.schedule_plan.schedule)
+    return MemoryPlan(
+        model=model,
+        weights_bytes=placement.weights_bytes,
+        arena_bytes=placement.arena_bytes,
+        io_bytes=placement.io_bytes,
+        runtime_bytes=runtime_bytes,
+        lower_bound_bytes=plan.lower_bound_bytes,
+        unplanned_bytes=strategies["none"],
+        strategy=plan.strategy,
+        strategies=strategies,
+        steps=tuple(_planned_steps(placement)),
+        tensors=tuple(_planned_tensors(placement)),
+        key=key,
+        inputs={name: _described(operand) for name, operand in lowered.inputs.items()},
+        outputs={name: _described(operand) for name, operand in lowered.outputs.items()},
+    )
+
+
+def _described(operand: Operand) -> str:
+    if operand.space is Space.OBJECT:
+        return "dynamic"
+    return "x".join(str(d) for d in operand.shape) + f" {operand.dtype.value}"
+
+
+def _planned_steps(placement: Placement) -> list[PlannedStep]:
+    load = placement.schedule_plan.plan.problem.load_bytes(len(placement.lowered.steps))
+    return [
+        PlannedStep(
+            step.name,
+            step.operator,
+            step.kernel,
+            step.implementation,
+            int(load[index]),
+            step.dynamic_reason,
+        )
+        for index, step in enumerate(placement.lowered.steps)
+    ]
+
+
+def _planned_tensors(placement: Placement) -> list[PlannedTensor]:
+    schedule_plan = placement.schedule_plan
+    born = {slot: i for i, step in enumerate(schedule_plan.schedule.steps) for slot in step.writes}
+    died = {slot: i + 1 for i, s in enumerate(schedule_plan.schedule.steps) for slot in s.reads}
+    host = {
+        sharing.output: placement.lowered.slots[sharing.input].name
+        for step in placement.lowered.steps
+        for sharing in step.sharing
+        if sharing.kind is AliasKind.TIED or _taken(schedule_plan, sharing.output, sharing.input)
+    }
+    tensors = []
+    for index, slot in enumerate(placement.lowered.slots):
+        offset = schedule_plan.value_offset(index)
+        if offset is not None:
+            stop = max(died.get(index, 0), born[index] + 1)
+            tensors.append(
+                PlannedTensor(slot.name, "activation", slot.size_bytes, offset, born[index], stop,
+                              host.get(index))
+            )  # fmt: skip
+    for index, step in enumerate(placement.lowered.steps):
+        offset = schedule_plan.scratch_offset(index)
+        if offset is not None:
+            tensors.append(
+                PlannedTensor(f"{step.name}.scratch", "scratch", step.scratch_bytes, offset,
+                              index, index + 1)
+            )  # fmt: skip
+    return tensors
+
+
+def _taken(schedule_plan: SchedulePlan, output: int, source: int) -> bool:
+    taken = schedule_plan.buffers.in_place
+    return any(alias.output == output and alias.input == source for alias in taken)
+

@@ -1,0 +1,78 @@
+"""From a model file to a placement and its memory plan: all that happens before loading."""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from os import PathLike
+from pathlib import Path
+
+from tightship import _core
+from tightship.engine.footprint import runtime_bytes
+from tightship.engine.library import library_key, open_library
+from tightship.engine.lower import lower
+from tightship.engine.memory_plan import MemoryPlan
+from tightship.engine.placement import Placement, memory_plan, place
+from tightship.errors import InputError
+from tightship.graph import Graph
+
+Shapes = Mapping[str, Sequence[int]]
+ModelSource = str | PathLike[str] | bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What a plan depends on besides the model.
+
+    Attributes:
+        shapes: Input shapes that bind the model's symbolic dimensions.
+        threads: Threads of each primitive.
+        without: Passes left out.
+    """
+
+    shapes: Shapes | None = None
+    threads: int = 1
+    without: Collection[str] = ()
+
+    def __post_init__(self) -> None:
+        if self.threads < 1:
+            raise InputError(f"`threads` is {self.threads}; it must be at least 1.")
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A model lowered and placed, nothing of it in memory yet."""
+
+    placement: Placement
+    plan: MemoryPlan
+
+
+def prepare(graph: Graph, name: str, settings: Settings) -> Prepared:
+    """Lower and place a graph.
+
+    Raises:
+        GraphError: A node cannot be run.
+        LibraryError: oneDNN cannot be used.
+    """
+    if "onednn" not in settings.without:
+        open_library()
+    before = _core.onednn_threads() if _core.HAS_ONEDNN and _core.onednn_is_open() else None
+    if before is not None:
+        _core.set_onednn_threads(settings.threads)
+    try:
+        placement = place(lower(graph, settings.threads, settings.without))
+    finally:
+        if before is not None:
+            _core.set_onednn_threads(before)
+    runtime = runtime_bytes(placement.lowered)
+    return Prepared(placement, memory_plan(placement, name, runtime, _key(settings)))
+
+
+def _key(settings: Settings) -> dict[str, str]:
+    key = {"threads": str(settings.threads), **library_key()}
+    if settings.without:
+        key["without"] = ", ".join(sorted(settings.without))
+    return key
+
+
+def name_of(source: ModelSource) -> str:
+    """What reports call a model."""
+    return "model in memory" if isinstance(source, bytes) else Path(source).name
