@@ -6,6 +6,7 @@ import numpy as np
 
 from tightship.engine.kernels.error_function import erf
 from tightship.engine.kernels.kernel import Array, Kernel, Operands
+from tightship.engine.kernels.numbers import is_brain_float, is_number, is_real
 from tightship.engine.kernels.scratch import Booking
 from tightship.engine.kernels.site import Builder, Site, require
 
@@ -22,7 +23,7 @@ def blocked(name: str, passes: Passes, *, temporaries: int = 1) -> Builder:
 
     def build(site: Site) -> Kernel:
         dtype = site.dtype(0)
-        require(dtype.kind == "f" or dtype.name == "bfloat16")
+        require(is_real(dtype) or is_brain_float(dtype))
         require(dtype == site.output_dtype())
         work = np.dtype(np.float64 if dtype == np.float64 else np.float32)
         booking = Booking()
@@ -44,7 +45,7 @@ def blocked(name: str, passes: Passes, *, temporaries: int = 1) -> Builder:
 
 
 def _relu(site: Site) -> Kernel:
-    require(site.dtype(0).kind in "fi" or site.dtype(0).name == "bfloat16")
+    require(is_number(site.dtype(0)) or is_brain_float(site.dtype(0)))
     zero = np.zeros((), site.dtype(0))
 
     def run(inputs: Operands, outputs: Operands, _: Array | None) -> None:

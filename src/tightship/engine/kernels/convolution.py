@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from tightship.engine.kernels.kernel import Array, Kernel, Operands
+from tightship.engine.kernels.numbers import is_real
 from tightship.engine.kernels.scratch import Booking
 from tightship.engine.kernels.site import Builder, Site, require
 from tightship.engine.kernels.window import Index, Window, window_of
@@ -54,7 +55,7 @@ class Columns:
 
 def _convolution(site: Site) -> Kernel:
     dtype, weights = site.dtype(0), site.shape(1)
-    require(dtype.kind == "f" and len(weights) >= 3)
+    require(is_real(dtype) and len(weights) >= 3)
     window = window_of(site, weights[2:])
     groups = site.integer("group", 1)
     filters_each = weights[0] // groups
@@ -82,7 +83,7 @@ def _convolution(site: Site) -> Kernel:
 def _transposed(site: Site) -> Kernel:
     """Each input element adds its share to the outputs that its window covers."""
     dtype, weights = site.dtype(0), site.shape(1)
-    require(dtype.kind == "f" and len(weights) >= 3)
+    require(is_real(dtype) and len(weights) >= 3)
     window = _spread(site, weights[2:])
     groups, batch = site.integer("group", 1), site.shape(0)[0]
     inputs_each, filters_each = weights[0] // groups, weights[1]

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from tightship.engine.kernels.kernel import Array, Kernel, Operands
+from tightship.engine.kernels.numbers import is_brain_float, is_integer, is_number, is_real
 from tightship.engine.kernels.scratch import Booking
 from tightship.engine.kernels.site import Builder, Site, require
 
@@ -48,7 +49,7 @@ def _single(ufunc: np.ufunc) -> Builder:
 def _divide(site: Site) -> Kernel:
     """Quotients; those of integers are truncated toward zero."""
     dtype = site.dtype(0)
-    if dtype.kind not in "iu":
+    if not is_integer(dtype):
         return _ufunc_kernel(site, np.true_divide)
     if dtype.kind == "u":
         return _ufunc_kernel(site, np.floor_divide)
@@ -65,11 +66,11 @@ def _divide(site: Site) -> Kernel:
 def _power(site: Site) -> Kernel:
     """Powers in the dtype of the base; negative integer powers of integers are not covered."""
     base, exponent, output = site.dtype(0), site.dtype(1), site.output_dtype()
-    require(base == output and base.kind in "fiu" and exponent.kind in "fiu")
-    if base.kind != "f" and exponent.kind == "i":
+    require(base == output and is_number(base) and is_number(exponent))
+    if is_integer(base) and exponent.kind == "i":
         known = site.parameter(1)
         require(known is not None and bool(np.all(known >= np.zeros((), known.dtype))))
-    loop = base if base.kind == "f" else None
+    loop = base if is_real(base) else None
 
     def run(inputs: Operands, outputs: Operands, _: Array | None) -> None:
         left, right = _aligned(inputs, site)
@@ -84,7 +85,6 @@ def _modulo(site: Site) -> Kernel:
 
 
 def _bit_shift(site: Site) -> Kernel:
-    require(site.dtype(0).kind == "u")
     right = site.text("direction", "") == "RIGHT"
     return _ufunc_kernel(site, np.right_shift if right else np.left_shift)
 
@@ -127,7 +127,7 @@ def _where(site: Site) -> Kernel:
 def _clip(site: Site) -> Kernel:
     """Limits from attributes before opset 11, from inputs since; a NaN stays NaN."""
     dtype = site.dtype(0)
-    require(dtype.kind in "fiu" or dtype.name == "bfloat16")
+    require(is_number(dtype) or is_brain_float(dtype))
     if site.version >= 11:
         return Kernel("Clip", _clip_by_inputs, in_place=site.read_once(0))
     limits = np.finfo(np.float32)
@@ -158,7 +158,7 @@ def _is_infinite(site: Site) -> Kernel:
     negative = bool(site.integer("detect_negative", 1))
     if positive and negative:
         return _ufunc_kernel(site, np.isinf)
-    require(site.dtype(0).kind == "f")
+    require(is_real(site.dtype(0)))
     infinity = np.inf if positive else -np.inf
 
     def run(inputs: Operands, outputs: Operands, _: Array | None) -> None:
@@ -188,21 +188,6 @@ def _prelu(site: Site) -> Kernel:
         np.multiply(out, slope.reshape(slope_shape), out=out, where=positive)
 
     return Kernel("PRelu", run, booking.size_bytes, site.read_once(0))
-
-
-def _cast(site: Site) -> Kernel:
-    """Between numbers and bools: to integers by truncation, to bool by `x != 0`."""
-    source, target = site.dtype(0), site.output_dtype()
-    require(all(_is_plain(dtype) for dtype in (source, target)))
-
-    def run(inputs: Operands, outputs: Operands, _: Array | None) -> None:
-        np.copyto(outputs[0], inputs[0], casting="unsafe")
-
-    return Kernel("Cast", run, in_place=site.same_type(0))
-
-
-def _is_plain(dtype: np.dtype[np.generic]) -> bool:
-    return dtype.kind in "fiub" or dtype.name == "bfloat16"
 
 
 UFUNCS: Mapping[str, np.ufunc] = {
@@ -250,8 +235,6 @@ UFUNCS: Mapping[str, np.ufunc] = {
 ELEMENTWISE: Mapping[str, Builder] = {
     **{name: _single(ufunc) for name, ufunc in UFUNCS.items()},
     "BitShift": _bit_shift,
-    "Cast": _cast,
-    "CastLike": _cast,
     "Clip": _clip,
     "Div": _divide,
     "IsInf": _is_infinite,

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from tightship.engine.kernels.kernel import Array, Kernel, Operands
+from tightship.engine.kernels.numbers import is_number
 from tightship.engine.kernels.scratch import Booking
 from tightship.engine.kernels.site import Builder, Site, axis_of, require
 from tightship.graph import Inline
@@ -68,7 +69,7 @@ def _constant(site: Site) -> Kernel:
 
 
 def _range(site: Site) -> Kernel:
-    require(site.output_dtype().kind in "fi")
+    require(is_number(site.output_dtype()))
 
     def run(inputs: Operands, outputs: Operands, _: Array | None) -> None:
         start, _limit, delta = inputs
@@ -141,7 +142,7 @@ def _running(ufunc: np.ufunc, first: int) -> Builder:
     """Running sums or products along an axis, which may be an input known only at run time."""
 
     def build(site: Site) -> Kernel:
-        require(site.dtype(0).kind in "fiu")
+        require(is_number(site.dtype(0)))
         exclusive, reverse = site.integer("exclusive", 0), site.integer("reverse", 0)
 
         def run(inputs: Operands, outputs: Operands, _: Array | None) -> None:

@@ -5,13 +5,14 @@ from collections.abc import Mapping
 import numpy as np
 
 from tightship.engine.kernels.kernel import Array, Kernel, Operands
+from tightship.engine.kernels.numbers import is_integer, is_number, is_real
 from tightship.engine.kernels.scratch import Booking
 from tightship.engine.kernels.site import Builder, Site, require
 
 
 def _matmul(site: Site) -> Kernel:
     dtype = site.output_dtype()
-    require(site.dtype(0) == site.dtype(1) == dtype and dtype.kind in "fiu")
+    require(site.dtype(0) == site.dtype(1) == dtype and is_number(dtype))
 
     def run(inputs: Operands, outputs: Operands, _: Array | None) -> None:
         np.matmul(inputs[0], inputs[1], out=outputs[0])
@@ -23,7 +24,7 @@ def _gemm(site: Site) -> Kernel:
     """Alpha * A' B' + beta * C; integers only where alpha and beta are 1."""
     dtype = site.output_dtype()
     alpha, beta = site.number("alpha", 1.0), site.number("beta", 1.0)
-    require(dtype.kind == "f" or (dtype.kind in "iu" and alpha == beta == 1))
+    require(is_real(dtype) or (is_integer(dtype) and alpha == beta == 1))
     transpose_a, transpose_b = site.integer("transA", 0), site.integer("transB", 0)
     adds = site.has_input(2) and beta != 0
     booking = Booking()
@@ -78,7 +79,7 @@ def subtract_zero_point(x: Array, zero: Array | None, wide: Array, *, per_row: b
 def _qlinear_matmul(site: Site) -> Kernel:
     """A quantized product: exact in int32, then rescaled and saturated."""
     target = site.output_dtype()
-    require(target.kind in "iu" and site.dtype(1) == np.float32)
+    require(is_integer(target) and site.dtype(1) == np.float32)
     booking = Booking()
     wide_a = booking.slot(np.int32, site.shape(0))
     wide_b = booking.slot(np.int32, site.shape(3))
@@ -112,7 +113,7 @@ def _per(parameter: Array, *, rows: bool) -> Array:
 def _einsum(site: Site) -> Kernel:
     equation = site.text("equation", "")
     dtype = site.output_dtype()
-    require(dtype.kind in "fiu" and all(v is not None for v in site.inputs))
+    require(is_number(dtype) and all(v is not None for v in site.inputs))
     require(all(site.dtype(index) == dtype for index in range(len(site.inputs))))
 
     def run(inputs: Operands, outputs: Operands, _: Array | None) -> None:

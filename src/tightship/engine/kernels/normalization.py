@@ -5,6 +5,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from tightship.engine.kernels.kernel import Array, Kernel, Operands
+from tightship.engine.kernels.numbers import is_brain_float, is_real
 from tightship.engine.kernels.scratch import Booking, Slot
 from tightship.engine.kernels.site import Builder, Site, axis_of, require
 from tightship.graph import element_count
@@ -17,7 +18,7 @@ class Rows:
 
     def __init__(self, site: Site, length: int, booking: Booking) -> None:
         dtype = site.dtype(0)
-        require(dtype.kind == "f" or dtype.name == "bfloat16")
+        require(is_real(dtype) or is_brain_float(dtype))
         work = np.dtype(np.float64 if dtype == np.float64 else np.float32)
         self.epsilon = site.number("epsilon", 1e-5)
         self.length = length
@@ -133,7 +134,7 @@ def _group(site: Site) -> Kernel:
 def _batch(site: Site) -> Kernel:
     """Inference only: the mean and variance are given, one for each channel."""
     shape = site.shape(0)
-    require(site.dtype(0).kind == "f" and len(shape) >= 2)
+    require(is_real(site.dtype(0)) and len(shape) >= 2)
     require(not site.integer("training_mode", 0) and bool(site.integer("spatial", 1)))
     require(site.version >= 7 or bool(site.integer("is_test", 0)))
     require(not any(site.has_output(index) for index in range(1, len(site.outputs))))
@@ -160,7 +161,7 @@ def _batch(site: Site) -> Kernel:
 def _local_response(site: Site) -> Kernel:
     """X / (bias + alpha / size * sum of squares over a window of channels) ** beta."""
     shape, dtype = site.shape(0), site.dtype(0)
-    require(dtype.kind == "f" and len(shape) >= 2)
+    require(is_real(dtype) and len(shape) >= 2)
     size = site.integer("size", 1)
     alpha, beta = site.number("alpha", 1e-4), site.number("beta", 0.75)
     bias = site.number("bias", 1.0)
@@ -189,7 +190,7 @@ def _lp(site: Site) -> Kernel:
     """X / norm along an axis; 0 where the norm is 0."""
     shape, dtype = site.shape(0), site.dtype(0)
     order = site.integer("p", 2)
-    require(dtype.kind == "f" and order in (1, 2))
+    require(is_real(dtype) and order in (1, 2))
     axis = axis_of(site.integer("axis", -1), len(shape))
     kept = (*shape[:axis], 1, *shape[axis + 1 :])
     booking = Booking()

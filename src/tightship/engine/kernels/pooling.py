@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 
 from tightship.engine.kernels.kernel import Array, Kernel, Operands
-from tightship.engine.kernels.reduction import lowest
+from tightship.engine.kernels.numbers import is_number, is_real, lowest
 from tightship.engine.kernels.scratch import Booking
 from tightship.engine.kernels.site import Builder, Site, require
 from tightship.engine.kernels.window import Index, Window, ends_of_padding, window_of
@@ -19,7 +19,7 @@ def _pool_window(site: Site) -> Window:
 
 def _largest(site: Site) -> Kernel:
     """The largest element of each window; the output of indices is not covered."""
-    require(not site.has_output(1) and site.dtype(0).kind in "fiu")
+    require(not site.has_output(1) and is_number(site.dtype(0)))
     window = _pool_window(site)
     start = lowest(site.dtype(0))
 
@@ -35,7 +35,7 @@ def _largest(site: Site) -> Kernel:
 
 def _average(site: Site) -> Kernel:
     """The mean of each window; padding counts where `count_include_pad` says so."""
-    require(site.dtype(0).kind == "f")
+    require(is_real(site.dtype(0)))
     window = _pool_window(site)
     if site.integer("count_include_pad", 0):
         limits = [
@@ -83,7 +83,7 @@ def _runs(window: Window, axis: int, limit: tuple[int, int]) -> Iterator[tuple[s
 def _power_mean(site: Site) -> Kernel:
     """The p-norm of each window."""
     dtype = site.dtype(0)
-    require(dtype.kind == "f")
+    require(is_real(dtype))
     window, order = _pool_window(site), site.integer("p", 2)
     booking = Booking()
     power = booking.slot(dtype, site.shape(0))
@@ -104,7 +104,7 @@ def _power_mean(site: Site) -> Kernel:
 def _global(ufunc: np.ufunc, *, mean: bool) -> Builder:
     def build(site: Site) -> Kernel:
         shape = site.shape(0)
-        require(site.dtype(0).kind == "f" and len(shape) >= 2)
+        require(is_real(site.dtype(0)) and len(shape) >= 2)
         axes, count = tuple(range(2, len(shape))), element_count(shape[2:])
 
         def run(inputs: Operands, outputs: Operands, _: Array | None) -> None:

@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping
 import numpy as np
 
 from tightship.engine.kernels.kernel import Array, Kernel, Operands
+from tightship.engine.kernels.numbers import highest, is_number, is_real, lowest
 from tightship.engine.kernels.scratch import Booking
 from tightship.engine.kernels.site import Builder, Site, axis_of, require
 from tightship.graph import element_count
@@ -16,10 +17,11 @@ Reduce = Callable[[Array, Array, tuple[int, ...], Array], None]
 """`reduce(x, out, axes, work)`: `out` keeps reduced axes as 1; `work` is as x, or empty."""
 
 
-def _reduction(reduce: Reduce, *, kinds: str = "fiu", needs_work: bool = False) -> Builder:
+def _reduction(reduce: Reduce, *, needs_work: bool = False, allow_bool: bool = False) -> Builder:
     def build(site: Site) -> Kernel:
         dtype, shape = site.dtype(0), site.shape(0)
-        require(dtype == site.output_dtype() and dtype.kind in kinds)
+        require(dtype == site.output_dtype())
+        require(is_number(dtype) or (allow_bool and dtype == np.bool_))
         axes = reduced_axes(site)
         kept = kept_shape(shape, axes)
         booking = Booking()
@@ -46,20 +48,6 @@ def reduced_axes(site: Site) -> tuple[int, ...]:
 def kept_shape(shape: tuple[int, ...], axes: tuple[int, ...]) -> tuple[int, ...]:
     """The shape with 1 in place of the lengths of `axes`."""
     return tuple(1 if axis in axes else length for axis, length in enumerate(shape))
-
-
-def lowest(dtype: np.dtype[np.generic]) -> float | int:
-    """What no element is below: minus infinity, or the smallest integer."""
-    if dtype == np.bool_:
-        return 0
-    return int(np.iinfo(dtype.name).min) if dtype.kind in "iu" else -np.inf
-
-
-def highest(dtype: np.dtype[np.generic]) -> float | int:
-    """What no element is above: infinity, or the largest integer."""
-    if dtype == np.bool_:
-        return 1
-    return int(np.iinfo(dtype.name).max) if dtype.kind in "iu" else np.inf
 
 
 def _sum(x: Array, out: Array, axes: tuple[int, ...], _: Array) -> None:
@@ -107,7 +95,7 @@ def _log_of_sum(x: Array, out: Array, axes: tuple[int, ...], work: Array) -> Non
 def _log_sum_exp(site: Site) -> Kernel:
     """Shifted by the largest element, so that nothing overflows."""
     dtype, shape = site.dtype(0), site.shape(0)
-    require(dtype == site.output_dtype() and dtype.kind == "f")
+    require(dtype == site.output_dtype() and is_real(dtype))
     axes = reduced_axes(site)
     kept = kept_shape(shape, axes)
     booking = Booking()
@@ -137,7 +125,7 @@ def _position(*, largest: bool) -> Builder:
 
     def build(site: Site) -> Kernel:
         shape, dtype = site.shape(0), site.dtype(0)
-        require(dtype.kind in "fiu")
+        require(is_number(dtype))
         axis = axis_of(site.integer("axis", 0), len(shape))
         take_last = bool(site.integer("select_last_index", 0))
         rest = (*shape[:axis], *shape[axis + 1 :])
@@ -171,9 +159,9 @@ REDUCTION: Mapping[str, Builder] = {
     "ReduceL2": _reduction(_euclidean, needs_work=True),
     "ReduceLogSum": _reduction(_log_of_sum),
     "ReduceLogSumExp": _log_sum_exp,
-    "ReduceMax": _reduction(_largest, kinds="fiub"),
+    "ReduceMax": _reduction(_largest, allow_bool=True),
     "ReduceMean": _reduction(_mean),
-    "ReduceMin": _reduction(_smallest, kinds="fiub"),
+    "ReduceMin": _reduction(_smallest, allow_bool=True),
     "ReduceProd": _reduction(_product),
     "ReduceSum": _reduction(_sum),
     "ReduceSumSquare": _reduction(_sum_of_squares, needs_work=True),

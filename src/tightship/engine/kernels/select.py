@@ -5,8 +5,10 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from tightship.engine.kernels.activation import ACTIVATIONS
+from tightship.engine.kernels.cast import CAST
 from tightship.engine.kernels.convolution import CONVOLUTION
 from tightship.engine.kernels.elementwise import ELEMENTWISE
+from tightship.engine.kernels.gather import GATHER
 from tightship.engine.kernels.generate import GENERATE
 from tightship.engine.kernels.kernel import Array, Kernel, Run
 from tightship.engine.kernels.matmul import MATMUL
@@ -14,6 +16,7 @@ from tightship.engine.kernels.movement import MOVEMENT
 from tightship.engine.kernels.normalization import NORMALIZATION
 from tightship.engine.kernels.padding import PADDING
 from tightship.engine.kernels.pooling import POOLING
+from tightship.engine.kernels.quantize import QUANTIZE
 from tightship.engine.kernels.reduction import REDUCTION
 from tightship.engine.kernels.site import Builder, NotCoveredError, Site
 from tightship.engine.kernels.softmax import SOFTMAX
@@ -21,14 +24,17 @@ from tightship.graph import Constant, Node, Value
 
 BUILDERS: Mapping[str, Builder] = {
     **ACTIVATIONS,
+    **CAST,
     **CONVOLUTION,
     **ELEMENTWISE,
+    **GATHER,
     **GENERATE,
     **MATMUL,
     **MOVEMENT,
     **NORMALIZATION,
     **PADDING,
     **POOLING,
+    **QUANTIZE,
     **REDUCTION,
     **SOFTMAX,
 }

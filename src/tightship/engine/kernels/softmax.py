@@ -5,6 +5,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from tightship.engine.kernels.kernel import Array, Kernel, Operands
+from tightship.engine.kernels.numbers import is_real
 from tightship.engine.kernels.scratch import Booking
 from tightship.engine.kernels.site import Builder, Site, axis_of, require
 from tightship.graph import element_count
@@ -27,7 +28,7 @@ def _rows(site: Site) -> tuple[int, int, int]:
 
 
 def _softmax(site: Site) -> Kernel:
-    require(site.dtype(0).kind == "f")
+    require(is_real(site.dtype(0)))
     rows = _rows(site)
     booking = Booking()
     total = booking.slot(site.dtype(0), (rows[0], 1, rows[2]))
@@ -45,7 +46,7 @@ def _softmax(site: Site) -> Kernel:
 
 def _log_softmax(site: Site) -> Kernel:
     dtype = site.dtype(0)
-    require(dtype.kind == "f")
+    require(is_real(dtype))
     rows = _rows(site)
     booking = Booking()
     total = booking.slot(dtype, (rows[0], 1, rows[2]))
@@ -68,7 +69,7 @@ def _log_softmax(site: Site) -> Kernel:
 def _hardmax(site: Site) -> Kernel:
     """One at the first largest element, zero elsewhere."""
     dtype = site.dtype(0)
-    require(dtype.kind == "f")
+    require(is_real(dtype))
     rows = _rows(site)
     booking = Booking()
     moved = booking.slot(dtype, (rows[0], rows[2], rows[1]))

@@ -1,0 +1,60 @@
+"""Between element types."""
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from tightship.engine.kernels.blocks import BLOCK_ELEMENTS, blocks
+from tightship.engine.kernels.kernel import Array, Kernel, Operands
+from tightship.engine.kernels.numbers import finite_range, is_narrow_float, is_real
+from tightship.engine.kernels.scratch import Booking
+from tightship.engine.kernels.site import Builder, Site, require
+from tightship.graph import element_count
+
+SCALES = "float8_e8m0fnu"
+"""Powers of two without a sign; they round by rules of their own."""
+
+
+def _cast(site: Site) -> Kernel:
+    """To integers by truncation, to bool by `x != 0`, to float8 saturated if the node says so."""
+    source, target = site.dtype(0), site.output_dtype()
+    require(source.kind != "c" and target.kind != "c" and target.name != SCALES)
+    if is_narrow_float(target) and site.integer("saturate", 1) and source != target:
+        return _saturating(site)
+
+    def run(inputs: Operands, outputs: Operands, _: Array | None) -> None:
+        np.copyto(outputs[0], inputs[0], casting="unsafe")
+
+    return Kernel("Cast", run, in_place=site.same_type(0))
+
+
+def _saturating(site: Site) -> Kernel:
+    source, target = site.dtype(0), site.output_dtype()
+    require(is_real(source))
+    low, high = finite_range(target)
+    shape = site.shape(0)
+    booking = Booking()
+    work = booking.slot(source, (min(BLOCK_ELEMENTS, element_count(shape)),))
+
+    def run(inputs: Operands, outputs: Operands, scratch: Array | None) -> None:
+        for index in blocks(shape):
+            part = inputs[0][index]
+            limited = work.of(scratch)[: part.size].reshape(part.shape)
+            np.clip(part, low, high, out=limited)
+            np.copyto(outputs[0][index], limited, casting="unsafe")
+
+    return Kernel("Cast", run, booking.size_bytes)
+
+
+def _bit_cast(site: Site) -> Kernel:
+    """The same bytes under another type."""
+    source, target = site.dtype(0), site.output_dtype()
+    require(source.itemsize == target.itemsize)
+
+    def run(inputs: Operands, outputs: Operands, _: Array | None) -> None:
+        np.copyto(outputs[0].view(source), inputs[0])
+
+    return Kernel("BitCast", run, in_place=((0, 0),))
+
+
+CAST: Mapping[str, Builder] = {"BitCast": _bit_cast, "Cast": _cast, "CastLike": _cast}

@@ -1,0 +1,178 @@
+"""Operators that read or write where an index tensor says."""
+
+from collections.abc import Callable, Mapping
+
+import numpy as np
+
+from tightship.engine.kernels.generate import count_up
+from tightship.engine.kernels.kernel import Array, Kernel, Operands
+from tightship.engine.kernels.numbers import is_number
+from tightship.engine.kernels.scratch import Booking
+from tightship.engine.kernels.site import Builder, Site, axis_of, require
+from tightship.errors import InputError
+from tightship.graph import element_count
+
+REDUCTIONS: Mapping[str, np.ufunc] = {
+    "add": np.add,
+    "max": np.maximum,
+    "min": np.minimum,
+    "mul": np.multiply,
+}
+
+
+def _check(name: str, indices: Array, length: int) -> None:
+    """Refuse indices that point outside a dimension; negative ones count from its end.
+
+    Raises:
+        InputError: One does.
+    """
+    if not indices.size:
+        return
+    least, greatest = int(indices.min()), int(indices.max())
+    if least < -length or greatest >= length:
+        raise InputError(
+            f"Node `{name}` indexes a dimension of {length} with elements in "
+            f"[{least}, {greatest}]; they must be in [{-length}, {length - 1}]."
+        )
+
+
+def _gather(site: Site) -> Kernel:
+    name, shape, indices = site.node.name, site.shape(0), site.shape(1)
+    axis = axis_of(site.integer("axis", 0), len(shape))
+    is_wide = site.dtype(1) == np.int64
+    booking = Booking()
+    wide = booking.slot(np.int64, (0,) if is_wide else indices)
+
+    def run(inputs: Operands, outputs: Operands, scratch: Array | None) -> None:
+        data, index = inputs
+        _check(name, index, shape[axis])
+        if not is_wide:
+            index = wide.of(scratch)
+            np.copyto(index, inputs[1])
+        np.take(data, index, axis=axis, out=outputs[0], mode="wrap")
+
+    return Kernel("Gather", run, booking.size_bytes)
+
+
+Locate = Callable[[Array, Array | None], Array]
+"""`locate(indices, scratch)`: places in the flattened data, a vector in scratch."""
+
+
+def _along_axis(site: Site, booking: Booking) -> Locate:
+    """Each index replaces one coordinate of its own position (GatherElements and kin)."""
+    name, shape, indices = site.node.name, site.shape(0), site.shape(1)
+    axis = axis_of(site.integer("axis", 0), len(shape))
+    strides = [element_count(shape[a + 1 :]) for a in range(len(shape))]
+    others = [a for a in range(len(shape)) if a != axis and indices[a] > 1]
+    place = booking.slot(np.int64, indices)
+    count = booking.slot(np.int64, (max((indices[a] for a in others), default=0),))
+
+    def locate(index: Array, scratch: Array | None) -> Array:
+        _check(name, index, shape[axis])
+        places = place.of(scratch)
+        np.remainder(index, max(shape[axis], 1), out=places)
+        np.multiply(places, strides[axis], out=places)
+        for other in others:
+            steps = count.of(scratch)[: indices[other]]
+            count_up(steps, strides[other])
+            np.add(places, steps.reshape((-1,) + (1,) * (len(shape) - other - 1)), out=places)
+        return places.reshape(-1)
+
+    return locate
+
+
+def _by_tuples(site: Site, booking: Booking) -> Locate:
+    """The last axis of the indices holds leading coordinates (GatherND, ScatterND)."""
+    name, shape, indices = site.node.name, site.shape(0), site.shape(1)
+    batch = site.integer("batch_dims", 0)
+    depth = indices[-1]
+    lengths = shape[batch : batch + depth]
+    batches = element_count(shape[:batch])
+    tuples = (batches, element_count(indices[batch:-1]))
+    place, term = booking.slot(np.int64, tuples), booking.slot(np.int64, tuples)
+    start = booking.slot(np.int64, (batches,))
+
+    def locate(index: Array, scratch: Array | None) -> Array:
+        places, terms, starts = place.of(scratch), term.of(scratch), start.of(scratch)
+        coordinates = index.reshape((*tuples, depth))
+        count_up(starts, element_count(lengths))
+        np.copyto(places, starts.reshape(-1, 1))
+        for axis, length in enumerate(lengths):
+            _check(name, coordinates[..., axis], length)
+            np.remainder(coordinates[..., axis], max(length, 1), out=terms)
+            np.multiply(terms, element_count(lengths[axis + 1 :]), out=terms)
+            np.add(places, terms, out=places)
+        return places.reshape(-1)
+
+    return locate
+
+
+def _gather_elements(site: Site) -> Kernel:
+    booking = Booking()
+    locate = _along_axis(site, booking)
+
+    def run(inputs: Operands, outputs: Operands, scratch: Array | None) -> None:
+        places = locate(inputs[1], scratch)
+        np.take(inputs[0].reshape(-1), places, out=outputs[0].reshape(-1), mode="wrap")
+
+    return Kernel("GatherElements", run, booking.size_bytes)
+
+
+def _gather_tuples(site: Site) -> Kernel:
+    booking = Booking()
+    locate = _by_tuples(site, booking)
+    rows = _row_shape(site, site.integer("batch_dims", 0))
+
+    def run(inputs: Operands, outputs: Operands, scratch: Array | None) -> None:
+        places = locate(inputs[1], scratch)
+        target = outputs[0].reshape((places.size, rows[1]))
+        np.take(inputs[0].reshape(rows), places, axis=0, out=target, mode="wrap")
+
+    return Kernel("GatherND", run, booking.size_bytes)
+
+
+def _row_shape(site: Site, batch: int) -> tuple[int, int]:
+    """The data as (tuples of coordinates, elements that each addresses)."""
+    shape, depth = site.shape(0), batch + site.shape(1)[-1]
+    return element_count(shape[:depth]), element_count(shape[depth:])
+
+
+def _scatter(locate_by: Callable[[Site, Booking], Locate], *, tuples: bool) -> Builder:
+    """A copy of the data with updates put, or combined, at the places indexed.
+
+    Where places repeat without a reduction, one of their updates stays.
+    """
+
+    def build(site: Site) -> Kernel:
+        reduction = site.text("reduction", "none")
+        require(reduction == "none" or is_number(site.dtype(0)))
+        booking = Booking()
+        locate = locate_by(site, booking)
+        rows = _row_shape(site, 0) if tuples else (element_count(site.shape(0)), 1)
+
+        def run(inputs: Operands, outputs: Operands, scratch: Array | None) -> None:
+            data, index, updates = inputs
+            np.copyto(outputs[0], data)
+            places = locate(index, scratch)
+            target = outputs[0].reshape(rows)
+            changes = updates.reshape((places.size, rows[1]))
+            if rows[1] == 1:
+                target, changes = target.reshape(-1), changes.reshape(-1)
+            if reduction == "none":
+                target[places] = changes
+            else:
+                REDUCTIONS[reduction].at(target, places, changes)
+
+        return Kernel(site.node.operator, run, booking.size_bytes, site.read_once(0))
+
+    return build
+
+
+GATHER: Mapping[str, Builder] = {
+    "Gather": _gather,
+    "GatherElements": _gather_elements,
+    "GatherND": _gather_tuples,
+    "Scatter": _scatter(_along_axis, tuples=False),
+    "ScatterElements": _scatter(_along_axis, tuples=False),
+    "ScatterND": _scatter(_by_tuples, tuples=True),
+}

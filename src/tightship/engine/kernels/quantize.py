@@ -1,0 +1,127 @@
+"""Between real numbers and their quantized form: x = (q - zero point) * scale."""
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from tightship.engine.kernels.blocks import BLOCK_ELEMENTS, blocks
+from tightship.engine.kernels.kernel import Array, Kernel, Operands
+from tightship.engine.kernels.numbers import finite_range, is_narrow_float, is_real
+from tightship.engine.kernels.scratch import Booking
+from tightship.engine.kernels.site import Builder, Site, axis_of, require
+from tightship.graph import element_count
+
+INTEGERS = frozenset(
+    ("int2", "uint2", "int4", "uint4", "int8", "uint8", "int16", "uint16", "int32")
+)
+
+
+class Grid:
+    """The tensor seen so that each scale and zero point covers its part by broadcasting."""
+
+    def __init__(self, site: Site) -> None:
+        shape, parameters = site.shape(0), site.shape(1)
+        self.shape: tuple[int, ...] = shape
+        self.parameters: tuple[int, ...] = (1,) * len(shape)
+        if element_count(parameters) == 1 and not site.integer("block_size", 0):
+            return
+        axis = axis_of(site.integer("axis", 1), len(shape))
+        if len(parameters) == 1:
+            self.parameters = tuple(d if a == axis else 1 for a, d in enumerate(shape))
+            return
+        block = site.integer("block_size", 0)
+        require(block > 0 and parameters[axis] * block == shape[axis])
+        self.shape = (*shape[:axis], parameters[axis], block, *shape[axis + 1 :])
+        self.parameters = (*parameters[: axis + 1], 1, *parameters[axis + 1 :])
+
+    def spread(self, parameter: Array) -> Array:
+        """A parameter as a view of the tensor's shape."""
+        return np.broadcast_to(parameter.reshape(self.parameters), self.shape)
+
+
+def _dequantize(site: Site) -> Kernel:
+    source, target = site.dtype(0), site.output_dtype()
+    is_integral = source.name in INTEGERS
+    require(target == np.float32 or (target == np.float16 and source.itemsize == 1))
+    require(site.dtype(1) in (np.float32, np.float16) and (is_integral or is_narrow_float(source)))
+    grid = Grid(site)
+
+    def run(inputs: Operands, outputs: Operands, _: Array | None) -> None:
+        out = outputs[0].reshape(grid.shape)
+        np.copyto(out, inputs[0].reshape(grid.shape), casting="unsafe")
+        if is_integral and len(inputs) > 2 and inputs[2] is not None:
+            zero = grid.spread(inputs[2])
+            np.subtract(out, zero, out=out, dtype=out.dtype, casting="unsafe")
+        np.multiply(out, grid.spread(inputs[1]), out=out, casting="unsafe")
+
+    return Kernel("DequantizeLinear", run)
+
+
+def _quantize(site: Site) -> Kernel:
+    """Rounded to even and saturated; float8 does not saturate where the node says so."""
+    source, target = site.dtype(0), site.output_dtype()
+    is_integral = target.name in INTEGERS and target.name != "int32"
+    require(is_integral or is_narrow_float(target))
+    require(source == site.dtype(1) and (source == np.float32 or _fits_half(source, target)))
+    require(not site.integer("precision", 0))
+    saturates = is_integral or bool(site.integer("saturate", 1))
+    low, high = finite_range(target)
+    grid = Grid(site)
+    booking = Booking()
+    work = booking.slot(source, (min(BLOCK_ELEMENTS, element_count(grid.shape)),))
+
+    def run(inputs: Operands, outputs: Operands, scratch: Array | None) -> None:
+        x, out = inputs[0].reshape(grid.shape), outputs[0].reshape(grid.shape)
+        scale = grid.spread(inputs[1])
+        zero = grid.spread(inputs[2]) if len(inputs) > 2 and inputs[2] is not None else None
+        for index in blocks(grid.shape):
+            part = x[index]
+            real = work.of(scratch)[: part.size].reshape(part.shape)
+            np.divide(part, scale[index], out=real)
+            if is_integral:
+                np.rint(real, out=real)
+                if zero is not None:
+                    np.add(real, zero[index], out=real, dtype=real.dtype, casting="unsafe")
+            if saturates:
+                np.clip(real, low, high, out=real)
+            np.copyto(out[index], real, casting="unsafe")
+
+    return Kernel("QuantizeLinear", run, booking.size_bytes)
+
+
+def _fits_half(source: np.dtype[np.generic], target: np.dtype[np.generic]) -> bool:
+    """Whether float16 holds every element of the target."""
+    return is_real(source) and source.itemsize == 2 and target.itemsize == 1
+
+
+def _dynamic_quantize(site: Site) -> Kernel:
+    """To uint8, with the scale and zero point of the tensor's own range."""
+    shape = site.shape(0)
+    require(site.dtype(0) == np.float32)
+    booking = Booking()
+    work = booking.slot(np.float32, (min(BLOCK_ELEMENTS, element_count(shape)),))
+
+    def run(inputs: Operands, outputs: Operands, scratch: Array | None) -> None:
+        x, (out, scale, zero) = inputs[0], outputs
+        least = np.minimum.reduce(x, axis=None, initial=np.float32(0))
+        greatest = np.maximum.reduce(x, axis=None, initial=np.float32(0))
+        step = np.float32((greatest - least) / np.float32(255)) or np.float32(1)
+        origin = np.clip(np.rint(-least / step), 0, 255)
+        scale[...], zero[...] = step, origin
+        for index in blocks(shape):
+            part = x[index]
+            real = work.of(scratch)[: part.size].reshape(part.shape)
+            np.divide(part, step, out=real)
+            np.rint(real, out=real)
+            np.add(real, origin, out=real)
+            np.clip(real, 0, 255, out=real)
+            np.copyto(out[index], real, casting="unsafe")
+
+    return Kernel("DynamicQuantizeLinear", run, booking.size_bytes)
+
+
+QUANTIZE: Mapping[str, Builder] = {
+    "DequantizeLinear": _dequantize,
+    "DynamicQuantizeLinear": _dynamic_quantize,
+    "QuantizeLinear": _quantize,
+}
