@@ -8,7 +8,6 @@ from tightship.engine.kernels.kernel import Array, Kernel, Operands
 from tightship.engine.kernels.numbers import is_number
 from tightship.engine.kernels.scratch import Booking
 from tightship.engine.kernels.site import Builder, Site, axis_of, require
-from tightship.graph import Inline
 
 
 def count_up(out: Array, step: int = 1) -> None:
@@ -44,9 +43,8 @@ def _size(site: Site) -> Kernel:
 
 
 def _filled(site: Site) -> Kernel:
-    value = site.node.attributes.get("value")
-    require(value is None or isinstance(value, Inline))
-    element = value.array().reshape(()) if isinstance(value, Inline) else np.float32(0)
+    value = site.tensor("value")
+    element = np.zeros((), np.float32) if value is None else value.reshape(())
 
     def run(_inputs: Operands, outputs: Operands, _: Array | None) -> None:
         np.copyto(outputs[0], element)
@@ -56,11 +54,11 @@ def _filled(site: Site) -> Kernel:
 
 def _constant(site: Site) -> Kernel:
     attributes = site.node.attributes
-    tensor = attributes.get("value")
+    tensor = site.tensor("value")
     names = ("value_float", "value_floats", "value_int", "value_ints")
     plain = [attributes[name] for name in names if name in attributes]
-    require(isinstance(tensor, Inline) or len(plain) == 1)
-    elements = tensor.array() if isinstance(tensor, Inline) else np.asarray(plain[0])
+    require(tensor is not None or len(plain) == 1)
+    elements = np.asarray(plain[0]) if tensor is None else tensor
 
     def run(_inputs: Operands, outputs: Operands, _: Array | None) -> None:
         np.copyto(outputs[0], elements, casting="same_kind")

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tightship.engine.kernels.kernel import Array, Kernel
-from tightship.graph import Constant, Node, Value
+from tightship.graph import Constant, Graph, Node, Value
 
 
 class NotCoveredError(Exception):
@@ -57,6 +57,14 @@ class Site:
             return None
         assert isinstance(value, tuple), (self.node.name, name, value)
         return tuple(int(element) for element in value)
+
+    def tensor(self, name: str) -> Array | None:
+        """The elements of a tensor attribute; None where the node does not set it."""
+        value = self.node.attributes.get(name)
+        if value is None:
+            return None
+        assert not isinstance(value, (int, float, str, bytes, tuple, Graph)), (self.node.name, name)
+        return value.array()
 
     def has_input(self, index: int) -> bool:
         """Whether the node gives this input."""

@@ -2,9 +2,18 @@
 
 from collections.abc import Iterable, Mapping
 
-from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, defs, helper, numpy_helper
+from onnx import (
+    AttributeProto,
+    GraphProto,
+    ModelProto,
+    NodeProto,
+    TypeProto,
+    defs,
+    helper,
+    numpy_helper,
+)
 
-from tightship.graph import Constant, Graph, Node
+from tightship.graph import Graph, Node
 from tightship.graph.ir import AttributeValue
 
 
@@ -64,16 +73,17 @@ def _infos(names: Iterable[str]) -> list[object]:
 def _attribute(node: Node, name: str, value: AttributeValue) -> AttributeProto:
     if isinstance(value, Graph):
         return helper.make_attribute(name, graph_to_proto(value))
-    if isinstance(value, (int, float, str, bytes)):
+    if isinstance(value, str):
+        return helper.make_attribute(name, value.encode(errors="surrogateescape"))
+    if isinstance(value, bytes) and _declared_type(node, name) == AttributeProto.TYPE_PROTO:
+        return helper.make_attribute(name, TypeProto.FromString(value))
+    if isinstance(value, (int, float, bytes)):
         return helper.make_attribute(name, value)
     if isinstance(value, tuple):
         kind = None if value else _declared_type(node, name)
         return helper.make_attribute(name, value, attr_type=kind)
-    return helper.make_attribute(name, _tensor(value))
-
-
-def _tensor(constant: Constant) -> object:
-    return numpy_helper.from_array(constant.array())
+    tensor = numpy_helper.from_array(value.array())
+    return helper.make_attribute("value" if name == "sparse_value" else name, tensor)
 
 
 def _declared_type(node: Node, name: str) -> int:
