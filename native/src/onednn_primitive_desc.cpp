@@ -16,10 +16,14 @@ PrimitiveDesc make(const char *what, Create create, Arguments... arguments) {
     return PrimitiveDesc(desc);
 }
 
+const_dnnl_memory_desc_t raw(const MemoryDesc *desc) {
+    return desc == nullptr ? nullptr : desc->get();
+}
+
 std::vector<const_dnnl_memory_desc_t> raw(std::span<const MemoryDesc *const> descs) {
     std::vector<const_dnnl_memory_desc_t> result;
     for (const MemoryDesc *desc : descs)
-        result.push_back(desc->get());
+        result.push_back(raw(desc));
     return result;
 }
 
@@ -32,7 +36,7 @@ PrimitiveDesc convolution(std::span<const MemoryDesc *const> descs, const Window
                                    : library.convolution_forward_primitive_desc_create;
     const auto algorithm = transposed ? dnnl_deconvolution_direct : dnnl_convolution_direct;
     return make("describe a convolution", create, library.engine, kInference, algorithm,
-                descs[0]->get(), descs[1]->get(), descs[2]->get(), descs[3]->get(),
+                raw(descs[0]), raw(descs[1]), raw(descs[2]), raw(descs[3]),
                 window.strides.data(), window.dilations.data(), window.padding_begin.data(),
                 window.padding_end.data(), attributes.get());
 }
@@ -40,7 +44,7 @@ PrimitiveDesc convolution(std::span<const MemoryDesc *const> descs, const Window
 PrimitiveDesc matmul(std::span<const MemoryDesc *const> descs, const Attributes &attributes) {
     Library &library = Library::get();
     return make("describe a matmul", library.matmul_primitive_desc_create, library.engine,
-                descs[0]->get(), descs[1]->get(), descs[2]->get(), descs[3]->get(),
+                raw(descs[0]), raw(descs[1]), raw(descs[2]), raw(descs[3]),
                 attributes.get());
 }
 

@@ -1,1 +1,33 @@
-"""Know a model's peak memory, run it in exactly that."""
+"""Know a model's peak memory before you run it, and run it in exactly that.
+
+    import tightship
+
+    plan = tightship.plan("model.onnx", shapes={"ids": (1, 128)})
+    print(plan.peak_bytes)
+    with tightship.load("model.onnx", max_memory="512MiB") as model:
+        result = model(x)
+
+Layers, top to bottom (an import goes strictly down): cli, backend, loading and model, engine,
+view, frontend | planner | resource, graph, errors.
+"""
+
+from tightship._core import StopFlag as StopFlag
+from tightship.engine.memory_plan import MemoryPlan as MemoryPlan
+from tightship.errors import CapacityError as CapacityError
+from tightship.errors import DeadlineError as DeadlineError
+from tightship.errors import FormatError as FormatError
+from tightship.errors import GraphError as GraphError
+from tightship.errors import InputError as InputError
+from tightship.errors import InvalidPlanError as InvalidPlanError
+from tightship.errors import LibraryError as LibraryError
+from tightship.errors import OutOfMemoryError as OutOfMemoryError
+from tightship.errors import PlanError as PlanError
+from tightship.errors import StoppedError as StoppedError
+from tightship.errors import TightshipError as TightshipError
+from tightship.loading import load as load
+from tightship.loading import plan as plan
+from tightship.model import Model as Model
+from tightship.planner import Plan as Plan
+from tightship.planner import Problem as Problem
+
+__version__ = "0.1.0"

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from tightship._core import HostBlock, NativeContext
 from tightship.engine.executable import Executable, PythonStep, allocate
 from tightship.engine.program import Operand, Space
+from tightship.errors import InputError
 from tightship.resource import HostResource
 
 Array = NDArray[np.generic]
@@ -63,7 +64,9 @@ class ArenaPool:
         self._executable = executable
         self._resource = resource
         self._free: list[Arena] = [Arena(executable, resource)]
+        self._reserved = 0
         self._unmade = capacity - 1
+        self._closed = False
         self._changed = threading.Condition()
 
     @contextmanager
@@ -77,22 +80,34 @@ class ArenaPool:
 
     def _reserve(self) -> Arena:
         with self._changed:
-            while not self._free:
-                if self._unmade > 0:
-                    self._unmade -= 1
-                    break
+            while not self._free and self._unmade <= 0 and not self._closed:
                 self._changed.wait()
-            else:
+            if self._closed:
+                raise InputError("The model was closed; load it again to run it.")
+            self._reserved += 1
+            if self._free:
                 return self._free.pop()
+            self._unmade -= 1
         try:
             return Arena(self._executable, self._resource)
         except MemoryError:
             with self._changed:
+                self._reserved -= 1
                 self._unmade += 1
-                self._changed.notify()
+                self._changed.notify_all()
             raise
 
     def _release(self, arena: Arena) -> None:
         with self._changed:
+            self._reserved -= 1
             self._free.append(arena)
-            self._changed.notify()
+            self._changed.notify_all()
+
+    def close(self) -> None:
+        """Give every arena back, once no run has one."""
+        with self._changed:
+            self._closed = True
+            self._changed.notify_all()
+            while self._reserved:
+                self._changed.wait()
+            self._free.clear()

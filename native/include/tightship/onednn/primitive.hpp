@@ -62,8 +62,10 @@ struct Window {
     Dims strides, dilations, padding_begin, padding_end;
 };
 
+/// A null bias means none.
 PrimitiveDesc convolution(std::span<const MemoryDesc *const> src_weights_bias_dst,
                           const Window &window, bool transposed, const Attributes &attributes);
+/// A null bias means none.
 PrimitiveDesc matmul(std::span<const MemoryDesc *const> src_weights_bias_dst,
                      const Attributes &attributes);
 PrimitiveDesc pooling(dnnl_alg_kind_t algorithm, const MemoryDesc &src, const MemoryDesc &dst,

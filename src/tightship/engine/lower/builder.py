@@ -50,6 +50,7 @@ class Builder:
         self.choose_layouts = options.choose_layouts
         self.position = 0
         self._last_read = last_reads(graph)
+        self._added: dict[str, Constant] = {}
         self._objects: dict[str, Constant] = {}
         self._steps: list[LoweredStep] = []
         self._slots: list[Slot] = []
@@ -66,11 +67,16 @@ class Builder:
 
     def value(self, name: str) -> Value:
         """The type of a value."""
-        return self.graph.value(name)
+        added = self._added.get(name)
+        return Value(name, added.dtype, added.shape) if added else self.graph.value(name)
 
     def constant(self, name: str) -> Constant | None:
         """The constant of this name, if it is one."""
-        return self.graph.constants.get(name)
+        return self._added.get(name) or self.graph.constants.get(name)
+
+    def add_constant(self, name: str, constant: Constant) -> None:
+        """A constant that an emitter derives from the graph's."""
+        self._added[name] = constant
 
     def home(self, name: str) -> Operand:
         """Where a value is; a constant is packed row-major when it is first asked for."""

@@ -4,8 +4,13 @@ from collections.abc import Callable
 
 from tightship._core import OneDnnError, PrimitiveDesc
 
-SLOW = ("ref", "gemm")
+SLOW = frozenset({"ref", "gemm"})
 """`ref` is 100 to 1000 times slower; `gemm` takes megabytes outside its scratchpad."""
+
+
+def is_slow(implementation: str) -> bool:
+    """Whether an implementation, as in `x64:gemm:jit`, is one to avoid."""
+    return not SLOW.isdisjoint(implementation.split(":"))
 
 
 def fast(create: Callable[[], PrimitiveDesc]) -> PrimitiveDesc | None:
@@ -14,7 +19,7 @@ def fast(create: Callable[[], PrimitiveDesc]) -> PrimitiveDesc | None:
         desc = create()
     except OneDnnError:
         return None
-    while desc.implementation.startswith(SLOW):
+    while is_slow(desc.implementation):
         if not desc.next_implementation():
             return None
     return desc

@@ -1,12 +1,17 @@
 """Conv: every layout is the primitive's choice, weights packed into it."""
 
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
 from tightship._core import MemoryDesc, PrimitiveDesc
 from tightship.engine.lower.builder import SRC, Builder
 from tightship.engine.lower.onednn.choose import fast
 from tightship.engine.lower.onednn.post_ops import Destination, Epilogue, epilogue
 from tightship.engine.lower.onednn.window import window_of
 from tightship.engine.program import Operand
-from tightship.graph import Node
+from tightship.graph import Derived, DType, Node
 
 WEIGHTS, BIAS = 33, 41
 
@@ -21,6 +26,8 @@ def convolution(builder: Builder, node: Node) -> bool:
         return False
     convolved = _Convolution(builder, node, bias)
     plain = convolved.describe(convolved.any_destination(), Epilogue())
+    if plain is None and node.attributes.get("group", 1) != 1:
+        return convolution(builder, _ungrouped(builder, node))
     if plain is None:
         return False
     if not node.fused:
@@ -39,6 +46,32 @@ def convolution(builder: Builder, node: Node) -> bool:
             convolved.emit(desc, extra)
             return True
     return False
+
+
+def _ungrouped(builder: Builder, node: Node) -> Node:
+    """The same convolution as one group, weights zero between the groups.
+
+    For groups so narrow that no fast implementation takes them, where this costs little.
+    """
+    weights = builder.constant(node.inputs[1])
+    groups = node.attributes["group"]
+    assert weights is not None
+    assert isinstance(groups, int)
+    outputs, per_group, *kernel = weights.shape
+    shape = (outputs, per_group * groups, *kernel)
+
+    def compute() -> NDArray[np.generic]:
+        whole = np.zeros(shape, np.float32)
+        rows = outputs // groups
+        for group, block in enumerate(np.split(weights.array(), groups)):
+            columns = slice(group * per_group, (group + 1) * per_group)
+            whole[group * rows : (group + 1) * rows, columns] = block
+        return whole
+
+    name = f"{node.inputs[1]}.ungrouped"
+    builder.add_constant(name, Derived(DType.FLOAT32, shape, compute, (weights,)))
+    inputs = (node.inputs[0], name, *node.inputs[2:])
+    return replace(node, inputs=inputs, attributes={**node.attributes, "group": 1})
 
 
 class _Convolution:

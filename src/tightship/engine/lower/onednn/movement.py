@@ -1,7 +1,9 @@
 """Operators that move elements: concatenation, transposition, channel shuffle."""
 
+from dataclasses import replace
+
 from tightship._core import Attributes, MemoryDesc, PrimitiveDesc
-from tightship.engine.lower.builder import DST, SRC, Builder
+from tightship.engine.lower.builder import DST, SRC, Builder, dense_strides
 from tightship.engine.lower.onednn.choose import fast
 from tightship.graph import Node
 
@@ -9,24 +11,40 @@ MULTIPLE_SRC = 1024
 
 
 def concat(builder: Builder, node: Node) -> bool:
-    """Concat in the layout of its first operand, or whatever the primitive makes of all."""
+    """Concat of operands as they lie; where they differ, in the layout of the largest."""
     axis = node.attributes.get("axis", 1)
     shape = builder.value(node.outputs[0]).static_shape
     assert isinstance(axis, int)
     homes = [builder.home(name) for name in node.inputs]
-    layouts = [home.desc for home in homes if home.desc is not None]
-    if any(0 in home.shape for home in homes) or len(layouts) != len(homes):
+    own = [home.desc for home in homes if home.desc is not None]
+    if len(own) != len(homes):
         return False
-    desc = fast(
-        lambda: PrimitiveDesc.concat(
-            layouts, MemoryDesc.any(list(shape)), axis % len(shape), Attributes()
+    largest = max(homes, key=lambda home: home.size_bytes)
+    assert largest.desc is not None
+    like_largest = [_like(largest.desc, home.shape) for home in homes]
+    for layouts in (own, like_largest):
+        desc = fast(
+            lambda layouts=layouts: PrimitiveDesc.concat(  # type: ignore[misc]
+                layouts, MemoryDesc.any(list(shape)), axis % len(shape), Attributes()
+            )
         )
-    )
-    if desc is None:
-        return False
-    reads = [(MULTIPLE_SRC + index, home) for index, home in enumerate(homes)]
-    builder.primitive(node, desc, reads, [builder.output(node.outputs[0], desc.operand(DST))])
-    return True
+        if desc is not None:
+            reads = [
+                (MULTIPLE_SRC + index, builder.in_layout(name, layout))
+                for index, (name, layout) in enumerate(zip(node.inputs, layouts, strict=True))
+            ]
+            target = builder.output(node.outputs[0], desc.operand(DST))
+            builder.primitive(node, desc, reads, [target])
+            return True
+    return False
+
+
+def _like(layout: MemoryDesc, shape: tuple[int, ...]) -> MemoryDesc:
+    """A dense layout of `shape` with its axes in the order that `layout` stores them."""
+    strides = layout.strides
+    order = sorted(range(len(shape)), key=lambda axis: (-strides[axis], axis))
+    dense = dense_strides([shape[axis] for axis in order])
+    return MemoryDesc(list(shape), "float32", [dense[order.index(a)] for a in range(len(shape))])
 
 
 def transpose(builder: Builder, node: Node) -> bool:
@@ -46,18 +64,23 @@ def transpose(builder: Builder, node: Node) -> bool:
 
 
 def channel_shuffle(builder: Builder, node: Node) -> bool:
-    """Channels dealt out to groups, in the layout they are in."""
+    """Channels dealt out to groups, in the layout they are in: a reorder between two views."""
     groups = node.attributes["groups"]
     assert isinstance(groups, int)
     source = builder.home(node.inputs[0])
-    for layout in builder.candidate_layouts(source):
-        desc = fast(
-            lambda layout=layout: PrimitiveDesc.shuffle(  # type: ignore[misc]
-                layout, layout, 1, groups, Attributes()
-            )
-        )
-        if desc is not None:
-            reads = [(SRC, builder.in_layout(node.inputs[0], layout))]
-            builder.primitive(node, desc, reads, [builder.output(node.outputs[0], layout)])
-            return True
-    return False
+    if source.desc is None or not source.desc.is_plain:
+        source = builder.dense(node.inputs[0])
+    assert source.desc is not None
+    batch, channels, *space = source.shape
+    each = channels // groups
+    step = source.desc.strides
+    dims = [batch, each, groups, *space]
+    taken = MemoryDesc(dims, "float32", [step[0], step[1], step[1] * each, *step[2:]])
+    dealt = MemoryDesc(dims, "float32", [step[0], step[1] * groups, step[1], *step[2:]])
+    desc = fast(lambda: PrimitiveDesc.reorder(taken, dealt, Attributes()))
+    if desc is None:
+        return False
+    target = builder.output(node.outputs[0], source.desc)
+    seen = replace(target, desc=dealt)
+    builder.primitive(node, desc, [(SRC, replace(source, desc=taken))], [seen])
+    return True

@@ -1,0 +1,122 @@
+"""Callers' arrays checked against what a program reads and writes, and bound to it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from tightship.engine.program import Lowered, Operand, Space
+from tightship.errors import InputError
+from tightship.graph import DType
+
+Array = NDArray[Any]
+
+
+@dataclass(slots=True)
+class Bound:
+    """Arrays by slot, and objects by name, for one run."""
+
+    external: dict[int, Array] = field(default_factory=dict)
+    objects: dict[str, Any] = field(default_factory=dict)
+
+
+def bind(
+    lowered: Lowered, inputs: Mapping[str, ArrayLike], outputs: Mapping[str, Array]
+) -> Bound:
+    """Arrays for every input and output of a program.
+
+    Raises:
+        InputError: A name is missing or unknown, or a dtype, shape or layout does not fit.
+    """
+    _check_names(inputs, lowered.inputs, "input", required=True)
+    _check_names(outputs, lowered.outputs, "output", required=False)
+    bound = Bound(objects={name: c.array() for name, c in lowered.objects.items()})
+    for name, operand in lowered.inputs.items():
+        if operand.space is Space.OBJECT:
+            bound.objects[name] = _object(inputs[name], operand)
+        else:
+            bound.external[operand.index] = _input(name, inputs[name], operand)
+    given_inputs = list(bound.external.values())
+    for name, operand in lowered.outputs.items():
+        if operand.space is Space.OBJECT:
+            if name in outputs:
+                raise InputError(
+                    f"Output `{name}` cannot be written into an array given: its shape depends "
+                    "on data. Leave it out of `outputs`."
+                )
+        elif name in outputs:
+            _check_output(name, outputs[name], operand, given_inputs)
+            given_inputs.append(outputs[name])
+            bound.external[operand.index] = outputs[name]
+        else:
+            bound.external[operand.index] = np.empty(operand.shape, operand.dtype.numpy)
+    return bound
+
+
+def _check_names(
+    given: Mapping[str, Any], wanted: Mapping[str, Operand], kind: str, *, required: bool
+) -> None:
+    unknown = [name for name in given if name not in wanted]
+    missing = [name for name in wanted if name not in given] if required else []
+    if unknown or missing:
+        said = []
+        if unknown:
+            said.append(f"there is no {kind} `{unknown[0]}`")
+        if missing:
+            said.append(f"{kind} `{missing[0]}` is missing")
+        expected = ", ".join(f"`{name}` ({_described(operand)})" for name, operand in wanted.items())
+        text = " and ".join(said)
+        raise InputError(f"{text[0].upper()}{text[1:]}; the model's {kind}s are {expected}.")
+
+
+def _described(operand: Operand) -> str:
+    if operand.space is Space.OBJECT:
+        return "any shape"
+    return f"{operand.dtype.value} {list(operand.shape)}"
+
+
+def _object(given: ArrayLike, operand: Operand) -> Any:  # noqa: ANN401
+    """A value the plan knows nothing of: strings become an object array, lists stay lists."""
+    if isinstance(given, np.ndarray) and operand.dtype is DType.STRING and given.dtype.kind in "US":
+        return given.astype(object)
+    return given
+
+
+def _input(name: str, given: ArrayLike, operand: Operand) -> Array:
+    """The caller's array, or a row-major copy in native byte order."""
+    array = np.asarray(given)
+    wanted = operand.dtype.numpy
+    if array.dtype.newbyteorder("=") != wanted:
+        raise InputError(
+            f"Input `{name}` has dtype {array.dtype}; {wanted} is needed. "
+            f"Convert it with `.astype('{wanted}')`."
+        )
+    if array.shape != operand.shape:
+        raise InputError(
+            f"Input `{name}` has shape {list(array.shape)}; the plan was made for "
+            f"{list(operand.shape)}. Give that, or load the model with "
+            f"`shapes={{'{name}': {list(array.shape)}}}` if its shape is symbolic."
+        )
+    return np.ascontiguousarray(array, wanted).reshape(operand.shape)
+
+
+def _check_output(name: str, array: Array, operand: Operand, others: list[Array]) -> None:
+    wanted = operand.dtype.numpy
+    if not isinstance(array, np.ndarray) or array.dtype != wanted or array.shape != operand.shape:
+        had = f"{array.dtype} {list(array.shape)}" if isinstance(array, np.ndarray) else type(array)
+        raise InputError(
+            f"Output `{name}` was to be written into {had}; an array of {wanted} "
+            f"{list(operand.shape)} is needed."
+        )
+    if not (array.flags.c_contiguous and array.flags.writeable):
+        raise InputError(
+            f"Output `{name}` was to be written into an array that is read-only or not "
+            "C-contiguous; give one made by `np.empty`."
+        )
+    if any(np.may_share_memory(array, other) for other in others):
+        raise InputError(
+            f"Output `{name}` was to be written into memory that another input or output of the "
+            "same run uses; give it an array of its own."
+        )
