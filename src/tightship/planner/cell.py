@@ -25,7 +25,7 @@ def cells_of(schedule: Schedule) -> list[Cell]:
 
     Raises:
         PlanError: An external value is bound to one inside the arena, or a value is TIED to
-            bytes that are read later.
+            bytes that are read later or by another operand.
     """
     last_use = _last_uses(schedule)
     kept = frozenset(schedule.outputs)
@@ -79,11 +79,14 @@ def _last_uses(schedule: Schedule) -> list[int]:
 def _check_tie(
     schedule: Schedule, index: int, alias: Alias, host: Cell, last_use: list[int]
 ) -> None:
+    step = schedule.steps[index]
     for value in host.values:
-        if last_use[value] > index or (value in schedule.outputs and not host.external):
+        outlives = last_use[value] > index or (host.is_kept and not host.external)
+        operand = value != alias.input and (value in step.reads or value in step.writes)
+        if outlives or operand:
             raise PlanError(
-                f"Step `{schedule.steps[index].name}` writes "
-                f"`{schedule.values[alias.output].name}` over "
+                f"Step `{step.name}` writes `{schedule.values[alias.output].name}` over "
                 f"`{schedule.values[alias.input].name}`, but `{schedule.values[value].name}` in "
-                "the same bytes is read later. Copy it first."
+                f"the same bytes is {'read later' if outlives else 'also its operand'}. Copy it "
+                "first."
             )

@@ -45,7 +45,7 @@ def problem_of(schedule: Schedule, *, in_place: bool = True) -> Buffers:
 
     Raises:
         PlanError: An external value is bound to one inside the arena, or a value is TIED to
-            bytes that are read later.
+            bytes that are read later or by another operand.
 
     Complexity: O(values + reads), and O(span) for each alias of different sizes.
     """

@@ -11,6 +11,7 @@ from tightship.planner.place.best_fit import best_fit
 from tightship.planner.place.first_fit import first_fit
 from tightship.planner.place.greedy_by_size import greedy_by_size
 from tightship.planner.place.lowest_first import lowest_first, promote
+from tightship.planner.place.shared_objects import shared_objects
 from tightship.planner.plan import Plan, PlanStatus
 from tightship.planner.problem import Int64Array, Problem
 from tightship.planner.schedule import Schedule
@@ -19,8 +20,11 @@ from tightship.planner.verify import verify
 EFFORT = 200_000_000
 """Pairs of buffers that `solve` may look at, if not told otherwise; some tenths of a second."""
 
-ALWAYS_TRIED = 3
+ALWAYS_TRIED = 4
 """Placements that are tried whatever the effort."""
+
+ROUNDS_MAX = 400
+"""Rounds of one promotion; more of them rarely find anything."""
 
 OrderOf = Callable[[Problem], Int64Array]
 
@@ -118,7 +122,7 @@ def _placements(problem: Problem, bound: int, effort: int) -> Iterator[tuple[str
             return
         yield strategy, place()
         left -= 1
-    rounds = left // len(LOWEST_FIRST_ORDERS)
+    rounds = min(ROUNDS_MAX, left // len(LOWEST_FIRST_ORDERS))
     if rounds > 0:
         for name, order_of in LOWEST_FIRST_ORDERS.items():
             yield f"promote:{name}", promote(problem, order_of(problem), bound, rounds)
@@ -128,6 +132,7 @@ def _single_placements(problem: Problem) -> Iterator[tuple[str, Callable[[], Int
     """One placement each, the most promising first."""
     yield "greedy_by_size", partial(greedy_by_size, problem)
     yield "best_fit", partial(best_fit, problem)
+    yield "shared_objects", partial(shared_objects, problem)
     for name, order_of in LOWEST_FIRST_ORDERS.items():
         yield f"lowest_first:{name}", partial(lowest_first, problem, order_of(problem))
     for name, order_of in FIRST_FIT_ORDERS.items():

@@ -12,6 +12,9 @@ from tightship.errors import InvalidPlanError
 from tightship.planner.plan import Plan
 from tightship.planner.problem import Int64Array, Problem
 
+OFFSET_BYTES_MAX = 2**62
+"""An offset up to here and a size, which is smaller, add up in int64."""
+
 
 def verify(plan: Plan) -> None:
     """Check a plan and what it claims.
@@ -57,10 +60,10 @@ def verify_offsets(problem: Problem, offset_bytes: Int64Array) -> None:
             f"The plan has offsets of shape {offset_bytes.shape}; there are {problem.count} "
             "buffers."
         )
-    for index in np.flatnonzero(offset_bytes < 0)[:1]:
+    for index in np.flatnonzero((offset_bytes < 0) | (offset_bytes > OFFSET_BYTES_MAX))[:1]:
         raise InvalidPlanError(
             f"Buffer {problem.label(index)} has offset_bytes={offset_bytes[index]}; it must be "
-            ">= 0."
+            f"in [0, {OFFSET_BYTES_MAX}]."
         )
     for index in np.flatnonzero(offset_bytes % problem.alignment)[:1]:
         raise InvalidPlanError(

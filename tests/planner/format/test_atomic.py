@@ -1,0 +1,57 @@
+import os
+import stat
+
+import pytest
+
+from tightship.planner.format.atomic import write_text
+
+
+def test_a_file_is_replaced_whole(tmp_path):
+    path = tmp_path / "plan.json"
+    write_text(path, "old")
+    write_text(path, "new\n")
+    assert path.read_bytes() == b"new\n"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_failed_write_leaves_the_old_file_and_nothing_else(tmp_path):
+    path = tmp_path / "plan.json"
+    write_text(path, "old")
+    with pytest.raises(UnicodeEncodeError):
+        write_text(path, "new \ud800")
+    assert path.read_text(encoding="utf-8") == "old"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_missing_folder_is_an_os_error(tmp_path):
+    with pytest.raises(FileNotFoundError):
+        write_text(tmp_path / "nowhere" / "plan.json", "new")
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_link_keeps_pointing_at_the_written_file(tmp_path):
+    path, link = tmp_path / "plan.json", tmp_path / "link.json"
+    write_text(path, "old")
+    link.symlink_to(path)
+    write_text(link, "new")
+    assert link.is_symlink()
+    assert path.read_text(encoding="utf-8") == "new"
+
+
+def test_permissions_follow_the_umask(tmp_path):
+    path = tmp_path / "plan.json"
+    plain = tmp_path / "plain"
+    write_text(path, "new")
+    plain.write_text("", encoding="utf-8")
+    assert stat.S_IMODE(path.stat().st_mode) == stat.S_IMODE(plain.stat().st_mode)
+
+
+def test_what_is_no_regular_file_is_written_to(tmp_path):
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        write_text(pipe, "through")
+        assert os.read(reader, 100) == b"through"
+    finally:
+        os.close(reader)

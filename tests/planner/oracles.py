@@ -1,0 +1,109 @@
+"""Slow, obvious models of what the planner promises."""
+
+import numpy as np
+
+from tightship.planner.liveness import NO_BUFFER, Buffers
+from tightship.planner.problem import Problem
+from tightship.planner.schedule import AliasKind, Schedule
+
+
+def smallest_peak(problem: Problem) -> int:
+    """The peak of an optimal plan, by first fit over every order.
+
+    Taking the buffers of an optimal plan by rising offset, first fit puts none of them higher.
+    """
+    rows = list(
+        zip(
+            problem.size_bytes.tolist(),
+            problem.start_step.tolist(),
+            problem.stop_step.tolist(),
+            problem.alignment.tolist(),
+            strict=True,
+        )
+    )
+    rows = [row for row in rows if row[0]]
+    best = sum(size + alignment for size, _, _, alignment in rows)
+
+    def extend(placed, left, peak):
+        nonlocal best
+        if peak >= best:
+            return
+        if not left:
+            best = peak
+        for i, row in enumerate(left):
+            offset = lowest_offset(placed, row)
+            extend([*placed, (offset, row)], left[:i] + left[i + 1 :], max(peak, offset + row[0]))
+
+    extend([], rows, 0)
+    return best
+
+
+def lowest_offset(placed, row) -> int:
+    size, start, stop, alignment = row
+    met = [(offset, other) for offset, other in placed if other[1] < stop and start < other[2]]
+    tops = [0, *(offset + other[0] for offset, other in met)]
+    candidates = sorted(-(-top // alignment) * alignment for top in tops)
+    return next(
+        candidate
+        for candidate in candidates
+        if all(
+            offset >= candidate + size or offset + other[0] <= candidate for offset, other in met
+        )
+    )
+
+
+class Replay:
+    """Runs a schedule over bytes: each value is a pattern, and must be whole when it is read."""
+
+    def __init__(self, schedule: Schedule, buffers: Buffers, offset_bytes) -> None:
+        self.schedule = schedule
+        self.buffers = buffers
+        self.offset_bytes = offset_bytes
+        tops = offset_bytes + buffers.problem.size_bytes
+        self.arena = np.zeros(int(tops.max(initial=0)), np.int64)
+        self.pattern = {}
+
+    def run(self) -> None:
+        for index, step in enumerate(self.schedule.steps):
+            for value in step.reads:
+                self.check(value, f"before {step.name}")
+            scratch = self.slice(self.buffers.of_scratch[index], step.scratch_bytes)
+            self.arena[scratch] = -1 - index
+            overwritten = {
+                alias.input
+                for alias in step.aliases
+                if alias.kind is AliasKind.TIED or alias in self.buffers.in_place
+            }
+            for value in step.writes:
+                self.write(value, step)
+            for value in step.writes:
+                self.check(value, f"after {step.name}")
+            for value in step.reads:
+                if value not in overwritten:
+                    self.check(value, f"during {step.name}")
+            assert (self.arena[scratch] == -1 - index).all(), f"scratch of {step.name}"
+        for value in self.schedule.outputs:
+            self.check(value, "at the end")
+
+    def write(self, value, step) -> None:
+        views = [a.input for a in step.aliases if a.output == value and a.kind is AliasKind.VIEW]
+        if views:
+            self.pattern[value] = self.pattern.get(views[0])
+            return
+        self.pattern[value] = 1 + value
+        self.arena[self.bytes_of(value)] = 1 + value
+
+    def check(self, value, when) -> None:
+        if self.buffers.of_value[value] != NO_BUFFER:
+            intact = self.arena[self.bytes_of(value)] == self.pattern[value]
+            assert intact.all(), f"value {value} {when}"
+
+    def bytes_of(self, value) -> slice:
+        return self.slice(self.buffers.of_value[value], self.schedule.values[value].size_bytes)
+
+    def slice(self, buffer, size) -> slice:
+        if buffer == NO_BUFFER:
+            return slice(0, 0)
+        start = int(self.offset_bytes[buffer])
+        assert size <= self.buffers.problem.size_bytes[buffer]
+        return slice(start, start + size)

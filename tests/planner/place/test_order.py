@@ -1,0 +1,39 @@
+import pytest
+from hypothesis import given
+
+from tests.planner.problems import problem, problems
+from tightship.planner.place import order
+
+ORDERS = [value for name, value in vars(order).items() if name.startswith("by_")]
+
+
+@pytest.mark.parametrize("order_of", ORDERS, ids=lambda order_of: order_of.__name__)
+@given(drawn=problems())
+def test_an_order_is_a_permutation(order_of, drawn):
+    assert sorted(order_of(drawn).tolist()) == list(range(drawn.count))
+
+
+@pytest.mark.parametrize(
+    ("order_of", "expected"),
+    [
+        (order.by_size, [2, 0, 1]),
+        (order.by_lifetime, [1, 0, 2]),
+        (order.by_area, [0, 1, 2]),
+        (order.by_start, [1, 0, 2]),
+        (order.by_stop, [1, 0, 2]),
+        (order.by_size_and_lifetime, [0, 2, 1]),
+    ],
+)
+def test_the_first_is_the_largest_by_its_key(order_of, expected):
+    made = problem((10, 1, 5, 1), (2, 0, 9, 1), (11, 2, 3, 1))
+    assert order_of(made).tolist() == expected
+
+
+@given(problems())
+def test_the_load_of_a_buffer_is_the_largest_of_its_steps(drawn):
+    loads = drawn.load_bytes(20)
+    expected = [
+        -loads[start:stop].max() for _, start, stop, _ in zip(*drawn.columns(), strict=True)
+    ]
+    by_load = order.by_load(drawn).tolist()
+    assert [expected[index] for index in by_load] == sorted(expected)

@@ -1,0 +1,102 @@
+import os
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+
+from tests.planner.oracles import Replay, smallest_peak
+from tests.planner.problems import problem, problems, schedules
+from tightship.planner.bound import lower_bound
+from tightship.planner.format import read_csv
+from tightship.planner.liveness import problem_of
+from tightship.planner.portfolio import plan_schedule, solve
+from tightship.planner.schedule import Alias, AliasKind, Schedule, ScheduledValue, Step
+from tightship.planner.verify import verify
+
+INSTANCES = os.environ.get("TIGHTSHIP_PLANNER_INSTANCES")
+
+
+@given(problems())
+def test_a_plan_is_verified_and_between_bound_and_sum(drawn):
+    plan = solve(drawn)
+    verify(plan)
+    padded = int((drawn.size_bytes + drawn.alignment - 1).sum())
+    assert lower_bound(drawn) == plan.lower_bound_bytes <= plan.peak_bytes <= padded
+
+
+@given(problems(count_max=6))
+def test_a_plan_called_optimal_is(drawn):
+    plan = solve(drawn)
+    smallest = smallest_peak(drawn)
+    assert smallest <= plan.peak_bytes
+    assert plan.status == "feasible" or plan.peak_bytes == smallest
+
+
+@given(problems())
+def test_the_same_problem_gives_the_same_plan(drawn):
+    one, other = solve(drawn), solve(drawn)
+    assert one.offset_bytes.tolist() == other.offset_bytes.tolist()
+    assert one.strategy == other.strategy
+
+
+def test_no_buffers_need_no_bytes():
+    plan = solve(problem())
+    assert (plan.peak_bytes, plan.status) == (0, "optimal")
+
+
+@pytest.mark.parametrize(
+    ("capacity", "status"), [(None, "optimal"), (20, "optimal"), (19, "infeasible")]
+)
+def test_a_capacity_decides_the_status(capacity, status):
+    plan = solve(problem((8, 0, 2, 1), (12, 1, 3, 1), capacity_bytes=capacity))
+    assert (plan.peak_bytes, plan.status) == (20, status)
+
+
+@pytest.mark.parametrize(
+    ("capacity", "status"), [(49, "feasible"), (48, "budget"), (35, "budget"), (34, "infeasible")]
+)
+def test_a_capacity_that_is_neither_met_nor_excluded_is_left_open(capacity, status):
+    # The third buffer's alignment of 1 keeps the padding of the others out of the bound.
+    made = problem((17, 0, 1, 16), (17, 0, 1, 16), (1, 0, 1, 1), capacity_bytes=capacity)
+    plan = solve(made)
+    assert (plan.lower_bound_bytes, plan.peak_bytes, plan.status) == (35, 49, status)
+
+
+def test_without_effort_there_is_still_a_plan():
+    drawn = problem(*((size, size % 5, 6 + size % 3, 1) for size in range(1, 20)))
+    verify(solve(drawn, effort=0))
+    assert solve(drawn).peak_bytes <= solve(drawn, effort=0).peak_bytes
+
+
+@settings(max_examples=200)
+@given(schedules())
+def test_in_place_never_raises_the_peak_and_corrupts_nothing(schedule):
+    planned = plan_schedule(schedule)
+    apart = solve(problem_of(schedule, in_place=False).problem)
+    assert planned.plan.peak_bytes <= apart.peak_bytes
+    Replay(schedule, planned.buffers, planned.plan.offset_bytes).run()
+
+
+def test_offsets_are_found_by_value_and_by_step():
+    schedule = Schedule(
+        (ScheduledValue("x", 8, external=True), ScheduledValue("a", 8), ScheduledValue("b", 8)),
+        (
+            Step("one", "Op", (0,), (1,), 100),
+            Step("two", "Op", (1,), (2,), 0, (Alias(2, 1, AliasKind.IN_PLACE),)),
+        ),
+        (2,),
+    )
+    planned = plan_schedule(schedule)
+    assert planned.value_offset(0) is None
+    assert planned.value_offset(1) == planned.value_offset(2)
+    assert {planned.value_offset(1), planned.scratch_offset(0)} in ({0, 64}, {0, 128})
+    assert planned.scratch_offset(1) is None
+
+
+@pytest.mark.skipif(INSTANCES is None, reason="TIGHTSHIP_PLANNER_INSTANCES names no folder")
+def test_deep_learning_traces_reach_their_lower_bound():
+    paths = sorted(Path(INSTANCES, "torch_traces").glob("*.csv"))
+    assert paths
+    for path in paths:
+        plan = solve(read_csv(path)[0])
+        assert plan.status == "optimal", path.name

@@ -1,0 +1,68 @@
+import pytest
+
+from tightship.errors import PlanError
+from tightship.planner.schedule import Alias, AliasKind, Schedule, ScheduledValue, Step
+
+VALUES = (
+    ScheduledValue("x", 8, external=True),
+    ScheduledValue("a", 8),
+    ScheduledValue("b", 8),
+)
+WRITE_A = Step("make_a", "Op", (0,), (1,))
+
+
+def test_steps_in_order_are_accepted():
+    schedule = Schedule(VALUES, (WRITE_A, Step("make_b", "Op", (0, 1), (2,))), (2,))
+    assert [step.name for step in schedule.steps] == ["make_a", "make_b"]
+
+
+@pytest.mark.parametrize(
+    ("steps", "words"),
+    [
+        ((Step("s", "Op", (3,), (1,)),), "Step `s` reads value 3; there are 3 values."),
+        ((Step("s", "Op", (0,), (-1,)),), "Step `s` writes value -1"),
+        ((Step("s", "Op", (1,), (2,)),), "Step `s` reads `a`, which no earlier step writes"),
+        ((Step("s", "Op", (1,), (1,)),), "Step `s` reads `a`, which no earlier step writes"),
+        ((WRITE_A, Step("s", "Op", (0,), (1,))), "Step `s` writes `a` a second time"),
+        ((Step("s", "Op", (0,), (1, 1)),), "Step `s` writes `a` a second time"),
+        ((Step("s", "Op", (0,), (1,), -1),), "Step `s` has scratch_bytes=-1"),
+    ],
+)
+def test_a_step_that_cannot_run_is_refused(steps, words):
+    with pytest.raises(PlanError, match=words):
+        Schedule(VALUES, steps)
+
+
+@pytest.mark.parametrize(
+    ("aliases", "words"),
+    [
+        ([(2, 1, AliasKind.VIEW)], "alias of output 2 to input 1"),
+        ([(1, 2, AliasKind.IN_PLACE)], "alias of output 1 to input 2"),
+        ([(1, 0, AliasKind.VIEW), (1, 0, AliasKind.IN_PLACE)], "ties `a` to one input"),
+        ([(1, 0, AliasKind.VIEW), (1, 0, AliasKind.TIED)], "ties `a` to one input"),
+    ],
+)
+def test_an_alias_that_cannot_be_is_refused(aliases, words):
+    step = Step("s", "Op", (0,), (1,), 0, tuple(Alias(*alias) for alias in aliases))
+    with pytest.raises(PlanError, match=words):
+        Schedule(VALUES, (step,))
+
+
+def test_an_output_that_nobody_writes_is_refused():
+    with pytest.raises(PlanError, match="Output `b` is written by no step"):
+        Schedule(VALUES, (WRITE_A,), (2,))
+    with pytest.raises(PlanError, match="The schedule keeps value 7"):
+        Schedule(VALUES, (WRITE_A,), (7,))
+
+
+@pytest.mark.parametrize(
+    ("value", "words"),
+    [
+        (ScheduledValue("v", -1), "Value `v` has size_bytes=-1"),
+        (ScheduledValue("v", 1, 48), "Value `v` has alignment=48"),
+        (ScheduledValue("v", 1, 0), "Value `v` has alignment=0"),
+    ],
+)
+def test_a_value_that_cannot_be_is_refused(value, words):
+    with pytest.raises(PlanError, match=words):
+        Schedule((value,), ())
