@@ -120,3 +120,11 @@ def wide(count=10_000, lanes=40):
         lower_bound_bytes=max(s.load_bytes for s in steps_loaded),
         strategies={"planned": sum(heights)},
     )
+
+
+def bounded():
+    """A small network with a step whose output depends on data."""
+    exact = cnn(12, "detector.onnx")
+    steps = list(exact.steps)
+    steps[9] = replace(steps[9], operator="NonZero", dynamic_reason="rows depend on data")
+    return replace(exact, steps=tuple(steps))

@@ -1,1 +1,1 @@
-"""To be written."""
+"""Pictures, tables and reports of plain data; nothing below knows how to draw itself."""

@@ -89,16 +89,16 @@ def _headline(picture: Picture, *, bold: bool) -> list[str]:
     noun = "peak memory of" if picture.parts else "arena of"
     title = shorten(printable(picture.title), WIDTH_MAX - len(number) - len(noun) - 2)
     shown = f"{_BOLD}{number}{_PLAIN}" if bold else number
-    return [
-        f"{shown} {noun} {title}",
-        f"{picture.peak_bytes:,} bytes, {exactness(picture)}; {_limit(picture)} holds it",
-    ]
+    return [f"{shown} {noun} {title}", f"{picture.peak_bytes:,} bytes{_verdict(picture)}"]
 
 
-def _limit(picture: Picture) -> str:
-    if picture.parts:
-        return f"--max-memory {format_limit(picture.peak_bytes)}"
-    return f"--capacity {picture.arena_bytes}"
+def _verdict(picture: Picture) -> str:
+    if not picture.parts:
+        return ""
+    verdict = f", {exactness(picture)}"
+    if picture.is_exact:
+        verdict += f"; --max-memory {format_limit(picture.peak_bytes)} holds it"
+    return verdict
 
 
 def exactness(picture: Picture) -> str:
@@ -207,8 +207,7 @@ def _dynamic(picture: Picture) -> Iterator[str]:
     if steps:
         yield "Steps that allocate outside the plan"
     for index, step in steps[:_DYNAMIC_SHOWN]:
-        name = shorten(printable(step.name), 40)
-        reason = printable(step.dynamic_reason or "")
-        yield shorten(f"{'':{_INDENT}}{index:>5}  {step.operator} {name}: {reason}", WIDTH_MAX)
+        line = f"{step.operator} {shorten(step.name, 40)}: {step.dynamic_reason}"
+        yield shorten(printable(f"{'':{_INDENT}}{index:>5}  {line}"), WIDTH_MAX)
     if len(steps) > _DYNAMIC_SHOWN:
         yield f"{'':{_INDENT}}… and {len(steps) - _DYNAMIC_SHOWN} more"

@@ -12,7 +12,7 @@ from tightship.view.text import display_width, printable, shorten
 
 WIDTH, HEIGHT = 960, 460
 _LEFT, _RIGHT, _TOP, _BOTTOM = 74, 946, 64, 396
-_CELL = 2.0
+_CELL = 3
 _CHARACTER_WIDTH = 6.6
 _LABEL_WIDTH_MIN, _LABEL_HEIGHT_MIN = 56, 14
 
@@ -58,11 +58,11 @@ class _Scale:
         return _Box(left, top, right - left, self.y(rectangle.offset_bytes) - top)
 
 
-def svg(picture: Picture, *, rectangles_max: int = 1500) -> str:
+def svg(picture: Picture, *, rectangles_max: int = 1000) -> str:
     """The plan as an SVG of steps and addresses, readable on light and on dark pages.
 
     Of more than `rectangles_max` buffers the smallest on the picture are drawn together, as
-    the cells of a raster that they touch, and counted below.
+    the cells of a raster, and counted below.
     """
     scale = _Scale(max(1, picture.step_count), _top_bytes(picture))
     colours = colouring(picture)
@@ -131,7 +131,7 @@ def _buffers(
     boxes = [scale.box(rectangle) for rectangle in picture.rectangles]
     by_area = sorted(range(len(boxes)), key=lambda i: (-boxes[i].width * boxes[i].height, i))
     if merged := by_area[rectangles_max:]:
-        yield _merged([boxes[i] for i in merged])
+        yield from _merged([(boxes[i], colours.slots[i]) for i in merged])
         note = f"{len(merged):,} small buffers drawn together"
         yield _words(_LEFT, _BOTTOM + 32, note, "ts-soft")
     for i in sorted(by_area[:rectangles_max]):
@@ -148,7 +148,7 @@ def _buffer(picture: Picture, rectangle: Rectangle, box: _Box, slot: int) -> Ite
         f'height="{max(height, 0.3):.1f}"><title>{_escaped(hint)}</title></rect>'
     )
     if width >= _LABEL_WIDTH_MIN and height >= _LABEL_HEIGHT_MIN:
-        name = shorten(printable(rectangle.name), int((width - 10) / _CHARACTER_WIDTH))
+        name = _name_in(printable(rectangle.name), int((width - 10) / _CHARACTER_WIDTH))
         if display_width(name) >= 4:
             yield (
                 f'<text class="ts-on" font-size="11" pointer-events="none" x="{box.x + 5:.1f}" '
@@ -156,19 +156,35 @@ def _buffer(picture: Picture, rectangle: Rectangle, box: _Box, slot: int) -> Ite
             )
 
 
-def _merged(boxes: list[_Box]) -> str:
-    """One path over every raster cell that a box touches, run by run."""
-    rows: dict[int, set[int]] = {}
-    for box in boxes:
-        columns = range(int(box.x / _CELL), int((box.x + box.width) / _CELL) + 1)
-        for row in range(int(box.y / _CELL), int((box.y + box.height) / _CELL) + 1):
-            rows.setdefault(row, set()).update(columns)
-    runs = [
-        f"M{start * _CELL:g} {row * _CELL:g}h{length * _CELL:g}v{_CELL:g}h{-length * _CELL:g}z"
-        for row, columns in sorted(rows.items())
-        for start, length in _runs(sorted(columns))
-    ]
-    return f'<path class="ts-6" d="{"".join(runs)}"/>'
+def _name_in(name: str, width: int) -> str:
+    """A tensor's name in so many columns: its last part rather than its ends."""
+    return shorten(name if display_width(name) <= width else name.rpartition("/")[2], width)
+
+
+def _merged(boxes: list[tuple[_Box, int]]) -> Iterator[str]:
+    """One path a slot over the raster cells nearest to its boxes; an earlier box wins a cell."""
+    slot_of: dict[tuple[int, int], int] = {}
+    for box, slot in boxes:
+        columns = _cells(box.x, box.width)
+        for row in _cells(box.y, box.height):
+            for column in columns:
+                slot_of.setdefault((row, column), slot)
+    rows: dict[tuple[int, int], list[int]] = {}
+    for row, column in sorted(slot_of):
+        rows.setdefault((slot_of[row, column], row), []).append(column)
+    paths: dict[int, list[str]] = {}
+    for (slot, row), columns_used in rows.items():
+        paths.setdefault(slot, []).extend(
+            f"M{start * _CELL} {row * _CELL}h{length * _CELL}v{_CELL}h-{length * _CELL}z"
+            for start, length in _runs(columns_used)
+        )
+    for slot, runs in sorted(paths.items()):
+        yield f'<path class="ts-{slot}" d="{"".join(runs)}"/>'
+
+
+def _cells(position: float, length: float) -> range:
+    first = round(position / _CELL)
+    return range(first, max(first + 1, round((position + length) / _CELL)))
 
 
 def _runs(columns: list[int]) -> Iterator[tuple[int, int]]:

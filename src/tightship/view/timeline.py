@@ -48,7 +48,7 @@ def timeline(picture: Picture) -> str:
         facts=_facts(picture),
         legend=_legend(colours),
         peak=format_bytes(picture.peak_bytes),
-        peak_label=_text(f"{'peak memory' if picture.parts else 'arena'}, {exactness(picture)}"),
+        peak_label=f"peak memory, {exactness(picture)}" if picture.parts else "arena",
         parts=_parts(picture) if picture.parts else "",
         live_title=f"Live at the peak, step {peak_step:,}",
         live="".join(

@@ -30,6 +30,7 @@ class Drawing {
     const style = getComputedStyle(document.documentElement);
     this.colour = Object.fromEntries(COLOURS.map((name) => [name, style.getPropertyValue(`--${name}`).trim()]));
     this.slotColours = Array.from({ length: 8 }, (_, slot) => style.getPropertyValue(`--slot${slot}`).trim());
+    this.fadedColours = this.slotColours.map((colour) => mixed(colour, this.colour.card, Number(this.colour.faded)));
   }
 
   resize() {
@@ -128,7 +129,8 @@ class Drawing {
     for (const step of stepTicks(this.x0, this.x1, (this.right - this.left) / 80)) {
       const x = this.snap(this.x(step));
       line(pen, x, this.plotTop, x, this.plotBottom + 4);
-      pen.fillText(step.toLocaleString("en"), clamp(x, this.left + 4, this.right - 14), this.plotBottom + 7);
+      const label = step.toLocaleString("en");
+      pen.fillText(label, Math.min(x, this.right + MARGIN.right - pen.measureText(label).width / 2), this.plotBottom + 7);
     }
     pen.textAlign = "right";
     pen.fillText("step", this.right, this.plotBottom + 22);
@@ -169,9 +171,8 @@ class Drawing {
   drawBuffers(pen) {
     const labels = [];
     for (const isLive of [false, true]) {
-      pen.globalAlpha = isLive ? 1 : Number(this.colour.faded);
       this.bySlot.forEach((members, slot) => {
-        pen.fillStyle = this.slotColours[slot];
+        pen.fillStyle = (isLive ? this.slotColours : this.fadedColours)[slot];
         for (const i of members) {
           if (this.plan.isLive(i, this.focus) !== isLive) continue;
           const box = this.box(i);
@@ -181,7 +182,6 @@ class Drawing {
         }
       });
     }
-    pen.globalAlpha = 1;
     pen.font = LABEL_FONT;
     pen.textAlign = "left";
     pen.textBaseline = "middle";
@@ -207,7 +207,7 @@ class Drawing {
   drawName(pen, i, box, isLive) {
     const left = Math.max(box.x, this.left);
     const width = Math.min(box.x + box.width, this.right) - left - 10;
-    const text = shorten(this.plan.names[i], Math.floor(width / 5.9));
+    const text = nameIn(this.plan.names[i], Math.floor(width / 5.9));
     if (text.length < 4) return;
     pen.fillStyle = isLive ? this.colour["on-fill"] : this.colour.ink;
     const top = Math.max(box.y, this.plotTop);
@@ -236,12 +236,18 @@ class Drawing {
     if (x >= this.left && x <= this.right) {
       pen.strokeStyle = this.colour.accent;
       pen.setLineDash([2, 3]);
-      line(pen, x, this.loadTop, x, this.plotBottom);
+      this.upright(pen, x);
       pen.setLineDash([]);
       pen.fillStyle = this.colour.accent;
       const text = `peak ${formatBytes(this.plan.loadMax)} at step ${peak.toLocaleString("en")}`;
       this.caption(pen, text, x, this.loadTop - 4, 70);
     }
+  }
+
+  /* A vertical line through both plots, not through the words between them. */
+  upright(pen, x) {
+    line(pen, x, this.loadTop, x, this.loadBottom);
+    line(pen, x, this.plotTop, x, this.plotBottom);
   }
 
   level(pen, y, top, bottom, colour) {
@@ -294,7 +300,7 @@ class Drawing {
     const x = this.x(this.focus + 0.5);
     if (x < this.left || x > this.right) return;
     pen.strokeStyle = this.colour.ink;
-    line(pen, x, this.loadTop, x, this.plotBottom);
+    this.upright(pen, x);
     pen.fillStyle = this.colour.ink;
     const text = `step ${this.focus.toLocaleString("en")}: ${formatBytes(this.plan.loadAt(this.focus))}`;
     this.caption(pen, text, x, this.plotTop - 5, 130);
@@ -308,6 +314,15 @@ class Drawing {
 
 function clamp(value, low, high) { return Math.max(low, Math.min(Math.max(low, high), value)); }
 
+/* A share of one opaque #rrggbb colour, the rest of another. */
+function mixed(colour, other, share) {
+  const channels = [1, 3, 5].map((at) => {
+    const [a, b] = [colour, other].map((hex) => parseInt(hex.slice(at, at + 2), 16));
+    return Math.round(share * a + (1 - share) * b);
+  });
+  return `rgb(${channels.join(" ")})`;
+}
+
 function line(pen, x0, y0, x1, y1) {
   pen.beginPath();
   pen.moveTo(x0, y0);
@@ -320,6 +335,12 @@ function shorten(text, length) {
   if (length < 4) return "";
   const tail = Math.floor((length - 1) / 2);
   return `${text.slice(0, length - 1 - tail)}…${text.slice(text.length - tail)}`;
+}
+
+/* A tensor's name in `length` characters: its last part rather than its ends. */
+function nameIn(name, length) {
+  if (name.length <= length) return name;
+  return shorten(name.slice(name.lastIndexOf("/") + 1), length);
 }
 
 /* About `count` round numbers of bytes between two addresses, all in one unit. */

@@ -17,6 +17,7 @@ class Page {
     this.drawing = new Drawing(plan, $("base"), $("marks"));
     this.pointers = new Map();
     this.isQueued = false;
+    this.spot = null;
     this.listen();
     this.showLive();
     this.restyle();
@@ -27,7 +28,7 @@ class Page {
     marks.addEventListener("pointerdown", (event) => this.press(event));
     marks.addEventListener("pointermove", (event) => this.move(event));
     for (const name of ["pointerup", "pointercancel"]) marks.addEventListener(name, (event) => this.release(event));
-    marks.addEventListener("pointerleave", () => this.hover(-1));
+    marks.addEventListener("pointerleave", () => this.leave());
     marks.addEventListener("wheel", (event) => this.wheel(event), { passive: false });
     marks.addEventListener("dblclick", () => { if (this.drawing.hover >= 0) this.goTo(this.drawing.hover); });
     marks.addEventListener("keydown", (event) => this.key(event));
@@ -54,6 +55,7 @@ class Page {
     requestAnimationFrame(() => {
       this.isQueued = false;
       this.drawing.drawBase();
+      if (this.spot && !this.pointers.size) this.pointAt(this.spot);
     });
   }
 
@@ -138,7 +140,13 @@ class Page {
     this.choose(this.plan.peak);
   }
 
+  leave() {
+    this.spot = null;
+    this.hover(-1);
+  }
+
   pointAt(spot) {
+    this.spot = spot;
     const d = this.drawing;
     const isInside = spot.x >= d.left && spot.x <= d.right && spot.y >= d.plotTop && spot.y <= d.plotBottom;
     this.hover(isInside ? this.plan.at(d.stepAt(spot.x), d.bytesAt(spot.y)) : -1, spot);
@@ -176,7 +184,7 @@ class Page {
       return;
     }
     this.pin(this.plan.at(d.stepAt(spot.x), d.bytesAt(spot.y)));
-    if (pointerType !== "mouse") this.hover(-1);
+    if (pointerType !== "mouse") this.leave();
   }
 
   pin(i) {

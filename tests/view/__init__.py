@@ -1,0 +1,1 @@
+"""Pictures, tables and reports of plans."""
