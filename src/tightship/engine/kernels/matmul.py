@@ -94,12 +94,14 @@ def _qlinear_matmul(site: Site) -> Kernel:
         subtract_zero_point(b, b_zero, right, per_row=False)
         np.matmul(left, right, out=exact)
         result = real.of(scratch)
-        np.multiply(exact, _per(a_scale, rows=True), out=result, casting="unsafe")
+        np.copyto(result, exact, casting="unsafe")
+        np.multiply(result, _per(a_scale, rows=True), out=result)
         np.multiply(result, _per(b_scale, rows=False), out=result)
         np.divide(result, _per(scale, rows=True), out=result)
         np.rint(result, out=result)
-        np.add(result, _per(zero, rows=True), out=result, casting="unsafe")
-        np.clip(result, limits.min, limits.max, out=outputs[0], casting="unsafe")
+        np.add(result, _per(zero, rows=True), out=result, dtype=np.float32)
+        np.clip(result, limits.min, limits.max, out=result)
+        np.copyto(outputs[0], result, casting="unsafe")
 
     return Kernel("QLinearMatMul", run, booking.size_bytes)
 
