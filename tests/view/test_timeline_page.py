@@ -213,3 +213,28 @@ def test_a_click_on_the_load_curve_lists_what_is_live_at_that_step(show):
         "[...document.querySelectorAll('#live .name')].map((e) => e.innerText)"
     )
     assert names == [rectangle.name for rectangle in picture.live_at(20)]
+
+
+def touch(browser, kind, *points):
+    spots = [{"x": x, "y": y, "id": i} for i, (x, y) in enumerate(points)]
+    browser.call("Input.dispatchTouchEvent", type=kind, touchPoints=spots)
+
+
+def test_a_tap_pins(show):
+    picture = plans.cnn()
+    browser = show(picture)
+    touch(browser, "touchStart", middle(browser, "stage0/block1/add_7"))
+    touch(browser, "touchEnd")
+    assert pinned(browser) == "stage0/block1/add_7"
+
+
+def test_two_fingers_that_part_zoom_in_and_pin_nothing(show):
+    browser = show(plans.cnn())
+    x, y = middle(browser, "stage0/block1/add_7")
+    spans = "window.tightship.drawing.x1 - window.tightship.drawing.x0"
+    before = browser.evaluate(spans)
+    touch(browser, "touchStart", (x - 20, y), (x + 20, y))
+    touch(browser, "touchMove", (x - 60, y), (x + 60, y))
+    touch(browser, "touchEnd")
+    assert browser.evaluate(spans) == pytest.approx(before / 3, rel=0.05)
+    assert pinned(browser) == ""

@@ -14,7 +14,7 @@ from tightship.view.picture import Picture
 from tightship.view.report import exactness
 from tightship.view.svg import STYLE, svg
 
-_SCRIPTS = ("plan.js", "draw.js", "page.js")
+_SCRIPTS = ("plan.js", "scale.js", "window.js", "draw.js", "page.js")
 _LIVE_SHOWN = 12
 _DYNAMIC_SHOWN = 50
 _STILL_RECTANGLES_MAX = 400
@@ -174,4 +174,4 @@ def _dynamic(picture: Picture) -> str:
     ]
     if len(steps) > _DYNAMIC_SHOWN:
         items.append(f"<li>and {len(steps) - _DYNAMIC_SHOWN} more</li>")
-    return f"<section><h2>Outside the plan</h2><ul>{''.join(items)}</ul></section>"
+    return f"<section><h2>Outside the plan</h2><ul class='outside'>{''.join(items)}</ul></section>"

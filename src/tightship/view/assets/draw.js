@@ -1,15 +1,25 @@
-/* The picture on its canvases: a window on the plan, the load above it, marks on top. */
+/* The picture on its canvases: the buffers, the load above them, marks on top. */
 
-const MARGIN = { left: 74, right: 14, top: 20, bottom: 38 };
-const LOAD_HEIGHT = 72;
-const GAP = 34;
 const FONT = '12px system-ui, -apple-system, "Segoe UI", Roboto, sans-serif';
 const LABEL_FONT = '11px system-ui, -apple-system, "Segoe UI", Roboto, sans-serif';
-const COLOURS = ["card", "ink", "soft", "line", "grid", "accent", "bound", "load", "load-fill", "on-fill", "veil", "faded"];
+const COLOURS = [
+  "card",
+  "ink",
+  "soft",
+  "line",
+  "grid",
+  "accent",
+  "bound",
+  "load",
+  "load-fill",
+  "on-fill",
+  "veil",
+  "faded",
+];
 
-class Drawing {
+class Drawing extends PlanWindow {
   constructor(plan, base, marks) {
-    this.plan = plan;
+    super(plan);
     this.base = base;
     this.marks = marks;
     this.focus = plan.peak;
@@ -18,72 +28,31 @@ class Drawing {
     this.matches = new Set();
     this.bySlot = Array.from({ length: 8 }, () => []);
     plan.slots.forEach((slot, i) => this.bySlot[slot].push(i));
-    this.top = Math.max(plan.arena, plan.bound, 1) * 1.05;
-    this.showAll();
-  }
-
-  showAll() {
-    Object.assign(this, { x0: 0, x1: Math.max(1, this.plan.steps), y0: 0, y1: this.top });
   }
 
   readColours() {
     const style = getComputedStyle(document.documentElement);
-    this.colour = Object.fromEntries(COLOURS.map((name) => [name, style.getPropertyValue(`--${name}`).trim()]));
-    this.slotColours = Array.from({ length: 8 }, (_, slot) => style.getPropertyValue(`--slot${slot}`).trim());
-    this.fadedColours = this.slotColours.map((colour) => mixed(colour, this.colour.card, Number(this.colour.faded)));
+    this.colour = Object.fromEntries(
+      COLOURS.map((name) => [name, style.getPropertyValue(`--${name}`).trim()]),
+    );
+    this.slotColours = Array.from({ length: 8 }, (_, slot) =>
+      style.getPropertyValue(`--slot${slot}`).trim(),
+    );
+    this.fadedColours = this.slotColours.map((colour) =>
+      mixed(colour, this.colour.card, Number(this.colour.faded)),
+    );
   }
 
   resize() {
-    const box = this.marks.getBoundingClientRect();
-    this.ratio = window.devicePixelRatio || 1;
+    const { width, height } = this.marks.getBoundingClientRect();
+    this.fit(width, height, window.devicePixelRatio || 1);
     for (const canvas of [this.base, this.marks]) {
-      canvas.width = Math.round(box.width * this.ratio);
-      canvas.height = Math.round(box.height * this.ratio);
+      canvas.width = Math.round(width * this.ratio);
+      canvas.height = Math.round(height * this.ratio);
     }
-    this.left = MARGIN.left;
-    this.right = Math.max(this.left + 40, box.width - MARGIN.right);
-    this.loadTop = MARGIN.top;
-    this.loadBottom = MARGIN.top + LOAD_HEIGHT;
-    this.plotTop = this.loadBottom + GAP;
-    this.plotBottom = Math.max(this.plotTop + 40, box.height - MARGIN.bottom);
-  }
-
-  x(step) { return this.left + (step - this.x0) / (this.x1 - this.x0) * (this.right - this.left); }
-  y(bytes) { return this.plotBottom - (bytes - this.y0) / (this.y1 - this.y0) * (this.plotBottom - this.plotTop); }
-  stepAt(x) { return this.x0 + (x - this.left) / (this.right - this.left) * (this.x1 - this.x0); }
-  bytesAt(y) { return this.y0 + (this.plotBottom - y) / (this.plotBottom - this.plotTop) * (this.y1 - this.y0); }
-  loadY(bytes) { return this.loadBottom - bytes / this.top * LOAD_HEIGHT; }
-
-  zoom(factorX, factorY, atX, atY) {
-    const spanX = clamp((this.x1 - this.x0) * factorX, Math.min(2, this.plan.steps), Math.max(1, this.plan.steps));
-    const spanY = clamp((this.y1 - this.y0) * factorY, Math.min(64, this.top), this.top);
-    const shareX = (atX - this.x0) / (this.x1 - this.x0);
-    const shareY = (atY - this.y0) / (this.y1 - this.y0);
-    this.place(atX - shareX * spanX, spanX, atY - shareY * spanY, spanY);
-  }
-
-  place(x0, spanX, y0, spanY) {
-    this.x0 = clamp(x0, 0, Math.max(1, this.plan.steps) - spanX);
-    this.x1 = this.x0 + spanX;
-    this.y0 = clamp(y0, 0, this.top - spanY);
-    this.y1 = this.y0 + spanY;
-  }
-
-  /* Bring a buffer into the window; leave the window alone if it already shows it well. */
-  reveal(i) {
-    const { starts, stops, offsets, sizes } = this.plan;
-    const [x, right] = [this.x(starts[i]), this.x(stops[i])];
-    const [bottom, y] = [this.y(offsets[i]), this.y(offsets[i] + sizes[i])];
-    const isSeen = x >= this.left - 1 && right <= this.right + 1 && y >= this.plotTop - 1 && bottom <= this.plotBottom + 1;
-    if (isSeen && right - x >= 6 && bottom - y >= 4) return;
-    const steps = stops[i] - starts[i];
-    const spanX = clamp(steps * 8, Math.min(12, this.plan.steps), Math.max(1, this.plan.steps));
-    const spanY = clamp(sizes[i] * 6, 64, this.top);
-    this.place(starts[i] + steps / 2 - spanX / 2, spanX, offsets[i] + sizes[i] / 2 - spanY / 2, spanY);
   }
 
   drawBase() {
-    const began = performance.now();
     const pen = this.pen(this.base);
     pen.fillStyle = this.colour.card;
     pen.fillRect(this.left, this.plotTop, this.right - this.left, this.plotBottom - this.plotTop);
@@ -92,7 +61,6 @@ class Drawing {
     this.clipped(pen, this.plotTop, this.plotBottom, () => this.drawBuffers(pen));
     this.drawLevels(pen);
     this.drawMarks();
-    this.frameMs = performance.now() - began;
   }
 
   pen(canvas) {
@@ -117,20 +85,32 @@ class Drawing {
     pen.fillStyle = this.colour.soft;
     pen.textBaseline = "middle";
     pen.textAlign = "right";
-    for (const [bytes, label] of byteTicks(this.y0, this.y1, (this.plotBottom - this.plotTop) / 56)) {
+    for (const [bytes, label] of byteTicks(
+      this.y0,
+      this.y1,
+      (this.plotBottom - this.plotTop) / 56,
+    )) {
       const y = this.snap(this.y(bytes));
       line(pen, this.left, y, this.right, y);
       pen.fillText(label, this.left - 8, y);
     }
     pen.fillText("0", this.left - 8, this.loadBottom - 3);
-    pen.fillText(formatBytes(this.plan.loadMax), this.left - 8, Math.max(this.loadTop + 6, this.loadY(this.plan.loadMax)));
+    pen.fillText(
+      formatBytes(this.plan.loadMax),
+      this.left - 8,
+      Math.max(this.loadTop + 6, this.loadY(this.plan.loadMax)),
+    );
     pen.textAlign = "center";
     pen.textBaseline = "top";
     for (const step of stepTicks(this.x0, this.x1, (this.right - this.left) / 80)) {
       const x = this.snap(this.x(step));
       line(pen, x, this.plotTop, x, this.plotBottom + 4);
       const label = step.toLocaleString("en");
-      pen.fillText(label, Math.min(x, this.right + MARGIN.right - pen.measureText(label).width / 2), this.plotBottom + 7);
+      pen.fillText(
+        label,
+        Math.min(x, this.right + MARGIN.right - pen.measureText(label).width / 2),
+        this.plotBottom + 7,
+      );
     }
     pen.textAlign = "right";
     pen.fillText("step", this.right, this.plotBottom + 22);
@@ -188,22 +168,6 @@ class Drawing {
     for (const [i, box, isLive] of labels.slice(0, 600)) this.drawName(pen, i, box, isLive);
   }
 
-  /* Where a buffer is on the screen, on whole device pixels; null if it is out of the window. */
-  box(i) {
-    const { starts, stops, offsets, sizes } = this.plan;
-    if (stops[i] < this.x0 || starts[i] > this.x1 || offsets[i] > this.y1 || offsets[i] + sizes[i] < this.y0) return null;
-    const x = this.snap(Math.max(this.x(starts[i]), this.left - 4));
-    const y = this.snap(Math.max(this.y(offsets[i] + sizes[i]), this.plotTop - 4));
-    let width = this.snap(Math.min(this.x(stops[i]), this.right + 4)) - x;
-    let height = this.snap(Math.min(this.y(offsets[i]), this.plotBottom + 4)) - y;
-    if (width > 4) width -= 1;
-    if (height > 4) height -= 1;
-    const pixel = 1 / this.ratio;
-    return { x, y, width: Math.max(pixel, width), height: Math.max(pixel, height) };
-  }
-
-  snap(position) { return Math.round(position * this.ratio) / this.ratio; }
-
   drawName(pen, i, box, isLive) {
     const left = Math.max(box.x, this.left);
     const width = Math.min(box.x + box.width, this.right) - left - 10;
@@ -211,26 +175,50 @@ class Drawing {
     if (text.length < 4) return;
     pen.fillStyle = isLive ? this.colour["on-fill"] : this.colour.ink;
     const top = Math.max(box.y, this.plotTop);
-    pen.fillText(text, left + 5, (top + Math.min(box.y + box.height, this.plotBottom)) / 2 + 0.5, width);
+    pen.fillText(
+      text,
+      left + 5,
+      (top + Math.min(box.y + box.height, this.plotBottom)) / 2 + 0.5,
+      width,
+    );
   }
 
   /* The arena's end, its lower bound and the peak, over both plots. */
   drawLevels(pen) {
     const { arena, bound, peak } = this.plan;
     const isTight = Math.abs(this.y(bound) - this.y(arena)) < 3;
-    const arenaText = isTight && arena === bound ? `arena = lower bound ${formatBytes(arena)}` : `arena ${formatBytes(arena)}`;
+    const arenaText =
+      isTight && arena === bound
+        ? `arena = lower bound ${formatBytes(arena)}`
+        : `arena ${formatBytes(arena)}`;
     pen.setLineDash([5, 4]);
     if (bound > 0) {
       this.level(pen, this.loadY(bound), this.loadTop, this.loadBottom, this.colour.bound);
       this.level(pen, this.y(bound), this.plotTop, this.plotBottom, this.colour.bound);
     }
     pen.setLineDash([]);
-    if (arena !== bound) this.level(pen, this.y(arena), this.plotTop, this.plotBottom, this.colour.soft);
+    if (arena !== bound)
+      this.level(pen, this.y(arena), this.plotTop, this.plotBottom, this.colour.soft);
     const arenaY = this.y(arena);
-    if (arenaY >= this.plotTop) this.tag(pen, arenaText, this.right - 4, arenaY - 9, "right", arena === bound ? this.colour.bound : this.colour.ink);
+    if (arenaY >= this.plotTop)
+      this.tag(
+        pen,
+        arenaText,
+        this.right - 4,
+        arenaY - 9,
+        "right",
+        arena === bound ? this.colour.bound : this.colour.ink,
+      );
     const boundY = this.y(bound);
     if (bound > 0 && arena !== bound && boundY >= this.plotTop && boundY < this.plotBottom - 14) {
-      this.tag(pen, `lower bound ${formatBytes(bound)}`, this.right - 4, boundY + 10, "right", this.colour.bound);
+      this.tag(
+        pen,
+        `lower bound ${formatBytes(bound)}`,
+        this.right - 4,
+        boundY + 10,
+        "right",
+        this.colour.bound,
+      );
     }
     const x = this.x(peak + 0.5);
     if (x >= this.left && x <= this.right) {
@@ -302,7 +290,8 @@ class Drawing {
     pen.strokeStyle = this.colour.ink;
     this.upright(pen, x);
     pen.fillStyle = this.colour.ink;
-    const text = `step ${this.focus.toLocaleString("en")}: ${formatBytes(this.plan.loadAt(this.focus))}`;
+    const load = formatBytes(this.plan.loadAt(this.focus));
+    const text = `step ${this.focus.toLocaleString("en")}: ${load}`;
     this.caption(pen, text, x, this.plotTop - 5, 130);
   }
 
@@ -310,61 +299,4 @@ class Drawing {
     const box = this.box(i);
     if (box !== null) pen.strokeRect(box.x - 0.5, box.y - 0.5, box.width + 1, box.height + 1);
   }
-}
-
-function clamp(value, low, high) { return Math.max(low, Math.min(Math.max(low, high), value)); }
-
-/* A share of one opaque #rrggbb colour, the rest of another. */
-function mixed(colour, other, share) {
-  const channels = [1, 3, 5].map((at) => {
-    const [a, b] = [colour, other].map((hex) => parseInt(hex.slice(at, at + 2), 16));
-    return Math.round(share * a + (1 - share) * b);
-  });
-  return `rgb(${channels.join(" ")})`;
-}
-
-function line(pen, x0, y0, x1, y1) {
-  pen.beginPath();
-  pen.moveTo(x0, y0);
-  pen.lineTo(x1, y1);
-  pen.stroke();
-}
-
-function shorten(text, length) {
-  if (text.length <= length) return text;
-  if (length < 4) return "";
-  const tail = Math.floor((length - 1) / 2);
-  return `${text.slice(0, length - 1 - tail)}…${text.slice(text.length - tail)}`;
-}
-
-/* A tensor's name in `length` characters: its last part rather than its ends. */
-function nameIn(name, length) {
-  if (name.length <= length) return name;
-  return shorten(name.slice(name.lastIndexOf("/") + 1), length);
-}
-
-/* About `count` round numbers of bytes between two addresses, all in one unit. */
-function byteTicks(low, high, count) {
-  const power = Math.min(UNITS.length - 1, Math.max(0, Math.floor(Math.log2(high) / 10)));
-  const unit = 1024 ** power;
-  let step = roundStep((high - low) / unit / count) * unit;
-  if (power === 0) step = Math.max(1, Math.round(step));
-  const decimals = power ? clamp(Math.ceil(-Math.log10(step / unit) - 1e-9), 0, 6) : 0;
-  const ticks = [];
-  for (let tick = Math.ceil(low / step) * step; tick <= high; tick += step) {
-    ticks.push([tick, tick === 0 ? "0" : `${(tick / unit).toFixed(decimals)} ${UNITS[power]}`]);
-  }
-  return ticks;
-}
-
-function stepTicks(low, high, count) {
-  const step = Math.max(1, roundStep((high - low) / count));
-  const ticks = [];
-  for (let tick = Math.ceil(low / step) * step; tick <= high; tick += step) ticks.push(tick);
-  return ticks;
-}
-
-function roundStep(least) {
-  const scale = 10 ** Math.floor(Math.log10(least));
-  return scale * ([1, 2, 5, 10].find((factor) => factor * scale >= least * 0.999) ?? 10);
 }

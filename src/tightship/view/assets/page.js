@@ -27,14 +27,19 @@ class Page {
     const marks = $("marks");
     marks.addEventListener("pointerdown", (event) => this.press(event));
     marks.addEventListener("pointermove", (event) => this.move(event));
-    for (const name of ["pointerup", "pointercancel"]) marks.addEventListener(name, (event) => this.release(event));
+    for (const name of ["pointerup", "pointercancel"])
+      marks.addEventListener(name, (event) => this.release(event));
     marks.addEventListener("pointerleave", () => this.leave());
     marks.addEventListener("wheel", (event) => this.wheel(event), { passive: false });
-    marks.addEventListener("dblclick", () => { if (this.drawing.hover >= 0) this.goTo(this.drawing.hover); });
+    marks.addEventListener("dblclick", () => {
+      if (this.drawing.hover >= 0) this.goTo(this.drawing.hover);
+    });
     marks.addEventListener("keydown", (event) => this.key(event));
     document.addEventListener("keydown", (event) => this.pageKey(event));
     $("search").addEventListener("input", () => this.search());
-    $("search").addEventListener("keydown", (event) => { if (event.key === "Enter") this.nextMatch(); });
+    $("search").addEventListener("keydown", (event) => {
+      if (event.key === "Enter") this.nextMatch();
+    });
     $("zoom-in").addEventListener("click", () => this.zoomMiddle(0.6));
     $("zoom-out").addEventListener("click", () => this.zoomMiddle(1 / 0.6));
     $("to-all").addEventListener("click", () => this.showAll());
@@ -88,15 +93,20 @@ class Page {
     const last = this.pointers.get(event.pointerId);
     this.pointers.delete(event.pointerId);
     $("marks").classList.remove("pan");
-    if (last && last.travelled < DRAG_PIXELS && event.type === "pointerup") this.click(this.place(event), event.pointerType);
+    if (last && last.travelled < DRAG_PIXELS && event.type === "pointerup")
+      this.click(this.place(event), event.pointerType);
   }
 
   pan(dx, dy) {
     const d = this.drawing;
     $("marks").classList.add("pan");
     this.hover(-1);
-    d.place(d.x0 - dx * (d.x1 - d.x0) / (d.right - d.left), d.x1 - d.x0,
-      d.y0 + dy * (d.y1 - d.y0) / (d.plotBottom - d.plotTop), d.y1 - d.y0);
+    d.place(
+      d.x0 - (dx * (d.x1 - d.x0)) / (d.right - d.left),
+      d.x1 - d.x0,
+      d.y0 + (dy * (d.y1 - d.y0)) / (d.plotBottom - d.plotTop),
+      d.y1 - d.y0,
+    );
     this.redraw();
   }
 
@@ -104,7 +114,10 @@ class Page {
     const other = [...this.pointers].find(([key]) => key !== id)[1];
     const before = Math.hypot(last.x - other.x, last.y - other.y);
     const after = Math.hypot(spot.x - other.x, spot.y - other.y);
-    this.zoomAt(before / Math.max(1, after), 3, { x: (spot.x + other.x) / 2, y: (spot.y + other.y) / 2 });
+    this.zoomAt(before / Math.max(1, after), 3, {
+      x: (spot.x + other.x) / 2,
+      y: (spot.y + other.y) / 2,
+    });
     other.travelled = DRAG_PIXELS;
   }
 
@@ -148,7 +161,8 @@ class Page {
   pointAt(spot) {
     this.spot = spot;
     const d = this.drawing;
-    const isInside = spot.x >= d.left && spot.x <= d.right && spot.y >= d.plotTop && spot.y <= d.plotBottom;
+    const isInside =
+      spot.x >= d.left && spot.x <= d.right && spot.y >= d.plotTop && spot.y <= d.plotBottom;
     this.hover(isInside ? this.plan.at(d.stepAt(spot.x), d.bytesAt(spot.y)) : -1, spot);
   }
 
@@ -164,8 +178,14 @@ class Page {
 
   moveTip(spot) {
     const [tip, stage] = [$("tip"), $("stage")];
-    const x = spot.x + 16 + tip.offsetWidth > stage.clientWidth ? spot.x - 16 - tip.offsetWidth : spot.x + 16;
-    const y = spot.y + 16 + tip.offsetHeight > stage.clientHeight ? spot.y - 16 - tip.offsetHeight : spot.y + 16;
+    const x =
+      spot.x + 16 + tip.offsetWidth > stage.clientWidth
+        ? spot.x - 16 - tip.offsetWidth
+        : spot.x + 16;
+    const y =
+      spot.y + 16 + tip.offsetHeight > stage.clientHeight
+        ? spot.y - 16 - tip.offsetHeight
+        : spot.y + 16;
     tip.style.left = `${clamp(x, 0, stage.clientWidth - tip.offsetWidth)}px`;
     tip.style.top = `${clamp(y, 0, stage.clientHeight - tip.offsetHeight)}px`;
   }
@@ -173,7 +193,8 @@ class Page {
   card(i) {
     const facts = document.createElement("dl");
     facts.className = "details";
-    for (const [term, fact] of this.plan.describe(i)) facts.append(element("dt", term), element("dd", fact));
+    for (const [term, fact] of this.plan.describe(i))
+      facts.append(element("dt", term), element("dd", fact));
     return [element("p", this.plan.names[i], "tensor"), facts];
   }
 
@@ -192,7 +213,10 @@ class Page {
     $("pinned").hidden = i < 0;
     if (i >= 0) {
       $("pinned").lastElementChild.replaceChildren(...this.card(i));
-      $("spoken").textContent = [this.plan.names[i], ...this.plan.describe(i).map((fact) => fact.join(" "))].join(", ");
+      $("spoken").textContent = [
+        this.plan.names[i],
+        ...this.plan.describe(i).map((fact) => fact.join(" ")),
+      ].join(", ");
     }
     this.drawing.drawMarks();
   }
@@ -213,12 +237,19 @@ class Page {
     const step = this.drawing.focus;
     const live = this.plan.liveAt(step);
     const what = step === this.plan.peak ? "Live at the peak" : "Live";
-    $("live").firstElementChild.textContent = `${what}, step ${step.toLocaleString("en")}: ${formatBytes(this.plan.loadAt(step))}`;
+    $("live").firstElementChild.textContent =
+      `${what}, step ${step.toLocaleString("en")}: ${formatBytes(this.plan.loadAt(step))}`;
     const rows = live.slice(0, LIVE_SHOWN).map((i) => this.liveRow(i));
     const rest = live.slice(LIVE_SHOWN);
     if (rest.length) {
       const bytes = rest.reduce((sum, i) => sum + this.plan.sizes[i], 0);
-      rows.push(element("li", `and ${rest.length.toLocaleString("en")} smaller, ${formatBytes(bytes)}`, "rest"));
+      rows.push(
+        element(
+          "li",
+          `and ${rest.length.toLocaleString("en")} smaller, ${formatBytes(bytes)}`,
+          "rest",
+        ),
+      );
     }
     $("live").lastElementChild.replaceChildren(...rows);
   }
@@ -228,7 +259,10 @@ class Page {
     const button = document.createElement("button");
     button.type = "button";
     button.title = this.plan.names[i];
-    button.append(element("span", this.plan.names[i], "name"), element("span", formatBytes(this.plan.sizes[i])));
+    button.append(
+      element("span", this.plan.names[i], "name"),
+      element("span", formatBytes(this.plan.sizes[i])),
+    );
     button.addEventListener("click", () => this.goTo(i));
     row.append(button);
     return row;
@@ -241,11 +275,13 @@ class Page {
     this.foundAt = -1;
     this.drawing.matches = new Set(found.slice(0, 500));
     $("matches").textContent = text ? `${found.length.toLocaleString("en")} found` : "";
-    $("found").replaceChildren(...found.slice(0, 12).map((i) => {
-      const option = document.createElement("option");
-      option.value = this.plan.names[i];
-      return option;
-    }));
+    $("found").replaceChildren(
+      ...found.slice(0, 12).map((i) => {
+        const option = document.createElement("option");
+        option.value = this.plan.names[i];
+        return option;
+      }),
+    );
     this.drawing.drawMarks();
     if (found.length === 1) this.nextMatch();
   }
@@ -261,7 +297,10 @@ class Page {
     const turn = turns[event.key];
     if (turn) {
       const from = this.drawing.pinned;
-      const next = from < 0 ? this.plan.liveAt(this.drawing.focus)[0] ?? -1 : this.plan.neighbour(from, ...turn);
+      const next =
+        from < 0
+          ? (this.plan.liveAt(this.drawing.focus)[0] ?? -1)
+          : this.plan.neighbour(from, ...turn);
       if (next >= 0) this.goTo(next);
     } else if (event.key === "Enter" && this.drawing.hover >= 0) {
       this.pin(this.drawing.hover);
@@ -279,8 +318,12 @@ class Page {
     }
     if (event.target.tagName === "INPUT" || event.ctrlKey || event.metaKey || event.altKey) return;
     const actions = {
-      "+": () => this.zoomMiddle(0.6), "=": () => this.zoomMiddle(0.6), "-": () => this.zoomMiddle(1 / 0.6),
-      0: () => this.showAll(), p: () => this.showPeak(), "/": () => $("search").focus(),
+      "+": () => this.zoomMiddle(0.6),
+      "=": () => this.zoomMiddle(0.6),
+      "-": () => this.zoomMiddle(1 / 0.6),
+      0: () => this.showAll(),
+      p: () => this.showPeak(),
+      "/": () => $("search").focus(),
     };
     const action = actions[event.key.toLowerCase()];
     if (action) {

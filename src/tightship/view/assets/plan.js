@@ -26,11 +26,15 @@ class Plan {
   }
 
   operator(step) {
-    return step >= 0 && step < this.operators.at.length ? this.operators.words[this.operators.at[step]] : "";
+    return step >= 0 && step < this.operators.at.length
+      ? this.operators.words[this.operators.at[step]]
+      : "";
   }
 
   kernel(step) {
-    return step >= 0 && step < this.kernels.at.length ? this.kernels.words[this.kernels.at[step]] : "";
+    return step >= 0 && step < this.kernels.at.length
+      ? this.kernels.words[this.kernels.at[step]]
+      : "";
   }
 
   kind(i) {
@@ -42,8 +46,12 @@ class Plan {
   }
 
   contains(i, step, bytes) {
-    return this.starts[i] <= step && step < this.stops[i]
-      && this.offsets[i] <= bytes && bytes < this.offsets[i] + this.sizes[i];
+    return (
+      this.starts[i] <= step &&
+      step < this.stops[i] &&
+      this.offsets[i] <= bytes &&
+      bytes < this.offsets[i] + this.sizes[i]
+    );
   }
 
   /* The buffer at a place, the youngest if views lie on one another; -1 if the bytes are free. */
@@ -52,7 +60,8 @@ class Plan {
     const bytes = Math.floor(y);
     let best = -1;
     this.grid.each(step, bytes, (i) => {
-      if (this.contains(i, step, bytes) && (best < 0 || this.starts[i] >= this.starts[best])) best = i;
+      if (this.contains(i, step, bytes) && (best < 0 || this.starts[i] >= this.starts[best]))
+        best = i;
     });
     return best;
   }
@@ -68,7 +77,8 @@ class Plan {
     let high = this.loadSteps.length;
     while (low < high) {
       const middle = (low + high) >> 1;
-      if (this.loadSteps[middle] <= step) low = middle + 1; else high = middle;
+      if (this.loadSteps[middle] <= step) low = middle + 1;
+      else high = middle;
     }
     return low ? this.loadBytes[low - 1] : 0;
   }
@@ -83,7 +93,10 @@ class Plan {
   }
 
   overlaps(i, j) {
-    return this.offsets[i] < this.offsets[j] + this.sizes[j] && this.offsets[j] < this.offsets[i] + this.sizes[i];
+    return (
+      this.offsets[i] < this.offsets[j] + this.sizes[j] &&
+      this.offsets[j] < this.offsets[i] + this.sizes[i]
+    );
   }
 
   /* Who holds some of the same bytes last before, at the same time, and first after buffer i. */
@@ -111,8 +124,11 @@ class Plan {
     const middle = this.offsets[i] + this.sizes[i] / 2;
     for (let j = 0; j < this.count; j++) {
       if (j === i) continue;
-      const ahead = dx ? (this.starts[j] - this.starts[i]) * dx : (this.offsets[j] - this.offsets[i]) * dy;
-      const aside = dx ? Math.abs(this.offsets[j] + this.sizes[j] / 2 - middle) / (this.arena || 1)
+      const ahead = dx
+        ? (this.starts[j] - this.starts[i]) * dx
+        : (this.offsets[j] - this.offsets[i]) * dy;
+      const aside = dx
+        ? Math.abs(this.offsets[j] + this.sizes[j] / 2 - middle) / (this.arena || 1)
         : Math.max(0, this.starts[j] - this.stops[i] + 1, this.starts[i] - this.stops[j] + 1) * 4;
       const cost = dx ? ahead + aside : ahead / (this.arena || 1) + aside;
       if (ahead > 0 && cost < bestCost) {
@@ -129,10 +145,19 @@ class Plan {
     const facts = [];
     if (operator) facts.push(["operator", `${operator} ${this.stepNames[start]}`]);
     if (this.kernel(start)) facts.push(["kernel", this.kernel(start)]);
-    facts.push(["size", `${formatBytes(this.sizes[i])} (${this.sizes[i].toLocaleString("en")} bytes)`]);
+    facts.push([
+      "size",
+      `${formatBytes(this.sizes[i])} (${this.sizes[i].toLocaleString("en")} bytes)`,
+    ]);
     const steps = this.stops[i] - start;
-    facts.push(["lifetime", steps > 1 ? `steps ${start} to ${this.stops[i] - 1} (${steps} steps)` : `step ${start}`]);
-    facts.push(["offset", `${formatBytes(this.offsets[i])} (${this.offsets[i].toLocaleString("en")})`]);
+    facts.push([
+      "lifetime",
+      steps > 1 ? `steps ${start} to ${this.stops[i] - 1} (${steps} steps)` : `step ${start}`,
+    ]);
+    facts.push([
+      "offset",
+      `${formatBytes(this.offsets[i])} (${this.offsets[i].toLocaleString("en")})`,
+    ]);
     if (this.kind(i) === "scratch") facts.push(["kind", "scratch of one kernel"]);
     if (this.shares[i] !== null) facts.push(["in place of", this.shares[i]]);
     const { before, during, after } = this.sharers(i);
@@ -144,7 +169,9 @@ class Plan {
 }
 
 function listed(names) {
-  return names.length > 3 ? `${names.slice(0, 3).join(", ")} and ${names.length - 3} more` : names.join(", ");
+  return names.length > 3
+    ? `${names.slice(0, 3).join(", ")} and ${names.length - 3} more`
+    : names.join(", ");
 }
 
 /* Cells over step x address; each knows the buffers that touch it. */
@@ -155,12 +182,16 @@ class Grid {
     this.width = Math.max(1, plan.steps) / this.columns;
     this.height = Math.max(1, plan.arena) / this.rows;
     const first = new Int32Array(this.columns * this.rows + 1);
-    this.visit(plan, (cell) => { first[cell + 1] += 1; });
+    this.visit(plan, (cell) => {
+      first[cell + 1] += 1;
+    });
     for (let cell = 1; cell < first.length; cell++) first[cell] += first[cell - 1];
     this.first = first;
     this.members = new Int32Array(first[first.length - 1]);
     const next = first.slice();
-    this.visit(plan, (cell, i) => { this.members[next[cell]++] = i; });
+    this.visit(plan, (cell, i) => {
+      this.members[next[cell]++] = i;
+    });
   }
 
   visit(plan, touch) {
@@ -169,7 +200,8 @@ class Grid {
       const right = this.column(plan.stops[i] - 1);
       const top = this.row(plan.offsets[i] + plan.sizes[i] - 1);
       for (let row = this.row(plan.offsets[i]); row <= top; row++) {
-        for (let column = this.column(plan.starts[i]); column <= right; column++) touch(row * this.columns + column, i);
+        for (let column = this.column(plan.starts[i]); column <= right; column++)
+          touch(row * this.columns + column, i);
       }
     }
   }
