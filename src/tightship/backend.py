@@ -1,0 +1,204 @@
+"""ONNX's own backend interface, so that whatever drives a backend drives Tightship.
+
+    import onnx
+    import tightship.backend
+
+    rep = tightship.backend.prepare(onnx.load("model.onnx"))
+    (result,) = rep.run([x])
+
+`onnx.backend.test.BackendTest(tightship.backend, __name__)` runs ONNX's suite.
+"""
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import lru_cache, partial
+from typing import Any, TypedDict, Unpack
+
+import numpy as np
+import onnx
+from onnx import ModelProto, NodeProto, TensorProto, TypeProto, ValueInfoProto, helper
+from onnx.backend import base
+
+from tightship.errors import InputError, TightshipError
+from tightship.loading import load
+from tightship.model import Model
+
+MODELS_MAX = 8
+"""Models that one `Rep` keeps, each for the input shapes it last met."""
+
+Shapes = tuple[tuple[str, tuple[int, ...]], ...]
+Inputs = Sequence[Any] | Mapping[str, Any]
+
+
+class Options(TypedDict, total=False):
+    """Keyword arguments of `tightship.load` that `prepare` takes."""
+
+    max_memory: str | int | None
+    dynamic_memory: str | int | None
+    threads: int
+    without: Collection[str]
+
+
+class Rep(base.BackendRep):  # type: ignore[misc]  # onnx is not typed here
+    """A model ready to run: loaded once for every set of shapes its free dimensions take.
+
+    May be run from several threads at once.
+    """
+
+    def __init__(self, model: ModelProto, options: Options) -> None:
+        constants = {tensor.name for tensor in model.graph.initializer}
+        constants.update(sparse.values.name for sparse in model.graph.sparse_initializer)
+        inputs = [value for value in model.graph.input if value.name not in constants]
+        self._input_names = tuple(value.name for value in inputs)
+        self._free_names = tuple(value.name for value in inputs if _is_free(value.type))
+        loader = partial(_load, model.SerializeToString(), options)
+        self._model_for: Callable[[Shapes], Model] = lru_cache(MODELS_MAX)(loader)
+        if not self._free_names:
+            self._model_for(())
+
+    def run(self, inputs: Inputs, **_: Any) -> tuple[Any, ...]:  # noqa: ANN401
+        """Run the model once.
+
+        Args:
+            inputs: One for each input of the model that is no initializer, in order or by
+                name: an array, a list for a sequence, None for an empty optional.
+
+        Returns:
+            The outputs, in the model's order.
+
+        Raises:
+            InputError: A name, dtype or shape does not fit.
+            GraphError: The graph cannot be typed or run for these shapes.
+        """
+        named = self._named(inputs)
+        return tuple(self.model_for(named).run(named).values())
+
+    def model_for(self, inputs: Inputs) -> Model:
+        """The model loaded for the shapes of these inputs; raises as `tightship.load`."""
+        named = self._named(inputs)
+        given = [name for name in self._free_names if name in named]
+        return self._model_for(tuple((name, np.shape(named[name])) for name in given))
+
+    def _named(self, inputs: Inputs) -> dict[str, Any]:
+        if isinstance(inputs, Mapping):
+            return dict(inputs)
+        if len(inputs) != len(self._input_names):
+            raise InputError(
+                f"{len(inputs)} inputs were given; the model has {len(self._input_names)}: "
+                f"{', '.join(self._input_names)}."
+            )
+        return dict(zip(self._input_names, inputs, strict=True))
+
+
+def _load(data: bytes, options: Options, shapes: Shapes) -> Model:
+    return load(data, shapes=dict(shapes), **options)
+
+
+def _is_free(type_: TypeProto) -> bool:
+    """Whether an input is a tensor whose shape only a run shows."""
+    if not type_.HasField("tensor_type"):
+        return False
+    tensor = type_.tensor_type
+    return not tensor.HasField("shape") or any(
+        not dimension.HasField("dim_value") for dimension in tensor.shape.dim
+    )
+
+
+class Backend(base.Backend):  # type: ignore[misc]  # onnx is not typed here
+    """Tightship as an ONNX backend; runs on the CPU."""
+
+    @classmethod
+    def supports_device(cls, device: str) -> bool:
+        """Whether models can be prepared for a device; `"CPU"` alone."""
+        return device.partition(":")[0] == "CPU"
+
+    @classmethod
+    def is_compatible(
+        cls, model: ModelProto, device: str = "CPU", **options: Unpack[Options]
+    ) -> bool:
+        """Whether `prepare` takes the model; free dimensions are not judged before a run."""
+        try:
+            cls.prepare(model, device, **options)
+        except TightshipError:
+            return False
+        return True
+
+    @classmethod
+    def prepare(cls, model: ModelProto, device: str = "CPU", **options: Unpack[Options]) -> Rep:
+        """Make a model ready to run, now if its input shapes are fixed, else when it is run.
+
+        Raises:
+            InputError: The device is not the CPU, or an option does not fit.
+            FormatError, GraphError, CapacityError: As `tightship.load`.
+        """
+        if not cls.supports_device(device):
+            raise InputError(f"There is no device `{device}`; models run on `CPU`.")
+        return Rep(model, options)
+
+    @classmethod
+    def run_model(
+        cls, model: ModelProto, inputs: Inputs, device: str = "CPU", **options: Unpack[Options]
+    ) -> tuple[Any, ...]:
+        """Prepare a model and run it once; raises as `prepare` and `Rep.run`."""
+        return cls.prepare(model, device, **options).run(inputs)
+
+    @classmethod
+    def run_node(
+        cls,
+        node: NodeProto,
+        inputs: Inputs,
+        device: str = "CPU",
+        outputs_info: object = None,  # noqa: ARG003
+        *,
+        opset_version: int | None = None,
+        **options: Unpack[Options],
+    ) -> tuple[Any, ...]:
+        """Run one node as a model of its own, in the newest opset unless one is given.
+
+        `outputs_info` is not needed: types are inferred. Raises as `prepare` and `Rep.run`.
+        """
+        opsets = {"": onnx.defs.onnx_opset_version() if opset_version is None else opset_version}
+        if node.domain not in ("", "ai.onnx"):
+            opsets[node.domain] = onnx.defs.get_schema(node.op_type, node.domain).since_version
+        named = inputs if isinstance(inputs, Mapping) else _by_name(node, inputs)
+        graph = helper.make_graph(
+            [node],
+            node.name or node.op_type,
+            [_info(name, value) for name, value in named.items()],
+            [helper.make_empty_tensor_value_info(name) for name in node.output if name],
+        )
+        imports = [helper.make_opsetid(domain, version) for domain, version in opsets.items()]
+        model = helper.make_model(graph, opset_imports=imports)
+        return cls.run_model(model, named, device, **options)
+
+
+def _by_name(node: NodeProto, inputs: Sequence[Any]) -> dict[str, Any]:
+    names = [name for name in node.input if name]
+    if len(names) != len(inputs):
+        raise InputError(
+            f"{len(inputs)} inputs were given; the node `{node.op_type}` has {len(names)}: "
+            f"{', '.join(names)}."
+        )
+    return dict(zip(names, inputs, strict=True))
+
+
+def _info(name: str, value: Any) -> ValueInfoProto:  # noqa: ANN401
+    return helper.make_value_info(name, _type_of(value))
+
+
+def _type_of(value: Any) -> TypeProto:  # noqa: ANN401
+    """The type of an input; nothing is known of an optional's or a sequence's elements."""
+    if isinstance(value, list):
+        return helper.make_sequence_type_proto(_type_of(value[0]) if value else TypeProto())
+    if value is None:
+        return TypeProto()
+    array = np.asarray(value)
+    is_text = array.dtype.kind in "OSU"
+    number = TensorProto.STRING if is_text else helper.np_dtype_to_tensor_dtype(array.dtype)
+    return helper.make_tensor_type_proto(number, array.shape)
+
+
+prepare = Backend.prepare
+run_model = Backend.run_model
+run_node = Backend.run_node
+supports_device = Backend.supports_device
+is_compatible = Backend.is_compatible
