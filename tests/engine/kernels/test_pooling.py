@@ -1,0 +1,109 @@
+import itertools
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from typed import typed
+
+
+@st.composite
+def pools(draw: Any) -> tuple[Any, dict[str, Any]]:
+    rank = draw(st.integers(1, 2))
+
+    def each(low: int, high: int) -> list[int]:
+        return draw(st.lists(st.integers(low, high), min_size=rank, max_size=rank))
+
+    kernel = each(1, 3)
+    begins = [draw(st.integers(0, k - 1)) for k in kernel]
+    ends = [draw(st.integers(0, k - 1)) for k in kernel]
+    random = np.random.default_rng(draw(st.integers(0, 99)))
+    x = random.standard_normal((2, 2, *each(5, 9))).astype(np.float32)
+    attributes = {
+        "kernel_shape": kernel,
+        "strides": each(1, 3),
+        "dilations": each(1, 2),
+        "pads": [*begins, *ends],
+        "ceil_mode": draw(st.integers(0, 1)),
+    }
+    return x, attributes
+
+
+def windows(x: Any, positions: tuple[int, ...], attributes: dict[str, Any]) -> Any:
+    """By position, what each window reads: NaN for padding, infinity for what is past it."""
+    rank = len(positions)
+    pads = attributes["pads"]
+    grown = [(0, 0), (0, 0), *zip(pads[:rank], pads[rank:], strict=True)]
+    padded = np.pad(x.astype(np.float64), grown, constant_values=np.nan)
+    padded = np.pad(padded, [(0, 0), (0, 0)] + [(0, 20)] * rank, constant_values=np.inf)
+    for place in itertools.product(*(range(length) for length in positions)):
+        taps = tuple(
+            slice(p * stride, p * stride + (k - 1) * dilation + 1, dilation)
+            for p, stride, dilation, k in zip(
+                place,
+                attributes["strides"],
+                attributes["dilations"],
+                attributes["kernel_shape"],
+                strict=True,
+            )
+        )
+        yield (..., *place), padded[(..., *taps)].reshape(*x.shape[:2], -1)
+
+
+@settings(deadline=None, max_examples=60)
+@given(pools())
+def test_the_largest_of_each_window_is_taken(given_: Any):
+    x, attributes = given_
+    (result,) = typed("MaxPool", x, **attributes).run()
+    for place, reads in windows(x, result.shape[2:], attributes):
+        inside = np.where(np.isfinite(reads), reads, -np.inf)
+        np.testing.assert_array_equal(result[place], inside.max(-1))
+
+
+@settings(deadline=None, max_examples=60)
+@given(pools(), st.booleans())
+def test_the_mean_of_each_window_counts_padding_if_asked_to(given_: Any, include: bool):
+    x, attributes = given_
+    (result,) = typed("AveragePool", x, count_include_pad=int(include), **attributes).run()
+    for place, reads in windows(x, result.shape[2:], attributes):
+        inside = np.isfinite(reads)
+        count = (inside | (include & np.isnan(reads))).sum(-1)
+        total = np.where(inside, reads, 0).sum(-1)
+        filled = inside.any(-1)
+        np.testing.assert_allclose(
+            result[place][filled], (total / np.maximum(count, 1))[filled], rtol=1e-4, atol=1e-5
+        )
+
+
+@pytest.mark.parametrize("operator", ["MaxPool", "AveragePool", "LpPool"])
+@pytest.mark.parametrize(
+    ("mode", "pads"),
+    [("SAME_UPPER", [0, 1, 1, 1]), ("SAME_LOWER", [1, 1, 0, 1]), ("VALID", [0, 0, 0, 0])],
+)
+def test_automatic_padding_puts_the_odd_one_where_it_says(
+    operator: str, mode: str, pads: list[int]
+):
+    x = np.arange(2 * 7 * 5, dtype=np.float32).reshape(1, 2, 7, 5)
+    window = {"kernel_shape": [2, 3], "strides": [1, 2]}
+    (result,) = typed(operator, x, auto_pad=mode, **window).run()
+    (expected,) = typed(operator, x, pads=pads, **window).run()
+    np.testing.assert_array_equal(result, expected)
+
+
+def test_integers_are_pooled_as_they_are():
+    x = np.arange(-8, 8, dtype=np.int8).reshape(1, 1, 4, 4)
+    (result,) = typed("MaxPool", x, kernel_shape=[2, 2], strides=[2, 2]).run()
+    assert result.dtype == np.int8
+    assert result.ravel().tolist() == [-3, -1, 5, 7]
+
+
+def test_the_output_of_indices_has_no_kernel():
+    x = np.ones((1, 1, 4, 4), np.float32)
+    assert not typed("MaxPool", x, kernel_shape=[2, 2], outputs=2).is_covered
+
+
+def test_global_pools_reduce_every_spatial_axis():
+    x = np.arange(24, dtype=np.float32).reshape(1, 2, 3, 4)
+    assert typed("GlobalAveragePool", x).run()[0].ravel().tolist() == [5.5, 17.5]
+    assert typed("GlobalMaxPool", x).run()[0].ravel().tolist() == [11, 23]
