@@ -7,6 +7,7 @@ from onnx import AttributeProto, GraphProto, NodeProto
 from tightship.errors import GraphError
 from tightship.frontend.onnx.schema import label
 from tightship.frontend.onnx.tensor import Tensors
+from tightship.frontend.onnx.text import utf8
 from tightship.graph import AttributeValue
 
 _FIELDS = {
@@ -49,7 +50,7 @@ def read_attributes(
     values: dict[str, AttributeValue] = {}
     graphs: dict[str, GraphProto] = {}
     for attribute in node.attribute:
-        name = attribute.name
+        name = utf8(attribute.name, "attribute name")
         if name in values or name in graphs:
             raise GraphError(f"Node {label(node)} has the attribute `{name}` twice.")
         type_ = attribute.type or _type_by_field(attribute)

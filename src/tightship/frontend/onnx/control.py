@@ -39,6 +39,7 @@ class ControlNode:
     read_body: ReadBody
     version: int
     depth: int
+    """How many graphs are around the node's own."""
 
     @property
     def owner(self) -> str:

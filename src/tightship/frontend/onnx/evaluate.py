@@ -86,11 +86,12 @@ def _divide(call: Call) -> Array:
 
 def _modulo(call: Call) -> Array:
     left, right = call.input(0), call.input(1)
-    if left.dtype.kind == "f" or call.integer("fmod", 0):
+    truncated = bool(call.integer("fmod", 0))
+    if left.dtype.kind == "f" and truncated:
         return np.fmod(left, right)
-    if not right.all():
+    if left.dtype.kind == "f" or not right.all():
         raise NotEvaluatedError
-    return np.mod(left, right)
+    return np.fmod(left, right) if truncated else np.mod(left, right)
 
 
 def _expand(call: Call) -> Array:

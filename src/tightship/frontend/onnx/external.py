@@ -6,6 +6,7 @@ from pathlib import Path, PurePosixPath, PureWindowsPath
 from onnx import TensorProto
 
 from tightship.errors import FormatError
+from tightship.frontend.onnx.text import utf8
 from tightship.graph import MappedFile
 
 
@@ -27,7 +28,10 @@ class ExternalFiles:
             FormatError: The location is not allowed, the file is missing, or the range
                 leaves it.
         """
-        entries = {entry.key: entry.value for entry in tensor.external_data}
+        entries = {
+            utf8(entry.key, "key"): utf8(entry.value, "external data")
+            for entry in tensor.external_data
+        }
         location = entries.get("location", "")
         file = self._file(tensor.name, location)
         offset = _byte_count(tensor.name, "offset", entries.get("offset", "0"))

@@ -7,6 +7,7 @@ from onnx import AttributeProto, FunctionProto, GraphProto, NodeProto, helper
 
 from tightship.errors import GraphError
 from tightship.frontend.onnx.schema import Opsets, label, normal_domain, read_opsets
+from tightship.frontend.onnx.text import utf8
 
 _CALLS_MAX = 64
 _NODES_MAX = 250_000
@@ -39,7 +40,11 @@ class Functions:
             GraphError: Two have the same domain, name and overload.
         """
         for function in functions:
-            key = (normal_domain(function.domain), function.name, function.overload)
+            key = (
+                normal_domain(utf8(function.domain, "domain")),
+                utf8(function.name, "function name"),
+                utf8(function.overload, "overload"),
+            )
             if key in self.by_key:
                 raise GraphError(f"Function `{function.name}` of {key[0]!r} is defined twice.")
             self.by_key[key] = function
@@ -83,10 +88,12 @@ def _instantiate(function: FunctionProto, call: NodeProto, prefix: str) -> list[
             f"Node {label(call)} has {len(call.input)} inputs and {len(call.output)} outputs; "
             f"its function takes {len(function.input)} and gives {len(function.output)}."
         )
+    inputs = [utf8(name, "name") for name in call.input]
+    outputs = [utf8(name, "name") for name in call.output]
     names = dict.fromkeys(function.input, "")
-    names.update(zip(function.input, call.input, strict=False))
+    names.update(zip(function.input, inputs, strict=False))
     nodes = []
-    for formal, actual in zip(function.output, call.output, strict=False):
+    for formal, actual in zip(function.output, outputs, strict=False):
         if actual and formal in names:
             nodes.append(helper.make_node("Identity", [names[formal]], [actual], prefix + actual))
         elif actual:
@@ -105,20 +112,28 @@ class _Rewriting:
 
     def rename(self, name: str) -> str:
         """A name of the body in the graph that calls it; absent stays absent."""
-        return self.names.get(name, self.prefix + name) if name else ""
+        if not name:
+            return ""
+        actual = self.names.get(name)
+        return self.prefix + utf8(name, "name") if actual is None else actual
 
     def node(self, node: NodeProto) -> NodeProto:
-        renamed = NodeProto(op_type=node.op_type, domain=node.domain, overload=node.overload)
-        renamed.name = self.prefix + node.name
+        renamed = NodeProto(
+            op_type=utf8(node.op_type, "operator"),
+            domain=utf8(node.domain, "domain"),
+            overload=utf8(node.overload, "overload"),
+            name=self.prefix + utf8(node.name, "node name"),
+        )
         renamed.input.extend(map(self.rename, node.input))
         renamed.output.extend(map(self.rename, node.output))
         for attribute in node.attribute:
-            given = self.attributes.get(attribute.ref_attr_name)
-            if attribute.ref_attr_name and given is None:
+            reference = attribute.ref_attr_name
+            given = self.attributes.get(reference) if reference else None
+            if reference and given is None:
                 continue
             added = renamed.attribute.add()
             added.CopyFrom(given if given is not None else attribute)
-            added.name = attribute.name
+            added.name = utf8(attribute.name, "attribute name")
             if given is None and attribute.HasField("g"):
                 added.g.CopyFrom(self.graph(attribute.g))
         return renamed

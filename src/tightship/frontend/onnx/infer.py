@@ -1,16 +1,17 @@
 """The output types of one node."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
-from onnx import AttributeProto, NodeProto, TypeProto
+from onnx import AttributeProto, NodeProto, TensorProto, TypeProto
 from onnx.checker import ValidationError
 from onnx.defs import OpSchema
 from onnx.shape_inference import InferenceError, infer_node_outputs
 
 from tightship.errors import GraphError
 from tightship.frontend.onnx import types
-from tightship.frontend.onnx.schema import Opsets, label
-from tightship.frontend.onnx.scope import Scope
+from tightship.frontend.onnx.guard import check_node
+from tightship.frontend.onnx.schema import Opsets
 
 _SAME_SHAPE = frozenset({"Dropout", "GroupNormalization", "MeanVarianceNormalization"})
 """Operators without an inference rule whose output has the shape of their first input."""
@@ -24,49 +25,55 @@ _ELEMENT_NUMBERS = {
 }
 
 
-def infer(
-    node: NodeProto, schema: OpSchema, scope: Scope, opsets: Opsets, ir_version: int
-) -> Sequence[TypeProto]:
+@dataclass(frozen=True, slots=True)
+class InferenceCall:
+    """A node, the types of its inputs, and those inputs whose values may give shapes."""
+
+    node: NodeProto
+    schema: OpSchema
+    inputs: Mapping[str, TypeProto]
+    data: Mapping[str, TensorProto]
+    owner: str
+    """What messages call the node."""
+
+
+def infer(call: InferenceCall, opsets: Opsets, ir_version: int) -> Sequence[TypeProto]:
     """Types of a node's outputs, each unknown where nothing follows.
 
     Raises:
         GraphError: The operator does not take these inputs or attributes.
     """
-    owner = label(node)
-    inputs = {name: scope.type_of(name, f"Node {owner}") for name in node.input if name}
-    data = {name: scope.shape_data_of(name) for name in inputs}
+    check_node(call.node, call.owner)
     try:
         outputs: Mapping[str, TypeProto] = infer_node_outputs(
-            schema,
-            _without_graphs(node),
-            inputs,
-            {name: proto for name, proto in data.items() if proto is not None},
+            call.schema,
+            _without_graphs(call.node),
+            call.inputs,
+            call.data,
             opset_imports=opsets.protos,
             ir_version=ir_version,
         )
     except (InferenceError, ValidationError, RuntimeError, ValueError, IndexError) as error:
-        if not all(types.is_known(type_) for type_ in inputs.values()):
-            outputs = {}
-        else:
-            raise GraphError(f"Node {owner} cannot be typed: {_reason(error)}") from None
+        if all(map(types.is_known, call.inputs.values())):
+            raise GraphError(f"{call.owner} cannot be typed: {_reason(error)}") from None
+        outputs = {}
     unknown = TypeProto()
-    found = [outputs.get(name, unknown) for name in node.output]
+    found = [outputs.get(name, unknown) for name in call.node.output]
     if all(map(types.is_known, found)):
         return found
     return [
-        type_ if types.is_known(type_) else _by_constraint(node, schema, index, inputs)
+        type_ if types.is_known(type_) else _by_constraint(call, index)
         for index, type_ in enumerate(found)
     ]
 
 
-def _by_constraint(
-    node: NodeProto, schema: OpSchema, index: int, inputs: Mapping[str, TypeProto]
-) -> TypeProto:
+def _by_constraint(call: InferenceCall, index: int) -> TypeProto:
     """The type that an operator's signature alone gives to an output."""
+    schema, inputs = call.schema, call.inputs
     text = schema.outputs[min(index, len(schema.outputs) - 1)].type_str
     if text in _ELEMENT_NUMBERS:
         return types.with_shape(_ELEMENT_NUMBERS[text], None)
-    for formal, name in zip(schema.inputs, node.input, strict=False):
+    for formal, name in zip(schema.inputs, call.node.input, strict=False):
         if formal.type_str == text and name and types.is_tensor(inputs[name]):
             if schema.name in _SAME_SHAPE:
                 return inputs[name]

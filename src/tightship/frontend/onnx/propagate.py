@@ -1,6 +1,6 @@
 """Values that follow from shapes and small constants, found while types are inferred."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from onnx import TypeProto
@@ -8,7 +8,8 @@ from onnx import TypeProto
 from tightship.frontend.onnx import types
 from tightship.frontend.onnx.evaluate import EVALUATORS, Call, NotEvaluatedError
 from tightship.frontend.onnx.scope import KNOWN_ELEMENTS_MAX, Scope
-from tightship.graph import Constant, Fill, Inline, Node, element_count
+from tightship.frontend.onnx.tensor import RANK_MAX
+from tightship.graph import Constant, DType, Fill, Inline, Node, element_count
 from tightship.graph.constant import Array
 
 _BOUNDED = frozenset({"NonZero", "Compress", "Unique"})
@@ -24,20 +25,24 @@ _FAILURES = (
 )
 
 
-def propagate(node: Node, scope: Scope, inferred: Sequence[TypeProto]) -> Sequence[Constant] | None:
-    """The values of a node's outputs, if they are known before the run.
+def foresee(node: Node, scope: Scope) -> Sequence[Constant] | None:
+    """The values of a node's outputs where they follow without inferring its types.
+
+    A node that is not well formed is left to the inference, which says what is wrong.
+    """
+    rule = _FORESEEN.get(node.operator)
+    if rule is None or node.domain or len(node.inputs) != 1 or len(node.outputs) != 1:
+        return None
+    return rule(node, scope)
+
+
+def evaluate(node: Node, scope: Scope, inferred: Sequence[TypeProto]) -> Sequence[Constant] | None:
+    """The values of a node's outputs, if its inputs are known and small.
 
     A node that cannot be evaluated is left to the run, which says what is wrong with it.
     """
-    if node.domain:
-        return None
-    if node.operator in ("Shape", "Size"):
-        return _measure(node, scope)
-    if node.operator == "Identity" and len(node.inputs) == 1:
-        constant = scope.constant_of(node.inputs[0])
-        return None if constant is None else [constant]
     evaluator = EVALUATORS.get(node.operator)
-    if node.operator != "ConstantOfShape" and (evaluator is None or not _is_small(node, inferred)):
+    if node.domain or evaluator is None or not _is_small(node, inferred):
         return None
     arrays: list[Array | None] = []
     for name in node.inputs:
@@ -45,8 +50,6 @@ def propagate(node: Node, scope: Scope, inferred: Sequence[TypeProto]) -> Sequen
         if name and constant is None:
             return None
         arrays.append(None if constant is None else constant.array())
-    if evaluator is None:
-        return _fill(node, arrays)
     try:
         with np.errstate(all="ignore"):
             found = evaluator(Call(tuple(arrays), node.attributes, node.version))
@@ -56,39 +59,54 @@ def propagate(node: Node, scope: Scope, inferred: Sequence[TypeProto]) -> Sequen
     return [_inline(array) for array in outputs] if len(outputs) == len(node.outputs) else None
 
 
-def _measure(node: Node, scope: Scope) -> Sequence[Constant] | None:
-    """`Shape` and `Size` of a value, itself known or not."""
-    type_ = scope.type_of(node.inputs[0], node.name)
-    shape = types.static_shape_of(type_) if types.is_tensor(type_) else None
-    if shape is None:
+def _same(node: Node, scope: Scope) -> Sequence[Constant] | None:
+    constant = scope.constant_of(node.inputs[0])
+    return None if constant is None or node.attributes else [constant]
+
+
+def _shape(node: Node, scope: Scope) -> Sequence[Constant] | None:
+    shape = _static_shape(node, scope)
+    rank = 0 if shape is None else len(shape)
+    start, end = node.attributes.get("start", 0), node.attributes.get("end", rank)
+    others = node.attributes.keys() - {"start", "end"}
+    if shape is None or others or not (isinstance(start, int) and isinstance(end, int)):
         return None
-    if node.operator == "Size":
-        count = element_count(shape)
-        return [_inline(np.array(count, np.int64))] if count < 1 << 63 else None
-    start, end = node.attributes.get("start", 0), node.attributes.get("end", len(shape))
-    assert isinstance(start, int)
-    assert isinstance(end, int)
-    rank = len(shape)
     start, end = (min(max(i + rank if i < 0 else i, 0), rank) for i in (start, end))
     return [_inline(np.array(shape[start:end], np.int64))]
 
 
-def _fill(node: Node, arrays: Sequence[Array | None]) -> Sequence[Constant] | None:
-    """`ConstantOfShape` of a known shape."""
-    value = node.attributes.get("value")
-    shape = arrays[0] if len(arrays) == 1 else None
-    if shape is None or shape.ndim != 1 or shape.dtype != np.int64:
+def _size(node: Node, scope: Scope) -> Sequence[Constant] | None:
+    shape = _static_shape(node, scope)
+    if shape is None or node.attributes or element_count(shape) >= 1 << 63:
         return None
-    lengths = tuple(int(length) for length in shape)
-    if any(length < 0 for length in lengths):
+    return [_inline(np.array(element_count(shape), np.int64))]
+
+
+def _static_shape(node: Node, scope: Scope) -> tuple[int, ...] | None:
+    type_ = scope.type_of(node.inputs[0], node.name)
+    return types.static_shape_of(type_) if types.is_tensor(type_) else None
+
+
+def _fill(node: Node, scope: Scope) -> Sequence[Constant] | None:
+    lengths = scope.small_constant_of(node.inputs[0])
+    filling = node.attributes.get("value", _ZERO)
+    if lengths is None or node.attributes.keys() - {"value"} or not isinstance(filling, Inline):
         return None
-    if value is None:
-        filling: Array = np.zeros(1, np.float32)
-    elif isinstance(value, Inline) and value.value.size == 1:
-        filling = value.value
-    else:
+    if lengths.dtype is not DType.INT64 or len(lengths.shape) != 1 or filling.value.size != 1:
         return None
-    return [Fill(filling.reshape(()), lengths)]
+    shape = tuple(int(length) for length in lengths.array())
+    is_valid = len(shape) <= RANK_MAX and all(length >= 0 for length in shape)
+    return [Fill(filling.value.reshape(()), shape)] if is_valid else None
+
+
+_ZERO = Inline(np.zeros(1, np.float32))
+
+_FORESEEN: dict[str, Callable[[Node, Scope], Sequence[Constant] | None]] = {
+    "ConstantOfShape": _fill,
+    "Identity": _same,
+    "Shape": _shape,
+    "Size": _size,
+}
 
 
 def _is_small(node: Node, inferred: Sequence[TypeProto]) -> bool:

@@ -9,14 +9,15 @@ from tightship.errors import GraphError
 from tightship.frontend.onnx import types
 from tightship.frontend.onnx.attributes import read_attributes
 from tightship.frontend.onnx.constant_node import constant_value
-from tightship.frontend.onnx.control import Body, ControlNode, type_control
+from tightship.frontend.onnx.control import Body, ControlNode, ReadBody, type_control
 from tightship.frontend.onnx.functions import Functions, Origin
-from tightship.frontend.onnx.infer import infer
-from tightship.frontend.onnx.propagate import propagate
+from tightship.frontend.onnx.infer import InferenceCall, infer
+from tightship.frontend.onnx.propagate import evaluate, foresee
 from tightship.frontend.onnx.schema import Schemas, label, normal_domain
 from tightship.frontend.onnx.scope import Scope
 from tightship.frontend.onnx.tensor import Tensors
-from tightship.graph import AttributeValue, Constant, Graph, Node
+from tightship.frontend.onnx.text import utf8
+from tightship.graph import Constant, Graph, Node
 
 BindInputs = Callable[[Mapping[str, TypeProto]], tuple[dict[str, TypeProto], dict[str, int]]]
 """From declared input types to types, and to the numbers that symbols stand for."""
@@ -84,7 +85,7 @@ class _GraphReader:
         found = {name: self.scope.type_of(name, owner) for name in self.scope.captures}
         found.update(self.scope.types)
         graph = Graph(
-            name=self.proto.name,
+            name=utf8(self.proto.name, "graph name"),
             inputs=tuple(inputs),
             outputs=outputs,
             values={name: types.value_of(name, type_) for name, type_ in found.items()},
@@ -111,16 +112,20 @@ class _GraphReader:
         domain = normal_domain(proto.domain)
         schema = self.reader.schemas.find(proto, domain, origin.opsets)
         attributes, graphs = read_attributes(proto, self.reader.tensors)
+        owner = f"Node {label(proto)}"
         if proto.op_type == "Constant" and not domain:
-            constant = constant_value(proto, attributes)
-            self._add_constant(proto.output[0], constant, f"Node {label(proto)}")
+            self._add_constant(proto.output[0], constant_value(proto, attributes), owner)
             return
+        inputs = {name: self.scope.type_of(name, owner) for name in proto.input if name}
         version = origin.opsets.versions[domain]
+        inferred: Sequence[TypeProto] = ()
         if graphs:
-            inferred, subgraphs = self._type_control(proto, attributes, graphs, origin)
+            read_body = self._body_reader(origin)
+            control = ControlNode(
+                proto, attributes, graphs, self.scope, read_body, version, self.depth
+            )
+            subgraphs, inferred = type_control(control)
             attributes.update(subgraphs)
-        else:
-            inferred = infer(proto, schema, self.scope, origin.opsets, self.reader.ir_version)
         node = Node(
             name=self._unique_name(proto),
             operator=proto.op_type,
@@ -130,71 +135,62 @@ class _GraphReader:
             domain=domain,
             version=version,
         )
-        self._define_outputs(node, inferred)
+        found = foresee(node, self.scope)
+        if found is None and not graphs:
+            data = self.scope.shape_data_of(inputs)
+            call = InferenceCall(proto, schema, inputs, data, owner)
+            inferred = infer(call, origin.opsets, self.reader.ir_version)
+            found = evaluate(node, self.scope, inferred)
+        if found is None:
+            self._define_outputs(node, inferred, owner)
+        else:
+            self._define_known(node, found, owner)
         self.nodes.append(node)
 
-    def _type_control(
-        self,
-        proto: NodeProto,
-        attributes: Mapping[str, AttributeValue],
-        graphs: Mapping[str, GraphProto],
-        origin: Origin,
-    ) -> tuple[Sequence[TypeProto], Mapping[str, Graph]]:
+    def _body_reader(self, origin: Origin) -> ReadBody:
         def read_body(graph: GraphProto, inputs: Sequence[TypeProto] | None) -> Body:
             scope = Scope(self.scope)
             inner = _GraphReader(self.reader, graph, scope, origin, self.depth + 1)
-            given = [None] * len(graph.input) if inputs is None else inputs
+            given = [TypeProto()] * len(graph.input) if inputs is None else inputs
             bound = {
-                value.name: _body_input(value.type, type_)
+                value.name: type_ if types.is_known(type_) else value.type
                 for value, type_ in zip(graph.input, given, strict=True)
             }
             if len(bound) != len(graph.input):
                 raise GraphError(f"Graph `{graph.name}` has two inputs of the same name.")
             return inner.read(bound)
 
-        for name in proto.input:
-            if name:
-                self.scope.type_of(name, f"Node {label(proto)}")
-        version = origin.opsets.versions[normal_domain(proto.domain)]
-        control = ControlNode(proto, attributes, graphs, self.scope, read_body, version, self.depth)
-        subgraphs, inferred = type_control(control)
-        return inferred, subgraphs
+        return read_body
 
-    def _define_outputs(self, node: Node, inferred: Sequence[TypeProto]) -> None:
-        owner = f"Node `{node.name}` ({node.operator})"
-        found = propagate(node, self.scope, inferred)
-        for index, name in enumerate(node.outputs):
-            if not name:
-                continue
-            type_ = inferred[index]
-            declared = self.declared.get(name)
-            if declared is not None:
-                type_ = _checked(owner, name, type_, declared)
-            if found is not None:
-                constant = found[index]
-                type_ = types.tensor_type(constant.dtype, constant.shape)
+    def _define_outputs(self, node: Node, inferred: Sequence[TypeProto], owner: str) -> None:
+        for name, type_ in zip(node.outputs, inferred, strict=False):
+            if name:
+                checked = _checked(owner, name, type_, self.declared.get(name))
+                self.scope.define(name, checked, owner)
+
+    def _define_known(self, node: Node, found: Sequence[Constant], owner: str) -> None:
+        for name, constant in zip(node.outputs, found, strict=True):
+            type_ = types.tensor_type(constant.dtype, constant.shape)
+            if name:
+                _checked(owner, name, type_, self.declared.get(name))
+                self.scope.define(name, type_, owner)
                 self.scope.constants[name] = self.known[name] = constant
-            self.scope.define(name, type_, owner)
 
     def _unique_name(self, proto: NodeProto) -> str:
         first = next((output for output in proto.output if output), "")
-        name = proto.name or f"{proto.op_type}_{first}"
-        count = 1
+        name = utf8(proto.name, "node name") or f"{proto.op_type}_{first}"
+        count = len(self.nodes)
         while name in self.node_names:
+            name = f"{proto.op_type}_{first}_{count}"
             count += 1
-            name = f"{proto.op_type}_{first}" + (f"_{count}" if count > 2 else "")
         self.node_names.add(name)
         return name
 
 
-def _body_input(declared: TypeProto, given: TypeProto | None) -> TypeProto:
-    if given is None or not types.is_known(given):
-        return declared
-    return given
-
-
-def _checked(owner: str, name: str, inferred: TypeProto, declared: TypeProto) -> TypeProto:
+def _checked(owner: str, name: str, inferred: TypeProto, declared: TypeProto | None) -> TypeProto:
     """What was inferred, completed by the declared type of the same element type."""
+    if declared is None:
+        return inferred
     if types.is_tensor(inferred) and types.is_tensor(declared):
         numbers = inferred.tensor_type.elem_type, declared.tensor_type.elem_type
         if numbers[0] != numbers[1]:

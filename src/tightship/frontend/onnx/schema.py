@@ -8,6 +8,7 @@ from onnx.defs import OpSchema, SchemaError
 from onnx.helper import VERSION_TABLE
 
 from tightship.errors import FormatError, GraphError
+from tightship.frontend.onnx.text import utf8
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +40,7 @@ def read_opsets(imports: Sequence[onnx.OperatorSetIdProto], owner: str) -> Opset
     """
     versions: dict[str, int] = {}
     for entry in imports:
-        domain = normal_domain(entry.domain)
+        domain = normal_domain(utf8(entry.domain, "domain"))
         version = versions.setdefault(domain, entry.version)
         newest = _NEWEST_KNOWN.get(domain, version)
         if version != entry.version:
@@ -84,16 +85,17 @@ class Schemas:
         Raises:
             GraphError: The domain is not imported, or has no such operator.
         """
-        version = opsets.versions.get(domain)
+        operator = utf8(node.op_type, "operator")
+        version = opsets.versions.get(utf8(domain, "domain"))
         if version is None:
             raise GraphError(
                 f"Node {label(node)} uses domain {domain!r}, which the model does not import."
             )
-        key = (node.op_type, domain, version)
+        key = (operator, domain, version)
         schema = self._found.get(key)
         if schema is None:
             try:
-                schema = onnx.defs.get_schema(node.op_type, min(version, 1 << 30), domain)
+                schema = onnx.defs.get_schema(operator, min(version, 1 << 30), domain)
             except SchemaError:
                 raise GraphError(
                     f"Node {label(node)} uses operator `{node.op_type}`, which domain {domain!r} "

@@ -1,10 +1,12 @@
 """What a name means at one point of a graph, outer graphs included."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from onnx import TensorProto, TypeProto, numpy_helper
 
 from tightship.errors import GraphError
+from tightship.frontend.onnx.text import utf8
 from tightship.graph import Constant, DType, element_count
 
 KNOWN_ELEMENTS_MAX = 4096
@@ -35,7 +37,7 @@ class Scope:
         """
         if self._find(name) is not None:
             raise GraphError(f"{owner} defines `{name}` a second time.")
-        self.types[name] = type_
+        self.types[utf8(name, "name")] = type_
 
     def type_of(self, name: str, owner: str) -> TypeProto:
         """The type of a name; a name of an outer scope becomes a capture.
@@ -67,22 +69,16 @@ class Scope:
             return None
         return constant if element_count(constant.shape) <= KNOWN_ELEMENTS_MAX else None
 
-    def shape_data_of(self, name: str) -> TensorProto | None:
-        """A known value that a shape may follow from: integers, or a few floats."""
-        if name not in self._protos:
-            self._protos[name] = self._shape_data(name)
-        return self._protos[name]
-
-    def _shape_data(self, name: str) -> TensorProto | None:
-        constant = self.small_constant_of(name)
-        if constant is None:
-            return None
-        if constant.dtype not in _SHAPE_DTYPES:
-            return None
-        is_float = constant.dtype in (DType.FLOAT32, DType.FLOAT64, DType.FLOAT16)
-        if is_float and element_count(constant.shape) > _KNOWN_FLOATS_MAX:
-            return None
-        return numpy_helper.from_array(constant.array())
+    def shape_data_of(self, names: Iterable[str]) -> dict[str, TensorProto]:
+        """The known values, by name, that a shape may follow from: integers, or few floats."""
+        data = {}
+        for name in names:
+            if name not in self._protos:
+                self._protos[name] = _shape_data(self.small_constant_of(name))
+            proto = self._protos[name]
+            if proto is not None:
+                data[name] = proto
+        return data
 
     def _find(self, name: str) -> TypeProto | None:
         scope: Scope | None = self
@@ -93,14 +89,14 @@ class Scope:
         return None
 
 
-_SHAPE_DTYPES = frozenset(
-    {
-        DType.INT64,
-        DType.INT32,
-        DType.BOOL,
-        DType.UINT8,
-        DType.FLOAT32,
-        DType.FLOAT64,
-        DType.FLOAT16,
-    }
-)
+def _shape_data(constant: Constant | None) -> TensorProto | None:
+    if constant is None:
+        return None
+    is_float = constant.dtype in _FLOATS and element_count(constant.shape) <= _KNOWN_FLOATS_MAX
+    if not is_float and constant.dtype not in _INTEGERS:
+        return None
+    return numpy_helper.from_array(constant.array())
+
+
+_FLOATS = frozenset({DType.FLOAT16, DType.FLOAT32, DType.FLOAT64})
+_INTEGERS = frozenset({DType.BOOL, DType.INT32, DType.INT64, DType.UINT8})

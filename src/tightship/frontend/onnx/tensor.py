@@ -16,7 +16,9 @@ from tightship.frontend.onnx.varint import decode_varints
 from tightship.graph import Constant, Derived, DType, Inline, Mapped, MappedFile, element_count
 from tightship.graph.constant import Array
 
-_RANK_MAX = 64
+RANK_MAX = 64
+"""Dimensions that an array can have."""
+
 _ELEMENTS_MAX = 1 << 56
 
 _DENSE_FIELDS = {
@@ -160,16 +162,17 @@ def _stored_bytes(tensor: TensorProto, dtype: DType) -> NDArray[np.uint8]:
 def _narrow(numbers: NDArray[np.uint64], dtype: DType) -> NDArray[np.uint8]:
     """Bytes of elements stored one (or one packed byte) to a number."""
     if dtype is DType.BOOL:
-        return (numbers != 0).astype(np.uint8)
+        return _as_bytes(numbers != 0)
     if dtype in (DType.FLOAT6E2M3FN, DType.FLOAT6E3M2FN):
-        flags = (numbers.astype(np.uint8)[:, None] >> np.arange(6, dtype=np.uint8)) & 1
-        return np.packbits(flags.reshape(-1), bitorder="little")
+        bits = np.unpackbits(numbers.astype(np.uint8)[:, None], axis=1, bitorder="little")
+        return np.packbits(bits[:, :6].reshape(-1), bitorder="little")
     width = 1 if is_packed(dtype) else dtype.itemsize
     return _as_bytes(numbers.astype(np.dtype(f"u{width}")))
 
 
 def _as_bytes(array: Array) -> NDArray[np.uint8]:
-    return array.view(np.uint8)
+    raw: NDArray[np.uint8] = array.view(np.uint8)
+    return raw
 
 
 def _strings(tensor: TensorProto, shape: tuple[int, ...], name: str) -> Array:
@@ -198,10 +201,10 @@ def _shape(tensor: TensorProto, name: str) -> tuple[int, ...]:
 
 def _dimensions(shape: tuple[int, ...], name: str) -> tuple[int, ...]:
     bulk = element_count([dimension or 1 for dimension in shape])
-    if len(shape) > _RANK_MAX or bulk > _ELEMENTS_MAX or any(d < 0 for d in shape):
+    if len(shape) > RANK_MAX or bulk > _ELEMENTS_MAX or any(d < 0 for d in shape):
         raise FormatError(
-            f"Tensor `{name}` has the shape {list(shape[:_RANK_MAX])}; it must have at most "
-            f"{_RANK_MAX} dimensions, none negative, and at most {_ELEMENTS_MAX} elements."
+            f"Tensor `{name}` has the shape {list(shape[:RANK_MAX])}; it must have at most "
+            f"{RANK_MAX} dimensions, none negative, and at most {_ELEMENTS_MAX} elements."
         )
     return shape
 

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from onnx import TensorShapeProto, TypeProto
 
 from tightship.frontend.onnx.element import DTYPES, NUMBERS
+from tightship.frontend.onnx.text import utf8
 from tightship.graph import Dimension, DType, Shape, Value
 
 
@@ -143,4 +144,4 @@ def _more_exact(inferred: Dimension, declared: Dimension) -> Dimension:
 def _dimension(dimension: TensorShapeProto.Dimension) -> Dimension:
     if dimension.HasField("dim_value"):
         return dimension.dim_value if dimension.dim_value >= 0 else None
-    return dimension.dim_param or None
+    return utf8(dimension.dim_param, "symbol") or None
