@@ -6,7 +6,7 @@ from tightship.graph import Graph
 
 ACTIVATIONS = frozenset(
     {"Relu", "LeakyRelu", "Sigmoid", "Tanh", "Elu", "Clip", "HardSigmoid", "HardSwish", "Gelu",
-     "Softplus", "Mish", "Abs", "Sqrt", "Exp"}
+     "Mish", "Abs", "Sqrt", "Exp"}
 )  # fmt: skip
 
 
