@@ -39,15 +39,19 @@ void library(nb::module_ &module) {
     module.def("onednn_path", [] { return Library::get().path; });
     module.def("onednn_cpu_isa",
                [] { return static_cast<int>(Library::get().get_effective_cpu_isa()); });
-    module.def(
-        "onednn_reorder",
-        [](const MemoryDesc &src, uintptr_t from, const MemoryDesc &dst, uintptr_t to) {
-            nb::gil_scoped_release release;
-            reorder_now(src, reinterpret_cast<const void *>(from), dst,
-                        reinterpret_cast<void *>(to));
-        },
-        "src"_a, "from_address"_a, "dst"_a, "to_address"_a,
-        "Copies an operand into another layout; the addresses must hold both.");
+    nb::class_<Reorderer>(module, "Reorderer",
+                          "Copies operands into other layouts; keeps nothing when it goes.")
+        .def(nb::init<>(), nb::call_guard<nb::gil_scoped_release>())
+        .def(
+            "run",
+            [](Reorderer &self, const MemoryDesc &src, uintptr_t from, const MemoryDesc &dst,
+               uintptr_t to) {
+                const nb::gil_scoped_release release;
+                self.run(src, reinterpret_cast<const void *>(from), dst,
+                         reinterpret_cast<void *>(to));
+            },
+            "src"_a, "from_address"_a, "dst"_a, "to_address"_a,
+            "The addresses must hold the operands.");
 }
 
 void memory_desc(nb::module_ &module) {
@@ -70,6 +74,8 @@ void memory_desc(nb::module_ &module) {
         .def_prop_ro("dtype", [](const MemoryDesc &self) { return name_of(self.dtype()); })
         .def_prop_ro("size_bytes", &MemoryDesc::size_bytes)
         .def_prop_ro("is_plain", &MemoryDesc::is_plain)
+        .def_prop_ro("offset_bytes", &MemoryDesc::offset_bytes)
+        .def_prop_ro("blocks", &MemoryDesc::blocks)
         .def_prop_ro("format", &MemoryDesc::format)
         .def("reshaped", &MemoryDesc::reshaped, "dims"_a)
         .def("permuted", &MemoryDesc::permuted, "permutation"_a)

@@ -84,6 +84,21 @@ bool MemoryDesc::is_plain() const {
            query<int>(desc_, dnnl_query_inner_nblks_s32) == 0;
 }
 
+int64_t MemoryDesc::offset_bytes() const {
+    const auto elements = query<int64_t>(desc_, dnnl_query_submemory_offset_s64);
+    return elements * static_cast<int64_t>(Library::get().data_type_size(dtype()));
+}
+
+Dims MemoryDesc::blocks() const {
+    Dims result(dims().size(), 1);
+    const auto count = static_cast<size_t>(query<int>(desc_, dnnl_query_inner_nblks_s32));
+    const Dims sizes = query_dims(desc_, dnnl_query_inner_blks, count);
+    const Dims axes = query_dims(desc_, dnnl_query_inner_idxs, count);
+    for (size_t block = 0; block < count; ++block)
+        result[static_cast<size_t>(axes[block])] *= sizes[block];
+    return result;
+}
+
 std::string MemoryDesc::format() const {
     const auto kind = query<dnnl_format_kind_t>(desc_, dnnl_query_format_kind);
     if (kind != dnnl_blocked)

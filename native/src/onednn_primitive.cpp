@@ -87,52 +87,6 @@ Primitive::~Primitive() {
         Library::get().primitive_destroy(primitive_);
 }
 
-namespace {
-
-/// A `dnnl_memory_t` for the length of a call.
-class BoundMemory {
-  public:
-    BoundMemory(const MemoryDesc &desc, void *data) {
-        Library &library = Library::get();
-        Library::check(library.memory_create(&memory_, desc.get(), library.engine, data),
-                       "bind an operand");
-    }
-    ~BoundMemory() { Library::get().memory_destroy(memory_); }
-    BoundMemory(const BoundMemory &) = delete;
-    BoundMemory &operator=(const BoundMemory &) = delete;
-    dnnl_memory_t get() const { return memory_; }
-
-  private:
-    dnnl_memory_t memory_ = nullptr;
-};
-
-} // namespace
-
-void reorder_now(const MemoryDesc &src, const void *from, const MemoryDesc &dst, void *to) {
-    Library &library = Library::get();
-    const PrimitiveDesc desc = reorder(src, dst, Attributes());
-    const Primitive primitive(desc);
-    const MemoryDesc scratch_desc = desc.operand(DNNL_ARG_SCRATCHPAD);
-    std::vector<char> scratch(static_cast<size_t>(scratch_desc.size_bytes()));
-    const BoundMemory source(src, const_cast<void *>(from));
-    const BoundMemory target(dst, to);
-    std::vector<dnnl_exec_arg_t> arguments{{DNNL_ARG_FROM, source.get()},
-                                           {DNNL_ARG_TO, target.get()}};
-    std::unique_ptr<BoundMemory> scratch_memory;
-    if (!scratch_desc.is_null()) {
-        scratch_memory = std::make_unique<BoundMemory>(scratch_desc, scratch.data());
-        arguments.push_back({DNNL_ARG_SCRATCHPAD, scratch_memory->get()});
-    }
-    dnnl_stream_t stream = nullptr;
-    Library::check(library.stream_create(&stream, library.engine, dnnl_stream_default_flags),
-                   "create a stream");
-    const auto status = library.primitive_execute(
-        primitive.get(), stream, static_cast<int>(arguments.size()), arguments.data());
-    library.stream_wait(stream);
-    library.stream_destroy(stream);
-    Library::check(status, "reorder an operand");
-}
-
 } // namespace tightship::onednn
 
 #endif

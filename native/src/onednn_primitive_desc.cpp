@@ -36,16 +36,15 @@ PrimitiveDesc convolution(std::span<const MemoryDesc *const> descs, const Window
                                    : library.convolution_forward_primitive_desc_create;
     const auto algorithm = transposed ? dnnl_deconvolution_direct : dnnl_convolution_direct;
     return make("describe a convolution", create, library.engine, kInference, algorithm,
-                raw(descs[0]), raw(descs[1]), raw(descs[2]), raw(descs[3]),
-                window.strides.data(), window.dilations.data(), window.padding_begin.data(),
-                window.padding_end.data(), attributes.get());
+                raw(descs[0]), raw(descs[1]), raw(descs[2]), raw(descs[3]), window.strides.data(),
+                window.dilations.data(), window.padding_begin.data(), window.padding_end.data(),
+                attributes.get());
 }
 
 PrimitiveDesc matmul(std::span<const MemoryDesc *const> descs, const Attributes &attributes) {
     Library &library = Library::get();
     return make("describe a matmul", library.matmul_primitive_desc_create, library.engine,
-                raw(descs[0]), raw(descs[1]), raw(descs[2]), raw(descs[3]),
-                attributes.get());
+                raw(descs[0]), raw(descs[1]), raw(descs[2]), raw(descs[3]), attributes.get());
 }
 
 PrimitiveDesc pooling(dnnl_alg_kind_t algorithm, const MemoryDesc &src, const MemoryDesc &dst,

@@ -78,14 +78,24 @@ def onednn_open(path: str) -> None:
 
 def onednn_is_open() -> bool: ...
 
+def onednn_loaded_path() -> str:
+    """
+    Path of a usable libdnnl that the process has loaded already; empty if none.
+    """
+
 def onednn_version() -> str: ...
 
 def onednn_path() -> str: ...
 
 def onednn_cpu_isa() -> int: ...
 
-def onednn_reorder(src: MemoryDesc, from_address: int, dst: MemoryDesc, to_address: int) -> None:
-    """Copies an operand into another layout; the addresses must hold both."""
+class Reorderer:
+    """Copies operands into other layouts; keeps nothing when it goes."""
+
+    def __init__(self) -> None: ...
+
+    def run(self, src: MemoryDesc, from_address: int, dst: MemoryDesc, to_address: int) -> None:
+        """The addresses must hold the operands."""
 
 class MemoryDesc:
     """Shape, element type and layout of an operand."""
@@ -110,6 +120,12 @@ class MemoryDesc:
 
     @property
     def is_plain(self) -> bool: ...
+
+    @property
+    def offset_bytes(self) -> int: ...
+
+    @property
+    def blocks(self) -> list[int]: ...
 
     @property
     def format(self) -> str: ...
@@ -149,7 +165,7 @@ class PrimitiveDesc:
     def pooling(algorithm: str, src: MemoryDesc, dst: MemoryDesc, kernel: Sequence[int], window: tuple[Sequence[int], Sequence[int], Sequence[int], Sequence[int]], attributes: Attributes) -> PrimitiveDesc: ...
 
     @staticmethod
-    def eltwise(algorithm: str, src: MemoryDesc, dst: MemoryDesc, alpha_beta: "std::pair<float, float>", attributes: Attributes) -> PrimitiveDesc: ...
+    def eltwise(algorithm: str, src: MemoryDesc, dst: MemoryDesc, alpha_beta: tuple[float, float], attributes: Attributes) -> PrimitiveDesc: ...
 
     @staticmethod
     def binary(algorithm: str, left: MemoryDesc, right: MemoryDesc, dst: MemoryDesc, attributes: Attributes) -> PrimitiveDesc: ...

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from tightship import _core
 from tightship._core import HostBlock, NativeProgram
-from tightship.engine.pack import pack
+from tightship.engine.pack import Packer, staging_bytes
 from tightship.engine.placement import Placement
 from tightship.engine.program import (
     CopyWork,
@@ -69,7 +69,10 @@ def build(
         OutOfMemoryError: The weights cannot be allocated.
     """
     weights = allocate(resource, placement.weights_bytes, "the weights")
-    _pack_all(placement, weights.array(), progress)
+    needed = staging_bytes(placement.lowered.weights)
+    staging = allocate(resource, needed, "a piece of a weight while it is packed")
+    _pack_all(placement, weights.array(), staging.array()[:needed], progress)
+    del staging
     native, segments = _segments(placement)
     if native is not None:
         native.compile(placement.lowered.threads)
@@ -94,15 +97,19 @@ def allocate(resource: HostResource, size_bytes: int, what: str) -> HostBlock:
 
 
 def _pack_all(
-    placement: Placement, room: NDArray[np.uint8], progress: Progress | None
+    placement: Placement,
+    room: NDArray[np.uint8],
+    staging: NDArray[np.uint8],
+    progress: Progress | None,
 ) -> None:
     """Largest first: what a constant takes besides its packed copy meets the fewest others."""
     weights = placement.lowered.weights
+    packer = Packer(staging)
     order = sorted(range(len(weights)), key=lambda index: -weights[index].size_bytes)
     done = 0
     for index in order:
         offset, size = placement.weight_offsets[index], weights[index].size_bytes
-        pack(weights[index], room[offset : offset + size])
+        packer.pack(weights[index], room[offset : offset + size])
         done += size
         if progress is not None:
             progress(done, placement.weights_bytes)

@@ -1,8 +1,20 @@
 """What a model needs, byte by byte: the plan that `tightship plan` prints and `load` obeys."""
 
-from collections.abc import Mapping
+import json
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from os import PathLike
+from pathlib import Path
 from typing import Literal
+
+from tightship.errors import InputError
+from tightship.planner import Plan
+from tightship.planner.format import write_csv
+from tightship.planner.format.atomic import write_text
+from tightship.view.picture import Picture, Rectangle, Step
+from tightship.view.report import report, to_json
+from tightship.view.svg import svg
+from tightship.view.timeline import timeline
 
 TensorKind = Literal["activation", "scratch"]
 KernelKind = Literal["onednn", "numpy", "reference", "copy"]
@@ -49,24 +61,20 @@ class MemoryPlan:
     outside it while running, `bounded` when the steps with a `dynamic_reason` may.
 
     Attributes:
+        arena: Activations and scratch as buffers at planned offsets.
         weights_bytes: Packed constants, resident as long as the model.
-        arena_bytes: Activations and scratch, at planned offsets.
         io_bytes: Inputs and outputs, bound where the caller has them.
         runtime_bytes: Libraries, generated code and program, measured and stated in advance.
-        lower_bound_bytes: No plan of this program has a smaller arena.
-        unplanned_bytes: The arena with every buffer at a place of its own.
-        strategies: Arena bytes by planning strategy, for comparison.
+        strategies: Arena bytes by planning strategy, for comparison; `none` gives every buffer
+            a place of its own.
         key: What the plan depends on besides the file (threads, CPU, library version).
     """
 
     model: str
+    arena: Plan
     weights_bytes: int
-    arena_bytes: int
     io_bytes: int
     runtime_bytes: int
-    lower_bound_bytes: int
-    unplanned_bytes: int
-    strategy: str
     strategies: Mapping[str, int]
     steps: tuple[PlannedStep, ...]
     tensors: tuple[PlannedTensor, ...]
@@ -75,9 +83,24 @@ class MemoryPlan:
     outputs: Mapping[str, str]
 
     @property
+    def arena_bytes(self) -> int:
+        """Size of the arena."""
+        return self.arena.peak_bytes
+
+    @property
+    def lower_bound_bytes(self) -> int:
+        """No plan of this program has a smaller arena."""
+        return self.arena.lower_bound_bytes
+
+    @property
     def peak_bytes(self) -> int:
         """Everything the process gains: weights, arena, inputs and outputs, runtime."""
         return self.weights_bytes + self.arena_bytes + self.io_bytes + self.runtime_bytes
+
+    @property
+    def unplanned_bytes(self) -> int:
+        """The arena with every buffer at a place of its own."""
+        return self.strategies["none"]
 
     @property
     def is_exact(self) -> bool:
@@ -90,7 +113,77 @@ class MemoryPlan:
         loads = [step.load_bytes for step in self.steps]
         return loads.index(max(loads)) if loads else 0
 
-    def live_at(self, step: int) -> tuple[PlannedTensor, ...]:
-        """Tensors in the arena while `step` runs, largest first."""
-        live = [t for t in self.tensors if t.start_step <= step < t.stop_step]
-        return tuple(sorted(live, key=lambda t: (-t.size_bytes, t.offset_bytes, t.name)))
+    def picture(self) -> Picture:
+        """The plan as the plain data that views draw."""
+        return Picture(
+            title=self.model,
+            arena_bytes=self.arena_bytes,
+            lower_bound_bytes=self.lower_bound_bytes,
+            rectangles=tuple(_rectangle(tensor) for tensor in self.tensors),
+            steps=tuple(_step(step) for step in self.steps),
+            parts={
+                "weights": self.weights_bytes,
+                "inputs and outputs": self.io_bytes,
+                "runtime": self.runtime_bytes,
+            },
+            strategy=self.arena.strategy,
+            strategies=self.strategies,
+            key=self.key,
+            inputs=self.inputs,
+            outputs=self.outputs,
+        )
+
+    def table(self) -> str:
+        """What `tightship plan` prints: totals, strategies, the peak and what lives there."""
+        return report(self.picture())
+
+    def to_json(self) -> dict[str, object]:
+        """The plan as JSON values; amounts are integers named `*_bytes`."""
+        return to_json(self.picture())
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write the plan: `.html` and `.svg` as a picture, `.json`, `.csv`, or `.txt`.
+
+        A CSV has the columns `id,lower,upper,size,offset` of minimalloc. Nothing is left
+        half-written.
+
+        Raises:
+            InputError: The name ends in something else.
+        """
+        suffix = Path(path).suffix
+        if suffix not in WRITERS:
+            raise InputError(
+                f"A plan cannot be saved as `{path}`; give a name that ends in one of "
+                f"{', '.join(WRITERS)}."
+            )
+        WRITERS[suffix](self, Path(path))
+
+    def _repr_html_(self) -> str:
+        return svg(self.picture())
+
+
+def _rectangle(tensor: PlannedTensor) -> Rectangle:
+    return Rectangle(
+        name=tensor.name,
+        size_bytes=tensor.size_bytes,
+        offset_bytes=tensor.offset_bytes,
+        start_step=tensor.start_step,
+        stop_step=tensor.stop_step,
+        kind=tensor.kind,
+        shares_with=tensor.shares_with,
+    )
+
+
+def _step(step: PlannedStep) -> Step:
+    kernel = f"{step.kernel} {step.implementation}".strip()
+    return Step(step.name, step.operator, kernel, step.load_bytes, step.dynamic_reason)
+
+
+WRITERS: Mapping[str, Callable[[MemoryPlan, Path], None]] = {
+    ".html": lambda plan, path: write_text(path, timeline(plan.picture())),
+    ".svg": lambda plan, path: write_text(path, svg(plan.picture())),
+    ".json": lambda plan, path: write_text(path, json.dumps(plan.to_json(), indent=1) + "\n"),
+    ".csv": lambda plan, path: write_csv(path, plan.arena.problem, plan.arena.offset_bytes),
+    ".txt": lambda plan, path: write_text(path, plan.table()),
+}
+"""By the end of a file's name."""

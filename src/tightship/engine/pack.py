@@ -1,41 +1,76 @@
 """Constants into the layouts their kernels want, a piece at a time."""
 
+from collections.abc import Iterator, Sequence
+
 import numpy as np
 from numpy.typing import NDArray
 
-from tightship._core import MemoryDesc, onednn_reorder
-from tightship.engine.lower.affine import Scaled, rows
+from tightship._core import MemoryDesc, Reorderer
+from tightship.engine.lower.affine import Scaled
 from tightship.engine.program import PackedWeight
-from tightship.graph import Constant, Fill, Inline, Mapped
+from tightship.graph import Constant, Fill, Inline, Mapped, element_count
 
 PIECE_BYTES = 1 << 20
 """About how much of a constant is held besides its packed copy."""
-BLOCK = 192
-"""A multiple of every block that a layout cuts an axis into (16, 32, 48, 64)."""
+
+Bytes = NDArray[np.uint8]
+Cut = tuple[int, int]
+"""Elements `[start, stop)` of an axis."""
 
 
-def pack(weight: PackedWeight, room: NDArray[np.uint8]) -> None:
-    """Write a constant into its place among the weights.
+class Packer:
+    """Packs one constant after another.
 
-    Only about `PIECE_BYTES` of it are held besides, unless it must be computed whole; pages
-    of its file are given back as they are used.
-
-    Args:
-        weight: What to pack, and how.
-        room: Its bytes, `weight.size_bytes` of them.
+    Only a piece of a constant is held besides its packed copy, unless it must be computed
+    whole; pages of its file are given back as they are used.
     """
-    constant = _in_rows(weight.constant)
-    if weight.source is None or weight.desc is None:
-        _copy(constant, room)
-    elif weight.desc == weight.source and weight.desc.is_plain:
-        _copy(constant, room)
-    else:
-        _reorder(weight, weight.source, weight.desc, constant, room)
-    weight.constant.release()
+
+    def __init__(self, staging: Bytes) -> None:
+        """`staging` holds at least the `staging_bytes` of everything that will be packed."""
+        self._staging = staging
+        self._reorderer = Reorderer() if len(staging) else None
+
+    def pack(self, weight: PackedWeight, room: Bytes) -> None:
+        """Write a constant into its room, `weight.size_bytes` of it."""
+        constant = _in_pieces(weight.constant)
+        if weight.source is None or weight.desc is None or _is_copy(weight):
+            _copy(constant, room)
+        else:
+            self._reorder(_Pieces(weight.source, weight.desc), weight.desc, constant, room)
+        weight.constant.release()
+
+    def _reorder(
+        self, pieces: "_Pieces", desc: MemoryDesc, constant: Constant, room: Bytes
+    ) -> None:
+        assert self._reorderer is not None
+        for cuts in pieces.cuts():
+            piece = _staged(constant, pieces.stored, cuts, self._staging)
+            strides = [stride // piece.itemsize for stride in piece.strides]
+            lengths = pieces.logical(piece.shape)
+            target, offset = _part(desc, lengths, pieces.logical([start for start, _ in cuts]))
+            self._reorderer.run(
+                MemoryDesc(lengths, "float32", pieces.logical(strides)),
+                piece.ctypes.data,
+                target,
+                room.ctypes.data + offset,
+            )
+            constant.release()
 
 
-def _in_rows(constant: Constant) -> Constant:
-    """The constant, computed now if its rows cannot be had one by one."""
+def staging_bytes(weights: Sequence[PackedWeight]) -> int:
+    """Room for the largest piece of any weight."""
+    return max((_Pieces(w.source, w.desc).size_bytes for w in weights
+                if w.source is not None and w.desc is not None and not _is_copy(w)),
+               default=0)  # fmt: skip
+
+
+def _is_copy(weight: PackedWeight) -> bool:
+    """Whether the packed bytes are the constant's own."""
+    return weight.desc is not None and weight.desc.is_plain and weight.desc == weight.source
+
+
+def _in_pieces(constant: Constant) -> Constant:
+    """The constant, computed now if it cannot be had piece by piece."""
     if isinstance(constant, (Fill, Inline, Mapped)):
         return constant
     if isinstance(constant, Scaled) and isinstance(constant.source, (Fill, Inline, Mapped)):
@@ -43,43 +78,89 @@ def _in_rows(constant: Constant) -> Constant:
     return Inline(constant.array())
 
 
-def _row_count(constant: Constant, unit: int) -> int:
-    """Rows of about a piece, a multiple of `BLOCK` units."""
-    row_bytes = max(int(np.prod(constant.shape[1:])) * constant.dtype.itemsize * unit, 1)
-    return max(PIECE_BYTES // row_bytes // BLOCK, 1) * BLOCK * unit
-
-
-def _copy(constant: Constant, room: NDArray[np.uint8]) -> None:
+def _copy(constant: Constant, room: Bytes) -> None:
+    """The elements as they are, row by row."""
     target = room.view(constant.dtype.numpy).reshape(constant.shape)
-    if not constant.shape:
-        target[...] = constant.array()
+    if not constant.shape or isinstance(constant, Scaled):
+        np.copyto(target, constant.array())
         return
-    step = _row_count(constant, 1)
+    row_bytes = max(len(room) // max(constant.shape[0], 1), 1)
+    step = max(PIECE_BYTES // row_bytes, 1)
     for start in range(0, constant.shape[0], step):
-        stop = min(start + step, constant.shape[0])
-        target[start:stop] = rows(constant, start, stop)
+        np.copyto(target[start : start + step], constant.array()[start : start + step])
         constant.release()
 
 
-def _reorder(
-    weight: PackedWeight, source: MemoryDesc, desc: MemoryDesc, constant: Constant,
-    room: NDArray[np.uint8],
-) -> None:  # fmt: skip
-    """Reorder along the axis whose steps are largest in the constant's own bytes."""
-    dims, strides = source.dims, source.strides
-    axis = max(range(len(dims)), key=lambda a: (strides[a], dims[a] > 1, -a))
-    unit = max(constant.shape[0] // dims[axis], 1)
-    step = _row_count(constant, unit) // unit
-    address = room.ctypes.data
-    for start in range(0, dims[axis], step):
-        stop = min(start + step, dims[axis])
-        piece_rows = rows(constant, start * unit, stop * unit)
-        piece = np.ascontiguousarray(piece_rows, constant.dtype.numpy)
-        piece_dims = [stop - start if a == axis else d for a, d in enumerate(dims)]
-        offsets = [start if a == axis else 0 for a in range(len(dims))]
-        target = desc.part(piece_dims, offsets)
-        onednn_reorder(
-            MemoryDesc(piece_dims, "float32", strides), piece.ctypes.data, target, address
-        )
-        constant.release()
-    assert weight.size_bytes == desc.size_bytes
+class _Pieces:
+    """How a reordered constant is cut: along the first one or two axes of its own bytes.
+
+    Axes are in the order in which the constant stores them (`order` names the logical ones);
+    a cut falls on the borders of the packed layout's blocks.
+    """
+
+    def __init__(self, source: MemoryDesc, desc: MemoryDesc) -> None:
+        dims, strides, blocks = source.dims, source.strides, desc.blocks
+        self.order = sorted(range(len(dims)), key=lambda axis: (-strides[axis], -dims[axis], axis))
+        self.stored = [dims[axis] for axis in self.order]
+        self.steps = list(self.stored)
+        for position in range(min(2, len(dims))):
+            rest = element_count(self.steps) // max(self.steps[position], 1) * 4
+            block = blocks[self.order[position]]
+            blocks_in_piece = max(PIECE_BYTES // max(rest * block, 1), 1)
+            self.steps[position] = min(blocks_in_piece * block, self.stored[position])
+            if rest * self.steps[position] <= PIECE_BYTES:
+                break
+
+    @property
+    def size_bytes(self) -> int:
+        return element_count(self.steps) * 4
+
+    def cuts(self) -> Iterator[list[Cut]]:
+        """Every piece, as a cut of each stored axis."""
+        whole = [(0, length) for length in self.stored[2:]]
+        for first in _steps(self.stored[0], self.steps[0]):
+            if len(self.stored) == 1:
+                yield [first]
+                continue
+            for second in _steps(self.stored[1], self.steps[1]):
+                yield [first, second, *whole]
+
+    def logical(self, by_stored: Sequence[int]) -> list[int]:
+        """Numbers of the stored axes, in the order of the logical ones."""
+        return [by_stored[self.order.index(axis)] for axis in range(len(self.order))]
+
+
+def _steps(length: int, step: int) -> Iterator[Cut]:
+    return ((start, min(start + step, length)) for start in range(0, length, step))
+
+
+def _part(desc: MemoryDesc, lengths: list[int], starts: list[int]) -> tuple[MemoryDesc, int]:
+    """A part of the packed layout, and the bytes before it.
+
+    Inner pieces are described as if they came first, so that equal ones share generated code;
+    one that ends in the layout's padding is described where it is.
+    """
+    part = desc.part(lengths, starts)
+    blocks, dims = desc.blocks, desc.dims
+    if all(n % block == 0 or d == n for n, block, d in zip(lengths, blocks, dims, strict=True)):
+        return desc.part(lengths, [0] * len(lengths)), part.offset_bytes
+    return part, 0
+
+
+def _staged(
+    constant: Constant, stored: Sequence[int], cuts: Sequence[Cut], staging: Bytes
+) -> NDArray[np.float32]:
+    """One piece, row-major in the staging room."""
+    slices = tuple(slice(*cut) for cut in cuts)
+    lengths = [stop - start for start, stop in cuts]
+    room = staging[: element_count(lengths) * 4].view(np.float32).reshape(lengths)
+    if isinstance(constant, Scaled):
+        factor = constant.factor.array()
+        grouped = stored[0] != len(factor)
+        factor = factor.reshape(stored[:2] if grouped else stored[:1])
+        factor = factor[slices[: factor.ndim]]
+        factor = factor.reshape(*factor.shape, *[1] * (len(stored) - factor.ndim))
+        np.multiply(constant.source.array().reshape(stored)[slices], factor, out=room)
+    else:
+        np.copyto(room, constant.array().reshape(stored)[slices])
+    return room

@@ -62,7 +62,7 @@ def prepare(graph: Graph, name: str, settings: Settings) -> Prepared:
     finally:
         if before is not None:
             _core.set_onednn_threads(before)
-    runtime = runtime_bytes(placement.lowered)
+    runtime = runtime_bytes(placement.lowered, len(graph.nodes))
     return Prepared(placement, memory_plan(placement, name, runtime, _key(settings)))
 
 

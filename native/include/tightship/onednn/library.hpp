@@ -40,6 +40,7 @@ struct Error : std::runtime_error {
     X(memory_desc_query)                                                                           \
     X(memory_desc_equal)                                                                           \
     X(memory_desc_get_size)                                                                        \
+    X(data_type_size)                                                                              \
     X(memory_create)                                                                               \
     X(memory_destroy)                                                                              \
     X(memory_set_data_handle)                                                                      \
@@ -61,6 +62,8 @@ struct Error : std::runtime_error {
     X(primitive_create)                                                                            \
     X(primitive_execute)                                                                           \
     X(primitive_destroy)                                                                           \
+    X(get_primitive_cache_capacity)                                                                \
+    X(set_primitive_cache_capacity)                                                                \
     X(reorder_primitive_desc_create)                                                               \
     X(concat_primitive_desc_create)                                                                \
     X(sum_primitive_desc_create)                                                                   \

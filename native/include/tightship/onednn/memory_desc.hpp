@@ -39,7 +39,9 @@ class MemoryDesc {
     Dims strides() const; ///< of the outer blocks where the layout is blocked
     dnnl_data_type_t dtype() const;
     int64_t size_bytes() const;
-    bool is_plain() const; ///< strides alone describe it
+    bool is_plain() const;        ///< strides alone describe it
+    int64_t offset_bytes() const; ///< of its first element, where it is a part of another
+    Dims blocks() const; ///< elements of each axis that an inner block holds; 1 where plain
     /// oneDNN's way to write a layout: "acdb" is nhwc, "aBcd16b" is nChw16c.
     std::string format() const;
 

@@ -7,6 +7,7 @@
 #include "tightship/onednn/memory_desc.hpp"
 
 #include <memory>
+#include <mutex>
 #include <span>
 #include <utility>
 
@@ -109,8 +110,29 @@ class Primitive {
     dnnl_primitive_t primitive_ = nullptr;
 };
 
-/// Copies one operand into another layout, once; what the primitive needs besides is freed.
-void reorder_now(const MemoryDesc &src, const void *from, const MemoryDesc &dst, void *to);
+/// Copies operands into other layouts, once each; code generated for one serves the next of
+/// its kind and goes with the object. Meanwhile oneDNN's own cache of primitives is closed, so
+/// that none of it stays behind. One object at a time; a second waits for the first to go.
+class Reorderer {
+  public:
+    Reorderer();
+    ~Reorderer();
+    Reorderer(const Reorderer &) = delete;
+    Reorderer &operator=(const Reorderer &) = delete;
+
+    void run(const MemoryDesc &src, const void *from, const MemoryDesc &dst, void *to);
+
+  private:
+    struct Entry {
+        MemoryDesc src, dst, scratch;
+        Primitive primitive;
+    };
+    const Entry &entry(const MemoryDesc &src, const MemoryDesc &dst);
+
+    std::unique_lock<std::mutex> alone_;
+    int capacity_ = 0; ///< of oneDNN's cache, to be put back
+    std::vector<Entry> entries_;
+};
 
 } // namespace tightship::onednn
 

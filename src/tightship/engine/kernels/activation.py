@@ -4,13 +4,12 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
+from tightship.engine.kernels.blocks import BLOCK_ELEMENTS
 from tightship.engine.kernels.error_function import erf
 from tightship.engine.kernels.kernel import Array, Kernel, Operands
 from tightship.engine.kernels.numbers import is_brain_float, is_number, is_real
 from tightship.engine.kernels.scratch import Booking
 from tightship.engine.kernels.site import Builder, Site, require
-
-BLOCK_ELEMENTS = 8192
 
 Passes = Callable[[Site, Array, Array, Array], None]
 """`passes(site, x, y, t)`: y = f(x) over one block; x and y (n), t (n or 2n) are distinct.

@@ -7,6 +7,7 @@ from typing import Any
 from tightship.graph import element_count
 
 BLOCK_ELEMENTS = 16384
+"""So many that calling NumPy costs little, so few that the block stays in cache."""
 
 
 def blocks(shape: tuple[int, ...], limit: int = BLOCK_ELEMENTS) -> Iterator[tuple[Any, ...]]:

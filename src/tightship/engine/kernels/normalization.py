@@ -4,13 +4,12 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from tightship.engine.kernels.blocks import BLOCK_ELEMENTS
 from tightship.engine.kernels.kernel import Array, Kernel, Operands
 from tightship.engine.kernels.numbers import is_brain_float, is_real
 from tightship.engine.kernels.scratch import Booking, Slot
 from tightship.engine.kernels.site import Builder, Site, axis_of, require
 from tightship.graph import element_count
-
-BLOCK_ELEMENTS = 16384
 
 
 class Rows:

@@ -15,7 +15,7 @@ Vector = NDArray[np.float32]
 class Scaled:
     """`source` with each slice along its first axis multiplied by an element of `factor`.
 
-    Rows can be had one part at a time, so that a large weight is never copied whole.
+    Packing multiplies piece by piece, so that a large weight is never copied whole.
     """
 
     source: Constant
@@ -30,22 +30,11 @@ class Scaled:
         return self.source.shape
 
     def array(self) -> NDArray[np.generic]:
-        return self.rows(0, self.shape[0])
-
-    def rows(self, start: int, stop: int) -> NDArray[np.generic]:
-        """Elements `[start, stop)` of the first axis."""
-        factor = self.factor.array()[start:stop]
-        return rows(self.source, start, stop) * factor.reshape(-1, *[1] * (len(self.shape) - 1))
+        factor = self.factor.array().reshape(-1, *[1] * (len(self.shape) - 1))
+        return self.source.array() * factor
 
     def release(self) -> None:
         self.source.release()
-
-
-def rows(constant: Constant, start: int, stop: int) -> NDArray[np.generic]:
-    """Elements `[start, stop)` of a constant's first axis, without making the rest."""
-    if isinstance(constant, Scaled):
-        return constant.rows(start, stop)
-    return constant.array()[start:stop]
 
 
 def vector(length: int, compute: Callable[[], Vector], *sources: Constant) -> Derived:

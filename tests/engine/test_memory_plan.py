@@ -1,18 +1,17 @@
 from tightship.engine.memory_plan import MemoryPlan, PlannedStep, PlannedTensor
-from tightship.engine.picture import picture_of
+from tightship.planner import Problem, solve
+
+ARENA = solve(Problem([128, 64], [0, 1], [2, 2]))
 
 
 def plan(**changes):
     fields = {
         "model": "tiny.onnx",
         "weights_bytes": 1000,
-        "arena_bytes": 192,
+        "arena": ARENA,
         "io_bytes": 30,
         "runtime_bytes": 7,
-        "lower_bound_bytes": 128,
-        "unplanned_bytes": 256,
-        "strategy": "planned",
-        "strategies": {"planned": 192, "share": 256},
+        "strategies": {"none": 256, "planned": 192},
         "steps": (
             PlannedStep("n0", "Conv", "onednn", "jit:avx2", 128),
             PlannedStep("n1", "NonZero", "reference", "", 192, "rows depend on data"),
@@ -29,11 +28,11 @@ def plan(**changes):
 
 
 def test_a_picture_holds_the_totals_of_its_plan():
-    picture = picture_of(plan())
+    picture = plan().picture()
     assert picture.peak_bytes == plan().peak_bytes
     assert picture.peak_step() == plan().peak_step
     assert picture.is_exact == plan().is_exact
-    assert picture.strategies["unplanned"] == 256
+    assert picture.strategies["none"] == 256
     assert (picture.key, picture.inputs, picture.outputs) == (
         plan().key,
         plan().inputs,
@@ -43,12 +42,12 @@ def test_a_picture_holds_the_totals_of_its_plan():
 
 def test_a_picture_holds_every_tensor_where_it_was_placed():
     fields = ("name", "size_bytes", "offset_bytes", "start_step", "stop_step", "shares_with")
-    for rectangle, tensor in zip(picture_of(plan()).rectangles, plan().tensors, strict=True):
+    for rectangle, tensor in zip(plan().picture().rectangles, plan().tensors, strict=True):
         assert [getattr(rectangle, f) for f in fields] == [getattr(tensor, f) for f in fields]
         assert rectangle.kind == tensor.kind
 
 
 def test_a_step_says_what_runs_it_and_why_it_is_dynamic():
-    first, second = picture_of(plan()).steps
+    first, second = plan().picture().steps
     assert (first.operator, first.kernel) == ("Conv", "onednn jit:avx2")
     assert (second.kernel, second.dynamic_reason) == ("reference", "rows depend on data")
