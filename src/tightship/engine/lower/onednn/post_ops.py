@@ -9,7 +9,7 @@ from tightship.engine.program import Operand
 from tightship.graph import Node
 from tightship.planner.schedule import AliasKind
 
-POST_OPERAND = 16384
+POST_OPERAND = 32768
 """`DNNL_ARG_ATTR_MULTIPLE_POST_OP_BASE`: operand of post-operation k is (k + 1) times this."""
 SRC_1 = 2
 INFINITY = 3.4028234663852886e38
