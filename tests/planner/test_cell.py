@@ -101,3 +101,10 @@ def test_tied_values_follow_each_other_in_one_cell():
     )
     assert cells[1] is cells[2] is cells[3]
     assert (cells[1].start_step, cells[1].stop_step, cells[1].size_bytes) == (0, 4, 32)
+
+
+def test_a_cell_is_aligned_for_all_its_values():
+    values = (ScheduledValue("x", 8, external=True), ScheduledValue("a", 8, 8))
+    steps = (Step("make", "Op", (0,), (1,)), Step("show", "Op", (1,), (2,), 0, (view(2, 1),)))
+    cells = cells_of(Schedule((*values, ScheduledValue("b", 8, 128)), steps))
+    assert cells[1].alignment == 128

@@ -138,3 +138,27 @@ def test_a_buffer_grows_where_that_costs_nothing():
     beside = Step("beside", "Op", (1,), (2,))
     assert taken([64, 8, 16], MAKE, beside, grow) == ()
     assert taken([8, 8, 16], MAKE, beside, grow) == (over(3, 2),)
+
+
+def test_what_one_alias_keeps_alive_counts_for_the_next():
+    # Two buffers of 64 bytes would carry 8 each through the last step, which allows one.
+    steps = (
+        MAKE,
+        Step("make", "Op", (0,), (2,)),
+        Step("shrink", "Op", (1,), (3,), 0, (over(3, 1),)),
+        Step("shrink", "Op", (2,), (4,), 0, (over(4, 2),)),
+        Step("join", "Op", (3, 4), (5,)),
+    )
+    assert taken([64, 64, 8, 8, 16], *steps) == (over(3, 1),)
+    assert taken([64, 64, 8, 8, 8], *steps) == (over(3, 1), over(4, 2))
+
+
+def test_what_one_alias_saves_is_free_for_the_next():
+    # The step of the first alias has the largest load, until the alias is taken.
+    steps = (
+        MAKE,
+        Step("make", "Op", (0,), (2,)),
+        Step("relu", "Op", (2,), (3,), 0, (over(3, 2),)),
+        Step("grow", "Op", (1,), (4,), 0, (over(4, 1),)),
+    )
+    assert taken([8, 64, 64, 16], *steps) == (over(3, 2), over(4, 1))

@@ -25,6 +25,12 @@ def test_an_overlap_names_buffers_bytes_and_steps():
         verify_offsets(made, offsets(0, 100))
 
 
+@pytest.mark.parametrize("values", [(7, 0), (0, 7)])
+def test_an_overlap_of_one_byte_is_found(values):
+    with pytest.raises(InvalidPlanError, match=r"bytes \[7, 8\) in steps \[1, 2\)"):
+        verify_offsets(problem((8, 0, 3, 1), (8, 1, 2, 1)), offsets(*values))
+
+
 def test_touching_buffers_do_not_overlap():
     verify_offsets(problem((8, 0, 2, 1), (8, 2, 4, 1), (8, 1, 3, 1)), offsets(0, 0, 8))
 

@@ -84,6 +84,12 @@ def test_best_fit_takes_the_tightest_freed_range():
     assert best_fit(made).tolist() == [0, 30, 40, 52, 40, 0]
 
 
+def test_best_fit_uses_what_was_freed_at_the_top():
+    # [0, 30) and [40, 52) are free below the high-water mark of 52.
+    made = problem((30, 0, 1, 1), (10, 0, 9, 1), (12, 0, 1, 1), (12, 1, 2, 1))
+    assert best_fit(made).tolist() == [0, 30, 40, 40]
+
+
 def test_best_fit_coalesces_freed_neighbours():
     made = problem((10, 0, 1, 1), (10, 0, 1, 1), (10, 0, 9, 1), (20, 1, 2, 1))
     assert best_fit(made).tolist() == [0, 10, 20, 0]
