@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from node_suite import assert_close
 from typed import typed
 
-from tightship.engine.kernels.activation import BLOCK_ELEMENTS
+from tightship.engine.kernels.blocks import BLOCK_ELEMENTS
 from tightship.graph import DType
 
 

@@ -57,6 +57,12 @@ def test_large_exponents_do_not_overflow():
     assert result == pytest.approx(1000 + np.log(2))
 
 
+@pytest.mark.parametrize("extreme", [np.inf, -np.inf])
+def test_infinite_exponents_stay_infinite(extreme: float):
+    x = np.full(3, extreme, np.float32)
+    assert typed("ReduceLogSumExp", x, version=18, keepdims=0).run()[0] == extreme
+
+
 @pytest.mark.parametrize("operator", ["ReduceMax", "ReduceMin"])
 def test_a_nan_is_the_extremum_and_bools_have_one_too(operator: str):
     x = np.array([1, np.nan, 3], np.float32)

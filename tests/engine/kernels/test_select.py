@@ -85,3 +85,12 @@ def test_a_slice_whose_starts_are_computed_has_no_kernel():
     inputs = [Value("x", DType.FLOAT32, (4,)), index, index]
     node = Node("n", "Slice", ("x", "i", "i"), ("y",), {}, "", 13)
     assert numpy_kernel(node, inputs, [Value("y", DType.FLOAT32, (2,))], {}) is None
+
+
+def test_a_value_read_twice_is_overwritten_only_in_a_single_pass():
+    x = Value("x", DType.FLOAT32, (3,))
+    for operator, pairs in (("Mul", ((0, 0), (0, 1))), ("PRelu", ())):
+        node = Node("n", operator, ("x", "x"), ("y",), {}, "", 16)
+        kernel = numpy_kernel(node, [x, x], [x], {})
+        assert kernel is not None
+        assert kernel.in_place == pairs

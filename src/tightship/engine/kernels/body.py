@@ -1,0 +1,112 @@
+"""A subgraph run node by node on arrays that it allocates."""
+
+from collections import ChainMap
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from tightship.engine.kernels.reference import ReferenceRun
+from tightship.engine.kernels.select import numpy_kernel
+from tightship.graph import Graph, Node, Value
+
+MakeRun = Callable[[Node], ReferenceRun]
+"""Makes a node ready to run on objects."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Step:
+    """One node: what it reads and writes by position, `""` where absent, and what dies then."""
+
+    run: ReferenceRun
+    reads: tuple[str, ...]
+    writes: tuple[str, ...]
+    frees: tuple[str, ...]
+
+
+class Body:
+    """A graph made ready to run many times.
+
+    A node whose types are known runs in a NumPy kernel, any other as `make_run` makes it.
+    Values are dropped as soon as nothing reads them.
+    """
+
+    def __init__(self, graph: Graph, make_run: MakeRun) -> None:
+        self.graph = graph
+        nodes = [n for n in graph.nodes if not all(name in graph.known for name in n.writes)]
+        last = {name: index for index, node in enumerate(nodes) for name in node.reads}
+        written = {name for node in nodes for name in node.writes}
+        kept = set(graph.outputs)
+        self._steps = tuple(
+            _Step(
+                _ready(graph, node, make_run),
+                operand_names(node),
+                node.outputs,
+                tuple(
+                    name
+                    for name in {*node.reads, *node.writes}
+                    if name in written and name not in kept and last.get(name, index) == index
+                ),
+            )
+            for index, node in enumerate(nodes)
+        )
+
+    def surroundings(self, captured: Mapping[str, Any]) -> dict[str, Any]:
+        """What every run of the body may read besides its inputs: captures and constants."""
+        constants = {**self.graph.known, **self.graph.constants}
+        own = {name: captured[name] for name in self.graph.captures}
+        return own | {name: constant.array() for name, constant in constants.items()}
+
+    def run(self, inputs: Sequence[Any], surroundings: Mapping[str, Any]) -> list[Any]:
+        """The outputs for these inputs, both in the graph's order.
+
+        Raises:
+            GraphError: A node cannot be run on what it is given.
+        """
+        values = {**surroundings, **dict(zip(self.graph.inputs, inputs, strict=True))}
+        for step in self._steps:
+            results = step.run([values[name] if name else None for name in step.reads])
+            values.update(zip(step.writes, results, strict=True))
+            for name in step.frees:
+                del values[name]
+        return [values[name] for name in self.graph.outputs]
+
+
+def operand_names(node: Node) -> tuple[str, ...]:
+    """What a node runs on: its inputs, then the captures of each of its subgraphs."""
+    return (*node.inputs, *(name for graph in node.subgraphs for name in graph.captures))
+
+
+def _ready(graph: Graph, node: Node, make_run: MakeRun) -> ReferenceRun:
+    inputs = [graph.value(name) if name else None for name in node.inputs]
+    outputs = [graph.value(name) if name else None for name in node.outputs]
+    kernel = numpy_kernel(node, inputs, outputs, ChainMap(dict(graph.constants), dict(graph.known)))
+    if kernel is None:
+        return make_run(node)
+    run, scratch_bytes = kernel.run, kernel.scratch_bytes
+    fallback: list[ReferenceRun] = []
+
+    def typed(operands: Sequence[Any]) -> list[Any]:
+        if not all(map(_fits, operands, inputs)):
+            if not fallback:
+                fallback.append(make_run(node))
+            return fallback[0](operands)
+        results = [None if value is None else _room(value) for value in outputs]
+        dense = [None if a is None else np.ascontiguousarray(a).reshape(a.shape) for a in operands]
+        run(dense, results, np.empty(scratch_bytes, np.uint8) if scratch_bytes else None)
+        return results
+
+    return typed
+
+
+def _room(value: Value) -> np.ndarray[Any, Any]:
+    assert value.dtype is not None
+    return np.empty(value.static_shape, value.dtype.numpy)
+
+
+def _fits(operand: Any, value: Value | None) -> bool:  # noqa: ANN401
+    if value is None or operand is None:
+        return value is None and operand is None
+    assert value.dtype is not None
+    return bool(operand.shape == value.static_shape and operand.dtype == value.dtype.numpy)

@@ -1,0 +1,35 @@
+"""Operators on optionals: a value itself, or None."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from tightship.engine.kernels.reference import ReferenceRun
+from tightship.errors import GraphError
+
+
+def _first(operands: Sequence[Any]) -> Any:  # noqa: ANN401
+    return operands[0] if operands else None
+
+
+def _optional(operands: Sequence[Any]) -> list[Any]:
+    return [_first(operands)]
+
+
+def _has_element(operands: Sequence[Any]) -> list[Any]:
+    return [np.array(_first(operands) is not None)]
+
+
+def _get_element(operands: Sequence[Any]) -> list[Any]:
+    value = _first(operands)
+    if value is None:
+        raise GraphError("OptionalGetElement was given an optional that is empty.")
+    return [value]
+
+
+OPTIONAL: Mapping[str, ReferenceRun] = {
+    "Optional": _optional,
+    "OptionalGetElement": _get_element,
+    "OptionalHasElement": _has_element,
+}
