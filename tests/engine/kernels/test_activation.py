@@ -5,9 +5,9 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from node_suite import assert_close
-from typed import typed
 
+from tests.engine.kernels.node_suite import assert_close
+from tests.engine.kernels.typed import typed
 from tightship.engine.kernels.blocks import BLOCK_ELEMENTS
 from tightship.graph import DType
 

@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
 from onnx import TensorProto
-from typed import typed
 
+from tests.engine.kernels.typed import typed
 from tightship.engine.kernels.blocks import BLOCK_ELEMENTS
 
 

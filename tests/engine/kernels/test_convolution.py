@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from typed import Typed, typed
 
+from tests.engine.kernels.typed import Typed, typed
 from tightship.engine.kernels import convolution
 
 

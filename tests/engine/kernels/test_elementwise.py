@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from node_suite import assert_close
-from typed import typed
 
+from tests.engine.kernels.node_suite import assert_close
+from tests.engine.kernels.typed import typed
 from tightship.graph import DType
 
 SHAPES = hnp.mutually_broadcastable_shapes(num_shapes=2, min_dims=0, max_dims=3, min_side=0)

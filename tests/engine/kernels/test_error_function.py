@@ -2,7 +2,8 @@ import math
 
 import numpy as np
 import pytest
-from typed import typed
+
+from tests.engine.kernels.typed import typed
 
 
 @pytest.mark.parametrize(("dtype", "tolerance"), [(np.float32, 4e-7), (np.float64, 1e-10)])

@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from typed import typed
 
+from tests.engine.kernels.typed import typed
 from tightship.engine.kernels.generate import count_up
 
 

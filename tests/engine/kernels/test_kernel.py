@@ -5,9 +5,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from node_suite import poisoned, scratch_for
-from typed import Typed, typed
 
+from tests.engine.kernels.node_suite import poisoned, scratch_for
+from tests.engine.kernels.typed import Typed, typed
 from tightship.engine.kernels.activation import PASSES
 from tightship.engine.kernels.elementwise import UFUNCS
 from tightship.engine.kernels.select import BUILDERS

@@ -5,7 +5,8 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from typed import typed
+
+from tests.engine.kernels.typed import typed
 
 SMALL = hnp.array_shapes(min_dims=1, max_dims=4, min_side=0, max_side=4)
 

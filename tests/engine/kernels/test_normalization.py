@@ -2,8 +2,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from typed import typed
 
+from tests.engine.kernels.typed import typed
 from tightship.engine.kernels.blocks import BLOCK_ELEMENTS
 
 RANDOM = np.random.default_rng(11)

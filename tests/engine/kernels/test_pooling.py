@@ -5,7 +5,8 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from typed import typed
+
+from tests.engine.kernels.typed import typed
 
 
 @st.composite

@@ -2,7 +2,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from typed import typed
+
+from tests.engine.kernels.typed import typed
 
 X = np.random.default_rng(17).uniform(-40, 40, (4, 6, 5)).astype(np.float32)
 

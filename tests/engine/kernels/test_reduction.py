@@ -5,7 +5,8 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from typed import typed
+
+from tests.engine.kernels.typed import typed
 
 DEFINITIONS = {
     "ReduceL1": lambda x, **k: np.sum(np.abs(x), **k),

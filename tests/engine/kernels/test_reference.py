@@ -2,8 +2,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from node_suite import assert_close, cases, kernel_for
 
+from tests.engine.kernels.node_suite import assert_close, cases, kernel_for
 from tightship.engine.kernels import reference_kernel
 from tightship.errors import GraphError
 from tightship.graph import DType, Graph, Inline, Node

@@ -1,8 +1,16 @@
 """Every kernel against ONNX's backend suite, out of place and in place."""
 
 import numpy as np
-from node_suite import Case, assert_close, cases, kernel_for, poisoned, run, scratch_for
 
+from tests.engine.kernels.node_suite import (
+    Case,
+    assert_close,
+    cases,
+    kernel_for,
+    poisoned,
+    run,
+    scratch_for,
+)
 from tightship.engine.kernels import numpy_kernel
 from tightship.graph import DType, Node, Value
 

@@ -1,6 +1,7 @@
 import numpy as np
 import pytest
-from typed import typed
+
+from tests.engine.kernels.typed import typed
 
 X = np.random.default_rng(5).standard_normal((2, 3, 4)).astype(np.float32)
 

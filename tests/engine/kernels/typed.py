@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 import onnx
-from node_suite import kernel_for, run
 from onnx import helper, numpy_helper
 
+from tests.engine.kernels.node_suite import kernel_for, run
 from tightship.engine.kernels import Array, Kernel, reference_kernel
 from tightship.graph import Inline, Node
 
