@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from tightship._core import StopFlag
 from tightship.engine.arena_pool import Arena
 from tightship.engine.executable import Executable, NativeSegment, PythonStep
-from tightship.engine.program import CopyWork, KernelWork, Operand, Space
+from tightship.engine.program import CopyWork, KernelWork, Operand, ReferenceWork, Space
 from tightship.errors import DeadlineError, GraphError, StoppedError
 
 Array = NDArray[np.generic]
@@ -93,7 +93,7 @@ class _Run:
                 work.kernel.run(inputs, outputs, self.arena.scratch.get(segment.index))
         else:
             results = work.run([None if o is None else self.any(o) for o in work.inputs])
-            self.keep(segment, work.outputs, results)
+            self.keep(segment, work, results)
             for name in segment.frees:
                 del self.objects[name]
 
@@ -107,15 +107,15 @@ class _Run:
             return self.objects[operand.name]
         return self.planned(operand)
 
-    def keep(
-        self, segment: PythonStep, operands: Sequence[Operand | None], results: Sequence[Any]
-    ) -> None:
+    def keep(self, segment: PythonStep, work: ReferenceWork, results: Sequence[Any]) -> None:
         """Put results where they belong: planned bytes, or the objects."""
-        for operand, result in zip(operands, results, strict=True):
+        sources = [o for o in work.inputs if o is not None and o.space is not Space.OBJECT]
+        planned = [self.planned(operand) for operand in sources]
+        for operand, result in zip(work.outputs, results, strict=True):
             if operand is None:
                 continue
             if operand.space is Space.OBJECT:
-                self.objects[operand.name] = result
+                self.objects[operand.name] = _owned(result, planned)
                 continue
             target = self.planned(operand)
             if result.shape != target.shape or result.dtype != target.dtype:
@@ -124,3 +124,12 @@ class _Run:
                     f"and dtype {result.dtype}; the graph says {target.shape}, {target.dtype}."
                 )
             np.copyto(target, result)
+
+
+def _owned(result: Any, planned: Sequence[Array]) -> Any:  # noqa: ANN401
+    """A result apart from planned bytes, which later steps overwrite."""
+    if isinstance(result, list):
+        return [_owned(element, planned) for element in result]
+    if isinstance(result, np.ndarray) and any(np.may_share_memory(result, p) for p in planned):
+        return result.copy()
+    return result
