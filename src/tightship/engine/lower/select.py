@@ -5,7 +5,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import replace
 
 from tightship import _core
-from tightship.engine.kernels import numpy_kernel, reference_kernel
+from tightship.engine.kernels import numpy_kernel, object_kernel
 from tightship.engine.lower.builder import Builder, Options
 from tightship.engine.lower.passes import run_passes
 from tightship.engine.program import KernelWork, Lowered, Operand, ReferenceWork, Space
@@ -127,17 +127,18 @@ def _present(operands: tuple[Operand | None, ...]) -> tuple[Operand, ...]:
 
 
 def _reference(builder: Builder, node: Node) -> None:
-    """A reference kernel, which allocates what it returns; static results are then planned."""
+    """A kernel on objects, which allocates what it returns; static results are then planned."""
     captures = tuple(name for graph in node.subgraphs for name in graph.captures)
     sources = tuple(
         builder.dense(name) if name else None for name in (*node.inputs, *captures)
     )
     targets = tuple(_reference_output(builder, name) if name else None for name in node.outputs)
+    kernel = object_kernel(node)
     builder.step(
         node,
-        ("reference", "onnx.reference"),
+        ("reference", kernel.name),
         (_present(sources), _present(targets)),
-        ReferenceWork(reference_kernel(node), sources, targets),
+        ReferenceWork(kernel.run, sources, targets),
         dynamic_reason=_reason(builder, node),
     )
 
@@ -155,4 +156,6 @@ def _reason(builder: Builder, node: Node) -> str:
         return "strings"
     if any(not value.is_static for value in values):
         return "shape depends on data"
+    if node.subgraphs:
+        return "runs a graph, which allocates its values"
     return "reference kernel allocates its results"
