@@ -4,5 +4,6 @@ NB_MODULE(_core, module) {
     module.doc() = "The native core: placement, host memory, oneDNN programs.";
     tightship::bind::planner(module);
     tightship::bind::resource(module);
+    tightship::bind::numpy_bound(module);
     tightship::bind::onednn(module);
 }

@@ -63,6 +63,27 @@ class HostBlock:
     def array(self) -> Annotated[NDArray[numpy.uint8], dict(shape=(None,))]:
         """The bytes as a uint8 array that keeps the block alive."""
 
+class NumpyBound:
+    """
+    Within `with`, arrays the thread makes count against a bound; one too large raises MemoryError.
+    """
+
+    def __init__(self, limit_bytes: int) -> None: ...
+
+    def __enter__(self) -> NumpyBound: ...
+
+    def __exit__(self, *args) -> None: ...
+
+    @property
+    def live_bytes(self) -> int: ...
+
+    @property
+    def peak_bytes(self) -> int: ...
+
+    @property
+    def refused_bytes(self) -> int:
+        """Live bytes that the last refused request would have made."""
+
 HAS_ONEDNN: bool = True
 
 class OneDnnLibraryError(ImportError):

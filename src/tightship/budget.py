@@ -84,9 +84,10 @@ def largest_batch(batch: int, limit_bytes: int, plan_for: PlanForBatch) -> int:
     return low
 
 
-def arenas_within(plan: MemoryPlan, limit_bytes: int | None) -> int:
-    """Runs that may go on at once: each beyond the first takes an arena, inputs and outputs."""
+def arenas_within(plan: MemoryPlan, limit_bytes: int | None, dynamic_bytes: int) -> int:
+    """Runs that may go on at once: each takes an arena, inputs, outputs and a dynamic region."""
     if limit_bytes is None:
         return ARENAS_MAX
-    each = max(plan.arena_bytes + plan.io_bytes, 1)
-    return min(1 + (limit_bytes - plan.peak_bytes) // each, ARENAS_MAX)
+    spare = limit_bytes - plan.peak_bytes - dynamic_bytes
+    each = max(plan.arena_bytes + plan.io_bytes + dynamic_bytes, 1)
+    return min(1 + spare // each, ARENAS_MAX)

@@ -71,9 +71,8 @@ def load(
     graph = read_graph(model, settings)
     prepared = prepare(graph, name_of(model), settings)
     if limit is not None:
-        check_budget(prepared.plan, limit, dynamic, _batches(model, graph, settings))
-    spare = None if limit is None else limit - (dynamic or 0)
-    return Model(prepared, arenas_within(prepared.plan, spare), dynamic, progress)
+        check_limit(prepared.plan, model, settings, limit, dynamic)
+    return Model(prepared, arenas_within(prepared.plan, limit, dynamic or 0), dynamic, progress)
 
 
 def read_graph(model: ModelSource, settings: Settings) -> Graph:
@@ -83,23 +82,34 @@ def read_graph(model: ModelSource, settings: Settings) -> Graph:
     return read(model, shapes=settings.shapes)
 
 
+def check_limit(
+    plan: MemoryPlan,
+    model: ModelSource,
+    settings: Settings,
+    limit_bytes: int,
+    dynamic_bytes: int | None = None,
+) -> None:
+    """Refuse a model's plan that a limit does not hold; plans smaller batches to say what would.
+
+    Raises:
+        CapacityError: As `load`.
+    """
+    check_budget(plan, limit_bytes, dynamic_bytes, _batches(plan, model, settings))
+
+
 def _batches(
-    model: ModelSource, graph: Graph, settings: Settings
+    plan: MemoryPlan, model: ModelSource, settings: Settings
 ) -> tuple[int, PlanForBatch] | None:
     """The batch and how to plan another, where the caller chose a leading dimension."""
     shapes = settings.shapes or {}
-    batches = {shape[0] for name, shape in shapes.items() if shape and name in graph.inputs}
+    batches = {shape[0] for name, shape in shapes.items() if shape and name in plan.inputs}
     if len(batches) != 1 or max(batches) < 2:
         return None
     batch = max(batches)
 
     def plan_for(smaller: int) -> MemoryPlan:
-        resized = {
-            name: (smaller, *shape[1:]) if shape and shape[0] == batch else tuple(shape)
-            for name, shape in shapes.items()
-        }
+        resized = {name: (smaller, *shape[1:]) if shape else () for name, shape in shapes.items()}
         other = replace(settings, shapes=resized)
         return prepare(read_graph(model, other), name_of(model), other).plan
 
     return batch, plan_for
-

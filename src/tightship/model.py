@@ -9,7 +9,7 @@ from typing import Any
 from numpy.typing import ArrayLike, NDArray
 
 from tightship import feeds
-from tightship._core import StopFlag
+from tightship._core import NumpyBound, StopFlag
 from tightship.engine.arena_pool import ArenaPool
 from tightship.engine.executable import Executable, Progress, build
 from tightship.engine.executor import Limits, execute
@@ -17,6 +17,7 @@ from tightship.engine.memory_plan import MemoryPlan
 from tightship.engine.prepare import Prepared
 from tightship.engine.program import Space
 from tightship.errors import InputError
+from tightship.graph import DType
 from tightship.resource import HostResource
 
 Array = NDArray[Any]
@@ -57,6 +58,14 @@ class Model:
     def output_names(self) -> tuple[str, ...]:
         """Names of the outputs, in order."""
         return tuple(self._lowered.outputs)
+
+    @property
+    def input_types(self) -> dict[str, tuple[DType, tuple[int, ...] | None]]:
+        """Element type and shape of every input; the shape is None where any will do."""
+        return {
+            name: (operand.dtype, None if operand.space is Space.OBJECT else operand.shape)
+            for name, operand in self._lowered.inputs.items()
+        }
 
     def __call__(self, *arrays: ArrayLike, **named: ArrayLike) -> Array | tuple[Array, ...]:
         """Run on arrays given in order or by name.
@@ -105,18 +114,20 @@ class Model:
             InputError: A name, dtype or shape does not fit, or the model is closed.
             DeadlineError: The timeout passed.
             StoppedError: `stop` was set.
+            OutOfMemoryError: Steps outside the plan would take more than `dynamic_memory`.
         """
         if self._executable is None:
             raise InputError(f"`{self.plan.model}` is closed; load it again to run it.")
         deadline = None if timeout_s is None else time.monotonic_ns() + int(timeout_s * 1e9)
-        limits = Limits(StopFlag() if stop is None else stop, deadline)
-        bound = feeds.bind(self._lowered, inputs, outputs or {})
+        bound = None if self._dynamic_bytes is None else NumpyBound(self._dynamic_bytes)
+        limits = Limits(StopFlag() if stop is None else stop, deadline, bound)
+        fed = feeds.bind(self._lowered, inputs, outputs or {})
         with self._pool.reserved() as arena:
-            execute(self._executable, arena, bound.external, bound.objects, limits)
+            execute(self._executable, arena, fed.external, fed.objects, limits)
         return {
-            name: bound.objects[name]
+            name: fed.objects[name]
             if operand.space is Space.OBJECT
-            else bound.external[operand.index]
+            else fed.external[operand.index]
             for name, operand in self._lowered.outputs.items()
         }
 

@@ -1,7 +1,11 @@
+import numpy as np
+
 from tightship.engine.memory_plan import MemoryPlan, PlannedStep, PlannedTensor
 from tightship.planner import Problem, solve
 
-ARENA = solve(Problem([128, 64], [0, 1], [2, 2]))
+ARENA = solve(
+    Problem(*(np.array(c, np.int64) for c in ([128, 64], [0, 1], [2, 2], [64, 64])))
+)
 
 
 def plan(**changes):

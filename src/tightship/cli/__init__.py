@@ -1,1 +1,5 @@
-"""To be written."""
+"""The command line: parse, call, print."""
+
+from tightship.cli.main import main
+
+__all__ = ["main"]

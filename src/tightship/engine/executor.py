@@ -8,21 +8,23 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tightship._core import StopFlag
+from tightship._core import NumpyBound, StopFlag
 from tightship.engine.arena_pool import Arena
 from tightship.engine.executable import Executable, NativeSegment, PythonStep
 from tightship.engine.program import CopyWork, KernelWork, Operand, ReferenceWork, Space
-from tightship.errors import DeadlineError, GraphError, StoppedError
+from tightship.errors import DeadlineError, GraphError, OutOfMemoryError, StoppedError
 
 Array = NDArray[np.generic]
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """When a run ends early: a flag anybody may set, and a time of `time.monotonic_ns`."""
+    """When a run ends early: a flag anybody may set, a time of `time.monotonic_ns`, and a bound
+    on the arrays that steps outside the plan have alive."""
 
     stop: StopFlag
     deadline_ns: int | None = None
+    dynamic: NumpyBound | None = None
 
 
 def execute(
@@ -44,12 +46,13 @@ def execute(
     Raises:
         StoppedError: The stop flag was set.
         DeadlineError: The deadline passed.
+        OutOfMemoryError: A step outside the plan would exceed its bound.
         GraphError: A reference kernel refuses its operands.
     """
     if arena.context is not None:
         for slot, array in external.items():
             arena.context.bind_external(slot, array.ctypes.data)
-    run = _Run(arena, external, objects)
+    run = _Run(arena, external, objects, limits.dynamic)
     for segment in executable.segments:
         if isinstance(segment, NativeSegment):
             assert arena.context is not None
@@ -81,6 +84,7 @@ class _Run:
     arena: Arena
     external: Mapping[int, Array]
     objects: dict[str, Any]
+    bound: NumpyBound | None
 
     def step(self, segment: PythonStep) -> None:
         work = segment.work
@@ -92,10 +96,28 @@ class _Run:
             with np.errstate(all="ignore"):
                 work.kernel.run(inputs, outputs, self.arena.scratch.get(segment.index))
         else:
-            results = work.run([None if o is None else self.any(o) for o in work.inputs])
+            results = self.reference(segment, work)
             self.keep(segment, work, results)
             for name in segment.frees:
                 del self.objects[name]
+
+    def reference(self, segment: PythonStep, work: ReferenceWork) -> Sequence[Any]:
+        """What a reference kernel returns; its arrays count against the bound."""
+        operands = [None if operand is None else self.any(operand) for operand in work.inputs]
+        if self.bound is None:
+            return work.run(operands)
+        try:
+            with self.bound:
+                return work.run(operands)
+        except MemoryError as error:
+            wanted = self.bound.refused_bytes
+            raise OutOfMemoryError(
+                f"Step `{segment.step.name}` ({segment.step.operator}) would bring what is "
+                f"allocated outside the plan to {wanted} bytes, more than `dynamic_memory` "
+                "allows. Raise it, or give the model smaller inputs.",
+                requested_bytes=wanted,
+                available_bytes=self.bound.live_bytes,
+            ) from error
 
     def planned(self, operand: Operand) -> Array:
         if operand.space is Space.EXTERNAL:

@@ -126,7 +126,7 @@ class MemoryPlan:
                 "inputs and outputs": self.io_bytes,
                 "runtime": self.runtime_bytes,
             },
-            strategy=self.arena.strategy,
+            strategy="planned",
             strategies=self.strategies,
             key=self.key,
             inputs=self.inputs,
@@ -139,7 +139,7 @@ class MemoryPlan:
 
     def to_json(self) -> dict[str, object]:
         """The plan as JSON values; amounts are integers named `*_bytes`."""
-        return to_json(self.picture())
+        return {**to_json(self.picture()), "placed_by": self.arena.strategy}
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the plan: `.html` and `.svg` as a picture, `.json`, `.csv`, or `.txt`.

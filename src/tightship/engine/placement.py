@@ -90,6 +90,7 @@ def memory_plan(placement: Placement, model: str, runtime_bytes: int,
     """The report of a placement: totals, strategies, steps and tensors."""
     lowered, plan = placement.lowered, placement.schedule_plan.plan
     strategies = compare(placement.schedule_plan.schedule)
+    del strategies["lower_bound"]
     return MemoryPlan(
         model=model,
         weights_bytes=placement.weights_bytes,

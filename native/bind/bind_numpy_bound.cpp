@@ -1,0 +1,174 @@
+/// NumPy arrays counted against a byte bound while a scope is open (NEP 49).
+///
+/// NumPy hands out its C functions as a table whose order is part of its ABI, and finds the
+/// allocator of new arrays in a context variable; so neither its headers nor other threads are
+/// involved. An array keeps its allocator alive, and is counted until it is freed.
+#include "bind.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <cstdlib>
+#include <cstring>
+#include <malloc.h>
+#include <memory>
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+namespace tightship::bind {
+
+namespace {
+
+constexpr size_t kSetHandler = 304; ///< of NumPy's C function table
+constexpr const char *kCapsuleName = "mem_handler";
+
+/// NumPy's `PyDataMem_Handler`, version 1.
+struct Handler {
+    char name[127];
+    uint8_t version;
+    void *context;
+    void *(*allocate)(void *, size_t);
+    void *(*allocate_zeroed)(void *, size_t, size_t);
+    void *(*reallocate)(void *, void *, size_t);
+    void (*release)(void *, void *, size_t);
+};
+
+/// live_bytes <= limit_bytes at every return of an allocation.
+class Bound {
+  public:
+    explicit Bound(int64_t limit_bytes) : limit_bytes_(limit_bytes) {}
+
+    void *take(void *pointer) {
+        if (pointer == nullptr)
+            return nullptr;
+        const auto size = static_cast<int64_t>(malloc_usable_size(pointer));
+        const int64_t live = live_bytes_ += size;
+        if (live > limit_bytes_) {
+            refused_bytes_ = live;
+            give(pointer);
+            return nullptr;
+        }
+        if (live > peak_bytes_)
+            peak_bytes_ = live;
+        return pointer;
+    }
+
+    void give(void *pointer) {
+        if (pointer != nullptr)
+            live_bytes_ -= static_cast<int64_t>(malloc_usable_size(pointer));
+        std::free(pointer);
+    }
+
+    /// Whether `size_bytes` more might fit: large requests are refused before they are made.
+    bool admits(size_t size_bytes) {
+        if (static_cast<uint64_t>(size_bytes) <= static_cast<uint64_t>(limit_bytes_ - live_bytes_))
+            return true;
+        refused_bytes_ = live_bytes_ + static_cast<int64_t>(size_bytes);
+        return false;
+    }
+
+    int64_t live_bytes() const { return live_bytes_; }
+    int64_t peak_bytes() const { return peak_bytes_; }
+    int64_t refused_bytes() const { return refused_bytes_; }
+
+  private:
+    int64_t limit_bytes_;
+    std::atomic<int64_t> live_bytes_{0}, peak_bytes_{0}, refused_bytes_{0};
+};
+
+Bound &bound_of(void *context) {
+    return *static_cast<std::shared_ptr<Bound> *>(context)->get();
+}
+
+void *allocate(void *context, size_t size) {
+    Bound &bound = bound_of(context);
+    return bound.admits(size) ? bound.take(std::malloc(size)) : nullptr;
+}
+
+void *allocate_zeroed(void *context, size_t count, size_t size) {
+    Bound &bound = bound_of(context);
+    const bool overflows = size != 0 && count > SIZE_MAX / size;
+    return !overflows && bound.admits(count * size) ? bound.take(std::calloc(count, size))
+                                                    : nullptr;
+}
+
+void *reallocate(void *context, void *pointer, size_t size) {
+    void *moved = allocate(context, size);
+    if (moved != nullptr && pointer != nullptr) {
+        std::memcpy(moved, pointer, std::min(size, malloc_usable_size(pointer)));
+        bound_of(context).give(pointer);
+    }
+    return moved;
+}
+
+void release(void *context, void *pointer, size_t) {
+    bound_of(context).give(pointer);
+}
+
+/// The handler, its context and the bound live as long as any array made under it.
+nb::object handler_capsule(const std::shared_ptr<Bound> &bound) {
+    auto *handler = new Handler{
+        "tightship_bound", 1,      new std::shared_ptr<Bound>(bound), allocate, allocate_zeroed,
+        reallocate,        release};
+    return nb::capsule(handler, kCapsuleName, [](void *pointer) noexcept {
+        auto *owned = static_cast<Handler *>(pointer);
+        delete static_cast<std::shared_ptr<Bound> *>(owned->context);
+        delete owned;
+    });
+}
+
+nb::object set_handler(nb::handle handler) {
+    using SetHandler = PyObject *(*)(PyObject *);
+    nb::object module;
+    try {
+        module = nb::module_::import_("numpy._core._multiarray_umath");
+    } catch (nb::python_error &) {
+        module = nb::module_::import_("numpy.core._multiarray_umath");
+    }
+    const auto table = nb::cast<nb::capsule>(module.attr("_ARRAY_API"));
+    const auto set = reinterpret_cast<SetHandler>(static_cast<void **>(table.data())[kSetHandler]);
+    PyObject *before = set(handler.ptr());
+    if (before == nullptr)
+        throw nb::python_error();
+    return nb::steal(before);
+}
+
+/// A scope in which the calling thread's new arrays count against the bound.
+class NumpyBound {
+  public:
+    explicit NumpyBound(int64_t limit_bytes)
+        : bound_(std::make_shared<Bound>(limit_bytes)), handler_(handler_capsule(bound_)) {}
+
+    void enter() { before_ = set_handler(handler_); }
+    void leave() {
+        set_handler(before_);
+        before_ = nb::object();
+    }
+    const Bound &bound() const { return *bound_; }
+
+  private:
+    std::shared_ptr<Bound> bound_;
+    nb::object handler_, before_;
+};
+
+} // namespace
+
+void numpy_bound(nb::module_ &module) {
+    nb::class_<NumpyBound>(module, "NumpyBound",
+                           "Within `with`, arrays the thread makes count against a bound; one "
+                           "too large raises MemoryError.")
+        .def(nb::init<int64_t>(), "limit_bytes"_a)
+        .def("__enter__",
+             [](nb::handle_t<NumpyBound> self) {
+                 nb::cast<NumpyBound &>(self).enter();
+                 return self;
+             })
+        .def("__exit__", [](NumpyBound &self, const nb::args &) { self.leave(); })
+        .def_prop_ro("live_bytes", [](const NumpyBound &self) { return self.bound().live_bytes(); })
+        .def_prop_ro("peak_bytes", [](const NumpyBound &self) { return self.bound().peak_bytes(); })
+        .def_prop_ro(
+            "refused_bytes", [](const NumpyBound &self) { return self.bound().refused_bytes(); },
+            "Live bytes that the last refused request would have made.");
+}
+
+} // namespace tightship::bind

@@ -1,0 +1,7 @@
+"""`python -m tightship.cli`."""
+
+import sys
+
+from tightship.cli.main import main
+
+sys.exit(main())

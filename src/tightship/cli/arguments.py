@@ -1,0 +1,115 @@
+"""What the command line accepts."""
+
+import argparse
+import os
+from collections.abc import Callable
+
+from tightship import __version__
+from tightship.cli import plan_command, run_command, view_command
+from tightship.errors import InputError
+from tightship.quantity import parse_bytes
+
+Run = Callable[[argparse.Namespace], int]
+
+
+def parser() -> argparse.ArgumentParser:
+    """The parser of every command; `options.run(options)` runs the one chosen."""
+    top = argparse.ArgumentParser(
+        prog="tightship",
+        description="Know a model's peak memory before you run it, and run it in exactly that.",
+        epilog="Exit codes: 0 fits or done, 1 proved not to fit, 2 bad usage or file, "
+        "3 undecided within the budget.",
+    )
+    top.add_argument("--version", action="version", version=f"tightship {__version__}")
+    commands = top.add_subparsers(title="commands", required=True, metavar="COMMAND")
+    _plan(_command(commands, "plan", "say what a model takes, from its file", plan_command.run))
+    _run(_command(commands, "run", "load a model, run it, compare plan and reality",
+                  run_command.run))  # fmt: skip
+    _view(_command(commands, "view", "write a picture of a plan as one HTML page",
+                   view_command.run))  # fmt: skip
+    return top
+
+
+def _command(
+    commands: "argparse._SubParsersAction[argparse.ArgumentParser]", name: str, what: str, run: Run
+) -> argparse.ArgumentParser:
+    command = commands.add_parser(name, help=what, description=what[0].upper() + what[1:] + ".")
+    command.set_defaults(run=run)
+    return command
+
+
+def _plan(command: argparse.ArgumentParser) -> None:
+    command.add_argument("file", metavar="MODEL|CSV", help="an ONNX model, or minimalloc's CSV")
+    _model_options(command)
+    _limit_options(command)
+    command.add_argument("--capacity", type=_size, metavar="N",
+                         help="of a CSV: bytes the buffers must fit; without it the peak is "
+                         "minimised")  # fmt: skip
+    command.add_argument("-o", "--output", metavar="OUT",
+                         help="write the plan: .csv, .json, .html, .svg or .txt")  # fmt: skip
+    command.add_argument("--json", action="store_true", help="print JSON, amounts in bytes")
+
+
+def _run(command: argparse.ArgumentParser) -> None:
+    command.add_argument("file", metavar="MODEL", nargs="?",
+                         help="an ONNX model; the ResNet-50 of the onnx package if left out")  # fmt: skip
+    _model_options(command)
+    _limit_options(command)
+    command.add_argument("--input", action="append", default=[], metavar="NAME=FILE.npy",
+                         help="an input; those left out are filled from a seed")  # fmt: skip
+    command.add_argument("--repeat", type=_count, default=10, metavar="N",
+                         help="runs to take the median time of (default 10)")  # fmt: skip
+    command.add_argument("--timeout", type=float, metavar="SECONDS",
+                         help="end a run between two steps after this long")  # fmt: skip
+    command.add_argument("-o", "--output", metavar="FOLDER",
+                         help="write every output as FOLDER/NAME.npy")  # fmt: skip
+    command.add_argument("--json", action="store_true", help="print JSON, amounts in bytes")
+
+
+def _view(command: argparse.ArgumentParser) -> None:
+    command.add_argument("file", metavar="MODEL|CSV", help="an ONNX model, or minimalloc's CSV")
+    _model_options(command)
+    command.add_argument("-o", "--output", default="plan.html", metavar="OUT",
+                         help=".html or .svg (default plan.html)")  # fmt: skip
+    command.add_argument("--open", action="store_true", help="open it in a browser")
+
+
+def _model_options(command: argparse.ArgumentParser) -> None:
+    command.add_argument("--shape", type=_shape, action="append", default=[],
+                         metavar="NAME=1x3x224x224", help="bind an input's symbolic shape")  # fmt: skip
+    command.add_argument("--threads", type=_count, default=1, metavar="N",
+                         help="threads of each kernel (default 1)")  # fmt: skip
+    command.add_argument("--without", action="append", default=[], metavar="PASS",
+                         help="leave a pass out, to compare; a wrong name lists them all")  # fmt: skip
+
+
+def _limit_options(command: argparse.ArgumentParser) -> None:
+    command.add_argument("--max-memory", type=_size, metavar="64MiB",
+                         default=os.environ.get("TIGHTSHIP_MAX_MEMORY") or None,
+                         help="refuse a model that would take more "
+                         "(default: TIGHTSHIP_MAX_MEMORY)")  # fmt: skip
+    command.add_argument("--dynamic-memory", type=_size, metavar="64MiB",
+                         help="bound on what steps outside the plan allocate; enforced")  # fmt: skip
+
+
+def _size(text: str) -> int:
+    try:
+        return parse_bytes(text)
+    except InputError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+
+
+def _count(text: str) -> int:
+    if not text.isascii() or not text.isdigit() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"`{text}` is no count; write a whole number from 1.")
+    return int(text)
+
+
+def _shape(text: str) -> tuple[str, tuple[int, ...]]:
+    name, separator, dimensions = text.rpartition("=")
+    lengths = dimensions.replace(",", "x").split("x") if dimensions else []
+    if not name or not separator or not all(d.isascii() and d.isdigit() for d in lengths):
+        raise argparse.ArgumentTypeError(
+            f"`{text}` is no shape; write NAME=1x3x224x224, or NAME= for a scalar."
+        )
+    return name, tuple(int(length) for length in lengths)

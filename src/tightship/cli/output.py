@@ -1,0 +1,23 @@
+"""Text and JSON to standard output, as the terminal can take them."""
+
+import json
+import os
+import sys
+from collections.abc import Mapping
+
+from tightship.view.text import fit_encoding
+
+
+def show(text: str) -> None:
+    """Print text, with what the terminal's encoding lacks replaced."""
+    print(fit_encoding(text, sys.stdout.encoding or "ascii"), end="")
+
+
+def show_json(values: Mapping[str, object]) -> None:
+    """Print JSON values."""
+    print(json.dumps(values, indent=1))
+
+
+def wants_bold() -> bool:
+    """Whether standard output is a terminal that shows emphasis."""
+    return sys.stdout.isatty() and not os.environ.get("NO_COLOR")

@@ -1,0 +1,95 @@
+"""`tightship plan`: what a model or a set of buffers takes."""
+
+import argparse
+import time
+from pathlib import Path
+
+from tightship.cli.output import show, show_json, wants_bold
+from tightship.errors import InputError
+from tightship.loading import Settings, check_limit
+from tightship.loading import plan as plan_model
+from tightship.planner import Plan, solve
+from tightship.planner.format import read_csv, write_csv, write_plan
+from tightship.quantity import format_bytes
+from tightship.view.report import report
+
+EXIT_CODES = {"optimal": 0, "feasible": 0, "infeasible": 1, "budget": 3}
+
+
+def run(options: argparse.Namespace) -> int:
+    """Plan a model, or place the buffers of a CSV."""
+    return _plan_csv(options) if options.file.endswith(".csv") else _plan_model(options)
+
+
+def _plan_model(options: argparse.Namespace) -> int:
+    if options.capacity is not None:
+        raise InputError("`--capacity` is for a CSV; a model takes `--max-memory`.")
+    settings = Settings(dict(options.shape), options.threads, options.without)
+    plan = plan_model(options.file, shapes=settings.shapes, threads=settings.threads,
+                      without=settings.without)  # fmt: skip
+    if options.output:
+        plan.save(options.output)
+    if options.json:
+        show_json(plan.to_json())
+    else:
+        show(report(plan.picture(), bold=wants_bold()))
+    if options.max_memory is not None:
+        check_limit(plan, options.file, settings, options.max_memory, options.dynamic_memory)
+    return 0
+
+
+def _plan_csv(options: argparse.Namespace) -> int:
+    for given, name in ((options.shape, "shape"), (options.max_memory, "max-memory")):
+        if given:
+            raise InputError(f"`--{name}` is for a model; a CSV takes `--capacity`.")
+    problem, _ = read_csv(Path(options.file), capacity_bytes=options.capacity)
+    start = time.perf_counter_ns()
+    plan = solve(problem)
+    solve_ns = time.perf_counter_ns() - start
+    if options.output:
+        _write(plan, Path(options.output))
+    if options.json:
+        show_json(_json(plan, solve_ns))
+    else:
+        show(_text(Path(options.file).name, plan, solve_ns))
+    return EXIT_CODES[plan.status]
+
+
+def _write(plan: Plan, path: Path) -> None:
+    if path.suffix == ".csv":
+        write_csv(path, plan.problem, plan.offset_bytes)
+    elif path.suffix == ".json":
+        write_plan(path, plan)
+    else:
+        raise InputError(f"A plan of buffers is written as .csv or .json, not as `{path.name}`.")
+
+
+def _json(plan: Plan, solve_ns: int) -> dict[str, object]:
+    return {
+        "status": plan.status,
+        "peak_bytes": plan.peak_bytes,
+        "lower_bound_bytes": plan.lower_bound_bytes,
+        "gap": plan.gap,
+        "capacity_bytes": plan.problem.capacity_bytes,
+        "buffer_count": plan.problem.count,
+        "strategy": plan.strategy,
+        "solve_ns": solve_ns,
+        "offset_bytes": plan.offset_bytes.tolist(),
+    }
+
+
+def _text(name: str, plan: Plan, solve_ns: int) -> str:
+    capacity = plan.problem.capacity_bytes
+    lines = [
+        f"{name}: peak {plan.peak_bytes} bytes ({format_bytes(plan.peak_bytes)}), {plan.status}",
+        f"lower bound {plan.lower_bound_bytes} bytes, gap {plan.gap:.2%}; "
+        f"{plan.problem.count} buffers of {int(plan.problem.size_bytes.sum())} bytes in all",
+        f"placed by {plan.strategy} in {solve_ns / 1e6:.1f} ms",
+    ]
+    if capacity is not None:
+        verdict = {
+            "infeasible": "proved not to fit: the buffers live at one step take more",
+            "budget": "no plan that fits was found, and none was excluded",
+        }.get(plan.status, "fits")
+        lines.append(f"capacity {capacity} bytes: {verdict}")
+    return "\n".join(lines) + "\n"

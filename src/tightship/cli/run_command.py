@@ -1,0 +1,145 @@
+"""`tightship run`: load a model, run it, and hold reality against the plan."""
+
+import argparse
+import statistics
+import time
+from pathlib import Path
+
+import numpy as np
+
+from tightship.cli import process
+from tightship.cli.output import show, show_json
+from tightship.cli.progress import Progress
+from tightship.cli.sample import resnet50
+from tightship.errors import InputError
+from tightship.graph import DType
+from tightship.loading import load
+from tightship.model import Array, Model
+from tightship.quantity import format_bytes
+from tightship.view.table import Column, table
+
+SEED = 0
+
+
+def run(options: argparse.Namespace) -> int:
+    """Run a model on given or seeded inputs; print what it took and what was planned."""
+    path = options.file or str(resnet50())
+    before = process.resident_bytes()
+    with (
+        Progress("packing weights") as progress,
+        load(
+            path,
+            shapes=dict(options.shape),
+            max_memory=options.max_memory,
+            dynamic_memory=options.dynamic_memory,
+            threads=options.threads,
+            without=options.without,
+            progress=progress,
+        ) as model,
+    ):
+        inputs = _inputs(model, options.input)
+        outputs, times = _timed(model, inputs, options.repeat, options.timeout)
+        measured = process.peak_resident_bytes() - before
+        if options.output:
+            _save(outputs, Path(options.output))
+        if options.json:
+            show_json(_json(model, measured, times, outputs))
+        else:
+            show(_text(model, measured, times, outputs))
+    return 0
+
+
+def _inputs(model: Model, given: list[str]) -> dict[str, Array]:
+    """Arrays from files, the rest filled from a seed."""
+    arrays: dict[str, Array] = {}
+    for option in given:
+        name, separator, file = option.rpartition("=")
+        if not separator:
+            raise InputError(f"`{option}` is no input; write NAME=FILE.npy.")
+        arrays[name] = np.load(file, allow_pickle=False)
+    random = np.random.Generator(np.random.PCG64(SEED))
+    for name, (dtype, shape) in model.input_types.items():
+        if name in arrays:
+            continue
+        if shape is None or dtype is DType.STRING:
+            raise InputError(f"Input `{name}` has no fixed type; give it: --input {name}=FILE.npy.")
+        arrays[name] = _filled(random, dtype, shape)
+    return arrays
+
+
+def _filled(random: np.random.Generator, dtype: DType, shape: tuple[int, ...]) -> Array:
+    """Uniform in [0, 1) for floats; zeros for integers, which index something more often."""
+    if dtype.numpy.kind == "f":
+        return random.random(shape, np.float32).astype(dtype.numpy)
+    return np.zeros(shape, dtype.numpy)
+
+
+def _timed(
+    model: Model, inputs: dict[str, Array], repeat: int, timeout_s: float | None
+) -> tuple[dict[str, Array], list[float]]:
+    outputs = model.run(inputs, timeout_s=timeout_s)
+    times = []
+    for _ in range(repeat):
+        start = time.perf_counter()
+        outputs = model.run(inputs, timeout_s=timeout_s)
+        times.append(time.perf_counter() - start)
+    return outputs, times
+
+
+def _save(outputs: dict[str, Array], folder: Path) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, array in outputs.items():
+        np.save(folder / f"{name.replace('/', '_')}.npy", array, allow_pickle=False)
+
+
+def _text(
+    model: Model, measured_bytes: int, times: list[float], outputs: dict[str, Array]
+) -> str:
+    plan = model.plan
+    rows = [
+        ("weights", format_bytes(plan.weights_bytes)),
+        ("arena", format_bytes(plan.arena_bytes)),
+        ("inputs and outputs", format_bytes(plan.io_bytes)),
+        ("runtime", format_bytes(plan.runtime_bytes)),
+        ("planned", format_bytes(plan.peak_bytes)),
+        ("measured (high-water resident)", format_bytes(measured_bytes)),
+    ]
+    lines = [f"{plan.model} · {'exact' if plan.is_exact else 'bounded'} plan"]
+    lines += table([Column("part"), Column("size", number=True)], rows)
+    median = statistics.median(times) * 1e3
+    lines.append(f"median of {len(times)} runs {median:.2f} ms, {plan.key['threads']} thread(s)")
+    lines += [f"{name}: {_shown(array)}" for name, array in outputs.items()]
+    return "\n".join(lines) + "\n"
+
+
+def _shown(array: object) -> str:
+    if not isinstance(array, np.ndarray):
+        return type(array).__name__
+    shape = "x".join(str(length) for length in array.shape) or "scalar"
+    if array.size == 0 or array.dtype.kind not in "fiu":
+        return f"{shape} {array.dtype}"
+    top = np.unravel_index(int(np.argmax(array)), array.shape)
+    where = ", ".join(str(int(index)) for index in top)
+    return f"{shape} {array.dtype}, largest {array.max():.4g} at [{where}]"
+
+
+def _json(
+    model: Model, measured_bytes: int, times: list[float], outputs: dict[str, Array]
+) -> dict[str, object]:
+    plan = model.plan
+    return {
+        "model": plan.model,
+        "exact": plan.is_exact,
+        "peak_bytes": plan.peak_bytes,
+        "weights_bytes": plan.weights_bytes,
+        "arena_bytes": plan.arena_bytes,
+        "io_bytes": plan.io_bytes,
+        "runtime_bytes": plan.runtime_bytes,
+        "measured_bytes": measured_bytes,
+        "run_ns": [int(seconds * 1e9) for seconds in times],
+        "outputs": {
+            name: {"shape": list(np.shape(array)), "dtype": str(np.asarray(array).dtype)}
+            for name, array in outputs.items()
+        },
+        "key": dict(plan.key),
+    }

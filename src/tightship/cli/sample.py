@@ -1,0 +1,16 @@
+"""A real model that is there without a download."""
+
+from importlib.util import find_spec
+from pathlib import Path
+
+from tightship.errors import InputError
+
+
+def resnet50() -> Path:
+    """The ResNet-50 inside the onnx package; its weights are constants, its sizes real."""
+    spec = find_spec("onnx")
+    folder = Path(spec.origin).parent if spec is not None and spec.origin else Path()
+    path = folder / "backend" / "test" / "data" / "light" / "light_resnet50.onnx"
+    if not path.is_file():
+        raise InputError("The onnx package has no ResNet-50 here; name a model to run.")
+    return path
