@@ -126,6 +126,10 @@ CASES = {
         if name.startswith("Reduce")
     },
     "Reshape": [typed("Reshape", X, ints(512, 512))],
+    "Resize": [
+        typed("Resize", X, None, np.array([1, 1, 2, 1.5], np.float32), mode=mode)
+        for mode in ("nearest", "linear", "cubic")
+    ],
     "Scatter": [typed("Scatter", WIDE, i64(512, 512, 512), WIDE, version=9, axis=1)],
     "ScatterElements": [
         typed("ScatterElements", WIDE, i64(512, 512, 512), WIDE, axis=0, reduction=reduction)
@@ -144,6 +148,7 @@ CASES = {
     "Transpose": [typed("Transpose", X, perm=[0, 2, 3, 1])],
     "Trilu": [typed("Trilu", WIDE, ints(2).reshape(()))],
     "Unsqueeze": [typed("Unsqueeze", X, ints(0))],
+    "Upsample": [typed("Upsample", X, np.array([1, 1, 2, 2], np.float32), version=9)],
     "Where": [typed("Where", X > 0.5, X, f32(64, 1, 1))],
 }
 

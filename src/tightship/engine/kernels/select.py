@@ -18,6 +18,7 @@ from tightship.engine.kernels.padding import PADDING
 from tightship.engine.kernels.pooling import POOLING
 from tightship.engine.kernels.quantize import QUANTIZE
 from tightship.engine.kernels.reduction import REDUCTION
+from tightship.engine.kernels.resize import RESIZE
 from tightship.engine.kernels.site import Builder, NotCoveredError, Site
 from tightship.engine.kernels.softmax import SOFTMAX
 from tightship.graph import Constant, Node, Value
@@ -36,6 +37,7 @@ BUILDERS: Mapping[str, Builder] = {
     **POOLING,
     **QUANTIZE,
     **REDUCTION,
+    **RESIZE,
     **SOFTMAX,
 }
 

@@ -1,0 +1,178 @@
+"""Resize and Upsample: one axis after another, as weighted sums of neighbouring elements."""
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tightship.engine.kernels.kernel import Array, Kernel, Operands
+from tightship.engine.kernels.numbers import is_real
+from tightship.engine.kernels.scratch import Booking, Slot
+from tightship.engine.kernels.site import Builder, Site, axis_of, require
+
+Positions = NDArray[np.float64]
+
+ROUNDINGS: Mapping[str, Callable[[Positions], Positions]] = {
+    "ceil": np.ceil,
+    "floor": np.floor,
+    "round_prefer_ceil": lambda x: np.floor(x + 0.5),
+    "round_prefer_floor": lambda x: np.ceil(x - 0.5),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Taps:
+    """For each output position of an axis, what it reads and how much of it: (taps, length)."""
+
+    axis: int
+    indices: NDArray[np.int64]
+    weights: Array | None
+    """None where one element is copied as it is."""
+
+    @property
+    def length(self) -> int:
+        """Length of the axis after resizing."""
+        return int(self.indices.shape[1])
+
+    def apply(self, x: Array, out: Array, term: Array | None) -> None:
+        """Resize one axis of x; `term` is as out, needed where there are weights."""
+        if self.weights is None:
+            np.take(x, self.indices[0], axis=self.axis, out=out, mode="clip")
+            return
+        assert term is not None
+        along = (-1,) + (1,) * (x.ndim - self.axis - 1)
+        out.fill(0)
+        for index, weight in zip(self.indices, self.weights, strict=True):
+            np.take(x, index, axis=self.axis, out=term, mode="clip")
+            np.multiply(term, weight.reshape(along), out=term)
+            np.add(out, term, out=out)
+
+
+def _coordinates(site: Site, length: int, resized: int, scale: float) -> Positions:
+    """Where each output position lies among the input's elements."""
+    mode = site.text("coordinate_transformation_mode", "half_pixel")
+    position = np.arange(resized, dtype=np.float64)
+    exact = scale * length
+    if mode == "asymmetric" or site.version < 11:
+        return position / scale
+    if mode == "align_corners":
+        return position * (length - 1) / (exact - 1) if exact != 1 else np.zeros(resized)
+    if mode == "pytorch_half_pixel" and resized == 1:
+        return np.zeros(1)
+    shift = 0.0
+    if mode == "half_pixel_symmetric":
+        shift = length / 2 * (1 - resized / exact)
+    else:
+        require(mode in ("half_pixel", "pytorch_half_pixel"))
+    return shift + (position + 0.5) / scale - 0.5
+
+
+def _triangle(distance: Positions) -> Positions:
+    result: Positions = np.maximum(1 - np.abs(distance), 0)
+    return result
+
+
+def _cubic(distance: Positions, a: float) -> Positions:
+    """Keys' piecewise cubic, 0 beyond a distance of 2."""
+    x = np.abs(distance)
+    near = ((a + 2) * x - (a + 3)) * x * x + 1
+    far = ((a * x - 5 * a) * x + 8 * a) * x - 4 * a
+    result: Positions = np.where(x <= 1, near, np.where(x < 2, far, 0.0))
+    return result
+
+
+def _taps(site: Site, axis: int, scale: float) -> Taps:
+    length, resized = site.shape(0)[axis], site.output_shape()[axis]
+    at = _coordinates(site, length, resized, scale)
+    mode = site.text("mode", "nearest")
+    if mode == "nearest":
+        rounding = site.text(
+            "nearest_mode", "round_prefer_floor" if site.version >= 11 else "floor"
+        )
+        nearest = np.clip(ROUNDINGS[rounding](at), 0, length - 1)
+        return Taps(axis, nearest.astype(np.int64)[None], None)
+    a = site.number("cubic_coeff_a", -0.75)
+    reach = 2 if mode == "cubic" else 1
+    width = max(1 / scale, 1.0) if site.integer("antialias", 0) else 1.0
+    count = math.ceil(2 * reach * width) + 1
+    index = np.floor(at - reach * width) + 1 + np.arange(count, dtype=np.float64)[:, None]
+    distance = (index - at) / width
+    weights = _cubic(distance, a) if mode == "cubic" else _triangle(distance)
+    if site.integer("exclude_outside", 0):
+        weights *= (index >= 0) & (index < length)
+    weights /= weights.sum(0)
+    inside = np.clip(index, 0, length - 1).astype(np.int64)
+    used = np.flatnonzero(np.abs(weights).max(1, initial=0))
+    return Taps(axis, inside[used], weights[used].astype(site.dtype(0)))
+
+
+def _scales(site: Site) -> list[float]:
+    """By axis, the ratio of the output's length to the input's."""
+    shape, resized = site.shape(0), site.output_shape()
+    axes = site.integers("axes") or tuple(range(len(shape)))
+    at = [axis_of(axis, len(shape)) for axis in axes]
+    given = _filled(site, 1 if site.version < 11 else 2)
+    scales = [1.0] * len(shape)
+    if given is None:
+        ratios = [resized[axis] / shape[axis] for axis in at]
+        policy = site.text("keep_aspect_ratio_policy", "stretch")
+        sizes = _filled(site, 3)
+        if policy != "stretch" and sizes is not None:
+            wanted = [int(n) / shape[axis] for n, axis in zip(sizes, at, strict=True)]
+            ratios = [(min if policy == "not_larger" else max)(wanted)] * len(at)
+    else:
+        ratios = [float(scale) for scale in given]
+    for axis, ratio in zip(at, ratios, strict=True):
+        scales[axis] = ratio
+    return scales
+
+
+def _filled(site: Site, index: int) -> Array | None:
+    """A parameter; one without elements counts as absent."""
+    elements = site.parameter(index)
+    return elements if elements is not None and elements.size else None
+
+
+def _resize(site: Site) -> Kernel:
+    """Elements outside count as those at the edge; cropping by `roi` is not covered."""
+    shape, dtype = site.shape(0), site.dtype(0)
+    require(site.version >= 9 and 0 not in shape and 0 not in site.output_shape())
+    require(is_real(dtype) or site.text("mode", "nearest") == "nearest")
+    passes = [
+        _taps(site, axis, scale)
+        for axis, scale in enumerate(_scales(site))
+        if scale != 1 or site.output_shape()[axis] != shape[axis]
+    ]
+    booking = Booking()
+    stages, terms = _book(site, passes, booking)
+
+    def run(inputs: Operands, outputs: Operands, scratch: Array | None) -> None:
+        x = inputs[0]
+        if not passes:
+            np.copyto(outputs[0], x)
+        for taps, stage, term in zip(passes, stages, terms, strict=True):
+            out = outputs[0] if stage is None else stage.of(scratch)
+            taps.apply(x, out, None if term is None else term.of(scratch))
+            x = out
+
+    return Kernel(site.node.operator, run, booking.size_bytes)
+
+
+def _book(
+    site: Site, passes: list[Taps], booking: Booking
+) -> tuple[list[Slot | None], list[Slot | None]]:
+    """Scratch for what each pass writes, None for the last, and for its terms."""
+    stages: list[Slot | None] = []
+    terms: list[Slot | None] = []
+    shape = site.shape(0)
+    for taps in passes:
+        shape = (*shape[: taps.axis], taps.length, *shape[taps.axis + 1 :])
+        last = taps is passes[-1]
+        stages.append(None if last else booking.slot(site.dtype(0), shape))
+        terms.append(None if taps.weights is None else booking.slot(site.dtype(0), shape))
+    return stages, terms
+
+
+RESIZE: Mapping[str, Builder] = {"Resize": _resize, "Upsample": _resize}
