@@ -1,4 +1,4 @@
-"""Attributes on which the inference of onnx would not return, refused before it sees them."""
+"""Attributes on which the inference of onnx would hang or abort, refused before it sees them."""
 
 import re
 
@@ -15,11 +15,14 @@ def check_node(node: NodeProto, owner: str) -> None:
     Raises:
         GraphError: An attribute is malformed.
     """
-    if node.op_type != "Einsum":
+    if node.op_type not in ("Einsum", "Split"):
         return
-    for attribute in node.attribute:
-        if attribute.name == "equation" and not _EINSUM.fullmatch(attribute.s):
-            raise GraphError(
-                f"{owner} has the equation {attribute.s[:64]!r}; it may hold letters, commas, "
-                "dots and one `->`."
-            )
+    attributes = {attribute.name: attribute for attribute in node.attribute}
+    equation, count = attributes.get("equation"), attributes.get("num_outputs")
+    if equation is not None and not _EINSUM.fullmatch(equation.s):
+        raise GraphError(
+            f"{owner} has the equation {equation.s[:64]!r}; it may hold letters, commas, dots and "
+            "one `->`."
+        )
+    if count is not None and count.i != len(node.output):
+        raise GraphError(f"{owner} has num_outputs={count.i}, but {len(node.output)} outputs.")

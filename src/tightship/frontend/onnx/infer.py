@@ -58,7 +58,7 @@ def infer(call: InferenceCall, opsets: Opsets, ir_version: int) -> Sequence[Type
             raise GraphError(f"{call.owner} cannot be typed: {_reason(error)}") from None
         outputs = {}
     unknown = TypeProto()
-    found = [outputs.get(name, unknown) for name in call.node.output]
+    found = [types.sound(outputs.get(name, unknown)) for name in call.node.output]
     if all(map(types.is_known, found)):
         return found
     return [

@@ -114,7 +114,8 @@ class _GraphReader:
         attributes, graphs = read_attributes(proto, self.reader.tensors)
         owner = f"Node {label(proto)}"
         if proto.op_type == "Constant" and not domain:
-            self._add_constant(proto.output[0], constant_value(proto, attributes), owner)
+            constant = constant_value(proto, attributes)
+            self._add_constant(proto.output[0], constant, owner)
             return
         inputs = {name: self.scope.type_of(name, owner) for name in proto.input if name}
         version = origin.opsets.versions[domain]
@@ -153,7 +154,7 @@ class _GraphReader:
             inner = _GraphReader(self.reader, graph, scope, origin, self.depth + 1)
             given = [TypeProto()] * len(graph.input) if inputs is None else inputs
             bound = {
-                value.name: type_ if types.is_known(type_) else value.type
+                value.name: type_ if types.is_known(type_) else types.bind(value.type, {})
                 for value, type_ in zip(graph.input, given, strict=True)
             }
             if len(bound) != len(graph.input):

@@ -20,6 +20,7 @@ class Opsets:
 
 
 _IR_VERSION_WITH_OPSETS = 3
+_OPSET_MAX = (1 << 31) - 1
 
 _NEWEST_KNOWN = {
     domain: max(row[column] for row in VERSION_TABLE if len(row) > column)
@@ -42,7 +43,7 @@ def read_opsets(imports: Sequence[onnx.OperatorSetIdProto], owner: str) -> Opset
     for entry in imports:
         domain = normal_domain(utf8(entry.domain, "domain"))
         version = versions.setdefault(domain, entry.version)
-        newest = _NEWEST_KNOWN.get(domain, version)
+        newest = _NEWEST_KNOWN.get(domain, _OPSET_MAX)
         if version != entry.version:
             raise GraphError(
                 f"{owner} imports opset {version} and opset {entry.version} of domain {domain!r}."
@@ -95,7 +96,7 @@ class Schemas:
         schema = self._found.get(key)
         if schema is None:
             try:
-                schema = onnx.defs.get_schema(operator, min(version, 1 << 30), domain)
+                schema = onnx.defs.get_schema(operator, version, domain)
             except SchemaError:
                 raise GraphError(
                     f"Node {label(node)} uses operator `{node.op_type}`, which domain {domain!r} "

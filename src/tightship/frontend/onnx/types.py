@@ -63,6 +63,17 @@ def shape_of(type_: TypeProto) -> Shape | None:
     return tuple([_dimension(dimension) for dimension in tensor.shape.dim])
 
 
+def sound(type_: TypeProto) -> TypeProto:
+    """The type with each dimension below zero unknown.
+
+    Some writers mark an unknown dimension so, and inference gives it in a branch that
+    never runs.
+    """
+    if any([dimension.dim_value < 0 for dimension in type_.tensor_type.shape.dim]):
+        return with_shape(type_.tensor_type.elem_type, shape_of(type_))
+    return type_
+
+
 def static_shape_of(type_: TypeProto) -> tuple[int, ...] | None:
     """The shape of a tensor type where every dimension is a number."""
     shape = shape_of(type_)
@@ -80,8 +91,8 @@ def value_of(name: str, type_: TypeProto) -> Value:
 
 
 def bind(type_: TypeProto, symbols: Mapping[str, int]) -> TypeProto:
-    """The type with each bound symbol replaced by its number."""
-    if not symbols or not type_.HasField("tensor_type"):
+    """A declared type made sound, each bound symbol replaced by its number."""
+    if not type_.HasField("tensor_type"):
         return type_
     shape = shape_of(type_)
     if shape is None:
