@@ -9,7 +9,7 @@ is the larger of the two, measured on Linux x86-64 and rounded up.
 from collections.abc import Sequence
 
 from tightship.engine.pack import staging_bytes
-from tightship.engine.program import Lowered, PackedWeight, PrimitiveWork
+from tightship.engine.program import Lowered, PackedWeight, PrimitiveWork, ReferenceWork
 from tightship.graph import Derived, size_bytes
 
 MIB = 1 << 20
@@ -17,6 +17,8 @@ FRONTEND_BYTES = 22 * MIB
 """onnx imported, a file mapped, its protobuf classes loaded."""
 ONEDNN_BYTES = 24 * MIB
 """Pages of libdnnl and libgomp that choosing and running kernels touches."""
+REFERENCE_BYTES = 12 * MIB
+"""onnx.reference and its operators."""
 NODE_BYTES = 8 << 10
 """A node of the file: its records, types and names."""
 STEP_BYTES = 8 << 10
@@ -37,6 +39,8 @@ def runtime_bytes(lowered: Lowered, node_count: int) -> int:
     """Bytes of the runtime of a lowered model of `node_count` nodes, before it is loaded."""
     work = [step.work for step in lowered.steps if isinstance(step.work, PrimitiveWork)]
     program = node_count * NODE_BYTES + len(lowered.steps) * STEP_BYTES
+    if any(isinstance(step.work, ReferenceWork) for step in lowered.steps):
+        program += REFERENCE_BYTES
     resident = FRONTEND_BYTES + program + (ONEDNN_BYTES if work else 0)
     reserved = HEAP_BYTES + program + _code_bytes(work)
     threads = (lowered.threads - 1) * THREAD_BYTES

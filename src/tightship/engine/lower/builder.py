@@ -144,12 +144,14 @@ class Builder:
     def candidate_layouts(self, source: Operand) -> list[MemoryDesc]:
         """Layouts to try on a primitive that keeps what it is given: as it is, channels last."""
         assert source.desc is not None
-        shape = source.shape
+        return [source.desc, self.channels_last(source.shape)]
+
+    def channels_last(self, shape: Sequence[int]) -> MemoryDesc:
+        """Row-major with axis 1 moved to the end; up to rank 2 that is row-major."""
         if len(shape) < 3:
-            return [source.desc]
+            return self.row_major(shape)
         last = dense_strides([shape[0], *shape[2:], shape[1]])
-        channels_last = MemoryDesc(list(shape), "float32", [last[0], last[-1], *last[1:-1]])
-        return [source.desc, channels_last]
+        return MemoryDesc(list(shape), "float32", [last[0], last[-1], *last[1:-1]])
 
     def weight(self, name: str, source: MemoryDesc, desc: MemoryDesc) -> Operand:
         """A constant packed into a layout, once for all who want the same."""

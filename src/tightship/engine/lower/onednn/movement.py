@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from tightship._core import Attributes, MemoryDesc, PrimitiveDesc
-from tightship.engine.lower.builder import DST, SRC, Builder, dense_strides
+from tightship.engine.lower.builder import DST, SRC, Builder
 from tightship.engine.lower.onednn.choose import fast
 from tightship.graph import Node
 
@@ -11,40 +11,39 @@ MULTIPLE_SRC = 1024
 
 
 def concat(builder: Builder, node: Node) -> bool:
-    """Concat of operands as they lie; where they differ, in the layout of the largest."""
+    """Concat of operands as they lie; where their layouts differ, in one that suits images."""
     axis = node.attributes.get("axis", 1)
     shape = builder.value(node.outputs[0]).static_shape
     assert isinstance(axis, int)
-    homes = [builder.home(name) for name in node.inputs]
-    own = [home.desc for home in homes if home.desc is not None]
-    if len(own) != len(homes):
+    own = [builder.home(name).desc for name in node.inputs]
+    layouts = [layout for layout in own if layout is not None]
+    if len(layouts) != len(own):
         return False
-    largest = max(homes, key=lambda home: home.size_bytes)
-    assert largest.desc is not None
-    like_largest = [_like(largest.desc, home.shape) for home in homes]
-    for layouts in (own, like_largest):
-        desc = fast(
-            lambda layouts=layouts: PrimitiveDesc.concat(  # type: ignore[misc]
-                layouts, MemoryDesc.any(list(shape)), axis % len(shape), Attributes()
-            )
-        )
-        if desc is not None:
-            reads = [
-                (MULTIPLE_SRC + index, builder.in_layout(name, layout))
-                for index, (name, layout) in enumerate(zip(node.inputs, layouts, strict=True))
-            ]
-            target = builder.output(node.outputs[0], desc.operand(DST))
-            builder.primitive(node, desc, reads, [target])
-            return True
-    return False
+    if len({layout.format for layout in layouts}) == 1:
+        joined = MemoryDesc.any(list(shape))
+    else:
+        common = builder.channels_last if _is_spatial(builder, layouts) else builder.row_major
+        layouts = [common(builder.value(name).static_shape) for name in node.inputs]
+        joined = common(shape)
+    desc = fast(
+        lambda: PrimitiveDesc.concat(layouts, joined, axis % len(shape), Attributes())
+    )
+    if desc is None:
+        return False
+    reads = [
+        (MULTIPLE_SRC + index, builder.in_layout(name, layout))
+        for index, (name, layout) in enumerate(zip(node.inputs, layouts, strict=True))
+    ]
+    target = builder.output(node.outputs[0], desc.operand(DST))
+    builder.primitive(node, desc, reads, [target])
+    return True
 
 
-def _like(layout: MemoryDesc, shape: tuple[int, ...]) -> MemoryDesc:
-    """A dense layout of `shape` with its axes in the order that `layout` stores them."""
-    strides = layout.strides
-    order = sorted(range(len(shape)), key=lambda axis: (-strides[axis], axis))
-    dense = dense_strides([shape[axis] for axis in order])
-    return MemoryDesc(list(shape), "float32", [dense[order.index(a)] for a in range(len(shape))])
+def _is_spatial(builder: Builder, layouts: list[MemoryDesc]) -> bool:
+    """Whether a convolution or pooling has chosen one of the layouts."""
+    return any(
+        not layout.is_plain or layout == builder.channels_last(layout.dims) for layout in layouts
+    )
 
 
 def transpose(builder: Builder, node: Node) -> bool:
