@@ -8,6 +8,7 @@ namespace tightship::bind {
 void planner(nanobind::module_ &module);
 void resource(nanobind::module_ &module);
 void numpy_bound(nanobind::module_ &module);
+void stop_flag(nanobind::module_ &module);
 void onednn(nanobind::module_ &module);
 void program(nanobind::module_ &module);
 

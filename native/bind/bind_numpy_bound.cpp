@@ -163,7 +163,9 @@ void numpy_bound(nb::module_ &module) {
                  nb::cast<NumpyBound &>(self).enter();
                  return self;
              })
-        .def("__exit__", [](NumpyBound &self, const nb::args &) { self.leave(); })
+        .def(
+            "__exit__", [](NumpyBound &self, const nb::args &) { self.leave(); },
+            nb::sig("def __exit__(self, *args: object) -> None"))
         .def_prop_ro("live_bytes", [](const NumpyBound &self) { return self.bound().live_bytes(); })
         .def_prop_ro("peak_bytes", [](const NumpyBound &self) { return self.bound().peak_bytes(); })
         .def_prop_ro(

@@ -80,8 +80,9 @@ void memory_desc(nb::module_ &module) {
         .def("reshaped", &MemoryDesc::reshaped, "dims"_a)
         .def("permuted", &MemoryDesc::permuted, "permutation"_a)
         .def("part", &MemoryDesc::part, "dims"_a, "offsets"_a)
-        .def("__eq__",
-             [](const MemoryDesc &self, const MemoryDesc &other) { return self == other; })
+        .def(
+            "__eq__", [](const MemoryDesc &self, const MemoryDesc &other) { return self == other; },
+            nb::is_operator(), nb::sig("def __eq__(self, other: object, /) -> bool"))
         .def("__repr__", [](const MemoryDesc &self) {
             return "MemoryDesc(" + name_of(self.dtype()) + ", " + self.format() + ")";
         });
@@ -226,16 +227,6 @@ void onednn(nb::module_ &module) {
     attributes(module);
     primitive_desc(module);
     program(module);
-}
-
-} // namespace tightship::bind
-
-#else
-
-namespace tightship::bind {
-
-void onednn(nanobind::module_ &module) {
-    module.attr("HAS_ONEDNN") = false;
 }
 
 } // namespace tightship::bind

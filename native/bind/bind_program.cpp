@@ -50,11 +50,6 @@ std::string run(Context &context, std::pair<size_t, size_t> steps, const StopFla
 } // namespace
 
 void program(nb::module_ &module) {
-    nb::class_<StopFlag>(module, "StopFlag", "Set from any thread to end a run between two steps.")
-        .def("__init__", [](StopFlag *self) { new (self) StopFlag(false); })
-        .def("set", [](StopFlag &self) { self = true; })
-        .def("clear", [](StopFlag &self) { self = false; })
-        .def("is_set", [](const StopFlag &self) { return self.load(); });
     nb::class_<Program>(module, "NativeProgram", "Primitives and copies over planned bytes.")
         .def(nb::init<>())
         .def(

@@ -5,5 +5,6 @@ NB_MODULE(_core, module) {
     tightship::bind::planner(module);
     tightship::bind::resource(module);
     tightship::bind::numpy_bound(module);
+    tightship::bind::stop_flag(module);
     tightship::bind::onednn(module);
 }

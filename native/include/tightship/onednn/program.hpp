@@ -7,8 +7,8 @@
 #ifdef TIGHTSHIP_ONEDNN
 
 #include "tightship/onednn/primitive.hpp"
+#include "tightship/stop_flag.hpp"
 
-#include <atomic>
 #include <chrono>
 #include <functional>
 #include <optional>
@@ -24,8 +24,6 @@ struct Place {
     int64_t offset_bytes;
     bool operator==(const Place &) const = default;
 };
-
-using StopFlag = std::atomic<bool>;
 
 /// How a run ended, between two steps.
 enum class Outcome { kDone, kStopped, kDeadline };

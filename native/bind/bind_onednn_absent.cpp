@@ -1,0 +1,45 @@
+/// What `_core` has where it is built without oneDNN: the same types, of which none can be made,
+/// so that code that names them needs no second version.
+#include "bind.hpp"
+
+#ifndef TIGHTSHIP_ONEDNN
+
+#include <stdexcept>
+
+namespace nb = nanobind;
+
+namespace tightship::bind {
+
+namespace {
+
+struct LibraryError : std::runtime_error {
+    using std::runtime_error::runtime_error;
+};
+struct Error : std::runtime_error {
+    using std::runtime_error::runtime_error;
+};
+struct MemoryDesc {};
+struct Attributes {};
+struct PrimitiveDesc {};
+struct Reorderer {};
+struct Program {};
+struct Context {};
+
+} // namespace
+
+void onednn(nb::module_ &module) {
+    module.attr("HAS_ONEDNN") = false;
+    module.def("onednn_is_open", [] { return false; });
+    nb::exception<LibraryError>(module, "OneDnnLibraryError", PyExc_ImportError);
+    nb::exception<Error>(module, "OneDnnError", PyExc_RuntimeError);
+    nb::class_<MemoryDesc>(module, "MemoryDesc");
+    nb::class_<Attributes>(module, "Attributes");
+    nb::class_<PrimitiveDesc>(module, "PrimitiveDesc");
+    nb::class_<Reorderer>(module, "Reorderer");
+    nb::class_<Program>(module, "NativeProgram");
+    nb::class_<Context>(module, "NativeContext");
+}
+
+} // namespace tightship::bind
+
+#endif

@@ -1,0 +1,10 @@
+/// Set from any thread to end a run between two steps.
+#pragma once
+
+#include <atomic>
+
+namespace tightship {
+
+using StopFlag = std::atomic<bool>;
+
+} // namespace tightship
