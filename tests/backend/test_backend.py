@@ -90,6 +90,21 @@ def test_an_output_made_outside_the_plan_survives_the_next_run() -> None:
     np.testing.assert_allclose(first, -np.exp(x), rtol=1e-6)
 
 
+@pytest.mark.parametrize("axis", [0, 1, 2])
+def test_an_old_sum_puts_its_second_operand_where_its_attribute_says(axis: int) -> None:
+    text = f"""<ir_version: 3, opset_import: ["": 6]> g
+    (float[3,3,3,3] x, float[3,3,1,1] w, float[3] b) => (float[3,3,3,3] y, float[3,3,3,3] z) {{
+      c = Conv (x, w)  y = Add <broadcast = 1, axis = {axis}> (c, b)
+      z = Add <broadcast = 1, axis = {axis}> (x, b)
+    }}"""
+    x, w, b = floats(3, 3, 3, 3), floats(3, 3, 1, 1), floats(3)
+    y, z = tightship.backend.run_model(parser.parse_model(text), [x, w, b])
+    placed = b.reshape([3] + [1] * (3 - axis))
+    np.testing.assert_allclose(z, x + placed, rtol=1e-6)
+    convolved = np.einsum("nchw,oc->nohw", x, w[:, :, 0, 0])
+    np.testing.assert_allclose(y, convolved + placed, rtol=1e-4, atol=1e-5)
+
+
 def test_options_are_those_of_load() -> None:
     proto = model("(float[4] x) => (float[4] y) { y = Relu(x) }")
     with pytest.raises(CapacityError):

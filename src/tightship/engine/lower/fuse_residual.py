@@ -19,6 +19,7 @@ def _accepts(candidate: Candidate) -> bool:
         or follower.operator not in BINARY
         or follower.domain
         or len(follower.inputs) != 2
+        or "axis" in follower.attributes
         or not candidate.keeps_shape
         or (follower.operator in ORDERED and follower.inputs[0] != candidate.name)
     ):

@@ -35,8 +35,11 @@ def activation(builder: Builder, node: Node) -> bool:
 
 
 def binary(builder: Builder, node: Node) -> bool:
-    """A binary operation whose first operand has the shape of the result."""
-    if len(node.inputs) != 2:
+    """A binary operation whose first operand has the shape of the result.
+
+    Before opset 7 an attribute says where the second operand's axes are; that is left to NumPy.
+    """
+    if len(node.inputs) != 2 or "axis" in node.attributes:
         return False
     shape = builder.value(node.outputs[0]).static_shape
     left, right = _ordered(builder, node, shape)
