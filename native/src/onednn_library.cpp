@@ -68,6 +68,10 @@ Library::Library(const std::string &wanted) : path(wanted) {
     omp_set_num_threads_ = resolve<void (*)(int)>("omp_set_num_threads");
     omp_get_max_threads_ = resolve<int (*)()>("omp_get_max_threads");
     check(engine_create(&engine, dnnl_cpu, 0), "create a CPU engine");
+    // A description served from oneDNN's cache points into one that is gone (its brgemm kernels
+    // keep `attr` and `dst_md` of the first), so compiling it after the cache let go of the
+    // compiled primitive drops its post-operations, or crashes.
+    check(set_primitive_cache_capacity(0), "close its cache of primitives");
 }
 
 void Library::check_version() {

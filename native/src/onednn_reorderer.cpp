@@ -25,18 +25,7 @@ class BoundMemory {
     dnnl_memory_t memory_ = nullptr;
 };
 
-std::mutex reordering;
-
 } // namespace
-
-Reorderer::Reorderer() : alone_(reordering) {
-    Library::check(Library::get().get_primitive_cache_capacity(&capacity_), "ask its cache's size");
-    Library::check(Library::get().set_primitive_cache_capacity(0), "close its cache");
-}
-
-Reorderer::~Reorderer() {
-    Library::get().set_primitive_cache_capacity(capacity_);
-}
 
 const Reorderer::Entry &Reorderer::entry(const MemoryDesc &src, const MemoryDesc &dst) {
     for (const Entry &known : entries_)

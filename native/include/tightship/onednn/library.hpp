@@ -62,7 +62,6 @@ struct Error : std::runtime_error {
     X(primitive_create)                                                                            \
     X(primitive_execute)                                                                           \
     X(primitive_destroy)                                                                           \
-    X(get_primitive_cache_capacity)                                                                \
     X(set_primitive_cache_capacity)                                                                \
     X(reorder_primitive_desc_create)                                                               \
     X(concat_primitive_desc_create)                                                                \

@@ -7,7 +7,6 @@
 #include "tightship/onednn/memory_desc.hpp"
 
 #include <memory>
-#include <mutex>
 #include <span>
 #include <utility>
 
@@ -110,13 +109,11 @@ class Primitive {
     dnnl_primitive_t primitive_ = nullptr;
 };
 
-/// Copies operands into other layouts, once each; code generated for one serves the next of
-/// its kind and goes with the object. Meanwhile oneDNN's own cache of primitives is closed, so
-/// that none of it stays behind. One object at a time; a second waits for the first to go.
+/// Copies operands into other layouts; code generated for one serves the next of its kind and
+/// goes with the object. For one thread at a time.
 class Reorderer {
   public:
-    Reorderer();
-    ~Reorderer();
+    Reorderer() = default;
     Reorderer(const Reorderer &) = delete;
     Reorderer &operator=(const Reorderer &) = delete;
 
@@ -129,8 +126,6 @@ class Reorderer {
     };
     const Entry &entry(const MemoryDesc &src, const MemoryDesc &dst);
 
-    std::unique_lock<std::mutex> alone_;
-    int capacity_ = 0; ///< of oneDNN's cache, to be put back
     std::vector<Entry> entries_;
 };
 
