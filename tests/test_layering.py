@@ -1,0 +1,160 @@
+"""Which module may import which: a table, read as documentation.
+
+Layers, top to bottom; an import goes strictly down, and names side by side never meet:
+
+    cli
+    backend
+    loading
+    model | budget
+    feeds
+    engine
+    view
+    frontend | planner | resource
+    graph
+    quantity
+    errors | _core
+
+An import within a function counts as one at the top.
+"""
+
+import ast
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import pytest
+
+SOURCE = Path(__file__).parents[1] / "src" / "tightship"
+
+ALLOWED: Mapping[str, str] = {  # the longest prefix of a module's name decides
+    "errors": "",
+    "quantity": "errors",
+    "graph": "errors graph",
+    "resource": "_core",
+    "frontend": "errors graph frontend",
+    "planner": "planner",
+    "planner.problem": "errors",
+    "planner.schedule": "errors",
+    "planner.plan": "planner.problem",
+    "planner.verify": "errors planner.problem planner.plan",  # nothing that a solver uses
+    "planner.bound": "_core planner.problem",
+    "planner.place": "_core planner.problem planner.place",
+    "planner.cell": "errors planner.schedule",
+    "planner.liveness": "planner.cell planner.problem planner.schedule",
+    "planner.format": "errors planner.format planner.plan planner.problem planner.verify",
+    "view": "quantity view",
+    "engine": "_core errors graph planner resource engine",
+    "engine.memory_plan": "errors planner view",  # what a plan prints: the one way to a picture
+    "engine.library": "_core errors",
+    "engine.kernels": "errors graph engine.kernels",
+    "engine.lower": (
+        "_core errors graph planner engine.kernels engine.lower engine.memory_plan engine.program"
+    ),
+    "feeds": "errors graph engine",
+    "budget": "errors quantity engine.memory_plan",
+    "model": "_core errors graph resource engine feeds",
+    "loading": "errors quantity graph frontend engine budget model",
+    "backend": "errors loading model",
+    "cli": "errors quantity graph planner view engine model loading __version__ cli",
+    "": "_core errors planner engine.memory_plan model loading",  # `tightship` itself
+}
+
+FOREIGN: Mapping[str, str] = {  # who may import what is not ours, nor Python's
+    "numpy": "graph planner frontend engine feeds model backend cli",
+    "ml_dtypes": "graph.layout engine.kernels",
+    "onnx": "frontend.onnx engine.kernels.reference engine.kernels.to_proto backend",
+    "google": "frontend.onnx",  # protobuf, the form of an ONNX file
+}
+
+
+def within(name: str, prefix: str) -> bool:
+    return name == prefix or name.startswith(prefix + ".")
+
+
+def module_name(path: Path, root: Path) -> str:
+    """`planner.place.order`; the empty name for the package itself."""
+    parts = path.relative_to(root).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def imports(code: str) -> Iterator[str]:
+    """Full names of what the code imports, wherever it does."""
+    for node in ast.walk(ast.parse(code)):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, "a relative import"
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+
+
+def allowed(module: str) -> list[str]:
+    rule = max((prefix for prefix in ALLOWED if not prefix or within(module, prefix)), key=len)
+    assert rule or not module, f"`{module}` is in no layer: give it a line in the table"
+    return ALLOWED[rule].split()
+
+
+def violations(module: str, code: str) -> list[str]:
+    """Imports of a module that the tables do not allow."""
+    found = []
+    for name in imports(code):
+        top, _, rest = name.partition(".")
+        if top == "tightship":
+            is_fine = any(within(rest, prefix) for prefix in allowed(module))
+        else:
+            users = FOREIGN.get(top, "").split()
+            is_fine = top in sys.stdlib_module_names or any(within(module, u) for u in users)
+        if not is_fine:
+            found.append(f"{module or 'tightship'} imports {name}")
+    return found
+
+
+def test_every_import_goes_down() -> None:
+    found = [
+        violation
+        for path in sorted(SOURCE.rglob("*.py"))
+        for violation in violations(module_name(path, SOURCE), path.read_text())
+    ]
+    assert found == []
+
+
+def test_every_line_of_the_tables_is_about_something() -> None:
+    modules = {module_name(path, SOURCE) for path in SOURCE.rglob("*.py")} | {"_core"}
+    known = modules | {"__version__"}
+    named = {prefix for line in (*ALLOWED.values(), *FOREIGN.values()) for prefix in line.split()}
+    assert [name for name in ALLOWED if name not in known] == []
+    assert [name for name in named if name not in known] == []
+
+
+@pytest.mark.parametrize(
+    ("module", "code"),
+    [
+        ("planner.verify", "from tightship.planner.place.order import by_size"),
+        ("planner.verify", "from tightship._core import place_best_fit"),
+        ("planner.problem", "from tightship.graph import Graph"),
+        ("graph.ir", "from tightship.planner import Problem"),
+        ("graph.ir", "import onnx"),
+        ("engine.executor", "import tightship.frontend.onnx"),
+        ("engine.executor", "def run():\n    from tightship.model import Model"),
+        ("engine.executor", "from tightship import model"),
+        ("engine.executor", "import torch"),
+        ("engine.lower.fuse", "from tightship.engine.executor import execute"),
+        ("frontend.onnx.reader", "from tightship.engine.program import Lowered"),
+        ("view.svg", "from tightship.planner import Plan"),
+        ("resource", "from tightship.graph import DType"),
+        ("model", "from tightship.loading import load"),
+        ("budget", "from tightship.feeds import bind"),
+        ("", "import numpy"),
+    ],
+)
+def test_an_import_that_goes_up_is_found(module: str, code: str) -> None:
+    assert len(violations(module, code)) == 1
+
+
+def test_the_same_import_is_fine_where_it_goes_down() -> None:
+    code = "def run():\n    from tightship.planner import Problem\n    import numpy"
+    assert violations("engine.executor", code) == []
+
+
+def test_a_module_in_no_layer_is_refused() -> None:
+    with pytest.raises(AssertionError, match="`helpers` is in no layer"):
+        violations("helpers", "from tightship.errors import GraphError")

@@ -1,0 +1,232 @@
+"""Limits on files, functions, names and words. An exception is a line here, with its reason."""
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+FOLDERS = ("src", "tests", "benchmarks", "native", "docs", ".ci")
+CODE = {".py", ".cpp", ".hpp", ".js"}
+TEXT = CODE | {".md", ".toml", ".cmake", ".txt", ".html", ".css", ".pyi", ".json", ""}
+
+FILE_LINES_MAX = 400
+LINE_COLUMNS_MAX = 100
+FUNCTION_LINES_MAX = 60
+TEST_LINES_MAX = 30
+PARAMETERS_MAX = 6
+
+BANNED_FILE_NAMES = re.compile(r"(^|_)(utils?|helpers?|common|misc|managers?|base)(_|$)")
+BANNED_WORDS = re.compile(
+    r"\b(robust(ly)?|seamless(ly)?|comprehensive(ly)?|powerful|blazing(ly)?|effortless(ly)?"
+    r"|cutting[- ]edge|state[- ]of[- ]the[- ]art|world[- ]class|leverag(e|es|ing)"
+    r"|refactor(ed|ing)?|now supports?|as requested|legacy"
+    r"|backwards?[- ]compatib\w+|TODO|FIXME|XXX|HACK)\b",
+    re.IGNORECASE,
+)
+BANNED_PLACES = re.compile(
+    r"(pypi\.org|pythonhosted\.org|npmjs\.(com|org)|crates\.io|conda\.anaconda\.org|deb\.debian\.org"
+    r"|(?<![\w.])/(work|home|root|tmp/w|opt/pypi)/)"
+)
+
+LONG_FUNCTIONS: dict[str, str] = {}
+MANY_PARAMETERS = {
+    "src/tightship/loading.py:load": "the front door; all but the first are keywords",
+    "src/tightship/engine/lower/builder.py:step": "the facts of a step; the later ones keywords",
+}
+UNREFERENCED = {
+    "src/tightship/backend.py": "for callers: ONNX's suite takes the module",
+    "src/tightship/cli/__main__.py": "`python -m tightship.cli`",
+}
+ENVIRONMENT_READERS = {
+    "src/tightship/engine/library.py": "which libdnnl, before anything is loaded",
+}
+
+
+def files(*suffixes: str, folders: tuple[str, ...] = FOLDERS) -> list[Path]:
+    """Files of the repository below some folders, with the top's own where all are meant."""
+    below = [path for folder in folders for path in (ROOT / folder).rglob("*") if path.is_file()]
+    top = [path for path in ROOT.iterdir() if path.is_file()] if folders == FOLDERS else []
+    return [
+        path
+        for path in sorted(below + top)
+        if path.suffix in suffixes and not {"__pycache__", "build"} & set(path.parts)
+    ]
+
+
+def named(path: Path) -> str:
+    return path.relative_to(ROOT).as_posix()
+
+
+def functions(path: Path) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            yield node
+
+
+def body_lines(function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
+    """Lines of a function without its docstring and decorators."""
+    assert function.end_lineno is not None
+    count = function.end_lineno - function.lineno + 1
+    if ast.get_docstring(function) is not None:
+        docstring = function.body[0]
+        assert docstring.end_lineno is not None
+        count -= docstring.end_lineno - docstring.lineno + 1
+    return count
+
+
+def native_functions(code: str) -> Iterator[tuple[str, int]]:
+    """First line and length of what starts with a brace at column 0; clang-format puts it so."""
+    first: tuple[int, str] | None = None
+    for number, line in enumerate(code.splitlines()):
+        if first is None and re.match(r"\w.*\)[^;]*\{$", line):
+            first = number, line
+        elif first is not None and line.startswith("}"):
+            yield first[1], number - first[0] + 1
+            first = None
+
+
+def test_files_and_lines_are_short() -> None:
+    found = []
+    for path in files(*CODE):
+        lines = path.read_text().splitlines()
+        if len(lines) > FILE_LINES_MAX:
+            found.append(f"{named(path)} has {len(lines)} lines")
+        found += [
+            f"{named(path)}:{number} has {len(line)} columns"
+            for number, line in enumerate(lines, start=1)
+            if len(line) > LINE_COLUMNS_MAX
+        ]
+    assert found == []
+
+
+def test_functions_are_short() -> None:
+    found = []
+    for path in files(".py"):
+        for function in functions(path):
+            is_test = function.name.startswith("test_")
+            limit = TEST_LINES_MAX if is_test else FUNCTION_LINES_MAX
+            where = f"{named(path)}:{function.name}"
+            if body_lines(function) > limit and where not in LONG_FUNCTIONS:
+                found.append(f"{where} has {body_lines(function)} lines")
+    for path in files(".cpp", ".hpp"):
+        for first_line, count in native_functions(path.read_text()):
+            if count > FUNCTION_LINES_MAX:
+                found.append(f"{named(path)}: {first_line} has {count} lines")
+    assert found == []
+
+
+def test_functions_take_few_parameters() -> None:
+    found = []
+    for path in files(".py", folders=("src", "benchmarks")):
+        for function in functions(path):
+            every = (*function.args.posonlyargs, *function.args.args, *function.args.kwonlyargs)
+            count = len([argument for argument in every if argument.arg not in {"self", "cls"}])
+            where = f"{named(path)}:{function.name}"
+            if count > PARAMETERS_MAX and where not in MANY_PARAMETERS:
+                found.append(f"{where} has {count} parameters")
+    assert found == []
+
+
+def test_every_exception_is_needed() -> None:
+    present = {f"{named(p)}:{f.name}" for p in files(".py") for f in functions(p)}
+    assert set(LONG_FUNCTIONS) | set(MANY_PARAMETERS) <= present
+    assert all((ROOT / name).is_file() for name in (*UNREFERENCED, *ENVIRONMENT_READERS))
+
+
+def test_a_file_is_named_by_its_concept() -> None:
+    assert [named(path) for path in files(*TEXT) if BANNED_FILE_NAMES.search(path.stem)] == []
+
+
+def test_text_has_no_marketing_no_process_and_no_place_of_this_machine() -> None:
+    found = []
+    for path in files(*TEXT):
+        if path == Path(__file__) or path.name in {"LICENSE", "THIRD-PARTY-NOTICES.md"}:
+            continue
+        for pattern in (BANNED_WORDS, BANNED_PLACES):
+            matches = pattern.finditer(path.read_text())
+            found += [f"{named(path)} says `{match[0]}`" for match in matches]
+    assert found == []
+
+
+def test_the_environment_is_read_at_the_rim() -> None:
+    found = [
+        named(path)
+        for path in files(".py", folders=("src",))
+        if re.search(r"\bos\.(environ|getenv)\b|from os import .*environ", path.read_text())
+    ]
+    assert [n for n in found if "/cli/" not in n and n not in ENVIRONMENT_READERS] == []
+
+
+def test_only_the_command_line_prints() -> None:
+    found = [
+        f"{named(path)}:{node.lineno}"
+        for path in files(".py", folders=("src",))
+        if "cli" not in path.parts
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Call) and ast.unparse(node.func) in {"print", "sys.stdout.write"}
+    ]
+    assert found == []
+
+
+def module_of(path: Path) -> str:
+    parts = path.relative_to(ROOT).with_suffix("").parts
+    return ".".join(parts[1:] if parts[0] == "src" else parts)
+
+
+def imported(path: Path) -> Iterator[str]:
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module is not None:
+            yield node.module
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+
+
+@pytest.mark.parametrize("folder", ["src", "tests"])
+def test_every_module_is_imported_somewhere(folder: str) -> None:
+    everything = {name for path in files(".py", folders=(folder,)) for name in imported(path)}
+    loose = {"__init__.py", "conftest.py"}
+    dead = [
+        named(path)
+        for path in files(".py", folders=(folder,))
+        if path.name not in loose and not path.name.startswith("test_")
+        if module_of(path) not in everything and named(path) not in UNREFERENCED
+    ]
+    assert dead == []
+
+
+def test_every_header_and_asset_is_used() -> None:
+    native = "\n".join(path.read_text() for path in files(".cpp", ".hpp"))
+    source = "\n".join(path.read_text() for path in files(".py", ".js", ".html", folders=("src",)))
+    headers = files(".hpp")
+    assets = files(".js", ".css", ".html", folders=("src",))
+    assert headers
+    assert [named(path) for path in headers if f'{path.name}"' not in native] == []
+    assert [named(path) for path in assets if path.stem not in source] == []
+
+
+def test_every_folder_of_tests_is_a_package() -> None:
+    folders = {path.parent for path in files(".py", folders=("tests",))}
+    assert [named(folder) for folder in folders if not (folder / "__init__.py").is_file()] == []
+
+
+def test_a_long_native_function_is_seen() -> None:
+    code = "int f(int a) {\n" + "    a++;\n" * 70 + "}\n\nvoid g() {\n}\n"
+    assert list(native_functions(code)) == [("int f(int a) {", 72), ("void g() {", 2)]
+
+
+@pytest.mark.parametrize(
+    "text", ["a robust plan", "TODO: later", "see /home/me/x", "from pypi.org", "now supports x"]
+)
+def test_a_banned_word_is_seen(text: str) -> None:
+    assert BANNED_WORDS.search(text) or BANNED_PLACES.search(text)
+
+
+@pytest.mark.parametrize("text", ["tests/home/x", "https://a.b/work/x", "database", "baseline"])
+def test_an_innocent_word_is_not(text: str) -> None:
+    assert not BANNED_WORDS.search(text)
+    assert not BANNED_PLACES.search(text)
+    assert not BANNED_FILE_NAMES.search(text)
