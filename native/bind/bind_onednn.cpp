@@ -116,7 +116,10 @@ void window_primitives(nb::class_<PrimitiveDesc> &primitive) {
                bool transposed, const Attributes &attributes) {
                 return convolution(operands, window(parts), transposed, attributes);
             },
-            "src_weights_bias_dst"_a, "window"_a, "transposed"_a, "attributes"_a)
+            "src_weights_bias_dst"_a, "window"_a, "transposed"_a, "attributes"_a,
+            nb::sig("def convolution(src_weights_bias_dst: Sequence[MemoryDesc | None], window: "
+                    "tuple[Sequence[int], Sequence[int], Sequence[int], Sequence[int]], "
+                    "transposed: bool, attributes: Attributes) -> PrimitiveDesc"))
         .def_static(
             "pooling",
             [](const std::string &algorithm, const MemoryDesc &src, const MemoryDesc &dst,
@@ -193,7 +196,9 @@ void primitive_desc(nb::module_ &module) {
             [](const Operands &operands, const Attributes &attributes) {
                 return matmul(operands, attributes);
             },
-            "src_weights_bias_dst"_a, "attributes"_a)
+            "src_weights_bias_dst"_a, "attributes"_a,
+            nb::sig("def matmul(src_weights_bias_dst: Sequence[MemoryDesc | None], "
+                    "attributes: Attributes) -> PrimitiveDesc"))
         .def_static(
             "reduction",
             [](const std::string &algorithm, const MemoryDesc &src, const MemoryDesc &dst,

@@ -22,9 +22,7 @@ class Bound:
     objects: dict[str, Any] = field(default_factory=dict)
 
 
-def bind(
-    lowered: Lowered, inputs: Mapping[str, ArrayLike], outputs: Mapping[str, Array]
-) -> Bound:
+def bind(lowered: Lowered, inputs: Mapping[str, ArrayLike], outputs: Mapping[str, Array]) -> Bound:
     """Arrays for every input and output of a program.
 
     Raises:
@@ -66,7 +64,7 @@ def _check_names(
             said.append(f"there is no {kind} `{unknown[0]}`")
         if missing:
             said.append(f"{kind} `{missing[0]}` is missing")
-        expected = ", ".join(f"`{name}` ({_described(operand)})" for name, operand in wanted.items())
+        expected = ", ".join(f"`{name}` ({_described(o)})" for name, o in wanted.items())
         text = " and ".join(said)
         raise InputError(f"{text[0].upper()}{text[1:]}; the model's {kind}s are {expected}.")
 
@@ -104,11 +102,10 @@ def _input(name: str, given: ArrayLike, operand: Operand) -> Array:
 
 def _check_output(name: str, array: Array, operand: Operand, others: list[Array]) -> None:
     wanted = operand.dtype.numpy
-    if not isinstance(array, np.ndarray) or array.dtype != wanted or array.shape != operand.shape:
-        had = f"{array.dtype} {list(array.shape)}" if isinstance(array, np.ndarray) else type(array)
+    if array.dtype != wanted or array.shape != operand.shape:
         raise InputError(
-            f"Output `{name}` was to be written into {had}; an array of {wanted} "
-            f"{list(operand.shape)} is needed."
+            f"Output `{name}` was to be written into an array of {array.dtype} "
+            f"{list(array.shape)}; one of {wanted} {list(operand.shape)} is needed."
         )
     if not (array.flags.c_contiguous and array.flags.writeable):
         raise InputError(

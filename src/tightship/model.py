@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from tightship import feeds
 from tightship._core import NumpyBound, StopFlag
 from tightship.engine.arena_pool import ArenaPool
-from tightship.engine.executable import Executable, Progress, build
+from tightship.engine.executable import Progress, build
 from tightship.engine.executor import Limits, execute
 from tightship.engine.memory_plan import MemoryPlan
 from tightship.engine.prepare import Prepared
@@ -44,9 +44,8 @@ class Model:
         self._lowered = prepared.placement.lowered
         self._resource = HostResource()
         executable = build(prepared.placement, self._resource, progress)
-        self._executable: Executable | None = executable
         self._dynamic_bytes = dynamic_bytes
-        self._pool = ArenaPool(executable, self._resource, arena_count)
+        self._pool: ArenaPool | None = ArenaPool(executable, self._resource, arena_count)
         self._closing = threading.Lock()
 
     @property
@@ -116,14 +115,15 @@ class Model:
             StoppedError: `stop` was set.
             OutOfMemoryError: Steps outside the plan would take more than `dynamic_memory`.
         """
-        if self._executable is None:
+        pool = self._pool
+        if pool is None:
             raise InputError(f"`{self.plan.model}` is closed; load it again to run it.")
         deadline = None if timeout_s is None else time.monotonic_ns() + int(timeout_s * 1e9)
         bound = None if self._dynamic_bytes is None else NumpyBound(self._dynamic_bytes)
         limits = Limits(StopFlag() if stop is None else stop, deadline, bound)
         fed = feeds.bind(self._lowered, inputs, outputs or {})
-        with self._pool.reserved() as arena:
-            execute(self._executable, arena, fed.external, fed.objects, limits)
+        with pool.reserved() as arena:
+            execute(pool.executable, arena, fed.external, fed.objects, limits)
         return {
             name: fed.objects[name]
             if operand.space is Space.OBJECT
@@ -134,9 +134,9 @@ class Model:
     def close(self) -> None:
         """Give all memory back; waits for runs that are going on. Harmless when repeated."""
         with self._closing:
-            if self._executable is not None:
+            if self._pool is not None:
                 self._pool.close()
-                self._executable = None
+                self._pool = None
 
     def __enter__(self) -> "Model":
         return self
@@ -150,5 +150,5 @@ class Model:
         self.close()
 
     def __repr__(self) -> str:
-        state = "closed" if self._executable is None else f"peak {self.plan.peak_bytes} bytes"
+        state = "closed" if self._pool is None else f"peak {self.plan.peak_bytes} bytes"
         return f"<tightship.Model {self.plan.model}: {state}>"

@@ -23,10 +23,12 @@ def parser() -> argparse.ArgumentParser:
     top.add_argument("--version", action="version", version=f"tightship {__version__}")
     commands = top.add_subparsers(title="commands", required=True, metavar="COMMAND")
     _plan(_command(commands, "plan", "say what a model takes, from its file", plan_command.run))
-    _run(_command(commands, "run", "load a model, run it, compare plan and reality",
-                  run_command.run))  # fmt: skip
-    _view(_command(commands, "view", "write a picture of a plan as one HTML page",
-                   view_command.run))  # fmt: skip
+    _run(
+        _command(commands, "run", "load a model, run it, compare plan and reality", run_command.run)
+    )
+    _view(
+        _command(commands, "view", "write a picture of a plan as one HTML page", view_command.run)
+    )
     return top
 
 
@@ -42,54 +44,101 @@ def _plan(command: argparse.ArgumentParser) -> None:
     command.add_argument("file", metavar="MODEL|CSV", help="an ONNX model, or minimalloc's CSV")
     _model_options(command)
     _limit_options(command)
-    command.add_argument("--capacity", type=_size, metavar="N",
-                         help="of a CSV: bytes the buffers must fit; without it the peak is "
-                         "minimised")  # fmt: skip
-    command.add_argument("-o", "--output", metavar="OUT",
-                         help="write the plan: .csv, .json, .html, .svg or .txt")  # fmt: skip
+    command.add_argument(
+        "--capacity",
+        type=_size,
+        metavar="N",
+        help="of a CSV: bytes the buffers must fit; without it the peak is minimised",
+    )
+    command.add_argument(
+        "-o", "--output", metavar="OUT", help="write the plan: .csv, .json, .html, .svg or .txt"
+    )
     command.add_argument("--json", action="store_true", help="print JSON, amounts in bytes")
 
 
 def _run(command: argparse.ArgumentParser) -> None:
-    command.add_argument("file", metavar="MODEL", nargs="?",
-                         help="an ONNX model; the ResNet-50 of the onnx package if left out")  # fmt: skip
+    command.add_argument(
+        "file",
+        metavar="MODEL",
+        nargs="?",
+        help="an ONNX model; the ResNet-50 of the onnx package if left out",
+    )
     _model_options(command)
     _limit_options(command)
-    command.add_argument("--input", action="append", default=[], metavar="NAME=FILE.npy",
-                         help="an input; those left out are filled from a seed")  # fmt: skip
-    command.add_argument("--repeat", type=_count, default=10, metavar="N",
-                         help="runs to take the median time of (default 10)")  # fmt: skip
-    command.add_argument("--timeout", type=float, metavar="SECONDS",
-                         help="end a run between two steps after this long")  # fmt: skip
-    command.add_argument("-o", "--output", metavar="FOLDER",
-                         help="write every output as FOLDER/NAME.npy")  # fmt: skip
+    command.add_argument(
+        "--input",
+        action="append",
+        default=[],
+        metavar="NAME=FILE.npy",
+        help="an input; those left out are filled from a seed",
+    )
+    command.add_argument(
+        "--repeat",
+        type=_count,
+        default=10,
+        metavar="N",
+        help="runs to take the median time of (default 10)",
+    )
+    command.add_argument(
+        "--timeout",
+        type=float,
+        metavar="SECONDS",
+        help="end a run between two steps after this long",
+    )
+    command.add_argument(
+        "-o", "--output", metavar="FOLDER", help="write every output as FOLDER/NAME.npy"
+    )
     command.add_argument("--json", action="store_true", help="print JSON, amounts in bytes")
 
 
 def _view(command: argparse.ArgumentParser) -> None:
     command.add_argument("file", metavar="MODEL|CSV", help="an ONNX model, or minimalloc's CSV")
     _model_options(command)
-    command.add_argument("-o", "--output", default="plan.html", metavar="OUT",
-                         help=".html or .svg (default plan.html)")  # fmt: skip
+    command.add_argument(
+        "-o",
+        "--output",
+        default="plan.html",
+        metavar="OUT",
+        help=".html or .svg (default plan.html)",
+    )
     command.add_argument("--open", action="store_true", help="open it in a browser")
 
 
 def _model_options(command: argparse.ArgumentParser) -> None:
-    command.add_argument("--shape", type=_shape, action="append", default=[],
-                         metavar="NAME=1x3x224x224", help="bind an input's symbolic shape")  # fmt: skip
-    command.add_argument("--threads", type=_count, default=1, metavar="N",
-                         help="threads of each kernel (default 1)")  # fmt: skip
-    command.add_argument("--without", action="append", default=[], metavar="PASS",
-                         help="leave a pass out, to compare; a wrong name lists them all")  # fmt: skip
+    command.add_argument(
+        "--shape",
+        type=_shape,
+        action="append",
+        default=[],
+        metavar="NAME=1x3x224x224",
+        help="bind an input's symbolic shape",
+    )
+    command.add_argument(
+        "--threads", type=_count, default=1, metavar="N", help="threads of each kernel (default 1)"
+    )
+    command.add_argument(
+        "--without",
+        action="append",
+        default=[],
+        metavar="PASS",
+        help="leave a pass out, to compare; a wrong name lists them all",
+    )
 
 
 def _limit_options(command: argparse.ArgumentParser) -> None:
-    command.add_argument("--max-memory", type=_size, metavar="64MiB",
-                         default=os.environ.get("TIGHTSHIP_MAX_MEMORY") or None,
-                         help="refuse a model that would take more "
-                         "(default: TIGHTSHIP_MAX_MEMORY)")  # fmt: skip
-    command.add_argument("--dynamic-memory", type=_size, metavar="64MiB",
-                         help="bound on what steps outside the plan allocate; enforced")  # fmt: skip
+    command.add_argument(
+        "--max-memory",
+        type=_size,
+        metavar="64MiB",
+        default=os.environ.get("TIGHTSHIP_MAX_MEMORY") or None,
+        help="refuse a model that would take more (default: TIGHTSHIP_MAX_MEMORY)",
+    )
+    command.add_argument(
+        "--dynamic-memory",
+        type=_size,
+        metavar="64MiB",
+        help="bound on what steps outside the plan allocate; enforced",
+    )
 
 
 def _size(text: str) -> int:

@@ -5,8 +5,9 @@ import time
 from pathlib import Path
 
 from tightship.cli.output import show, show_json, wants_bold
+from tightship.engine.prepare import Settings
 from tightship.errors import InputError
-from tightship.loading import Settings, check_limit
+from tightship.loading import check_limit
 from tightship.loading import plan as plan_model
 from tightship.planner import Plan, solve
 from tightship.planner.format import read_csv, write_csv, write_plan

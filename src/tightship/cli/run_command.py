@@ -92,9 +92,7 @@ def _save(outputs: dict[str, Array], folder: Path) -> None:
         np.save(folder / f"{name.replace('/', '_')}.npy", array, allow_pickle=False)
 
 
-def _text(
-    model: Model, measured_bytes: int, times: list[float], outputs: dict[str, Array]
-) -> str:
+def _text(model: Model, measured_bytes: int, times: list[float], outputs: dict[str, Array]) -> str:
     plan = model.plan
     rows = [
         ("weights", format_bytes(plan.weights_bytes)),

@@ -44,10 +44,10 @@ class Arena:
                 array = room.view(operand.dtype.numpy).reshape(operand.shape)
                 array.flags.writeable = operand.space is Space.ARENA
                 self._arrays[operand.space, operand.index, operand.shape] = array
-        offset = placement.schedule_plan.scratch_offset(segment.index)
-        if offset is not None:
+        scratch = placement.schedule_plan.scratch_offset(segment.index)
+        if scratch is not None:
             size = segment.step.scratch_bytes
-            self.scratch[segment.index] = self._bytes[Space.ARENA][offset : offset + size]
+            self.scratch[segment.index] = self._bytes[Space.ARENA][scratch : scratch + size]
 
     def array(self, operand: Operand) -> Array:
         """A planned operand of a Python step, row-major."""
@@ -61,7 +61,7 @@ class ArenaPool:
     """
 
     def __init__(self, executable: Executable, resource: HostResource, capacity: int) -> None:
-        self._executable = executable
+        self.executable = executable
         self._resource = resource
         self._free: list[Arena] = [Arena(executable, resource)]
         self._reserved = 0
@@ -89,7 +89,7 @@ class ArenaPool:
                 return self._free.pop()
             self._unmade -= 1
         try:
-            return Arena(self._executable, self._resource)
+            return Arena(self.executable, self._resource)
         except MemoryError:
             with self._changed:
                 self._reserved -= 1

@@ -19,8 +19,13 @@ Array = NDArray[np.generic]
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """When a run ends early: a flag anybody may set, a time of `time.monotonic_ns`, and a bound
-    on the arrays that steps outside the plan have alive."""
+    """When a run ends early.
+
+    Attributes:
+        stop: A flag that anybody may set.
+        deadline_ns: A time of `time.monotonic_ns`.
+        dynamic: A bound on the arrays that steps outside the plan have alive.
+    """
 
     stop: StopFlag
     deadline_ns: int | None = None

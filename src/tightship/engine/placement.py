@@ -8,8 +8,8 @@ from tightship.planner import (
     Alias,
     AliasKind,
     Schedule,
-    SchedulePlan,
     ScheduledValue,
+    SchedulePlan,
     Step,
     compare,
     plan_schedule,
@@ -67,9 +67,7 @@ def schedule_of(lowered: Lowered) -> Schedule:
 
 
 def _step(step: LoweredStep) -> Step:
-    aliases = tuple(
-        Alias(sharing.output, sharing.input, sharing.kind) for sharing in step.sharing
-    )
+    aliases = tuple(Alias(sharing.output, sharing.input, sharing.kind) for sharing in step.sharing)
     return Step(
         step.name,
         step.operator,
@@ -159,4 +157,3 @@ def _planned_tensors(placement: Placement) -> list[PlannedTensor]:
 def _taken(schedule_plan: SchedulePlan, output: int, source: int) -> bool:
     taken = schedule_plan.buffers.in_place
     return any(alias.output == output and alias.input == source for alias in taken)
-

@@ -24,9 +24,9 @@ class Constant(Protocol):
     """A tensor known before the run."""
 
     @property
-    def dtype(self) -> DType: ...  # noqa: D102
+    def dtype(self) -> DType: ...
     @property
-    def shape(self) -> tuple[int, ...]: ...  # noqa: D102
+    def shape(self) -> tuple[int, ...]: ...
 
     def array(self) -> Array:
         """The elements, read-only, shape `shape`; may be a view of a mapped file."""

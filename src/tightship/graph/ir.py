@@ -37,7 +37,8 @@ class Value:
     @property
     def static_shape(self) -> tuple[int, ...]:
         """The shape of a static value."""
-        assert self.is_static and self.shape is not None, self
+        assert self.is_static, self
+        assert self.shape is not None, self
         return tuple(d for d in self.shape if isinstance(d, int))
 
     @property

@@ -23,17 +23,21 @@ class Scaled:
 
     @property
     def dtype(self) -> DType:
+        """Element type."""
         return self.source.dtype
 
     @property
     def shape(self) -> tuple[int, ...]:
+        """Shape of the source."""
         return self.source.shape
 
     def array(self) -> NDArray[np.generic]:
+        """The product, computed whole."""
         factor = self.factor.array().reshape(-1, *[1] * (len(self.shape) - 1))
-        return self.source.array() * factor
+        return np.multiply(self.source.array(), factor)
 
     def release(self) -> None:
+        """Give back the pages that the source brought in."""
         self.source.release()
 
 
@@ -51,6 +55,7 @@ class Affine:
 
     @property
     def channels(self) -> int:
+        """How many there are."""
         return self.scale.shape[0]
 
     def then_scaled(self, factor: Constant) -> "Affine":
@@ -85,7 +90,8 @@ def normalization(
     n = scale.shape[0]
 
     def factor() -> Vector:
-        return flat(scale) / np.sqrt(flat(variance) + np.float32(epsilon))
+        deviation: Vector = np.sqrt(flat(variance) + np.float32(epsilon))
+        return flat(scale) / deviation
 
     return Affine(
         vector(n, factor, scale, variance),

@@ -216,9 +216,7 @@ class Builder:
         shape = value.static_shape
         self._slots.append(Slot(value.name, value.size_bytes, external=True))
         desc = self._describable(value.dtype, shape)
-        return Operand(
-            value.name, Space.EXTERNAL, len(self._slots) - 1, value.dtype, shape, desc
-        )
+        return Operand(value.name, Space.EXTERNAL, len(self._slots) - 1, value.dtype, shape, desc)
 
     def _arena(
         self, name: str, dtype: DType, shape: tuple[int, ...], desc: MemoryDesc | None
@@ -289,9 +287,9 @@ class Builder:
         home = self.home(name)
         if home.space is Space.OBJECT:
             return home
-        if home.space is Space.EXTERNAL and name not in self._inputs:
-            if self._slots[home.index].name == name:
-                return home
+        is_own = home.space is Space.EXTERNAL and self._slots[home.index].name == name
+        if is_own and name not in self._inputs:
+            return home
         source = self.dense(name)
         target = self._external(self.value(name))
         node = Node(f"{name}.copy", "Copy", (), ())

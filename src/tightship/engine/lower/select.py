@@ -51,7 +51,9 @@ def _view(builder: Builder, node: Node) -> bool:
     before, after = builder.value(node.inputs[0]), builder.value(node.outputs[0])
     if not before.is_static or not after.is_static:
         return False
-    if node.operator == "Dropout" and (node.version >= 12 and len([n for n in node.inputs if n]) > 2):
+    if node.operator == "Dropout" and (
+        node.version >= 12 and len([n for n in node.inputs if n]) > 2
+    ):
         return False
     home = builder.home(node.inputs[0])
     if home.space is Space.OBJECT:
@@ -129,9 +131,7 @@ def _present(operands: tuple[Operand | None, ...]) -> tuple[Operand, ...]:
 def _reference(builder: Builder, node: Node) -> None:
     """A kernel on objects, which allocates what it returns; static results are then planned."""
     captures = tuple(name for graph in node.subgraphs for name in graph.captures)
-    sources = tuple(
-        builder.dense(name) if name else None for name in (*node.inputs, *captures)
-    )
+    sources = tuple(builder.dense(name) if name else None for name in (*node.inputs, *captures))
     targets = tuple(_reference_output(builder, name) if name else None for name in node.outputs)
     kernel = object_kernel(node)
     builder.step(

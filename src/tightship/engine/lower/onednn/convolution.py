@@ -6,9 +6,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tightship._core import MemoryDesc, PrimitiveDesc
-from tightship.engine.lower.builder import SRC, Builder
+from tightship.engine.lower.builder import DST, SRC, Builder
 from tightship.engine.lower.onednn.choose import fast
-from tightship.engine.lower.onednn.post_ops import Destination, Epilogue, epilogue
+from tightship.engine.lower.onednn.post_ops import Epilogue, with_epilogue
 from tightship.engine.lower.onednn.window import window_of
 from tightship.engine.program import Operand
 from tightship.graph import Derived, DType, Node
@@ -18,34 +18,27 @@ WEIGHTS, BIAS = 33, 41
 
 def convolution(builder: Builder, node: Node) -> bool:
     """Emit a convolution with its fused nodes; weights and bias must be constants."""
-    shape = builder.value(node.inputs[0]).static_shape
-    bias = node.inputs[2] if len(node.inputs) > 2 else ""
-    if builder.constant(node.inputs[1]) is None or len(shape) not in (3, 4, 5):
+    rank = len(builder.value(node.inputs[0]).static_shape)
+    parameters = [name for name in node.inputs[1:] if name]
+    if rank not in (3, 4, 5) or any(builder.constant(name) is None for name in parameters):
         return False
-    if bias and builder.constant(bias) is None:
-        return False
-    convolved = _Convolution(builder, node, bias)
+    if _emit(builder, node):
+        return True
+    grouped = node.attributes.get("group", 1) != 1
+    return grouped and _emit(builder, _ungrouped(builder, node))
+
+
+def _emit(builder: Builder, node: Node) -> bool:
+    convolved = _Convolution(builder, node)
     plain = convolved.describe(convolved.any_destination(), Epilogue())
-    if plain is None and node.attributes.get("group", 1) != 1:
-        return convolution(builder, _ungrouped(builder, node))
     if plain is None:
         return False
-    if not node.fused:
-        convolved.emit(plain, Epilogue())
-        return True
-    source = builder.home(node.inputs[0])
-    for tie in (True, False):
-        destination = Destination(
-            plain.operand(17),
-            builder.value(node.writes[0]).static_shape,
-            lambda residual, tie=tie: tie and residual.index != source.index,  # type: ignore[misc]
-        )
-        extra = epilogue(builder, node, destination)
-        desc = None if extra is None else convolved.describe(destination.desc, extra)
-        if desc is not None and extra is not None:
-            convolved.emit(desc, extra)
-            return True
-    return False
+    layout = plain.operand(DST)
+    chosen = with_epilogue(builder, node, layout, lambda extra: convolved.describe(layout, extra))
+    if chosen is None:
+        return False
+    convolved.emit(*chosen)
+    return True
 
 
 def _ungrouped(builder: Builder, node: Node) -> Node:
@@ -77,8 +70,9 @@ def _ungrouped(builder: Builder, node: Node) -> Node:
 class _Convolution:
     """One convolution: its operands as oneDNN wants them described."""
 
-    def __init__(self, builder: Builder, node: Node, bias: str) -> None:
-        self.builder, self.node, self.bias = builder, node, bias
+    def __init__(self, builder: Builder, node: Node) -> None:
+        self.builder, self.node = builder, node
+        self.bias = node.inputs[2] if len(node.inputs) > 2 else ""
         self.source_shape = builder.value(node.inputs[0]).static_shape
         self.target_shape = builder.value(node.outputs[0]).static_shape
         weight_shape = builder.value(node.inputs[1]).static_shape
@@ -102,7 +96,9 @@ class _Convolution:
             destination,
         ]
         return fast(
-            lambda: PrimitiveDesc.convolution(operands, self.window.parts, False, extra.attributes)
+            lambda: PrimitiveDesc.convolution(
+                operands, self.window.parts, transposed=False, attributes=extra.attributes
+            )
         )
 
     def emit(self, desc: PrimitiveDesc, extra: Epilogue) -> None:
@@ -116,5 +112,5 @@ class _Convolution:
             bias = MemoryDesc([self.target_shape[1]])
             reads.append((BIAS, builder.weight(self.bias, bias, bias)))
         reads.extend(extra.bound(builder))
-        target = builder.output(node.writes[0], desc.operand(17))
+        target = builder.output(node.writes[0], desc.operand(DST))
         builder.primitive(node, desc, reads, [target], extra.share)

@@ -94,9 +94,7 @@ def sum_of(builder: Builder, node: Node) -> bool:
     assert first.desc is not None
     layout = first.desc
     scales = [1.0] * len(node.inputs)
-    desc = fast(
-        lambda: PrimitiveDesc.sum([layout] * len(scales), layout, scales, Attributes())
-    )
+    desc = fast(lambda: PrimitiveDesc.sum([layout] * len(scales), layout, scales, Attributes()))
     if desc is None:
         return False
     reads: list[tuple[int, Operand]] = [

@@ -5,7 +5,7 @@ from dataclasses import replace
 from tightship._core import MemoryDesc, PrimitiveDesc
 from tightship.engine.lower.builder import DST, SRC, Builder, dense_strides
 from tightship.engine.lower.onednn.choose import fast
-from tightship.engine.lower.onednn.post_ops import Destination, Epilogue, epilogue
+from tightship.engine.lower.onednn.post_ops import Destination, Epilogue, epilogue, with_epilogue
 from tightship.engine.program import Operand
 from tightship.graph import Node, element_count
 
@@ -64,30 +64,22 @@ class _Product:
 def _by_matrix(builder: Builder, node: Node, product: _Product) -> bool:
     if not product.bias:
         node, product.bias = _take_bias(builder, node, product.columns)
-    target_desc = MemoryDesc([product.source[0], product.columns])
-    source = builder.home(node.inputs[0])
-    for tie in (True, False):
-        destination = Destination(
-            target_desc,
-            builder.value(node.writes[0]).static_shape,
-            lambda residual, tie=tie: tie and residual.index != source.index,  # type: ignore[misc]
-        )
-        extra = epilogue(builder, node, destination)
-        desc = None if extra is None else product.describe(extra)
-        if desc is None or extra is None:
-            continue
-        reads = [
-            (SRC, builder.in_layout(node.inputs[0], desc.operand(SRC))),
-            (WEIGHTS, builder.weight(node.inputs[1], product.weights, desc.operand(WEIGHTS))),
-        ]
-        if product.bias:
-            row = MemoryDesc([1, product.columns])
-            reads.append((BIAS, builder.weight(product.bias, row, row)))
-        reads.extend(extra.bound(builder))
-        target = builder.output_as(node.writes[0], target_desc)
-        builder.primitive(node, desc, reads, [target], extra.share)
-        return True
-    return False
+    layout = MemoryDesc([product.source[0], product.columns])
+    chosen = with_epilogue(builder, node, layout, product.describe)
+    if chosen is None:
+        return False
+    desc, extra = chosen
+    reads = [
+        (SRC, builder.in_layout(node.inputs[0], desc.operand(SRC))),
+        (WEIGHTS, builder.weight(node.inputs[1], product.weights, desc.operand(WEIGHTS))),
+    ]
+    if product.bias:
+        row = MemoryDesc([1, product.columns])
+        reads.append((BIAS, builder.weight(product.bias, row, row)))
+    reads.extend(extra.bound(builder))
+    target = builder.output_as(node.writes[0], layout)
+    builder.primitive(node, desc, reads, [target], extra.share)
+    return True
 
 
 def _take_bias(builder: Builder, node: Node, columns: int) -> tuple[Node, str]:
@@ -101,9 +93,7 @@ def _take_bias(builder: Builder, node: Node, columns: int) -> tuple[Node, str]:
     return node, ""
 
 
-def _batched(
-    builder: Builder, node: Node, left: tuple[int, ...], right: tuple[int, ...]
-) -> bool:
+def _batched(builder: Builder, node: Node, left: tuple[int, ...], right: tuple[int, ...]) -> bool:
     """A product of two stacks of matrices; the right one may be read transposed."""
     rank = max(len(left), len(right))
     if len(left) != rank or len(right) != rank or rank > 5:
@@ -111,7 +101,7 @@ def _batched(
     target_shape = builder.value(node.outputs[0]).static_shape
     source = builder.dense(node.inputs[0])
     weights = _matrix_operand(builder, node.inputs[1])
-    destination = Destination(MemoryDesc(list(target_shape)), target_shape, lambda _: False)
+    destination = Destination(MemoryDesc(list(target_shape)), target_shape)
     extra = epilogue(builder, node, destination)
     if extra is None or source.desc is None or weights.desc is None:
         return False
@@ -134,4 +124,3 @@ def _matrix_operand(builder: Builder, name: str) -> Operand:
     if operand.desc is not None and operand.desc.is_plain and operand.desc.strides == transposed:
         return operand
     return builder.dense(name)
-

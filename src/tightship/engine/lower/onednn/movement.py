@@ -25,9 +25,7 @@ def concat(builder: Builder, node: Node) -> bool:
         common = builder.channels_last if _is_spatial(builder, layouts) else builder.row_major
         layouts = [common(builder.value(name).static_shape) for name in node.inputs]
         joined = common(shape)
-    desc = fast(
-        lambda: PrimitiveDesc.concat(layouts, joined, axis % len(shape), Attributes())
-    )
+    desc = fast(lambda: PrimitiveDesc.concat(layouts, joined, axis % len(shape), Attributes()))
     if desc is None:
         return False
     reads = [

@@ -117,5 +117,3 @@ def softmax(builder: Builder, node: Node) -> bool:
     target = builder.output_as(node.outputs[0], layout)
     builder.primitive(node, desc, [(SRC, source)], [target], [(source, AliasKind.IN_PLACE)])
     return True
-
-

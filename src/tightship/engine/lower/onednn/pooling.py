@@ -45,9 +45,13 @@ def _emit(builder: Builder, node: Node, algorithm: str, window: Window) -> bool:
     for layout in builder.candidate_layouts(source):
         desc = fast(
             lambda layout=layout: PrimitiveDesc.pooling(  # type: ignore[misc]
-                algorithm, layout, MemoryDesc.any(list(shape)), list(window.kernel),
-                window.parts, Attributes(),
-            )  # fmt: skip
+                algorithm,
+                layout,
+                MemoryDesc.any(list(shape)),
+                list(window.kernel),
+                window.parts,
+                Attributes(),
+            )
         )
         if desc is not None:
             reads = [(SRC, builder.in_layout(node.inputs[0], layout))]

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from tightship._core import Attributes, MemoryDesc
+from tightship._core import Attributes, MemoryDesc, PrimitiveDesc
 from tightship.engine.lower.builder import Builder, seen_as
 from tightship.engine.program import Operand
 from tightship.graph import Node
@@ -120,7 +120,7 @@ class Destination:
 
     desc: MemoryDesc
     shape: tuple[int, ...]
-    may_tie: Callable[[Operand], bool]
+    may_tie: Callable[[Operand], bool] = lambda _: False
     """Whether the destination may take over a residual's bytes."""
 
     def layout_of(self, shape: tuple[int, ...]) -> MemoryDesc | None:
@@ -135,6 +135,27 @@ class Destination:
         return MemoryDesc([1] * len(dims)) if not shape else None
 
 
+def with_epilogue(
+    builder: Builder,
+    node: Node,
+    layout: MemoryDesc,
+    describe: Callable[[Epilogue], PrimitiveDesc | None],
+) -> tuple[PrimitiveDesc, Epilogue] | None:
+    """A primitive with the fused nodes of `node`; sums in place first, else out of place.
+
+    A residual is never accumulated over the operand that the primitive is still reading.
+    """
+    source = builder.home(node.inputs[0])
+    shape = builder.value(node.writes[0]).static_shape
+    in_place = Destination(layout, shape, lambda residual: residual.index != source.index)
+    for destination in (in_place, Destination(layout, shape)):
+        extra = epilogue(builder, node, destination)
+        desc = None if extra is None else describe(extra)
+        if desc is not None and extra is not None:
+            return desc, extra
+    return None
+
+
 def epilogue(builder: Builder, node: Node, destination: Destination) -> Epilogue | None:
     """The fused nodes of `node` as post-operations.
 
@@ -147,9 +168,9 @@ def epilogue(builder: Builder, node: Node, destination: Destination) -> Epilogue
         eltwise = eltwise_of(builder, fused)
         if eltwise is not None:
             result.add_eltwise(*eltwise)
-        elif fused.operator not in BINARY and fused.operator != "Sum":
-            return None
-        elif not _add_binary(builder, result, fused, name, destination):
+        elif (fused.operator not in BINARY and fused.operator != "Sum") or not _add_binary(
+            builder, result, fused, name, destination
+        ):
             return None
         name = fused.outputs[0]
     return result
@@ -158,17 +179,18 @@ def epilogue(builder: Builder, node: Node, destination: Destination) -> Epilogue
 def _add_binary(
     builder: Builder, result: Epilogue, fused: Node, name: str, destination: Destination
 ) -> bool:
+    algorithm = "add" if fused.operator == "Sum" else BINARY.get(fused.operator)
     other = fused.inputs[1 if fused.inputs[0] == name else 0]
     shape = builder.value(other).static_shape
     desc = destination.layout_of(shape)
-    if desc is None:
+    if algorithm is None or desc is None:
         return False
-    if fused.operator in ("Add", "Sum") and shape == destination.shape and result.tied is None:
+    if algorithm == "add" and shape == destination.shape and result.tied is None:
         residual = _dying(builder, other, desc)
         if residual is not None and destination.may_tie(residual):
             result.add_sum(residual)
             return True
-    result.add_binary(BINARY.get(fused.operator, "add"), other, desc)
+    result.add_binary(algorithm, other, desc)
     return True
 
 

@@ -35,9 +35,7 @@ def window_of(
     strides = _ints(node, "strides", (1,) * rank)
     dilations = _ints(node, "dilations", (1,) * rank)
     reach = [(k - 1) * d + 1 for k, d in zip(kernel, dilations, strict=True)]
-    total = [
-        (o - 1) * s + r - i for o, s, r, i in zip(after, strides, reach, before, strict=True)
-    ]
+    total = [(o - 1) * s + r - i for o, s, r, i in zip(after, strides, reach, before, strict=True)]
     auto = node.attributes.get("auto_pad", "NOTSET")
     if auto == "SAME_UPPER":
         begin = tuple(max(t, 0) // 2 for t in total)

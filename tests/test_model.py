@@ -1,0 +1,218 @@
+import os
+import signal
+import threading
+import time
+
+import numpy as np
+import pytest
+from onnx import helper
+
+import tightship
+from tests.small_models import dense, dense_result, model, nonzero, relu_chain
+
+
+@pytest.fixture(scope="module")
+def loaded():
+    data, weights = dense()
+    with tightship.load(data, shapes={"x": (4, 32)}) as opened:
+        yield opened, weights
+
+
+def x_of(rows=4, seed=1):
+    return np.random.default_rng(seed).standard_normal((rows, 32), np.float32)
+
+
+def test_one_output_comes_as_an_array_and_by_name(loaded):
+    network, weights = loaded
+    expected = dense_result(x_of(), weights)
+    np.testing.assert_allclose(network(x_of()), expected, rtol=1e-4, atol=1e-4)
+    np.testing.assert_array_equal(network(x=x_of()), network.run({"x": x_of()})["y"])
+
+
+def test_results_stay_valid_after_later_runs_and_after_close():
+    data, weights = dense()
+    with tightship.load(data, shapes={"x": (4, 32)}) as model:
+        first = model(x_of(seed=1))
+        kept = first.copy()
+        model(x_of(seed=2))
+    np.testing.assert_array_equal(first, kept)
+
+
+def test_outputs_are_written_into_arrays_that_the_caller_gives(loaded):
+    network, _ = loaded
+    y = np.full((4, 8), np.nan, np.float32)
+    results = network.run({"x": x_of()}, outputs={"y": y})
+    assert results["y"] is y
+    np.testing.assert_array_equal(y, network(x_of()))
+
+
+@pytest.mark.parametrize("change", ["strided", "fortran", "read-only", "big-endian", "list"])
+def test_any_layout_of_the_right_values_is_accepted(loaded, change):
+    network, _ = loaded
+    x = x_of()
+    wide = np.zeros((4, 64), np.float32)
+    wide[:, ::2] = x
+    read_only = x.copy()
+    read_only.flags.writeable = False
+    variants = {
+        "strided": wide[:, ::2],
+        "fortran": np.asfortranarray(x),
+        "read-only": read_only,
+        "big-endian": x.astype(">f4"),
+        "list": [list(row) for row in x],
+    }
+    np.testing.assert_array_equal(network(variants[change]), network(x))
+
+
+@pytest.mark.parametrize(
+    ("inputs", "said"),
+    [
+        ({}, "`x` is missing"),
+        ({"x": x_of(), "z": x_of()}, "no input `z`"),
+        ({"x": x_of().astype(np.float64)}, "dtype float64; float32 is needed"),
+        ({"x": x_of(5)}, r"shape \[5, 32\]; the plan was made for \[4, 32\]"),
+        ({"x": x_of()[0]}, r"shape \[32\]"),
+    ],
+)
+def test_wrong_inputs_are_named(loaded, inputs, said):
+    with pytest.raises(tightship.InputError, match=said):
+        loaded[0].run(inputs)
+
+
+def test_wrong_calls_are_named(loaded):
+    with pytest.raises(tightship.InputError, match="2 arrays were given"):
+        loaded[0](x_of(), x_of())
+    with pytest.raises(tightship.InputError, match="both in order and by name"):
+        loaded[0](x_of(), x=x_of())
+
+
+def unfit_outputs():
+    x, y = x_of(), np.empty((4, 8), np.float32)
+    read_only = y.copy()
+    read_only.flags.writeable = False
+    shared = np.zeros((4, 40), np.float32)
+    return {
+        "dtype": (x, np.empty((4, 8)), "float64"),
+        "shape": (x, np.empty((8, 4), np.float32), r"\[8, 4\]"),
+        "strides": (x, np.empty((4, 16), np.float32)[:, ::2], "not C-contiguous"),
+        "read-only": (x, read_only, "read-only"),
+        "overlap": (shared.reshape(-1)[:128].reshape(4, 32),
+                    shared.reshape(-1)[100:132].reshape(4, 8), "another input or output"),
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("case", unfit_outputs())
+def test_output_arrays_that_do_not_fit_are_refused(loaded, case):
+    x, y, said = unfit_outputs()[case]
+    with pytest.raises(tightship.InputError, match=said):
+        loaded[0].run({"x": x}, outputs={"y": y})
+
+
+def test_nan_stays_in_its_row(loaded):
+    x = x_of()
+    x[1, 3] = np.nan
+    result = loaded[0](x)
+    np.testing.assert_array_equal(result[[0, 2, 3]], loaded[0](x_of())[[0, 2, 3]])
+
+
+def test_nan_goes_through_arithmetic():
+    nodes = [helper.make_node("Mul", ["x", "x"], ["s"]), helper.make_node("Tanh", ["s"], ["y"])]
+    types = [("x", 1, [8])], [("y", 1, [8])]
+    x = np.arange(8, dtype=np.float32)
+    x[3] = np.nan
+    with tightship.load(model(nodes, *types)) as loaded_model:
+        np.testing.assert_array_equal(np.isnan(loaded_model(x)), np.isnan(x))
+
+
+def test_threads_run_one_model_at_once_each_in_its_own_arena(loaded):
+    network, _ = loaded
+    xs = [x_of(seed=seed) for seed in range(8)]
+    expected = [network(x) for x in xs]
+    wrong = []
+
+    def work(index):
+        for _ in range(50):
+            if not np.array_equal(network(xs[index]), expected[index]):
+                wrong.append(index)
+
+    workers = [threading.Thread(target=work, args=(index,)) for index in range(len(xs))]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    assert not wrong
+
+
+def test_a_limit_with_room_for_one_arena_makes_runs_take_turns():
+    data, weights = dense()
+    plan = tightship.plan(data, shapes={"x": (4, 32)})
+    with tightship.load(data, shapes={"x": (4, 32)}, max_memory=plan.peak_bytes) as model:
+        results = []
+        workers = [threading.Thread(target=lambda: results.append(model(x_of()))) for _ in range(4)]
+        for worker in workers:
+            worker.start()
+        for worker in workers:
+            worker.join()
+        assert len(results) == 4
+        assert model._resource.allocation_count <= 3  # weights, staging, one arena
+
+
+def test_a_deadline_ends_a_run_between_steps():
+    with (
+        tightship.load(relu_chain(200)) as model,
+        pytest.raises(tightship.DeadlineError, match="deadline"),
+    ):
+        model.run({"v0": np.zeros((1, 1 << 20), np.float32)}, timeout_s=0.005)
+
+
+def test_a_stop_flag_ends_a_run_from_another_thread_and_the_model_runs_again():
+    x = {"v0": np.zeros((1, 1 << 20), np.float32)}
+    flag = tightship.StopFlag()
+    with tightship.load(relu_chain(300)) as model:
+        threading.Timer(0.02, flag.set).start()
+        with pytest.raises(tightship.StoppedError):
+            model.run(x, stop=flag)
+        flag.clear()
+        assert np.isfinite(model.run(x, stop=flag)["v300"]).all()
+
+
+def test_control_c_ends_a_native_run():
+    with tightship.load(relu_chain(2000, 1 << 18)) as model:
+        threading.Timer(0.05, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
+        start = time.monotonic()
+        with pytest.raises(KeyboardInterrupt):
+            for _ in range(1000):
+                model.run({"v0": np.zeros((1, 1 << 18), np.float32)})
+        assert time.monotonic() - start < 30
+
+
+def test_close_gives_everything_back_and_says_so():
+    data, _ = dense()
+    model = tightship.load(data, shapes={"x": (4, 32)})
+    resource = model._resource
+    assert resource.current_bytes > 0
+    model.close()
+    model.close()
+    assert resource.current_bytes == 0
+    assert "closed" in repr(model)
+    with pytest.raises(tightship.InputError, match="closed"):
+        model(x_of())
+
+
+def test_a_failed_run_leaves_the_model_usable():
+    with tightship.load(nonzero(), dynamic_memory="24MiB") as model:
+        with pytest.raises(tightship.OutOfMemoryError, match="NonZero"):
+            model.run({"x": np.ones((1000, 1000), np.float32)})
+        results = model.run({"x": np.eye(1000, dtype=np.float32)})
+    assert results["total"] == 2 * sum(range(1000))
+    assert results["indices"].shape == (2, 1000)
+
+
+def test_an_output_whose_shape_depends_on_data_cannot_be_given():
+    with (
+        tightship.load(nonzero()) as model,
+        pytest.raises(tightship.InputError, match="depends on data"),
+    ):
+        model.run(
+            {"x": np.eye(1000, dtype=np.float32)}, outputs={"indices": np.empty((2, 5), np.int64)}
+        )
