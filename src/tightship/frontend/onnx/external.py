@@ -1,5 +1,6 @@
 """Tensor bytes in files beside the model."""
 
+import os
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath, PureWindowsPath
 
@@ -54,40 +55,40 @@ class ExternalFiles:
                 f"Tensor `{tensor_name}` is stored in `{location}`, but the model was given as "
                 "bytes and has no folder; read it from its path."
             )
-        path = self._resolve(self.model, tensor_name, location)
+        path = _resolve(self.model, tensor_name, location)
         if path not in self._mapped:
-            if not path.is_file():
-                raise FormatError(
-                    f"Tensor `{tensor_name}` is stored in `{location}`, and there is no such "
-                    f"file in `{self.model.parent}`."
-                )
-            self._mapped[path] = MappedFile(path)
+            self._mapped[path] = _mapped(path, tensor_name, location)
         return self._mapped[path]
 
-    @staticmethod
-    def _resolve(model: Path, tensor_name: str, location: str) -> Path:
-        parts = (*PurePosixPath(location).parts, *PureWindowsPath(location).parts)
-        absolute = location.startswith("/") or PureWindowsPath(location).is_absolute()
-        if not location or "\0" in location or absolute or ".." in parts:
-            raise FormatError(
-                f"Tensor `{tensor_name}` is stored in {location!r}; external data must be named "
-                "by a relative path without `..`."
-            )
-        try:
-            path = (model.parent / location).resolve()
-        except OSError as error:
-            raise FormatError(
-                f"Tensor `{tensor_name}` is stored in `{location}`, which cannot be opened: "
-                f"{error.strerror}."
-            ) from None
-        if not any(
-            path.is_relative_to(f) for f in (model.parent.resolve(), model.resolve().parent)
-        ):
-            raise FormatError(
-                f"Tensor `{tensor_name}` is stored in `{location}`, which leads to `{path}`, "
-                f"outside the model's folder `{model.parent}`."
-            )
-        return path
+
+def _resolve(model: Path, tensor_name: str, location: str) -> Path:
+    """Where a location leads to, symbolic links followed."""
+    parts = (*PurePosixPath(location).parts, *PureWindowsPath(location).parts)
+    absolute = location.startswith("/") or PureWindowsPath(location).is_absolute()
+    if not location or "\0" in location or absolute or ".." in parts:
+        raise FormatError(
+            f"Tensor `{tensor_name}` is stored in {location!r}; external data must be named by a "
+            "relative path without `..`."
+        )
+    path = Path(os.path.realpath(model.parent / location))
+    folder = Path(os.path.realpath(model.parent))
+    linked_folder = Path(os.path.realpath(model)).parent
+    if not (path.is_relative_to(folder) or path.is_relative_to(linked_folder)):
+        raise FormatError(
+            f"Tensor `{tensor_name}` is stored in `{location}`, which leads to `{path}`, outside "
+            f"the model's folder `{model.parent}`."
+        )
+    return path
+
+
+def _mapped(path: Path, tensor_name: str, location: str) -> MappedFile:
+    try:
+        if path.is_file():
+            return MappedFile(path)
+        reason = "which is not a file" if path.exists() else "which does not exist"
+    except OSError as error:
+        reason = f"which cannot be opened: {error.strerror}"
+    raise FormatError(f"Tensor `{tensor_name}` is stored in `{location}`, {reason}.")
 
 
 def _byte_count(tensor_name: str, key: str, text: str) -> int:

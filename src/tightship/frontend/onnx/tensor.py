@@ -114,14 +114,14 @@ def _dense(file: MappedFile, offset: int, dtype: DType, shape: tuple[int, ...]) 
 
 
 def _unpack_place(place: Mapped, dtype: DType, shape: tuple[int, ...]) -> Array:
-    return unpack(place.array().view(np.uint8), dtype, shape)
+    return _frozen(unpack(place.array().view(np.uint8), dtype, shape))
 
 
 def _from_varints(place: Mapped, dtype: DType, shape: tuple[int, ...], name: str) -> Array:
     numbers = decode_varints(place.array().view(np.uint8), name)
     raw = _narrow(numbers, dtype)
     _check_size(name, dtype, shape, raw.size)
-    return unpack(raw, dtype, shape)
+    return _frozen(unpack(raw, dtype, shape))
 
 
 def _densify(values: Constant, indices: Constant, shape: tuple[int, ...], name: str) -> Array:
@@ -134,7 +134,7 @@ def _densify(values: Constant, indices: Constant, shape: tuple[int, ...], name: 
             dense[tuple(where.T)] = values.array()
     except IndexError as error:
         raise FormatError(f"Sparse tensor `{name}` of shape {list(shape)}: {error}.") from None
-    return dense
+    return _frozen(dense)
 
 
 def _holds(field: TensorField, dtype: DType) -> bool:

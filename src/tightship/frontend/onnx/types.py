@@ -69,7 +69,7 @@ def sound(type_: TypeProto) -> TypeProto:
     Some writers mark an unknown dimension so, and inference gives it in a branch that
     never runs.
     """
-    if any([dimension.dim_value < 0 for dimension in type_.tensor_type.shape.dim]):
+    if any(dimension.dim_value < 0 for dimension in type_.tensor_type.shape.dim):
         return with_shape(type_.tensor_type.elem_type, shape_of(type_))
     return type_
 

@@ -1,0 +1,190 @@
+import pytest
+
+from tests import models
+from tightship.errors import GraphError
+from tightship.frontend.onnx import read_bytes
+from tightship.graph import DType, Graph
+
+
+def read(text: str, **weights: models.Array) -> Graph:
+    return read_bytes(models.parse(text, **weights).SerializeToString())
+
+
+def subgraph(graph: Graph, attribute: str) -> Graph:
+    (node,) = (node for node in graph.nodes if node.subgraphs)
+    value = node.attributes[attribute]
+    assert isinstance(value, Graph)
+    return value
+
+
+def test_branches_name_what_they_capture() -> None:
+    graph = read_bytes(models.if_model().SerializeToString())
+    branch = subgraph(graph, "then_branch")
+    assert branch.captures == ("x",)
+    assert branch.value("x").shape == (2, 3)
+    assert branch.value("a").shape == (2, 3)
+    assert graph.nodes[0].reads == ("flag", "x")
+
+
+def test_an_if_has_the_shape_that_its_branches_share() -> None:
+    value = read_bytes(models.if_model().SerializeToString()).value("y")
+    assert value.dtype is DType.FLOAT32
+    assert value.shape is not None
+    assert value.shape[0] == 2
+    assert not isinstance(value.shape[1], int)
+
+
+@pytest.mark.parametrize(("flag", "shape"), [(True, (2, 3)), (False, (2, 6))])
+def test_an_if_of_a_known_condition_has_the_shape_of_the_branch_taken(
+    flag: bool, shape: tuple[int, ...]
+) -> None:
+    model = models.if_model()
+    model.graph.initializer.append(models.numpy_helper.from_array(models.np.array(flag), "flag"))
+    assert read_bytes(model.SerializeToString()).value("y").shape == shape
+
+
+def test_branches_of_two_types_are_refused() -> None:
+    with pytest.raises(GraphError, match=r"`y` \(If\).*float32.*int64"):
+        read(
+            """g (bool c, float[2] x) => (float[2] y) { y = If (c) <
+                then_branch = l () => (float[2] a) { a = Neg (x) },
+                else_branch = r () => (int64[1] b) { b = Shape (x) }
+            > }"""
+        )
+
+
+def test_branches_of_two_output_counts_are_refused() -> None:
+    with pytest.raises(GraphError, match="1 outputs in one branch and 2 in the other"):
+        read(
+            """g (bool c, float[2] x) => (float[2] y) { y = If (c) <
+                then_branch = l () => (float[2] a) { a = Neg (x) },
+                else_branch = r () => (float[2] b, float[2] d) { b = Neg (x) d = Neg (x) }
+            > }"""
+        )
+
+
+def test_a_loop_of_known_length_stacks_that_many() -> None:
+    graph = read_bytes(models.loop_model(5).SerializeToString())
+    assert graph.value("last").shape == (2,)
+    assert graph.value("all").shape == (5, 2)
+    body = subgraph(graph, "body")
+    assert body.captures == ("x",)
+    assert body.inputs == ("i", "going", "s")
+    assert body.value("t").shape == (2,)
+
+
+def test_a_loop_that_may_end_early_stacks_an_unknown_number() -> None:
+    model = models.loop_model(5)
+    body = model.graph.node[0].attribute[0].g
+    body.node[0].CopyFrom(models.onnx.helper.make_node("Less", ["i", "limit"], ["on"]))
+    model.graph.initializer.append(
+        models.numpy_helper.from_array(models.np.array(3, models.np.int64), "limit")
+    )
+    shape = read_bytes(model.SerializeToString()).value("all").shape
+    assert shape is not None
+    assert not isinstance(shape[0], int)
+
+
+def test_a_state_that_grows_has_an_unknown_length() -> None:
+    graph = read(
+        """g (float[2, 3] x, int64 n, bool c) => (float[m, 3] y) { y = Loop (n, c, x) <
+            body = b (int64 i, bool going, float[k, 3] s) => (bool on, float[j, 3] t) {
+                on = Identity (going)
+                t = Concat <axis = 0> (s, x)
+            }
+        > }"""
+    )
+    assert graph.value("y").shape == ("m", 3)
+    assert subgraph(graph, "body").value("t").shape in [("j", 3), (None, 3)]
+
+
+def test_a_state_that_gains_a_dimension_has_no_shape() -> None:
+    model = models.parse(
+        """g (float[2] x, int64 n, bool c) => (float y) { y = Loop (n, c, x) <
+            body = b (int64 i, bool going, float s) => (bool on, float t) {
+                on = Identity (going)
+                t = Unsqueeze (s, zero)
+            }
+        > }""",
+        zero=models.np.array([0], models.np.int64),
+    )
+    for graph in (model.graph, model.graph.node[0].attribute[0].g):
+        for value in (*graph.output, *graph.input[2:]):
+            if value.name in ("s", "t", "y"):
+                value.type.tensor_type.ClearField("shape")
+    assert read_bytes(model.SerializeToString()).value("y").shape is None
+
+
+def test_a_scan_slices_and_stacks_along_its_axes() -> None:
+    graph = read(
+        """g (float[4] s, float[7, 4] x) => (float[4] last, float[4, 7] all) {
+            last, all = Scan <num_scan_inputs = 1, scan_output_axes = [-1],
+                body = b (float[4] p, float[4] e) => (float[4] q, float[4] r) {
+                    q = Add (p, e)
+                    r = Identity (q)
+                }> (s, x)
+        }"""
+    )
+    assert graph.value("last").shape == (4,)
+    assert graph.value("all").shape == (4, 7)
+    assert subgraph(graph, "body").value("e").shape == (4,)
+
+
+def test_a_sequence_map_gives_a_sequence() -> None:
+    graph = read(
+        """g (seq(float[2]) x) => (float[n] y) {
+            z = SequenceMap <body = b (float[2] e) => (float[2] f) { f = Neg (e) }> (x)
+            y = ConcatFromSequence <axis = 0> (z)
+        }"""
+    )
+    assert graph.value("z").dtype is None
+    assert graph.value("y").dtype is DType.FLOAT32
+
+
+def test_a_body_with_another_number_of_inputs_is_refused() -> None:
+    model = models.loop_model()
+    del model.graph.node[0].attribute[0].g.input[2]
+    with pytest.raises(GraphError, match="gives 3 inputs to its graph `body`, which takes 2"):
+        read_bytes(model.SerializeToString())
+
+
+def test_a_body_with_too_few_outputs_is_refused() -> None:
+    model = models.loop_model()
+    del model.graph.node[0].attribute[0].g.output[1:]
+    with pytest.raises(GraphError, match="gives 1 outputs; its state needs 2"):
+        read_bytes(model.SerializeToString())
+
+
+def test_a_name_that_hides_an_outer_one_is_refused() -> None:
+    model = models.if_model()
+    inner = model.graph.node[0].attribute[0].g
+    inner.node[0].output[0] = inner.output[0].name = "flag"
+    with pytest.raises(GraphError, match="`flag` a second time"):
+        read_bytes(model.SerializeToString())
+
+
+def test_a_subgraph_that_reads_an_unknown_name_is_refused() -> None:
+    model = models.if_model()
+    model.graph.node[0].attribute[0].g.node[0].input[0] = "nowhere"
+    with pytest.raises(GraphError, match="reads `nowhere`"):
+        read_bytes(model.SerializeToString())
+
+
+def nested_body(depth: int) -> str:
+    """A loop's body whose state grows by the loop within it, and so on."""
+    d = depth
+    inner = f"n{d} = Loop (n, c, s{d}) <body = {nested_body(d - 1)}>" if d else "n0 = Neg (s0)"
+    return f"""b{d} (int64 i{d}, bool g{d}, float[k] s{d}) => (bool o{d}, float[m] t{d}) {{
+        o{d} = Identity (g{d})
+        {inner}
+        t{d} = Concat <axis = 0> (n{d}, x)
+    }}"""
+
+
+def test_loops_within_loops_take_bounded_time() -> None:
+    graph = read(
+        f"""g (float[2] x, int64 n, bool c) => (float[m] y) {{
+            y = Loop (n, c, x) <body = {nested_body(18)}>
+        }}"""
+    )
+    assert graph.value("y").dtype is DType.FLOAT32
