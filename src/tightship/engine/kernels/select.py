@@ -17,6 +17,7 @@ from tightship.engine.kernels.normalization import NORMALIZATION
 from tightship.engine.kernels.padding import PADDING
 from tightship.engine.kernels.pooling import POOLING
 from tightship.engine.kernels.quantize import QUANTIZE
+from tightship.engine.kernels.recurrent import RECURRENT
 from tightship.engine.kernels.reduction import REDUCTION
 from tightship.engine.kernels.resize import RESIZE
 from tightship.engine.kernels.site import Builder, NotCoveredError, Site
@@ -36,6 +37,7 @@ BUILDERS: Mapping[str, Builder] = {
     **PADDING,
     **POOLING,
     **QUANTIZE,
+    **RECURRENT,
     **REDUCTION,
     **RESIZE,
     **SOFTMAX,
