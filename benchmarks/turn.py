@@ -1,0 +1,105 @@
+"""A contender in a process of its own, which waits for its turn.
+
+The process loads its model once and then obeys lines: `SAVE path` runs once and writes the
+outputs, `GO n` runs once untimed (others have used the caches meanwhile), then `n` times, and
+answers with the nanoseconds of each run, by the clock and of processor time.
+"""
+
+import json
+import os
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import numpy as np
+from benchmarks.contender import load
+from benchmarks.models import Stored, named
+from benchmarks.record import ROOT
+
+QUIET_SPIN = {"GOMP_SPINCOUNT": "1000", "OMP_PROC_BIND": "true"}
+"""For more than one thread on a machine that others use too; a default spin loses its core."""
+
+
+@dataclass(frozen=True, slots=True)
+class Timing:
+    """Medians of one turn, in nanoseconds."""
+
+    wall_ns: float
+    cpu_ns: float
+    least_ns: int
+
+
+class Worker:
+    """The other end of a contender's pipe."""
+
+    def __init__(self, contender: str, stored: Stored, threads: int, source: str = "") -> None:
+        environment = dict(os.environ)
+        if threads > 1:
+            environment |= QUIET_SPIN
+        if source:
+            environment["PYTHONPATH"] = source
+        self.contender = contender
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "benchmarks.turn", contender, str(stored.model),
+             str(stored.feeds), str(threads)],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=ROOT, env=environment,
+        )  # fmt: skip
+        self.versions: dict[str, str] = self._answer()
+
+    def _answer(self) -> Any:
+        assert self._process.stdout is not None
+        line = self._process.stdout.readline()
+        if not line:
+            message = f"`{self.contender}` ended with exit code {self._process.wait()}."
+            raise ChildProcessError(message)
+        return json.loads(line)
+
+    def _ask(self, line: str) -> Any:
+        assert self._process.stdin is not None
+        self._process.stdin.write(line + "\n")
+        self._process.stdin.flush()
+        return self._answer()
+
+    def save(self, path: Path) -> None:
+        """Have it write its outputs, as an `npz` file."""
+        self._ask(f"SAVE {path}")
+
+    def turn(self, count: int) -> Timing:
+        """Have it run `count` times."""
+        walls, cpus = self._ask(f"GO {count}")
+        return Timing(median(walls), median(cpus), min(walls))
+
+    def close(self) -> None:
+        """End the process."""
+        self._process.communicate()
+
+
+def main(contender: str, model: str, feeds: str, threads: str) -> None:
+    """Load, then obey until the pipe closes."""
+    with np.load(feeds) as arrays:
+        loaded = load(contender, Path(model), dict(arrays), int(threads))
+    for _ in range(2):
+        loaded.run()
+    print(json.dumps(loaded.versions), flush=True)
+    for line in sys.stdin:
+        order, argument = line.split(maxsplit=1)
+        if order == "SAVE":
+            np.savez(argument.strip(), **named(loaded.run()))
+            print("null", flush=True)
+            continue
+        loaded.run()
+        walls, cpus = [], []
+        for _ in range(int(argument)):
+            wall, cpu = time.perf_counter_ns(), time.process_time_ns()
+            loaded.run()
+            cpus.append(time.process_time_ns() - cpu)
+            walls.append(time.perf_counter_ns() - wall)
+        print(json.dumps((walls, cpus)), flush=True)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
