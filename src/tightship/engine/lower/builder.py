@@ -104,6 +104,16 @@ class Builder:
             if home.space is Space.ARENA and home.index == operand.index
         )
 
+    def is_read_once(self, node: Node, operand: Operand) -> bool:
+        """Whether one input of a node alone, fused nodes included, lies in an operand's bytes."""
+        names = [name for part in (node, *node.fused) for name in part.inputs]
+        homes = [self._homes[name] for name in names if name in self._homes]
+        return sum((h.space, h.index) == (operand.space, operand.index) for h in homes) == 1
+
+    def writes_outside(self, name: str, desc: MemoryDesc) -> bool:
+        """Whether a value written in this layout is written where the caller has it."""
+        return name in self.graph.outputs and desc == self.row_major(desc.dims)
+
     def dense(self, name: str) -> Operand:
         """A value in row-major layout, copied into it if need be; an object as it is."""
         home = self.home(name)
@@ -111,11 +121,10 @@ class Builder:
 
     def in_layout(self, name: str, desc: MemoryDesc) -> Operand:
         """A value in the given layout, copied into it if need be."""
+        present = self._present(name, desc)
+        if present is not None:
+            return present
         home = self.home(name)
-        for operand in (home, *self._copies.get(name, ())):
-            seen = seen_as(operand, desc)
-            if seen is not None:
-                return seen
         assert home.desc is not None, home
         if home.desc.dims != desc.dims:
             home = self.dense(name)
@@ -124,6 +133,11 @@ class Builder:
         self._reorder(home, copy)
         self._copies.setdefault(name, []).append(copy)
         return copy
+
+    def _present(self, name: str, desc: MemoryDesc) -> Operand | None:
+        """A value in the given layout, if it or a copy lies so already."""
+        operands = (self.home(name), *self._copies.get(name, ()))
+        return next((seen for o in operands if (seen := seen_as(o, desc)) is not None), None)
 
     def _reorder(self, source: Operand, target: Operand) -> None:
         assert source.desc is not None
@@ -186,10 +200,10 @@ class Builder:
         value = self.value(name)
         assert value.dtype is not None
         shape = value.static_shape
-        plain = self._describable(value.dtype, shape)
-        if name in self.graph.outputs and (desc is None or desc == plain):
+        if name in self.graph.outputs and (desc is None or self.writes_outside(name, desc)):
             operand = self._external(value)
         else:
+            plain = self._describable(value.dtype, shape)
             operand = self._arena(name, value.dtype, shape, desc or plain)
         self._homes[name] = operand
         return operand
@@ -239,6 +253,7 @@ class Builder:
         tied to the destination is not bound a second time.
         """
         tied = tuple(source for source, kind in share if kind is AliasKind.TIED)
+        assert not tied or writes[0].space is Space.ARENA, writes[0]
         arguments = (*reads, (DST, writes[0]))
         self.step(
             node,
@@ -260,12 +275,17 @@ class Builder:
         share: Sequence[tuple[Operand, Operand, AliasKind]] = (),
         dynamic_reason: str | None = None,
     ) -> None:
-        """Add a step; `share` lists an output, an input, and how their bytes may be one."""
+        """Add a step; `share` lists an output, an input, and how their bytes may be one.
+
+        An input whose bytes the step also reads as another value, a view, is not overwritten.
+        """
         reads, writes = operands
         sharing = tuple(
             Sharing(target.index, source.index, kind)
             for target, source, kind in share
-            if target.space is Space.ARENA and source.space is Space.ARENA
+            if target.space is Space.ARENA
+            and source.space is Space.ARENA
+            and not any(_is_view(operand, source) for operand in reads)
         )
         operator = "+".join((node.operator, *(fused.operator for fused in node.fused)))
         self._steps.append(
@@ -290,11 +310,21 @@ class Builder:
         is_own = home.space is Space.EXTERNAL and self._slots[home.index].name == name
         if is_own and name not in self._inputs:
             return home
+        if home.desc is not None and not self._present(name, self.row_major(home.shape)):
+            target = self._external(self.value(name))
+            self._reorder(home, target)
+            return target
         source = self.dense(name)
         target = self._external(self.value(name))
         node = Node(f"{name}.copy", "Copy", (), ())
         self.step(node, ("copy", "memcpy"), ((source,), (target,)), CopyWork(source, target))
         return target
+
+
+def _is_view(operand: Operand, source: Operand) -> bool:
+    """Whether an operand is another value in the bytes of `source`."""
+    place = (operand.space, operand.index)
+    return place == (source.space, source.index) and operand.name != source.name
 
 
 def last_reads(graph: Graph) -> dict[str, int]:

@@ -120,8 +120,8 @@ class Destination:
 
     desc: MemoryDesc
     shape: tuple[int, ...]
-    may_tie: Callable[[Operand], bool] = lambda _: False
-    """Whether the destination may take over a residual's bytes."""
+    may_tie: bool = False
+    """Whether the destination, in the arena then, may take over a residual's bytes."""
 
     def layout_of(self, shape: tuple[int, ...]) -> MemoryDesc | None:
         """The layout in which an operand of `shape` is combined with this; None if it cannot."""
@@ -143,13 +143,12 @@ def with_epilogue(
 ) -> tuple[PrimitiveDesc, Epilogue] | None:
     """A primitive with the fused nodes of `node`; sums in place first, else out of place.
 
-    A residual is never accumulated over the operand that the primitive is still reading.
+    A residual is never accumulated over what the primitive is still reading, nor where the
+    caller has an output.
     """
-    source = builder.home(node.inputs[0])
     shape = builder.value(node.writes[0]).static_shape
-    in_place = Destination(layout, shape, lambda residual: residual.index != source.index)
-    for destination in (in_place, Destination(layout, shape)):
-        extra = epilogue(builder, node, destination)
+    for may_tie in (not builder.writes_outside(node.writes[0], layout), False):
+        extra = epilogue(builder, node, Destination(layout, shape, may_tie))
         desc = None if extra is None else describe(extra)
         if desc is not None and extra is not None:
             return desc, extra
@@ -160,7 +159,7 @@ def epilogue(builder: Builder, node: Node, destination: Destination) -> Epilogue
     """The fused nodes of `node` as post-operations.
 
     Returns None where one of them cannot be a post-operation. A residual of the
-    destination's type that dies here and that `may_tie` allows is accumulated in place.
+    destination's type that dies here, read once, is accumulated in place where it `may_tie`.
     """
     result = Epilogue()
     name = node.outputs[0]
@@ -169,7 +168,7 @@ def epilogue(builder: Builder, node: Node, destination: Destination) -> Epilogue
         if eltwise is not None:
             result.add_eltwise(*eltwise)
         elif (fused.operator not in BINARY and fused.operator != "Sum") or not _add_binary(
-            builder, result, fused, name, destination
+            builder, result, (node, fused), name, destination
         ):
             return None
         name = fused.outputs[0]
@@ -177,17 +176,24 @@ def epilogue(builder: Builder, node: Node, destination: Destination) -> Epilogue
 
 
 def _add_binary(
-    builder: Builder, result: Epilogue, fused: Node, name: str, destination: Destination
+    builder: Builder,
+    result: Epilogue,
+    nodes: tuple[Node, Node],
+    name: str,
+    destination: Destination,
 ) -> bool:
+    """Append the second of `nodes`, which is fused into the first and applied to `name`."""
+    head, fused = nodes
     algorithm = "add" if fused.operator == "Sum" else BINARY.get(fused.operator)
     other = fused.inputs[1 if fused.inputs[0] == name else 0]
     shape = builder.value(other).static_shape
     desc = destination.layout_of(shape)
     if algorithm is None or desc is None:
         return False
-    if algorithm == "add" and shape == destination.shape and result.tied is None:
+    sums = algorithm == "add" and shape == destination.shape and result.tied is None
+    if sums and destination.may_tie:
         residual = _dying(builder, other, desc)
-        if residual is not None and destination.may_tie(residual):
+        if residual is not None and builder.is_read_once(head, residual):
             result.add_sum(residual)
             return True
     result.add_binary(algorithm, other, desc)
