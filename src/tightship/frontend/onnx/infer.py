@@ -14,7 +14,7 @@ from tightship.frontend.onnx.guard import check_node
 from tightship.frontend.onnx.schema import Opsets
 
 _SAME_SHAPE = frozenset({"Dropout", "GroupNormalization", "MeanVarianceNormalization"})
-"""Operators without an inference rule whose output has the shape of their first input."""
+"""Operators whose outputs have the shape of their first input, though no rule says so."""
 
 _ELEMENT_NUMBERS = {
     "tensor(float)": 1,
@@ -59,6 +59,8 @@ def infer(call: InferenceCall, opsets: Opsets, ir_version: int) -> Sequence[Type
         outputs = {}
     unknown = TypeProto()
     found = [types.sound(outputs.get(name, unknown)) for name in call.node.output]
+    if call.schema.name in _SAME_SHAPE:
+        return [_of_first_input(call, index, type_) for index, type_ in enumerate(found)]
     if all(map(types.is_known, found)):
         return found
     return [
@@ -67,16 +69,24 @@ def infer(call: InferenceCall, opsets: Opsets, ir_version: int) -> Sequence[Type
     ]
 
 
+def _of_first_input(call: InferenceCall, index: int, type_: TypeProto) -> TypeProto:
+    """An output type with the shape of the node's first input."""
+    known = type_ if types.is_tensor(type_) else _by_constraint(call, index)
+    if not types.is_tensor(known) or known.tensor_type.HasField("shape"):
+        return known
+    first = call.inputs.get(call.node.input[0], TypeProto())
+    shape = types.shape_of(first)
+    return types.with_shape(known.tensor_type.elem_type, shape)
+
+
 def _by_constraint(call: InferenceCall, index: int) -> TypeProto:
-    """The type that an operator's signature alone gives to an output."""
+    """The element type that an operator's signature alone gives to an output."""
     schema, inputs = call.schema, call.inputs
     text = schema.outputs[min(index, len(schema.outputs) - 1)].type_str
     if text in _ELEMENT_NUMBERS:
         return types.with_shape(_ELEMENT_NUMBERS[text], None)
     for formal, name in zip(schema.inputs, call.node.input, strict=False):
         if formal.type_str == text and name and types.is_tensor(inputs[name]):
-            if schema.name in _SAME_SHAPE:
-                return inputs[name]
             return types.with_shape(inputs[name].tensor_type.elem_type, None)
     return TypeProto()
 

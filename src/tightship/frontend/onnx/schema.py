@@ -61,7 +61,7 @@ def model_opsets(model: onnx.ModelProto) -> Opsets:
     """The opset versions of a model; one too old to import any means opset 1.
 
     Raises:
-        FormatError: The model's IR version is newer than the installed onnx.
+        FormatError: The IR version is newer than the installed onnx, or no opset is imported.
         GraphError: An opset version is not known.
     """
     if model.ir_version > onnx.IR_VERSION:
@@ -71,6 +71,8 @@ def model_opsets(model: onnx.ModelProto) -> Opsets:
         )
     if not model.opset_import and model.ir_version < _IR_VERSION_WITH_OPSETS:
         return read_opsets([onnx.helper.make_opsetid("", 1)], "The model")
+    if not model.opset_import:
+        raise FormatError("The model imports no opset, or its file is truncated.")
     return read_opsets(model.opset_import, "The model")
 
 

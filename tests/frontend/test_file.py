@@ -1,0 +1,125 @@
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests import models
+from tests.zoo import light
+from tightship.errors import FormatError, InputError
+from tightship.frontend.onnx import read, read_bytes
+from tightship.graph import Fill, Mapped
+
+GIB = 1 << 30
+
+
+@pytest.mark.parametrize("name", light.NAMES)
+def test_light_models_are_typed_throughout(name: str) -> None:
+    graph = read(light.path_of(name))
+    case, expected = light.stored_case(name)
+    assert graph.inputs == tuple(case.feeds)
+    assert graph.value(graph.outputs[0]).static_shape == expected.shape
+    unknown = [n for n, value in graph.values.items() if not value.is_static]
+    assert unknown == []
+
+
+def test_weights_made_by_a_fill_stay_fills() -> None:
+    graph = read(light.path_of("resnet50"))
+    fills = [constant for constant in graph.known.values() if isinstance(constant, Fill)]
+    assert sum(node.operator == "ConstantOfShape" for node in graph.nodes) == len(fills)
+    assert sum(np.prod(constant.shape) for constant in fills) > 25_000_000
+
+
+def test_onnx_is_imported_when_a_model_is_read() -> None:
+    code = "import sys, tightship.frontend.onnx; sys.exit('onnx' in sys.modules)"
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+@pytest.mark.parametrize("external", [False, True], ids=["inline", "external"])
+def test_a_weight_of_a_gibibyte_is_not_read(tmp_path: Path, external: bool) -> None:
+    read(light.path_of("zfnet512"))
+    path = models.with_hole(tmp_path, GIB, external=external)
+    before_bytes, start = resident_bytes(), time.perf_counter()
+    graph = read(path)
+    took = time.perf_counter() - start
+    assert resident_bytes() - before_bytes < 4 << 20
+    assert took < 0.3
+    weight = graph.constants["w"]
+    assert isinstance(weight, Mapped)
+    assert weight.shape == (GIB // 4,)
+    assert weight.array()[-1] == 0
+    assert graph.value("y").shape == (GIB // 4,)
+
+
+def resident_bytes() -> int:
+    pages = int(Path("/proc/self/statm").read_text().split()[1])
+    return pages * os.sysconf("SC_PAGESIZE")
+
+
+def test_bytes_are_read_where_they_are() -> None:
+    raw = models.mlp(64).SerializeToString()
+    graph = read_bytes(memoryview(raw), allow_symbolic=True)
+    weight = graph.constants["w1"].array()
+    assert np.shares_memory(weight, np.frombuffer(raw, np.uint8))
+
+
+def test_a_missing_model_is_named(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"gone.onnx` does not exist"):
+        read(tmp_path / "gone.onnx")
+
+
+def test_what_is_no_file_is_not_opened(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    for path in (tmp_path, tmp_path / "pipe", Path("/dev/zero")):
+        with pytest.raises(InputError, match="is not a file"):
+            read(path)
+
+
+def test_an_empty_file_is_no_model(tmp_path: Path) -> None:
+    path = tmp_path / "empty.onnx"
+    path.touch()
+    with pytest.raises(FormatError, match=r"empty.onnx` is not an ONNX model"):
+        read(path)
+
+
+def test_a_file_of_zeros_is_no_model(tmp_path: Path) -> None:
+    path = tmp_path / "zeros.onnx"
+    with path.open("wb") as file:
+        file.truncate(GIB)
+    with pytest.raises(FormatError, match="not an ONNX model"):
+        read(path)
+
+
+def test_every_truncation_of_a_model_is_refused() -> None:
+    raw = models.conv_net().SerializeToString()
+    for stop in range(len(raw)):
+        with pytest.raises(FormatError, match=r"truncated|it has no"):
+            read_bytes(raw[:stop])
+
+
+@pytest.mark.slow
+def test_densenet_is_read_in_a_fraction_of_a_second() -> None:
+    path = light.path_of("densenet121")
+    times = []
+    for _ in range(9):
+        start = time.perf_counter()
+        read(path)
+        times.append(time.perf_counter() - start)
+    assert min(times) < 0.15
+
+
+@pytest.mark.slow
+def test_the_size_of_the_weights_takes_no_time(tmp_path: Path) -> None:
+    times: dict[int, list[float]] = {1 << 20: [], 2 * GIB: []}
+    for size_bytes, taken in times.items():
+        (tmp_path / str(size_bytes)).mkdir()
+        path = models.with_hole(tmp_path / str(size_bytes), size_bytes)
+        for _ in range(300):
+            start = time.perf_counter()
+            read(path)
+            taken.append(time.perf_counter() - start)
+    small, large = (min(taken) for taken in times.values())
+    assert large < 1.1 * small + 100e-6
