@@ -47,6 +47,24 @@ def _elementwise(name: str) -> Typed:
     return typed(name, *[x] * ufunc.nin)
 
 
+def _recurrent(name: str, gates: int, states: int) -> Typed:
+    """Bidirectional, clipped, with lengths; each state takes 512 KiB."""
+    directions, batch, width, size = 2, 256, 64, 256
+    return typed(
+        name,
+        f32(8, batch, width),
+        f32(directions, gates * size, width),
+        f32(directions, gates * size, size),
+        f32(directions, 2 * gates * size),
+        np.full(batch, 5, np.int32),
+        *[f32(directions, batch, size)] * states,
+        outputs=1 + states,
+        direction="bidirectional",
+        hidden_size=size,
+        clip=3.0,
+    )
+
+
 CASES = {
     **{name: [_elementwise(name)] for name in UFUNCS},
     **{name: [typed(name, X, version=24)] for name in (*PASSES, "Relu", "Erf", "Gelu")},
@@ -86,6 +104,7 @@ CASES = {
     "GatherElements": [typed("GatherElements", WIDE, i64(512, 512, 512), axis=1)],
     "GatherND": [typed("GatherND", WIDE, i64(512, 512, 512, 2))],
     "Gemm": [typed("Gemm", WIDE, WIDE, WIDE, transB=1, alpha=0.5, beta=0.5)],
+    "GRU": [_recurrent("GRU", 3, 1)],
     "GlobalAveragePool": [typed("GlobalAveragePool", X)],
     "GlobalMaxPool": [typed("GlobalMaxPool", X)],
     "GroupNormalization": [
@@ -96,6 +115,7 @@ CASES = {
     "InstanceNormalization": [typed("InstanceNormalization", X, f32(64), f32(64))],
     "IsInf": [typed("IsInf", X), typed("IsInf", X, detect_negative=0)],
     "LRN": [typed("LRN", X, size=5)],
+    "LSTM": [_recurrent("LSTM", 4, 2)],
     "LayerNormalization": [typed("LayerNormalization", WIDE, f32(512), f32(512))],
     "LogSoftmax": [typed("LogSoftmax", X, axis=1)],
     "LpNormalization": [typed("LpNormalization", X, axis=1)],
@@ -119,6 +139,7 @@ CASES = {
     ],
     "QuantizeLinear": [typed("QuantizeLinear", WIDE, f32(512), None, axis=0)],
     "RMSNormalization": [typed("RMSNormalization", WIDE, f32(512), version=23)],
+    "RNN": [_recurrent("RNN", 1, 1)],
     "Range": [typed("Range", *[np.float32(v).reshape(()) for v in (0, 262144, 1)])],
     **{
         name: [typed(name, X, ints(1, 3)), typed(name, X, ints(0))]
