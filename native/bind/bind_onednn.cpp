@@ -217,6 +217,7 @@ void primitive_desc(nb::module_ &module) {
         .def_static("shuffle", &shuffle, "src"_a, "dst"_a, "axis"_a, "group_size"_a, "attributes"_a)
         .def_static("reorder", &reorder, "src"_a, "dst"_a, "attributes"_a)
         .def_prop_ro("implementation", &PrimitiveDesc::implementation)
+        .def_prop_ro("signature", &PrimitiveDesc::signature)
         .def_prop_ro("scratchpad_bytes", &PrimitiveDesc::scratchpad_bytes)
         .def("operand", &PrimitiveDesc::operand, "argument"_a,
              "Layout of the operand bound to an argument number; null where it has none.")

@@ -124,6 +124,19 @@ std::string MemoryDesc::format() const {
     return text;
 }
 
+std::string MemoryDesc::signature() const {
+    if (desc_ == nullptr)
+        return "null;";
+    const std::string layout = format();
+    std::string text = std::to_string(dtype()) + layout;
+    for (const int64_t length : dims())
+        text += "," + std::to_string(length);
+    if (layout != "any" && layout != "opaque")
+        for (const int64_t stride : strides())
+            text += "/" + std::to_string(stride);
+    return text + "+" + std::to_string(offset_bytes()) + ";";
+}
+
 MemoryDesc MemoryDesc::reshaped(const Dims &dims) const {
     dnnl_memory_desc_t desc = nullptr;
     Library::check(Library::get().memory_desc_reshape(&desc, desc_, static_cast<int>(dims.size()),

@@ -2,9 +2,19 @@
 
 #include "tightship/onednn/primitive.hpp"
 
+#include <bit>
 #include <vector>
 
 namespace tightship::onednn {
+
+namespace {
+
+/// A number as its bits, so that different ones never read the same.
+std::string exact(float number) {
+    return std::to_string(std::bit_cast<uint32_t>(number));
+}
+
+} // namespace
 
 Attributes::Attributes() {
     Library &library = Library::get();
@@ -22,26 +32,32 @@ Attributes::~Attributes() {
 void Attributes::add_sum(float scale) {
     Library::check(Library::get().post_ops_append_sum(post_ops_, scale, 0, dnnl_data_type_undef),
                    "append a sum");
+    signature_ += "sum" + exact(scale) + ";";
 }
 
 void Attributes::add_eltwise(dnnl_alg_kind_t algorithm, float alpha, float beta) {
     Library::check(Library::get().post_ops_append_eltwise(post_ops_, algorithm, alpha, beta),
                    "append an elementwise operation");
+    signature_ +=
+        "eltwise" + std::to_string(algorithm) + "," + exact(alpha) + "," + exact(beta) + ";";
 }
 
 void Attributes::add_binary(dnnl_alg_kind_t algorithm, const MemoryDesc &operand) {
     Library::check(Library::get().post_ops_append_binary(post_ops_, algorithm, operand.get()),
                    "append a binary operation");
+    signature_ += "binary" + std::to_string(algorithm) + operand.signature();
 }
 
 void Attributes::scale(int argument, int mask) {
     Library::check(Library::get().primitive_attr_set_scales_mask(attr_, argument, mask),
                    "set a scale");
+    signature_ += "scale" + std::to_string(argument) + "," + std::to_string(mask) + ";";
 }
 
 void Attributes::zero_point(int argument, int mask) {
     Library::check(Library::get().primitive_attr_set_zero_points_mask(attr_, argument, mask),
                    "set a zero point");
+    signature_ += "zero" + std::to_string(argument) + "," + std::to_string(mask) + ";";
 }
 
 const_dnnl_primitive_attr_t Attributes::get() const {

@@ -2,18 +2,56 @@
 
 #include "tightship/onednn/primitive.hpp"
 
+#include <bit>
+
 namespace tightship::onednn {
 
 namespace {
 
 constexpr dnnl_prop_kind_t kInference = dnnl_forward_inference;
 
+/// Text that is equal for equal arguments only.
+class Signature {
+  public:
+    explicit Signature(const char *kind) : text_(kind) {}
+    Signature &operator<<(const MemoryDesc &desc) { return add(desc.signature()); }
+    Signature &operator<<(const MemoryDesc *desc) {
+        return desc == nullptr ? add("none;") : *this << *desc;
+    }
+    Signature &operator<<(std::span<const MemoryDesc *const> descs) {
+        for (const MemoryDesc *desc : descs)
+            *this << desc;
+        return add("|");
+    }
+    Signature &operator<<(const Dims &dims) {
+        for (const int64_t length : dims)
+            *this << length;
+        return add("|");
+    }
+    Signature &operator<<(float number) { return *this << int64_t{std::bit_cast<int32_t>(number)}; }
+    Signature &operator<<(int64_t number) { return add(std::to_string(number) + ","); }
+    Signature &operator<<(const Window &window) {
+        return *this << window.strides << window.dilations << window.padding_begin
+                     << window.padding_end;
+    }
+    Signature &operator<<(const Attributes &attributes) { return add(attributes.signature()); }
+    std::string text() const { return text_; }
+
+  private:
+    Signature &add(const std::string &part) {
+        text_ += part;
+        return *this;
+    }
+    std::string text_;
+};
+
 /// Calls a `*_primitive_desc_create` and owns what it made.
 template <class Create, class... Arguments>
-PrimitiveDesc make(const char *what, Create create, Arguments... arguments) {
+PrimitiveDesc make(const char *what, const Signature &signature, Create create,
+                   Arguments... arguments) {
     dnnl_primitive_desc_t desc = nullptr;
     Library::check(create(&desc, arguments...), what);
-    return PrimitiveDesc(desc);
+    return PrimitiveDesc(desc, signature.text());
 }
 
 const_dnnl_memory_desc_t raw(const MemoryDesc *desc) {
@@ -35,53 +73,66 @@ PrimitiveDesc convolution(std::span<const MemoryDesc *const> descs, const Window
     const auto create = transposed ? library.deconvolution_forward_primitive_desc_create
                                    : library.convolution_forward_primitive_desc_create;
     const auto algorithm = transposed ? dnnl_deconvolution_direct : dnnl_convolution_direct;
-    return make("describe a convolution", create, library.engine, kInference, algorithm,
-                raw(descs[0]), raw(descs[1]), raw(descs[2]), raw(descs[3]), window.strides.data(),
-                window.dilations.data(), window.padding_begin.data(), window.padding_end.data(),
-                attributes.get());
+    return make("describe a convolution",
+                Signature("convolution") << descs << window << int64_t{transposed} << attributes,
+                create, library.engine, kInference, algorithm, raw(descs[0]), raw(descs[1]),
+                raw(descs[2]), raw(descs[3]), window.strides.data(), window.dilations.data(),
+                window.padding_begin.data(), window.padding_end.data(), attributes.get());
 }
 
 PrimitiveDesc matmul(std::span<const MemoryDesc *const> descs, const Attributes &attributes) {
     Library &library = Library::get();
-    return make("describe a matmul", library.matmul_primitive_desc_create, library.engine,
-                raw(descs[0]), raw(descs[1]), raw(descs[2]), raw(descs[3]), attributes.get());
+    return make("describe a matmul", Signature("matmul") << descs << attributes,
+                library.matmul_primitive_desc_create, library.engine, raw(descs[0]), raw(descs[1]),
+                raw(descs[2]), raw(descs[3]), attributes.get());
 }
 
 PrimitiveDesc pooling(dnnl_alg_kind_t algorithm, const MemoryDesc &src, const MemoryDesc &dst,
                       const Dims &kernel, const Window &window, const Attributes &attributes) {
     Library &library = Library::get();
-    return make("describe a pooling", library.pooling_forward_primitive_desc_create, library.engine,
-                kInference, algorithm, src.get(), dst.get(), window.strides.data(), kernel.data(),
-                window.dilations.data(), window.padding_begin.data(), window.padding_end.data(),
-                attributes.get());
+    return make(
+        "describe a pooling",
+        Signature("pooling") << int64_t{algorithm} << src << dst << kernel << window << attributes,
+        library.pooling_forward_primitive_desc_create, library.engine, kInference, algorithm,
+        src.get(), dst.get(), window.strides.data(), kernel.data(), window.dilations.data(),
+        window.padding_begin.data(), window.padding_end.data(), attributes.get());
 }
 
 PrimitiveDesc eltwise(dnnl_alg_kind_t algorithm, const MemoryDesc &src, const MemoryDesc &dst,
                       float alpha, float beta, const Attributes &attributes) {
     Library &library = Library::get();
-    return make("describe an elementwise operation", library.eltwise_forward_primitive_desc_create,
-                library.engine, kInference, algorithm, src.get(), dst.get(), alpha, beta,
-                attributes.get());
+    return make("describe an elementwise operation",
+                Signature("eltwise")
+                    << int64_t{algorithm} << src << dst << alpha << beta << attributes,
+                library.eltwise_forward_primitive_desc_create, library.engine, kInference,
+                algorithm, src.get(), dst.get(), alpha, beta, attributes.get());
 }
 
 PrimitiveDesc binary(dnnl_alg_kind_t algorithm, const MemoryDesc &left, const MemoryDesc &right,
                      const MemoryDesc &dst, const Attributes &attributes) {
     Library &library = Library::get();
-    return make("describe a binary operation", library.binary_primitive_desc_create, library.engine,
-                algorithm, left.get(), right.get(), dst.get(), attributes.get());
+    return make("describe a binary operation",
+                Signature("binary") << int64_t{algorithm} << left << right << dst << attributes,
+                library.binary_primitive_desc_create, library.engine, algorithm, left.get(),
+                right.get(), dst.get(), attributes.get());
 }
 
 PrimitiveDesc softmax(dnnl_alg_kind_t algorithm, const MemoryDesc &src, const MemoryDesc &dst,
                       int axis, const Attributes &attributes) {
     Library &library = Library::get();
-    return make("describe a softmax", library.softmax_forward_primitive_desc_create, library.engine,
-                kInference, algorithm, src.get(), dst.get(), axis, attributes.get());
+    return make("describe a softmax",
+                Signature("softmax")
+                    << int64_t{algorithm} << src << dst << int64_t{axis} << attributes,
+                library.softmax_forward_primitive_desc_create, library.engine, kInference,
+                algorithm, src.get(), dst.get(), axis, attributes.get());
 }
 
 PrimitiveDesc local_response(const MemoryDesc &src, const MemoryDesc &dst, int64_t size,
                              std::span<const float, 3> alpha_beta_k, const Attributes &attributes) {
     Library &library = Library::get();
     return make("describe a local response normalization",
+                Signature("lrn") << src << dst << size << alpha_beta_k[0] << alpha_beta_k[1]
+                                 << alpha_beta_k[2] << attributes,
                 library.lrn_forward_primitive_desc_create, library.engine, kInference,
                 dnnl_lrn_across_channels, src.get(), dst.get(), size, alpha_beta_k[0],
                 alpha_beta_k[1], alpha_beta_k[2], attributes.get());
@@ -94,6 +145,7 @@ PrimitiveDesc batch_normalization(const MemoryDesc &src, const MemoryDesc &dst, 
         dnnl_use_global_stats | dnnl_use_scale | dnnl_use_shift |
         static_cast<unsigned>(fuse_relu ? dnnl_fuse_norm_relu : dnnl_normalization_flags_none);
     return make("describe a batch normalization",
+                Signature("batch_norm") << src << dst << epsilon << int64_t{flags} << attributes,
                 library.batch_normalization_forward_primitive_desc_create, library.engine,
                 kInference, src.get(), dst.get(), epsilon, flags, attributes.get());
 }
@@ -105,6 +157,7 @@ PrimitiveDesc layer_normalization(const MemoryDesc &src, const MemoryDesc &dst, 
         dnnl_use_scale |
         static_cast<unsigned>(with_shift ? dnnl_use_shift : dnnl_normalization_flags_none);
     return make("describe a layer normalization",
+                Signature("layer_norm") << src << dst << epsilon << int64_t{flags} << attributes,
                 library.layer_normalization_forward_primitive_desc_create, library.engine,
                 kInference, src.get(), dst.get(), nullptr, epsilon, flags, attributes.get());
 }
@@ -112,15 +165,20 @@ PrimitiveDesc layer_normalization(const MemoryDesc &src, const MemoryDesc &dst, 
 PrimitiveDesc concat(std::span<const MemoryDesc *const> sources, const MemoryDesc &dst, int axis,
                      const Attributes &attributes) {
     Library &library = Library::get();
-    return make("describe a concatenation", library.concat_primitive_desc_create, library.engine,
-                dst.get(), static_cast<int>(sources.size()), axis, raw(sources).data(),
-                attributes.get());
+    return make("describe a concatenation",
+                Signature("concat") << sources << dst << int64_t{axis} << attributes,
+                library.concat_primitive_desc_create, library.engine, dst.get(),
+                static_cast<int>(sources.size()), axis, raw(sources).data(), attributes.get());
 }
 
 PrimitiveDesc sum(std::span<const MemoryDesc *const> sources, const MemoryDesc &dst,
                   std::span<const float> scales, const Attributes &attributes) {
     Library &library = Library::get();
-    return make("describe a sum", library.sum_primitive_desc_create, library.engine, dst.get(),
+    Signature signature("sum");
+    for (const float scale : scales)
+        signature << scale;
+    return make("describe a sum", signature << sources << dst << attributes,
+                library.sum_primitive_desc_create, library.engine, dst.get(),
                 static_cast<int>(sources.size()), scales.data(), raw(sources).data(),
                 attributes.get());
 }
@@ -128,30 +186,36 @@ PrimitiveDesc sum(std::span<const MemoryDesc *const> sources, const MemoryDesc &
 PrimitiveDesc reduction(dnnl_alg_kind_t algorithm, const MemoryDesc &src, const MemoryDesc &dst,
                         float p, float epsilon, const Attributes &attributes) {
     Library &library = Library::get();
-    return make("describe a reduction", library.reduction_primitive_desc_create, library.engine,
-                algorithm, src.get(), dst.get(), p, epsilon, attributes.get());
+    return make("describe a reduction",
+                Signature("reduction")
+                    << int64_t{algorithm} << src << dst << p << epsilon << attributes,
+                library.reduction_primitive_desc_create, library.engine, algorithm, src.get(),
+                dst.get(), p, epsilon, attributes.get());
 }
 
 PrimitiveDesc resampling(dnnl_alg_kind_t algorithm, const MemoryDesc &src, const MemoryDesc &dst,
                          const Attributes &attributes) {
     Library &library = Library::get();
-    return make("describe a resampling", library.resampling_forward_primitive_desc_create,
-                library.engine, kInference, algorithm, nullptr, src.get(), dst.get(),
-                attributes.get());
+    return make("describe a resampling",
+                Signature("resampling") << int64_t{algorithm} << src << dst << attributes,
+                library.resampling_forward_primitive_desc_create, library.engine, kInference,
+                algorithm, nullptr, src.get(), dst.get(), attributes.get());
 }
 
 PrimitiveDesc shuffle(const MemoryDesc &src, const MemoryDesc &dst, int axis, int64_t group_size,
                       const Attributes &attributes) {
     Library &library = Library::get();
-    return make("describe a channel shuffle", library.shuffle_forward_primitive_desc_create,
-                library.engine, kInference, src.get(), dst.get(), axis, group_size,
-                attributes.get());
+    return make("describe a channel shuffle",
+                Signature("shuffle") << src << dst << int64_t{axis} << group_size << attributes,
+                library.shuffle_forward_primitive_desc_create, library.engine, kInference,
+                src.get(), dst.get(), axis, group_size, attributes.get());
 }
 
 PrimitiveDesc reorder(const MemoryDesc &src, const MemoryDesc &dst, const Attributes &attributes) {
     Library &library = Library::get();
-    return make("describe a reorder", library.reorder_primitive_desc_create, src.get(),
-                library.engine, dst.get(), library.engine, attributes.get());
+    return make("describe a reorder", Signature("reorder") << src << dst << attributes,
+                library.reorder_primitive_desc_create, src.get(), library.engine, dst.get(),
+                library.engine, attributes.get());
 }
 
 } // namespace tightship::onednn

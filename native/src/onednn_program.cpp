@@ -4,6 +4,8 @@
 
 #include <cassert>
 #include <cstring>
+#include <string>
+#include <unordered_map>
 
 namespace tightship::onednn {
 
@@ -56,12 +58,20 @@ void Program::add_copy(Place from, Place to, int64_t size_bytes) {
 void Program::compile(int threads) {
     threads_ = threads;
     const ThreadScope scope(threads);
-    primitives_.reserve(descs_.size());
+    std::unordered_map<std::string, int32_t> compiled;
+    std::vector<int32_t> primitive_of;
     for (auto &desc : descs_) {
-        primitives_.emplace_back(*desc);
+        const auto [entry, is_new] =
+            compiled.try_emplace(desc->signature(), static_cast<int32_t>(primitives_.size()));
+        if (is_new)
+            primitives_.emplace_back(*desc);
+        primitive_of.push_back(entry->second);
         desc.reset();
     }
     descs_.clear();
+    for (Step &step : steps_)
+        if (step.primitive >= 0)
+            step.primitive = primitive_of[static_cast<size_t>(step.primitive)];
 }
 
 void Program::bind_weights(void *base) {

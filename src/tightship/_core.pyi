@@ -239,6 +239,9 @@ class PrimitiveDesc:
     def implementation(self) -> str: ...
 
     @property
+    def signature(self) -> str: ...
+
+    @property
     def scratchpad_bytes(self) -> int: ...
 
     def operand(self, argument: int) -> MemoryDesc:

@@ -49,21 +49,11 @@ def runtime_bytes(lowered: Lowered, node_count: int) -> int:
 
 def _code_bytes(work: Sequence[PrimitiveWork]) -> int:
     """What generated code reserves; primitives that are alike share theirs."""
-    distinct = {_signature(primitive) for primitive in work}
+    families = {p.desc.signature: p.desc.implementation.split(":")[0] for p in work}
     kernels = sum(
-        0.0 if family in UNGENERATED else KERNELS.get(family, 1.0) for family, _ in distinct
+        0.0 if family in UNGENERATED else KERNELS.get(family, 1.0) for family in families.values()
     )
     return int(kernels * CODE_BYTES)
-
-
-def _signature(work: PrimitiveWork) -> tuple[str, tuple[object, ...]]:
-    family = work.desc.implementation.split(":")[0]
-    operands = tuple(
-        (argument, tuple(operand.desc.dims), operand.desc.format)
-        for argument, operand in work.arguments
-        if operand.desc is not None
-    )
-    return family, operands
 
 
 def _beyond_arena(lowered: Lowered) -> int:

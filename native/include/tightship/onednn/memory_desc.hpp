@@ -44,6 +44,8 @@ class MemoryDesc {
     Dims blocks() const; ///< elements of each axis that an inner block holds; 1 where plain
     /// oneDNN's way to write a layout: "acdb" is nhwc, "aBcd16b" is nChw16c.
     std::string format() const;
+    /// Everything that tells it from another, as text.
+    std::string signature() const;
 
     MemoryDesc reshaped(const Dims &dims) const; ///< throws Error where the layout forbids it
     MemoryDesc permuted(const std::vector<int> &permutation) const;

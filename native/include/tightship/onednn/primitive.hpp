@@ -27,17 +27,21 @@ class Attributes {
     void zero_point(int argument, int mask);
 
     const_dnnl_primitive_attr_t get() const;
+    const std::string &signature() const { return signature_; }
 
   private:
     dnnl_primitive_attr_t attr_ = nullptr;
     dnnl_post_ops_t post_ops_ = nullptr;
+    std::string signature_;
 };
 
 /// An implementation chosen for fixed shapes and layouts; nothing is compiled yet.
 class PrimitiveDesc {
   public:
-    explicit PrimitiveDesc(dnnl_primitive_desc_t owned) : desc_(owned) {}
-    PrimitiveDesc(PrimitiveDesc &&other) noexcept : desc_(other.desc_) { other.desc_ = nullptr; }
+    PrimitiveDesc(dnnl_primitive_desc_t owned, std::string signature)
+        : desc_(owned), signature_(std::move(signature)) {}
+    PrimitiveDesc(PrimitiveDesc &&other) noexcept
+        : desc_(std::exchange(other.desc_, nullptr)), signature_(std::move(other.signature_)) {}
     PrimitiveDesc(const PrimitiveDesc &) = delete;
     PrimitiveDesc &operator=(const PrimitiveDesc &) = delete;
     PrimitiveDesc &operator=(PrimitiveDesc &&) = delete;
@@ -53,8 +57,12 @@ class PrimitiveDesc {
 
     const_dnnl_primitive_desc_t get() const { return desc_; }
 
+    /// Primitives of equal signatures, described for the same threads, are interchangeable.
+    std::string signature() const { return signature_ + implementation(); }
+
   private:
     dnnl_primitive_desc_t desc_;
+    std::string signature_;
 };
 
 /// Where a window (convolution, pooling) stands and how it moves; all of spatial rank.

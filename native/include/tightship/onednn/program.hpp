@@ -42,7 +42,8 @@ class Program {
                        std::span<const std::pair<int, uint32_t>> arguments);
     void add_copy(Place from, Place to, int64_t size_bytes);
 
-    /// Generates the code of every primitive for `threads`, and lets go of the descriptions.
+    /// Generates the code of the primitives for `threads`, once for those that are alike, and
+    /// lets go of the descriptions.
     void compile(int threads);
     /// Binds operands that lie in the weights; REQUIRES `base` to outlive the program's runs.
     void bind_weights(void *base);
@@ -57,7 +58,7 @@ class Program {
         Place place;
     };
     struct Step {
-        int32_t primitive; ///< index, or -1 for a copy
+        int32_t primitive; ///< index of its description, then of what was compiled; -1 for a copy
         uint32_t first, count;
         Place from{}, to{};
         int64_t size_bytes = 0;

@@ -10,6 +10,8 @@ from tightship.engine.program import Operand
 from tightship.graph import Node, element_count
 
 WEIGHTS, BIAS = 33, 41
+PADDING_MAX = 1.25
+"""How much larger than its elements a packed matrix may be."""
 
 
 def matmul(builder: Builder, node: Node) -> bool:
@@ -52,9 +54,19 @@ class _Product:
         self.source, self.weights, self.columns, self.bias = source, weights, columns, bias
 
     def describe(self, extra: Epilogue) -> PrimitiveDesc | None:
+        """In the layout the primitive likes best, unless that pads a narrow matrix too much."""
+        desc = self._describe(MemoryDesc.any(self.weights.dims), extra)
+        if (
+            desc is None
+            or desc.operand(WEIGHTS).size_bytes <= PADDING_MAX * self.weights.size_bytes
+        ):
+            return desc
+        return self._describe(MemoryDesc(self.weights.dims), extra) or desc
+
+    def _describe(self, weights: MemoryDesc, extra: Epilogue) -> PrimitiveDesc | None:
         operands = [
             MemoryDesc(self.source),
-            MemoryDesc.any(self.weights.dims),
+            weights,
             MemoryDesc([1, self.columns]) if self.bias else None,
             MemoryDesc([self.source[0], self.columns]),
         ]

@@ -1,0 +1,88 @@
+"""The promise, held against the operating system, each in a process of its own."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+from tests.small_models import dense
+from tests.zoo import light
+
+MARGIN_BYTES = 2 << 20
+DATA_MARGIN_BYTES = 4 << 20
+
+SCRIPT = """
+import json, resource, sys
+import numpy as np
+import tightship
+
+def status(field):
+    for line in open("/proc/self/status"):
+        if line.startswith(field + ":"):
+            return int(line.split()[1]) * 1024
+
+path, shapes, data_limit = json.loads(sys.argv[1])
+before = {"resident": status("VmRSS"), "data": status("VmData")}
+if data_limit:
+    limit = before["data"] + data_limit
+    resource.setrlimit(resource.RLIMIT_DATA, (limit, limit))
+with tightship.load(path, shapes=shapes, max_memory=sys.argv[2]) as model:
+    inputs = {
+        name: np.zeros(shape, dtype.numpy) for name, (dtype, shape) in model.input_types.items()
+    }
+    for _ in range(3):
+        results = model.run(inputs)
+    print(json.dumps({
+        "planned": model.plan.peak_bytes,
+        "gained": status("VmHWM") - before["resident"],
+        "finite": all(bool(np.isfinite(array).all()) for array in results.values()),
+    }))
+"""
+
+
+def run(path, shapes=None, data_limit=None, max_memory="16GiB"):
+    arguments = json.dumps([str(path), shapes, data_limit])
+    command = [sys.executable, "-c", SCRIPT, arguments, max_memory]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+SMALL = ["squeezenet", "shufflenet", "densenet121", "resnet50", "inception_v1"]
+LARGE = [name for name in light.NAMES if name not in SMALL]
+MODELS = SMALL + [pytest.param(name, marks=pytest.mark.slow) for name in LARGE]
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_a_process_stays_inside_its_plan(name):
+    seen = run(light.path_of(name))
+    assert seen["finite"]
+    assert seen["gained"] <= seen["planned"] + MARGIN_BYTES
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_a_model_loads_and_runs_under_a_limit_on_data(name):
+    planned = run(light.path_of(name))["planned"]
+    assert run(light.path_of(name), data_limit=planned + DATA_MARGIN_BYTES)["finite"]
+
+
+def test_weights_in_the_file_are_packed_without_holding_them_twice(tmp_path):
+    path = light.randomised("squeezenet", 1, tmp_path)
+    seen = run(path)
+    assert seen["gained"] <= seen["planned"] + MARGIN_BYTES
+
+
+@pytest.mark.slow
+def test_a_large_matrix_is_packed_without_holding_it_twice(tmp_path):
+    path = tmp_path / "wide.onnx"
+    path.write_bytes(dense(hidden=600_000)[0])
+    seen = run(path, {"x": [2, 32]})
+    assert path.stat().st_size > 60 << 20
+    assert seen["gained"] <= seen["planned"] + MARGIN_BYTES
+    assert seen["planned"] < 3 * path.stat().st_size
+
+
+def test_the_plan_is_not_met_by_planning_too_much():
+    seen = run(light.path_of("resnet50"))
+    assert seen["planned"] <= 1.1 * seen["gained"]
