@@ -63,6 +63,13 @@ def test_before_opset_11_positions_are_not_centred():
     np.testing.assert_array_equal(case.run()[0], expected)
 
 
+@pytest.mark.parametrize("mode", ["nearest", "linear"])
+def test_the_first_upsample_has_its_scales_in_an_attribute(mode: str):
+    listed = typed("Upsample", X, version=7, scales=[1.0, 1.0, 2.0, 3.0], mode=mode)
+    given_as_input = typed("Upsample", X, np.array([1, 1, 2, 3], np.float32), version=9, mode=mode)
+    np.testing.assert_array_equal(listed.run()[0], given_as_input.run()[0])
+
+
 def test_a_crop_has_no_kernel():
     options = {"coordinate_transformation_mode": "tf_crop_and_resize"}
     assert not by_scales(X, 1, 1, 2, 2, **options).is_covered

@@ -113,7 +113,7 @@ def _scales(site: Site) -> list[float]:
     shape, resized = site.shape(0), site.output_shape()
     axes = site.integers("axes") or tuple(range(len(shape)))
     at = [axis_of(axis, len(shape)) for axis in axes]
-    given = _filled(site, 1 if site.version < 11 else 2)
+    given = _given_scales(site)
     scales = [1.0] * len(shape)
     if given is None:
         ratios = [resized[axis] / shape[axis] for axis in at]
@@ -123,10 +123,19 @@ def _scales(site: Site) -> list[float]:
             wanted = [int(n) / shape[axis] for n, axis in zip(sizes, at, strict=True)]
             ratios = [(min if policy == "not_larger" else max)(wanted)] * len(at)
     else:
-        ratios = [float(scale) for scale in given]
+        ratios = given
     for axis, ratio in zip(at, ratios, strict=True):
         scales[axis] = ratio
     return scales
+
+
+def _given_scales(site: Site) -> list[float] | None:
+    """Scales from an input, or from the attribute that Upsample has in opset 7."""
+    scales = site.node.attributes.get("scales")
+    if isinstance(scales, tuple):
+        return [float(scale) for scale in scales]
+    elements = _filled(site, 1 if site.version < 11 else 2)
+    return None if elements is None else [float(scale) for scale in elements]
 
 
 def _filled(site: Site, index: int) -> Array | None:
@@ -138,7 +147,7 @@ def _filled(site: Site, index: int) -> Array | None:
 def _resize(site: Site) -> Kernel:
     """Elements outside count as those at the edge; cropping by `roi` is not covered."""
     shape, dtype = site.shape(0), site.dtype(0)
-    require(site.version >= 9 and 0 not in shape and 0 not in site.output_shape())
+    require(site.version >= 7 and 0 not in shape and 0 not in site.output_shape())
     require(is_real(dtype) or site.text("mode", "nearest") == "nearest")
     passes = [
         _taps(site, axis, scale)
