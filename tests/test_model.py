@@ -30,7 +30,7 @@ def test_one_output_comes_as_an_array_and_by_name(loaded):
 
 
 def test_results_stay_valid_after_later_runs_and_after_close():
-    data, weights = dense()
+    data, _ = dense()
     with tightship.load(data, shapes={"x": (4, 32)}) as model:
         first = model(x_of(seed=1))
         kept = first.copy()
@@ -131,9 +131,8 @@ def test_threads_run_one_model_at_once_each_in_its_own_arena(loaded):
     wrong = []
 
     def work(index):
-        for _ in range(50):
-            if not np.array_equal(network(xs[index]), expected[index]):
-                wrong.append(index)
+        runs = [network(xs[index]) for _ in range(50)]
+        wrong.extend(run for run in runs if not np.array_equal(run, expected[index]))
 
     workers = [threading.Thread(target=work, args=(index,)) for index in range(len(xs))]
     for worker in workers:
@@ -144,7 +143,7 @@ def test_threads_run_one_model_at_once_each_in_its_own_arena(loaded):
 
 
 def test_a_limit_with_room_for_one_arena_makes_runs_take_turns():
-    data, weights = dense()
+    data, _ = dense()
     plan = tightship.plan(data, shapes={"x": (4, 32)})
     with tightship.load(data, shapes={"x": (4, 32)}, max_memory=plan.peak_bytes) as model:
         results = []
@@ -177,12 +176,11 @@ def test_a_stop_flag_ends_a_run_from_another_thread_and_the_model_runs_again():
 
 
 def test_control_c_ends_a_native_run():
-    with tightship.load(relu_chain(2000, 1 << 18)) as model:
-        threading.Timer(0.05, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
+    with tightship.load(relu_chain(1000)) as model:
+        threading.Timer(0.2, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
         start = time.monotonic()
         with pytest.raises(KeyboardInterrupt):
-            for _ in range(1000):
-                model.run({"v0": np.zeros((1, 1 << 18), np.float32)})
+            model.run({"v0": np.zeros((1, 1 << 20), np.float32)})
         assert time.monotonic() - start < 30
 
 

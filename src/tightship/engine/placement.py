@@ -129,11 +129,12 @@ def _planned_tensors(placement: Placement) -> list[PlannedTensor]:
     schedule_plan = placement.schedule_plan
     born = {slot: i for i, step in enumerate(schedule_plan.schedule.steps) for slot in step.writes}
     died = {slot: i + 1 for i, s in enumerate(schedule_plan.schedule.steps) for slot in s.reads}
+    taken = {(alias.output, alias.input) for alias in schedule_plan.buffers.in_place}
     host = {
         sharing.output: placement.lowered.slots[sharing.input].name
         for step in placement.lowered.steps
         for sharing in step.sharing
-        if sharing.kind is AliasKind.TIED or _taken(schedule_plan, sharing.output, sharing.input)
+        if sharing.kind is AliasKind.TIED or (sharing.output, sharing.input) in taken
     }
     tensors = []
     for index, slot in enumerate(placement.lowered.slots):
@@ -153,7 +154,3 @@ def _planned_tensors(placement: Placement) -> list[PlannedTensor]:
             )  # fmt: skip
     return tensors
 
-
-def _taken(schedule_plan: SchedulePlan, output: int, source: int) -> bool:
-    taken = schedule_plan.buffers.in_place
-    return any(alias.output == output and alias.input == source for alias in taken)

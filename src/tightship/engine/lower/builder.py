@@ -56,6 +56,7 @@ class Builder:
         self._slots: list[Slot] = []
         self._weights: list[PackedWeight] = []
         self._homes: dict[str, Operand] = {}
+        self._names: dict[int, list[str]] = {}
         self._copies: dict[str, list[Operand]] = {}
         self._packed: dict[str, list[int]] = {}
         self._inputs = {name: self._input(graph.value(name)) for name in graph.inputs}
@@ -100,8 +101,7 @@ class Builder:
         """Whether the node being lowered is the last to read an arena slot's bytes."""
         return operand.space is Space.ARENA and all(
             self._last_read.get(name, -1) <= self.position
-            for name, home in self._homes.items()
-            if home.space is Space.ARENA and home.index == operand.index
+            for name in self._names.get(operand.index, ())
         )
 
     def is_read_once(self, node: Node, operand: Operand) -> bool:
@@ -205,8 +205,7 @@ class Builder:
         else:
             plain = self._describable(value.dtype, shape)
             operand = self._arena(name, value.dtype, shape, desc or plain)
-        self._homes[name] = operand
-        return operand
+        return self._settle(name, operand)
 
     def output_as(self, name: str, desc: MemoryDesc) -> Operand:
         """Room for a row-major value, seen by its writer under another shape."""
@@ -215,9 +214,17 @@ class Builder:
     def view(self, name: str, source: Operand, desc: MemoryDesc | None) -> None:
         """Make a value the bytes of another operand, read under another layout."""
         value = self.value(name)
-        self._homes[name] = Operand(
-            name, source.space, source.index, source.dtype, value.static_shape, desc
+        self._settle(
+            name,
+            Operand(name, source.space, source.index, source.dtype, value.static_shape, desc),
         )
+
+    def _settle(self, name: str, operand: Operand) -> Operand:
+        """Make an operand a value's home, one of perhaps several values in the same slot."""
+        self._homes[name] = operand
+        if operand.space is Space.ARENA:
+            self._names.setdefault(operand.index, []).append(name)
+        return operand
 
     def object_operand(self, value: Value) -> Operand:
         """A value whose bytes only the run knows."""
