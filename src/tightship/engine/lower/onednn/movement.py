@@ -55,9 +55,24 @@ def transpose(builder: Builder, node: Node) -> bool:
     assert isinstance(permutation, tuple)
     strides = source.desc.strides
     dims = [source.shape[int(axis)] for axis in permutation]
-    desc = MemoryDesc(dims, "float32", [strides[int(axis)] for axis in permutation])
+    permuted = [strides[int(axis)] for axis in permutation]
+    desc = MemoryDesc(dims, "float32", _settled(dims, permuted))
     builder.view(node.outputs[0], source, desc)
     return True
+
+
+def _settled(dims: list[int], strides: list[int]) -> list[int]:
+    """Strides with those of axes of length one as row-major order would have them.
+
+    What they are has no meaning, but oneDNN compares them, and takes one that is larger than its
+    neighbours' for the outermost axis when it broadcasts.
+    """
+    settled = list(strides)
+    for axis in reversed(range(len(dims))):
+        if dims[axis] == 1:
+            inner = axis + 1 < len(dims)
+            settled[axis] = settled[axis + 1] * dims[axis + 1] if inner else 1
+    return settled
 
 
 def channel_shuffle(builder: Builder, node: Node) -> bool:
