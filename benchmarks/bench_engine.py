@@ -18,12 +18,12 @@ from pathlib import Path
 
 import numpy as np
 from benchmarks import models, record
-from benchmarks.contender import ORT_NAMES
 from benchmarks.turn import Timing, Worker
 
 REFERENCE = "ort"
 TURN_S = 0.08
 GAP_S = 0.02
+ORT_VARIANTS = ["ort-nopattern", "ort-noarena", "ort-extended"]
 RELATIVE = 1e-3
 
 
@@ -155,7 +155,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--without", action="append", default=[], metavar="PASS[-PASS]",
                         help="add Tightship without these passes")  # fmt: skip
     parser.add_argument("--contender", action="append", default=[],
-                        help="add ort-VARIANT, or tightship@FOLDER, another source tree")  # fmt: skip
+                        help="add ort-SETTING, or tightship@SOURCE of another tree")  # fmt: skip
     parser.add_argument("--ort-variants", action="store_true", help="add every variant of ORT")
     parser.add_argument("--folder", type=Path, help="keep the models here between runs")
     parser.add_argument("--quick", action="store_true", help="5 rounds, nothing recorded")
@@ -167,7 +167,7 @@ def main() -> None:
     """Race, print, record."""
     options = arguments()
     contenders = [REFERENCE, "tightship", *(f"tightship-{p}" for p in options.without)]
-    contenders += options.contender + (list(ORT_NAMES) if options.ort_variants else [])
+    contenders += options.contender + (ORT_VARIANTS if options.ort_variants else [])
     contenders = list(dict.fromkeys(contenders))
     rows: list[Row] = []
     failures: list[str] = []

@@ -1,13 +1,8 @@
 """Who runs a model: Tightship or ONNX Runtime, with settings, in the calling process.
 
 A contender is named by a text, so that a name fits a table, a record and a command line:
-
-    tightship                   as `tightship.load` has it
-    tightship-PASS[-PASS]       without passes
-    ort                         ONNX Runtime's defaults
-    ort-nopattern, ort-noarena, ort-nochwc, ort-plain
-                                without a memory pattern, without an arena, without blocked
-                                layouts (extended optimisations only), without all three
+`tightship-PASS[-PASS...]` leaves passes out, `ort-SETTING[-SETTING...]` sets ONNX Runtime up
+otherwise than its defaults.
 """
 
 from collections.abc import Callable, Mapping
@@ -21,59 +16,87 @@ Arrays = Mapping[str, NDArray[Any]]
 Run = Callable[[], dict[str, NDArray[Any]]]
 
 ORT_SETTINGS = {
-    "": (),
-    "nopattern": ("pattern",),
-    "noarena": ("arena",),
-    "nochwc": ("chwc",),
-    "plain": ("pattern", "arena", "chwc"),
+    "nopattern": "no memory pattern, the block planned from the first run",
+    "noarena": "malloc instead of an arena",
+    "device": "initializers allocated one by one, outside the arena",
+    "noprepack": "no copy of weights in the layout of its kernels",
+    "extended": "no blocked layouts (`ORT_ENABLE_EXTENDED`)",
+    "basic": "constant folding and the like only (`ORT_ENABLE_BASIC`)",
+    "asis": "no optimisation, for a file that is optimised",
+    "nospin": "threads sleep while they wait",
 }
-"""What each variant of ONNX Runtime goes without."""
-
-ORT_NAMES = tuple(f"ort-{variant}".rstrip("-") for variant in ORT_SETTINGS)
+LEVELS = {
+    "extended": "ORT_ENABLE_EXTENDED",
+    "basic": "ORT_ENABLE_BASIC",
+    "asis": "ORT_DISABLE_ALL",
+}
+ENTRIES = {
+    "device": ("session.use_device_allocator_for_initializers", "1"),
+    "noprepack": ("session.disable_prepacking", "1"),
+    "nospin": ("session.intra_op.allow_spinning", "0"),
+}
 
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """A model ready to run, and what its runtime says of itself."""
+    """A model ready to run, and what its runtime says of itself.
+
+    `planned_bytes` is what it said in advance that it would take; 0 where it says nothing.
+    """
 
     run: Run
     versions: dict[str, str]
+    planned_bytes: int = 0
 
 
-def load(contender: str, model: Path, feeds: Arrays, threads: int) -> Loaded:
+def load(contender: str, model: Path, feeds: Arrays, threads: int = 1) -> Loaded:
     """Load a model the way the contender's name says."""
-    runtime, _, settings = contender.partition("-")
-    if runtime == "ort":
-        return load_ort(model, feeds, threads, ORT_SETTINGS[settings])
-    return load_tightship(model, feeds, threads, tuple(filter(None, settings.split("-"))))
+    runtime, *settings = contender.split("-")
+    return LOADERS[runtime](model, feeds, threads, settings)
 
 
-def load_tightship(model: Path, feeds: Arrays, threads: int, without: tuple[str, ...]) -> Loaded:
+def load_tightship(model: Path, feeds: Arrays, threads: int, without: list[str]) -> Loaded:
     """By the public interface, its settings untouched but for the passes left out."""
     import tightship
 
     loaded = tightship.load(model, threads=threads, without=without)
-    return Loaded(lambda: loaded.run(feeds), dict(loaded.plan.key))
+    plan = loaded.plan
+    return Loaded(lambda: loaded.run(feeds), dict(plan.key), plan.peak_bytes)
 
 
-def load_ort(model: Path, feeds: Arrays, threads: int, without: tuple[str, ...]) -> Loaded:
-    """A session on the CPU, all optimisations unless `chwc` is left out."""
+def load_ort(model: Path, feeds: Arrays, threads: int, settings: list[str]) -> Loaded:
+    """A session on the CPU with its defaults and the settings named."""
     import onnxruntime  # type: ignore[import-untyped]
 
-    options = onnxruntime.SessionOptions()
-    options.log_severity_level = 3
-    options.intra_op_num_threads = threads
-    options.inter_op_num_threads = 1
-    options.enable_mem_pattern = "pattern" not in without
-    options.enable_cpu_mem_arena = "arena" not in without
-    level = onnxruntime.GraphOptimizationLevel
-    options.graph_optimization_level = (
-        level.ORT_ENABLE_EXTENDED if "chwc" in without else level.ORT_ENABLE_ALL
+    session = onnxruntime.InferenceSession(
+        model, ort_options(threads, settings), providers=["CPUExecutionProvider"]
     )
-    session = onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
     names = [output.name for output in session.get_outputs()]
     given = dict(feeds)
     return Loaded(
         lambda: dict(zip(names, session.run(names, given), strict=True)),
         {"onnxruntime": onnxruntime.__version__},
     )
+
+
+def ort_options(threads: int, settings: list[str]) -> Any:
+    """Options of a session."""
+    import onnxruntime
+
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level = 3
+    options.intra_op_num_threads = threads
+    options.inter_op_num_threads = 1
+    options.enable_mem_pattern = "nopattern" not in settings
+    options.enable_cpu_mem_arena = "noarena" not in settings
+    for setting in settings:
+        if setting in LEVELS:
+            level = getattr(onnxruntime.GraphOptimizationLevel, LEVELS[setting])
+            options.graph_optimization_level = level
+        if setting in ENTRIES:
+            options.add_session_config_entry(*ENTRIES[setting])
+    return options
+
+
+LOADERS = {"tightship": load_tightship, "ort": load_ort}
+"""How each runtime loads, by its name."""
