@@ -27,7 +27,7 @@ BANNED_WORDS = re.compile(
     re.IGNORECASE,
 )
 BANNED_PLACES = re.compile(
-    r"(pypi\.org|pythonhosted\.org|npmjs\.(com|org)|crates\.io|conda\.anaconda\.org|deb\.debian\.org"
+    r"(pypi\.org|pythonhosted\.org|npmjs\.(com|org)|crates\.io|anaconda\.org|deb\.debian\.org"
     r"|(?<![\w.])/(work|home|root|tmp/w|opt/pypi)/)"
 )
 
@@ -177,12 +177,15 @@ def module_of(path: Path) -> str:
 
 
 def imported(path: Path) -> Iterator[str]:
+    """Modules that a file imports, and strings that may name one."""
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and node.module is not None:
             yield node.module
             yield from (f"{node.module}.{alias.name}" for alias in node.names)
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+            yield node.value  # as in `python -m tests.frontend.mutation`
 
 
 @pytest.mark.parametrize("folder", ["src", "tests"])
@@ -211,6 +214,12 @@ def test_every_header_and_asset_is_used() -> None:
 def test_every_folder_of_tests_is_a_package() -> None:
     folders = {path.parent for path in files(".py", folders=("tests",))}
     assert [named(folder) for folder in folders if not (folder / "__init__.py").is_file()] == []
+
+
+def test_the_readme_says_what_continuous_integration_runs() -> None:
+    command = (ROOT / ".ci/run").read_text().splitlines()[-1]
+    assert command.endswith("pytest")
+    assert command in (ROOT / "README.md").read_text().splitlines()
 
 
 def test_a_long_native_function_is_seen() -> None:
