@@ -73,6 +73,10 @@ def test_a_loop_of_known_length_stacks_that_many() -> None:
     assert body.value("t").shape == (2,)
 
 
+def test_a_loop_of_fewer_than_no_turns_takes_none() -> None:
+    assert read_bytes(models.loop_model(-3).SerializeToString()).value("all").shape == (0, 2)
+
+
 def test_a_loop_that_may_end_early_stacks_an_unknown_number() -> None:
     model = models.loop_model(5)
     body = model.graph.node[0].attribute[0].g
@@ -171,9 +175,9 @@ def test_a_subgraph_that_reads_an_unknown_name_is_refused() -> None:
 
 
 def nested_body(depth: int) -> str:
-    """A loop's body whose state grows by the loop within it, and so on."""
+    """A loop's body that runs a loop whose state grows, and so on."""
     d = depth
-    inner = f"n{d} = Loop (n, c, s{d}) <body = {nested_body(d - 1)}>" if d else "n0 = Neg (s0)"
+    inner = f"n{d} = Loop (n, c, x) <body = {nested_body(d - 1)}>" if d else "n0 = Neg (s0)"
     return f"""b{d} (int64 i{d}, bool g{d}, float[k] s{d}) => (bool o{d}, float[m] t{d}) {{
         o{d} = Identity (g{d})
         {inner}

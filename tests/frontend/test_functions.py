@@ -64,7 +64,7 @@ def test_attributes_are_those_of_the_call_or_the_default() -> None:
 
 
 def test_an_attribute_that_nobody_gives_is_absent() -> None:
-    function = "F <start> (a) => (b) { b = Shape <start: int = @start> (a) }"
+    function = "F <end> (a) => (b) { b = Shape <end: int = @end> (a) }"
     graph = read("g (float[4, 5] x) => (int64[n] y) { y = mine.F (x) }", function)
     assert known(graph, "y") == [4, 5]
 

@@ -157,6 +157,12 @@ def test_a_declared_shape_completes_what_is_inferred() -> None:
     assert read(text).value("y").shape == (1, 2)
 
 
+def test_a_bound_symbol_is_bound_in_declared_shapes() -> None:
+    model = models.parse("g (float[batch] x) => (int64[1, batch] y) { y = NonZero (x) }")
+    graph = read_bytes(model.SerializeToString(), shapes={"x": (6,)})
+    assert graph.value("y").shape == (1, 6)
+
+
 def test_a_name_that_is_not_utf8_is_refused() -> None:
     raw = models.parse(CHAIN).SerializeToString()
     for name in (b"\x0a\x01x", b"\x12\x01a", b"\x22\x03Neg"):

@@ -116,7 +116,21 @@ def sparse(indices: TensorProto, dims: tuple[int, ...]) -> onnx.ModelProto:
 def test_sparse_tensors_are_filled_in(indices: list[int]) -> None:
     proto = numpy_helper.from_array(np.array(indices, np.int64))
     graph = read_bytes(sparse(proto, (2, 3)).SerializeToString())
-    assert graph.constants["w"].array().tolist() == [[0, 5, 0], [0, 0, 7]]
+    array = graph.constants["w"].array()
+    assert array.tolist() == [[0, 5, 0], [0, 0, 7]]
+    assert not array.flags.writeable
+
+
+def test_a_large_sparse_attribute_is_mapped() -> None:
+    values = numpy_helper.from_array(models.filled(500))
+    indices = numpy_helper.from_array(np.arange(500, dtype=np.int64) * 2)
+    tensor = SparseTensorProto(values=values, indices=indices, dims=[1000])
+    model = models.parse("agraph (float[1000] x) => (float[1000] y) { y = Add (x, w) }")
+    model.graph.node.insert(0, helper.make_node("Constant", [], ["w"], sparse_value=tensor))
+    constant = read_bytes(model.SerializeToString()).constants["w"]
+    assert isinstance(constant, Derived)
+    assert all(isinstance(source, Mapped) for source in constant.sources)
+    assert np.array_equal(constant.array()[::2], models.filled(500))
 
 
 def test_sparse_indices_outside_the_shape_are_refused() -> None:

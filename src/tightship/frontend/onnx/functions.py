@@ -18,10 +18,11 @@ FunctionKey = tuple[str, str, str]
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """Where nodes come from: the opsets they are written in, the functions around them."""
+    """Where nodes come from: the opsets they are written in, and their function."""
 
     opsets: Opsets
-    calls: tuple[FunctionKey, ...] = ()
+    depth: int = 0
+    """How many calls of functions led there."""
 
 
 @dataclass(slots=True)
@@ -68,7 +69,7 @@ class Functions:
             if function is None:
                 yield node, origin
                 continue
-            if key in origin.calls or len(origin.calls) == _CALLS_MAX:
+            if origin.depth == _CALLS_MAX:
                 raise GraphError(
                     f"Node {label(node)} calls a function that calls itself, or is nested deeper "
                     f"than {_CALLS_MAX}."
@@ -78,7 +79,7 @@ class Functions:
                 raise GraphError(f"The functions of the model have more than {_NODES_MAX} nodes.")
             self._call_count += 1
             body = _instantiate(function, node, f"{node.op_type}#{self._call_count}/")
-            yield from self.expand(body, Origin(self._opsets[key], (*origin.calls, key)))
+            yield from self.expand(body, Origin(self._opsets[key], origin.depth + 1))
 
 
 def _instantiate(function: FunctionProto, call: NodeProto, prefix: str) -> list[NodeProto]:
