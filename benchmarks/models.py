@@ -36,7 +36,11 @@ class Stored:
 
 
 def stored(name: str, folder: Path) -> Stored:
-    """The model in `folder`, written unless it is there: batch 1, weights from a seed."""
+    """The model in `folder`, written unless it is there: batch 1, weights from a seed.
+
+    It has no initializers that nothing reads, and none that are listed as inputs too, which
+    would not be constants.
+    """
     path, feeds = folder / f"{name}.onnx", folder / f"{name}.feeds.npz"
     if not feeds.exists():
         if name in TRANSFORMERS:
@@ -45,26 +49,29 @@ def stored(name: str, folder: Path) -> Stored:
             np.savez(feeds, **named(case.feeds))
         else:
             light.randomised(name, SEED, folder)
+            model = onnx.load(path)
             image = np.random.default_rng(SEED).standard_normal(light.SHAPE, dtype=np.float32)
-            name_of_input = light.input_name(onnx.load(light.path_of(name)))
+            name_of_input = light.input_name(model)
+            tidy(model.graph, name_of_input)
+            path.write_bytes(model.SerializeToString())
             np.savez(feeds, **named({name_of_input: image}))
     return Stored(path, feeds)
+
+
+def tidy(graph: onnx.GraphProto, name_of_input: str) -> None:
+    """Leave one input and the initializers that are read."""
+    given = [value for value in graph.input if value.name == name_of_input]
+    del graph.input[:]
+    graph.input.extend(given)
+    read = {name for node in graph.node for name in node.input}
+    for index in reversed(range(len(graph.initializer))):
+        if graph.initializer[index].name not in read:
+            del graph.initializer[index]
 
 
 def named(arrays: dict[str, NDArray[Any]]) -> dict[str, Any]:
     """Arrays as keywords; `numpy.savez` has a parameter `file` that no input is called."""
     return dict(arrays)
-
-
-def with_external_weights(name: str, folder: Path) -> Path:
-    """The same model with its weights in a file of their own, each at a page of its own."""
-    target = folder / "external" / f"{name}.onnx"
-    if not target.exists():
-        target.parent.mkdir(exist_ok=True)
-        model = onnx.load(stored(name, folder).model)
-        onnx.save(model, target, save_as_external_data=True, location=f"{name}.bin",
-                  size_threshold=1024)  # fmt: skip
-    return target
 
 
 def chosen(text: str) -> tuple[str, ...]:

@@ -1,0 +1,167 @@
+"""The slowest steps of a model, each timed alone, beside what ONNX Runtime's profiler says.
+
+    python -m benchmarks.step_times squeezenet
+    python -m benchmarks.step_times shufflenet --top 20 --without shuffle_channels
+
+Steps run in order, so that each finds the caches as in a run; a step's time is the median over
+runs. Native steps are called one by one, which adds about 0.3 us to each.
+"""
+
+import argparse
+import json
+import tempfile
+import time
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from benchmarks import models
+from benchmarks.contender import ort_options
+from numpy.typing import NDArray
+
+from tightship._core import StopFlag
+from tightship.engine.arena_pool import Arena, ArenaPool
+from tightship.engine.executable import Executable, NativeSegment, build
+from tightship.engine.executor import Limits, execute
+from tightship.engine.prepare import Settings, prepare
+from tightship.engine.program import LoweredStep, PrimitiveWork
+from tightship.feeds import Bound, bind
+from tightship.loading import read_graph
+from tightship.resource import HostResource
+
+Arrays = Mapping[str, NDArray[Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class Timed:
+    """A step and the microseconds it takes."""
+
+    operator: str
+    implementation: str
+    shapes: str
+    median_us: float
+
+
+def tightship_steps(model: Path, feeds: Arrays, settings: Settings, runs: int) -> list[Timed]:
+    """Every step of the lowered program, in order."""
+    placement = prepare(read_graph(str(model), settings), model.name, settings).placement
+    resource = HostResource()
+    executable = build(placement, resource)
+    fed = bind(placement.lowered, feeds, {})
+    pool = ArenaPool(executable, resource, 1)
+    with pool.reserved() as arena:
+        limits = Limits(StopFlag())
+        execute(executable, arena, fed.external, fed.objects, limits)
+        laps = [_lap(executable, arena, fed, limits) for _ in range(runs)]
+    medians = np.median(np.array(laps), axis=0) / 1e3
+    steps = placement.lowered.steps
+    assert len(steps) == len(medians)
+    return [
+        Timed(step.operator, step.implementation, _shapes(step), float(taken))
+        for step, taken in zip(steps, medians, strict=True)
+    ]
+
+
+def _lap(executable: Executable, arena: Arena, fed: Bound, limits: Limits) -> list[int]:
+    """Nanoseconds of each lowered step in one run."""
+    taken = []
+    for segment in executable.segments:
+        if isinstance(segment, NativeSegment):
+            assert arena.context is not None
+            for index in range(segment.first, segment.last):
+                start = time.perf_counter_ns()
+                arena.context.run((index, index + 1), limits.stop, None)
+                taken.append(time.perf_counter_ns() - start)
+        else:
+            alone = replace(executable, segments=(segment,))
+            start = time.perf_counter_ns()
+            execute(alone, arena, fed.external, fed.objects, limits)
+            taken.append(time.perf_counter_ns() - start)
+    return taken
+
+
+def _shapes(step: LoweredStep) -> str:
+    """Dimensions and layouts of the first three operands."""
+    if isinstance(step.work, PrimitiveWork):
+        described = [
+            f"{'x'.join(map(str, operand.desc.dims))}:{operand.desc.format}"
+            for _, operand in step.work.arguments
+            if operand.desc is not None
+        ]
+        return " ".join(described[:3])
+    return " ".join("x".join(map(str, operand.shape)) for operand in step.reads)
+
+
+def ort_steps(model: Path, feeds: Arrays, runs: int) -> list[Timed]:
+    """Every node of ONNX Runtime's optimised graph, by its own profiler."""
+    import onnxruntime  # type: ignore[import-untyped]
+
+    options = ort_options(1, [])
+    options.enable_profiling = True
+    with tempfile.TemporaryDirectory() as folder:
+        options.profile_file_prefix = f"{folder}/profile"
+        session = onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
+        for _ in range(runs + 1):
+            session.run(None, dict(feeds))
+        events = json.loads(Path(session.end_profiling()).read_text(encoding="utf-8"))
+    taken: dict[tuple[str, str, str], list[float]] = defaultdict(list)
+    for event in events:
+        if event.get("cat") == "Node" and event["name"].endswith("_kernel_time"):
+            given = event["args"]["input_type_shape"]
+            shapes = " ".join("x".join(map(str, d)) for each in given for d in each.values())
+            taken[event["args"]["op_name"], event["name"], shapes].append(event["dur"])
+    return [
+        Timed(operator, "", shapes, float(np.median(durations)))
+        for (operator, _, shapes), durations in taken.items()
+    ]
+
+
+def by_kind(steps: list[Timed]) -> str:
+    """Totals by operator and implementation, largest first."""
+    totals: dict[tuple[str, str], list[float]] = defaultdict(list)
+    for step in steps:
+        totals[step.operator, step.implementation].append(step.median_us)
+    lines = [f"{'us':>9}{'steps':>7}  operator, implementation"]
+    for (operator, implementation), each in sorted(totals.items(), key=lambda kv: -sum(kv[1])):
+        lines.append(f"{sum(each):>9.0f}{len(each):>7}  {operator} {implementation}".rstrip())
+    lines.append(f"{sum(step.median_us for step in steps):>9.0f}{len(steps):>7}  in all")
+    return "\n".join(lines)
+
+
+def slowest(steps: list[Timed], count: int) -> str:
+    """The slowest steps, at most 100 columns each."""
+    order = sorted(steps, key=lambda step: -step.median_us)[:count]
+    return "\n".join(
+        f"{s.median_us:>9.1f}  {s.operator:<20.20} {s.implementation:<18.18} {s.shapes:.48}"
+        for s in order
+    )
+
+
+def main() -> None:
+    """Profile both, print."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.step_times")
+    parser.add_argument("model", help=f"one of {', '.join(models.NAMES)}")
+    parser.add_argument("--top", type=int, default=12)
+    parser.add_argument("--runs", type=int, default=21)
+    parser.add_argument("--without", action="append", default=[], metavar="PASS")
+    parser.add_argument("--folder", type=Path, help="keep the model here between runs")
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory(prefix="tightship-bench-") as temporary:
+        folder = options.folder or Path(temporary)
+        stored = models.stored(options.model, folder)
+        with np.load(stored.feeds) as arrays:
+            feeds = dict(arrays)
+        settings = Settings(without=options.without)
+        profiles = {
+            "tightship": tightship_steps(stored.model, feeds, settings, options.runs),
+            "ONNX Runtime": ort_steps(stored.model, feeds, options.runs),
+        }
+        for title, steps in profiles.items():
+            print(f"{title}\n{by_kind(steps)}\n{slowest(steps, options.top)}\n")
+
+
+if __name__ == "__main__":
+    main()
