@@ -1,0 +1,170 @@
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tightship.errors import FormatError
+from tightship.graph import Derived, DType, Fill, Inline, Mapped, MappedFile
+
+MIB = 1 << 20
+
+
+def written(path, array):
+    path.write_bytes(array.tobytes())
+    return MappedFile(path)
+
+
+def resident_file_kib():
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return next(int(line.split()[1]) for line in lines if line.startswith("RssFile"))
+
+
+@pytest.fixture
+def numbers(tmp_path):
+    return written(tmp_path / "numbers.bin", np.arange(100, dtype=np.float32))
+
+
+def test_a_mapped_constant_is_the_bytes_of_the_file(numbers):
+    constant = Mapped(numbers, 40, DType.FLOAT32, (3, 5))
+    np.testing.assert_array_equal(constant.array(), 10 + np.arange(15.0).reshape(3, 5))
+    assert constant.array().dtype == np.float32
+
+
+def test_a_mapped_constant_is_not_copied_and_cannot_be_written(numbers):
+    constant = Mapped(numbers, 0, DType.FLOAT32, (100,))
+    first, second = constant.array(), constant.array()
+    assert first.ctypes.data == second.ctypes.data
+    assert not first.flags.owndata
+    with pytest.raises(ValueError, match="read-only"):
+        first[0] = 1
+
+
+def test_bytes_in_memory_serve_as_a_file(numbers):
+    data = np.arange(6, dtype=np.int16).tobytes()
+    constant = Mapped(MappedFile.of_bytes(data, Path("given")), 2, DType.INT16, (2, 2))
+    assert constant.array().tolist() == [[1, 2], [3, 4]]
+    assert constant.array().ctypes.data == np.frombuffer(data, np.int16).ctypes.data + 2
+    constant.release()
+    assert constant.array().tolist() == [[1, 2], [3, 4]]
+    assert numbers.size_bytes == 400
+
+
+@pytest.mark.parametrize(("offset", "size"), [(397, 4), (-4, 4), (0, 401), (400, 1), (8, -4)])
+def test_a_range_outside_the_file_is_named_with_the_file(numbers, offset, size):
+    with pytest.raises(FormatError) as refused:
+        numbers.bytes_at(offset, size)
+    text = str(refused.value)
+    assert f"`{numbers.path}` has 400 bytes" in text
+    assert f"[{offset}, {offset + size})" in text
+
+
+def test_a_tensor_that_leaves_its_file_is_refused(numbers):
+    Mapped(numbers, 0, DType.FLOAT32, (100,)).array()
+    with pytest.raises(FormatError, match=r"numbers\.bin.*\[4, 404\)"):
+        Mapped(numbers, 4, DType.FLOAT32, (100,)).array()
+
+
+def test_an_empty_file_holds_empty_tensors_only(tmp_path):
+    file = written(tmp_path / "empty.bin", np.empty(0))
+    constant = Mapped(file, 0, DType.FLOAT32, (3, 0))
+    assert constant.array().shape == (3, 0)
+    constant.release()
+    with pytest.raises(FormatError, match=r"empty\.bin` has 0 bytes"):
+        file.bytes_at(0, 1)
+
+
+@given(st.integers(0, 400), st.integers(0, 400))
+def test_releasing_any_range_changes_no_byte(start, size):
+    data = np.random.default_rng(1).bytes(3 * 4096 + 17)
+    file = MappedFile.of_bytes(data, Path("given"))
+    file.release(start * 30, size * 30)
+    assert bytes(file.bytes_at(0, len(data))) == data
+
+
+def test_a_released_constant_leaves_memory_and_comes_back(tmp_path):
+    size = 64 * MIB
+    values = np.arange(size // 8, dtype=np.int64)
+    constant = Mapped(written(tmp_path / "large.bin", values), 0, DType.INT64, values.shape)
+    before = resident_file_kib()
+    total = int(constant.array().sum())
+    held = resident_file_kib() - before
+    constant.release()
+    kept = resident_file_kib() - before
+    assert held * 1024 > 0.9 * size
+    assert kept * 1024 < 0.05 * size
+    assert int(constant.array().sum()) == total
+
+
+def test_releasing_a_part_keeps_pages_that_others_share(tmp_path):
+    size = 64 * MIB
+    file = written(tmp_path / "large.bin", np.ones(size, np.uint8))
+    whole = Mapped(file, 0, DType.UINT8, (size,))
+    middle = Mapped(file, size // 4 + 1, DType.UINT8, (size // 2,))
+    before = resident_file_kib()
+    whole.array().sum()
+    middle.release()
+    kept = (resident_file_kib() - before) * 1024
+    assert 0.4 * size < kept < 0.6 * size
+
+
+def test_an_inline_constant_is_its_array():
+    array = np.arange(6, dtype=np.uint8).reshape(2, 3)
+    constant = Inline(array)
+    assert constant.array() is array
+    assert (constant.dtype, constant.shape) == (DType.UINT8, (2, 3))
+    constant.release()
+
+
+def test_a_fill_takes_the_memory_of_one_element():
+    constant = Fill(np.asarray(2.5, np.float32), (1 << 20, 1 << 20))
+    array = constant.array()
+    assert (array.shape, array.strides) == ((1 << 20, 1 << 20), (0, 0))
+    assert array[123, 456] == 2.5
+    assert constant.dtype is DType.FLOAT32
+    constant.release()
+
+
+@pytest.mark.parametrize("value", [np.float32(3), np.array([3], np.float32)])
+def test_a_fill_repeats_a_scalar_or_a_single_element(value):
+    np.testing.assert_array_equal(Fill(value, (2, 2)).array(), np.full((2, 2), 3, np.float32))
+
+
+def derived(shape, *sources):
+    return Derived(DType.FLOAT32, shape, lambda: np.ones(shape, np.float32), sources)
+
+
+def test_a_derived_constant_is_computed_each_time_it_is_asked_for():
+    calls = []
+    constant = Derived(DType.INT8, (2,), lambda: calls.append(1) or np.zeros(2, np.int8))
+    assert calls == []
+    constant.array()
+    constant.array()
+    assert calls == [1, 1]
+
+
+def test_a_derived_constant_of_another_shape_is_a_defect():
+    constant = Derived(DType.INT8, (2,), lambda: np.zeros(3, np.int8))
+    with pytest.raises(AssertionError):
+        constant.array()
+
+
+def test_what_computing_holds_is_the_result_and_the_largest_chain_of_sources():
+    small, large = derived((10,)), derived((1000,), derived((5,)))
+    inline = Inline(np.zeros(10**4, np.float32))
+    assert derived((3,)).transient_bytes == 12
+    assert derived((3,), inline).transient_bytes == 12
+    assert derived((3,), small, large, inline).transient_bytes == 12 + 4000 + 20
+
+
+def test_releasing_a_derived_constant_releases_its_sources():
+    class Source(Inline):
+        released = 0
+
+        def release(self):
+            type(self).released += 1
+
+    source = Source(np.zeros(1, np.float32))
+    derived((1,), derived((1,), source), source).release()
+    assert Source.released == 2
