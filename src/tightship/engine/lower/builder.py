@@ -104,11 +104,21 @@ class Builder:
             for name in self._names.get(operand.index, ())
         )
 
-    def is_read_once(self, node: Node, operand: Operand) -> bool:
-        """Whether one input of a node alone, fused nodes included, lies in an operand's bytes."""
-        names = [name for part in (node, *node.fused) for name in part.inputs]
-        homes = [self._homes[name] for name in names if name in self._homes]
-        return sum((h.space, h.index) == (operand.space, operand.index) for h in homes) == 1
+    def overwritable(self, node: Node, name: str, desc: MemoryDesc) -> Operand | None:
+        """An input of a node in a layout, if its bytes are no other input's and die here.
+
+        What lies in another layout is copied into this one, if nobody reads it later.
+        """
+        inputs = [i for part in (node, *node.fused) for i in part.inputs if i]
+        if inputs.count(name) > 1:
+            return None
+        home = seen_as(self.home(name), desc)
+        if home is None:
+            dies = self._last_read.get(name, -1) <= self.position
+            return self.in_layout(name, desc) if dies else None
+        homes = [self._homes[i] for i in inputs if i in self._homes]
+        alone = sum((h.space, h.index) == (home.space, home.index) for h in homes) == 1
+        return home if alone and self.dies_here(home) else None
 
     def writes_outside(self, name: str, desc: MemoryDesc) -> bool:
         """Whether a value written in this layout is written where the caller has it."""

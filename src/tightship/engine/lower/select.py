@@ -22,8 +22,8 @@ def lower(graph: Graph, threads: int = 1, without: Collection[str] = ()) -> Lowe
         InputError: A name in `without` is no pass.
         GraphError: A node cannot be run by any kernel.
     """
-    graph = run_passes(graph, without)
     use_onednn = _core.HAS_ONEDNN and "onednn" not in without
+    graph = run_passes(graph, without if use_onednn else (*without, "shuffle_channels"))
     options = Options(use_onednn, "in_place" not in without, "library_layouts" not in without)
     builder = Builder(graph, threads, options)
     constants = ChainMap(dict(graph.constants), dict(graph.known))

@@ -48,6 +48,7 @@ def _is_shuffle(graph: Graph, split: Node, transpose: Node, join: Node) -> bool:
     return (
         values[0].dtype is DType.FLOAT32
         and len(before) == 4
+        and 0 not in before
         and before == after
         and len(between) == 5
         and between[0] == before[0]

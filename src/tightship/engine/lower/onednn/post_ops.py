@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from tightship._core import Attributes, MemoryDesc, PrimitiveDesc
-from tightship.engine.lower.builder import Builder, seen_as
+from tightship.engine.lower.builder import Builder
 from tightship.engine.program import Operand
 from tightship.graph import Node
 from tightship.planner.schedule import AliasKind
@@ -191,18 +191,11 @@ def _add_binary(
     if algorithm is None or desc is None:
         return False
     sums = algorithm == "add" and shape == destination.shape and result.tied is None
-    if sums and destination.may_tie:
-        residual = _dying(builder, other, desc)
-        if residual is not None and builder.is_read_once(head, residual):
+    if sums and destination.may_tie and builder.in_place:
+        constant = builder.constant(other) is not None
+        residual = None if constant else builder.overwritable(head, other, desc)
+        if residual is not None:
             result.add_sum(residual)
             return True
     result.add_binary(algorithm, other, desc)
     return True
-
-
-def _dying(builder: Builder, name: str, desc: MemoryDesc) -> Operand | None:
-    """The value under `desc`, if nobody reads its bytes after this node."""
-    if not builder.in_place or builder.constant(name) is not None:
-        return None
-    residual = seen_as(builder.home(name), desc)
-    return residual if residual is not None and builder.dies_here(residual) else None
