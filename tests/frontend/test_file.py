@@ -105,9 +105,9 @@ def test_densenet_is_read_in_a_fraction_of_a_second() -> None:
     path = light.path_of("densenet121")
     times = []
     for _ in range(9):
-        start = time.perf_counter()
+        start = time.process_time()
         read(path)
-        times.append(time.perf_counter() - start)
+        times.append(time.process_time() - start)
     assert min(times) < 0.15
 
 
