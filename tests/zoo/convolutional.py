@@ -113,26 +113,22 @@ def segmenter(size: int = 32) -> Case:
 def convolutions() -> Case:
     """Convolutions over one, two and three axes; grouped, dilated, strided, transposed."""
     net = Net(5)
-    line, plane, solid = (
-        net.normal(name, 2, 8, *[9] * rank) for rank, name in enumerate(("line", "plane", "solid"), 1)
-    )
-    for rank, x in enumerate((line, plane, solid), 1):
-        kernel = [3] * rank
-        attributes = [
+    for rank, name in enumerate(("line", "plane", "solid"), 1):
+        x = net.normal(name, 2, 8, *[9] * rank)
+        for given in (
             {},
             {"group": 2, "pads": [1] * 2 * rank},
             {"group": 8, "auto_pad": "SAME_UPPER", "strides": [2] * rank},
             {"dilations": [2] * rank, "pads": [2] * 2 * rank},
             {"auto_pad": "SAME_LOWER", "strides": [2] * rank},
             {"pads": [0] * rank + [1] * rank},
-        ]
-        for given in attributes:
-            group = given.get("group", 1)
-            weight = net.weight(16, 8 // group, *kernel)
+        ):
+            weight = net.weight(16, 8 // given.get("group", 1), *[3] * rank)
             net.output(net("Conv", x, weight, net.bias(16), **given))
         for given in ({}, {"strides": [2] * rank, "output_padding": [1] * rank}, {"group": 4}):
-            weight = net.weight(8, 12 // given.get("group", 1), *kernel, fan_in=8 * 3**rank)
-            net.output(net("ConvTranspose", x, weight, net.bias(12 if "group" not in given else 12), **given))
+            shape = (8, 12 // given.get("group", 1), *[3] * rank)
+            weight = net.weight(*shape, fan_in=8 * 3**rank)
+            net.output(net("ConvTranspose", x, weight, net.bias(12), **given))
     return net.case()
 
 

@@ -1,14 +1,17 @@
 """The light models of the onnx package, and the same with weights filled from a seed."""
 
 import math
+from collections.abc import Iterable
 from pathlib import Path
 
 import numpy as np
 import onnx
+import onnxruntime
 from numpy.typing import NDArray
 from onnx import NodeProto, TensorProto, numpy_helper
 
 from tests.zoo.net import Case
+from tests.zoo.oracle import quiet
 
 Vector = NDArray[np.float32]
 
@@ -51,8 +54,9 @@ def stored_case(name: str) -> tuple[Case, Vector]:
 def randomised(name: str, seed: int, folder: Path, *, external: bool = False) -> Path:
     """Write a light model whose weights are initializers filled from a seed.
 
-    Convolutions and Gemms get normal numbers of variance `1 / fan_in` doubled (He), variances
-    and scales lie near one, the rest is small, so that activations stay finite.
+    Convolutions and Gemms get normal numbers of variance `2 / fan_in` (He), variances and
+    scales lie near one, the rest is small, so that activations stay finite. The last layer is
+    scaled for its outputs to have deviation one, so that no softmax hides an error.
 
     Args:
         name: Which.
@@ -74,12 +78,13 @@ def randomised(name: str, seed: int, folder: Path, *, external: bool = False) ->
         model.graph.initializer.append(numpy_helper.from_array(values, node.output[0]))
     del model.graph.node[:]
     model.graph.node.extend(kept)
+    _scale_last_layer(model)
     path = folder / f"{name}.onnx"
     onnx.save(model, path, save_as_external_data=external, location=f"{name}.bin")
     return path
 
 
-def _roles(nodes: list[NodeProto]) -> dict[str, str]:
+def _roles(nodes: Iterable[NodeProto]) -> dict[str, str]:
     """What each weight is to the first node that reads it, as `operator` or `operator.index`."""
     roles: dict[str, str] = {}
     for node in nodes:
@@ -92,6 +97,22 @@ def _roles(nodes: list[NodeProto]) -> dict[str, str]:
             elif role.startswith("from "):
                 roles[role.removeprefix("from ")] = f"{node.op_type}.{index}"
     return roles
+
+
+def _scale_last_layer(model: onnx.ModelProto) -> None:
+    """Divide the weights and bias of the last layer by the deviation of what it makes."""
+    last = next(n for n in reversed(model.graph.node) if n.op_type in ("Conv", "Gemm"))
+    probe = onnx.ModelProto()
+    probe.CopyFrom(model)
+    del probe.graph.output[:]
+    probe.graph.output.append(onnx.ValueInfoProto(name=last.output[0]))
+    session = onnxruntime.InferenceSession(probe.SerializeToString(), quiet())
+    x = np.random.default_rng(0).standard_normal(SHAPE).astype(np.float32)
+    (made,) = session.run(None, {input_name(model): x})
+    for tensor in model.graph.initializer:
+        if tensor.name in last.input[1:]:
+            array = numpy_helper.to_array(tensor) / np.float32(made.std())
+            tensor.CopyFrom(numpy_helper.from_array(array, tensor.name))
 
 
 def _filled(random: np.random.Generator, role: str, shape: tuple[int, ...]) -> Vector:

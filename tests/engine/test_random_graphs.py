@@ -1,0 +1,55 @@
+"""Random small graphs: what they compute, and that nothing hangs on what memory held."""
+
+from random import Random
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import strategies as st
+
+import tightship
+from tests.zoo.arena import LARGE, NOT_A_NUMBER, poison
+from tests.zoo.oracle import assert_near, assert_same_bits, expected_with_scale
+from tests.zoo.random_graph import random_case
+from tightship.engine.lower import pass_names
+
+SCALE_LIMIT = 1e6
+"""Graphs whose numbers grow beyond are left out: their differences say nothing."""
+
+
+def check(seed: int, steps: int, *, threads: int = 1, without: tuple[str, ...] = ()) -> None:
+    case = random_case(Random(seed), steps)
+    wanted, scale = expected_with_scale(case)
+    assume(all(np.isfinite(array).all() for array in wanted.values()) and scale < SCALE_LIMIT)
+    with tightship.load(case.model, threads=threads, without=without) as model:
+        results = model.run(case.feeds)
+        assert_near(results, wanted, scale=max(scale, 1.0))
+        for byte in (NOT_A_NUMBER, LARGE):
+            poison(model, byte)
+            assert_same_bits(model.run(case.feeds), results)
+
+
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    steps=st.integers(1, 16),
+    threads=st.sampled_from((1, 2)),
+    without=st.lists(st.sampled_from(pass_names()), max_size=2).map(tuple),
+)
+@settings(deadline=None, max_examples=100, suppress_health_check=[HealthCheck.too_slow])
+def test_a_random_graph_gives_what_onnxruntime_gives(
+    seed: int, steps: int, threads: int, without: tuple[str, ...]
+) -> None:
+    check(seed, steps, threads=threads, without=without)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("first", range(0, 3000, 500))
+def test_three_thousand_random_graphs_give_what_onnxruntime_gives(first: int) -> None:
+    for seed in range(first, first + 500):
+        if is_finite(seed):
+            check(seed, 2 + seed % 15)
+
+
+def is_finite(seed: int) -> bool:
+    wanted, scale = expected_with_scale(random_case(Random(seed), 2 + seed % 15))
+    return scale < SCALE_LIMIT and all(np.isfinite(array).all() for array in wanted.values())
