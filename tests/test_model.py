@@ -1,7 +1,6 @@
 import os
 import signal
 import threading
-import time
 
 import numpy as np
 import pytest
@@ -178,10 +177,8 @@ def test_a_stop_flag_ends_a_run_from_another_thread_and_the_model_runs_again():
 def test_control_c_ends_a_native_run():
     with tightship.load(relu_chain(1000)) as model:
         threading.Timer(0.2, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
-        start = time.monotonic()
         with pytest.raises(KeyboardInterrupt):
             model.run({"v0": np.zeros((1, 1 << 20), np.float32)})
-        assert time.monotonic() - start < 30
 
 
 def test_close_gives_everything_back_and_says_so():

@@ -1,7 +1,6 @@
 import os
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import numpy as np
@@ -42,11 +41,9 @@ def test_onnx_is_imported_when_a_model_is_read() -> None:
 def test_a_weight_of_a_gibibyte_is_not_read(tmp_path: Path, external: bool) -> None:
     read(light.path_of("zfnet512"))
     path = models.with_hole(tmp_path, GIB, external=external)
-    before_bytes, start = resident_bytes(), time.perf_counter()
+    before_bytes = resident_bytes()
     graph = read(path)
-    took = time.perf_counter() - start
     assert resident_bytes() - before_bytes < 4 << 20
-    assert took < 0.3
     weight = graph.constants["w"]
     assert isinstance(weight, Mapped)
     assert weight.shape == (GIB // 4,)
@@ -98,28 +95,3 @@ def test_every_truncation_of_a_model_is_refused() -> None:
     for stop in range(len(raw)):
         with pytest.raises(FormatError, match=r"truncated|it has no"):
             read_bytes(raw[:stop])
-
-
-@pytest.mark.slow
-def test_densenet_is_read_in_a_fraction_of_a_second() -> None:
-    path = light.path_of("densenet121")
-    times = []
-    for _ in range(9):
-        start = time.process_time()
-        read(path)
-        times.append(time.process_time() - start)
-    assert min(times) < 0.15
-
-
-@pytest.mark.slow
-def test_the_size_of_the_weights_takes_no_time(tmp_path: Path) -> None:
-    times: dict[int, list[float]] = {1 << 20: [], 2 * GIB: []}
-    for size_bytes, taken in times.items():
-        (tmp_path / str(size_bytes)).mkdir()
-        path = models.with_hole(tmp_path / str(size_bytes), size_bytes)
-        for _ in range(300):
-            start = time.perf_counter()
-            read(path)
-            taken.append(time.perf_counter() - start)
-    small, large = (min(taken) for taken in times.values())
-    assert large < 1.1 * small + 100e-6
