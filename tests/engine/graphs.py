@@ -1,0 +1,93 @@
+"""Graphs from text, and graphs run with passes left out."""
+
+from collections.abc import Collection, Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tests.models import filled, parse
+from tightship.engine.library import open_library
+from tightship.engine.lower import lower, pass_names
+from tightship.engine.lower.passes import GRAPH_PASSES, SELECTION_PASSES
+from tightship.engine.prepare import Prepared, Settings, prepare
+from tightship.engine.program import Lowered, Space
+from tightship.frontend.onnx import read_bytes
+from tightship.graph import Graph, Node
+from tightship.model import Model
+
+Array = NDArray[Any]
+
+REWRITES = tuple(graph_pass.__name__ for graph_pass in GRAPH_PASSES)
+"""Names of the passes over the graph."""
+EVERY_PASS = pass_names()
+SELECTIONS = SELECTION_PASSES
+
+
+def graph_of(text: str, **weights: Array) -> Graph:
+    """The graph of a model in ONNX's text, initializers added by name."""
+    return read_bytes(parse(text, **weights).SerializeToString())
+
+
+def operators(graph: Graph) -> list[str]:
+    """What each node does, fused nodes behind a plus."""
+    return ["+".join(part.operator for part in (node, *node.fused)) for node in graph.nodes]
+
+
+def node_named(graph: Graph, operator: str) -> Node:
+    """The only node of an operator."""
+    (node,) = (node for node in graph.nodes if node.operator == operator)
+    return node
+
+
+def inputs_of(graph: Graph) -> dict[str, Array]:
+    """Numbers for every input, from a seed that depends on shapes only."""
+    values = [graph.value(name) for name in graph.inputs]
+    return {
+        value.name: np.asarray(filled(*value.static_shape)).astype(value.dtype.numpy)
+        for value in values
+        if value.dtype is not None
+    }
+
+
+def prepared(graph: Graph, without: Collection[str] = (), threads: int = 1) -> Prepared:
+    """A graph lowered and placed."""
+    return prepare(graph, "test", Settings(threads=threads, without=without))
+
+
+def lowered(graph: Graph, without: Collection[str] = ()) -> Lowered:
+    """A graph lowered."""
+    open_library()
+    return lower(graph, 1, without)
+
+
+def run(
+    graph: Graph, without: Collection[str] = (), inputs: Mapping[str, Array] | None = None
+) -> dict[str, Array]:
+    """Results of a graph that is run with some passes left out."""
+    with Model(prepared(graph, without), 1) as model:
+        return model.run(inputs_of(graph) if inputs is None else inputs)
+
+
+def expected(graph: Graph, inputs: Mapping[str, Array] | None = None) -> dict[str, Array]:
+    """Results of a graph that no pass has touched."""
+    return run(graph, (*REWRITES, "onednn"), inputs)
+
+
+def assert_close(found: Mapping[str, Array], wanted: Mapping[str, Array]) -> None:
+    """Results agree as float32 sums of other orders do."""
+    assert found.keys() == wanted.keys()
+    for name, value in wanted.items():
+        assert found[name].dtype == value.dtype
+        np.testing.assert_allclose(found[name], value, rtol=2e-4, atol=2e-5, err_msg=name)
+
+
+def implementations(graph: Graph, without: Collection[str] = ()) -> list[tuple[str, str, str]]:
+    """Operator, kernel and implementation of each step."""
+    steps = lowered(graph, without).steps
+    return [(step.operator, step.kernel, step.implementation) for step in steps]
+
+
+def is_where(program: Lowered, name: str, space: Space) -> bool:
+    """Whether an output of a program lies in a space."""
+    return program.outputs[name].space is space
