@@ -18,7 +18,7 @@ from tightship.model import Model
 
 Array = NDArray[Any]
 
-REWRITES = tuple(graph_pass.__name__ for graph_pass in GRAPH_PASSES)
+REWRITES = tuple(dict.fromkeys(graph_pass.__name__ for graph_pass in GRAPH_PASSES))
 """Names of the passes over the graph."""
 EVERY_PASS = pass_names()
 SELECTIONS = SELECTION_PASSES

@@ -1,0 +1,127 @@
+import numpy as np
+import pytest
+
+from tests.engine.graphs import (
+    EVERY_PASS,
+    REWRITES,
+    SELECTIONS,
+    assert_close,
+    expected,
+    graph_of,
+    implementations,
+    lowered,
+    operators,
+    run,
+)
+from tests.models import filled
+from tightship import _core
+from tightship.engine.lower import pass_names, run_passes
+from tightship.engine.lower.passes import GRAPH_PASSES
+from tightship.errors import InputError
+from tightship.planner import AliasKind
+
+
+@pytest.fixture(scope="module")
+def graph():
+    """Something for every pass to do."""
+    return graph_of(
+        """g (float[1, 8, 9, 9] x) => (float[1, 8, 81] y) {
+            t = Transpose <perm = [1, 0, 2, 3]> (w)
+            c = Conv <pads = [1, 1, 1, 1]> (x, t)
+            n = BatchNormalization (c, s, b, m, v)
+            r = Relu (n)
+            e = Reshape (r, split)
+            p = Transpose <perm = [0, 2, 1, 3, 4]> (e)
+            f = Reshape (p, join)
+            d = Conv <pads = [1, 1, 1, 1]> (f, t)
+            a = Add (d, r)
+            u = Relu (a)
+            g = Conv (u, k)
+            q = Add (g, u)
+            y = Reshape (q, flat)
+        }""",
+        w=filled(8, 8, 3, 3), s=filled(8), b=filled(8), m=filled(8), v=np.abs(filled(8)),
+        k=filled(8, 8, 1, 1), split=np.array([1, 2, 4, 9, 9]), join=np.array([1, 8, 9, 9]),
+        flat=np.array([1, 8, 81]),
+    )  # fmt: skip
+
+
+def test_every_pass_does_its_part(graph):
+    found = operators(run_passes(graph))
+    assert found == ["Conv+Relu", "ChannelShuffle", "Conv+Add+Relu", "Conv+Add", "Reshape"]
+
+
+LEFT_OUT = {
+    "fold_constants": {"Transpose", "BatchNormalization"},
+    "fold_batch_norm": {"BatchNormalization+Relu"},
+    "shuffle_channels": {"Transpose"},
+    "fuse_activation": {"Relu"},
+    "fuse_residual": {"Add+Relu", "Add"},
+}
+
+
+@pytest.mark.parametrize("name", REWRITES)
+def test_a_pass_left_out_leaves_its_part(graph, name):
+    kept = set(operators(run_passes(graph, [name])))
+    assert kept & LEFT_OUT[name] or name == "fuse_residual"
+    assert kept != set(operators(run_passes(graph)))
+
+
+def test_with_every_pass_left_out_the_graph_is_what_it_was(graph):
+    assert run_passes(graph, REWRITES) is graph
+
+
+@pytest.mark.parametrize("name", EVERY_PASS)
+def test_results_do_not_depend_on_a_pass(graph, name):
+    assert_close(run(graph, (name,)), expected(graph))
+
+
+def test_results_do_not_depend_on_all_passes(graph):
+    assert_close(run(graph), expected(graph))
+    assert_close(run(graph, SELECTIONS), expected(graph))
+
+
+def test_the_names_are_those_of_the_passes_each_once():
+    assert set(pass_names()) == {p.__name__ for p in GRAPH_PASSES} | set(SELECTIONS)
+    assert len(pass_names()) == len(set(pass_names()))
+
+
+@pytest.mark.parametrize("name", ["fold", "", "Onednn", "fold_constants "])
+def test_a_name_that_is_no_pass_is_refused_with_those_there_are(graph, name):
+    with pytest.raises(InputError, match=f"no pass `{name}`; there are fold_constants, .*onednn"):
+        run_passes(graph, ["onednn", name])
+
+
+@pytest.mark.skipif(not _core.HAS_ONEDNN, reason="built without oneDNN")
+def test_selection_obeys_what_is_left_out(graph):
+    kernels = [kernel for _, kernel, _ in implementations(graph)]
+    assert set(kernels) == {"onednn"}
+    assert "onednn" not in {kernel for _, kernel, _ in implementations(graph, ("onednn",))}
+    kinds = {s.kind for step in lowered(graph).steps for s in step.sharing}
+    assert AliasKind.TIED in kinds
+    kinds = {s.kind for step in lowered(graph, ("in_place",)).steps for s in step.sharing}
+    assert AliasKind.TIED not in kinds
+
+
+@pytest.mark.skipif(not _core.HAS_ONEDNN, reason="built without oneDNN")
+def test_layouts_are_row_major_where_the_library_may_not_choose(graph):
+    def layouts(without):
+        steps = lowered(graph, without).steps
+        return {o.desc.format for s in steps if "Conv" in s.operator for o in s.writes}
+
+    assert layouts(("library_layouts",)) == {"abcd"}
+    assert layouts(()) != {"abcd"}
+
+
+def test_nodes_of_one_name_are_kept_apart():
+    graph = graph_of(
+        """g (float[2, 4] x) => (float[2, 4] y) {
+            [same] a = MatMul (x, w)
+            [same] b = Relu (a)
+            [same] c = MatMul (b, w)
+            [same] y = Relu (c)
+        }""",
+        w=filled(4, 4),
+    )
+    assert operators(run_passes(graph)) == ["MatMul+Relu", "MatMul+Relu"]
+    assert_close(run(graph), expected(graph))
