@@ -27,6 +27,13 @@ THREAD_BYTES = MIB
 """A further thread of the OpenMP runtime: its stack as far as it is touched."""
 HEAP_BYTES = 21 * MIB
 """Of all that, what counts as data before any code is generated."""
+BLAS_BYTES = 32 * MIB
+"""A buffer that the BLAS of NumPy reserves at its first product, and touches in part."""
+BLAS_KERNELS = frozenset(
+    f"numpy:{operator}"
+    for operator in ("Conv", "ConvTranspose", "Einsum", "GRU", "Gemm", "LSTM", "MatMul", "RNN")
+)
+"""Implementations that call it."""
 CODE_BYTES = 256 << 10
 """What oneDNN reserves for a generated kernel."""
 KERNELS = {"brgconv": 4.5, "brgconv_1x1": 1.25, "brg": 4.0}
@@ -43,6 +50,8 @@ def runtime_bytes(lowered: Lowered, node_count: int) -> int:
         program += REFERENCE_BYTES
     resident = FRONTEND_BYTES + program + (ONEDNN_BYTES if work else 0)
     reserved = HEAP_BYTES + program + _code_bytes(work)
+    if any(step.implementation in BLAS_KERNELS for step in lowered.steps):
+        reserved += BLAS_BYTES
     threads = (lowered.threads - 1) * THREAD_BYTES
     return max(resident, reserved) + threads + _beyond_arena(lowered)
 

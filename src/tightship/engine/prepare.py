@@ -67,7 +67,8 @@ def prepare(graph: Graph, name: str, settings: Settings) -> Prepared:
 
 
 def _key(settings: Settings) -> dict[str, str]:
-    key = {"threads": str(settings.threads), **library_key()}
+    key = {"threads": str(settings.threads)}
+    key |= {"kernels": "NumPy only"} if "onednn" in settings.without else library_key()
     if settings.without:
         key["without"] = ", ".join(sorted(settings.without))
     return key
