@@ -17,16 +17,19 @@ SCALE_LIMIT = 1e6
 """Graphs whose numbers grow beyond are left out: their differences say nothing."""
 
 
-def check(seed: int, steps: int, *, threads: int = 1, without: tuple[str, ...] = ()) -> None:
+def agrees(seed: int, steps: int, *, threads: int = 1, without: tuple[str, ...] = ()) -> bool:
+    """Assert that a random graph is right; False if its numbers grow too large to tell."""
     case = random_case(Random(seed), steps)
     wanted, scale = expected_with_scale(case)
-    assume(all(np.isfinite(array).all() for array in wanted.values()) and scale < SCALE_LIMIT)
+    if scale > SCALE_LIMIT or not all(np.isfinite(array).all() for array in wanted.values()):
+        return False
     with tightship.load(case.model, threads=threads, without=without) as model:
         results = model.run(case.feeds)
         assert_near(results, wanted, scale=max(scale, 1.0))
         for byte in (NOT_A_NUMBER, LARGE):
             poison(model, byte)
             assert_same_bits(model.run(case.feeds), results)
+    return True
 
 
 @given(
@@ -39,17 +42,11 @@ def check(seed: int, steps: int, *, threads: int = 1, without: tuple[str, ...] =
 def test_a_random_graph_gives_what_onnxruntime_gives(
     seed: int, steps: int, threads: int, without: tuple[str, ...]
 ) -> None:
-    check(seed, steps, threads=threads, without=without)
+    assume(agrees(seed, steps, threads=threads, without=without))
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("first", range(0, 3000, 500))
 def test_three_thousand_random_graphs_give_what_onnxruntime_gives(first: int) -> None:
-    for seed in range(first, first + 500):
-        if is_finite(seed):
-            check(seed, 2 + seed % 15)
-
-
-def is_finite(seed: int) -> bool:
-    wanted, scale = expected_with_scale(random_case(Random(seed), 2 + seed % 15))
-    return scale < SCALE_LIMIT and all(np.isfinite(array).all() for array in wanted.values())
+    told = sum(agrees(seed, 2 + seed % 15) for seed in range(first, first + 500))
+    assert told > 400

@@ -12,14 +12,14 @@ from tests.zoo.oracle import assert_near, assert_same_bits, expected
 
 
 def conv(net: Net, x: str) -> str:
-    return net("Conv", x, net.weight(16, 16, 1, 1), net.bias(16))
+    return net("Conv", x, net.weight(16, 16, 3, 3), net.bias(16), pads=[1, 1, 1, 1])
 
 
 def start() -> tuple[Net, str, str]:
-    """A net, its input, and a value in the arena."""
+    """A net, its input, and a value in the arena, in the layout that convolutions like."""
     net = Net()
     x = net.normal("x", 1, 16, 5, 5)
-    return net, x, net("Relu", x)
+    return net, x, net("Relu", conv(net, x))
 
 
 def end(net: Net, *names: str) -> Case:
@@ -51,9 +51,29 @@ def residual_convolved_as_a_view() -> Case:
 
 def residual_viewed_later() -> Case:
     net, x, r = start()
-    flat = net("Reshape", r, net.ints(16, 25))
-    net.output(net("Neg", flat))
-    return end(net, net("Add", conv(net, net("Neg", x)), r))
+    view = net("Identity", r)
+    y = net("Add", conv(net, net("Neg", x)), r)
+    return end(net, y, net("Neg", view))
+
+
+def residual_read_later() -> Case:
+    net, x, r = start()
+    y = net("Add", conv(net, net("Neg", x)), r)
+    return end(net, y, net("Neg", r))
+
+
+def residual_copied_and_read_later() -> Case:
+    net = Net()
+    x = net.normal("x", 1, 16, 5, 5)
+    r = net("Relu", x)
+    y = net("Add", conv(net, net("Neg", x)), r)
+    return end(net, y, conv(net, r))
+
+
+def residual_copied_and_convolved() -> Case:
+    net = Net()
+    r = net("Relu", net.normal("x", 1, 16, 5, 5))
+    return end(net, net("Add", conv(net, r), r))
 
 
 def residual_is_an_output() -> Case:
@@ -71,14 +91,16 @@ def sum_is_an_output() -> Case:
 def sum_of_products_is_an_output() -> Case:
     net = Net()
     x = net.normal("x", 4, 16)
-    net.output(net("Add", net("MatMul", net("Neg", x), net.weight(16, 16)), net("Relu", x)))
+    r = net("Relu", x)
+    net.output(net("Add", net("MatMul", net("Neg", x), net.weight(16, 16)), r))
     return net.case()
 
 
 def sum_of_one_pixel_is_an_output() -> Case:
     net = Net()
-    x = net.normal("x", 2, 16, 1, 1)
-    net.output(net("Add", conv(net, net("Neg", x)), net("Relu", x)))
+    x = net.normal("x", 1, 1, 1, 1)
+    r = net("Abs", x)
+    net.output(net("Add", net("Conv", net("Neg", x), net.weight(1, 1, 1, 1)), r))
     return net.case()
 
 
@@ -86,6 +108,14 @@ def a_value_with_its_transpose() -> Case:
     net = Net()
     r = net("Relu", net.normal("x", 4, 4))
     net.output(net("Sub", r, net("Transpose", r, perm=[1, 0])), net("Softmax", r))
+    return net.case()
+
+
+def a_value_that_scales_itself() -> Case:
+    net = Net()
+    r = net("Relu", net.normal("x", 1, 8))
+    scale = net("Reshape", r, net.ints(8))
+    net.output(net("Neg", net("LayerNormalization", r, scale)))
     return net.case()
 
 
@@ -104,8 +134,10 @@ def broadcast_over_a_transposed_axis_of_length_one() -> Case:
 
 CASES = (
     residual_read_twice, residual_read_again_as_a_view, residual_convolved,
-    residual_convolved_as_a_view, residual_viewed_later, residual_is_an_output, sum_is_an_output,
-    sum_of_products_is_an_output, sum_of_one_pixel_is_an_output, a_value_with_its_transpose,
+    residual_convolved_as_a_view, residual_viewed_later, residual_read_later,
+    residual_copied_and_read_later, residual_copied_and_convolved, residual_is_an_output,
+    sum_is_an_output, sum_of_products_is_an_output, sum_of_one_pixel_is_an_output,
+    a_value_with_its_transpose, a_value_that_scales_itself,
     one_value_is_three_outputs_and_an_input, broadcast_over_a_transposed_axis_of_length_one,
 )  # fmt: skip
 
@@ -135,7 +167,13 @@ def test_a_residual_that_dies_is_summed_in_place() -> None:
         [t.name for t in plan.tensors if t.shares_with and t.shares_with.startswith(r)]
         for plan in (ours, apart)
     ]
-    assert ties == [["add3"], []]
+    assert ties == [["add4"], []]
+
+
+def test_a_sum_that_is_an_output_is_written_where_the_caller_has_it() -> None:
+    plan = tightship.plan(sum_of_products_is_an_output().model)
+    assert [step.kernel for step in plan.steps if step.operator == "Copy"] == []
+    assert "add3" not in {tensor.name for tensor in plan.tensors}
 
 
 def test_a_model_loaded_again_and_again_stays_right() -> None:
