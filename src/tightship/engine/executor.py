@@ -98,8 +98,7 @@ class _Run:
         elif isinstance(work, KernelWork):
             inputs = [None if operand is None else self.planned(operand) for operand in work.inputs]
             outputs = [None if o is None else self.planned(o) for o in work.outputs]
-            with np.errstate(all="ignore"):
-                work.kernel.run(inputs, outputs, self.arena.scratch.get(segment.index))
+            work.kernel.run(inputs, outputs, self.arena.scratch.get(segment.index))
         else:
             results = self.reference(segment, work)
             self.keep(segment, work, results)
