@@ -21,17 +21,19 @@ def activation(builder: Builder, node: Node) -> bool:
     if found is None:
         return False
     algorithm, alpha, beta = found
-    source = builder.home(node.inputs[0])
-    assert source.desc is not None
-    layout = source.desc
-    desc = fast(
-        lambda: PrimitiveDesc.eltwise(algorithm, layout, layout, (alpha, beta), Attributes())
-    )
-    if desc is None:
-        return False
-    target = builder.output(node.outputs[0], layout)
-    builder.primitive(node, desc, [(SRC, source)], [target], [(source, AliasKind.IN_PLACE)])
-    return True
+    for layout in builder.candidate_layouts(builder.home(node.inputs[0])):
+        desc = fast(
+            lambda layout=layout: PrimitiveDesc.eltwise(  # type: ignore[misc]
+                algorithm, layout, layout, (alpha, beta), Attributes()
+            )
+        )
+        if desc is not None:
+            source = builder.in_layout(node.inputs[0], layout)
+            target = builder.output(node.outputs[0], layout)
+            in_place = [(source, AliasKind.IN_PLACE)]
+            builder.primitive(node, desc, [(SRC, source)], [target], in_place)
+            return True
+    return False
 
 
 def binary(builder: Builder, node: Node) -> bool:
@@ -45,25 +47,23 @@ def binary(builder: Builder, node: Node) -> bool:
     left, right = _ordered(builder, node, shape)
     if left is None or builder.value(left).static_shape != shape:
         return False
-    first = builder.home(left)
-    assert first.desc is not None
-    layout = first.desc
     other_shape = builder.value(right).static_shape
     padded = [1] * (len(shape) - len(other_shape)) + list(other_shape)
-    other_layout = layout if other_shape == shape else MemoryDesc(padded or [1])
-    desc = fast(
-        lambda: PrimitiveDesc.binary(
-            BINARY[node.operator], layout, other_layout, layout, Attributes()
+    for layout in builder.candidate_layouts(builder.home(left)):
+        other_layout = layout if other_shape == shape else MemoryDesc(padded or [1])
+        desc = fast(
+            lambda layout=layout, other=other_layout: PrimitiveDesc.binary(  # type: ignore[misc]
+                BINARY[node.operator], layout, other, layout, Attributes()
+            )
         )
-    )
-    if desc is None:
-        return False
-    second = builder.in_layout(right, other_layout)
-    target = builder.output(node.outputs[0], layout)
-    reads = [(SRC, first), (SRC_1, second)]
-    share = [(first, AliasKind.IN_PLACE)] if second.index != first.index else []
-    builder.primitive(node, desc, reads, [target], share)
-    return True
+        if desc is not None:
+            first = builder.in_layout(left, layout)
+            second = builder.in_layout(right, other_layout)
+            target = builder.output(node.outputs[0], layout)
+            share = [(first, AliasKind.IN_PLACE)] if second.index != first.index else []
+            builder.primitive(node, desc, [(SRC, first), (SRC_1, second)], [target], share)
+            return True
+    return False
 
 
 def _ordered(builder: Builder, node: Node, shape: tuple[int, ...]) -> tuple[str | None, str]:
