@@ -3,9 +3,7 @@ import numpy as np
 from tightship.engine.memory_plan import MemoryPlan, PlannedStep, PlannedTensor
 from tightship.planner import Problem, solve
 
-ARENA = solve(
-    Problem(*(np.array(c, np.int64) for c in ([128, 64], [0, 1], [2, 2], [64, 64])))
-)
+ARENA = solve(Problem(*(np.array(c, np.int64) for c in ([128, 64], [0, 1], [2, 2], [64, 64]))))
 
 
 def plan(**changes):

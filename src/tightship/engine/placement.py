@@ -153,4 +153,3 @@ def _planned_tensors(placement: Placement) -> list[PlannedTensor]:
                               index, index + 1)
             )  # fmt: skip
     return tensors
-
