@@ -6,7 +6,7 @@ An emitter returns False, having added nothing, where oneDNN has no fast impleme
 from collections.abc import Callable
 
 from tightship.engine.lower.builder import Builder
-from tightship.engine.lower.onednn.convolution import convolution
+from tightship.engine.lower.onednn.convolution import convolution, transposed_convolution
 from tightship.engine.lower.onednn.elementwise import activation, binary, sum_of
 from tightship.engine.lower.onednn.matmul import gemm, matmul
 from tightship.engine.lower.onednn.movement import channel_shuffle, concat, transpose
@@ -28,6 +28,7 @@ EMITTERS: dict[tuple[str, str], Emitter] = {
     ("", "Clip"): activation,
     ("", "Sum"): sum_of,
     ("", "Conv"): convolution,
+    ("", "ConvTranspose"): transposed_convolution,
     ("", "MatMul"): matmul,
     ("", "Gemm"): gemm,
     ("", "MaxPool"): pooling,

@@ -1,4 +1,4 @@
-"""Conv: every layout is the primitive's choice, weights packed into it."""
+"""Conv and ConvTranspose: every layout is the primitive's choice, weights packed into it."""
 
 from dataclasses import replace
 
@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tightship._core import MemoryDesc, PrimitiveDesc
-from tightship.engine.lower.builder import DST, SRC, Builder
+from tightship.engine.lower.builder import DST, SRC, Builder, dense_strides
 from tightship.engine.lower.onednn.choose import fast
 from tightship.engine.lower.onednn.post_ops import Epilogue, with_epilogue
 from tightship.engine.lower.onednn.window import window_of
@@ -24,8 +24,16 @@ def convolution(builder: Builder, node: Node) -> bool:
         return False
     if _emit(builder, node):
         return True
-    grouped = node.attributes.get("group", 1) != 1
+    grouped = node.operator == "Conv" and node.attributes.get("group", 1) != 1
     return grouped and _emit(builder, _ungrouped(builder, node))
+
+
+def transposed_convolution(builder: Builder, node: Node) -> bool:
+    """Emit a ConvTranspose, if its pads say where its output lies."""
+    automatic = node.attributes.get("auto_pad", "NOTSET") not in ("NOTSET", "VALID")
+    if automatic or "output_shape" in node.attributes:
+        return False
+    return convolution(builder, node)
 
 
 def _emit(builder: Builder, node: Node) -> bool:
@@ -75,14 +83,28 @@ class _Convolution:
         self.bias = node.inputs[2] if len(node.inputs) > 2 else ""
         self.source_shape = builder.value(node.inputs[0]).static_shape
         self.target_shape = builder.value(node.outputs[0]).static_shape
-        weight_shape = builder.value(node.inputs[1]).static_shape
-        groups = node.attributes.get("group", 1)
+        self.transposed = node.operator == "ConvTranspose"
+        kernel = builder.value(node.inputs[1]).static_shape[2:]
+        before, after = self.source_shape[2:], self.target_shape[2:]
+        if self.transposed:
+            before, after = after, before
+        self.window = window_of(node, kernel, before, after)
+        self.weights = self._weights()
+
+    def _weights(self) -> MemoryDesc:
+        """The weights' own bytes: [groups,] outputs, inputs, kernel.
+
+        A transposed convolution has its inputs before its outputs.
+        """
+        first, second, *kernel = self.builder.value(self.node.inputs[1]).static_shape
+        groups = self.node.attributes.get("group", 1)
         assert isinstance(groups, int)
-        per_group = [groups, weight_shape[0] // groups, *weight_shape[1:]]
-        self.weight_dims = list(weight_shape) if groups == 1 else per_group
-        self.window = window_of(
-            node, weight_shape[2:], self.source_shape[2:], self.target_shape[2:]
-        )
+        dims = [groups, first // groups, second, *kernel]
+        strides = dense_strides(dims)
+        if self.transposed:
+            dims[1:3], strides[1:3] = dims[2:0:-1], strides[2:0:-1]
+        alone = int(groups == 1)
+        return MemoryDesc(dims[alone:], "float32", strides[alone:])
 
     def any_destination(self) -> MemoryDesc:
         return self.builder.preferred(self.target_shape)
@@ -91,13 +113,13 @@ class _Convolution:
         channels = self.target_shape[1]
         operands = [
             self.builder.preferred(self.source_shape),
-            MemoryDesc.any(self.weight_dims),
+            MemoryDesc.any(self.weights.dims),
             MemoryDesc([channels]) if self.bias else None,
             destination,
         ]
         return fast(
             lambda: PrimitiveDesc.convolution(
-                operands, self.window.parts, transposed=False, attributes=extra.attributes
+                operands, self.window.parts, transposed=self.transposed, attributes=extra.attributes
             )
         )
 
@@ -105,9 +127,8 @@ class _Convolution:
         builder, node = self.builder, self.node
         reads: list[tuple[int, Operand]] = [
             (SRC, builder.in_layout(node.inputs[0], desc.operand(SRC))),
-            (WEIGHTS, builder.weight(node.inputs[1], MemoryDesc(self.weight_dims),
-                                     desc.operand(WEIGHTS))),
-        ]  # fmt: skip
+            (WEIGHTS, builder.weight(node.inputs[1], self.weights, desc.operand(WEIGHTS))),
+        ]
         if self.bias:
             bias = MemoryDesc([self.target_shape[1]])
             reads.append((BIAS, builder.weight(self.bias, bias, bias)))
