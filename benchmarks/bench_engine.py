@@ -132,7 +132,7 @@ def race(
 
 HEADER = (
     f"{'model':<16}{'thr':>3}  {'contender':<28}{'median ms':>9}{'least':>8}"
-    f"{'ratio':>7}  {'quartiles':<13}{'cpu':>6}"
+    f"{'ratio':>7}  {'quartiles':<13} {'cpu':>6}"
 )
 
 
@@ -142,7 +142,7 @@ def line(row: Row) -> str:
     contender = row.contender if len(row.contender) < 28 else "…" + row.contender[-26:]
     return (
         f"{row.model:<16}{row.threads:>3}  {contender:<28}{row.median_ms:>9.2f}{row.least_ms:>8.2f}"
-        f"{row.ratio:>7.3f}  {f'{low:.3f}-{high:.3f}':<13}{row.cpu_ratio:>6.3f}"
+        f"{row.ratio:>7.3f}  {f'{low:.3f}-{high:.3f}':<13} {row.cpu_ratio:>6.3f}"
     )
 
 
