@@ -1,5 +1,6 @@
 """Graphs from text, and graphs run with passes left out."""
 
+import functools
 from collections.abc import Collection, Mapping
 from typing import Any
 
@@ -7,11 +8,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tests.models import filled, parse
+from tests.zoo.networks import STATIC
 from tightship.engine.library import open_library
 from tightship.engine.lower import lower, pass_names
 from tightship.engine.lower.passes import GRAPH_PASSES, SELECTION_PASSES
+from tightship.engine.placement import Placement
 from tightship.engine.prepare import Prepared, Settings, prepare
-from tightship.engine.program import Lowered, Space
+from tightship.engine.program import Lowered
 from tightship.frontend.onnx import read_bytes
 from tightship.graph import Graph, Node
 from tightship.model import Model
@@ -88,6 +91,13 @@ def implementations(graph: Graph, without: Collection[str] = ()) -> list[tuple[s
     return [(step.operator, step.kernel, step.implementation) for step in steps]
 
 
-def is_where(program: Lowered, name: str, space: Space) -> bool:
-    """Whether an output of a program lies in a space."""
-    return program.outputs[name].space is space
+@functools.cache
+def static_graph(name: str) -> Graph:
+    """The graph of a network of known shapes."""
+    return read_bytes(STATIC[name]().model)
+
+
+@functools.cache
+def static_placement(name: str) -> Placement:
+    """A network of known shapes, lowered and placed."""
+    return prepared(static_graph(name)).placement
