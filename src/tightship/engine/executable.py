@@ -25,7 +25,7 @@ from tightship.resource import HostResource
 SCRATCHPAD = 80
 
 Progress = Callable[[int, int], None]
-"""Called with work done and work in all, in bytes and then primitives."""
+"""Called with bytes of weights packed, and of all weights."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,13 +106,13 @@ def _pack_all(
     weights = placement.lowered.weights
     packer = Packer(staging)
     order = sorted(range(len(weights)), key=lambda index: -weights[index].size_bytes)
-    done = 0
+    done, total = 0, sum(weight.size_bytes for weight in weights)
     for index in order:
         offset, size = placement.weight_offsets[index], weights[index].size_bytes
         packer.pack(weights[index], room[offset : offset + size])
         done += size
         if progress is not None:
-            progress(done, placement.weights_bytes)
+            progress(done, total)
 
 
 def _segments(placement: Placement) -> tuple[NativeProgram | None, tuple[Segment, ...]]:
