@@ -14,6 +14,8 @@ from tightship.engine.program import Operand
 from tightship.graph import Derived, DType, Node
 
 WEIGHTS, BIAS = 33, 41
+MOST_MERGED = 64
+"""Groups taken as one at most: what the weights, and the work, are multiplied by."""
 
 
 def convolution(builder: Builder, node: Node) -> bool:
@@ -22,10 +24,10 @@ def convolution(builder: Builder, node: Node) -> bool:
     parameters = [name for name in node.inputs[1:] if name]
     if rank not in (3, 4, 5) or any(builder.constant(name) is None for name in parameters):
         return False
-    if _emit(builder, node):
-        return True
-    grouped = node.operator == "Conv" and node.attributes.get("group", 1) != 1
-    return grouped and _emit(builder, _ungrouped(builder, node))
+    return _emit(builder, node) or (
+        node.operator == "Conv"
+        and any(_emit(builder, _merged(builder, node, count)) for count in _merges(node))
+    )
 
 
 def transposed_convolution(builder: Builder, node: Node) -> bool:
@@ -49,30 +51,34 @@ def _emit(builder: Builder, node: Node) -> bool:
     return True
 
 
-def _ungrouped(builder: Builder, node: Node) -> Node:
-    """The same convolution as one group, weights zero between the groups.
+def _merges(node: Node) -> list[int]:
+    """How many groups to take as one, fewest first, where no fast implementation takes them."""
+    groups = node.attributes.get("group", 1)
+    assert isinstance(groups, int)
+    return [count for count in range(2, min(groups, MOST_MERGED) + 1) if groups % count == 0]
 
-    For groups so narrow that no fast implementation takes them, where this costs little.
-    """
+
+def _merged(builder: Builder, node: Node, count: int) -> Node:
+    """The same convolution with every `count` groups as one, weights zero between them."""
     weights = builder.constant(node.inputs[1])
     groups = node.attributes["group"]
     assert weights is not None
     assert isinstance(groups, int)
-    outputs, per_group, *kernel = weights.shape
-    shape = (outputs, per_group * groups, *kernel)
+    outputs, inputs, *kernel = weights.shape
+    shape = (outputs, inputs * count, *kernel)
 
     def compute() -> NDArray[np.generic]:
         whole = np.zeros(shape, np.float32)
         rows = outputs // groups
         for group, block in enumerate(np.split(weights.array(), groups)):
-            columns = slice(group * per_group, (group + 1) * per_group)
-            whole[group * rows : (group + 1) * rows, columns] = block
+            first = group % count * inputs
+            whole[group * rows : (group + 1) * rows, first : first + inputs] = block
         return whole
 
-    name = f"{node.inputs[1]}.ungrouped"
+    name = f"{node.inputs[1]}.merged{count}"
     builder.add_constant(name, Derived(DType.FLOAT32, shape, compute, (weights,)))
-    inputs = (node.inputs[0], name, *node.inputs[2:])
-    return replace(node, inputs=inputs, attributes={**node.attributes, "group": 1})
+    reads = (node.inputs[0], name, *node.inputs[2:])
+    return replace(node, inputs=reads, attributes={**node.attributes, "group": groups // count})
 
 
 class _Convolution:
