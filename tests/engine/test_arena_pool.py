@@ -1,0 +1,252 @@
+import gc
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+
+from tests.engine.graphs import graph_of, prepared, static_placement
+from tests.models import filled
+from tightship.engine.arena_pool import Arena, ArenaPool
+from tightship.engine.executable import PythonStep, build
+from tightship.engine.program import Space
+from tightship.errors import InputError, OutOfMemoryError
+from tightship.resource import HostResource
+
+PATIENCE_S = 20
+
+
+class Gate:
+    """A resource that refuses some of its requests, and may be made to wait before each."""
+
+    def __init__(self, refused=()):
+        self.refused = refused
+        self.count = 0
+        self.upstream = HostResource()
+        self.entered = threading.Event()
+        self.may_go_on = threading.Event()
+        self.may_go_on.set()
+
+    def allocate(self, size_bytes):
+        self.count += 1
+        number = self.count
+        self.entered.set()
+        assert self.may_go_on.wait(PATIENCE_S)
+        if number in self.refused:
+            raise MemoryError
+        return self.upstream.allocate(size_bytes)
+
+
+@pytest.fixture(scope="module")
+def executable():
+    return build(static_placement("residual"), HostResource())
+
+
+@pytest.fixture
+def threads():
+    with ThreadPoolExecutor(8) as pool:
+        yield pool
+
+
+def reserve(pool):
+    """An arena, and a function that gives it back."""
+    scope = pool.reserved()
+    return scope.__enter__(), lambda: scope.__exit__(None, None, None)
+
+
+def waits(future):
+    """Whether nothing comes of it for a while."""
+    with pytest.raises(TimeoutError):
+        future.result(timeout=0.05)
+    return True
+
+
+def test_one_arena_is_made_at_once_and_others_when_they_are_needed(executable):
+    gate = Gate()
+    pool = ArenaPool(executable, gate, 3)
+    assert gate.count == 1
+    (first, back), (second, second_back) = reserve(pool), reserve(pool)
+    assert gate.count == 2
+    assert first.block.address != second.block.address
+    back()
+    third, third_back = reserve(pool)
+    assert third is first
+    assert gate.count == 2
+    second_back()
+    third_back()
+
+
+def test_a_run_waits_for_an_arena_where_all_are_reserved(executable, threads):
+    pool = ArenaPool(executable, HostResource(), 1)
+    arena, back = reserve(pool)
+    waiting = threads.submit(reserve, pool)
+    assert waits(waiting)
+    back()
+    assert waiting.result(PATIENCE_S)[0] is arena
+
+
+def test_every_waiting_run_gets_its_turn_and_none_shares_an_arena(executable):
+    host = HostResource()
+    pool = ArenaPool(executable, host, 2)
+    reserved, most, lock = set(), [], threading.Lock()
+
+    def work():
+        for _ in range(50):
+            with pool.reserved() as arena:
+                with lock:
+                    assert arena not in reserved
+                    reserved.add(arena)
+                    most.append(len(reserved))
+                with lock:
+                    reserved.remove(arena)
+
+    with ThreadPoolExecutor(6) as threads:
+        for future in [threads.submit(work) for _ in range(6)]:
+            future.result(PATIENCE_S)
+    assert len(most) == 300
+    assert max(most) <= 2
+    assert host.allocation_count <= 2
+
+
+def test_an_arena_comes_back_from_a_run_that_fails(executable):
+    pool = ArenaPool(executable, HostResource(), 1)
+    with pytest.raises(ZeroDivisionError), pool.reserved():
+        1 / 0  # noqa: B018
+    arena, _ = reserve(pool)
+    assert arena.block.size_bytes == executable.placement.arena_bytes
+
+
+def test_an_arena_that_cannot_be_made_leaves_the_pool_usable(executable, threads):
+    gate = Gate(refused=(2,))
+    pool = ArenaPool(executable, gate, 2)
+    first, back = reserve(pool)
+    with pytest.raises(OutOfMemoryError, match="for an arena") as refused:
+        reserve(pool)
+    assert refused.value.requested_bytes == executable.placement.arena_bytes
+    second, second_back = reserve(pool)
+    assert second is not first
+    waiting = threads.submit(reserve, pool)
+    assert waits(waiting)
+    back()
+    waiting.result(PATIENCE_S)[1]()
+    second_back()
+    pool.close()
+    assert gate.count == 3
+
+
+def test_a_run_that_waits_behind_a_failed_one_tries_itself(executable, threads):
+    gate = Gate(refused=(2,))
+    pool = ArenaPool(executable, gate, 2)
+    held, _ = reserve(pool)
+    gate.entered.clear()
+    gate.may_go_on.clear()
+    failing = threads.submit(reserve, pool)
+    assert gate.entered.wait(PATIENCE_S)
+    waiting = threads.submit(reserve, pool)
+    assert waits(waiting)
+    gate.may_go_on.set()
+    with pytest.raises(OutOfMemoryError):
+        failing.result(PATIENCE_S)
+    assert waiting.result(PATIENCE_S)[0] is not held
+
+
+def test_a_pool_whose_first_arena_is_refused_is_not_made(executable):
+    with pytest.raises(OutOfMemoryError, match="an arena"):
+        ArenaPool(executable, Gate(refused=(1,)), 4)
+
+
+def test_closing_waits_for_runs_and_turns_away_those_that_wait(executable, threads):
+    host = HostResource()
+    pool = ArenaPool(executable, host, 1)
+    arena, back = reserve(pool)
+    waiting = threads.submit(reserve, pool)
+    assert waits(waiting)
+    closing = threads.submit(pool.close)
+    with pytest.raises(InputError, match="closed"):
+        waiting.result(PATIENCE_S)
+    assert waits(closing)
+    arena.block.array()[:] = 1
+    back()
+    closing.result(PATIENCE_S)
+    del arena, back
+    gc.collect()
+    assert host.current_bytes == 0
+
+
+def test_closing_waits_for_an_arena_that_is_being_made(executable, threads):
+    gate = Gate()
+    pool = ArenaPool(executable, gate, 2)
+    _, back = reserve(pool)
+    gate.entered.clear()
+    gate.may_go_on.clear()
+    making = threads.submit(reserve, pool)
+    assert gate.entered.wait(PATIENCE_S)
+    back()
+    closing = threads.submit(pool.close)
+    assert waits(closing)
+    gate.may_go_on.set()
+    making.result(PATIENCE_S)[1]()
+    closing.result(PATIENCE_S)
+
+
+def test_closing_waits_for_an_arena_that_cannot_be_made(executable, threads):
+    gate = Gate(refused=(2,))
+    pool = ArenaPool(executable, gate, 2)
+    _, back = reserve(pool)
+    gate.entered.clear()
+    gate.may_go_on.clear()
+    making = threads.submit(reserve, pool)
+    assert gate.entered.wait(PATIENCE_S)
+    back()
+    closing = threads.submit(pool.close)
+    assert waits(closing)
+    gate.may_go_on.set()
+    with pytest.raises(OutOfMemoryError):
+        making.result(PATIENCE_S)
+    closing.result(PATIENCE_S)
+
+
+def test_a_closed_pool_says_so(executable):
+    pool = ArenaPool(executable, HostResource(), 1)
+    pool.close()
+    pool.close()
+    with pytest.raises(InputError, match="closed; load it again"):
+        reserve(pool)
+
+
+def test_arrays_of_an_arena_lie_where_the_plan_says():
+    graph = graph_of(
+        "g (int32[8] x) => (int32[8] y) { a = Neg (x) b = Add (a, w) c = Mul (a, b) y = Abs (c) }",
+        w=(9 * filled(8)).astype(np.int32),
+    )
+    placement = prepared(graph).placement
+    executable = build(placement, HostResource())
+    arena = Arena(executable, HostResource())
+    bases = {Space.ARENA: arena.block, Space.WEIGHTS: executable.weights}
+    seen = set()
+    for segment in executable.segments:
+        assert isinstance(segment, PythonStep)
+        for operand in (*segment.step.reads, *segment.step.writes):
+            if operand.space in bases:
+                array = arena.array(operand)
+                base = bases[operand.space].address
+                assert array.ctypes.data == base + placement.offset_of(operand)
+                assert (array.shape, array.dtype) == ((8,), np.int32)
+                assert array.flags.writeable == (operand.space is Space.ARENA)
+                seen.add(operand.name)
+    assert seen == {"a", "b", "c", "w"}
+
+
+def test_scratch_of_a_python_step_is_apart_from_its_operands():
+    graph = graph_of("g (double[6, 64] x) => (double[6, 64] y) "
+                     "{ a = Neg (x) b = Softmax (a) y = Neg (b) }")  # fmt: skip
+    executable = build(prepared(graph).placement, HostResource())
+    arena = Arena(executable, HostResource())
+    sizes = {i: step.scratch_bytes for i, step in enumerate(executable.placement.lowered.steps)
+             if step.scratch_bytes}  # fmt: skip
+    assert sizes
+    assert {index: room.nbytes for index, room in arena.scratch.items()} == sizes
+    for segment in executable.segments:
+        for operand in (*segment.step.reads, *segment.step.writes):
+            if segment.index in sizes and operand.space is Space.ARENA:
+                assert not np.shares_memory(arena.array(operand), arena.scratch[segment.index])
