@@ -128,6 +128,11 @@ def test_folding_ends_where_the_chain_forks():
     folded(graph, "Conv", "Mul", "Sub")
 
 
+@pytest.mark.parametrize("line", ["y = Sub (c, each)", "y = Sub (each, c)", "y = Div (c, each)"])
+def test_differences_and_quotients_are_not_folded(line):
+    folded(net(f"c = Conv (x, w) {line}", each=CONSTANTS["each"]), "Conv", line.split()[2])
+
+
 UNFIT = {
     "along the height": filled(4, 1),
     "along the width": filled(4),
@@ -168,8 +173,8 @@ def test_weights_that_the_run_gives_take_nothing_in():
 
 
 def test_a_normalization_in_training_is_not_folded():
-    graph = net("c = Conv (x, w) y, mean, variance = BatchNormalization <training_mode = 1>"
-                " (c, s, b, m, v)")  # fmt: skip
+    graph = net(CHAINS["no bias"])
+    graph.nodes[1].attributes["training_mode"] = 1
     assert operators(fold_batch_norm(graph)) == ["Conv", "BatchNormalization"]
 
 

@@ -95,6 +95,17 @@ def test_an_operation_on_integers_is_not_fused():
     assert operators(fuse_residual(graph)) == ["MatMul", "Add"]
 
 
+def test_an_operand_whose_shape_depends_on_data_is_not_fused():
+    graph = graph_of(
+        """g (float[1, 4, 5, 5] x, bool[4] keep) => (float[1, 4, 5, 5] y) {
+            r = Compress <axis = 0> (k, keep) h = Conv (x, w) y = Add (h, r) }""",
+        w=filled(4, 4, 1, 1),
+        k=filled(4, 1, 1),
+    )
+    assert graph.value("y").is_static
+    assert operators(fuse_residual(graph)) == ["Compress", "Conv", "Add"]
+
+
 def test_an_axis_of_old_broadcasting_is_not_fused():
     graph = net("y = Add (h, r)")
     graph.nodes[1].attributes["axis"] = 1

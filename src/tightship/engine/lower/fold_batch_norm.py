@@ -26,7 +26,7 @@ class _Walk:
 
 
 def fold_batch_norm(graph: Graph) -> Graph:
-    """Fold BatchNormalization, and Mul, Add and Sub by constants a channel, into what is before."""
+    """Fold BatchNormalization, and Mul and Add of constants a channel, into what is before."""
     walk = _Walk(graph, graph.uses(), readers_of(graph))
     absorbed: set[str] = set()
     nodes: list[Node] = []
