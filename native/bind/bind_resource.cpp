@@ -1,10 +1,12 @@
 #include "bind.hpp"
 
 #include "tightship/host_resource.hpp"
+#include "tightship/os.hpp"
 
 #include <memory>
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/shared_ptr.h>
+#include <nanobind/stl/string.h>
 #include <nanobind/stl/unique_ptr.h>
 
 namespace nb = nanobind;
@@ -39,6 +41,8 @@ class HostBlock {
 } // namespace
 
 void resource(nb::module_ &module) {
+    module.def("release_code", &os::release_code, "path"_a,
+               "Drops the resident pages of a loaded library's code; they come back as they run.");
     nb::class_<HostResource>(module, "HostResource", "Whole pages from the operating system.")
         .def(nb::init<>())
         .def_prop_ro("current_bytes", &HostResource::current_bytes)

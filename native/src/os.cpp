@@ -1,5 +1,11 @@
 #include "tightship/os.hpp"
 
+#include <cinttypes>
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <string_view>
+
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -18,6 +24,25 @@ void *map(size_t size_bytes) {
 
 void unmap(void *pointer, size_t size_bytes) {
     munmap(pointer, size_bytes);
+}
+
+void release_code(const std::string &path) {
+#ifdef __linux__
+    std::error_code unknown;
+    const std::string file = std::filesystem::canonical(path, unknown).string();
+    std::ifstream maps(unknown ? "" : "/proc/self/maps");
+    for (std::string line; std::getline(maps, line);) {
+        uintptr_t start = 0, stop = 0;
+        char access[5] = {};
+        if (!line.ends_with(" " + file) ||
+            std::sscanf(line.c_str(), "%" SCNxPTR "-%" SCNxPTR " %4s", &start, &stop, access) != 3)
+            continue;
+        if (std::string_view(access) == "r-xp")
+            madvise(reinterpret_cast<void *>(start), stop - start, MADV_DONTNEED);
+    }
+#else
+    (void)path;
+#endif
 }
 
 } // namespace tightship::os

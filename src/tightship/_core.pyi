@@ -30,6 +30,11 @@ def place_promote(columns: Annotated[NDArray[numpy.int64], dict(shape=(4, None),
     Offsets: the best of several rounds, each blaming what ended above the target.
     """
 
+def release_code(path: str) -> None:
+    """
+    Drops the resident pages of a loaded library's code; they come back as they run.
+    """
+
 class HostResource:
     """Whole pages from the operating system."""
 

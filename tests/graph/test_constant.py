@@ -2,8 +2,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from tightship.errors import FormatError
 from tightship.graph import Derived, DType, Fill, Inline, Mapped, MappedFile
@@ -75,11 +73,10 @@ def test_an_empty_file_holds_empty_tensors_only(tmp_path):
         file.bytes_at(0, 1)
 
 
-@given(st.integers(0, 400), st.integers(0, 400))
-def test_releasing_any_range_changes_no_byte(start, size):
+def test_releasing_bytes_in_memory_changes_none_of_them():
     data = np.random.default_rng(1).bytes(3 * 4096 + 17)
     file = MappedFile.of_bytes(data, Path("given"))
-    file.release(start * 30, size * 30)
+    file.release()
     assert bytes(file.bytes_at(0, len(data))) == data
 
 
@@ -97,16 +94,14 @@ def test_a_released_constant_leaves_memory_and_comes_back(tmp_path):
     assert int(constant.array().sum()) == total
 
 
-def test_releasing_a_part_keeps_pages_that_others_share(tmp_path):
+def test_releasing_a_part_drops_its_neighbours_too(tmp_path):
+    """Reading a page brings in those around it, which would otherwise stay."""
     size = 64 * MIB
     file = written(tmp_path / "large.bin", np.ones(size, np.uint8))
-    whole = Mapped(file, 0, DType.UINT8, (size,))
-    middle = Mapped(file, size // 4 + 1, DType.UINT8, (size // 2,))
     before = resident_file_kib()
-    whole.array().sum()
-    middle.release()
-    kept = (resident_file_kib() - before) * 1024
-    assert 0.4 * size < kept < 0.6 * size
+    Mapped(file, 0, DType.UINT8, (size,)).array().sum()
+    Mapped(file, size // 2, DType.UINT8, (1,)).release()
+    assert (resident_file_kib() - before) * 1024 < 0.05 * size
 
 
 def test_an_inline_constant_is_its_array():

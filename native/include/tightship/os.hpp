@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <string>
 
 namespace tightship::os {
 
@@ -13,5 +14,9 @@ void *map(size_t size_bytes);
 
 /// REQUIRES: the range is what `map` returned.
 void unmap(void *pointer, size_t size_bytes);
+
+/// Drops the resident pages of the code that a file brought into the process; they are clean,
+/// and come back from the file as they run. Pages that were written to are left alone.
+void release_code(const std::string &path);
 
 } // namespace tightship::os

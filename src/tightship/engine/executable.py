@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from tightship import _core
 from tightship._core import HostBlock, NativeProgram
+from tightship.engine.library import release_library_code
 from tightship.engine.pack import Packer, staging_bytes
 from tightship.engine.placement import Placement
 from tightship.engine.program import (
@@ -68,6 +69,7 @@ def build(
     Raises:
         OutOfMemoryError: The weights cannot be allocated.
     """
+    release_library_code()
     weights = allocate(resource, placement.weights_bytes, "the weights")
     needed = staging_bytes(placement.lowered.weights)
     staging = allocate(resource, needed, "a piece of a weight while it is packed")
@@ -77,6 +79,7 @@ def build(
     if native is not None:
         native.compile(placement.lowered.threads)
         native.bind_weights(weights.address)
+        release_library_code()
     return Executable(placement, weights, native, segments)
 
 

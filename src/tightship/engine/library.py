@@ -26,6 +26,12 @@ def open_library() -> None:
         raise LibraryError(_advice(path, str(error), chosen=bool(chosen))) from None
 
 
+def release_library_code() -> None:
+    """Drop the pages of oneDNN's code that only choosing or compiling kernels needed."""
+    if _core.HAS_ONEDNN and _core.onednn_is_open():
+        _core.release_code(_core.onednn_path())
+
+
 def bundled() -> Path:
     """The copy that travels in this package."""
     return Path(_core.__file__).parent / "libdnnl.so.3"

@@ -14,7 +14,6 @@ from tightship.planner.format.atomic import write_text
 from tightship.view.picture import Picture, Rectangle, Step
 from tightship.view.report import report, to_json
 from tightship.view.svg import svg
-from tightship.view.timeline import timeline
 
 TensorKind = Literal["activation", "scratch"]
 KernelKind = Literal["onednn", "numpy", "reference", "copy"]
@@ -179,8 +178,14 @@ def _step(step: PlannedStep) -> Step:
     return Step(step.name, step.operator, kernel, step.load_bytes, step.dynamic_reason)
 
 
+def _write_page(plan: MemoryPlan, path: Path) -> None:
+    from tightship.view.timeline import timeline  # hashlib behind it keeps megabytes resident
+
+    write_text(path, timeline(plan.picture()))
+
+
 WRITERS: Mapping[str, Callable[[MemoryPlan, Path], None]] = {
-    ".html": lambda plan, path: write_text(path, timeline(plan.picture())),
+    ".html": _write_page,
     ".svg": lambda plan, path: write_text(path, svg(plan.picture())),
     ".json": lambda plan, path: write_text(path, json.dumps(plan.to_json(), indent=1) + "\n"),
     ".csv": lambda plan, path: write_csv(path, plan.arena.problem, plan.arena.offset_bytes),

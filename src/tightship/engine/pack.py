@@ -80,6 +80,9 @@ def _in_pieces(constant: Constant) -> Constant:
 
 def _copy(constant: Constant, room: Bytes) -> None:
     """The elements as they are, row by row."""
+    if isinstance(constant, Mapped):
+        constant.file.read_into(constant.offset_bytes, room.data)
+        return
     target = room.view(constant.dtype.numpy).reshape(constant.shape)
     if not constant.shape or isinstance(constant, Scaled):
         np.copyto(target, constant.array())
@@ -151,16 +154,41 @@ def _staged(
     constant: Constant, stored: Sequence[int], cuts: Sequence[Cut], staging: Bytes
 ) -> NDArray[np.float32]:
     """One piece, row-major in the staging room."""
-    slices = tuple(slice(*cut) for cut in cuts)
     lengths = [stop - start for start, stop in cuts]
     room = staging[: element_count(lengths) * 4].view(np.float32).reshape(lengths)
     if isinstance(constant, Scaled):
-        factor = constant.factor.array()
-        grouped = stored[0] != len(factor)
-        factor = factor.reshape(stored[:2] if grouped else stored[:1])
-        factor = factor[slices[: factor.ndim]]
-        factor = factor.reshape(*factor.shape, *[1] * (len(stored) - factor.ndim))
-        np.multiply(constant.source.array().reshape(stored)[slices], factor, out=room)
+        _fill(room, constant.source, stored, cuts)
+        np.multiply(room, _factor(constant, stored, cuts), out=room)
     else:
-        np.copyto(room, constant.array().reshape(stored)[slices])
+        _fill(room, constant, stored, cuts)
     return room
+
+
+def _fill(
+    room: NDArray[np.float32], constant: Constant, stored: Sequence[int], cuts: Sequence[Cut]
+) -> None:
+    """The elements of a piece; a mapped constant's are read past its mapping."""
+    if not isinstance(constant, Mapped):
+        np.copyto(room, constant.array().reshape(stored)[tuple(slice(*cut) for cut in cuts)])
+        return
+    row = element_count(stored[1:]) * 4
+    first, *others = cuts
+    if [stop - start for start, stop in others] == list(stored[1:]):
+        constant.file.read_into(constant.offset_bytes + first[0] * row, _bytes(room))
+        return
+    start = constant.offset_bytes + cuts[1][0] * element_count(stored[2:]) * 4
+    for position, index in enumerate(range(*first)):
+        constant.file.read_into(start + index * row, _bytes(room[position]))
+
+
+def _bytes(array: NDArray[np.float32]) -> memoryview:
+    return array.reshape(-1).view(np.uint8).data
+
+
+def _factor(constant: Scaled, stored: Sequence[int], cuts: Sequence[Cut]) -> NDArray[np.generic]:
+    """The factors of a piece, as many axes long as it is."""
+    factor = constant.factor.array()
+    grouped = stored[0] != len(factor)
+    factor = factor.reshape(stored[:2] if grouped else stored[:1])
+    factor = factor[tuple(slice(*cut) for cut in cuts[: factor.ndim])]
+    return factor.reshape(*factor.shape, *[1] * (len(stored) - factor.ndim))

@@ -5,6 +5,8 @@ is packed, and what it returns is dropped right after.
 """
 
 import mmap
+import os
+import weakref
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
@@ -41,16 +43,17 @@ class MappedFile:
     def __init__(self, path: Path) -> None:
         self.path = path
         self._map: mmap.mmap | memoryview | bytes = b""
-        with path.open("rb") as file:
-            self.size_bytes = file.seek(0, 2)
-            if self.size_bytes:
-                self._map = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+        self._fd: int | None = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        weakref.finalize(self, os.close, self._fd)
+        self.size_bytes = os.fstat(self._fd).st_size
+        if self.size_bytes:
+            self._map = mmap.mmap(self._fd, 0, access=mmap.ACCESS_READ)
 
     @classmethod
     def of_bytes(cls, data: bytes | memoryview, path: Path) -> "MappedFile":
         """A file whose bytes are in memory already; `path` is what messages call it."""
         file = cls.__new__(cls)
-        file.path, file._map, file.size_bytes = path, data, len(data)
+        file.path, file._map, file.size_bytes, file._fd = path, data, len(data), None
         return file
 
     def bytes_at(self, offset: int, size: int) -> memoryview:
@@ -66,12 +69,30 @@ class MappedFile:
             )
         return memoryview(self._map)[offset : offset + size]
 
-    def release(self, offset: int, size: int) -> None:
-        """Drop the resident pages of a range; they are read again when touched."""
-        start = -(-offset // mmap.PAGESIZE) * mmap.PAGESIZE
-        stop = (offset + size) // mmap.PAGESIZE * mmap.PAGESIZE
-        if stop > start and isinstance(self._map, mmap.mmap):
-            self._map.madvise(mmap.MADV_DONTNEED, start, stop - start)
+    def read_into(self, offset: int, room: memoryview) -> None:
+        """Fill `room` with the bytes from `offset` on; no page of the mapping comes in.
+
+        Raises:
+            FormatError: The file ends before.
+        """
+        if self._fd is None:
+            room[:] = memoryview(self._map).cast("B")[offset : offset + len(room)]
+            return
+        while len(room):
+            count = os.preadv(self._fd, [room], offset)
+            if count == 0:
+                raise FormatError(
+                    f"`{self.path}` ends {len(room)} bytes early: it was cut while it was read."
+                )
+            offset, room = offset + count, room[count:]
+
+    def release(self) -> None:
+        """Drop all resident pages; they are read again when touched.
+
+        All, because reading one page brings in its neighbours, dropped or not.
+        """
+        if isinstance(self._map, mmap.mmap):
+            self._map.madvise(mmap.MADV_DONTNEED)
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,7 +131,7 @@ class Mapped:
         return np.frombuffer(raw, self.dtype.numpy, element_count(self.shape)).reshape(self.shape)
 
     def release(self) -> None:
-        self.file.release(self.offset_bytes, size_bytes(self.dtype, self.shape))
+        self.file.release()
 
 
 @dataclass(frozen=True, slots=True, eq=False)

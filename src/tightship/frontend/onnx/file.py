@@ -1,10 +1,12 @@
 """The entry: an ONNX model file, or its bytes, as a graph."""
 
 import os
+import sys
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
+from tightship._core import release_code
 from tightship.errors import FormatError, InputError
 from tightship.graph import Graph, MappedFile
 
@@ -87,3 +89,14 @@ def _read(
         return reader.model_graph(model.graph, Origin(opsets), bind)
     except UnicodeDecodeError as error:
         raise FormatError(f"`{file.path}` has a name that is not UTF-8: {error}.") from None
+    finally:
+        file.release()
+        _release_code()
+
+
+def _release_code() -> None:
+    """Drop the pages of the code that has done its work."""
+    for name in ("onnx.onnx_cpp2py_export", "google._upb._message"):
+        path = getattr(sys.modules.get(name), "__file__", None)
+        if path is not None:
+            release_code(path)
