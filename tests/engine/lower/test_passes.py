@@ -38,20 +38,24 @@ def graph():
             u = Relu (a)
             g = Conv (u, k)
             q = Add (g, u)
-            y = Reshape (q, flat)
+            z = Pow (q, two)
+            y = Reshape (z, flat)
         }""",
         w=filled(8, 8, 3, 3), s=filled(8), b=filled(8), m=filled(8), v=np.abs(filled(8)),
         k=filled(8, 8, 1, 1), split=np.array([1, 2, 4, 9, 9]), join=np.array([1, 8, 9, 9]),
-        flat=np.array([1, 8, 81]),
+        flat=np.array([1, 8, 81]), two=np.array(2, np.float32),
     )  # fmt: skip
 
 
 def test_every_pass_does_its_part(graph):
     found = operators(run_passes(graph))
-    assert found == ["Conv+Relu", "ChannelShuffle", "Conv+Add+Relu", "Conv+Add", "Reshape"]
+    assert found == [
+        "Conv+Relu", "ChannelShuffle", "Conv+Add+Relu", "Conv+Add", "Mul", "Reshape",
+    ]  # fmt: skip
 
 
 LEFT_OUT = {
+    "expand_power": {"Pow"},
     "fold_constants": {"Transpose", "BatchNormalization"},
     "fold_batch_norm": {"BatchNormalization+Relu"},
     "shuffle_channels": {"Transpose"},

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Collection
 
+from tightship.engine.lower.expand_power import expand_power
 from tightship.engine.lower.fold_batch_norm import fold_batch_norm
 from tightship.engine.lower.fold_constants import fold_constants
 from tightship.engine.lower.fuse_activation import fuse_activation
@@ -12,6 +13,7 @@ from tightship.graph import Graph
 
 GRAPH_PASSES: tuple[Callable[[Graph], Graph], ...] = (
     fold_constants,
+    expand_power,
     fold_batch_norm,
     shuffle_channels,
     fuse_activation,

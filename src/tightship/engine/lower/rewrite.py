@@ -16,8 +16,9 @@ def rebuilt(
     nodes: Iterable[Node],
     *,
     constants: Mapping[str, Constant] | None = None,
+    values: Mapping[str, Value] | None = None,
 ) -> Graph:
-    """`graph` with these nodes and with constants added.
+    """`graph` with these nodes and with constants and types of new values added.
 
     Nodes and constants that no output depends on are dropped.
     """
@@ -34,7 +35,7 @@ def rebuilt(
         graph,
         nodes=tuple(kept),
         constants={name: c for name, c in all_constants.items() if name in needed},
-        values={**graph.values, **added},
+        values={**graph.values, **added, **(values or {})},
     )
 
 
