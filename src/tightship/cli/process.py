@@ -13,6 +13,11 @@ def peak_resident_bytes() -> int:
     return _status("VmHWM")
 
 
+def data_bytes() -> int:
+    """What the process has reserved for writing; a limit on data (`ulimit -d`) counts this."""
+    return _status("VmData")
+
+
 def _status(field: str) -> int:
     for line in Path("/proc/self/status").read_text(encoding="ascii").splitlines():
         if line.startswith(f"{field}:"):

@@ -3,6 +3,7 @@
 import argparse
 import statistics
 import time
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -21,10 +22,19 @@ from tightship.view.table import Column, table
 SEED = 0
 
 
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """What loading and running a model added to the process, and seconds of each run."""
+
+    resident_bytes: int
+    data_bytes: int
+    times: list[float]
+
+
 def run(options: argparse.Namespace) -> int:
     """Run a model on given or seeded inputs; print what it took and what was planned."""
     path = options.file or str(resnet50())
-    before = process.resident_bytes()
+    resident, data = process.resident_bytes(), process.data_bytes()
     with (
         Progress("packing weights") as progress,
         load(
@@ -39,13 +49,15 @@ def run(options: argparse.Namespace) -> int:
     ):
         inputs = _inputs(model, options.input)
         outputs, times = _timed(model, inputs, options.repeat, options.timeout)
-        measured = process.peak_resident_bytes() - before
+        measured = Measured(
+            process.peak_resident_bytes() - resident, process.data_bytes() - data, times
+        )
         if options.output:
             _save(outputs, Path(options.output))
         if options.json:
-            show_json(_json(model, measured, times, outputs))
+            show_json(_json(model, measured, outputs))
         else:
-            show(_text(model, measured, times, outputs))
+            show(_text(model, measured, outputs))
     return 0
 
 
@@ -92,7 +104,7 @@ def _save(outputs: dict[str, Array], folder: Path) -> None:
         np.save(folder / f"{name.replace('/', '_')}.npy", array, allow_pickle=False)
 
 
-def _text(model: Model, measured_bytes: int, times: list[float], outputs: dict[str, Array]) -> str:
+def _text(model: Model, measured: Measured, outputs: dict[str, Array]) -> str:
     plan = model.plan
     rows = [
         ("weights", format_bytes(plan.weights_bytes)),
@@ -100,12 +112,15 @@ def _text(model: Model, measured_bytes: int, times: list[float], outputs: dict[s
         ("inputs and outputs", format_bytes(plan.io_bytes)),
         ("runtime", format_bytes(plan.runtime_bytes)),
         ("planned", format_bytes(plan.peak_bytes)),
-        ("measured (high-water resident)", format_bytes(measured_bytes)),
+        ("measured: most that was resident", format_bytes(measured.resident_bytes)),
+        ("measured: reserved for writing", format_bytes(measured.data_bytes)),
     ]
     lines = [f"{plan.model} · {'exact' if plan.is_exact else 'bounded'} plan"]
     lines += table([Column("part"), Column("size", number=True)], rows)
-    median = statistics.median(times) * 1e3
-    lines.append(f"median of {len(times)} runs {median:.2f} ms, {plan.key['threads']} thread(s)")
+    median = statistics.median(measured.times) * 1e3
+    lines.append(
+        f"median of {len(measured.times)} runs {median:.2f} ms, {plan.key['threads']} thread(s)"
+    )
     lines += [f"{name}: {_shown(array)}" for name, array in outputs.items()]
     return "\n".join(lines) + "\n"
 
@@ -121,9 +136,7 @@ def _shown(array: object) -> str:
     return f"{shape} {array.dtype}, largest {array.max():.4g} at [{where}]"
 
 
-def _json(
-    model: Model, measured_bytes: int, times: list[float], outputs: dict[str, Array]
-) -> dict[str, object]:
+def _json(model: Model, measured: Measured, outputs: dict[str, Array]) -> dict[str, object]:
     plan = model.plan
     return {
         "model": plan.model,
@@ -133,8 +146,9 @@ def _json(
         "arena_bytes": plan.arena_bytes,
         "io_bytes": plan.io_bytes,
         "runtime_bytes": plan.runtime_bytes,
-        "measured_bytes": measured_bytes,
-        "run_ns": [int(seconds * 1e9) for seconds in times],
+        "measured_resident_bytes": measured.resident_bytes,
+        "measured_data_bytes": measured.data_bytes,
+        "run_ns": [int(seconds * 1e9) for seconds in measured.times],
         "outputs": {
             name: {"shape": list(np.shape(array)), "dtype": str(np.asarray(array).dtype)}
             for name, array in outputs.items()
