@@ -139,6 +139,23 @@ def test_a_large_weight_is_cut_and_each_piece_given_back():
     assert Counted.calls >= 8
 
 
+@ONEDNN
+@pytest.mark.parametrize("piece_bytes", [1, 100, 1 << 20])
+def test_axes_may_be_stored_in_any_order(piece_bytes, monkeypatch):
+    monkeypatch.setattr(pack, "PIECE_BYTES", piece_bytes)
+    source = MemoryDesc([4, 5, 6], "float32", [1, 24, 4])
+    check(PackedWeight("w", Inline(filled(5, 6, 4)), 480, source, MemoryDesc([4, 5, 6])))
+
+
+@ONEDNN
+def test_few_long_rows_are_cut_along_the_rows(monkeypatch):
+    monkeypatch.setattr(pack, "PIECE_BYTES", 1000)
+    target = MemoryDesc([2, 900], "float32", [1, 2])
+    weight = PackedWeight("w", Inline(filled(2, 900)), 7200, MemoryDesc([2, 900]), target)
+    assert pack.staging_bytes([weight]) <= 1000
+    check(weight)
+
+
 def test_staging_is_for_the_largest_piece_of_any_weight():
     small, large = conv(16, 16), conv(64, 64)
     assert pack.staging_bytes((*small, *large)) == pack.staging_bytes(large)

@@ -194,6 +194,15 @@ def test_a_tensor_that_shares_is_where_the_other_is(name):
         of_name[tensor.name] = tensor
 
 
+def test_a_tensor_that_nobody_reads_lives_while_it_is_written():
+    plan = prepared(graph_of(
+        """g (int32[6] x) => (int32[3] y) {
+            a = Neg (x) b, c = Split <num_outputs = 2> (a) y = Abs (c) }"""
+    )).plan  # fmt: skip
+    lives = {tensor.name: (tensor.start_step, tensor.stop_step) for tensor in plan.tensors}
+    assert lives == {"a": (0, 2), "b": (1, 2), "c": (1, 3)}
+
+
 def test_a_plan_describes_inputs_and_outputs():
     graph = graph_of(
         "g (float[2, 3] x, int64 k) => (float[3] y, int64[1, n] z) "
