@@ -44,7 +44,8 @@ ALLOWED: Mapping[str, str] = {  # the longest prefix of a module's name decides
     "planner.format": "errors planner.format planner.plan planner.problem planner.verify",
     "view": "quantity view",
     "engine": "_core errors graph planner resource engine",
-    "engine.memory_plan": "errors planner view",  # what a plan prints: the one way to a picture
+    "engine.memory_plan": "planner view.picture engine.drawing",
+    "engine.drawing": "errors planner view engine.memory_plan",  # the one way to a picture
     "engine.library": "_core errors",
     "engine.kernels": "errors graph engine.kernels",
     "engine.lower": (

@@ -2,7 +2,6 @@
 
 import operator
 import re
-from fractions import Fraction
 
 from tightship.errors import InputError
 
@@ -66,7 +65,9 @@ def _parse_text(text: str) -> int:
             f"`{_shown(text)}` is no amount of memory: write a positive number of bytes, or a "
             "number with a unit, as in `64MiB`, `512M` or `0.5GiB`."
         )
-    return int(Fraction(match[1]) * _UNITS[match[2]])
+    whole, _, fraction = match[1].partition(".")
+    scaled = int((whole + fraction) or "0") * _UNITS[match[2]]
+    return scaled // int("1" + "0" * len(fraction))
 
 
 def _format(size_bytes: int, *, round_up: bool) -> str:

@@ -1,19 +1,17 @@
-"""What a model needs, byte by byte: the plan that `tightship plan` prints and `load` obeys."""
+"""What a model needs, byte by byte: the plan that `tightship plan` prints and `load` obeys.
 
-import json
-from collections.abc import Callable, Mapping
+What draws and writes plans is imported when it is asked for: it keeps megabytes resident that
+a process which only runs a model can do without.
+"""
+
+from collections.abc import Mapping
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
 from typing import Literal
 
-from tightship.errors import InputError
 from tightship.planner import Plan
-from tightship.planner.format import write_csv
-from tightship.planner.format.atomic import write_text
-from tightship.view.picture import Picture, Rectangle, Step
-from tightship.view.report import report, to_json
-from tightship.view.svg import svg
+from tightship.view.picture import Picture
 
 TensorKind = Literal["activation", "scratch"]
 KernelKind = Literal["onednn", "numpy", "reference", "copy"]
@@ -114,31 +112,21 @@ class MemoryPlan:
 
     def picture(self) -> Picture:
         """The plan as the plain data that views draw."""
-        return Picture(
-            title=self.model,
-            arena_bytes=self.arena_bytes,
-            lower_bound_bytes=self.lower_bound_bytes,
-            rectangles=tuple(_rectangle(tensor) for tensor in self.tensors),
-            steps=tuple(_step(step) for step in self.steps),
-            parts={
-                "weights": self.weights_bytes,
-                "inputs and outputs": self.io_bytes,
-                "runtime": self.runtime_bytes,
-            },
-            strategy="planned",
-            strategies=self.strategies,
-            key=self.key,
-            inputs=self.inputs,
-            outputs=self.outputs,
-        )
+        from tightship.engine.drawing import picture_of
+
+        return picture_of(self)
 
     def table(self) -> str:
         """What `tightship plan` prints: totals, strategies, the peak and what lives there."""
-        return report(self.picture())
+        from tightship.engine.drawing import table_of
+
+        return table_of(self)
 
     def to_json(self) -> dict[str, object]:
         """The plan as JSON values; amounts are integers named `*_bytes`."""
-        return {**to_json(self.picture()), "placed_by": self.arena.strategy}
+        from tightship.engine.drawing import json_of
+
+        return json_of(self)
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the plan: `.html` and `.svg` as a picture, `.json`, `.csv`, or `.txt`.
@@ -149,46 +137,11 @@ class MemoryPlan:
         Raises:
             InputError: The name ends in something else.
         """
-        suffix = Path(path).suffix
-        if suffix not in WRITERS:
-            raise InputError(
-                f"A plan cannot be saved as `{path}`; give a name that ends in one of "
-                f"{', '.join(WRITERS)}."
-            )
-        WRITERS[suffix](self, Path(path))
+        from tightship.engine.drawing import save
+
+        save(self, Path(path))
 
     def _repr_html_(self) -> str:
-        return svg(self.picture())
+        from tightship.engine.drawing import svg_of
 
-
-def _rectangle(tensor: PlannedTensor) -> Rectangle:
-    return Rectangle(
-        name=tensor.name,
-        size_bytes=tensor.size_bytes,
-        offset_bytes=tensor.offset_bytes,
-        start_step=tensor.start_step,
-        stop_step=tensor.stop_step,
-        kind=tensor.kind,
-        shares_with=tensor.shares_with,
-    )
-
-
-def _step(step: PlannedStep) -> Step:
-    kernel = f"{step.kernel} {step.implementation}".strip()
-    return Step(step.name, step.operator, kernel, step.load_bytes, step.dynamic_reason)
-
-
-def _write_page(plan: MemoryPlan, path: Path) -> None:
-    from tightship.view.timeline import timeline  # hashlib behind it keeps megabytes resident
-
-    write_text(path, timeline(plan.picture()))
-
-
-WRITERS: Mapping[str, Callable[[MemoryPlan, Path], None]] = {
-    ".html": _write_page,
-    ".svg": lambda plan, path: write_text(path, svg(plan.picture())),
-    ".json": lambda plan, path: write_text(path, json.dumps(plan.to_json(), indent=1) + "\n"),
-    ".csv": lambda plan, path: write_csv(path, plan.arena.problem, plan.arena.offset_bytes),
-    ".txt": lambda plan, path: write_text(path, plan.table()),
-}
-"""By the end of a file's name."""
+        return svg_of(self)
