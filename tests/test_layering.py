@@ -31,7 +31,7 @@ ALLOWED: Mapping[str, str] = {  # the longest prefix of a module's name decides
     "quantity": "errors",
     "graph": "errors graph",
     "resource": "_core",
-    "frontend": "errors graph frontend",
+    "frontend": "_core errors graph frontend",
     "planner": "planner",
     "planner.problem": "errors",
     "planner.schedule": "errors",

@@ -9,7 +9,7 @@ LIMIT_BYTES_MAX = 2**56
 """64 PiB: no address space is larger."""
 
 _BINARY = ("B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
-_UNITS = {
+_UNITS: dict[str, int] = {
     "": 1,
     "b": 1,
     **{letter: 1024**power for power, letter in enumerate("kmgtp", start=1)},
@@ -67,7 +67,8 @@ def _parse_text(text: str) -> int:
         )
     whole, _, fraction = match[1].partition(".")
     scaled = int((whole + fraction) or "0") * _UNITS[match[2]]
-    return scaled // int("1" + "0" * len(fraction))
+    scale: int = 10 ** len(fraction)
+    return scaled // scale
 
 
 def _format(size_bytes: int, *, round_up: bool) -> str:
