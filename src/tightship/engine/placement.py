@@ -107,7 +107,8 @@ def memory_plan(placement: Placement, model: str, runtime_bytes: int,
 def _described(operand: Operand) -> str:
     if operand.space is Space.OBJECT:
         return "dynamic"
-    return "x".join(str(d) for d in operand.shape) + f" {operand.dtype.value}"
+    shape = "x".join(str(dimension) for dimension in operand.shape) or "scalar"
+    return f"{shape} {operand.dtype.value}"
 
 
 def _planned_steps(placement: Placement) -> list[PlannedStep]:

@@ -104,7 +104,7 @@ def _verdict(picture: Picture) -> str:
 def exactness(picture: Picture) -> str:
     """One clause: whether the number is all there is."""
     if picture.is_exact:
-        return "exact: nothing else is allocated"
+        return "exact: every tensor is in it"
     count = len(picture.dynamic_steps)
     return f"bounded: {count} step{'s' * (count > 1)} may allocate more"
 
