@@ -209,7 +209,7 @@ def test_a_plan_describes_inputs_and_outputs():
         "{ y = Gather (x, k) z = NonZero (y) }"
     )
     plan = prepared(graph).plan
-    assert plan.inputs == {"x": "2x3 float32", "k": " int64"}
+    assert plan.inputs == {"x": "2x3 float32", "k": "scalar int64"}
     assert plan.outputs == {"y": "3 float32", "z": "dynamic"}
     assert [step.dynamic_reason for step in plan.steps] == [None, "shape depends on data"]
 
