@@ -169,6 +169,14 @@ def test_view_writes_one_offline_page(capsys, model_file, csv_file, tmp_path):
     assert run(capsys, "view", csv_file, "-o", tmp_path / "csv.png")[0] == 2
 
 
+def test_a_folder_that_does_not_exist_is_named_and_not_made(capsys, model_file, tmp_path):
+    out = tmp_path / "gone" / "plan.html"
+    code, _, err = run(capsys, "view", model_file, "--shape", "x=4x32", "-o", out)
+    assert code == 2
+    assert f"`{out}`: The folder to write into does not exist." in err
+    assert not out.parent.exists()
+
+
 @pytest.mark.parametrize("content", [b"", b"not a model", b"\x00" * 100])
 def test_a_file_that_is_no_model_is_named(capsys, tmp_path, content):
     path = tmp_path / "odd.onnx"

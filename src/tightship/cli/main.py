@@ -26,17 +26,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.stdout.flush()
     except (CapacityError, OutOfMemoryError) as error:
         return _complain(error, DOES_NOT_FIT)
-    except (TightshipError, OSError) as error:
-        if isinstance(error, BrokenPipeError):
-            return _close_quietly()
+    except BrokenPipeError:
+        return _close_quietly()
+    except OSError as error:
+        return _complain(f"`{error.filename}`: {error.strerror}.", BAD_INPUT)
+    except TightshipError as error:
         return _complain(error, BAD_INPUT)
     except KeyboardInterrupt:
         return INTERRUPTED
     return code
 
 
-def _complain(error: Exception, code: int) -> int:
-    print(f"tightship: {error}", file=sys.stderr)
+def _complain(what: Exception | str, code: int) -> int:
+    print(f"tightship: {what}", file=sys.stderr)
     return code
 
 

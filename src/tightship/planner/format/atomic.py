@@ -1,6 +1,7 @@
 """Files that are there whole or not at all."""
 
 import os
+from errno import ENOENT
 from pathlib import Path
 
 
@@ -14,6 +15,8 @@ def write_text(path: Path, text: str) -> None:
         OSError: The folder does not exist or cannot be written; the old file is untouched.
     """
     target = path.resolve()
+    if not target.parent.is_dir():
+        raise FileNotFoundError(ENOENT, "The folder to write into does not exist", str(path))
     if target.exists() and not target.is_file():
         target.write_text(text, encoding="utf-8")
         return
