@@ -143,6 +143,15 @@ def test_run_reads_inputs_and_writes_outputs(capsys, model_file, tmp_path):
         np.testing.assert_array_equal(np.load(tmp_path / "out" / "y.npy"), model(x))
 
 
+@pytest.mark.parametrize("content", [b"", b"no array", b"\x93NUMPY\x01\x00"])
+def test_an_input_that_is_no_array_is_named(capsys, model_file, tmp_path, content):
+    (tmp_path / "x.npy").write_bytes(content)
+    given = f"x={tmp_path / 'x.npy'}"
+    code, _, err = run(capsys, "run", model_file, "--shape", "x=4x32", "--input", given)
+    assert code == 2
+    assert "x.npy` is not an array" in err
+
+
 def test_run_without_a_model_runs_the_resnet_of_the_onnx_package(capsys):
     code, out, _ = run(capsys, "run", "--repeat", "1", "--json")
     values = json.loads(out)

@@ -12,7 +12,7 @@ from tightship.cli import process
 from tightship.cli.output import show, show_json
 from tightship.cli.progress import Progress
 from tightship.cli.sample import resnet50
-from tightship.errors import InputError
+from tightship.errors import FormatError, InputError
 from tightship.graph import DType
 from tightship.loading import load
 from tightship.model import Array, Model
@@ -68,7 +68,7 @@ def _inputs(model: Model, given: list[str]) -> dict[str, Array]:
         name, separator, file = option.rpartition("=")
         if not separator:
             raise InputError(f"`{option}` is no input; write NAME=FILE.npy.")
-        arrays[name] = np.load(file, allow_pickle=False)
+        arrays[name] = _loaded(file)
     random = np.random.Generator(np.random.PCG64(SEED))
     for name, (dtype, shape) in model.input_types.items():
         if name in arrays:
@@ -77,6 +77,14 @@ def _inputs(model: Model, given: list[str]) -> dict[str, Array]:
             raise InputError(f"Input `{name}` has no fixed type; give it: --input {name}=FILE.npy.")
         arrays[name] = _filled(random, dtype, shape)
     return arrays
+
+
+def _loaded(file: str) -> Array:
+    try:
+        array: Array = np.load(file, allow_pickle=False)
+    except (ValueError, EOFError) as error:
+        raise FormatError(f"`{file}` is not an array as `np.save` writes it: {error}.") from None
+    return array
 
 
 def _filled(random: np.random.Generator, dtype: DType, shape: tuple[int, ...]) -> Array:
