@@ -163,30 +163,36 @@ def test_a_deadline_ends_a_run_between_steps():
         model.run({"v0": np.zeros((1, 1 << 20), np.float32)}, timeout_s=0.005)
 
 
-def run_until_ended(model, **options):
-    """One run after another, so that whatever ends them finds one going on."""
-    (name,) = model.input_names
-    x = np.zeros((1, 1 << 20), np.float32)
+def run_until_ended(model, result, **options):
+    """One run after another, so that whatever ends them finds one going on.
+
+    `result` holds NaN until a run's last step.
+    """
+    inputs = {model.input_names[0]: np.zeros_like(result)}
     while True:
-        model.run({name: x}, **options)
+        result.fill(np.nan)
+        model.run(inputs, outputs={model.output_names[0]: result}, **options)
 
 
 def test_a_stop_flag_ends_a_run_from_another_thread_and_the_model_runs_again():
-    flag = tightship.StopFlag()
-    with tightship.load(relu_chain(300)) as opened:
+    flag, result = tightship.StopFlag(), np.empty((1, 1 << 20), np.float32)
+    with tightship.load(relu_chain(1000)) as opened:
         threading.Timer(0.05, flag.set).start()
         with pytest.raises(tightship.StoppedError):
-            run_until_ended(opened, stop=flag)
+            run_until_ended(opened, result, stop=flag)
+        assert np.isnan(result).all()
         flag.clear()
-        results = opened.run({"v0": np.zeros((1, 1 << 20), np.float32)}, stop=flag)
-    assert np.isfinite(results["v300"]).all()
+        opened.run({"v0": np.zeros_like(result)}, outputs={"v1000": result}, stop=flag)
+    assert np.isfinite(result).all()
 
 
-def test_control_c_ends_a_native_run():
+def test_control_c_ends_a_native_run_before_its_last_step():
+    result = np.empty((1, 1 << 20), np.float32)
     with tightship.load(relu_chain(1000)) as opened:
         threading.Timer(0.2, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
         with pytest.raises(KeyboardInterrupt):
-            run_until_ended(opened)
+            run_until_ended(opened, result)
+    assert np.isnan(result).all()
 
 
 def test_close_gives_everything_back_and_says_so():
