@@ -25,7 +25,8 @@ from numpy.typing import NDArray
 from tightship._core import StopFlag
 from tightship.engine.arena_pool import Arena, ArenaPool
 from tightship.engine.executable import Executable, NativeSegment, build
-from tightship.engine.executor import Limits, execute
+from tightship.engine.executor import execute
+from tightship.engine.limits import Limits
 from tightship.engine.prepare import Settings, prepare
 from tightship.engine.program import LoweredStep, PrimitiveWork
 from tightship.feeds import Bound, bind
@@ -52,7 +53,7 @@ def tightship_steps(model: Path, feeds: Arrays, settings: Settings, runs: int) -
     executable = build(placement, resource)
     fed = bind(placement.lowered, feeds, {})
     pool = ArenaPool(executable, resource, 1)
-    with pool.reserved() as arena:
+    with pool.reserved(Limits()) as arena:
         limits = Limits(StopFlag())
         execute(executable, arena, fed.external, fed.objects, limits)
         laps = [_lap(executable, arena, fed, limits) for _ in range(runs)]

@@ -8,6 +8,7 @@ from onnx import helper
 
 import tightship
 from tests.small_models import dense, dense_result, model, nonzero, relu_chain
+from tightship.engine.limits import Limits
 
 
 @pytest.fixture(scope="module")
@@ -225,3 +226,35 @@ def test_an_output_whose_shape_depends_on_data_cannot_be_given():
         model.run(
             {"x": np.eye(1000, dtype=np.float32)}, outputs={"indices": np.empty((2, 5), np.int64)}
         )
+
+
+@pytest.fixture
+def occupied():
+    """A model whose only arena another run has."""
+    data, _ = dense()
+    limit = tightship.plan(data, shapes={"x": (4, 32)}).peak_bytes
+    with tightship.load(data, shapes={"x": (4, 32)}, max_memory=limit) as opened:
+        with opened._pool.reserved(Limits()):
+            yield opened
+        assert opened(x_of()).shape == (4, 8)
+
+
+def test_a_deadline_ends_the_wait_for_an_arena(occupied):
+    with pytest.raises(tightship.DeadlineError):
+        occupied.run({"x": x_of()}, timeout_s=0.05)
+
+
+def test_a_stop_flag_ends_the_wait_for_an_arena(occupied):
+    flag = tightship.StopFlag()
+    threading.Timer(0.05, flag.set).start()
+    with pytest.raises(tightship.StoppedError):
+        occupied.run({"x": x_of()}, stop=flag)
+
+
+def test_a_run_that_waits_holds_no_inputs_or_outputs_of_its_own(occupied, monkeypatch):
+    """A limit counts them once for each arena."""
+    bound = []
+    monkeypatch.setattr("tightship.feeds.bind", lambda *given: bound.append(given))
+    with pytest.raises(tightship.DeadlineError):
+        occupied.run({"x": x_of()}, timeout_s=0.05)
+    assert not bound

@@ -12,7 +12,8 @@ from tightship import feeds
 from tightship._core import NumpyBound, StopFlag
 from tightship.engine.arena_pool import ArenaPool
 from tightship.engine.executable import Progress, build
-from tightship.engine.executor import Limits, execute
+from tightship.engine.executor import execute
+from tightship.engine.limits import Limits
 from tightship.engine.memory_plan import MemoryPlan
 from tightship.engine.prepare import Prepared
 from tightship.engine.program import Space
@@ -102,8 +103,8 @@ class Model:
                 order. C-contiguous ones in native byte order are read where they are.
             outputs: Arrays to write some or all outputs into: C-contiguous, of their dtype
                 and shape, apart from the inputs and from each other.
-            timeout_s: Seconds after which the run ends between two steps.
-            stop: Set it from another thread to end the run between two steps.
+            timeout_s: Seconds after which the run ends, waiting for an arena or between two steps.
+            stop: Set it from another thread to end the run likewise.
 
         Returns:
             An array for every output name: the caller's where one was given, else a new one
@@ -121,8 +122,8 @@ class Model:
         deadline = None if timeout_s is None else time.monotonic_ns() + int(timeout_s * 1e9)
         bound = None if self._dynamic_bytes is None else NumpyBound(self._dynamic_bytes)
         limits = Limits(StopFlag() if stop is None else stop, deadline, bound)
-        fed = feeds.bind(self._lowered, inputs, outputs or {})
-        with pool.reserved() as arena:
+        with pool.reserved(limits) as arena:  # inputs and outputs are counted with an arena
+            fed = feeds.bind(self._lowered, inputs, outputs or {})
             execute(pool.executable, arena, fed.external, fed.objects, limits)
         return {
             name: fed.objects[name]

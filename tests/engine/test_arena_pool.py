@@ -9,6 +9,7 @@ from tests.engine.graphs import graph_of, prepared, static_placement
 from tests.models import filled
 from tightship.engine.arena_pool import Arena, ArenaPool
 from tightship.engine.executable import PythonStep, build
+from tightship.engine.limits import Limits
 from tightship.engine.program import Space
 from tightship.errors import InputError, OutOfMemoryError
 from tightship.resource import HostResource
@@ -50,7 +51,7 @@ def threads():
 
 def reserve(pool):
     """An arena, and a function that gives it back."""
-    scope = pool.reserved()
+    scope = pool.reserved(Limits())
     return scope.__enter__(), lambda: scope.__exit__(None, None, None)
 
 
@@ -92,7 +93,7 @@ def test_every_waiting_run_gets_its_turn_and_none_shares_an_arena(executable):
 
     def work():
         for _ in range(50):
-            with pool.reserved() as arena:
+            with pool.reserved(Limits()) as arena:
                 with lock:
                     assert arena not in reserved
                     reserved.add(arena)
@@ -110,7 +111,7 @@ def test_every_waiting_run_gets_its_turn_and_none_shares_an_arena(executable):
 
 def test_an_arena_comes_back_from_a_run_that_fails(executable):
     pool = ArenaPool(executable, HostResource(), 1)
-    with pytest.raises(ZeroDivisionError), pool.reserved():
+    with pytest.raises(ZeroDivisionError), pool.reserved(Limits()):
         1 / 0  # noqa: B018
     arena, _ = reserve(pool)
     assert arena.block.size_bytes == executable.placement.arena_bytes
@@ -250,3 +251,19 @@ def test_scratch_of_a_python_step_is_apart_from_its_operands():
         for operand in (*segment.step.reads, *segment.step.writes):
             if segment.index in sizes and operand.space is Space.ARENA:
                 assert not np.shares_memory(arena.array(operand), arena.scratch[segment.index])
+
+
+def test_an_arena_that_oneDNN_refuses_leaves_its_place(executable, monkeypatch):  # noqa: N802
+    pool = ArenaPool(executable, HostResource(), 2)
+    _, back = reserve(pool)
+
+    def refuse(*_: object) -> None:
+        raise RuntimeError
+
+    monkeypatch.setattr("tightship.engine.arena_pool.Arena", refuse)
+    with pytest.raises(RuntimeError):
+        reserve(pool)
+    monkeypatch.undo()
+    reserve(pool)[1]()
+    back()
+    pool.close()

@@ -9,7 +9,8 @@ from tightship import _core, feeds
 from tightship._core import NumpyBound, StopFlag
 from tightship.engine.arena_pool import Arena
 from tightship.engine.executable import build
-from tightship.engine.executor import Limits, execute
+from tightship.engine.executor import execute
+from tightship.engine.limits import Limits
 from tightship.engine.placement import place
 from tightship.engine.program import Lowered, LoweredStep, Operand, ReferenceWork, Slot, Space
 from tightship.errors import DeadlineError, GraphError, OutOfMemoryError, StoppedError

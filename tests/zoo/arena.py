@@ -1,6 +1,7 @@
 """A run's arena filled with bytes that must not matter."""
 
 from tightship import Model
+from tightship.engine.limits import Limits
 
 NOT_A_NUMBER = 0xFF
 """Every float32 made of it is NaN."""
@@ -10,5 +11,5 @@ LARGE = 0x7F
 
 def poison(model: Model, byte: int = NOT_A_NUMBER) -> None:
     """Fill the arena that the next run will have."""
-    with model._pool.reserved() as arena:
+    with model._pool.reserved(Limits()) as arena:
         arena.block.array()[:] = byte

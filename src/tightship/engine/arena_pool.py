@@ -9,11 +9,15 @@ from numpy.typing import NDArray
 
 from tightship._core import HostBlock, NativeContext
 from tightship.engine.executable import Executable, PythonStep, allocate
+from tightship.engine.limits import Limits
 from tightship.engine.program import Operand, Space
 from tightship.errors import InputError
 from tightship.resource import HostResource
 
 Array = NDArray[np.generic]
+
+POLL_S = 0.02
+"""How often a waiting run looks at its limits."""
 
 
 class Arena:
@@ -70,32 +74,46 @@ class ArenaPool:
         self._changed = threading.Condition()
 
     @contextmanager
-    def reserved(self) -> Iterator[Arena]:
-        """An arena for the length of a `with` block."""
-        arena = self._reserve()
+    def reserved(self, limits: Limits) -> Iterator[Arena]:
+        """An arena for the length of a `with` block.
+
+        Raises:
+            StoppedError: The limits' stop flag was set while none was free.
+            DeadlineError: Their deadline passed while none was free.
+            InputError: The pool is closed.
+            OutOfMemoryError: A further arena cannot be allocated.
+        """
+        arena = self._reserve(limits)
         try:
             yield arena
         finally:
             self._release(arena)
 
-    def _reserve(self) -> Arena:
+    def _reserve(self, limits: Limits) -> Arena:
         with self._changed:
             while not self._free and self._unmade <= 0 and not self._closed:
-                self._changed.wait()
+                limits.check()
+                self._changed.wait(POLL_S)
             if self._closed:
                 raise InputError("The model was closed; load it again to run it.")
             self._reserved += 1
             if self._free:
                 return self._free.pop()
             self._unmade -= 1
+        arena: Arena | None = None
         try:
-            return Arena(self.executable, self._resource)
-        except MemoryError:
-            with self._changed:
-                self._reserved -= 1
-                self._unmade += 1
-                self._changed.notify_all()
-            raise
+            arena = Arena(self.executable, self._resource)
+        finally:
+            if arena is None:
+                self._unmake()
+        return arena
+
+    def _unmake(self) -> None:
+        """Take back the reservation of an arena that could not be made."""
+        with self._changed:
+            self._reserved -= 1
+            self._unmade += 1
+            self._changed.notify_all()
 
     def _release(self, arena: Arena) -> None:
         with self._changed:

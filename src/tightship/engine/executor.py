@@ -1,6 +1,5 @@
 """Runs an executable: binds operands, then native segments and Python steps in order."""
 
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -8,28 +7,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tightship._core import NumpyBound, StopFlag
+from tightship._core import NumpyBound
 from tightship.engine.arena_pool import Arena
 from tightship.engine.executable import Executable, NativeSegment, PythonStep
+from tightship.engine.limits import Limits, end
 from tightship.engine.program import CopyWork, KernelWork, Operand, ReferenceWork, Space
-from tightship.errors import DeadlineError, GraphError, OutOfMemoryError, StoppedError
+from tightship.errors import GraphError, OutOfMemoryError
 
 Array = NDArray[np.generic]
-
-
-@dataclass(frozen=True, slots=True)
-class Limits:
-    """When a run ends early.
-
-    Attributes:
-        stop: A flag that anybody may set.
-        deadline_ns: A time of `time.monotonic_ns`.
-        dynamic: A bound on the arrays that steps outside the plan have alive.
-    """
-
-    stop: StopFlag
-    deadline_ns: int | None = None
-    dynamic: NumpyBound | None = None
 
 
 def execute(
@@ -62,24 +47,10 @@ def execute(
         if isinstance(segment, NativeSegment):
             assert arena.context is not None
             steps = (segment.first, segment.last)
-            _check(arena.context.run(steps, limits.stop, limits.deadline_ns))
+            end(arena.context.run(steps, limits.stop, limits.deadline_ns))
         else:
-            _check_limits(limits)
+            limits.check()
             run.step(segment)
-
-
-def _check(outcome: str) -> None:
-    if outcome == "stopped":
-        raise StoppedError("The run was stopped between two steps: its stop flag was set.")
-    if outcome == "deadline":
-        raise DeadlineError("The run was stopped between two steps: its deadline passed.")
-
-
-def _check_limits(limits: Limits) -> None:
-    if limits.stop.is_set():
-        _check("stopped")
-    if limits.deadline_ns is not None and time.monotonic_ns() >= limits.deadline_ns:
-        _check("deadline")
 
 
 @dataclass(frozen=True, slots=True)

@@ -67,7 +67,7 @@ LEFT_OUT = {
 @pytest.mark.parametrize("name", REWRITES)
 def test_a_pass_left_out_leaves_its_part(graph, name):
     kept = set(operators(run_passes(graph, [name])))
-    assert kept & LEFT_OUT[name] or name == "fuse_residual"
+    assert kept & LEFT_OUT[name]
     assert kept != set(operators(run_passes(graph)))
 
 

@@ -74,11 +74,11 @@ def test_a_sole_reader_is_the_only_one_and_the_value_no_output():
     made = graph(node("A", "x", "a"), node("B", "a x", "b"), node("C", "b b", "y"),
                  outputs="y b")  # fmt: skip
     counts, readers = made.uses(), readers_of(made)
-    assert sole_reader(made, counts, readers, "a") == made.nodes[1]
-    assert sole_reader(made, counts, readers, "x") is None
-    assert sole_reader(made, counts, readers, "b") is None
-    assert sole_reader(made, counts, readers, "y") is None
-    assert sole_reader(made, counts, readers, "nothing") is None
+    assert sole_reader(counts, readers, "a") == made.nodes[1]
+    assert sole_reader(counts, readers, "x") is None
+    assert sole_reader(counts, readers, "b") is None
+    assert sole_reader(counts, readers, "y") is None
+    assert sole_reader(counts, readers, "nothing") is None
 
 
 def test_readers_are_the_last_ones_of_each_name():

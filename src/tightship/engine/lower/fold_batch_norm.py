@@ -19,7 +19,7 @@ class _Walk:
     readers: Mapping[str, Node]
 
     def next(self, node: Node) -> Node | None:
-        return sole_reader(self.graph, self.counts, self.readers, node.outputs[0])
+        return sole_reader(self.counts, self.readers, node.outputs[0])
 
     def constant(self, name: str) -> Constant | None:
         return self.graph.constants.get(name)

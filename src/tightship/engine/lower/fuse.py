@@ -52,7 +52,7 @@ def fuse(graph: Graph, accepts: Callable[[Candidate], bool]) -> Graph:
         node = original
         while len(node.writes) == 1:
             name = node.writes[0]
-            follower = sole_reader(graph, counts, readers, name)
+            follower = sole_reader(counts, readers, name)
             if (
                 follower is None
                 or len(follower.outputs) != 1

@@ -49,13 +49,12 @@ def _trimmed(node: Node, needed: set[str]) -> Node:
     return replace(node, outputs=(node.outputs[0], *rest))
 
 
-def sole_reader(
-    graph: Graph, counts: Mapping[str, int], readers: Mapping[str, Node], name: str
-) -> Node | None:
-    """The only node that reads `name`, or None if it is read more than once or kept."""
-    if counts.get(name, 0) != 1 or name in graph.outputs:
-        return None
-    return readers.get(name)
+def sole_reader(counts: Mapping[str, int], readers: Mapping[str, Node], name: str) -> Node | None:
+    """The only node that reads `name`; None if there are more, or it is a graph output too.
+
+    `counts` are the graph's `uses`, which count being an output.
+    """
+    return readers.get(name) if counts.get(name, 0) == 1 else None
 
 
 def readers_of(graph: Graph) -> dict[str, Node]:

@@ -19,9 +19,9 @@ def shuffle_channels(graph: Graph) -> Graph:
             continue
         transpose = last = None
         if node.operator == "Reshape":
-            transpose = sole_reader(graph, counts, readers, node.outputs[0])
+            transpose = sole_reader(counts, readers, node.outputs[0])
         if transpose is not None and transpose.operator == "Transpose":
-            last = sole_reader(graph, counts, readers, transpose.outputs[0])
+            last = sole_reader(counts, readers, transpose.outputs[0])
         if transpose is None or last is None or not _is_shuffle(graph, node, transpose, last):
             nodes.append(node)
             continue
@@ -52,7 +52,6 @@ def _is_shuffle(graph: Graph, split: Node, transpose: Node, join: Node) -> bool:
         and before == after
         and len(between) == 5
         and between[0] == before[0]
-        and between[1] * between[2] == before[1]
         and between[3:] == before[2:]
         and transpose.attributes.get("perm") == (0, 2, 1, 3, 4)
     )

@@ -6,7 +6,6 @@ from tightship._core import MemoryDesc, PrimitiveDesc
 from tightship.engine.lower.builder import DST, SRC, Builder, dense_strides
 from tightship.engine.lower.onednn.choose import fast
 from tightship.engine.lower.onednn.post_ops import Destination, Epilogue, epilogue, with_epilogue
-from tightship.engine.program import Operand
 from tightship.graph import Node, element_count
 
 WEIGHTS, BIAS = 33, 41
@@ -111,28 +110,30 @@ def _batched(builder: Builder, node: Node, left: tuple[int, ...], right: tuple[i
     if len(left) != rank or len(right) != rank or rank > 5:
         return False
     target_shape = builder.value(node.outputs[0]).static_shape
-    source = builder.dense(node.inputs[0])
-    weights = _matrix_operand(builder, node.inputs[1])
     destination = Destination(MemoryDesc(list(target_shape)), target_shape)
     extra = epilogue(builder, node, destination)
-    if extra is None or source.desc is None or weights.desc is None:
+    if extra is None:
         return False
-    operands = [source.desc, weights.desc, None, destination.desc]
+    source, weights = builder.row_major(left), _matrix_layout(builder, node.inputs[1])
+    operands = [source, weights, None, destination.desc]
     desc = fast(lambda: PrimitiveDesc.matmul(operands, extra.attributes))
     if desc is None:
         return False
-    reads = [(SRC, source), (WEIGHTS, weights), *extra.bound(builder)]
+    reads = [
+        (SRC, builder.in_layout(node.inputs[0], source)),
+        (WEIGHTS, builder.in_layout(node.inputs[1], weights)),
+        *extra.bound(builder),
+    ]
     builder.primitive(node, desc, reads, [builder.output(node.writes[0], desc.operand(DST))])
     return True
 
 
-def _matrix_operand(builder: Builder, name: str) -> Operand:
-    """A stack of matrices as it is, if dense up to a swap of its last two axes; else copied."""
+def _matrix_layout(builder: Builder, name: str) -> MemoryDesc:
+    """A stack of matrices as it lies, if dense up to a swap of its last two axes; else dense."""
     operand = builder.home(name)
     shape = operand.shape
-    swapped = [*shape[:-2], shape[-1], shape[-2]]
-    strides = dense_strides(swapped)
+    strides = dense_strides([*shape[:-2], shape[-1], shape[-2]])
     transposed = [*strides[:-2], strides[-1], strides[-2]]
     if operand.desc is not None and operand.desc.is_plain and operand.desc.strides == transposed:
-        return operand
-    return builder.dense(name)
+        return operand.desc
+    return builder.row_major(shape)

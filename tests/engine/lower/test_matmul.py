@@ -1,0 +1,28 @@
+import sys
+
+import pytest
+
+from tests.engine.graphs import graph_of
+from tightship import _core
+from tightship.engine.library import open_library
+from tightship.engine.lower.builder import Builder, Options
+from tightship.engine.lower.onednn.matmul import matmul
+from tightship.engine.lower.onednn.movement import transpose
+
+
+@pytest.mark.skipif(not _core.HAS_ONEDNN, reason="built without oneDNN")
+def test_a_refused_product_of_stacks_adds_nothing(monkeypatch):
+    """Its operands would have to be copied into row-major layout first."""
+    open_library()
+    graph = graph_of(
+        "g (float[2, 3, 4, 5] x, float[2, 3, 4, 6] z) => (float[2, 3, 5, 6] y)"
+        " { t = Transpose <perm = [0, 1, 3, 2]> (x) y = MatMul (t, z) }"
+    )
+    builder = Builder(graph, 1, Options())
+    assert transpose(builder, graph.nodes[0])
+    monkeypatch.setattr(sys.modules[matmul.__module__], "fast", lambda _: None)
+    assert not matmul(builder, graph.nodes[1])
+    assert not builder._steps
+    monkeypatch.undo()
+    assert matmul(builder, graph.nodes[1])
+    assert [step.operator for step in builder._steps] == ["Reorder", "MatMul"]
