@@ -52,7 +52,7 @@ def files(*suffixes: str, folders: tuple[str, ...] = FOLDERS) -> list[Path]:
     return [
         path
         for path in sorted(below + top)
-        if path.suffix in suffixes and not {"__pycache__", "build"} & set(path.parts)
+        if path.suffix in suffixes and not {"__pycache__", "build", ".git"} & set(path.parts)
     ]
 
 

@@ -1,6 +1,8 @@
 /// One function for each family of bindings; `module.cpp` calls them.
 #pragma once
 
+#include "tightship/kernel.hpp"
+
 #include <nanobind/nanobind.h>
 
 namespace tightship::bind {
@@ -10,6 +12,8 @@ void resource(nanobind::module_ &module);
 void numpy_bound(nanobind::module_ &module);
 void stop_flag(nanobind::module_ &module);
 void onednn(nanobind::module_ &module);
+void kernels(nanobind::module_ &module);
+void movement_kernels(nanobind::class_<Kernel> &kernel);
 void program(nanobind::module_ &module);
 
 } // namespace tightship::bind

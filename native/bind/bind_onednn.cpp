@@ -39,6 +39,10 @@ void library(nb::module_ &module) {
     module.def("onednn_path", [] { return Library::get().path; });
     module.def("onednn_cpu_isa",
                [] { return static_cast<int>(Library::get().get_effective_cpu_isa()); });
+    module.def(
+        "set_onednn_threads", [](int count) { Library::get().set_threads(count); }, "count"_a,
+        "Threads of primitives that the calling thread describes from now on.");
+    module.def("onednn_threads", [] { return Library::get().threads(); });
     nb::class_<Reorderer>(module, "Reorderer",
                           "Copies operands into other layouts; keeps nothing when it goes.")
         .def(nb::init<>(), nb::call_guard<nb::gil_scoped_release>())
@@ -232,7 +236,6 @@ void onednn(nb::module_ &module) {
     memory_desc(module);
     attributes(module);
     primitive_desc(module);
-    program(module);
 }
 
 } // namespace tightship::bind

@@ -22,8 +22,6 @@ struct MemoryDesc {};
 struct Attributes {};
 struct PrimitiveDesc {};
 struct Reorderer {};
-struct Program {};
-struct Context {};
 
 } // namespace
 
@@ -36,8 +34,6 @@ void onednn(nb::module_ &module) {
     nb::class_<Attributes>(module, "Attributes");
     nb::class_<PrimitiveDesc>(module, "PrimitiveDesc");
     nb::class_<Reorderer>(module, "Reorderer");
-    nb::class_<Program>(module, "NativeProgram");
-    nb::class_<Context>(module, "NativeContext");
 }
 
 } // namespace tightship::bind

@@ -1,8 +1,5 @@
 #include "bind.hpp"
-
-#ifdef TIGHTSHIP_ONEDNN
-
-#include "tightship/onednn/program.hpp"
+#include "tightship/program.hpp"
 
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
@@ -12,7 +9,6 @@
 
 namespace nb = nanobind;
 using namespace nb::literals;
-using namespace tightship::onednn;
 
 namespace tightship::bind {
 
@@ -47,30 +43,45 @@ std::string run(Context &context, std::pair<size_t, size_t> steps, const StopFla
     return "done";
 }
 
-} // namespace
-
-void program(nb::module_ &module) {
-    nb::class_<Program>(module, "NativeProgram", "Primitives and copies over planned bytes.")
-        .def(nb::init<>())
+#ifdef TIGHTSHIP_ONEDNN
+void primitives(nb::class_<Program> &program) {
+    program
         .def(
             "operand",
-            [](Program &self, const MemoryDesc &desc, Address address) {
-                return self.operand(desc, place(address));
+            [](Program &self, const onednn::MemoryDesc &desc, Address address) {
+                return self.primitives.operand(desc, place(address));
             },
             "desc"_a, "place"_a)
         .def(
             "add_primitive",
-            [](Program &self, std::shared_ptr<PrimitiveDesc> desc,
+            [](Program &self, std::shared_ptr<onednn::PrimitiveDesc> desc,
                const std::vector<std::pair<int, uint32_t>> &arguments) {
-                self.add_primitive(std::move(desc), arguments);
+                self.primitives.add(std::move(desc), arguments);
+                self.add_primitive();
             },
-            "desc"_a, "arguments"_a)
+            "desc"_a, "arguments"_a);
+}
+#endif
+
+} // namespace
+
+void program(nb::module_ &module) {
+    nb::class_<Program> program(module, "NativeProgram",
+                                "Kernels and primitives over planned bytes.");
+#ifdef TIGHTSHIP_ONEDNN
+    primitives(program);
+#endif
+    program.def(nb::init<>())
         .def(
-            "add_copy",
-            [](Program &self, Address from, Address to, int64_t size_bytes) {
-                self.add_copy(place(from), place(to), size_bytes);
+            "add_kernel",
+            [](Program &self, std::shared_ptr<Kernel> kernel,
+               const std::vector<Address> &operands) {
+                std::vector<Place> places;
+                for (const Address &operand : operands)
+                    places.push_back(place(operand));
+                self.add_kernel(std::move(kernel), places);
             },
-            "from_place"_a, "to_place"_a, "size_bytes"_a)
+            "kernel"_a, "operands"_a)
         .def("compile", &Program::compile, "threads"_a, nb::call_guard<nb::gil_scoped_release>())
         .def(
             "bind_weights",
@@ -94,12 +105,6 @@ void program(nb::module_ &module) {
             "slot"_a, "address"_a)
         .def("run", &run, "steps"_a, "stop"_a, "deadline_ns"_a = nb::none(),
              "Runs steps [first, last) without the GIL; \"done\", \"stopped\" or \"deadline\".");
-    module.def(
-        "set_onednn_threads", [](int count) { Library::get().set_threads(count); }, "count"_a,
-        "Threads of primitives that the calling thread describes from now on.");
-    module.def("onednn_threads", [] { return Library::get().threads(); });
 }
 
 } // namespace tightship::bind
-
-#endif

@@ -1,4 +1,4 @@
-"""The native core: placement, host memory, oneDNN programs."""
+"""The native core: placement, host memory, kernels, oneDNN, programs."""
 
 from collections.abc import Sequence
 from typing import Annotated
@@ -125,6 +125,11 @@ def onednn_version() -> str: ...
 def onednn_path() -> str: ...
 
 def onednn_cpu_isa() -> int: ...
+
+def set_onednn_threads(count: int) -> None:
+    """Threads of primitives that the calling thread describes from now on."""
+
+def onednn_threads() -> int: ...
 
 class Reorderer:
     """Copies operands into other layouts; keeps nothing when it goes."""
@@ -256,8 +261,22 @@ class PrimitiveDesc:
 
     def next_implementation(self) -> bool: ...
 
+class KernelError(RuntimeError):
+    pass
+
+class NativeKernel:
+    """
+    An operator of our own for fixed shapes, one constructor each; operands: inputs, outputs, scratch.
+    """
+
+    @staticmethod
+    def copy(item_bytes: int, shape: Sequence[int], source_strides: Sequence[int], target_strides: Sequence[int]) -> NativeKernel:
+        """
+        Source, target: elements into another layout of the same shape; strides in bytes.
+        """
+
 class NativeProgram:
-    """Primitives and copies over planned bytes."""
+    """Kernels and primitives over planned bytes."""
 
     def __init__(self) -> None: ...
 
@@ -265,7 +284,7 @@ class NativeProgram:
 
     def add_primitive(self, desc: PrimitiveDesc, arguments: Sequence[tuple[int, int]]) -> None: ...
 
-    def add_copy(self, from_place: tuple[int, int], to_place: tuple[int, int], size_bytes: int) -> None: ...
+    def add_kernel(self, kernel: NativeKernel, operands: Sequence[tuple[int, int]]) -> None: ...
 
     def compile(self, threads: int) -> None: ...
 
@@ -285,8 +304,3 @@ class NativeContext:
         """
         Runs steps [first, last) without the GIL; "done", "stopped" or "deadline".
         """
-
-def set_onednn_threads(count: int) -> None:
-    """Threads of primitives that the calling thread describes from now on."""
-
-def onednn_threads() -> int: ...

@@ -9,7 +9,7 @@ from tests.zoo.networks import STATIC
 from tightship import _core
 from tightship.engine.executable import NativeSegment, PythonStep, allocate, build
 from tightship.engine.pack import staging_bytes
-from tightship.engine.program import CopyWork, KernelWork, PrimitiveWork, ReferenceWork
+from tightship.engine.program import KernelWork, NativeWork, PrimitiveWork, ReferenceWork
 from tightship.errors import OutOfMemoryError
 from tightship.resource import HostResource
 
@@ -42,7 +42,7 @@ MIXED = """g (float[4, 8] x) => (float[4, 8] y, float[4, 8] z) {
 
 
 def is_native(work):
-    return isinstance(work, PrimitiveWork) or (_core.HAS_ONEDNN and isinstance(work, CopyWork))
+    return isinstance(work, PrimitiveWork | NativeWork)
 
 
 @pytest.mark.parametrize("name", STATIC)

@@ -6,15 +6,14 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from tightship import _core
 from tightship._core import HostBlock, NativeProgram
 from tightship.engine.library import release_library_code
 from tightship.engine.pack import Packer, staging_bytes
 from tightship.engine.placement import Placement
 from tightship.engine.program import (
-    CopyWork,
     KernelWork,
     LoweredStep,
+    NativeWork,
     Operand,
     PrimitiveWork,
     ReferenceWork,
@@ -43,7 +42,7 @@ class PythonStep:
 
     index: int
     step: LoweredStep
-    work: KernelWork | ReferenceWork | CopyWork
+    work: KernelWork | ReferenceWork
     frees: tuple[str, ...] = ()
     """Objects that nobody reads later."""
 
@@ -119,13 +118,12 @@ def _pack_all(
 
 
 def _segments(placement: Placement) -> tuple[NativeProgram | None, tuple[Segment, ...]]:
-    native = NativeProgram() if _core.HAS_ONEDNN and _core.onednn_is_open() else None
+    native = NativeProgram()
     segments: list[Segment] = []
     frees = _last_object_reads(placement)
     for index, step in enumerate(placement.lowered.steps):
         work = step.work
-        if isinstance(work, PrimitiveWork) or (isinstance(work, CopyWork) and native is not None):
-            assert native is not None
+        if isinstance(work, PrimitiveWork | NativeWork):
             first = native.step_count
             _add_native(placement, native, index, work)
             last = segments[-1] if segments else None
@@ -135,7 +133,7 @@ def _segments(placement: Placement) -> tuple[NativeProgram | None, tuple[Segment
                 segments.append(NativeSegment(first, native.step_count))
         else:
             segments.append(PythonStep(index, step, work, frees.get(index, ())))
-    return (native if native is not None and native.step_count else None), tuple(segments)
+    return (native if native.step_count else None), tuple(segments)
 
 
 def _last_object_reads(placement: Placement) -> dict[int, tuple[str, ...]]:
@@ -153,22 +151,29 @@ def _last_object_reads(placement: Placement) -> dict[int, tuple[str, ...]]:
 
 
 def _add_native(
-    placement: Placement, native: NativeProgram, index: int, work: PrimitiveWork | CopyWork
+    placement: Placement, native: NativeProgram, index: int, work: PrimitiveWork | NativeWork
 ) -> None:
-    if isinstance(work, CopyWork):
-        native.add_copy(
-            _place(placement, work.source), _place(placement, work.target), work.source.size_bytes
-        )
+    scratch = placement.schedule_plan.scratch_offset(index)
+    if isinstance(work, NativeWork):
+        places = [_first_element(placement, operand) for operand in work.operands]
+        if scratch is not None:
+            places.append((0, scratch))
+        native.add_kernel(work.kernel, places)
         return
     arguments = []
     for argument, operand in work.arguments:
         assert operand.desc is not None
         arguments.append((argument, native.operand(operand.desc, _place(placement, operand))))
-    scratch = placement.schedule_plan.scratch_offset(index)
     if scratch is not None:
         desc = work.desc.operand(SCRATCHPAD)
         arguments.append((SCRATCHPAD, native.operand(desc, (0, scratch))))
     native.add_primitive(work.desc, arguments)
+
+
+def _first_element(placement: Placement, operand: Operand) -> tuple[int, int]:
+    """Place of an operand's first element, which a part of another has further on."""
+    space, offset = _place(placement, operand)
+    return space, offset + (0 if operand.desc is None else operand.desc.offset_bytes)
 
 
 def _place(placement: Placement, operand: Operand) -> tuple[int, int]:

@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tightship._core import NumpyBound
+from tightship._core import KernelError, NumpyBound
 from tightship.engine.arena_pool import Arena
 from tightship.engine.executable import Executable, NativeSegment, PythonStep
 from tightship.engine.limits import Limits, end
-from tightship.engine.program import CopyWork, KernelWork, Operand, ReferenceWork, Space
-from tightship.errors import GraphError, OutOfMemoryError
+from tightship.engine.program import KernelWork, Operand, ReferenceWork, Space
+from tightship.errors import GraphError, InputError, OutOfMemoryError
 
 Array = NDArray[np.generic]
 
@@ -38,6 +38,7 @@ def execute(
         DeadlineError: The deadline passed.
         OutOfMemoryError: A step outside the plan would exceed its bound.
         GraphError: A reference kernel refuses its operands.
+        InputError: Elements of an input are outside what an operator takes, as an index can be.
     """
     if arena.context is not None:
         for slot, array in external.items():
@@ -47,7 +48,10 @@ def execute(
         if isinstance(segment, NativeSegment):
             assert arena.context is not None
             steps = (segment.first, segment.last)
-            end(arena.context.run(steps, limits.stop, limits.deadline_ns))
+            try:
+                end(arena.context.run(steps, limits.stop, limits.deadline_ns))
+            except KernelError as error:
+                raise InputError(str(error)) from None
         else:
             limits.check()
             run.step(segment)
@@ -64,9 +68,7 @@ class _Run:
 
     def step(self, segment: PythonStep) -> None:
         work = segment.work
-        if isinstance(work, CopyWork):
-            np.copyto(self.planned(work.target), self.planned(work.source))
-        elif isinstance(work, KernelWork):
+        if isinstance(work, KernelWork):
             inputs = [None if operand is None else self.planned(operand) for operand in work.inputs]
             outputs = [None if o is None else self.planned(o) for o in work.outputs]
             work.kernel.run(inputs, outputs, self.arena.scratch.get(segment.index))

@@ -14,7 +14,7 @@ from tightship.planner import Plan
 from tightship.view.picture import Picture
 
 TensorKind = Literal["activation", "scratch"]
-KernelKind = Literal["onednn", "numpy", "reference", "copy"]
+KernelKind = Literal["onednn", "native", "numpy", "reference"]
 
 
 @dataclass(frozen=True, slots=True)

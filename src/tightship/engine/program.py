@@ -4,7 +4,7 @@ import enum
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from tightship._core import MemoryDesc, PrimitiveDesc
+from tightship._core import MemoryDesc, NativeKernel, PrimitiveDesc
 from tightship.engine.kernels import Kernel
 from tightship.engine.memory_plan import KernelKind
 from tightship.graph import Constant, DType
@@ -75,11 +75,14 @@ class PrimitiveWork:
 
 
 @dataclass(frozen=True, slots=True)
-class CopyWork:
-    """Bytes copied as they are."""
+class NativeWork:
+    """A kernel of the native core; operands in its order: inputs, then outputs.
 
-    source: Operand
-    target: Operand
+    Its scratch, where it has booked some, follows them.
+    """
+
+    kernel: NativeKernel
+    operands: tuple[Operand, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +103,7 @@ class ReferenceWork:
     outputs: tuple[Operand | None, ...]
 
 
-Work = PrimitiveWork | CopyWork | KernelWork | ReferenceWork
+Work = PrimitiveWork | NativeWork | KernelWork | ReferenceWork
 
 
 @dataclass(frozen=True, slots=True)

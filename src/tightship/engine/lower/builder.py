@@ -3,14 +3,15 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from tightship._core import Attributes, MemoryDesc, OneDnnError, PrimitiveDesc
+from tightship._core import Attributes, MemoryDesc, NativeKernel, PrimitiveDesc
+from tightship.engine.lower.layouts import DESCRIBABLE, channels_last, row_major, seen_as
+from tightship.engine.lower.packed_weights import PackedWeights
 from tightship.engine.memory_plan import KernelKind
 from tightship.engine.program import (
-    CopyWork,
     Lowered,
     LoweredStep,
+    NativeWork,
     Operand,
-    PackedWeight,
     PrimitiveWork,
     Sharing,
     Slot,
@@ -22,15 +23,14 @@ from tightship.graph.layout import size_bytes
 from tightship.planner.schedule import AliasKind
 
 SRC, DST, SCRATCHPAD = 1, 17, 80
-DESCRIBABLE = frozenset({DType.FLOAT32})
-"""Element types whose operands carry a oneDNN layout."""
 
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What kernel selection may do: oneDNN at all, sums in place, layouts of its choice."""
+    """What kernel selection may do: oneDNN and native kernels, sums in place, any layout."""
 
     use_onednn: bool = True
+    use_native: bool = True
     in_place: bool = True
     choose_layouts: bool = True
 
@@ -46,6 +46,7 @@ class Builder:
         self.graph = graph
         self.threads = threads
         self.use_onednn = options.use_onednn
+        self.use_native = options.use_native
         self.in_place = options.in_place
         self.choose_layouts = options.choose_layouts
         self.position = 0
@@ -54,11 +55,10 @@ class Builder:
         self._objects: dict[str, Constant] = {}
         self._steps: list[LoweredStep] = []
         self._slots: list[Slot] = []
-        self._weights: list[PackedWeight] = []
+        self._weights = PackedWeights()
         self._homes: dict[str, Operand] = {}
         self._names: dict[int, list[str]] = {}
         self._copies: dict[str, list[Operand]] = {}
-        self._packed: dict[str, list[int]] = {}
         self._inputs = {name: self._input(graph.value(name)) for name in graph.inputs}
 
     def _input(self, value: Value) -> Operand:
@@ -88,7 +88,8 @@ class Builder:
                 self._objects[name] = constant
                 self.object_operand(self.value(name))
             else:
-                self._homes[name] = self._row_major_weight(name, constant)
+                desc = self._describable(constant.dtype, constant.shape)
+                self._homes[name] = self._weights.row_major(name, constant, desc)
         return self._homes[name]
 
     def home_is_planned(self, name: str) -> bool:
@@ -122,12 +123,14 @@ class Builder:
 
     def writes_outside(self, name: str, desc: MemoryDesc) -> bool:
         """Whether a value written in this layout is written where the caller has it."""
-        return name in self.graph.outputs and desc == self.row_major(desc.dims)
+        return name in self.graph.outputs and desc == row_major(desc.dims)
 
     def dense(self, name: str) -> Operand:
         """A value in row-major layout, copied into it if need be; an object as it is."""
         home = self.home(name)
-        return home if home.desc is None else self.in_layout(name, self.row_major(home.shape))
+        return (
+            home if home.desc is None else self.in_layout(name, row_major(home.shape, home.dtype))
+        )
 
     def in_layout(self, name: str, desc: MemoryDesc) -> Operand:
         """A value in the given layout, copied into it if need be."""
@@ -138,7 +141,7 @@ class Builder:
         assert home.desc is not None, home
         if home.desc.dims != desc.dims:
             home = self.dense(name)
-            home = replace(home, desc=self.row_major(desc.dims))
+            home = replace(home, desc=row_major(desc.dims, home.dtype))
         copy = self._arena(f"{name}.{desc.format}", home.dtype, home.shape, desc)
         self._reorder(home, copy)
         self._copies.setdefault(name, []).append(copy)
@@ -157,49 +160,24 @@ class Builder:
             Node(f"{target.name}.reorder", "Reorder", (), ()), desc, [(SRC, source)], [target]
         )
 
-    def row_major(self, shape: Sequence[int]) -> MemoryDesc:
-        """The row-major float32 layout of a shape; a scalar is one element."""
-        return MemoryDesc(list(shape) or [1])
-
     def preferred(self, shape: Sequence[int]) -> MemoryDesc:
         """A layout for a primitive to choose; row-major where choosing is switched off."""
-        return MemoryDesc.any(list(shape)) if self.choose_layouts else self.row_major(shape)
+        return MemoryDesc.any(list(shape)) if self.choose_layouts else row_major(shape)
 
     def candidate_layouts(self, source: Operand) -> list[MemoryDesc]:
         """Layouts to try on a primitive that keeps what it is given: as it is, channels last."""
         assert source.desc is not None
-        return [source.desc, self.channels_last(source.shape)]
-
-    def channels_last(self, shape: Sequence[int]) -> MemoryDesc:
-        """Row-major with axis 1 moved to the end; up to rank 2 that is row-major."""
-        if len(shape) < 3:
-            return self.row_major(shape)
-        last = dense_strides([shape[0], *shape[2:], shape[1]])
-        return MemoryDesc(list(shape), "float32", [last[0], last[-1], *last[1:-1]])
+        return [source.desc, channels_last(source.shape)]
 
     def weight(self, name: str, source: MemoryDesc, desc: MemoryDesc) -> Operand:
         """A constant packed into a layout, once for all who want the same."""
         constant = self.constant(name)
         assert constant is not None, name
-        for index in self._packed.get(name, ()):
-            packed = self._weights[index]
-            if packed.desc is not None and packed.desc == desc and packed.source == source:
-                return Operand(name, Space.WEIGHTS, index, constant.dtype, constant.shape, desc)
-        self._packed.setdefault(name, []).append(len(self._weights))
-        self._weights.append(PackedWeight(name, constant, desc.size_bytes, source, desc))
-        index = len(self._weights) - 1
-        return Operand(name, Space.WEIGHTS, index, constant.dtype, constant.shape, desc)
-
-    def _row_major_weight(self, name: str, constant: Constant) -> Operand:
-        size = size_bytes(constant.dtype, constant.shape)
-        self._weights.append(PackedWeight(name, constant, size))
-        desc = self._describable(constant.dtype, constant.shape)
-        index = len(self._weights) - 1
-        return Operand(name, Space.WEIGHTS, index, constant.dtype, constant.shape, desc)
+        return self._weights.packed(name, constant, source, desc)
 
     def _describable(self, dtype: DType, shape: tuple[int, ...]) -> MemoryDesc | None:
         if self.use_onednn and dtype in DESCRIBABLE and 0 not in shape and len(shape) <= 12:
-            return self.row_major(shape)
+            return row_major(shape, dtype)
         return None
 
     def output(self, name: str, desc: MemoryDesc | None = None) -> Operand:
@@ -281,6 +259,29 @@ class Builder:
             share=[(writes[0], source, kind) for source, kind in share],
         )
 
+    def native(
+        self,
+        node: Node,
+        kernel: tuple[str, NativeKernel],
+        reads: Sequence[Operand],
+        writes: Sequence[Operand],
+        *,
+        scratch_bytes: int = 0,
+        in_place: Sequence[tuple[Operand, Operand]] = (),
+    ) -> None:
+        """Add a step of the native core's, named; its operands are `reads`, then `writes`.
+
+        `in_place` lists outputs and the inputs whose bytes they may take over.
+        """
+        self.step(
+            node,
+            ("native", kernel[0]),
+            (tuple(reads), tuple(writes)),
+            NativeWork(kernel[1], (*reads, *writes)),
+            scratch_bytes=scratch_bytes,
+            share=[(target, source, AliasKind.IN_PLACE) for target, source in in_place],
+        )
+
     def step(
         self,
         node: Node,
@@ -316,7 +317,7 @@ class Builder:
         """The program, with every graph output where the caller will look for it."""
         outputs = {name: self._delivered(name) for name in self.graph.outputs}
         return Lowered(
-            tuple(self._steps), tuple(self._slots), tuple(self._weights),
+            tuple(self._steps), tuple(self._slots), tuple(self._weights.weights),
             self._inputs, outputs, self._objects, self.threads,
         )  # fmt: skip
 
@@ -327,14 +328,15 @@ class Builder:
         is_own = home.space is Space.EXTERNAL and self._slots[home.index].name == name
         if is_own and name not in self._inputs:
             return home
-        if home.desc is not None and not self._present(name, self.row_major(home.shape)):
+        if home.desc is not None and not self._present(name, row_major(home.shape, home.dtype)):
             target = self._external(self.value(name))
             self._reorder(home, target)
             return target
         source = self.dense(name)
         target = self._external(self.value(name))
         node = Node(f"{name}.copy", "Copy", (), ())
-        self.step(node, ("copy", "memcpy"), ((source,), (target,)), CopyWork(source, target))
+        item = [source.size_bytes], [1], [1]
+        self.native(node, ("copy", NativeKernel.copy(1, *item)), [source], [target])
         return target
 
 
@@ -348,26 +350,3 @@ def last_reads(graph: Graph) -> dict[str, int]:
     """Position of the last node that reads each name; past the end for graph outputs."""
     last = {name: index for index, node in enumerate(graph.nodes) for name in node.reads}
     return last | dict.fromkeys(graph.outputs, len(graph.nodes))
-
-
-def seen_as(operand: Operand, desc: MemoryDesc) -> Operand | None:
-    """The same bytes under `desc`, if that is what they are."""
-    if operand.desc is None:
-        return None
-    if operand.desc == desc:
-        return operand
-    if operand.desc.dims == desc.dims:
-        return None
-    try:
-        same = operand.desc.reshaped(desc.dims) == desc
-    except OneDnnError:
-        return None
-    return replace(operand, desc=desc) if same else None
-
-
-def dense_strides(shape: Sequence[int]) -> list[int]:
-    """Row-major strides, in elements."""
-    strides = [1] * len(shape)
-    for axis in range(len(shape) - 1, 0, -1):
-        strides[axis - 1] = strides[axis] * max(shape[axis], 1)
-    return strides

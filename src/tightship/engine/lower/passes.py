@@ -21,8 +21,9 @@ GRAPH_PASSES: tuple[Callable[[Graph], Graph], ...] = (
     fuse_activation,
 )
 
-SELECTION_PASSES = ("onednn", "in_place", "library_layouts")
-"""Choices made while kernels are selected: oneDNN at all, in-place sums, layouts it prefers."""
+SELECTION_PASSES = ("onednn", "native", "in_place", "library_layouts")
+"""Choices made while kernels are selected: oneDNN and native kernels at all, in-place sums,
+layouts that oneDNN prefers."""
 
 
 def pass_names() -> tuple[str, ...]:

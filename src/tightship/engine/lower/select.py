@@ -7,6 +7,8 @@ from dataclasses import replace
 from tightship import _core
 from tightship.engine.kernels import numpy_kernel, object_kernel
 from tightship.engine.lower.builder import Builder, Options
+from tightship.engine.lower.layouts import row_major
+from tightship.engine.lower.native import NATIVE_EMITTERS
 from tightship.engine.lower.passes import run_passes
 from tightship.engine.program import KernelWork, Lowered, Operand, ReferenceWork, Space
 from tightship.graph import Constant, DType, Graph, Node, Value
@@ -24,7 +26,12 @@ def lower(graph: Graph, threads: int = 1, without: Collection[str] = ()) -> Lowe
     """
     use_onednn = _core.HAS_ONEDNN and "onednn" not in without
     graph = run_passes(graph, without if use_onednn else (*without, "shuffle_channels"))
-    options = Options(use_onednn, "in_place" not in without, "library_layouts" not in without)
+    options = Options(
+        use_onednn,
+        "native" not in without,
+        "in_place" not in without,
+        "library_layouts" not in without,
+    )
     builder = Builder(graph, threads, options)
     constants = ChainMap(dict(graph.constants), dict(graph.known))
     for position, node in enumerate(graph.nodes):
@@ -35,6 +42,8 @@ def lower(graph: Graph, threads: int = 1, without: Collection[str] = ()) -> Lowe
 
 def _emit(builder: Builder, node: Node, constants: Mapping[str, Constant]) -> None:
     if _view(builder, node) or (builder.use_onednn and _onednn(builder, node)):
+        return
+    if builder.use_native and not node.fused and _native(builder, node):
         return
     if node.fused:
         for part in (replace(node, fused=()), *node.fused):
@@ -65,7 +74,7 @@ def _view(builder: Builder, node: Node) -> bool:
     try:
         desc = home.desc.reshaped(shape)
     except _core.OneDnnError:
-        home, desc = builder.dense(node.inputs[0]), builder.row_major(shape)
+        home, desc = builder.dense(node.inputs[0]), row_major(shape)
     builder.view(node.outputs[0], home, desc)
     return True
 
@@ -80,6 +89,18 @@ def _onednn(builder: Builder, node: Node) -> bool:
     return (
         emitter is not None
         and all(_is_describable(value) for value in values)
+        and all(builder.home_is_planned(name) for name in node.reads)
+        and emitter(builder, node)
+    )
+
+
+def _native(builder: Builder, node: Node) -> bool:
+    """A kernel of the native core over planned operands of known shape."""
+    emitter = NATIVE_EMITTERS.get((node.domain, node.operator))
+    names = [name for name in (*node.inputs, *node.writes) if name]
+    return (
+        emitter is not None
+        and all(builder.value(name).is_static for name in names)
         and all(builder.home_is_planned(name) for name in node.reads)
         and emitter(builder, node)
     )

@@ -6,7 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tightship._core import MemoryDesc, PrimitiveDesc
-from tightship.engine.lower.builder import DST, SRC, Builder, dense_strides
+from tightship.engine.lower.builder import DST, SRC, Builder
+from tightship.engine.lower.layouts import dense_strides
 from tightship.engine.lower.onednn.choose import fast
 from tightship.engine.lower.onednn.post_ops import Epilogue, with_epilogue
 from tightship.engine.lower.onednn.window import window_of

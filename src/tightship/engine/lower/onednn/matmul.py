@@ -3,7 +3,8 @@
 from dataclasses import replace
 
 from tightship._core import MemoryDesc, PrimitiveDesc
-from tightship.engine.lower.builder import DST, SRC, Builder, dense_strides
+from tightship.engine.lower.builder import DST, SRC, Builder
+from tightship.engine.lower.layouts import dense_strides, row_major
 from tightship.engine.lower.onednn.choose import fast
 from tightship.engine.lower.onednn.post_ops import Destination, Epilogue, epilogue, with_epilogue
 from tightship.graph import Node, element_count
@@ -114,7 +115,7 @@ def _batched(builder: Builder, node: Node, left: tuple[int, ...], right: tuple[i
     extra = epilogue(builder, node, destination)
     if extra is None:
         return False
-    source, weights = builder.row_major(left), _matrix_layout(builder, node.inputs[1])
+    source, weights = row_major(left), _matrix_layout(builder, node.inputs[1])
     operands = [source, weights, None, destination.desc]
     desc = fast(lambda: PrimitiveDesc.matmul(operands, extra.attributes))
     if desc is None:
@@ -136,4 +137,4 @@ def _matrix_layout(builder: Builder, name: str) -> MemoryDesc:
     transposed = [*strides[:-2], strides[-1], strides[-2]]
     if operand.desc is not None and operand.desc.is_plain and operand.desc.strides == transposed:
         return operand.desc
-    return builder.row_major(shape)
+    return row_major(shape)

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 from tightship._core import Attributes, MemoryDesc, PrimitiveDesc
 from tightship.engine.lower.builder import DST, SRC, Builder
+from tightship.engine.lower.layouts import channels_last, row_major
 from tightship.engine.lower.onednn.choose import fast
 from tightship.graph import Node
 
@@ -22,7 +23,7 @@ def concat(builder: Builder, node: Node) -> bool:
     if len({layout.format for layout in layouts}) == 1:
         joined = MemoryDesc.any(list(shape))
     else:
-        common = builder.channels_last if _is_spatial(builder, layouts) else builder.row_major
+        common = channels_last if _is_spatial(layouts) else row_major
         layouts = [common(builder.value(name).static_shape) for name in node.inputs]
         joined = common(shape)
     desc = fast(lambda: PrimitiveDesc.concat(layouts, joined, axis % len(shape), Attributes()))
@@ -37,11 +38,9 @@ def concat(builder: Builder, node: Node) -> bool:
     return True
 
 
-def _is_spatial(builder: Builder, layouts: list[MemoryDesc]) -> bool:
+def _is_spatial(layouts: list[MemoryDesc]) -> bool:
     """Whether a convolution or pooling has chosen one of the layouts."""
-    return any(
-        not layout.is_plain or layout == builder.channels_last(layout.dims) for layout in layouts
-    )
+    return any(not layout.is_plain or layout == channels_last(layout.dims) for layout in layouts)
 
 
 def transpose(builder: Builder, node: Node) -> bool:

@@ -1,0 +1,24 @@
+/// Steps of our own, between primitives: what a family of operators is compiled into.
+#pragma once
+
+#include <span>
+#include <stdexcept>
+
+namespace tightship {
+
+/// Elements an operator cannot work with; the text names the node and what was needed.
+struct KernelError : std::runtime_error {
+    using std::runtime_error::runtime_error;
+};
+
+/// An operator made ready for fixed shapes; immutable, may run in several threads at once.
+class Kernel {
+  public:
+    virtual ~Kernel() = default;
+
+    /// Reads and writes `operands`: addresses of inputs, outputs, then of its scratch if it has
+    /// booked some. Allocates nothing. Throws KernelError before it has written anything.
+    virtual void run(std::span<char *const> operands, int threads) const = 0;
+};
+
+} // namespace tightship

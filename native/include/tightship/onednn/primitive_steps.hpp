@@ -1,0 +1,96 @@
+/// The primitives of a program, and what binds them to one arena.
+#pragma once
+
+#include "tightship/memory_space.hpp"
+
+#ifdef TIGHTSHIP_ONEDNN
+
+#include "tightship/onednn/primitive.hpp"
+
+namespace tightship::onednn {
+
+class PrimitiveSteps {
+  public:
+    PrimitiveSteps() = default;
+    PrimitiveSteps(const PrimitiveSteps &) = delete;
+    PrimitiveSteps &operator=(const PrimitiveSteps &) = delete;
+    ~PrimitiveSteps();
+
+    /// Index of an operand; equal descriptions at equal places are one operand.
+    uint32_t operand(const MemoryDesc &desc, Place place);
+    /// REQUIRES: each operand index comes from `operand`; not compiled yet.
+    void add(std::shared_ptr<const PrimitiveDesc> desc,
+             std::span<const std::pair<int, uint32_t>> arguments);
+
+    /// Generates the code for `threads`, once for primitives that are alike, and lets go of the
+    /// descriptions.
+    void compile(int threads);
+    /// Binds operands that lie in the weights.
+    void bind_weights(char *base);
+
+    bool empty() const { return steps_.empty(); }
+
+  private:
+    friend class BoundPrimitives;
+    struct Operand {
+        MemoryDesc desc;
+        Place place;
+    };
+    struct Step {
+        uint32_t primitive; ///< index of its description, then of what was compiled
+        uint32_t first, count;
+    };
+    std::vector<Operand> operands_;
+    std::vector<std::pair<int, uint32_t>> arguments_;
+    std::vector<Step> steps_;
+    std::vector<std::shared_ptr<const PrimitiveDesc>> descs_;
+    std::vector<Primitive> primitives_;
+    std::vector<dnnl_memory_t> weights_; ///< by operand index; null outside the weights
+};
+
+/// REQUIRES: the steps are compiled, their weights bound, and outlive this.
+class BoundPrimitives {
+  public:
+    BoundPrimitives(const PrimitiveSteps &steps, char *arena);
+    ~BoundPrimitives();
+    BoundPrimitives(const BoundPrimitives &) = delete;
+    BoundPrimitives &operator=(const BoundPrimitives &) = delete;
+
+    /// Points a slot at the caller's bytes for the next runs.
+    void bind_external(uint32_t slot, char *data);
+    void execute(uint32_t step) const;
+
+  private:
+    const PrimitiveSteps &steps_;
+    dnnl_stream_t stream_ = nullptr;
+    std::vector<dnnl_memory_t> memories_; ///< owned; by operand index, null for weights
+    std::vector<dnnl_exec_arg_t> arguments_;
+};
+
+} // namespace tightship::onednn
+
+#else
+
+namespace tightship::onednn {
+
+/// None: built without oneDNN.
+struct PrimitiveSteps {
+    void compile(int) {}
+    void bind_weights(char *) {}
+    bool empty() const { return true; }
+};
+
+struct BoundPrimitives {
+    BoundPrimitives(const PrimitiveSteps &, char *) {}
+    void bind_external(uint32_t, char *) {}
+    void execute(uint32_t) const {}
+};
+
+/// Nothing to set.
+struct ThreadScope {
+    explicit ThreadScope(int) {}
+};
+
+} // namespace tightship::onednn
+
+#endif

@@ -1,0 +1,82 @@
+#include "tightship/program.hpp"
+
+#include <cassert>
+
+namespace tightship {
+
+namespace {
+
+constexpr auto kPollInterval = std::chrono::milliseconds(20);
+
+} // namespace
+
+void Program::add_kernel(std::shared_ptr<const Kernel> kernel, std::span<const Place> operands) {
+    steps_.push_back({std::move(kernel), static_cast<uint32_t>(places_.size()),
+                      static_cast<uint32_t>(operands.size())});
+    places_.insert(places_.end(), operands.begin(), operands.end());
+}
+
+void Program::add_primitive() {
+    steps_.push_back({nullptr, primitive_count_++, 0});
+}
+
+void Program::compile(int threads) {
+    threads_ = threads;
+    primitives.compile(threads);
+}
+
+void Program::bind_weights(void *base) {
+    weights_ = static_cast<char *>(base);
+    primitives.bind_weights(weights_);
+}
+
+Context::Context(const Program &program, void *arena)
+    : program_(program), primitives_(program.primitives, static_cast<char *>(arena)) {
+    for (const Place place : program.places_) {
+        char *base = place.space == kArena     ? static_cast<char *>(arena)
+                     : place.space == kWeights ? program.weights_
+                                               : nullptr;
+        addresses_.push_back(base == nullptr ? nullptr : base + place.offset_bytes);
+    }
+}
+
+void Context::bind_external(uint32_t slot, void *data) {
+    primitives_.bind_external(slot, static_cast<char *>(data));
+    for (size_t index = 0; index < addresses_.size(); ++index) {
+        const Place place = program_.places_[index];
+        if (place.space == kExternal + slot)
+            addresses_[index] = static_cast<char *>(data) + place.offset_bytes;
+    }
+}
+
+Outcome Context::run(size_t first, size_t last, const StopFlag &stop,
+                     std::optional<std::chrono::steady_clock::time_point> deadline,
+                     const std::function<void()> &poll) {
+    assert(last <= program_.steps_.size());
+    std::optional<onednn::ThreadScope> scope;
+    if (!program_.primitives.empty())
+        scope.emplace(program_.threads_);
+    auto polled = std::chrono::steady_clock::now();
+    for (size_t index = first; index < last; ++index) {
+        if (stop.load(std::memory_order_relaxed))
+            return Outcome::kStopped;
+        const auto now = std::chrono::steady_clock::now();
+        if (deadline && now >= *deadline)
+            return Outcome::kDeadline;
+        if (now - polled >= kPollInterval) {
+            poll();
+            polled = now;
+        }
+        execute(program_.steps_[index]);
+    }
+    return Outcome::kDone;
+}
+
+void Context::execute(const Program::Step &step) {
+    if (step.kernel == nullptr)
+        primitives_.execute(step.first);
+    else
+        step.kernel->run({addresses_.data() + step.first, step.count}, program_.threads_);
+}
+
+} // namespace tightship

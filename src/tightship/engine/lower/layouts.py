@@ -1,0 +1,47 @@
+"""Layouts that lowering names itself; all others are oneDNN's choice."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from tightship._core import MemoryDesc, OneDnnError
+from tightship.engine.program import Operand
+from tightship.graph import DType
+
+DESCRIBABLE = frozenset({DType.FLOAT32})
+"""Element types whose operands carry a oneDNN layout."""
+
+
+def row_major(shape: Sequence[int], dtype: DType = DType.FLOAT32) -> MemoryDesc:
+    """The row-major layout of a shape; a scalar is one element."""
+    return MemoryDesc(list(shape) or [1], dtype.value)
+
+
+def channels_last(shape: Sequence[int], dtype: DType = DType.FLOAT32) -> MemoryDesc:
+    """Row-major with axis 1 moved to the end; up to rank 2 that is row-major."""
+    if len(shape) < 3:
+        return row_major(shape, dtype)
+    last = dense_strides([shape[0], *shape[2:], shape[1]])
+    return MemoryDesc(list(shape), dtype.value, [last[0], last[-1], *last[1:-1]])
+
+
+def seen_as(operand: Operand, desc: MemoryDesc) -> Operand | None:
+    """The same bytes under `desc`, if that is what they are."""
+    if operand.desc is None:
+        return None
+    if operand.desc == desc:
+        return operand
+    if operand.desc.dims == desc.dims:
+        return None
+    try:
+        same = operand.desc.reshaped(desc.dims) == desc
+    except OneDnnError:
+        return None
+    return replace(operand, desc=desc) if same else None
+
+
+def dense_strides(shape: Sequence[int]) -> list[int]:
+    """Row-major strides, in elements."""
+    strides = [1] * len(shape)
+    for axis in range(len(shape) - 1, 0, -1):
+        strides[axis - 1] = strides[axis] * max(shape[axis], 1)
+    return strides

@@ -1,0 +1,17 @@
+"""Emitters: a node as kernels of the native core, for what oneDNN has no fast primitive for.
+
+An emitter returns False, having added nothing, where its kernels do not cover the node.
+"""
+
+from collections.abc import Callable
+
+from tightship.engine.lower.builder import Builder
+from tightship.engine.lower.native.transpose import transpose
+from tightship.graph import Node
+
+NativeEmitter = Callable[[Builder, Node], bool]
+
+NATIVE_EMITTERS: dict[tuple[str, str], NativeEmitter] = {
+    ("", "Transpose"): transpose,
+}
+"""By domain and operator."""

@@ -1,0 +1,32 @@
+"""Strides of operands, in bytes, as native kernels take them."""
+
+from collections.abc import Sequence
+
+from tightship.engine.lower.builder import Builder
+from tightship.engine.lower.layouts import dense_strides
+from tightship.engine.program import Operand
+
+
+def plain(builder: Builder, name: str) -> Operand:
+    """A value as strides can describe it: as it lies if they can, else row-major."""
+    home = builder.home(name)
+    return home if home.desc is None or home.desc.is_plain else builder.dense(name)
+
+
+def byte_strides(operand: Operand) -> list[int]:
+    """Bytes from one element to the next, by axis, of an operand that `plain` returned."""
+    item = operand.dtype.itemsize
+    strides = dense_strides(operand.shape)
+    if operand.desc is not None and operand.shape:
+        strides = operand.desc.strides
+    return [stride * item for stride in strides]
+
+
+def broadcast_strides(operand: Operand, shape: Sequence[int]) -> list[int]:
+    """Byte strides under a shape that the operand broadcasts to; 0 where it repeats."""
+    own = byte_strides(operand)
+    ahead = len(shape) - len(own)
+    return [0] * ahead + [
+        0 if length == 1 and wide != 1 else stride
+        for stride, length, wide in zip(own, operand.shape, shape[ahead:], strict=True)
+    ]

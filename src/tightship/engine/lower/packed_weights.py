@@ -1,0 +1,35 @@
+"""Constants as kernels want them, each layout of one packed once."""
+
+from tightship._core import MemoryDesc
+from tightship.engine.program import Operand, PackedWeight, Space
+from tightship.graph import Constant
+from tightship.graph.layout import size_bytes
+
+
+class PackedWeights:
+    """The weights of a program so far; an operand's index is its place in `weights`."""
+
+    def __init__(self) -> None:
+        self.weights: list[PackedWeight] = []
+        self._layouts: dict[str, list[int]] = {}
+
+    def packed(
+        self, name: str, constant: Constant, source: MemoryDesc, desc: MemoryDesc
+    ) -> Operand:
+        """A constant packed into a layout, once for all who want the same."""
+        for index in self._layouts.get(name, ()):
+            packed = self.weights[index]
+            if packed.desc == desc and packed.source == source:
+                return Operand(name, Space.WEIGHTS, index, constant.dtype, constant.shape, desc)
+        self._layouts.setdefault(name, []).append(len(self.weights))
+        return self._add(PackedWeight(name, constant, desc.size_bytes, source, desc), desc)
+
+    def row_major(self, name: str, constant: Constant, desc: MemoryDesc | None) -> Operand:
+        """A constant as it lies in its file; `desc` is that layout where oneDNN knows it."""
+        size = size_bytes(constant.dtype, constant.shape)
+        return self._add(PackedWeight(name, constant, size), desc)
+
+    def _add(self, weight: PackedWeight, desc: MemoryDesc | None) -> Operand:
+        self.weights.append(weight)
+        constant, index = weight.constant, len(self.weights) - 1
+        return Operand(weight.name, Space.WEIGHTS, index, constant.dtype, constant.shape, desc)

@@ -1,0 +1,51 @@
+"""Kernels of the native core, run outside any model."""
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tightship._core import NativeContext, NativeKernel, NativeProgram, StopFlag
+
+
+def run_kernel(kernel, *operands, threads=1):
+    """Run a kernel once over arrays."""
+    program = NativeProgram()
+    program.add_kernel(kernel, [(2 + slot, 0) for slot in range(len(operands))])
+    program.compile(threads)
+    context = NativeContext(program, 0)
+    for slot, operand in enumerate(operands):
+        context.bind_external(slot, operand.ctypes.data)
+    assert context.run((0, 1), StopFlag()) == "done"
+
+
+@st.composite
+def permuted(draw):
+    """An array under permuted strides, of any element size."""
+    shape = tuple(draw(st.lists(st.integers(1, 5), max_size=5)))
+    dtype = draw(st.sampled_from([np.int8, np.float16, np.float32, np.int64, np.complex128]))
+    array = (np.arange(np.prod(shape, dtype=int)) % 127).astype(dtype).reshape(shape)
+    return array.transpose(draw(st.permutations(range(len(shape)))))
+
+
+@given(permuted(), st.integers(1, 3))
+def test_a_copy_keeps_elements_whatever_the_strides(source, threads):
+    target = np.empty(source.shape, source.dtype)
+    kernel = NativeKernel.copy(
+        source.itemsize, list(source.shape), list(source.strides), list(target.strides)
+    )
+    run_kernel(kernel, source, target, threads=threads)
+    assert (target == source).all()
+
+
+def test_a_large_copy_is_cut_into_pieces_that_cover_it():
+    source = np.arange(3 * 50_001, dtype=np.int32).reshape(3, 50_001)
+    target = np.zeros((50_001, 3), np.int32).T
+    kernel = NativeKernel.copy(4, [3, 50_001], list(source.strides), list(target.strides))
+    run_kernel(kernel, source, target, threads=2)
+    assert (target == source).all()
+
+
+def test_a_repeated_source_is_a_broadcast():
+    target = np.empty((4, 3), np.int64)
+    run_kernel(NativeKernel.copy(8, [4, 3], [0, 8], [24, 8]), np.array([5, 6, 7]), target)
+    assert target.tolist() == [[5, 6, 7]] * 4
