@@ -59,7 +59,8 @@ def load_tightship(model: Path, feeds: Arrays, threads: int, without: list[str])
     """By the public interface, its settings untouched but for the passes left out."""
     import tightship
 
-    loaded = tightship.load(model, threads=threads, without=without)
+    shapes = {name: array.shape for name, array in feeds.items()}
+    loaded = tightship.load(model, shapes=shapes, threads=threads, without=without)
     plan = loaded.plan
     return Loaded(lambda: loaded.run(feeds), dict(plan.key), plan.peak_bytes)
 

@@ -144,7 +144,7 @@ def slowest(steps: list[Timed], count: int) -> str:
 def main() -> None:
     """Profile both, print."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.step_times")
-    parser.add_argument("model", help=f"one of {', '.join(models.NAMES)}")
+    parser.add_argument("model", help=f"NAME or NAME@BATCH; {', '.join(models.NAMES)}")
     parser.add_argument("--top", type=int, default=12)
     parser.add_argument("--runs", type=int, default=21)
     parser.add_argument("--without", action="append", default=[], metavar="PASS")
@@ -155,7 +155,8 @@ def main() -> None:
         stored = models.stored(options.model, folder)
         with np.load(stored.feeds) as arrays:
             feeds = dict(arrays)
-        settings = Settings(without=options.without)
+        shapes = {name: array.shape for name, array in feeds.items()}
+        settings = Settings(shapes, without=options.without)
         profiles = {
             "tightship": tightship_steps(stored.model, feeds, settings, options.runs),
             "ONNX Runtime": ort_steps(stored.model, feeds, options.runs),

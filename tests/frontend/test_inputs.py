@@ -30,6 +30,14 @@ def test_symbols_are_kept_where_they_are_allowed() -> None:
     assert graph.value("y").shape == ("batch", 3)
 
 
+def test_a_question_mark_is_no_symbol() -> None:
+    proto = models.parse(PAIR)
+    for dimension in proto.graph.input[1].type.tensor_type.shape.dim:
+        dimension.dim_param = "?"
+    graph = read_bytes(proto.SerializeToString(), shapes={"a": (8, 3), "b": (8, 128), "c": ()})
+    assert graph.value("b").shape == (8, 128)
+
+
 def test_a_length_of_zero_is_a_length() -> None:
     assert read_pair(b=(0, 1)).value("y").shape == (0, 3)
 

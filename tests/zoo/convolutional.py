@@ -4,10 +4,15 @@ from tests.zoo.net import Case, Net
 
 
 def conv(net: Net, x: str, before: int, after: int, kernel: int, **attributes: object) -> str:
-    """A 2-D convolution with bias, padded to keep the size at stride 1."""
-    groups = attributes.get("group", 1)
+    """A 2-D convolution with bias, padded to keep the size at stride 1.
+
+    Its weights have `gain` times the variance that a ReLU asks for.
+    """
+    groups, gain = attributes.get("group", 1), attributes.pop("gain", 1)
     assert isinstance(groups, int)
-    weight = net.weight(after, before // groups, kernel, kernel)
+    assert isinstance(gain, int | float)
+    fan_in = before // groups * kernel**2
+    weight = net.weight(after, before // groups, kernel, kernel, fan_in=fan_in / gain)
     pads = attributes.pop("pads", [kernel // 2] * 4)
     return net("Conv", x, weight, net.bias(after), pads=pads, **attributes)
 

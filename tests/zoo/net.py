@@ -62,7 +62,7 @@ class Net:
         """An int64 vector."""
         return self.constant(np.array(values, np.int64))
 
-    def weight(self, *shape: int, fan_in: int = 0) -> str:
+    def weight(self, *shape: int, fan_in: float = 0) -> str:
         """Normal numbers with variance `2 / fan_in`; the fan is counted from axis 1 if 0."""
         fan_in = fan_in or math.prod(shape[1:]) or 1
         numbers = self.random.standard_normal(shape) * math.sqrt(2 / fan_in)

@@ -89,18 +89,18 @@ def encoder(
     return net.case()
 
 
-def decoder(layers: int, hidden: int, heads: int, steps: int) -> Case:
+def decoder(layers: int, hidden: int, heads: int, steps: int, batch: int = 1) -> Case:
     """GPT-2: causal mask by Where, one matrix for query, key and value, keys as outputs."""
     net = Net(7)
     write = _Writer(net, hidden, heads, decomposed=True)
-    x = net.normal("x", 1, steps, hidden)
+    x = net.normal("x", batch, steps, hidden)
     causal = net.constant(np.tril(np.ones((1, 1, steps, steps), bool)))
     for _ in range(layers):
         y = write.norm(x)
         flat = net("Reshape", y, net.ints(-1, hidden))
         mixed = net("Gemm", flat, net.weight(hidden, 3 * hidden, fan_in=2 * hidden),
                     net.bias(3 * hidden))  # fmt: skip
-        mixed = net("Reshape", mixed, net.ints(1, steps, 3 * hidden))
+        mixed = net("Reshape", mixed, net.ints(batch, steps, 3 * hidden))
         parts = net.many("Split", 3, mixed, axis=2, num_outputs=3)
         query, key, value = (write.split_heads(part, [0, 2, 1, 3]) for part in parts)
         scores = net("MatMul", query, net("Transpose", key, perm=[0, 1, 3, 2]))

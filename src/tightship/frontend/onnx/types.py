@@ -11,6 +11,9 @@ from tightship.frontend.onnx.element import DTYPES, NUMBERS
 from tightship.frontend.onnx.text import utf8
 from tightship.graph import Dimension, DType, Shape, Value
 
+UNKNOWN = "?"
+"""What paddle2onnx calls every dimension it does not know; no symbol, for they differ."""
+
 
 def is_known(type_: TypeProto) -> bool:
     """Whether anything is known about a type."""
@@ -155,4 +158,5 @@ def _more_exact(inferred: Dimension, declared: Dimension) -> Dimension:
 def _dimension(dimension: TensorShapeProto.Dimension) -> Dimension:
     if dimension.HasField("dim_value"):
         return dimension.dim_value if dimension.dim_value >= 0 else None
-    return utf8(dimension.dim_param, "symbol") or None
+    symbol = utf8(dimension.dim_param, "symbol")
+    return None if symbol in ("", UNKNOWN) else symbol

@@ -1,0 +1,55 @@
+"""The models that people run, in small, against ONNX Runtime and against themselves."""
+
+import functools
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+import tightship
+from tests.zoo.arena import LARGE, NOT_A_NUMBER, poison
+from tests.zoo.catalogue import SMALL
+from tests.zoo.net import Array, Case
+from tests.zoo.oracle import assert_near, assert_same_bits, expected
+from tightship.engine.lower import pass_names
+
+FLOAT = [name for name in SMALL if "int8" not in name and "qlinear" not in name]
+QUICK = ("efficientnet_b0", "gpt2", "whisper_decoder", "lstm_bidirectional")
+
+
+@functools.cache
+def small(name: str, batch: int = 1) -> tuple[Case, dict[str, Array]]:
+    """A model, and what ONNX Runtime makes of its inputs."""
+    case = SMALL[name](batch)
+    return case, expected(case.model, case.feeds)
+
+
+@pytest.mark.parametrize("batch", [1, 3])
+@pytest.mark.parametrize("name", FLOAT)
+def test_a_model_gives_what_onnxruntime_gives(name: str, batch: int) -> None:
+    case, wanted = small(name, batch)
+    with tightship.load(case.model) as model:
+        assert_near(model.run(case.feeds), wanted)
+        assert model.plan.lower_bound_bytes <= model.plan.arena_bytes
+        assert model.plan.arena_bytes <= 1.02 * model.plan.lower_bound_bytes
+
+
+@pytest.mark.parametrize("left_out", pass_names())
+@pytest.mark.parametrize(
+    "name", [pytest.param(n, marks=() if n in QUICK else pytest.mark.slow) for n in FLOAT]
+)
+def test_a_model_gives_the_same_without_any_one_pass(name: str, left_out: str) -> None:
+    case, wanted = small(name)
+    with tightship.load(case.model, without=(left_out,)) as model:
+        assert_near(model.run(case.feeds), wanted)
+
+
+@pytest.mark.parametrize("name", SMALL)
+def test_nothing_depends_on_what_the_arena_held_or_on_other_threads(name: str) -> None:
+    case, _ = small(name)
+    with tightship.load(case.model) as model, ThreadPoolExecutor(8) as threads:
+        first = model.run(case.feeds)
+        for byte in (NOT_A_NUMBER, LARGE):
+            poison(model, byte)
+            assert_same_bits(model.run(case.feeds), first)
+        for results in threads.map(lambda _: model.run(case.feeds), range(16)):
+            assert_same_bits(results, first)
