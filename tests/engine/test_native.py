@@ -1,6 +1,7 @@
 """Kernels of the native core, run outside any model."""
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -42,6 +43,17 @@ def test_a_large_copy_is_cut_into_pieces_that_cover_it():
     target = np.zeros((50_001, 3), np.int32).T
     kernel = NativeKernel.copy(4, [3, 50_001], list(source.strides), list(target.strides))
     run_kernel(kernel, source, target, threads=2)
+    assert (target == source).all()
+
+
+@pytest.mark.parametrize("threads", [1, 2, 3])
+@pytest.mark.parametrize("shape", [(3, 2, 40_000), (5, 9, 1000, 2), (7, 5000, 3), (40, 30, 20, 2)])
+def test_blocks_cut_into_bands_among_threads_cover_everything(shape, threads):
+    wide = (*shape[:-1], shape[-1] + 1)
+    source = np.arange(np.prod(wide), dtype=np.int32).reshape(wide)[..., :-1].swapaxes(0, 1)
+    target = np.zeros(source.shape, np.int32)
+    kernel = NativeKernel.copy(4, list(source.shape), list(source.strides), list(target.strides))
+    run_kernel(kernel, source, target, threads=threads)
     assert (target == source).all()
 
 

@@ -4,6 +4,7 @@
 #include "tightship/parallel.hpp"
 
 #include <array>
+#include <cassert>
 #include <cstdint>
 #include <vector>
 
@@ -12,7 +13,8 @@ namespace tightship::kernels {
 using Dims = std::vector<int64_t>;
 
 /// Axes of length one are dropped and neighbours merged wherever every operand's strides allow;
-/// the innermost that is left is a row. Strides are in bytes; 0 repeats an element.
+/// the innermost that is left is a row, the one around it a block of rows. Strides are in bytes;
+/// 0 repeats an element.
 template <size_t N> class LoopNest {
   public:
     using Offsets = std::array<int64_t, N>;
@@ -32,40 +34,52 @@ template <size_t N> class LoopNest {
                 steps_.push_back(step);
             }
         }
-        if (lengths_.empty()) {
-            lengths_.push_back(1);
-            steps_.push_back(Offsets{});
-        }
-        row_length_ = lengths_.back();
-        row_steps_ = steps_.back();
-        lengths_.pop_back();
-        steps_.pop_back();
+        take_innermost(row_length_, row_steps_);
+        take_innermost(block_length_, block_steps_);
+        assert(lengths_.size() <= kAxesMax);
         for (const int64_t length : lengths_)
-            row_count_ *= length;
+            outer_count_ *= length;
     }
 
     /// Bytes from one element of a row to the next, by operand.
     const Offsets &row_steps() const { return row_steps_; }
+    /// Bytes from one row of a block to the next, by operand.
+    const Offsets &block_steps() const { return block_steps_; }
 
-    /// Calls `body(offsets, length)` for every piece of a row: byte offsets by operand of its
-    /// first element, and how many it has. Pieces are shared out among threads.
-    template <class Body> void for_each_row(int threads, const Body &body) const {
-        const int64_t pieces = (row_length_ + kPiece - 1) / kPiece;
-        const int64_t grain = std::max<int64_t>(kGrain / std::min(row_length_ + 1, kPiece), 1);
-        parallel_for(threads, row_count_ * pieces, grain, [&](int64_t begin, int64_t end) {
-            for (int64_t index = begin; index < end; ++index) {
-                const int64_t first = index % pieces * kPiece;
-                Offsets offsets = offsets_of(index / pieces);
-                for (size_t operand = 0; operand < N; ++operand)
-                    offsets[operand] += first * row_steps_[operand];
-                body(offsets, std::min(kPiece, row_length_ - first));
-            }
-        });
+    int64_t row_length() const { return row_length_; }
+
+    /// Calls `body(offsets, rows, length)` for every part of a block: byte offsets by operand of
+    /// its first element, how many rows it has, and how many elements each. Parts are shared out
+    /// among threads; `cost` says how many elements' worth of work one element is.
+    template <class Body>
+    void for_each_block(int threads, const Body &body, int64_t cost = 1) const {
+        const Cut cut = cut_for(cost);
+        parallel_for(threads, outer_count_ * cut.bands * cut.pieces, cut.grain,
+                     [&](int64_t begin, int64_t end) { walk(cut, begin, end, body); });
+    }
+
+    /// Calls `body(offsets, length)` for every piece of a row, as `for_each_block` does.
+    template <class Body> void for_each_row(int threads, const Body &body, int64_t cost = 1) const {
+        for_each_block(
+            threads,
+            [&](Offsets offsets, int64_t rows, int64_t length) {
+                for (; rows > 0; --rows) {
+                    body(offsets, length);
+                    advance(offsets, block_steps_, 1);
+                }
+            },
+            cost);
     }
 
   private:
-    static constexpr int64_t kPiece = 1 << 14; ///< elements of a row that one call takes at most
+    static constexpr int64_t kPart = 1 << 14;  ///< elements that one call takes at most
     static constexpr int64_t kGrain = 1 << 14; ///< elements that are worth a thread
+    static constexpr size_t kAxesMax = 64;
+
+    /// How blocks are cut: into bands of whole rows, or rows into pieces.
+    struct Cut {
+        int64_t piece, pieces, band, bands, grain;
+    };
 
     bool merges(const Offsets &step, int64_t length) const {
         for (size_t operand = 0; operand < N; ++operand)
@@ -74,21 +88,82 @@ template <size_t N> class LoopNest {
         return true;
     }
 
-    Offsets offsets_of(int64_t row) const {
+    void take_innermost(int64_t &length, Offsets &steps) {
+        if (lengths_.empty())
+            return;
+        length = lengths_.back();
+        steps = steps_.back();
+        lengths_.pop_back();
+        steps_.pop_back();
+    }
+
+    Cut cut_for(int64_t cost) const {
+        const int64_t part = std::max<int64_t>(kPart / cost, 1);
+        const int64_t piece = std::clamp<int64_t>(row_length_, 1, part);
+        const int64_t band =
+            std::clamp<int64_t>(part / piece, 1, std::max<int64_t>(block_length_, 1));
+        const int64_t worth = std::max<int64_t>(kGrain / cost, 1) / (piece * band);
+        return {piece, (row_length_ + piece - 1) / piece, band, (block_length_ + band - 1) / band,
+                std::max<int64_t>(worth, 1)};
+    }
+
+    static void advance(Offsets &offsets, const Offsets &steps, int64_t count) {
+        for (size_t operand = 0; operand < N; ++operand)
+            offsets[operand] += steps[operand] * count;
+    }
+
+    template <class Body>
+    void walk(const Cut &cut, int64_t begin, int64_t end, const Body &body) const {
+        if (begin == end)
+            return;
+        std::array<int64_t, kAxesMax> places;
+        int64_t piece = begin % cut.pieces;
+        int64_t band = begin / cut.pieces % cut.bands;
+        Offsets outer = start(begin / cut.pieces / cut.bands, places);
+        for (int64_t index = begin;;) {
+            const int64_t row = band * cut.band, first = piece * cut.piece;
+            Offsets offsets = outer;
+            advance(offsets, block_steps_, row);
+            advance(offsets, row_steps_, first);
+            body(offsets, std::min(cut.band, block_length_ - row),
+                 std::min(cut.piece, row_length_ - first));
+            if (++index == end)
+                return;
+            if (++piece < cut.pieces)
+                continue;
+            piece = 0;
+            if (++band < cut.bands)
+                continue;
+            band = 0;
+            next(outer, places);
+        }
+    }
+
+    /// Offsets of an element of the outer axes, and its place along each of them.
+    Offsets start(int64_t index, std::array<int64_t, kAxesMax> &places) const {
         Offsets offsets{};
         for (size_t axis = lengths_.size(); axis-- > 0;) {
-            const int64_t place = row % lengths_[axis];
-            row /= lengths_[axis];
-            for (size_t operand = 0; operand < N; ++operand)
-                offsets[operand] += place * steps_[axis][operand];
+            places[axis] = index % lengths_[axis];
+            index /= lengths_[axis];
+            advance(offsets, steps_[axis], places[axis]);
         }
         return offsets;
     }
 
-    Dims lengths_; ///< of the axes around a row
+    void next(Offsets &offsets, std::array<int64_t, kAxesMax> &places) const {
+        for (size_t axis = lengths_.size(); axis-- > 0;) {
+            advance(offsets, steps_[axis], 1);
+            if (++places[axis] < lengths_[axis])
+                return;
+            advance(offsets, steps_[axis], -lengths_[axis]);
+            places[axis] = 0;
+        }
+    }
+
+    Dims lengths_; ///< of the axes around a block
     std::vector<Offsets> steps_;
-    int64_t row_count_ = 1, row_length_ = 0;
-    Offsets row_steps_{};
+    int64_t outer_count_ = 1, block_length_ = 1, row_length_ = 1;
+    Offsets block_steps_{}, row_steps_{};
 };
 
 } // namespace tightship::kernels

@@ -1,6 +1,7 @@
 """Collects steps while the graph is walked: where each value is, and in which layout."""
 
-from collections.abc import Sequence
+from collections import ChainMap
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from tightship._core import Attributes, MemoryDesc, NativeKernel, PrimitiveDesc
@@ -39,7 +40,7 @@ class Builder:
     """The program so far.
 
     Every value has one home (`home`); other layouts of it are copies made on demand and
-    shared by all who ask for the same.
+    shared by all who ask for the same. `known` has every value known before the run, by name.
     """
 
     def __init__(self, graph: Graph, threads: int, options: Options) -> None:
@@ -52,6 +53,9 @@ class Builder:
         self.position = 0
         self._last_read = last_reads(graph)
         self._added: dict[str, Constant] = {}
+        self.known: Mapping[str, Constant] = ChainMap(
+            self._added, dict(graph.constants), dict(graph.known)
+        )
         self._objects: dict[str, Constant] = {}
         self._steps: list[LoweredStep] = []
         self._slots: list[Slot] = []

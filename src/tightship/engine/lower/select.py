@@ -1,17 +1,16 @@
 """Each node becomes steps: a view where nothing moves, else the best kernel there is."""
 
-from collections import ChainMap
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from dataclasses import replace
 
 from tightship import _core
 from tightship.engine.kernels import numpy_kernel, object_kernel
 from tightship.engine.lower.builder import Builder, Options
 from tightship.engine.lower.layouts import row_major
-from tightship.engine.lower.native import NATIVE_EMITTERS
+from tightship.engine.lower.native import emit_native
 from tightship.engine.lower.passes import run_passes
 from tightship.engine.program import KernelWork, Lowered, Operand, ReferenceWork, Space
-from tightship.graph import Constant, DType, Graph, Node, Value
+from tightship.graph import DType, Graph, Node, Value
 from tightship.planner import AliasKind
 
 VIEWS = frozenset({"Reshape", "Flatten", "Squeeze", "Unsqueeze", "Identity", "Dropout"})
@@ -33,23 +32,22 @@ def lower(graph: Graph, threads: int = 1, without: Collection[str] = ()) -> Lowe
         "library_layouts" not in without,
     )
     builder = Builder(graph, threads, options)
-    constants = ChainMap(dict(graph.constants), dict(graph.known))
     for position, node in enumerate(graph.nodes):
         builder.position = position
-        _emit(builder, node, constants)
+        _emit(builder, node)
     return builder.finish()
 
 
-def _emit(builder: Builder, node: Node, constants: Mapping[str, Constant]) -> None:
+def _emit(builder: Builder, node: Node) -> None:
     if _view(builder, node) or (builder.use_onednn and _onednn(builder, node)):
         return
     if builder.use_native and not node.fused and _native(builder, node):
         return
     if node.fused:
         for part in (replace(node, fused=()), *node.fused):
-            _emit(builder, part, constants)
+            _emit(builder, part)
         return
-    if not _numpy(builder, node, constants):
+    if not _numpy(builder, node):
         _reference(builder, node)
 
 
@@ -96,13 +94,11 @@ def _onednn(builder: Builder, node: Node) -> bool:
 
 def _native(builder: Builder, node: Node) -> bool:
     """A kernel of the native core over planned operands of known shape."""
-    emitter = NATIVE_EMITTERS.get((node.domain, node.operator))
     names = [name for name in (*node.inputs, *node.writes) if name]
     return (
-        emitter is not None
-        and all(builder.value(name).is_static for name in names)
+        all(builder.value(name).is_static for name in names)
         and all(builder.home_is_planned(name) for name in node.reads)
-        and emitter(builder, node)
+        and emit_native(builder, node)
     )
 
 
@@ -119,12 +115,12 @@ def _types(builder: Builder, names: tuple[str, ...]) -> list[Value | None]:
     return [builder.value(name) if name else None for name in names]
 
 
-def _numpy(builder: Builder, node: Node, constants: Mapping[str, Constant]) -> bool:
+def _numpy(builder: Builder, node: Node) -> bool:
     """A NumPy kernel over planned operands."""
     if not all(builder.home_is_planned(name) for name in node.reads):
         return False
     inputs, outputs = _types(builder, node.inputs), _types(builder, node.outputs)
-    kernel = numpy_kernel(node, inputs, outputs, constants)
+    kernel = numpy_kernel(node, inputs, outputs, builder.known)
     if kernel is None:
         return False
     sources = tuple(builder.dense(name) if name else None for name in node.inputs)

@@ -1,10 +1,12 @@
 """Emitters: a node as kernels of the native core, for what oneDNN has no fast primitive for.
 
-An emitter returns False, having added nothing, where its kernels do not cover the node.
+An emitter returns False, or raises NotCoveredError, having added nothing, where its kernels do
+not cover the node.
 """
 
 from collections.abc import Callable
 
+from tightship.engine.kernels.site import NotCoveredError
 from tightship.engine.lower.builder import Builder
 from tightship.engine.lower.native.transpose import transpose
 from tightship.graph import Node
@@ -15,3 +17,12 @@ NATIVE_EMITTERS: dict[tuple[str, str], NativeEmitter] = {
     ("", "Transpose"): transpose,
 }
 """By domain and operator."""
+
+
+def emit_native(builder: Builder, node: Node) -> bool:
+    """Whether native kernels cover the node, whose values are planned; its steps are added."""
+    emitter = NATIVE_EMITTERS.get((node.domain, node.operator))
+    try:
+        return emitter is not None and emitter(builder, node)
+    except NotCoveredError:
+        return False

@@ -2,9 +2,11 @@
 
 from collections.abc import Sequence
 
+from tightship.engine.kernels.site import Site
 from tightship.engine.lower.builder import Builder
 from tightship.engine.lower.layouts import dense_strides
 from tightship.engine.program import Operand
+from tightship.graph import Node
 
 
 def plain(builder: Builder, name: str) -> Operand:
@@ -30,3 +32,10 @@ def broadcast_strides(operand: Operand, shape: Sequence[int]) -> list[int]:
         0 if length == 1 and wide != 1 else stride
         for stride, length, wide in zip(own, operand.shape, shape[ahead:], strict=True)
     ]
+
+
+def site_of(builder: Builder, node: Node) -> Site:
+    """The node with its types and what is known of its inputs before the run."""
+    inputs = tuple(builder.value(name) if name else None for name in node.inputs)
+    outputs = tuple(builder.value(name) if name else None for name in node.outputs)
+    return Site(node, inputs, outputs, builder.known)
