@@ -13,6 +13,7 @@ from tests.models import filled
 from tightship.engine.lower.fuse_activation import ACTIVATIONS, fuse_activation
 from tightship.engine.lower.onednn import post_ops
 
+HEADER = '<ir_version: 11, opset_import: ["": 24]>'
 HEADS = {
     "Conv": "h = Conv (x, w)",
     "ConvTranspose": "h = ConvTranspose (x, w)",
@@ -25,7 +26,7 @@ def net(head, body):
     """`head` of the input, then `body` up to `y`."""
     shape, weight = ("4, 4", (4, 4)) if head in ("Gemm", "MatMul") else ("1, 4, 5, 5", (4, 4, 1, 1))
     return graph_of(
-        f"g (float[{shape}] x) => (float[{shape}] y) {{ {HEADS[head]} {body} }}",
+        f"g (float[{shape}] x) => (float[{shape}] y) {{ {HEADS[head]} {body} }}", header=HEADER,
         w=filled(*weight), b=filled(4),
         low=np.array(-0.5, np.float32), high=np.array(0.75, np.float32),
     )  # fmt: skip

@@ -6,7 +6,7 @@ from tightship.graph import Graph
 
 ACTIVATIONS = frozenset(
     {"Relu", "LeakyRelu", "Sigmoid", "Tanh", "Elu", "Clip", "HardSigmoid", "HardSwish", "Gelu",
-     "Mish", "Abs", "Sqrt", "Exp"}
+     "Mish", "Swish", "Abs", "Sqrt", "Exp"}
 )  # fmt: skip
 
 

@@ -7,12 +7,16 @@ from tightship.engine.lower.fold_batch_norm import fold_batch_norm
 from tightship.engine.lower.fold_constants import fold_constants
 from tightship.engine.lower.fuse_activation import fuse_activation
 from tightship.engine.lower.fuse_residual import fuse_residual
+from tightship.engine.lower.join_activation import join_activation
+from tightship.engine.lower.join_normalization import join_normalization
 from tightship.engine.lower.shuffle_channels import shuffle_channels
 from tightship.errors import InputError
 from tightship.graph import Graph
 
 GRAPH_PASSES: tuple[Callable[[Graph], Graph], ...] = (
     fold_constants,
+    join_activation,
+    join_normalization,
     expand_power,
     fold_batch_norm,
     shuffle_channels,

@@ -23,6 +23,7 @@ ACTIVATIONS: dict[str, tuple[str, str, float, str, float]] = {
     "HardSigmoid": ("hardsigmoid", "alpha", 0.2, "beta", 0.5),
     "HardSwish": ("hardswish", "", 1 / 6, "", 0.5),
     "Mish": ("mish", "", 0.0, "", 0.0),
+    "Swish": ("swish", "alpha", 1.0, "", 0.0),
     "Abs": ("abs", "", 0.0, "", 0.0),
     "Sqrt": ("sqrt", "", 0.0, "", 0.0),
     "Exp": ("exp", "", 0.0, "", 0.0),
