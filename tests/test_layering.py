@@ -46,6 +46,7 @@ ALLOWED: Mapping[str, str] = {  # the longest prefix of a module's name decides
     "engine": "_core errors graph planner resource engine",
     "engine.memory_plan": "planner view.picture engine.drawing",
     "engine.drawing": "errors planner view engine.memory_plan",  # the one way to a picture
+    "engine.profile": "planner view engine",  # draws as well
     "engine.library": "_core errors",
     "engine.kernels": "errors graph engine.kernels",
     "engine.lower": (

@@ -1,6 +1,7 @@
 #include "bind.hpp"
 #include "tightship/program.hpp"
 
+#include <nanobind/ndarray.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/shared_ptr.h>
@@ -21,8 +22,12 @@ Place place(Address address) {
     return {address.first, address.second};
 }
 
+using Ends = nb::ndarray<int64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+
 std::string run(Context &context, std::pair<size_t, size_t> steps, const StopFlag &stop,
-                std::optional<int64_t> deadline_ns) {
+                std::optional<int64_t> deadline_ns, std::optional<Ends> ends_ns) {
+    if (ends_ns && ends_ns->shape(0) != steps.second - steps.first)
+        throw std::invalid_argument("`ends_ns` needs one number for each step.");
     std::optional<Clock::time_point> deadline;
     if (deadline_ns)
         deadline = Clock::time_point(std::chrono::nanoseconds(*deadline_ns));
@@ -32,7 +37,8 @@ std::string run(Context &context, std::pair<size_t, size_t> steps, const StopFla
             throw nb::python_error();
     };
     const nb::gil_scoped_release release;
-    switch (context.run(steps.first, steps.second, stop, deadline, poll)) {
+    int64_t *ends = ends_ns ? ends_ns->data() : nullptr;
+    switch (context.run(steps.first, steps.second, stop, deadline, poll, ends)) {
     case Outcome::kStopped:
         return "stopped";
     case Outcome::kDeadline:
@@ -104,6 +110,7 @@ void program(nb::module_ &module) {
             },
             "slot"_a, "address"_a)
         .def("run", &run, "steps"_a, "stop"_a, "deadline_ns"_a = nb::none(),
+             "ends_ns"_a = nb::none(),
              "Runs steps [first, last) without the GIL; \"done\", \"stopped\" or \"deadline\".");
 }
 

@@ -6,6 +6,8 @@ namespace tightship {
 
 namespace {
 
+using Clock = std::chrono::steady_clock;
+
 constexpr auto kPollInterval = std::chrono::milliseconds(20);
 
 } // namespace
@@ -51,16 +53,16 @@ void Context::bind_external(uint32_t slot, void *data) {
 
 Outcome Context::run(size_t first, size_t last, const StopFlag &stop,
                      std::optional<std::chrono::steady_clock::time_point> deadline,
-                     const std::function<void()> &poll) {
+                     const std::function<void()> &poll, int64_t *ends_ns) {
     assert(last <= program_.steps_.size());
     std::optional<onednn::ThreadScope> scope;
     if (!program_.primitives.empty())
         scope.emplace(program_.threads_);
-    auto polled = std::chrono::steady_clock::now();
+    auto polled = Clock::now();
     for (size_t index = first; index < last; ++index) {
         if (stop.load(std::memory_order_relaxed))
             return Outcome::kStopped;
-        const auto now = std::chrono::steady_clock::now();
+        const auto now = Clock::now();
         if (deadline && now >= *deadline)
             return Outcome::kDeadline;
         if (now - polled >= kPollInterval) {
@@ -68,6 +70,8 @@ Outcome Context::run(size_t first, size_t last, const StopFlag &stop,
             polled = now;
         }
         execute(program_.steps_[index]);
+        if (ends_ns != nullptr)
+            *ends_ns++ = std::chrono::nanoseconds(Clock::now().time_since_epoch()).count();
     }
     return Outcome::kDone;
 }

@@ -300,7 +300,7 @@ class NativeContext:
 
     def bind_external(self, slot: int, address: int) -> None: ...
 
-    def run(self, steps: tuple[int, int], stop: StopFlag, deadline_ns: int | None = None) -> str:
+    def run(self, steps: tuple[int, int], stop: StopFlag, deadline_ns: int | None = None, ends_ns: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu')] | None = None) -> str:
         """
         Runs steps [first, last) without the GIL; "done", "stopped" or "deadline".
         """

@@ -4,7 +4,7 @@ import threading
 import time
 from collections.abc import Mapping
 from types import TracebackType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from numpy.typing import ArrayLike, NDArray
 
@@ -20,6 +20,9 @@ from tightship.engine.program import Space
 from tightship.errors import InputError
 from tightship.graph import DType
 from tightship.resource import HostResource
+
+if TYPE_CHECKING:
+    from tightship.engine.profile import Profile
 
 Array = NDArray[Any]
 
@@ -116,9 +119,7 @@ class Model:
             StoppedError: `stop` was set.
             OutOfMemoryError: Steps outside the plan would take more than `dynamic_memory`.
         """
-        pool = self._pool
-        if pool is None:
-            raise InputError(f"`{self.plan.model}` is closed; load it again to run it.")
+        pool = self._open_pool()
         deadline = None if timeout_s is None else time.monotonic_ns() + int(timeout_s * 1e9)
         bound = None if self._dynamic_bytes is None else NumpyBound(self._dynamic_bytes)
         limits = Limits(StopFlag() if stop is None else stop, deadline, bound)
@@ -131,6 +132,35 @@ class Model:
             else fed.external[operand.index]
             for name, operand in self._lowered.outputs.items()
         }
+
+    def profile(self, inputs: Mapping[str, ArrayLike], *, repeat: int = 10) -> "Profile":
+        """Run the model once untimed, then `repeat` times with every step timed.
+
+        Args:
+            inputs: As for `run`.
+            repeat: How often; a step's time is the median.
+
+        Raises:
+            InputError: As `run`; also fewer than one run.
+            OutOfMemoryError: As `run`.
+        """
+        from tightship.engine.profile import profile_of, timed_run
+
+        if repeat < 1:
+            raise InputError(f"`repeat` is {repeat}; it must be at least 1.")
+        pool, laps = self._open_pool(), []
+        for _ in range(1 + repeat):
+            bound = None if self._dynamic_bytes is None else NumpyBound(self._dynamic_bytes)
+            limits = Limits(dynamic=bound)
+            with pool.reserved(limits) as arena:
+                fed = feeds.bind(self._lowered, inputs, {})
+                laps.append(timed_run(pool.executable, arena, fed.external, fed.objects, limits))
+        return profile_of(pool.executable, self.plan, laps[1:])
+
+    def _open_pool(self) -> ArenaPool:
+        if self._pool is None:
+            raise InputError(f"`{self.plan.model}` is closed; load it again to run it.")
+        return self._pool
 
     def close(self) -> None:
         """Give all memory back; waits for runs that are going on. Harmless when repeated."""

@@ -245,3 +245,17 @@ def test_onnx_is_needed_only_when_a_model_is_read():
     script = "import sys, tightship; assert 'onnx' not in sys.modules"
     subprocess.run([sys.executable, "-c", script], check=True)
     assert onnx.__version__
+
+
+def test_run_profiles_steps_into_a_table_a_trace_and_json(capsys, model_file, tmp_path):
+    trace = tmp_path / "trace.json"
+    options = ("--shape", "x=4x32", "--repeat", 2, "--profile", "--trace", trace)
+    code, out, _ = run(capsys, "run", model_file, *options)
+    assert code == 0
+    assert "reorders take" in out
+    assert max(map(len, out.splitlines())) <= 100
+    names = {event["name"] for event in json.loads(trace.read_text())["traceEvents"]}
+    _, out, _ = run(capsys, "run", model_file, *options, "--json")
+    steps = json.loads(out)["profile"]["steps"]
+    assert {step["name"] for step in steps} <= names
+    assert all(len(step["ends_ns"]) == 2 for step in steps)

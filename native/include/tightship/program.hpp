@@ -66,10 +66,11 @@ class Context {
     void bind_external(uint32_t slot, void *data);
 
     /// Runs steps [first, last). Between steps it looks at `stop`, at the deadline, and, every
-    /// few milliseconds, calls `poll`, which may throw.
+    /// few milliseconds, calls `poll`, which may throw. Where `ends_ns` is not null, the time of
+    /// the steady clock after each step goes there, one number for each.
     Outcome run(size_t first, size_t last, const StopFlag &stop,
                 std::optional<std::chrono::steady_clock::time_point> deadline,
-                const std::function<void()> &poll);
+                const std::function<void()> &poll, int64_t *ends_ns = nullptr);
 
   private:
     void execute(const Program::Step &step);

@@ -88,7 +88,25 @@ def _run(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "-o", "--output", metavar="FOLDER", help="write every output as FOLDER/NAME.npy"
     )
+    _profile_options(command)
     command.add_argument("--json", action="store_true", help="print JSON, amounts in bytes")
+
+
+def _profile_options(command: argparse.ArgumentParser) -> None:
+    command.add_argument(
+        "--profile", action="store_true", help="run again, timed step by step, and say what is slow"
+    )
+    command.add_argument(
+        "--by-operator",
+        action="store_true",
+        help="profile, steps of the same operator and implementation added up",
+    )
+    command.add_argument(
+        "--top", type=_count, default=20, metavar="N", help="rows of a profile (default 20)"
+    )
+    command.add_argument(
+        "--trace", metavar="OUT.json", help="profile, written for Perfetto or chrome://tracing"
+    )
 
 
 def _view(command: argparse.ArgumentParser) -> None:

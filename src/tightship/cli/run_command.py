@@ -52,12 +52,19 @@ def run(options: argparse.Namespace) -> int:
         measured = Measured(
             process.peak_resident_bytes() - resident, process.data_bytes() - data, times
         )
-        if options.output:
-            _save(outputs, Path(options.output))
-        if options.json:
-            show_json(_json(model, measured, outputs))
-        else:
-            show(_text(model, measured, outputs))
+        wanted = options.profile or options.by_operator or options.trace
+        profile = model.profile(inputs, repeat=options.repeat) if wanted else None
+    if options.output:
+        _save(outputs, Path(options.output))
+    if profile is not None and options.trace:
+        profile.save_trace(options.trace)
+    if options.json:
+        said = {} if profile is None else {"profile": profile.to_json()}
+        show_json({**_json(model, measured, outputs), **said})
+    else:
+        show(_text(model, measured, outputs))
+        if profile is not None:
+            show("\n" + profile.table(top=options.top, by_operator=options.by_operator))
     return 0
 
 

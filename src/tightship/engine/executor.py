@@ -1,5 +1,6 @@
 """Runs an executable: binds operands, then native segments and Python steps in order."""
 
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -23,6 +24,7 @@ def execute(
     external: Mapping[int, Array],
     objects: dict[str, Any],
     limits: Limits,
+    ends_ns: NDArray[np.int64] | None = None,
 ) -> None:
     """Run every step once.
 
@@ -32,6 +34,7 @@ def execute(
         external: Row-major arrays for the slots of inputs and outputs.
         objects: Values outside every plan by name; those that outputs need are left in it.
         limits: When to end early.
+        ends_ns: Where the time of `time.monotonic_ns` after each step is to go.
 
     Raises:
         StoppedError: The stop flag was set.
@@ -44,17 +47,30 @@ def execute(
         for slot, array in external.items():
             arena.context.bind_external(slot, array.ctypes.data)
     run = _Run(arena, external, objects, limits.dynamic)
+    done = 0
     for segment in executable.segments:
         if isinstance(segment, NativeSegment):
-            assert arena.context is not None
-            steps = (segment.first, segment.last)
-            try:
-                end(arena.context.run(steps, limits.stop, limits.deadline_ns))
-            except KernelError as error:
-                raise InputError(str(error)) from None
+            count = segment.last - segment.first
+            ends = None if ends_ns is None else ends_ns[done : done + count]
+            _native(arena, segment, limits, ends)
+            done += count
         else:
             limits.check()
             run.step(segment)
+            if ends_ns is not None:
+                ends_ns[done] = time.monotonic_ns()
+            done += 1
+
+
+def _native(
+    arena: Arena, segment: NativeSegment, limits: Limits, ends_ns: NDArray[np.int64] | None
+) -> None:
+    assert arena.context is not None
+    steps = (segment.first, segment.last)
+    try:
+        end(arena.context.run(steps, limits.stop, limits.deadline_ns, ends_ns))
+    except KernelError as error:
+        raise InputError(str(error)) from None
 
 
 @dataclass(frozen=True, slots=True)
