@@ -16,10 +16,40 @@ size_t page_size() {
     return size;
 }
 
-void *map(size_t size_bytes) {
+namespace {
+
+constexpr size_t kHugePage = size_t{2} << 20;
+
+char *map_pages(size_t size_bytes) {
     void *pointer =
         mmap(nullptr, size_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    return pointer == MAP_FAILED ? nullptr : pointer;
+    return pointer == MAP_FAILED ? nullptr : static_cast<char *>(pointer);
+}
+
+/// Pages that start on a boundary of huge ones; null where the system refuses the slack.
+char *map_aligned(size_t size_bytes) {
+    char *pointer = map_pages(size_bytes + kHugePage);
+    if (pointer == nullptr)
+        return nullptr;
+    const size_t before = -reinterpret_cast<uintptr_t>(pointer) % kHugePage;
+    if (before > 0)
+        munmap(pointer, before);
+    munmap(pointer + before + size_bytes, kHugePage - before);
+    return pointer + before;
+}
+
+} // namespace
+
+void *map(size_t size_bytes) {
+#ifdef MADV_HUGEPAGE
+    if (size_bytes >= kHugePage && size_bytes + kHugePage > size_bytes) {
+        if (char *pointer = map_aligned(size_bytes)) {
+            madvise(pointer, size_bytes, MADV_HUGEPAGE);
+            return pointer;
+        }
+    }
+#endif
+    return map_pages(size_bytes);
 }
 
 void unmap(void *pointer, size_t size_bytes) {

@@ -12,6 +12,7 @@ from tightship.resource import HostResource
 
 PAGE = mmap.PAGESIZE
 HUGE = 1 << 60
+HUGE_PAGE = 2 << 20
 
 
 @pytest.fixture
@@ -34,6 +35,31 @@ def test_a_block_is_zeroed_whole_and_writable(host, size):
 def test_a_block_is_aligned(host, alignment):
     blocks = [host.allocate(100, alignment) for _ in range(5)]
     assert [block.address % alignment for block in blocks] == [0] * 5
+
+
+def test_a_large_block_asks_for_huge_pages_and_takes_no_more_than_it_counts(host):
+    small, large = host.allocate(HUGE_PAGE - PAGE), host.allocate(3 * HUGE_PAGE + PAGE)
+    assert large.address % HUGE_PAGE == 0
+    sizes = {block: mapping_of(block.address) for block in (small, large)}
+    assert "hg" not in sizes[small]["VmFlags"].split()
+    assert "hg" in sizes[large]["VmFlags"].split()
+    large.array()[:] = 1
+    assert int(mapping_of(large.address)["Rss"].split()[0]) << 10 <= host.current_bytes
+
+
+def mapping_of(address):
+    """What the system says of the mapping that an address is in."""
+    found = {}
+    with open("/proc/self/smaps") as lines:
+        inside = False
+        for line in lines:
+            first, _, rest = line.partition(" ")
+            if not first.endswith(":"):
+                start, stop = (int(bound, 16) for bound in first.split("-"))
+                inside = start <= address < stop
+            elif inside:
+                found[first[:-1]] = rest.strip()
+    return found
 
 
 def test_an_alignment_above_a_page_is_refused(host):

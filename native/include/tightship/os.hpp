@@ -8,7 +8,8 @@ namespace tightship::os {
 
 size_t page_size();
 
-/// Anonymous, private, zeroed pages; `size_bytes` a multiple of the page size.
+/// Anonymous, private, zeroed pages; `size_bytes` a multiple of the page size. Where they span
+/// huge pages, the system is asked for these: streaming weights misses the TLB 512 times less.
 /// Returns null when the system refuses.
 void *map(size_t size_bytes);
 
