@@ -29,6 +29,7 @@ from tightship.engine.executor import execute
 from tightship.engine.limits import Limits
 from tightship.engine.prepare import Settings, prepare
 from tightship.engine.program import LoweredStep, PrimitiveWork
+from tightship.engine.weight_store import WeightStore
 from tightship.feeds import Bound, bind
 from tightship.loading import read_graph
 from tightship.resource import HostResource
@@ -50,10 +51,10 @@ def tightship_steps(model: Path, feeds: Arrays, settings: Settings, runs: int) -
     """Every step of the lowered program, in order."""
     placement = prepare(read_graph(str(model), settings), model.name, settings).placement
     resource = HostResource()
-    executable = build(placement, resource)
+    executable = build(placement, WeightStore(resource))
     fed = bind(placement.lowered, feeds, {})
-    pool = ArenaPool(executable, resource, 1)
-    with pool.reserved(Limits()) as arena:
+    pool = ArenaPool(resource, 1)
+    with pool.reserved(executable, Limits()) as arena:
         limits = Limits(StopFlag())
         execute(executable, arena, fed.external, fed.objects, limits)
         laps = [_lap(executable, arena, fed, limits) for _ in range(runs)]

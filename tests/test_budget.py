@@ -4,7 +4,7 @@ import pytest
 
 import tightship
 from tests.small_models import dense, nonzero
-from tightship.budget import arenas_within, largest_batch
+from tightship.budget import largest_batch
 from tightship.quantity import parse_bytes
 
 
@@ -71,11 +71,3 @@ def test_bisection_finds_the_border():
 
     for border in range(10):
         assert largest_batch(10, border * 7 + 3, lambda batch: Fake(batch * 7)) == border
-
-
-def test_room_for_more_arenas_is_counted_with_inputs_and_outputs():
-    plan = plan_of(4)
-    each = plan.arena_bytes + plan.io_bytes
-    assert arenas_within(plan, plan.peak_bytes, 0) == 1
-    assert arenas_within(plan, plan.peak_bytes + 2 * each - 1, 0) == 2
-    assert arenas_within(plan, plan.peak_bytes + 2 * each, 0) == 3

@@ -1,6 +1,6 @@
 """Whether a plan fits a limit, and what would fit where it does not."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 
 from tightship.engine.memory_plan import MemoryPlan
 from tightship.errors import CapacityError
@@ -49,13 +49,51 @@ def check_budget(
     else:
         advice += "; the shapes of this model are fixed, so no smaller batch exists."
     raise CapacityError(
-        f"`{plan.model}` needs {format_bytes(needed)} ({needed} bytes), more than the limit of "
-        f"{format_bytes(limit_bytes)}: weights {format_bytes(plan.weights_bytes)}, arena "
-        f"{format_bytes(plan.arena_bytes)}, inputs and outputs {format_bytes(plan.io_bytes)}, "
-        f"runtime {format_bytes(plan.runtime_bytes)}; {format_bytes(fixed)} of it whatever the "
-        f"shapes. {advice}",
+        f"`{plan.model}` needs {_over(plan, needed, limit_bytes)}; {format_bytes(fixed)} of it "
+        f"whatever the shapes. {advice}",
         needed_bytes=needed,
         limit_bytes=limit_bytes,
+    )
+
+
+def check_shapes(
+    plan: MemoryPlan,
+    shapes: Mapping[str, Sequence[int]],
+    limit_bytes: int,
+    dynamic_bytes: int | None,
+) -> None:
+    """Refuse a program for other input shapes that the limit of a loaded model does not hold.
+
+    Args:
+        plan: What the model takes with that program alone, its weights being packed already.
+        shapes: Shapes of its inputs.
+        limit_bytes: What it may take.
+        dynamic_bytes: Bound on what steps outside the plan allocate.
+
+    Raises:
+        CapacityError: As `check_budget`; names the shapes.
+    """
+    if not plan.is_exact and dynamic_bytes is None:
+        raise CapacityError(_unbounded(plan), needed_bytes=plan.peak_bytes,
+                            limit_bytes=limit_bytes)  # fmt: skip
+    needed = plan.peak_bytes + (dynamic_bytes or 0)
+    if needed <= limit_bytes:
+        return
+    named = ", ".join(f"`{name}` {list(shape)}" for name, shape in shapes.items())
+    raise CapacityError(
+        f"With the shape of {named}, `{plan.model}` needs {_over(plan, needed, limit_bytes)}. "
+        f"Load it with a limit of {format_limit(needed)}, or give smaller inputs.",
+        needed_bytes=needed,
+        limit_bytes=limit_bytes,
+    )
+
+
+def _over(plan: MemoryPlan, needed_bytes: int, limit_bytes: int) -> str:
+    return (
+        f"{format_bytes(needed_bytes)} ({needed_bytes} bytes), more than the limit of "
+        f"{format_bytes(limit_bytes)}: weights {format_bytes(plan.weights_bytes)}, arena "
+        f"{format_bytes(plan.arena_bytes)}, inputs and outputs {format_bytes(plan.io_bytes)}, "
+        f"runtime {format_bytes(plan.runtime_bytes)}"
     )
 
 
@@ -82,12 +120,3 @@ def largest_batch(batch: int, limit_bytes: int, plan_for: PlanForBatch) -> int:
         else:
             high = middle
     return low
-
-
-def arenas_within(plan: MemoryPlan, limit_bytes: int | None, dynamic_bytes: int) -> int:
-    """Runs that may go on at once: each takes an arena, inputs, outputs and a dynamic region."""
-    if limit_bytes is None:
-        return ARENAS_MAX
-    spare = limit_bytes - plan.peak_bytes - dynamic_bytes
-    each = max(plan.arena_bytes + plan.io_bytes + dynamic_bytes, 1)
-    return min(1 + spare // each, ARENAS_MAX)

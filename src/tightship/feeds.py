@@ -53,6 +53,22 @@ def bind(lowered: Lowered, inputs: Mapping[str, ArrayLike], outputs: Mapping[str
     return bound
 
 
+def shapes_of(
+    lowered: Lowered, inputs: Mapping[str, ArrayLike]
+) -> tuple[tuple[str, tuple[int, ...]], ...]:
+    """The shape of every input that is no object, in order; any shape is right here.
+
+    Raises:
+        InputError: A name is missing or unknown, or a dtype does not fit.
+    """
+    _check_names(inputs, lowered.inputs, "input", required=True)
+    return tuple(
+        (name, _array(name, inputs[name], operand).shape)
+        for name, operand in lowered.inputs.items()
+        if operand.space is not Space.OBJECT
+    )
+
+
 def _check_names(
     given: Mapping[str, Any], wanted: Mapping[str, Operand], kind: str, *, required: bool
 ) -> None:
@@ -84,6 +100,18 @@ def _object(given: ArrayLike, operand: Operand) -> Any:  # noqa: ANN401
 
 def _input(name: str, given: ArrayLike, operand: Operand) -> Array:
     """The caller's array, or a row-major copy in native byte order."""
+    array = _array(name, given, operand)
+    if array.shape != operand.shape:
+        raise InputError(
+            f"Input `{name}` has shape {list(array.shape)}; the plan was made for "
+            f"{list(operand.shape)}. Give that, or load the model with "
+            f"`shapes={{'{name}': {list(array.shape)}}}` if its shape is symbolic."
+        )
+    return np.ascontiguousarray(array, operand.dtype.numpy).reshape(operand.shape)
+
+
+def _array(name: str, given: ArrayLike, operand: Operand) -> Array:
+    """What was given, of the dtype it must have."""
     array = np.asarray(given)
     wanted = operand.dtype.numpy
     if array.dtype.newbyteorder("=") != wanted:
@@ -91,13 +119,7 @@ def _input(name: str, given: ArrayLike, operand: Operand) -> Array:
             f"Input `{name}` has dtype {array.dtype}; {wanted} is needed. "
             f"Convert it with `.astype('{wanted}')`."
         )
-    if array.shape != operand.shape:
-        raise InputError(
-            f"Input `{name}` has shape {list(array.shape)}; the plan was made for "
-            f"{list(operand.shape)}. Give that, or load the model with "
-            f"`shapes={{'{name}': {list(array.shape)}}}` if its shape is symbolic."
-        )
-    return np.ascontiguousarray(array, wanted).reshape(operand.shape)
+    return array
 
 
 def _check_output(name: str, array: Array, operand: Operand, others: list[Array]) -> None:

@@ -3,11 +3,13 @@
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
-from tightship.budget import PlanForBatch, arenas_within, check_budget
-from tightship.engine.executable import Progress
+from tightship.budget import ARENAS_MAX, PlanForBatch, check_budget, check_shapes
 from tightship.engine.memory_plan import MemoryPlan
-from tightship.engine.prepare import ModelSource, Settings, name_of, prepare
-from tightship.frontend.onnx import read, read_bytes
+from tightship.engine.prepare import ModelSource, Prepared, Settings, Variants, name_of, prepare
+from tightship.engine.program_cache import Bounds
+from tightship.engine.weight_store import Progress
+from tightship.errors import InputError
+from tightship.frontend.onnx import OnnxFile, open_bytes, open_file
 from tightship.graph import Graph
 from tightship.model import Model
 from tightship.quantity import parse_bytes
@@ -45,18 +47,25 @@ def load(
     dynamic_memory: str | int | None = None,
     threads: int = 1,
     without: Collection[str] = (),
+    programs: int = 32,
+    program_memory: str | int = "256MiB",
     progress: Progress | None = None,
 ) -> Model:
     """Load a model so that it runs in what its plan says.
 
     Args:
         model: Path of an ONNX file, or its bytes.
-        shapes: Shapes for inputs whose dimensions are symbolic.
+        shapes: Shapes for inputs whose dimensions are symbolic. The model takes others later, and
+            is ready for these at once.
         max_memory: Most the process may gain by it, as `"512MiB"` or in bytes: weights, arena,
             inputs and outputs, runtime.
         dynamic_memory: Most that steps outside the plan may allocate in a run; enforced.
         threads: Threads of each kernel.
         without: Passes to leave out, to compare.
+        programs: Input shapes, where the file leaves them open, that the model stays ready for
+            at once; of more, the one used longest ago is prepared anew.
+        program_memory: Most that being ready for them may take besides the packed weights:
+            steps, generated code, and weights in layouts of their own.
         progress: Called with bytes of weights packed, and of all weights.
 
     Raises:
@@ -67,19 +76,43 @@ def load(
     """
     limit = None if max_memory is None else parse_bytes(max_memory)
     dynamic = None if dynamic_memory is None else parse_bytes(dynamic_memory)
-    settings = Settings(shapes, threads, without)
-    graph = read_graph(model, settings)
-    prepared = prepare(graph, name_of(model), settings)
+    if programs < 1:
+        raise InputError(f"`programs` is {programs}; it must be at least 1.")
+    settings, name = Settings(shapes, threads, without), name_of(model)
+    source = open_model(model)
+    prepared = prepare(source.graph(settings.shapes), name, settings)
     if limit is not None:
         check_limit(prepared.plan, model, settings, limit, dynamic)
-    return Model(prepared, arenas_within(prepared.plan, limit, dynamic or 0), dynamic, progress)
+    bounds = Bounds(ARENAS_MAX, limit, dynamic, programs, parse_bytes(program_memory))
+    variants = _variants(source, name, settings, bounds)
+    return Model(prepared, bounds, variants, progress)
+
+
+def _variants(source: OnnxFile, name: str, settings: Settings, bounds: Bounds) -> Variants | None:
+    """How to prepare the model for other shapes; None if the file fixes them all."""
+    declared = source.declared
+    if all(shape is not None and all(isinstance(d, int) for d in shape)
+           for shape in declared.values()):  # fmt: skip
+        return None
+
+    def prepare_for(shapes: Mapping[str, tuple[int, ...]]) -> Prepared:
+        return prepare(source.graph(shapes), name, replace(settings, shapes=shapes))
+
+    def check(plan: MemoryPlan, shapes: Mapping[str, tuple[int, ...]]) -> None:
+        if bounds.limit_bytes is not None:
+            check_shapes(plan, shapes, bounds.limit_bytes, bounds.dynamic_bytes)
+
+    return Variants(declared, prepare_for, check)
+
+
+def open_model(model: ModelSource) -> OnnxFile:
+    """A model file, or a model's bytes, parsed."""
+    return open_bytes(model) if isinstance(model, bytes) else open_file(model)
 
 
 def read_graph(model: ModelSource, settings: Settings) -> Graph:
     """The graph of a model file, or of a model's bytes."""
-    if isinstance(model, bytes):
-        return read_bytes(model, shapes=settings.shapes)
-    return read(model, shapes=settings.shapes)
+    return open_model(model).graph(settings.shapes)
 
 
 def check_limit(

@@ -2,7 +2,7 @@
 
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
@@ -10,16 +10,15 @@ from numpy.typing import ArrayLike, NDArray
 
 from tightship import feeds
 from tightship._core import NumpyBound, StopFlag
-from tightship.engine.arena_pool import ArenaPool
-from tightship.engine.executable import Progress, build
 from tightship.engine.executor import execute
 from tightship.engine.limits import Limits
 from tightship.engine.memory_plan import MemoryPlan
-from tightship.engine.prepare import Prepared
+from tightship.engine.prepare import Prepared, Variants
 from tightship.engine.program import Space
+from tightship.engine.program_cache import Bounds, Key, ProgramCache, ProgramStatistics
+from tightship.engine.weight_store import Progress
 from tightship.errors import InputError
 from tightship.graph import DType
-from tightship.resource import HostResource
 
 if TYPE_CHECKING:
     from tightship.engine.profile import Profile
@@ -31,25 +30,27 @@ class Model:
     """A model with its weights packed, ready to run in exactly what its plan says.
 
     May be run from several threads at once: each run reserves an arena of its own, and waits
-    for one where the limit allows no more.
+    for one where the limit allows no more. Where the file leaves lengths open, inputs of any
+    such shape are taken; a program for new ones is prepared when they first come.
 
     Attributes:
-        plan: Every byte it takes, and where.
+        plan: Every byte it takes with the shapes it was loaded for, and where.
     """
 
     def __init__(
         self,
         prepared: Prepared,
-        arena_count: int,
-        dynamic_bytes: int | None = None,
+        bounds: Bounds,
+        variants: Variants | None = None,
         progress: Progress | None = None,
     ) -> None:
+        """`variants` prepares the model for other input shapes; None where there are none."""
         self.plan: MemoryPlan = prepared.plan
         self._lowered = prepared.placement.lowered
-        self._resource = HostResource()
-        executable = build(prepared.placement, self._resource, progress)
-        self._dynamic_bytes = dynamic_bytes
-        self._pool: ArenaPool | None = ArenaPool(executable, self._resource, arena_count)
+        self._variants = variants
+        self._dynamic_bytes = bounds.dynamic_bytes
+        self._programs: ProgramCache | None = ProgramCache(prepared, bounds, variants, progress)
+        self._key = self._programs.first_key
         self._closing = threading.Lock()
 
     @property
@@ -69,6 +70,39 @@ class Model:
             name: (operand.dtype, None if operand.space is Space.OBJECT else operand.shape)
             for name, operand in self._lowered.inputs.items()
         }
+
+    @property
+    def programs(self) -> ProgramStatistics:
+        """Programs held for input shapes, runs that found theirs, and what they take.
+
+        Raises:
+            InputError: The model is closed.
+        """
+        return self._open().statistics
+
+    def plan_for(self, shapes: Mapping[str, Sequence[int]]) -> MemoryPlan:
+        """Every byte the model takes with these input shapes, and where; nothing is loaded.
+
+        Args:
+            shapes: A shape for each input; those left out have the shape of loading.
+
+        Raises:
+            InputError: The shapes do not fit the model, or it is closed.
+            GraphError: The model cannot be run with them.
+        """
+        programs = self._open()
+        unknown = [name for name in shapes if name not in self._lowered.inputs]
+        if unknown:
+            raise InputError(
+                f"There is no input `{unknown[0]}`; the model's inputs are "
+                f"{', '.join(self.input_names)}."
+            )
+        key = tuple((name, tuple(shapes.get(name, shape))) for name, shape in self._key)
+        if self._variants is None and key != self._key:
+            raise InputError(
+                f"All shapes of `{self.plan.model}` are fixed; its plan is `Model.plan`."
+            )
+        return programs.plan_for(key)
 
     def __call__(self, *arrays: ArrayLike, **named: ArrayLike) -> Array | tuple[Array, ...]:
         """Run on arrays given in order or by name.
@@ -115,22 +149,25 @@ class Model:
 
         Raises:
             InputError: A name, dtype or shape does not fit, or the model is closed.
+            CapacityError: The limit of loading does not hold a program for these shapes.
+            GraphError: The model cannot be run with these shapes.
             DeadlineError: The timeout passed.
             StoppedError: `stop` was set.
             OutOfMemoryError: Steps outside the plan would take more than `dynamic_memory`.
         """
-        pool = self._open_pool()
+        programs = self._open()
         deadline = None if timeout_s is None else time.monotonic_ns() + int(timeout_s * 1e9)
         bound = None if self._dynamic_bytes is None else NumpyBound(self._dynamic_bytes)
         limits = Limits(StopFlag() if stop is None else stop, deadline, bound)
-        with pool.reserved(limits) as arena:  # inputs and outputs are counted with an arena
-            fed = feeds.bind(self._lowered, inputs, outputs or {})
-            execute(pool.executable, arena, fed.external, fed.objects, limits)
+        key = self._key_of(inputs)
+        with programs.reserved(key, limits) as (program, arena):  # its inputs are counted with it
+            fed = feeds.bind(program.lowered, inputs, outputs or {})
+            execute(program.executable, arena, fed.external, fed.objects, limits)
         return {
             name: fed.objects[name]
             if operand.space is Space.OBJECT
             else fed.external[operand.index]
-            for name, operand in self._lowered.outputs.items()
+            for name, operand in program.lowered.outputs.items()
         }
 
     def profile(self, inputs: Mapping[str, ArrayLike], *, repeat: int = 10) -> "Profile":
@@ -148,26 +185,35 @@ class Model:
 
         if repeat < 1:
             raise InputError(f"`repeat` is {repeat}; it must be at least 1.")
-        pool, laps = self._open_pool(), []
+        programs, key, laps = self._open(), self._key_of(inputs), []
         for _ in range(1 + repeat):
             bound = None if self._dynamic_bytes is None else NumpyBound(self._dynamic_bytes)
             limits = Limits(dynamic=bound)
-            with pool.reserved(limits) as arena:
-                fed = feeds.bind(self._lowered, inputs, {})
-                laps.append(timed_run(pool.executable, arena, fed.external, fed.objects, limits))
-        return profile_of(pool.executable, self.plan, laps[1:])
+            with programs.reserved(key, limits) as (program, arena):
+                fed = feeds.bind(program.lowered, inputs, {})
+                executable = program.executable
+                laps.append(timed_run(executable, arena, fed.external, fed.objects, limits))
+        return profile_of(executable, programs.plan_for(key), laps[1:])
 
-    def _open_pool(self) -> ArenaPool:
-        if self._pool is None:
+    def _key_of(self, inputs: Mapping[str, ArrayLike]) -> Key:
+        """The shapes to run with: those of the inputs, where the model leaves them open."""
+        if self._variants is None:
+            return self._key
+        key = feeds.shapes_of(self._lowered, inputs)
+        return key if self._variants.admit(key) else self._key
+
+    def _open(self) -> ProgramCache:
+        programs = self._programs
+        if programs is None:
             raise InputError(f"`{self.plan.model}` is closed; load it again to run it.")
-        return self._pool
+        return programs
 
     def close(self) -> None:
         """Give all memory back; waits for runs that are going on. Harmless when repeated."""
         with self._closing:
-            if self._pool is not None:
-                self._pool.close()
-                self._pool = None
+            if self._programs is not None:
+                self._programs.close()
+                self._programs = None
 
     def __enter__(self) -> "Model":
         return self
@@ -181,5 +227,5 @@ class Model:
         self.close()
 
     def __repr__(self) -> str:
-        state = "closed" if self._pool is None else f"peak {self.plan.peak_bytes} bytes"
+        state = "closed" if self._programs is None else f"peak {self.plan.peak_bytes} bytes"
         return f"<tightship.Model {self.plan.model}: {state}>"

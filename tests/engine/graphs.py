@@ -9,15 +9,21 @@ from numpy.typing import NDArray
 
 from tests.models import filled, parse
 from tests.zoo.networks import STATIC
+from tightship.engine.allocation import allocate
+from tightship.engine.arena_pool import Arena
+from tightship.engine.executable import Executable, build
 from tightship.engine.library import open_library
 from tightship.engine.lower import lower, pass_names
 from tightship.engine.lower.passes import GRAPH_PASSES, SELECTION_PASSES
 from tightship.engine.placement import Placement
 from tightship.engine.prepare import Prepared, Settings, prepare
 from tightship.engine.program import Lowered
+from tightship.engine.program_cache import Bounds
+from tightship.engine.weight_store import Progress, WeightStore
 from tightship.frontend.onnx import read_bytes
 from tightship.graph import Graph, Node
 from tightship.model import Model
+from tightship.resource import HostResource
 
 Array = NDArray[Any]
 
@@ -58,6 +64,18 @@ def prepared(graph: Graph, without: Collection[str] = (), threads: int = 1) -> P
     return prepare(graph, "test", Settings(threads=threads, without=without))
 
 
+def built(
+    placement: Placement, resource: HostResource | None = None, progress: Progress | None = None
+) -> Executable:
+    """A placement ready to run, its weights in memory of `resource`."""
+    return build(placement, WeightStore(resource or HostResource()), progress)
+
+
+def arena_of(executable: Executable) -> Arena:
+    """Memory to run it in."""
+    return Arena(executable, allocate(HostResource(), executable.arena_bytes, "a test"))
+
+
 def lowered(graph: Graph, without: Collection[str] = ()) -> Lowered:
     """A graph lowered."""
     open_library()
@@ -68,7 +86,7 @@ def run(
     graph: Graph, without: Collection[str] = (), inputs: Mapping[str, Array] | None = None
 ) -> dict[str, Array]:
     """Results of a graph that is run with some passes left out."""
-    with Model(prepared(graph, without), 1) as model:
+    with Model(prepared(graph, without), Bounds()) as model:
         return model.run(inputs_of(graph) if inputs is None else inputs)
 
 

@@ -1,3 +1,4 @@
+import functools
 import gc
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -5,10 +6,10 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 
-from tests.engine.graphs import graph_of, prepared, static_placement
+from tests.engine.graphs import arena_of, built, graph_of, prepared, static_placement
 from tests.models import filled
-from tightship.engine.arena_pool import Arena, ArenaPool
-from tightship.engine.executable import PythonStep, build
+from tightship.engine.arena_pool import ArenaPool
+from tightship.engine.executable import PythonStep
 from tightship.engine.limits import Limits
 from tightship.engine.program import Space
 from tightship.errors import InputError, OutOfMemoryError
@@ -38,9 +39,14 @@ class Gate:
         return self.upstream.allocate(size_bytes)
 
 
-@pytest.fixture(scope="module")
+@functools.cache
+def residual():
+    return built(static_placement("residual"))
+
+
+@pytest.fixture
 def executable():
-    return build(static_placement("residual"), HostResource())
+    return residual()
 
 
 @pytest.fixture
@@ -49,9 +55,16 @@ def threads():
         yield pool
 
 
-def reserve(pool):
+def pooled(executable, resource, capacity):
+    """A pool with an arena of a program, and how to reserve one of its."""
+    pool = ArenaPool(resource, capacity)
+    pool.warm(executable)
+    return pool
+
+
+def reserve(pool, executable=None):
     """An arena, and a function that gives it back."""
-    scope = pool.reserved(Limits())
+    scope = pool.reserved(executable or residual(), Limits())
     return scope.__enter__(), lambda: scope.__exit__(None, None, None)
 
 
@@ -64,7 +77,7 @@ def waits(future):
 
 def test_one_arena_is_made_at_once_and_others_when_they_are_needed(executable):
     gate = Gate()
-    pool = ArenaPool(executable, gate, 3)
+    pool = pooled(executable, gate, 3)
     assert gate.count == 1
     (first, back), (second, second_back) = reserve(pool), reserve(pool)
     assert gate.count == 2
@@ -78,7 +91,7 @@ def test_one_arena_is_made_at_once_and_others_when_they_are_needed(executable):
 
 
 def test_a_run_waits_for_an_arena_where_all_are_reserved(executable, threads):
-    pool = ArenaPool(executable, HostResource(), 1)
+    pool = pooled(executable, HostResource(), 1)
     arena, back = reserve(pool)
     waiting = threads.submit(reserve, pool)
     assert waits(waiting)
@@ -88,12 +101,12 @@ def test_a_run_waits_for_an_arena_where_all_are_reserved(executable, threads):
 
 def test_every_waiting_run_gets_its_turn_and_none_shares_an_arena(executable):
     host = HostResource()
-    pool = ArenaPool(executable, host, 2)
+    pool = pooled(executable, host, 2)
     reserved, most, lock = set(), [], threading.Lock()
 
     def work():
         for _ in range(50):
-            with pool.reserved(Limits()) as arena:
+            with pool.reserved(executable, Limits()) as arena:
                 with lock:
                     assert arena not in reserved
                     reserved.add(arena)
@@ -110,8 +123,8 @@ def test_every_waiting_run_gets_its_turn_and_none_shares_an_arena(executable):
 
 
 def test_an_arena_comes_back_from_a_run_that_fails(executable):
-    pool = ArenaPool(executable, HostResource(), 1)
-    with pytest.raises(ZeroDivisionError), pool.reserved(Limits()):
+    pool = pooled(executable, HostResource(), 1)
+    with pytest.raises(ZeroDivisionError), pool.reserved(executable, Limits()):
         1 / 0  # noqa: B018
     arena, _ = reserve(pool)
     assert arena.block.size_bytes == executable.placement.arena_bytes
@@ -119,7 +132,7 @@ def test_an_arena_comes_back_from_a_run_that_fails(executable):
 
 def test_an_arena_that_cannot_be_made_leaves_the_pool_usable(executable, threads):
     gate = Gate(refused=(2,))
-    pool = ArenaPool(executable, gate, 2)
+    pool = pooled(executable, gate, 2)
     first, back = reserve(pool)
     with pytest.raises(OutOfMemoryError, match="for an arena") as refused:
         reserve(pool)
@@ -137,7 +150,7 @@ def test_an_arena_that_cannot_be_made_leaves_the_pool_usable(executable, threads
 
 def test_a_run_that_waits_behind_a_failed_one_tries_itself(executable, threads):
     gate = Gate(refused=(2,))
-    pool = ArenaPool(executable, gate, 2)
+    pool = pooled(executable, gate, 2)
     held, _ = reserve(pool)
     gate.entered.clear()
     gate.may_go_on.clear()
@@ -153,12 +166,12 @@ def test_a_run_that_waits_behind_a_failed_one_tries_itself(executable, threads):
 
 def test_a_pool_whose_first_arena_is_refused_is_not_made(executable):
     with pytest.raises(OutOfMemoryError, match="an arena"):
-        ArenaPool(executable, Gate(refused=(1,)), 4)
+        pooled(executable, Gate(refused=(1,)), 4)
 
 
 def test_closing_waits_for_runs_and_turns_away_those_that_wait(executable, threads):
     host = HostResource()
-    pool = ArenaPool(executable, host, 1)
+    pool = pooled(executable, host, 1)
     arena, back = reserve(pool)
     waiting = threads.submit(reserve, pool)
     assert waits(waiting)
@@ -176,7 +189,7 @@ def test_closing_waits_for_runs_and_turns_away_those_that_wait(executable, threa
 
 def test_closing_waits_for_an_arena_that_is_being_made(executable, threads):
     gate = Gate()
-    pool = ArenaPool(executable, gate, 2)
+    pool = pooled(executable, gate, 2)
     _, back = reserve(pool)
     gate.entered.clear()
     gate.may_go_on.clear()
@@ -192,7 +205,7 @@ def test_closing_waits_for_an_arena_that_is_being_made(executable, threads):
 
 def test_closing_waits_for_an_arena_that_cannot_be_made(executable, threads):
     gate = Gate(refused=(2,))
-    pool = ArenaPool(executable, gate, 2)
+    pool = pooled(executable, gate, 2)
     _, back = reserve(pool)
     gate.entered.clear()
     gate.may_go_on.clear()
@@ -208,7 +221,7 @@ def test_closing_waits_for_an_arena_that_cannot_be_made(executable, threads):
 
 
 def test_a_closed_pool_says_so(executable):
-    pool = ArenaPool(executable, HostResource(), 1)
+    pool = pooled(executable, HostResource(), 1)
     pool.close()
     pool.close()
     with pytest.raises(InputError, match="closed; load it again"):
@@ -221,17 +234,19 @@ def test_arrays_of_an_arena_lie_where_the_plan_says():
         w=(9 * filled(8)).astype(np.int32),
     )
     placement = prepared(graph).placement
-    executable = build(placement, HostResource())
-    arena = Arena(executable, HostResource())
-    bases = {Space.ARENA: arena.block, Space.WEIGHTS: executable.weights}
+    executable = built(placement)
+    arena = arena_of(executable)
     seen = set()
     for segment in executable.segments:
         assert isinstance(segment, PythonStep)
         for operand in (*segment.step.reads, *segment.step.writes):
-            if operand.space in bases:
+            if operand.space in (Space.ARENA, Space.WEIGHTS):
                 array = arena.array(operand)
-                base = bases[operand.space].address
-                assert array.ctypes.data == base + placement.offset_of(operand)
+                assert array.ctypes.data == (
+                    arena.block.address + placement.offset_of(operand)
+                    if operand.space is Space.ARENA
+                    else executable.weights[operand.index].address
+                )
                 assert (array.shape, array.dtype) == ((8,), np.int32)
                 assert array.flags.writeable == (operand.space is Space.ARENA)
                 seen.add(operand.name)
@@ -241,8 +256,8 @@ def test_arrays_of_an_arena_lie_where_the_plan_says():
 def test_scratch_of_a_python_step_is_apart_from_its_operands():
     graph = graph_of("g (double[6, 64] x) => (double[6, 64] y) "
                      "{ a = Neg (x) b = Softmax (a) y = Neg (b) }")  # fmt: skip
-    executable = build(prepared(graph).placement, HostResource())
-    arena = Arena(executable, HostResource())
+    executable = built(prepared(graph).placement)
+    arena = arena_of(executable)
     sizes = {i: step.scratch_bytes for i, step in enumerate(executable.placement.lowered.steps)
              if step.scratch_bytes}  # fmt: skip
     assert sizes
@@ -254,7 +269,7 @@ def test_scratch_of_a_python_step_is_apart_from_its_operands():
 
 
 def test_an_arena_that_oneDNN_refuses_leaves_its_place(executable, monkeypatch):  # noqa: N802
-    pool = ArenaPool(executable, HostResource(), 2)
+    pool = pooled(executable, HostResource(), 2)
     _, back = reserve(pool)
 
     def refuse(*_: object) -> None:

@@ -3,19 +3,24 @@ import time
 import numpy as np
 import pytest
 
-from tests.engine.graphs import expected, graph_of, inputs_of, prepared, static_graph
+from tests.engine.graphs import (
+    arena_of,
+    built,
+    expected,
+    graph_of,
+    inputs_of,
+    prepared,
+    static_graph,
+)
 from tests.models import filled
 from tightship import _core, feeds
 from tightship._core import NumpyBound, StopFlag
-from tightship.engine.arena_pool import Arena
-from tightship.engine.executable import build
 from tightship.engine.executor import execute
 from tightship.engine.limits import Limits
 from tightship.engine.placement import place
 from tightship.engine.program import Lowered, LoweredStep, Operand, ReferenceWork, Slot, Space
 from tightship.errors import DeadlineError, GraphError, OutOfMemoryError, StoppedError
 from tightship.graph import DType
-from tightship.resource import HostResource
 
 
 class Loaded:
@@ -23,8 +28,8 @@ class Loaded:
 
     def __init__(self, placement):
         self.program = placement.lowered
-        self.executable = build(placement, HostResource())
-        self.arena = Arena(self.executable, HostResource())
+        self.executable = built(placement)
+        self.arena = arena_of(self.executable)
 
     def __call__(self, inputs, **limits):
         bound = feeds.bind(self.program, inputs, {})

@@ -11,5 +11,5 @@ LARGE = 0x7F
 
 def poison(model: Model, byte: int = NOT_A_NUMBER) -> None:
     """Fill the arena that the next run will have."""
-    with model._pool.reserved(Limits()) as arena:
+    with model._programs.reserved(model._key, Limits()) as (_, arena):
         arena.block.array()[:] = byte

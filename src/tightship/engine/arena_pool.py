@@ -3,12 +3,14 @@
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tightship._core import HostBlock, NativeContext
-from tightship.engine.executable import Executable, PythonStep, allocate
+from tightship.engine.allocation import allocate
+from tightship.engine.executable import Executable, PythonStep
 from tightship.engine.limits import Limits
 from tightship.engine.program import Operand, Space
 from tightship.errors import InputError
@@ -21,111 +23,224 @@ POLL_S = 0.02
 
 
 class Arena:
-    """One run's memory: the block, the native operands in it, and arrays over it."""
+    """A program's view of one block: the native operands in it, and arrays over it."""
 
-    def __init__(self, executable: Executable, resource: HostResource) -> None:
-        placement = executable.placement
-        self.block: HostBlock = allocate(resource, placement.arena_bytes, "an arena")
+    def __init__(self, executable: Executable, block: HostBlock) -> None:
+        """`block` holds at least the executable's `arena_bytes`."""
+        self.block = block
         self.context = (
-            NativeContext(executable.native, self.block.address) if executable.native else None
+            NativeContext(executable.native, block.address) if executable.native else None
         )
         self.scratch: dict[int, Array] = {}
-        self._bytes = {
-            Space.ARENA: self.block.array(),
-            Space.WEIGHTS: executable.weights.array(),
-        }
         self._arrays: dict[tuple[Space, int, tuple[int, ...]], Array] = {}
-        for segment in executable.segments:
-            if isinstance(segment, PythonStep):
-                self._add_arrays(executable, segment)
+        python_steps = [s for s in executable.segments if isinstance(s, PythonStep)]
+        if python_steps:
+            room = block.array()
+            for segment in python_steps:
+                self._add_arrays(executable, segment, room)
 
-    def _add_arrays(self, executable: Executable, segment: PythonStep) -> None:
+    def _add_arrays(
+        self, executable: Executable, segment: PythonStep, room: NDArray[np.uint8]
+    ) -> None:
         placement = executable.placement
         for operand in (*segment.step.reads, *segment.step.writes):
-            if operand.space in self._bytes:
+            if operand.space is Space.WEIGHTS:
+                array = executable.weights[operand.index].array()
+            elif operand.space is Space.ARENA:
                 offset = placement.offset_of(operand)
-                room = self._bytes[operand.space][offset : offset + operand.size_bytes]
-                array = room.view(operand.dtype.numpy).reshape(operand.shape)
-                array.flags.writeable = operand.space is Space.ARENA
-                self._arrays[operand.space, operand.index, operand.shape] = array
+                array = room[offset : offset + operand.size_bytes]
+            else:
+                continue
+            view = array.view(operand.dtype.numpy).reshape(operand.shape)
+            view.flags.writeable = operand.space is Space.ARENA
+            self._arrays[operand.space, operand.index, operand.shape] = view
         scratch = placement.schedule_plan.scratch_offset(segment.index)
         if scratch is not None:
-            size = segment.step.scratch_bytes
-            self.scratch[segment.index] = self._bytes[Space.ARENA][scratch : scratch + size]
+            self.scratch[segment.index] = room[scratch : scratch + segment.step.scratch_bytes]
 
     def array(self, operand: Operand) -> Array:
         """A planned operand of a Python step, row-major."""
         return self._arrays[operand.space, operand.index, operand.shape]
 
 
-class ArenaPool:
-    """At most `capacity` arenas; a run that finds none free waits for one.
+@dataclass(slots=True, eq=False)
+class _Room:
+    """A block, and the arenas that programs have in it; in use by one run at most."""
 
-    Every arena is either free or reserved by one run.
+    block: HostBlock
+    arenas: dict[int, tuple[Executable, Arena]] = field(default_factory=dict)
+
+    def arena(self, executable: Executable) -> Arena:
+        found = self.arenas.get(id(executable))
+        if found is None:
+            found = self.arenas[id(executable)] = executable, Arena(executable, self.block)
+        return found[1]
+
+
+class ArenaPool:
+    """At most `capacity` blocks, each for any program that it is large enough for.
+
+    A block is free, or reserved by one run. A run takes a free block that holds its program;
+    where all are too small one makes way for a larger one. Blocks, and what runs take beside
+    them, never exceed the budget, but where it was lowered: until `fits` says so.
     """
 
-    def __init__(self, executable: Executable, resource: HostResource, capacity: int) -> None:
-        self.executable = executable
+    def __init__(
+        self, resource: HostResource, capacity: int, budget_bytes: int | None = None
+    ) -> None:
         self._resource = resource
-        self._free: list[Arena] = [Arena(executable, resource)]
-        self._reserved = 0
-        self._unmade = capacity - 1
+        self._capacity = capacity
+        self._budget_bytes = budget_bytes
+        self._free: list[_Room] = []
+        self._used: list[_Room] = []
+        self._making = 0
+        self._taken_bytes = 0
+        self._largest_bytes: int | None = None
         self._closed = False
         self._changed = threading.Condition()
 
     @contextmanager
-    def reserved(self, limits: Limits) -> Iterator[Arena]:
-        """An arena for the length of a `with` block.
+    def reserved(
+        self, executable: Executable, limits: Limits, beside_bytes: int = 0
+    ) -> Iterator[Arena]:
+        """An arena for the length of a `with` block, and `beside_bytes` of the budget with it.
 
         Raises:
             StoppedError: The limits' stop flag was set while none was free.
             DeadlineError: Their deadline passed while none was free.
             InputError: The pool is closed.
-            OutOfMemoryError: A further arena cannot be allocated.
+            OutOfMemoryError: A further block cannot be allocated.
         """
-        arena = self._reserve(limits)
+        room = self._reserve(executable.arena_bytes, limits, beside_bytes, executable)
         try:
-            yield arena
+            yield room.arena(executable)
         finally:
-            self._release(arena)
+            self._release(room, beside_bytes)
 
-    def _reserve(self, limits: Limits) -> Arena:
-        with self._changed:
-            while not self._free and self._unmade <= 0 and not self._closed:
-                limits.check()
-                self._changed.wait(POLL_S)
-            if self._closed:
-                raise InputError("The model was closed; load it again to run it.")
-            self._reserved += 1
-            if self._free:
-                return self._free.pop()
-            self._unmade -= 1
-        arena: Arena | None = None
-        try:
-            arena = Arena(self.executable, self._resource)
-        finally:
-            if arena is None:
-                self._unmake()
-        return arena
+    def warm(self, executable: Executable) -> None:
+        """Have an arena ready for a program.
 
-    def _unmake(self) -> None:
-        """Take back the reservation of an arena that could not be made."""
+        Raises:
+            OutOfMemoryError: It cannot be allocated.
+        """
+        with self.reserved(executable, Limits()):
+            pass
+
+    def forget(self, executable: Executable) -> None:
+        """Drop the arenas of a program that is not running."""
         with self._changed:
-            self._reserved -= 1
-            self._unmade += 1
+            for room in (*self._free, *self._used):
+                room.arenas.pop(id(executable), None)
+
+    def resize(self, largest_bytes: int | None, budget_bytes: int | None) -> None:
+        """Say what the largest program needs and what there is; gives back what is beyond."""
+        with self._changed:
+            self._largest_bytes, self._budget_bytes = largest_bytes, budget_bytes
+            for room in list(self._free):
+                if self._is_too_large(room):
+                    self._drop(room)
+            self._make_way(0)
             self._changed.notify_all()
 
-    def _release(self, arena: Arena) -> None:
+    @property
+    def fits(self) -> bool:
+        """Whether what is taken is within the budget."""
         with self._changed:
-            self._reserved -= 1
-            self._free.append(arena)
+            return self._has(0)
+
+    def _reserve(
+        self, size_bytes: int, limits: Limits, beside_bytes: int, executable: Executable
+    ) -> _Room:
+        with self._changed:
+            while True:
+                if self._closed:
+                    raise InputError("The model was closed; load it again to run it.")
+                room = self._free_room(size_bytes, beside_bytes, executable)
+                if room is not None:
+                    return room
+                if self._book(size_bytes + beside_bytes):
+                    break
+                limits.check()
+                self._changed.wait(POLL_S)
+        room = None
+        try:
+            room = _Room(allocate(self._resource, size_bytes, "an arena"))
+            room.arena(executable)
+        except BaseException:
+            room = None
+            raise
+        finally:
+            with self._changed:
+                self._making -= 1
+                if room is None:
+                    self._taken_bytes -= size_bytes + beside_bytes
+                else:
+                    self._used.append(room)
+                self._changed.notify_all()
+        return room
+
+    def _free_room(
+        self, size_bytes: int, beside_bytes: int, executable: Executable
+    ) -> _Room | None:
+        """A free block that is large enough, now reserved: one with the program's arena first."""
+        fitting = [room for room in self._free if room.block.size_bytes >= size_bytes]
+        if not fitting:
+            return None
+        room = min(fitting, key=lambda r: (id(executable) not in r.arenas, r.block.size_bytes))
+        self._free.remove(room)
+        if not self._make_way(beside_bytes):
+            self._free.append(room)
+            return None
+        self._taken_bytes += beside_bytes
+        self._used.append(room)
+        return room
+
+    def _book(self, taken_bytes: int) -> bool:
+        """Take a place and bytes for a block that will be made, if there are both."""
+        while len(self._free) + len(self._used) + self._making >= self._capacity:
+            if not self._free:
+                return False
+            self._drop(self._smallest())
+        if not self._make_way(taken_bytes):
+            return False
+        self._making += 1
+        self._taken_bytes += taken_bytes
+        return True
+
+    def _make_way(self, more_bytes: int) -> bool:
+        """Give free blocks back until the budget has so many bytes left; whether it has."""
+        while not self._has(more_bytes) and self._free:
+            self._drop(self._smallest())
+        return self._has(more_bytes)
+
+    def _has(self, more_bytes: int) -> bool:
+        return self._budget_bytes is None or self._taken_bytes + more_bytes <= self._budget_bytes
+
+    def _smallest(self) -> _Room:
+        return min(self._free, key=lambda room: room.block.size_bytes)
+
+    def _is_too_large(self, room: _Room) -> bool:
+        return self._largest_bytes is not None and room.block.size_bytes > self._largest_bytes
+
+    def _drop(self, room: _Room) -> None:
+        self._free.remove(room)
+        self._taken_bytes -= room.block.size_bytes
+
+    def _release(self, room: _Room, beside_bytes: int) -> None:
+        with self._changed:
+            self._used.remove(room)
+            self._free.append(room)
+            self._taken_bytes -= beside_bytes
+            if self._closed or self._is_too_large(room):
+                self._drop(room)
+            self._make_way(0)
             self._changed.notify_all()
 
     def close(self) -> None:
-        """Give every arena back, once no run has one."""
+        """Give every block back, once no run has one."""
         with self._changed:
             self._closed = True
             self._changed.notify_all()
-            while self._reserved:
+            while self._used or self._making:
                 self._changed.wait()
             self._free.clear()

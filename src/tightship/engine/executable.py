@@ -1,14 +1,9 @@
 """A placement made ready to run: weights packed, primitives compiled, steps in segments."""
 
-from collections.abc import Callable
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-import numpy as np
-from numpy.typing import NDArray
-
-from tightship._core import HostBlock, NativeProgram
-from tightship.engine.library import release_library_code
-from tightship.engine.pack import Packer, staging_bytes
+from tightship._core import NativeProgram
 from tightship.engine.placement import Placement
 from tightship.engine.program import (
     KernelWork,
@@ -19,13 +14,9 @@ from tightship.engine.program import (
     ReferenceWork,
     Space,
 )
-from tightship.errors import OutOfMemoryError
-from tightship.resource import HostResource
+from tightship.engine.weight_store import PackedCopy, Progress, WeightStore
 
 SCRATCHPAD = 80
-
-Progress = Callable[[int, int], None]
-"""Called with bytes of weights packed, and of all weights."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,74 +41,46 @@ class PythonStep:
 Segment = NativeSegment | PythonStep
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Executable:
-    """Immutable; runs in any number of threads, each with an arena of its own."""
+    """Immutable; runs in any number of threads, each with an arena of its own.
+
+    Attributes:
+        placement: Where everything is.
+        weights: The packed weights, as the lowered program counts them.
+        native: Steps that run without Python.
+        segments: All steps, in order.
+    """
 
     placement: Placement
-    weights: HostBlock
+    weights: tuple[PackedCopy, ...]
     native: NativeProgram | None
     segments: tuple[Segment, ...]
 
+    @property
+    def arena_bytes(self) -> int:
+        """What a run needs besides inputs and outputs."""
+        return self.placement.arena_bytes
 
-def build(
-    placement: Placement, resource: HostResource, progress: Progress | None = None
-) -> Executable:
-    """Pack the weights and compile the primitives.
+
+def build(placement: Placement, store: WeightStore, progress: Progress | None = None) -> Executable:
+    """Pack the weights that `store` lacks, and compile the primitives.
 
     Raises:
-        OutOfMemoryError: The weights cannot be allocated.
+        OutOfMemoryError: Room for the weights cannot be allocated.
     """
-    release_library_code()
-    weights = allocate(resource, placement.weights_bytes, "the weights")
-    needed = staging_bytes(placement.lowered.weights)
-    staging = allocate(resource, needed, "a piece of a weight while it is packed")
-    _pack_all(placement, weights.array(), staging.array()[:needed], progress)
-    del staging
-    native, segments = _segments(placement)
+    weights = store.copies(placement.lowered.weights, progress)
+    native, segments = _segments(placement, weights)
     if native is not None:
         native.compile(placement.lowered.threads)
-        native.bind_weights(weights.address)
-        release_library_code()
+        native.bind_weights(_base(weights))
     return Executable(placement, weights, native, segments)
 
 
-def allocate(resource: HostResource, size_bytes: int, what: str) -> HostBlock:
-    """A block from `resource`.
-
-    Raises:
-        OutOfMemoryError: The system refuses.
-    """
-    try:
-        return resource.allocate(size_bytes)
-    except MemoryError:
-        raise OutOfMemoryError(
-            f"Cannot allocate {size_bytes} bytes for {what}: the system refuses. "
-            "Lower the batch, or raise the process's memory limit.",
-            requested_bytes=size_bytes,
-        ) from None
-
-
-def _pack_all(
-    placement: Placement,
-    room: NDArray[np.uint8],
-    staging: NDArray[np.uint8],
-    progress: Progress | None,
-) -> None:
-    """Largest first: what a constant takes besides its packed copy meets the fewest others."""
-    weights = placement.lowered.weights
-    packer = Packer(staging)
-    order = sorted(range(len(weights)), key=lambda index: -weights[index].size_bytes)
-    done, total = 0, sum(weight.size_bytes for weight in weights)
-    for index in order:
-        offset, size = placement.weight_offsets[index], weights[index].size_bytes
-        packer.pack(weights[index], room[offset : offset + size])
-        done += size
-        if progress is not None:
-            progress(done, total)
-
-
-def _segments(placement: Placement) -> tuple[NativeProgram | None, tuple[Segment, ...]]:
+def _segments(
+    placement: Placement, weights: Sequence[PackedCopy]
+) -> tuple[NativeProgram | None, tuple[Segment, ...]]:
+    places = _Places(placement, weights)
     native = NativeProgram()
     segments: list[Segment] = []
     frees = _last_object_reads(placement)
@@ -125,7 +88,7 @@ def _segments(placement: Placement) -> tuple[NativeProgram | None, tuple[Segment
         work = step.work
         if isinstance(work, PrimitiveWork | NativeWork):
             first = native.step_count
-            _add_native(placement, native, index, work)
+            _add_native(places, native, index, work)
             last = segments[-1] if segments else None
             if isinstance(last, NativeSegment):
                 segments[-1] = NativeSegment(last.first, native.step_count)
@@ -151,35 +114,48 @@ def _last_object_reads(placement: Placement) -> dict[int, tuple[str, ...]]:
 
 
 def _add_native(
-    placement: Placement, native: NativeProgram, index: int, work: PrimitiveWork | NativeWork
+    places: "_Places", native: NativeProgram, index: int, work: PrimitiveWork | NativeWork
 ) -> None:
-    scratch = placement.schedule_plan.scratch_offset(index)
+    scratch = places.placement.schedule_plan.scratch_offset(index)
     if isinstance(work, NativeWork):
-        places = [_first_element(placement, operand) for operand in work.operands]
+        found = [places.first_element(operand) for operand in work.operands]
         if scratch is not None:
-            places.append((0, scratch))
-        native.add_kernel(work.kernel, places)
+            found.append((0, scratch))
+        native.add_kernel(work.kernel, found)
         return
     arguments = []
     for argument, operand in work.arguments:
         assert operand.desc is not None
-        arguments.append((argument, native.operand(operand.desc, _place(placement, operand))))
+        arguments.append((argument, native.operand(operand.desc, places.place(operand))))
     if scratch is not None:
         desc = work.desc.operand(SCRATCHPAD)
         arguments.append((SCRATCHPAD, native.operand(desc, (0, scratch))))
     native.add_primitive(work.desc, arguments)
 
 
-def _first_element(placement: Placement, operand: Operand) -> tuple[int, int]:
-    """Place of an operand's first element, which a part of another has further on."""
-    space, offset = _place(placement, operand)
-    return space, offset + (0 if operand.desc is None else operand.desc.offset_bytes)
+@dataclass(frozen=True, slots=True)
+class _Places:
+    """Space and offset of operands, as the native program counts them.
+
+    Weights lie in several blocks; their offsets are counted from the first one's address.
+    """
+
+    placement: Placement
+    weights: Sequence[PackedCopy]
+
+    def place(self, operand: Operand) -> tuple[int, int]:
+        if operand.space is Space.ARENA:
+            return 0, self.placement.offset_of(operand)
+        if operand.space is Space.WEIGHTS:
+            return 1, self.weights[operand.index].address - _base(self.weights)
+        return 2 + operand.index, 0
+
+    def first_element(self, operand: Operand) -> tuple[int, int]:
+        """Place of an operand's first element, which a part of another has further on."""
+        space, offset = self.place(operand)
+        return space, offset + (0 if operand.desc is None else operand.desc.offset_bytes)
 
 
-def _place(placement: Placement, operand: Operand) -> tuple[int, int]:
-    """Space and offset, as the native program counts them."""
-    if operand.space is Space.ARENA:
-        return 0, placement.offset_of(operand)
-    if operand.space is Space.WEIGHTS:
-        return 1, placement.offset_of(operand)
-    return 2 + operand.index, 0
+def _base(weights: Sequence[PackedCopy]) -> int:
+    """The address that offsets of weights are counted from."""
+    return weights[0].address if weights else 0

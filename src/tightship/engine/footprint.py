@@ -59,6 +59,12 @@ def runtime_bytes(lowered: Lowered, node_count: int) -> int:
     return max(resident, reserved) + threads + _beyond_arena(lowered)
 
 
+def program_bytes(lowered: Lowered) -> int:
+    """Bytes of a further program beside the one that a model was loaded with: steps and code."""
+    work = [step.work for step in lowered.steps if isinstance(step.work, PrimitiveWork)]
+    return len(lowered.steps) * STEP_BYTES + _code_bytes(work)
+
+
 def _code_bytes(work: Sequence[PrimitiveWork]) -> int:
     """What generated code reserves; primitives that are alike share theirs."""
     distinct = {primitive.desc.signature: primitive for primitive in work}

@@ -1,6 +1,6 @@
 """From a model file to a placement and its memory plan: all that happens before loading."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
@@ -12,9 +12,10 @@ from tightship.engine.lower import lower
 from tightship.engine.memory_plan import MemoryPlan
 from tightship.engine.placement import Placement, memory_plan, place
 from tightship.errors import InputError
-from tightship.graph import Graph
+from tightship.graph import Graph, Shape
 
 Shapes = Mapping[str, Sequence[int]]
+InputShapes = Mapping[str, tuple[int, ...]]
 ModelSource = str | PathLike[str] | bytes
 
 
@@ -43,6 +44,33 @@ class Prepared:
 
     placement: Placement
     plan: MemoryPlan
+
+
+@dataclass(frozen=True, slots=True)
+class Variants:
+    """A model whose file leaves some lengths of its inputs open.
+
+    Attributes:
+        declared: Shapes of its inputs as the file has them; None for any rank.
+        prepare: Lowers and places it for other shapes.
+        check: Refuses a plan for some shapes that the limit of loading does not hold.
+    """
+
+    declared: Mapping[str, Shape | None]
+    prepare: Callable[[InputShapes], Prepared]
+    check: Callable[[MemoryPlan, InputShapes], None]
+
+    def admit(self, shapes: Sequence[tuple[str, tuple[int, ...]]]) -> bool:
+        """Whether each shape has the rank and the fixed lengths that the file declares."""
+        return all(_agrees(shape, self.declared.get(name)) for name, shape in shapes)
+
+
+def _agrees(shape: tuple[int, ...], declared: Shape | None) -> bool:
+    return declared is None or (
+        len(shape) == len(declared)
+        and all(length == d for length, d in zip(shape, declared, strict=True)
+                if isinstance(d, int))
+    )  # fmt: skip
 
 
 def prepare(graph: Graph, name: str, settings: Settings) -> Prepared:

@@ -7,7 +7,7 @@ is packed, and what it returns is dropped right after.
 import mmap
 import os
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -154,12 +154,16 @@ class Fill:
 
 @dataclass(frozen=True, eq=False)
 class Derived:
-    """A constant computed from others each time it is asked for."""
+    """A constant computed from others each time it is asked for.
+
+    Constants of equal recipes, types and sources have equal elements; None says nothing.
+    """
 
     dtype: DType
     shape: tuple[int, ...]
     compute: Callable[[], Array]
     sources: tuple[Constant, ...] = ()
+    recipe: Hashable = None
 
     def array(self) -> Array:
         value = self.compute()

@@ -1,5 +1,5 @@
 """ONNX models as graphs; onnx itself is imported when the first model is read."""
 
-from tightship.frontend.onnx.file import read, read_bytes
+from tightship.frontend.onnx.file import OnnxFile, open_bytes, open_file, read, read_bytes
 
-__all__ = ["read", "read_bytes"]
+__all__ = ["OnnxFile", "open_bytes", "open_file", "read", "read_bytes"]

@@ -2,13 +2,117 @@
 
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 
 from tightship._core import release_code
 from tightship.errors import FormatError, InputError
-from tightship.graph import Graph, MappedFile
+from tightship.graph import Graph, MappedFile, Shape
+
+
+class OnnxFile:
+    """A model, parsed once; each graph made of it is for some shapes of its inputs.
+
+    The bytes of its weights stay in the file, mapped.
+    """
+
+    def __init__(self, file: MappedFile, path: Path | None) -> None:
+        """`path` is the file's own, beside which external data lies; None for bytes.
+
+        Raises:
+            FormatError: The file is not an ONNX model.
+        """
+        from tightship.frontend.onnx.external import ExternalFiles
+        from tightship.frontend.onnx.functions import Functions
+        from tightship.frontend.onnx.schema import model_opsets
+        from tightship.frontend.onnx.skeleton import read_skeleton
+        from tightship.frontend.onnx.tensor import Tensors
+
+        self._file = file
+        with self._named():
+            skeleton = read_skeleton(file.bytes_at(0, file.size_bytes), str(file.path))
+            self._model = skeleton.model
+            self._opsets = model_opsets(skeleton.model)
+            self._functions = Functions()
+            self._functions.add(skeleton.model.functions)
+            self._tensors = Tensors(file, skeleton.payloads, ExternalFiles(path))
+
+    @property
+    def declared(self) -> dict[str, Shape | None]:
+        """Shapes of the inputs as the file has them; None for any rank, and for what is no tensor.
+
+        A dimension that the file leaves open is a symbol's name, or None.
+        """
+        from tightship.frontend.onnx.types import shape_of
+
+        graph = self._model.graph
+        constants = {tensor.name for tensor in graph.initializer}
+        constants.update(sparse.values.name for sparse in graph.sparse_initializer)
+        return {v.name: shape_of(v.type) for v in graph.input if v.name not in constants}
+
+    def graph(
+        self,
+        shapes: Mapping[str, Sequence[int]] | None = None,
+        *,
+        allow_symbolic: bool = False,
+    ) -> Graph:
+        """The model for these shapes.
+
+        Raises:
+            FormatError, GraphError, InputError: As `read`.
+        """
+        from tightship.frontend.onnx.functions import Origin
+        from tightship.frontend.onnx.inputs import bind_inputs
+        from tightship.frontend.onnx.reader import Reader
+
+        bind = partial(bind_inputs, shapes=shapes or {}, allow_symbolic=allow_symbolic)
+        reader = Reader(self._tensors, self._functions, self._model.ir_version)
+        with self._named():
+            return reader.model_graph(self._model.graph, Origin(self._opsets), bind)
+
+    @contextmanager
+    def _named(self) -> Iterator[None]:
+        """Errors name the file; its pages and the parser's code are dropped at the end."""
+        try:
+            yield
+        except UnicodeDecodeError as error:
+            raise FormatError(
+                f"`{self._file.path}` has a name that is not UTF-8: {error}."
+            ) from None
+        finally:
+            self._file.release()
+            _release_code()
+
+
+def open_file(path: str | os.PathLike[str]) -> OnnxFile:
+    """An ONNX model file; external data is looked for in its folder.
+
+    Raises:
+        FormatError: The file is not an ONNX model.
+        InputError: There is no such file.
+    """
+    path = Path(path)
+    if not path.is_file():
+        what = "is not a file" if path.exists() else "does not exist"
+        raise InputError(f"The model `{path}` {what}.")
+    try:
+        file = MappedFile(path)
+    except OSError as error:
+        raise InputError(f"The model `{path}` cannot be opened: {error.strerror}.") from None
+    return OnnxFile(file, path)
+
+
+def open_bytes(data: bytes | memoryview) -> OnnxFile:
+    """A serialized ONNX model; constants refer to `data`, which must not change.
+
+    External data is refused.
+
+    Raises:
+        FormatError: The bytes are not an ONNX model.
+    """
+    return OnnxFile(MappedFile.of_bytes(data, Path("<bytes>")), None)
 
 
 def read(
@@ -29,15 +133,7 @@ def read(
         GraphError: The graph is not valid, or cannot be typed.
         InputError: There is no such file, or the shapes do not fit the inputs.
     """
-    path = Path(path)
-    if not path.is_file():
-        what = "is not a file" if path.exists() else "does not exist"
-        raise InputError(f"The model `{path}` {what}.")
-    try:
-        file = MappedFile(path)
-    except OSError as error:
-        raise InputError(f"The model `{path}` cannot be opened: {error.strerror}.") from None
-    return _read(file, path, shapes, allow_symbolic=allow_symbolic)
+    return open_file(path).graph(shapes, allow_symbolic=allow_symbolic)
 
 
 def read_bytes(
@@ -58,40 +154,7 @@ def read_bytes(
         GraphError: The graph is not valid, or cannot be typed.
         InputError: The shapes do not fit the inputs.
     """
-    file = MappedFile.of_bytes(data, Path("<bytes>"))
-    return _read(file, None, shapes, allow_symbolic=allow_symbolic)
-
-
-def _read(
-    file: MappedFile,
-    path: Path | None,
-    shapes: Mapping[str, Sequence[int]] | None,
-    *,
-    allow_symbolic: bool,
-) -> Graph:
-    from tightship.frontend.onnx.external import ExternalFiles
-    from tightship.frontend.onnx.functions import Functions, Origin
-    from tightship.frontend.onnx.inputs import bind_inputs
-    from tightship.frontend.onnx.reader import Reader
-    from tightship.frontend.onnx.schema import model_opsets
-    from tightship.frontend.onnx.skeleton import read_skeleton
-    from tightship.frontend.onnx.tensor import Tensors
-
-    try:
-        skeleton = read_skeleton(file.bytes_at(0, file.size_bytes), str(file.path))
-        model = skeleton.model
-        opsets = model_opsets(model)
-        functions = Functions()
-        functions.add(model.functions)
-        tensors = Tensors(file, skeleton.payloads, ExternalFiles(path))
-        bind = partial(bind_inputs, shapes=shapes or {}, allow_symbolic=allow_symbolic)
-        reader = Reader(tensors, functions, model.ir_version)
-        return reader.model_graph(model.graph, Origin(opsets), bind)
-    except UnicodeDecodeError as error:
-        raise FormatError(f"`{file.path}` has a name that is not UTF-8: {error}.") from None
-    finally:
-        file.release()
-        _release_code()
+    return open_bytes(data).graph(shapes, allow_symbolic=allow_symbolic)
 
 
 def _release_code() -> None:

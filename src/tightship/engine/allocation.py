@@ -1,0 +1,21 @@
+"""Blocks for the engine, and what is said when the system refuses one."""
+
+from tightship._core import HostBlock
+from tightship.errors import OutOfMemoryError
+from tightship.resource import HostResource
+
+
+def allocate(resource: HostResource, size_bytes: int, what: str) -> HostBlock:
+    """A block from `resource`.
+
+    Raises:
+        OutOfMemoryError: The system refuses.
+    """
+    try:
+        return resource.allocate(size_bytes)
+    except MemoryError:
+        raise OutOfMemoryError(
+            f"Cannot allocate {size_bytes} bytes for {what}: the system refuses. "
+            "Lower the batch, or raise the process's memory limit.",
+            requested_bytes=size_bytes,
+        ) from None

@@ -1,0 +1,294 @@
+"""Programs of one model, one for each set of input shapes, the least recently used let go first."""
+
+import threading
+from collections import OrderedDict
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+
+from tightship.engine.arena_pool import POLL_S, Arena, ArenaPool
+from tightship.engine.executable import Executable, build
+from tightship.engine.footprint import program_bytes
+from tightship.engine.library import release_library_code
+from tightship.engine.limits import Limits
+from tightship.engine.memory_plan import MemoryPlan
+from tightship.engine.prepare import Prepared, Variants
+from tightship.engine.program import Lowered, Space
+from tightship.engine.weight_store import Progress, WeightStore, aligned_offsets
+from tightship.errors import InputError
+from tightship.resource import HostResource
+
+Key = tuple[tuple[str, tuple[int, ...]], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """What the programs of a model, and their runs, may take.
+
+    Attributes:
+        arenas: Runs that may go on at once.
+        limit_bytes: Everything together: weights, arenas, inputs and outputs, runtime.
+        dynamic_bytes: What steps outside the plan may allocate in each run.
+        programs: Programs held at once.
+        program_bytes: What they may take: steps, generated code and weights of their own.
+    """
+
+    arenas: int = 1
+    limit_bytes: int | None = None
+    dynamic_bytes: int | None = None
+    programs: int = 32
+    program_bytes: int = 256 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class ProgramStatistics:
+    """What has become of the programs of a model.
+
+    Attributes:
+        held: Programs that are ready now.
+        hits: Runs that found theirs.
+        misses: Runs that had to have it made.
+        evictions: Programs let go for others.
+        bytes: Steps, generated code and weights of their own of those held.
+    """
+
+    held: int
+    hits: int
+    misses: int
+    evictions: int
+    bytes: int
+
+
+@dataclass(slots=True, eq=False)
+class Program:
+    """A lowered model that can run; `pins` counts the runs that have it."""
+
+    executable: Executable
+    own_bytes: int
+    pins: int = 0
+
+    @property
+    def lowered(self) -> Lowered:
+        """Its steps and operands."""
+        return self.executable.placement.lowered
+
+    @property
+    def run_bytes(self) -> int:
+        """What a run takes: arena, inputs and outputs."""
+        return self.executable.arena_bytes + self.executable.placement.io_bytes
+
+
+class ProgramCache:
+    """At most `bounds.programs` programs over one copy of the weights and one pool of arenas.
+
+    A program is made once however many runs ask for it, and stays while a run has it.
+    """
+
+    def __init__(
+        self,
+        first: Prepared,
+        bounds: Bounds,
+        variants: Variants | None = None,
+        progress: Progress | None = None,
+    ) -> None:
+        """Makes the first program; its weights are held until the cache is closed."""
+        self._plan = first.plan
+        self._bounds = bounds
+        self._variants = variants
+        self.resource = HostResource()
+        self._store = WeightStore(self.resource)
+        self._pool = ArenaPool(self.resource, bounds.arenas)
+        self._programs: OrderedDict[Key, Program | None] = OrderedDict()
+        self._hits = self._misses = self._evictions = 0
+        self._closed = False
+        self._changed = threading.Condition()
+        self._making = threading.Lock()
+        release_library_code()
+        executable = build(first.placement, self._store, progress)
+        release_library_code()
+        own = program_bytes(first.placement.lowered)
+        self._fixed_bytes = first.plan.weights_bytes + first.plan.runtime_bytes - own
+        self._base = WeightStore(self.resource)
+        self._base.adopt(executable.weights)
+        self.first_key = key_of(first.placement.lowered)
+        self._programs[self.first_key] = Program(executable, own)
+        self._resize_pool(0, 0)
+        self._pool.warm(executable)
+
+    @property
+    def statistics(self) -> ProgramStatistics:
+        """Counts since loading."""
+        with self._changed:
+            held = self._held()
+            own = sum(program.own_bytes for program in held)
+            return ProgramStatistics(len(held), self._hits, self._misses, self._evictions, own)
+
+    @contextmanager
+    def reserved(self, key: Key, limits: Limits) -> Iterator[tuple[Program, Arena]]:
+        """The program for some input shapes, made if need be, and an arena to run it in.
+
+        Raises:
+            CapacityError: The program would exceed the limit, whatever else is let go.
+            DeadlineError, StoppedError: While waiting for room.
+            InputError: The cache is closed, or the shapes do not fit the model.
+            OutOfMemoryError: The system refuses memory.
+        """
+        program = self._pinned(key, limits)
+        try:
+            beside = program.executable.placement.io_bytes + (self._bounds.dynamic_bytes or 0)
+            with self._pool.reserved(program.executable, limits, beside) as arena:
+                yield program, arena
+        finally:
+            with self._changed:
+                program.pins -= 1
+                self._changed.notify_all()
+
+    def plan_for(self, key: Key) -> MemoryPlan:
+        """What the model takes with these input shapes, its packed weights being shared.
+
+        Raises:
+            GraphError, InputError: The shapes do not fit the model.
+        """
+        if self._variants is None or key == self.first_key:
+            return self._plan
+        return self._shared_plan(self._variants.prepare(dict(key)))
+
+    def _shared_plan(self, prepared: Prepared) -> MemoryPlan:
+        """A plan as it is beside the weights that are packed already."""
+        extra = aligned_offsets(self._base.missing(prepared.placement.lowered.weights))[1]
+        own = program_bytes(prepared.placement.lowered)
+        first = self._plan
+        return replace(
+            prepared.plan,
+            weights_bytes=first.weights_bytes + extra,
+            runtime_bytes=self._fixed_bytes - first.weights_bytes + own,
+        )
+
+    def _pinned(self, key: Key, limits: Limits) -> Program:
+        with self._changed:
+            while True:
+                if self._closed:
+                    raise InputError("The model was closed; load it again to run it.")
+                if key not in self._programs:
+                    self._programs[key] = None
+                    self._misses += 1
+                    break
+                program = self._programs[key]
+                if program is not None:
+                    self._programs.move_to_end(key)
+                    self._hits += 1
+                    program.pins += 1
+                    return program
+                limits.check()
+                self._changed.wait(POLL_S)
+        return self._made(key, limits)
+
+    def _made(self, key: Key, limits: Limits) -> Program:
+        """A new program, pinned; the key is free again if it cannot be made."""
+        program: Program | None = None
+        try:
+            while not self._making.acquire(timeout=POLL_S):
+                limits.check()
+            try:
+                program = self._make(key, limits)
+            finally:
+                self._making.release()
+        finally:
+            with self._changed:
+                if program is None:
+                    del self._programs[key]
+                    self._resize_pool(0, 0)
+                self._changed.notify_all()
+        return program
+
+    def _make(self, key: Key, limits: Limits) -> Program:
+        assert self._variants is not None
+        prepared = self._variants.prepare(dict(key))
+        self._variants.check(self._shared_plan(prepared), dict(key))
+        placement = prepared.placement
+        own = self._make_way(prepared, limits)
+        executable = build(placement, self._store)
+        release_library_code()
+        with self._changed:
+            program = Program(executable, own, pins=1)
+            self._programs[key] = program
+            self._programs.move_to_end(key)
+            self._resize_pool(0, 0)
+            if self._closed:
+                program.pins = 0
+                raise InputError("The model was closed; load it again to run it.")
+        return program
+
+    def _make_way(self, prepared: Prepared, limits: Limits) -> int:
+        """Let programs go until there is room for another; the bytes that are its own."""
+        placement = prepared.placement
+        run = placement.arena_bytes + placement.io_bytes
+        with self._changed:
+            while True:
+                missing = self._store.missing(placement.lowered.weights)
+                own = program_bytes(placement.lowered) + aligned_offsets(missing)[1]
+                if self._has_room(own, run):
+                    self._resize_pool(own, placement.arena_bytes)
+                    if self._pool.fits:
+                        return own
+                elif self._evict():
+                    continue
+                limits.check()
+                self._changed.wait(POLL_S)
+
+    def _has_room(self, own_bytes: int, run_bytes: int) -> bool:
+        held, bounds = self._held(), self._bounds
+        if len(held) >= bounds.programs:
+            return False
+        own = sum(program.own_bytes for program in held) + own_bytes
+        if held and own > bounds.program_bytes:
+            return False
+        largest = max((program.run_bytes for program in held), default=0)
+        needed = self._fixed_bytes + own + max(largest, run_bytes) + (bounds.dynamic_bytes or 0)
+        return bounds.limit_bytes is None or needed <= bounds.limit_bytes
+
+    def _evict(self) -> bool:
+        """Let the idle program go that was used longest ago; whether there is one."""
+        for key, program in self._programs.items():
+            if program is not None and not program.pins:
+                del self._programs[key]
+                self._evictions += 1
+                self._pool.forget(program.executable)
+                used = [copy for held in self._held() for copy in held.executable.weights]
+                self._store.keep((*self._base.copies_held(), *used))
+                self._resize_pool(0, 0)
+                return True
+        return False
+
+    def _held(self) -> list[Program]:
+        return [program for program in self._programs.values() if program is not None]
+
+    def _resize_pool(self, own_bytes: int, arena_bytes: int) -> None:
+        """Give the pool what the programs leave, with one more of so many bytes on its way."""
+        held, limit = self._held(), self._bounds.limit_bytes
+        largest = max((program.executable.arena_bytes for program in held), default=0)
+        own = sum(program.own_bytes for program in held) + own_bytes
+        budget = None if limit is None else limit - self._fixed_bytes - own
+        self._pool.resize(max(largest, arena_bytes), budget)
+
+    def close(self) -> None:
+        """Give all memory back; waits for runs that are going on."""
+        with self._changed:
+            self._closed = True
+            self._changed.notify_all()
+        self._pool.close()
+        with self._changed:
+            while any(program is None or program.pins for program in self._programs.values()):
+                self._changed.wait()
+            self._programs.clear()
+        for store in (self._base, self._store):
+            store.keep(())
+
+
+def key_of(lowered: Lowered) -> Key:
+    """The input shapes that a program is for."""
+    return tuple(
+        (name, operand.shape)
+        for name, operand in lowered.inputs.items()
+        if operand.space is not Space.OBJECT
+    )

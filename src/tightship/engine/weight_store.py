@@ -1,0 +1,140 @@
+"""Packed weights, one copy of each for all programs of a model."""
+
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tightship._core import HostBlock
+from tightship.engine.allocation import allocate
+from tightship.engine.lower.affine import Scaled
+from tightship.engine.pack import Packer, staging_bytes
+from tightship.engine.placement import ALIGNMENT
+from tightship.engine.program import PackedWeight
+from tightship.graph import Constant, Derived, Fill, Inline, Mapped
+from tightship.resource import HostResource
+
+Progress = Callable[[int, int], None]
+"""Called with bytes of weights packed, and of all that are to be."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PackedCopy:
+    """Where a packed weight is."""
+
+    weight: PackedWeight
+    block: HostBlock
+    offset_bytes: int
+
+    @property
+    def address(self) -> int:
+        """Of its first byte."""
+        return self.block.address + self.offset_bytes
+
+    def array(self) -> NDArray[np.uint8]:
+        """Its bytes; they keep the block alive."""
+        return self.block.array()[self.offset_bytes : self.offset_bytes + self.weight.size_bytes]
+
+
+@dataclass(slots=True, eq=False)
+class WeightStore:
+    """Copies of weights by what they are copies of; programs hold those they use.
+
+    Not thread-safe: whoever adds programs does so one at a time.
+    """
+
+    resource: HostResource
+    _copies: dict[Hashable, list[PackedCopy]] = field(default_factory=dict)
+
+    def missing(self, weights: Iterable[PackedWeight]) -> list[PackedWeight]:
+        """The weights that no copy is there for."""
+        return [weight for weight in weights if self._find(weight) is None]
+
+    def copies(
+        self, weights: Sequence[PackedWeight], progress: Progress | None = None
+    ) -> tuple[PackedCopy, ...]:
+        """A copy of each weight, in order; those that are missing are packed into one block.
+
+        Raises:
+            OutOfMemoryError: The block, or room to stage a piece, cannot be allocated.
+        """
+        missing = self.missing(weights)
+        if missing:
+            self._pack(missing, progress)
+        found = [self._find(weight) for weight in weights]
+        assert None not in found
+        return tuple(copy for copy in found if copy is not None)
+
+    def adopt(self, copies: Iterable[PackedCopy]) -> None:
+        """Take in copies that another store made."""
+        for copy in copies:
+            self._copies.setdefault(constant_key(copy.weight.constant), []).append(copy)
+
+    def copies_held(self) -> list[PackedCopy]:
+        """Every copy there is."""
+        return [copy for copies in self._copies.values() for copy in copies]
+
+    def keep(self, used: Iterable[PackedCopy]) -> None:
+        """Let go of all copies but these."""
+        kept = {id(copy) for copy in used}
+        for key, copies in list(self._copies.items()):
+            self._copies[key] = [copy for copy in copies if id(copy) in kept]
+            if not self._copies[key]:
+                del self._copies[key]
+
+    def _pack(self, weights: Sequence[PackedWeight], progress: Progress | None) -> None:
+        """Largest first: what a constant takes besides its packed copy meets the fewest others."""
+        offsets, size = aligned_offsets(weights)
+        block = allocate(self.resource, size, "the weights")
+        needed = staging_bytes(weights)
+        staging = allocate(self.resource, needed, "a piece of a weight while it is packed")
+        packer = Packer(staging.array()[:needed])
+        order = sorted(range(len(weights)), key=lambda index: -weights[index].size_bytes)
+        done, total = 0, sum(weight.size_bytes for weight in weights)
+        for index in order:
+            weight = weights[index]
+            copy = PackedCopy(weight, block, offsets[index])
+            packer.pack(weight, copy.array())
+            self._copies.setdefault(constant_key(weight.constant), []).append(copy)
+            done += weight.size_bytes
+            if progress is not None:
+                progress(done, total)
+
+    def _find(self, weight: PackedWeight) -> PackedCopy | None:
+        for copy in self._copies.get(constant_key(weight.constant), ()):
+            other = copy.weight
+            if (other.source, other.desc, other.size_bytes) == (
+                weight.source, weight.desc, weight.size_bytes,
+            ):  # fmt: skip
+                return copy
+        return None
+
+
+def aligned_offsets(weights: Iterable[PackedWeight]) -> tuple[tuple[int, ...], int]:
+    """Places of weights one after another, and their end."""
+    offsets: list[int] = []
+    end = 0
+    for weight in weights:
+        offsets.append(end)
+        end += -(-weight.size_bytes // ALIGNMENT) * ALIGNMENT
+    return tuple(offsets), end
+
+
+def constant_key(constant: Constant) -> Hashable:
+    """Equal for constants of equal elements and shape, as far as that is known without them.
+
+    A constant without a recipe is equal to itself alone.
+    """
+    if isinstance(constant, Mapped):
+        return id(constant.file), constant.offset_bytes, constant.dtype, constant.shape
+    if isinstance(constant, Inline):
+        return constant.dtype, constant.shape, constant.value.tobytes()
+    if isinstance(constant, Fill):
+        return "fill", constant.dtype, constant.shape, constant.value.tobytes()
+    if isinstance(constant, Scaled):
+        return "scaled", constant_key(constant.source), constant_key(constant.factor)
+    if isinstance(constant, Derived) and constant.recipe is not None:
+        sources = tuple(constant_key(source) for source in constant.sources)
+        return constant.recipe, constant.dtype, constant.shape, sources
+    return id(constant)
