@@ -1,6 +1,7 @@
 #include "bind.hpp"
 
 namespace nb = nanobind;
+using namespace nb::literals;
 
 namespace tightship::bind {
 
@@ -9,7 +10,10 @@ void kernels(nb::module_ &module) {
     nb::class_<Kernel> kernel(module, "NativeKernel",
                               "An operator of our own for fixed shapes, one constructor each; "
                               "operands: inputs, outputs, scratch.");
+    kernel.def("scratch_bytes", &Kernel::scratch_bytes, "threads"_a,
+               "Room that it needs for itself, its last operand.");
     movement_kernels(kernel);
+    attention_kernels(kernel);
 }
 
 } // namespace tightship::bind

@@ -269,10 +269,24 @@ class NativeKernel:
     An operator of our own for fixed shapes, one constructor each; operands: inputs, outputs, scratch.
     """
 
+    def scratch_bytes(self, threads: int) -> int:
+        """Room that it needs for itself, its last operand."""
+
     @staticmethod
     def copy(item_bytes: int, shape: Sequence[int], source_strides: Sequence[int], target_strides: Sequence[int]) -> NativeKernel:
         """
         Source, target: elements into another layout of the same shape; strides in bytes.
+        """
+
+    class AttentionRule:
+        """How scores become weights; `mask` is none, added, kept or causal."""
+
+        def __init__(self, scale: float, mask: str = 'none', fill: float = 0.0, ahead: int = 0, zero_if_undefined: bool = False) -> None: ...
+
+    @staticmethod
+    def attention(outer: Sequence[int], sizes: Sequence[int], rule: NativeKernel.AttentionRule, strides: Sequence[Sequence[int]]) -> NativeKernel:
+        """
+        Queries, keys, values, mask where there is one, target, scratch; sizes are of queries, keys, depth, width; strides in bytes.
         """
 
 class NativeProgram:

@@ -1,6 +1,7 @@
 /// Steps of our own, between primitives: what a family of operators is compiled into.
 #pragma once
 
+#include <cstdint>
 #include <span>
 #include <stdexcept>
 
@@ -19,6 +20,9 @@ class Kernel {
     /// Reads and writes `operands`: addresses of inputs, outputs, then of its scratch if it has
     /// booked some. Allocates nothing. Throws KernelError before it has written anything.
     virtual void run(std::span<char *const> operands, int threads) const = 0;
+
+    /// Room that `run` needs for itself.
+    virtual int64_t scratch_bytes(int /*threads*/) const { return 0; }
 };
 
 } // namespace tightship

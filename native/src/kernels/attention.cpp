@@ -1,0 +1,121 @@
+#include "tightship/kernels/attention.hpp"
+
+#include "attention_task.hpp"
+
+#include <algorithm>
+
+namespace tightship::kernels {
+
+namespace {
+
+AttentionLoop loop_of_this_cpu() {
+#if defined(__x86_64__)
+    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") &&
+        __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq"))
+        return avx512::attend;
+    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
+        return avx2::attend;
+#endif
+    return portable::attend;
+}
+
+class Attention : public Kernel {
+  public:
+    Attention(const AttentionShape &shape, const AttentionRule &rule,
+              const std::vector<Dims> &strides)
+        : shape_(shape), rule_(rule), strides_(strides), loop_(loop_of_this_cpu()) {
+        for (const int64_t length : shape_.outer)
+            heads_ *= length;
+    }
+
+    int64_t scratch_bytes(int threads) const override {
+        return threads * scratch_floats() * static_cast<int64_t>(sizeof(float));
+    }
+
+    void run(std::span<char *const> operands, int threads) const override {
+        const int64_t parts = parts_of(threads), tasks = heads_ * parts;
+        parallel_for(threads, threads, 1, [&](int64_t begin, int64_t end) {
+            for (int64_t thread = begin; thread < end; ++thread)
+                for (int64_t task = tasks * thread / threads; task < tasks * (thread + 1) / threads;
+                     ++task) {
+                    float *scratch = reinterpret_cast<float *>(operands.back());
+                    loop_(task_of(operands, task / parts, task % parts, parts,
+                                  scratch + thread * scratch_floats()));
+                }
+        });
+    }
+
+  private:
+    int64_t scratch_floats() const {
+        return attention_scratch_floats(shape_.queries, shape_.keys, shape_.depth, shape_.width);
+    }
+
+    /// Ranges that each head's queries are cut into, so that all threads have as much to do.
+    int64_t parts_of(int threads) const {
+        const int64_t most = std::max<int64_t>(shape_.queries / kRowBlock, 1);
+        for (int64_t parts = 1; parts < std::min<int64_t>(most, threads); ++parts)
+            if (heads_ * parts % threads == 0 || heads_ * parts >= 4 * threads)
+                return parts;
+        return std::min<int64_t>(most, threads);
+    }
+
+    char *at(std::span<char *const> operands, size_t operand, int64_t head, int64_t row) const {
+        const Dims &strides = strides_[operand];
+        int64_t offset = row * strides[shape_.outer.size()];
+        for (size_t axis = shape_.outer.size(); axis-- > 0; head /= shape_.outer[axis])
+            offset += head % shape_.outer[axis] * strides[axis];
+        return operands[operand] + offset;
+    }
+
+    Matrix matrix(std::span<char *const> operands, size_t operand, int64_t head,
+                  int64_t row) const {
+        const int64_t *last = strides_[operand].data() + shape_.outer.size();
+        return {reinterpret_cast<const float *>(at(operands, operand, head, row)), last[0] / 4,
+                last[1] / 4};
+    }
+
+    AttentionTask task_of(std::span<char *const> operands, int64_t head, int64_t part,
+                          int64_t parts, float *scratch) const {
+        const int64_t first = shape_.queries * part / parts;
+        const bool masked = rule_.mask == Mask::kAdded || rule_.mask == Mask::kKept;
+        const size_t rank = shape_.outer.size(), target = masked ? 4 : 3;
+        AttentionTask task{};
+        task.query = matrix(operands, 0, head, first);
+        task.key = matrix(operands, 1, head, 0);
+        task.value = matrix(operands, 2, head, 0);
+        if (masked) {
+            task.mask = at(operands, 3, head, first);
+            task.mask_row = strides_[3][rank];
+            task.mask_column = strides_[3][rank + 1];
+        }
+        task.mask_keeps = rule_.mask == Mask::kKept;
+        task.target = reinterpret_cast<float *>(at(operands, target, head, first));
+        task.target_row = strides_[target][rank] / 4;
+        task.first_query = first;
+        task.queries = shape_.queries * (part + 1) / parts - first;
+        task.keys = shape_.keys;
+        task.depth = shape_.depth;
+        task.width = shape_.width;
+        task.scale = rule_.scale;
+        task.fill = rule_.fill;
+        task.ahead = rule_.mask == Mask::kCausal ? rule_.ahead : -1;
+        task.zero_if_undefined = rule_.zero_if_undefined;
+        task.scratch = scratch;
+        return task;
+    }
+
+    AttentionShape shape_;
+    AttentionRule rule_;
+    std::vector<Dims> strides_;
+    AttentionLoop loop_;
+    int64_t heads_ = 1;
+};
+
+} // namespace
+
+std::shared_ptr<const Kernel> attention(const AttentionShape &shape, const AttentionRule &rule,
+                                        const std::vector<Dims> &strides) {
+    return std::make_shared<Attention>(shape, rule, strides);
+}
+
+} // namespace tightship::kernels
