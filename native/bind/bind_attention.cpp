@@ -23,7 +23,7 @@ kernels::Mask mask_named(std::string_view name) {
         {{"none", kernels::Mask::kNone},
          {"added", kernels::Mask::kAdded},
          {"kept", kernels::Mask::kKept},
-         {"causal", kernels::Mask::kCausal}}};
+         {"hidden", kernels::Mask::kHidden}}};
     for (const auto &[known, mask] : kMasks)
         if (known == name)
             return mask;
@@ -35,7 +35,7 @@ kernels::Mask mask_named(std::string_view name) {
 void attention_kernels(nb::class_<Kernel> &kernel) {
     nb::class_<kernels::AttentionRule>(kernel, "AttentionRule",
                                        "How scores become weights; `mask` is none, added, kept "
-                                       "or causal.")
+                                       "or hidden.")
         .def(
             "__init__",
             [](kernels::AttentionRule *self, float scale, std::string_view mask, float fill,
@@ -43,7 +43,7 @@ void attention_kernels(nb::class_<Kernel> &kernel) {
                 new (self)
                     kernels::AttentionRule{scale, mask_named(mask), fill, ahead, zero_if_undefined};
             },
-            "scale"_a, "mask"_a = "none", "fill"_a = 0.0F, "ahead"_a = 0,
+            "scale"_a, "mask"_a = "none", "fill"_a = 0.0F, "ahead"_a = -1,
             "zero_if_undefined"_a = false);
     kernel.def_static(
         "attention",

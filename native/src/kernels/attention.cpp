@@ -77,7 +77,7 @@ class Attention : public Kernel {
     AttentionTask task_of(std::span<char *const> operands, int64_t head, int64_t part,
                           int64_t parts, float *scratch) const {
         const int64_t first = shape_.queries * part / parts;
-        const bool masked = rule_.mask == Mask::kAdded || rule_.mask == Mask::kKept;
+        const bool masked = rule_.mask != Mask::kNone;
         const size_t rank = shape_.outer.size(), target = masked ? 4 : 3;
         AttentionTask task{};
         task.query = matrix(operands, 0, head, first);
@@ -88,7 +88,7 @@ class Attention : public Kernel {
             task.mask_row = strides_[3][rank];
             task.mask_column = strides_[3][rank + 1];
         }
-        task.mask_keeps = rule_.mask == Mask::kKept;
+        task.mask_kind = rule_.mask;
         task.target = reinterpret_cast<float *>(at(operands, target, head, first));
         task.target_row = strides_[target][rank] / 4;
         task.first_query = first;
@@ -98,7 +98,7 @@ class Attention : public Kernel {
         task.width = shape_.width;
         task.scale = rule_.scale;
         task.fill = rule_.fill;
-        task.ahead = rule_.mask == Mask::kCausal ? rule_.ahead : -1;
+        task.ahead = rule_.ahead;
         task.zero_if_undefined = rule_.zero_if_undefined;
         task.scratch = scratch;
         return task;

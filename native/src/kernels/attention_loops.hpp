@@ -61,13 +61,15 @@ class MaskRow {
         : data_(task.mask == nullptr
                     ? nullptr
                     : task.mask + query * task.mask_row + first_key * task.mask_column),
-          step_(task.mask_column), fill_(task.fill), keeps_(task.mask_keeps) {}
+          step_(task.mask_column), fill_(task.fill), kind_(task.mask_kind) {}
 
     Vector apply(Vector scores, int64_t key, int64_t count) const {
         if (data_ == nullptr)
             return scores;
-        if (keeps_)
-            return kept(key, count) ? scores : spread(fill_);
+        if (kind_ == Mask::kKept)
+            return set(key, count) ? scores : spread(fill_);
+        if (kind_ == Mask::kHidden)
+            return set(key, count) ? spread(fill_) : scores;
         return scores + added(key, count);
     }
 
@@ -80,7 +82,7 @@ class MaskRow {
             result[lane] = *reinterpret_cast<const float *>(data_ + (key + lane) * step_);
         return result;
     }
-    Ints kept(int64_t key, int64_t count) const {
+    Ints set(int64_t key, int64_t count) const {
         if (step_ == 1 && count >= kWidth)
             return __builtin_convertvector(*reinterpret_cast<const UnalignedBytes *>(data_ + key),
                                            Ints) != 0;
@@ -93,7 +95,7 @@ class MaskRow {
     const char *data_;
     int64_t step_;
     float fill_;
-    bool keeps_;
+    Mask kind_;
 };
 
 /// One head's loops, and what they keep between blocks of keys.

@@ -2,6 +2,8 @@
 /// instruction set and must share no inline function with the rest.
 #pragma once
 
+#include "tightship/kernels/mask.hpp"
+
 #include <cstdint>
 
 namespace tightship::kernels {
@@ -22,13 +24,13 @@ struct AttentionTask {
     Matrix query, key, value;
     const char *mask;              ///< null for none; its first row is the first query's
     int64_t mask_row, mask_column; ///< bytes
-    bool mask_keeps;               ///< one byte each instead of floats to add
+    Mask mask_kind;
     float *target;
     int64_t target_row;
-    int64_t first_query; ///< number of the first of them, for causal rules
+    int64_t first_query; ///< number of the first of them, for `ahead`
     int64_t queries, keys, depth, width;
     float scale, fill;
-    int64_t ahead; ///< negative unless causal
+    int64_t ahead; ///< negative: every query sees all keys
     bool zero_if_undefined;
     float *scratch; ///< `attention_scratch_floats`
 };

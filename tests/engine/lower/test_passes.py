@@ -48,10 +48,15 @@ def graph():
             aa = Add (l, two)
             bb = Sqrt (aa)
             cc = Div (o, bb)
-            y = Reshape (cc, flat)
+            dd = Reshape (cc, rows)
+            ee = MatMul (dd, rows_turned)
+            ff = Softmax (ee)
+            gg = MatMul (ff, rows_other)
+            y = Reshape (gg, flat)
         }""",
         w=filled(8, 8, 3, 3), s=filled(8), b=filled(8), m=filled(8), v=np.abs(filled(8)),
         k=filled(8, 8, 1, 1), split=np.array([1, 2, 4, 9, 9]), join=np.array([1, 8, 9, 9]),
+        rows=np.array([1, 8, 81]), rows_turned=filled(1, 81, 8), rows_other=filled(1, 8, 81),
         flat=np.array([1, 8, 81]), two=np.array(2, np.float32),
         last=np.array([-1]),
     )  # fmt: skip
@@ -61,13 +66,14 @@ def test_every_pass_does_its_part(graph):
     found = operators(run_passes(graph))
     assert found == [
         "Conv+Relu", "ChannelShuffle", "Conv+Add+Relu", "Conv+Add", "Mul", "Swish",
-        "LayerNormalization", "Reshape",
+        "LayerNormalization", "Reshape", "Attention", "Reshape",
     ]  # fmt: skip
 
 
 LEFT_OUT = {
     "expand_power": {"Pow"},
     "fold_constants": {"Transpose", "BatchNormalization"},
+    "fuse_attention": {"Softmax"},
     "join_activation": {"Sigmoid"},
     "join_normalization": {"ReduceMean"},
     "fold_batch_norm": {"BatchNormalization+Relu"},

@@ -3,13 +3,11 @@
 
 #include "tightship/kernel.hpp"
 #include "tightship/kernels/loop_nest.hpp"
+#include "tightship/kernels/mask.hpp"
 
 #include <memory>
 
 namespace tightship::kernels {
-
-/// What stands between the scores and their softmax.
-enum class Mask { kNone, kAdded, kKept, kCausal };
 
 /// `softmax(scale * queries x keys, masked) x values` for every combination of `outer`.
 struct AttentionShape {
@@ -22,8 +20,8 @@ struct AttentionShape {
 struct AttentionRule {
     float scale;
     Mask mask;
-    float fill; ///< score of what a boolean mask does not keep
-    /// Causal: query i sees keys up to i + `ahead`, which is not negative.
+    float fill; ///< score of what a boolean mask hides
+    /// Query i sees keys up to i + `ahead` only; negative: all.
     int64_t ahead;
     bool zero_if_undefined; ///< a query whose weights are NaN gives zeros
 };

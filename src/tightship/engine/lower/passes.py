@@ -6,6 +6,7 @@ from tightship.engine.lower.expand_power import expand_power
 from tightship.engine.lower.fold_batch_norm import fold_batch_norm
 from tightship.engine.lower.fold_constants import fold_constants
 from tightship.engine.lower.fuse_activation import fuse_activation
+from tightship.engine.lower.fuse_attention import fuse_attention
 from tightship.engine.lower.fuse_residual import fuse_residual
 from tightship.engine.lower.join_activation import join_activation
 from tightship.engine.lower.join_normalization import join_normalization
@@ -17,6 +18,7 @@ GRAPH_PASSES: tuple[Callable[[Graph], Graph], ...] = (
     fold_constants,
     join_activation,
     join_normalization,
+    fuse_attention,
     expand_power,
     fold_batch_norm,
     shuffle_channels,

@@ -24,7 +24,10 @@ def lower(graph: Graph, threads: int = 1, without: Collection[str] = ()) -> Lowe
         GraphError: A node cannot be run by any kernel.
     """
     use_onednn = _core.HAS_ONEDNN and "onednn" not in without
-    graph = run_passes(graph, without if use_onednn else (*without, "shuffle_channels"))
+    unserved = () if use_onednn else ("shuffle_channels",)
+    if "native" in without:
+        unserved = (*unserved, "fuse_attention")
+    graph = run_passes(graph, (*without, *unserved))
     options = Options(
         use_onednn,
         "native" not in without,

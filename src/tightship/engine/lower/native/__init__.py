@@ -8,6 +8,7 @@ from collections.abc import Callable
 
 from tightship.engine.kernels.site import NotCoveredError
 from tightship.engine.lower.builder import Builder
+from tightship.engine.lower.native.attention import attention
 from tightship.engine.lower.native.transpose import transpose
 from tightship.graph import Node
 
@@ -15,6 +16,7 @@ NativeEmitter = Callable[[Builder, Node], bool]
 
 NATIVE_EMITTERS: dict[tuple[str, str], NativeEmitter] = {
     ("", "Transpose"): transpose,
+    ("tightship", "Attention"): attention,
 }
 """By domain and operator."""
 
