@@ -20,9 +20,6 @@ from benchmarks.contender import load
 from benchmarks.models import Stored, named
 from benchmarks.record import ROOT
 
-QUIET_SPIN = {"GOMP_SPINCOUNT": "1000", "OMP_PROC_BIND": "true"}
-"""For more than one thread on a machine that others use too; a default spin loses its core."""
-
 
 @dataclass(frozen=True, slots=True)
 class Timing:
@@ -38,8 +35,6 @@ class Worker:
 
     def __init__(self, contender: str, stored: Stored, threads: int, source: str = "") -> None:
         environment = dict(os.environ)
-        if threads > 1:
-            environment |= QUIET_SPIN
         if source:
             environment["PYTHONPATH"] = source
         self.contender = contender

@@ -20,7 +20,16 @@ if(TIGHTSHIP_ONEDNN)
   list(GET ONEDNN_FILES 2 ONEDNN_LICENSE_DIR)
   target_include_directories(tightship_native SYSTEM PUBLIC ${ONEDNN_INCLUDE_DIR})
   target_compile_definitions(tightship_native PUBLIC TIGHTSHIP_ONEDNN)
-  install(FILES ${ONEDNN_LIBRARY} DESTINATION tightship RENAME libdnnl.so.3)
+  set(ONEDNN_COPY ${CMAKE_CURRENT_BINARY_DIR}/onednn/libdnnl.so.3)
+  file(MAKE_DIRECTORY ${CMAKE_CURRENT_BINARY_DIR}/onednn)
+  set(BUNDLE_SCRIPT ${CMAKE_CURRENT_SOURCE_DIR}/bundle_onednn.py)
+  add_custom_command(
+    OUTPUT ${ONEDNN_COPY}
+    COMMAND ${Python_EXECUTABLE} ${BUNDLE_SCRIPT} ${ONEDNN_LIBRARY} $<TARGET_FILE:tightship_omp>
+            ${ONEDNN_COPY}
+    DEPENDS ${BUNDLE_SCRIPT} ${ONEDNN_LIBRARY} tightship_omp)
+  add_custom_target(bundled_onednn ALL DEPENDS ${ONEDNN_COPY})
+  install(FILES ${ONEDNN_COPY} DESTINATION tightship)
   install(FILES ${ONEDNN_LICENSE_DIR}/LICENSE ${ONEDNN_LICENSE_DIR}/THIRD-PARTY-PROGRAMS
           DESTINATION tightship/licenses/onednn)
   if(CMAKE_STRIP)

@@ -23,12 +23,13 @@ def status(field):
         if line.startswith(field + ":"):
             return int(line.split()[1]) * 1024
 
-path, shapes, data_limit, without = json.loads(sys.argv[1])
+path, shapes, data_limit, without, threads = json.loads(sys.argv[1])
 before = {"resident": status("VmRSS"), "data": status("VmData")}
 if data_limit:
     limit = before["data"] + data_limit
     resource.setrlimit(resource.RLIMIT_DATA, (limit, limit))
-with tightship.load(path, shapes=shapes, max_memory=sys.argv[2], without=without) as model:
+settings = {"shapes": shapes, "without": without, "threads": threads}
+with tightship.load(path, max_memory=sys.argv[2], **settings) as model:
     inputs = {
         name: np.zeros(shape, dtype.numpy) for name, (dtype, shape) in model.input_types.items()
     }
@@ -42,8 +43,8 @@ with tightship.load(path, shapes=shapes, max_memory=sys.argv[2], without=without
 """
 
 
-def run(path, shapes=None, data_limit=None, max_memory="16GiB", without=()):
-    arguments = json.dumps([str(path), shapes, data_limit, list(without)])
+def run(path, shapes=None, data_limit=None, max_memory="16GiB", without=(), threads=1):
+    arguments = json.dumps([str(path), shapes, data_limit, list(without), threads])
     command = [sys.executable, "-c", SCRIPT, arguments, max_memory]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
@@ -66,6 +67,16 @@ def test_a_process_stays_inside_its_plan(name):
 def test_a_model_loads_and_runs_under_a_limit_on_data(name):
     planned = run(light.path_of(name))["planned"]
     assert run(light.path_of(name), data_limit=planned + DATA_MARGIN_BYTES)["finite"]
+
+
+@pytest.mark.parametrize("threads", [2, 8])
+@pytest.mark.parametrize("name", ["squeezenet", "resnet50"])
+def test_a_process_of_several_threads_stays_inside_its_plan(name, threads):
+    path = light.path_of(name)
+    seen = run(path, threads=threads)
+    assert seen["gained"] <= seen["planned"] + MARGIN_BYTES
+    limit = seen["planned"] + DATA_MARGIN_BYTES
+    assert run(path, data_limit=limit, threads=threads)["finite"]
 
 
 @pytest.mark.parametrize("name", ["squeezenet", "resnet50"])

@@ -33,9 +33,10 @@ void library(nb::module_ &module) {
         "onednn_open", [](const std::string &path) { Library::open(path); }, "path"_a,
         "Opens the library once for the process; raises OneDnnLibraryError with the reason.");
     module.def("onednn_is_open", &Library::is_open);
-    module.def("onednn_loaded_path", &Library::loaded_path,
-               "Path of a usable libdnnl that the process has loaded already; empty if none.");
     module.def("onednn_version", [] { return Library::get().version_id; });
+    module.def(
+        "onednn_openmp", [] { return Library::get().openmp; },
+        "Whose threads it runs on: `tightship`, or the file of another OpenMP runtime.");
     module.def("onednn_path", [] { return Library::get().path; });
     module.def("onednn_cpu_isa",
                [] { return static_cast<int>(Library::get().get_effective_cpu_isa()); });

@@ -2,7 +2,11 @@
 
 #include "tightship/onednn/library.hpp"
 
+#include "openmp.hpp"
+#include "tightship/parallel.hpp"
+
 #include <dlfcn.h>
+#include <filesystem>
 #include <memory>
 #include <mutex>
 
@@ -15,6 +19,13 @@ std::mutex library_mutex;
 
 bool is_usable(const dnnl_version_t &version) {
     return version.major == 3 && version.minor >= 2;
+}
+
+/// The file that an address of code comes from.
+std::string file_of(void *code) {
+    Dl_info info{};
+    const bool is_known = dladdr(code, &info) != 0 && info.dli_fname != nullptr;
+    return is_known ? info.dli_fname : "";
 }
 
 } // namespace
@@ -34,21 +45,6 @@ bool Library::is_open() {
     return static_cast<bool>(library);
 }
 
-std::string Library::loaded_path() {
-    void *handle = dlopen("libdnnl.so.3", RTLD_NOW | RTLD_LOCAL | RTLD_NOLOAD);
-    if (handle == nullptr)
-        return {};
-    const auto version_of =
-        reinterpret_cast<decltype(&dnnl_version)>(dlsym(handle, "dnnl_version"));
-    Dl_info info;
-    std::string found;
-    if (version_of != nullptr && is_usable(*version_of()) &&
-        dladdr(reinterpret_cast<void *>(version_of), &info) != 0)
-        found = info.dli_fname;
-    dlclose(handle);
-    return found;
-}
-
 template <class Function> Function Library::resolve(const char *name) const {
     void *symbol = dlsym(handle_, name);
     if (symbol == nullptr)
@@ -65,13 +61,28 @@ Library::Library(const std::string &wanted) : path(wanted) {
 #define TIGHTSHIP_RESOLVE(name) name = resolve<decltype(&dnnl_##name)>("dnnl_" #name);
     TIGHTSHIP_ONEDNN_FUNCTIONS(TIGHTSHIP_RESOLVE)
 #undef TIGHTSHIP_RESOLVE
-    omp_set_num_threads_ = resolve<void (*)(int)>("omp_set_num_threads");
-    omp_get_max_threads_ = resolve<int (*)()>("omp_get_max_threads");
+    find_openmp();
     check(engine_create(&engine, dnnl_cpu, 0), "create a CPU engine");
     // A description served from oneDNN's cache points into one that is gone (its brgemm kernels
     // keep `attr` and `dst_md` of the first), so compiling it after the cache let go of the
     // compiled primitive drops its post-operations, or crashes.
     check(set_primitive_cache_capacity(0), "close its cache of primitives");
+}
+
+void Library::find_openmp() {
+    if (dlsym(handle_, "TSMP_parallel_start") != nullptr) {
+        omp_set_num_threads_ = &tsm_set_num_threads;
+        omp_get_max_threads_ = &tsm_get_max_threads;
+        openmp = "tightship";
+        return;
+    }
+    omp_set_num_threads_ = resolve<void (*)(int)>("omp_set_num_threads");
+    omp_get_max_threads_ = resolve<int (*)()>("omp_get_max_threads");
+    openmp = std::filesystem::path(file_of(dlsym(handle_, "omp_set_num_threads"))).filename();
+    if (dlsym(handle_, "GOMP_parallel") != nullptr)
+        share_threads({resolve<decltype(OpenMp::parallel)>("GOMP_parallel"),
+                       resolve<int (*)()>("omp_get_thread_num"),
+                       resolve<int (*)()>("omp_get_num_threads")});
 }
 
 void Library::check_version() {
@@ -82,9 +93,7 @@ void Library::check_version() {
     if (!is_usable(*found))
         throw LibraryError("`" + path + "` is oneDNN " + version_id +
                            "; 3.2 or a later 3.x is needed.");
-    Dl_info info;
-    if (dladdr(reinterpret_cast<void *>(version), &info) != 0 && info.dli_fname != nullptr)
-        path = info.dli_fname;
+    path = file_of(reinterpret_cast<void *>(version));
 }
 
 void Library::check(dnnl_status_t status, const char *what) {

@@ -115,12 +115,12 @@ def onednn_open(path: str) -> None:
 
 def onednn_is_open() -> bool: ...
 
-def onednn_loaded_path() -> str:
-    """
-    Path of a usable libdnnl that the process has loaded already; empty if none.
-    """
-
 def onednn_version() -> str: ...
+
+def onednn_openmp() -> str:
+    """
+    Whose threads it runs on: `tightship`, or the file of another OpenMP runtime.
+    """
 
 def onednn_path() -> str: ...
 

@@ -17,7 +17,7 @@ SRC, WEIGHTS, DST = 1, 33, 17
 FRONTEND_BYTES = 18 * MIB
 """onnx imported and its protobuf classes loaded, without the pages of its code."""
 ONEDNN_BYTES = 10 * MIB
-"""Pages of libdnnl and libgomp that running touches; what choosing kernels touched is dropped."""
+"""Pages of libdnnl that running touches; what choosing kernels touched is dropped."""
 REFERENCE_BYTES = 12 * MIB
 """onnx.reference and its operators."""
 NODE_BYTES = 8 << 10

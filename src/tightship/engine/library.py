@@ -10,7 +10,7 @@ VARIABLE = "TIGHTSHIP_DNNL_LIBRARY"
 
 
 def open_library() -> None:
-    """Open oneDNN: the library `TIGHTSHIP_DNNL_LIBRARY` names, one already loaded, or ours.
+    """Open oneDNN: the library `TIGHTSHIP_DNNL_LIBRARY` names, or the copy in this package.
 
     Raises:
         LibraryError: It cannot be opened, or is not oneDNN 3.2 or a later 3.x; names the file
@@ -19,7 +19,7 @@ def open_library() -> None:
     if not _core.HAS_ONEDNN or _core.onednn_is_open():
         return
     chosen = os.environ.get(VARIABLE)
-    path = chosen or _core.onednn_loaded_path() or str(bundled())
+    path = chosen or str(bundled())
     try:
         _core.onednn_open(path)
     except _core.OneDnnLibraryError as error:
@@ -39,19 +39,24 @@ def bundled() -> Path:
 
 def _advice(path: str, reason: str, *, chosen: bool) -> str:
     text = f"oneDNN cannot be used from `{path}`: {reason.rstrip('.')}."
-    if "libgomp" in reason:
-        return text + " Install the OpenMP runtime of GCC (Debian: `apt-get install libgomp1`)."
     if chosen:
-        return text + f" {VARIABLE} chose it; unset it to use the copy that comes with tightship."
+        text += f" {VARIABLE} chose it; unset it to use the copy that comes with tightship."
+        if "libgomp" in reason:
+            text += " It needs GCC's OpenMP runtime (Debian: `apt-get install libgomp1`)."
+        return text
     return text + f" Set {VARIABLE} to a libdnnl.so.3 of oneDNN 3.2 or later."
 
 
 def library_key() -> dict[str, str]:
-    """What the choice of kernels depends on: library version and CPU features."""
+    """What kernels depend on: library version, CPU features, whose threads run them."""
     if not _core.HAS_ONEDNN or not _core.onednn_is_open():
         return {"kernels": "NumPy only (built without oneDNN)"}
     isa = _core.onednn_cpu_isa()
-    return {"onednn": _core.onednn_version(), "cpu_isa": ISA_NAMES.get(isa, hex(isa))}
+    return {
+        "onednn": _core.onednn_version(),
+        "cpu_isa": ISA_NAMES.get(isa, hex(isa)),
+        "openmp": _core.onednn_openmp(),
+    }
 
 
 ISA_NAMES = {

@@ -84,16 +84,13 @@ struct Error : std::runtime_error {
 class Library {
   public:
     /// Opens `path` once for the process; later calls return the same library.
-    /// Throws LibraryError with the reason: not found, libgomp missing, version, symbol.
+    /// Throws LibraryError with the reason: not found, its OpenMP missing, version, symbol.
     static Library &open(const std::string &path);
 
     /// REQUIRES: `open` has succeeded.
     static Library &get();
 
     static bool is_open();
-
-    /// Path of a usable libdnnl.so.3 that this process has loaded already; empty if none.
-    static std::string loaded_path();
 
 #define TIGHTSHIP_DECLARE(name) decltype(&dnnl_##name) name = nullptr;
     TIGHTSHIP_ONEDNN_FUNCTIONS(TIGHTSHIP_DECLARE)
@@ -102,6 +99,7 @@ class Library {
     dnnl_engine_t engine = nullptr;
     std::string path;       ///< of the file the functions come from
     std::string version_id; ///< "3.2.0"
+    std::string openmp;     ///< whose threads it runs on: "tightship", or a file ("libgomp.so.1")
 
     /// Threads of the next primitives made or run by the calling thread.
     void set_threads(int count) const { omp_set_num_threads_(count); }
@@ -113,6 +111,7 @@ class Library {
   private:
     explicit Library(const std::string &path);
     void check_version();
+    void find_openmp();
     template <class Function> Function resolve(const char *name) const;
 
     void *handle_ = nullptr;

@@ -1,0 +1,28 @@
+/// What the bundled oneDNN needs of an OpenMP runtime, and what our own kernels do.
+///
+/// Functions of libgomp's with names of our own, so that no other runtime in the process takes
+/// their place: `omp_get_thread_num` is `tsm_get_thread_num`, `GOMP_barrier` is `TSMP_barrier`.
+#pragma once
+
+#include <cstdint>
+
+extern "C" {
+
+/// Runs `call(data, ticket)` once for each ticket in [0, count), on up to as many threads.
+void tsm_run(int count, void (*call)(void *data, int ticket), void *data);
+
+void TSMP_parallel_start(void (*function)(void *data), void *data, unsigned count);
+void TSMP_parallel_end();
+void TSMP_parallel(void (*function)(void *data), void *data, unsigned count, unsigned flags);
+void TSMP_barrier();
+
+bool TSMP_loop_static_start(long start, long stop, long step, long chunk, long *first, long *last);
+bool TSMP_loop_static_next(long *first, long *last);
+void TSMP_loop_end_nowait();
+
+void tsm_set_num_threads(int count);
+int tsm_get_max_threads();
+int tsm_get_num_threads();
+int tsm_get_thread_num();
+int tsm_in_parallel();
+}

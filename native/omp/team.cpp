@@ -1,0 +1,262 @@
+#include "team.hpp"
+
+#include <climits>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+namespace tightship::omp {
+
+namespace {
+
+using std::chrono::microseconds;
+using std::chrono::milliseconds;
+
+constexpr size_t kStackBytes = 1 << 20;
+constexpr uint32_t kNext = 1 << 16; ///< what adds one to `next` in `Team::tickets_`
+constexpr int kPausesPerLook = 32;  ///< steps of a spin between two looks at the clock
+
+constexpr Nanoseconds kIdleSpin = microseconds(200);  ///< of a worker without a ticket
+constexpr Nanoseconds kFirstLook = microseconds(25);  ///< of a caller at its workers' progress
+constexpr Nanoseconds kPatience = microseconds(1000); ///< of a caller whose workers progress
+constexpr Nanoseconds kNap = milliseconds(1);
+
+/// Whether `is_over()` within `limit`.
+template <class Condition> bool spin(Nanoseconds limit, const Condition &is_over) {
+    for (Nanoseconds end{};;) {
+        for (int step = 0; step < kPausesPerLook; ++step) {
+            if (is_over())
+                return true;
+            pause();
+        }
+        const Nanoseconds time = now();
+        if (end == Nanoseconds{})
+            end = time + limit;
+        if (time >= end)
+            return false;
+    }
+}
+
+} // namespace
+
+thread_local constinit Place place;
+
+Team::Team() : processors_(allowed_processors()) {}
+
+Team::~Team() {
+    stop_.store(true);
+    for (const auto &worker : workers_) {
+        worker->asleep.store(0);
+        wake(worker->asleep, 1);
+    }
+    for (const auto &worker : workers_)
+        pthread_join(worker->thread, nullptr);
+}
+
+void Team::start(int count, Call call, void *data) {
+    call_ = call;
+    data_ = data;
+    count_ = count;
+    is_shared_ = false;
+    finished_.store(0, std::memory_order_relaxed);
+    place = {this, 0, count, true};
+    if (!solitude_.lasts())
+        invite();
+}
+
+void Team::finish() {
+    int left = count_ - 1;
+    if (is_shared_) {
+        for (int ticket; (ticket = claim()) != 0; --left)
+            run(ticket);
+        await(static_cast<uint32_t>(left));
+    } else {
+        for (int ticket = 1; ticket < count_; ++ticket)
+            run(ticket);
+    }
+}
+
+void Team::run(int ticket) {
+    place.ticket = ticket;
+    call_(data_, ticket);
+}
+
+/// Offers all tickets but the caller's to the workers, and wakes those that sleep.
+void Team::invite() {
+    const auto wanted = static_cast<size_t>(count_ - 1);
+    while (workers_.size() < wanted && hire()) {
+    }
+    is_shared_ = true;
+    const int processor = sched_getcpu();
+    if (processor != caller_processor_.load(std::memory_order_relaxed))
+        caller_processor_.store(processor, std::memory_order_relaxed);
+    tickets_.store(kNext | static_cast<uint32_t>(count_));
+    for (size_t index = 0; index < std::min(wanted, workers_.size()); ++index) {
+        Worker &worker = *workers_[index];
+        if (worker.asleep.load() == 0)
+            continue;
+        keep_off(worker, processor);
+        worker.asleep.store(0);
+        wake(worker.asleep, 1);
+    }
+}
+
+/// The next ticket of the open region, which the calling thread then has to run; 0 if none.
+int Team::claim() {
+    uint32_t word = tickets_.load(std::memory_order_acquire);
+    while (word / kNext < word % kNext)
+        if (tickets_.compare_exchange_weak(word, word + kNext, std::memory_order_acq_rel,
+                                           std::memory_order_acquire))
+            return static_cast<int>(word / kNext);
+    return 0;
+}
+
+bool Team::hire() {
+    auto worker = std::make_unique<Worker>(*this);
+    pthread_attr_t attributes;
+    pthread_attr_init(&attributes);
+    pthread_attr_setstacksize(&attributes, kStackBytes);
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    const int error = pthread_create(&worker->thread, &attributes, &Team::work, worker.get());
+    pthread_sigmask(SIG_SETMASK, &before, nullptr);
+    pthread_attr_destroy(&attributes);
+    if (error == 0)
+        workers_.push_back(std::move(worker));
+    return error == 0;
+}
+
+void *Team::work(void *argument) {
+    Worker &worker = *static_cast<Worker *>(argument);
+    Team &team = worker.team;
+    pthread_setname_np(pthread_self(), "tightship");
+    worker.thread_id.store(static_cast<int>(syscall(SYS_gettid)));
+    while (!team.stop_.load(std::memory_order_acquire)) {
+        worker.has_ticket.store(true, std::memory_order_relaxed);
+        if (const int ticket = team.claim()) {
+            place = {&team, ticket, team.count_, true};
+            team.call_(team.data_, ticket);
+            place = {};
+            worker.has_ticket.store(false, std::memory_order_relaxed);
+            team.finished_.fetch_add(1);
+            if (team.caller_asleep_.load() != 0)
+                wake(team.finished_, 1);
+        } else {
+            worker.has_ticket.store(false, std::memory_order_relaxed);
+            team.idle(worker);
+        }
+    }
+    return nullptr;
+}
+
+/// Spins, then sleeps, until there may be a ticket.
+void Team::idle(Worker &worker) {
+    const auto is_over = [this] {
+        const uint32_t word = tickets_.load(std::memory_order_acquire);
+        return word / kNext < word % kNext || stop_.load(std::memory_order_relaxed);
+    };
+    const bool is_alone = sched_getcpu() != caller_processor_.load(std::memory_order_relaxed);
+    if (is_alone && spin(kIdleSpin, is_over))
+        return;
+    worker.asleep.store(1);
+    const uint32_t word = tickets_.load();
+    if (word / kNext < word % kNext || stop_.load())
+        worker.asleep.store(0);
+    while (worker.asleep.load() != 0)
+        sleep_while(worker.asleep, 1, std::nullopt);
+}
+
+/// Lets a worker run everywhere but where its caller does: the system likes to wake a thread on
+/// the processor of the one that wakes it.
+void Team::keep_off(Worker &worker, int processor) {
+    if (worker.excluded == processor)
+        return;
+    cpu_set_t others = processors_;
+    CPU_CLR(processor, &others);
+    limit_thread(worker.thread_id.load(), others);
+    worker.excluded = processor;
+}
+
+/// Returns when workers have run `finished` tickets.
+///
+/// A worker whose processor time stands still has lost its processor to somebody else. It is
+/// called to the caller's, who sleeps meanwhile: the region then takes what one thread takes,
+/// not a time slice of the system's.
+void Team::await(uint32_t finished) {
+    const auto is_over = [&] { return finished_.load(std::memory_order_acquire) == finished; };
+    if (spin(kFirstLook, is_over))
+        return;
+    stalled();
+    bool is_asleep = false, has_stalled = false;
+    for (Nanoseconds waited{};; waited += kFirstLook) {
+        if (is_asleep)
+            sleep_until(finished, kNap);
+        if (is_asleep ? is_over() : spin(kFirstLook, is_over))
+            break;
+        if (Worker *worker = stalled()) {
+            call_here(*worker);
+            has_stalled = true;
+        }
+        is_asleep = has_stalled || waited >= kPatience;
+    }
+    if (has_stalled)
+        solitude_.begin();
+}
+
+void Team::call_here(Worker &worker) {
+    cpu_set_t here;
+    CPU_ZERO(&here);
+    CPU_SET(sched_getcpu(), &here);
+    limit_thread(worker.thread_id.load(), here);
+    worker.excluded = -1;
+}
+
+/// Sleeps until a worker is done with a ticket, at most `limit`.
+void Team::sleep_until(uint32_t finished, Nanoseconds limit) {
+    caller_asleep_.store(1);
+    const uint32_t seen = finished_.load();
+    if (seen != finished)
+        sleep_while(finished_, seen, limit);
+    caller_asleep_.store(0);
+}
+
+/// A worker with a ticket that has used no processor time since the last call; null if none.
+Team::Worker *Team::stalled() {
+    Worker *found = nullptr;
+    for (const auto &worker : workers_) {
+        if (!worker->has_ticket.load(std::memory_order_relaxed))
+            continue;
+        const Nanoseconds used = processor_time(worker->thread_id.load());
+        if (used == worker->seen)
+            found = worker.get();
+        worker->seen = used;
+    }
+    return found;
+}
+
+void Team::barrier() {
+    if (!is_shared_ && place.ticket == 0)
+        invite();
+    if (workers_.size() + 1 < static_cast<size_t>(count_)) {
+        std::fputs("tightship: the system has no threads left for a region that needs them.\n",
+                   stderr);
+        std::abort();
+    }
+    const uint32_t passed = barriers_passed_.load(std::memory_order_acquire);
+    if (arrived_.fetch_add(1, std::memory_order_acq_rel) + 1 == static_cast<uint32_t>(count_)) {
+        arrived_.store(0, std::memory_order_relaxed);
+        barriers_passed_.fetch_add(1);
+        wake(barriers_passed_, INT_MAX);
+        return;
+    }
+    const auto is_over = [&] { return barriers_passed_.load(std::memory_order_acquire) != passed; };
+    if (spin(kIdleSpin, is_over))
+        return;
+    while (!is_over())
+        sleep_while(barriers_passed_, passed, std::nullopt);
+}
+
+} // namespace tightship::omp
