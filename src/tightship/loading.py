@@ -5,8 +5,9 @@ from dataclasses import replace
 
 from tightship.budget import ARENAS_MAX, PlanForBatch, check_budget, check_shapes
 from tightship.engine.memory_plan import MemoryPlan
-from tightship.engine.prepare import ModelSource, Prepared, Settings, Variants, name_of, prepare
+from tightship.engine.prepare import ModelSource, Prepared, Settings, name_of, prepare
 from tightship.engine.program_cache import Bounds
+from tightship.engine.variants import Variants
 from tightship.engine.weight_store import Progress
 from tightship.errors import InputError
 from tightship.frontend.onnx import OnnxFile, open_bytes, open_file
@@ -78,14 +79,29 @@ def load(
     dynamic = None if dynamic_memory is None else parse_bytes(dynamic_memory)
     if programs < 1:
         raise InputError(f"`programs` is {programs}; it must be at least 1.")
-    settings, name = Settings(shapes, threads, without), name_of(model)
+    settings = Settings(shapes, threads, without)
     source = open_model(model)
-    prepared = prepare(source.graph(settings.shapes), name, settings)
+    bounds = Bounds(ARENAS_MAX, limit, dynamic, programs, parse_bytes(program_memory))
+    variants = _variants(source, name_of(model), settings, bounds)
+    prepared = _prepared(source, name_of(model), settings, variants)
     if limit is not None:
         check_limit(prepared.plan, model, settings, limit, dynamic)
-    bounds = Bounds(ARENAS_MAX, limit, dynamic, programs, parse_bytes(program_memory))
-    variants = _variants(source, name, settings, bounds)
     return Model(prepared, bounds, variants, progress)
+
+
+def _prepared(
+    source: OnnxFile, name: str, settings: Settings, variants: Variants | None
+) -> Prepared:
+    """The model for the shapes of its settings."""
+    declared = source.declared
+    given = {k: tuple(shape) for k, shape in (settings.shapes or {}).items()}
+    if (
+        variants is None
+        or not variants.admit(tuple(given.items()))
+        or given.keys() != declared.keys()
+    ):
+        return prepare(source.graph(settings.shapes), name, settings)
+    return variants.prepare(given)
 
 
 def _variants(source: OnnxFile, name: str, settings: Settings, bounds: Bounds) -> Variants | None:
@@ -95,14 +111,11 @@ def _variants(source: OnnxFile, name: str, settings: Settings, bounds: Bounds) -
            for shape in declared.values()):  # fmt: skip
         return None
 
-    def prepare_for(shapes: Mapping[str, tuple[int, ...]]) -> Prepared:
-        return prepare(source.graph(shapes), name, replace(settings, shapes=shapes))
-
     def check(plan: MemoryPlan, shapes: Mapping[str, tuple[int, ...]]) -> None:
         if bounds.limit_bytes is not None:
             check_shapes(plan, shapes, bounds.limit_bytes, bounds.dynamic_bytes)
 
-    return Variants(declared, prepare_for, check)
+    return Variants(name, settings, declared, source.graph, check)
 
 
 def open_model(model: ModelSource) -> OnnxFile:

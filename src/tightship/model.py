@@ -13,9 +13,10 @@ from tightship._core import NumpyBound, StopFlag
 from tightship.engine.executor import execute
 from tightship.engine.limits import Limits
 from tightship.engine.memory_plan import MemoryPlan
-from tightship.engine.prepare import Prepared, Variants
+from tightship.engine.prepare import Prepared
 from tightship.engine.program import Space
 from tightship.engine.program_cache import Bounds, Key, ProgramCache, ProgramStatistics
+from tightship.engine.variants import Variants
 from tightship.engine.weight_store import Progress
 from tightship.errors import InputError
 from tightship.graph import DType

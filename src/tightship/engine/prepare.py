@@ -1,6 +1,6 @@
 """From a model file to a placement and its memory plan: all that happens before loading."""
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
@@ -8,14 +8,13 @@ from pathlib import Path
 from tightship import _core
 from tightship.engine.footprint import runtime_bytes
 from tightship.engine.library import library_key, open_library
-from tightship.engine.lower import lower
+from tightship.engine.lower.select import rewritten, select
 from tightship.engine.memory_plan import MemoryPlan
 from tightship.engine.placement import Placement, memory_plan, place
 from tightship.errors import InputError
-from tightship.graph import Graph, Shape
+from tightship.graph import Graph
 
 Shapes = Mapping[str, Sequence[int]]
-InputShapes = Mapping[str, tuple[int, ...]]
 ModelSource = str | PathLike[str] | bytes
 
 
@@ -46,33 +45,6 @@ class Prepared:
     plan: MemoryPlan
 
 
-@dataclass(frozen=True, slots=True)
-class Variants:
-    """A model whose file leaves some lengths of its inputs open.
-
-    Attributes:
-        declared: Shapes of its inputs as the file has them; None for any rank.
-        prepare: Lowers and places it for other shapes.
-        check: Refuses a plan for some shapes that the limit of loading does not hold.
-    """
-
-    declared: Mapping[str, Shape | None]
-    prepare: Callable[[InputShapes], Prepared]
-    check: Callable[[MemoryPlan, InputShapes], None]
-
-    def admit(self, shapes: Sequence[tuple[str, tuple[int, ...]]]) -> bool:
-        """Whether each shape has the rank and the fixed lengths that the file declares."""
-        return all(_agrees(shape, self.declared.get(name)) for name, shape in shapes)
-
-
-def _agrees(shape: tuple[int, ...], declared: Shape | None) -> bool:
-    return declared is None or (
-        len(shape) == len(declared)
-        and all(length == d for length, d in zip(shape, declared, strict=True)
-                if isinstance(d, int))
-    )  # fmt: skip
-
-
 def prepare(graph: Graph, name: str, settings: Settings) -> Prepared:
     """Lower and place a graph.
 
@@ -80,17 +52,32 @@ def prepare(graph: Graph, name: str, settings: Settings) -> Prepared:
         GraphError: A node cannot be run.
         LibraryError: oneDNN cannot be used.
     """
+    return prepare_rewritten(rewritten(graph, settings.without), len(graph.nodes), name, settings)
+
+
+def prepare_rewritten(graph: Graph, node_count: int, name: str, settings: Settings) -> Prepared:
+    """Select kernels for a graph that passes have been over, and place it.
+
+    Args:
+        graph: What is left of it.
+        node_count: Nodes that the model's file has.
+        name: What reports call the model.
+        settings: What else the plan depends on.
+
+    Raises:
+        GraphError, LibraryError: As `prepare`.
+    """
     if "onednn" not in settings.without:
         open_library()
     before = _core.onednn_threads() if _core.HAS_ONEDNN and _core.onednn_is_open() else None
     if before is not None:
         _core.set_onednn_threads(settings.threads)
     try:
-        placement = place(lower(graph, settings.threads, settings.without))
+        placement = place(select(graph, settings.threads, settings.without))
     finally:
         if before is not None:
             _core.set_onednn_threads(before)
-    runtime = runtime_bytes(placement.lowered, len(graph.nodes))
+    runtime = runtime_bytes(placement.lowered, node_count)
     return Prepared(placement, memory_plan(placement, name, runtime, _key(settings)))
 
 

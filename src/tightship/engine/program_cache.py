@@ -12,10 +12,12 @@ from tightship.engine.footprint import program_bytes
 from tightship.engine.library import release_library_code
 from tightship.engine.limits import Limits
 from tightship.engine.memory_plan import MemoryPlan
-from tightship.engine.prepare import Prepared, Variants
+from tightship.engine.prepare import Prepared
 from tightship.engine.program import Lowered, Space
+from tightship.engine.variants import Variants
 from tightship.engine.weight_store import Progress, WeightStore, aligned_offsets
 from tightship.errors import InputError
+from tightship.graph.length import UnboundLengthError
 from tightship.resource import HostResource
 
 Key = tuple[tuple[str, tuple[int, ...]], ...]
@@ -207,7 +209,11 @@ class ProgramCache:
         self._variants.check(self._shared_plan(prepared), dict(key))
         placement = prepared.placement
         own = self._make_way(prepared, limits)
-        executable = build(placement, self._store)
+        try:
+            executable = build(placement, self._store)
+        except UnboundLengthError:  # a constant that cannot be had for other lengths
+            prepared = self._variants.prepare_anew(dict(key))
+            executable = build(prepared.placement, self._store)
         release_library_code()
         with self._changed:
             program = Program(executable, own, pins=1)

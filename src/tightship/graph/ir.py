@@ -7,6 +7,7 @@ which the graph can run.
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from dataclasses import fields as dataclass_fields
 
 from tightship.errors import GraphError
 from tightship.graph.constant import Constant
@@ -25,21 +26,24 @@ class Value:
     dtype: DType | None = None
     shape: Shape | None = None
 
+    _static: tuple[int, ...] | None = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        shape = self.shape
+        numbers = self.dtype not in (None, DType.STRING) and shape is not None
+        static = numbers and all(isinstance(dimension, int) for dimension in shape or ())
+        object.__setattr__(self, "_static", shape if static else None)
+
     @property
     def is_static(self) -> bool:
         """Whether the value's bytes are known: a tensor of numbers with a static shape."""
-        return (
-            self.dtype not in (None, DType.STRING)
-            and self.shape is not None
-            and all(isinstance(dimension, int) for dimension in self.shape)
-        )
+        return self._static is not None
 
     @property
     def static_shape(self) -> tuple[int, ...]:
         """The shape of a static value."""
-        assert self.is_static, self
-        assert self.shape is not None, self
-        return tuple(d for d in self.shape if isinstance(d, int))
+        assert self._static is not None, self
+        return self._static
 
     @property
     def size_bytes(self) -> int:
@@ -123,6 +127,22 @@ class Graph:
         for name in self.outputs:
             if name not in defined:
                 raise GraphError(f"Output `{name}` of graph `{self.name}` is defined nowhere.")
+
+    def retyped(
+        self,
+        nodes: tuple[Node, ...],
+        values: Mapping[str, Value],
+        constants: Mapping[str, Constant],
+        known: Mapping[str, Constant],
+    ) -> "Graph":
+        """The graph for other shapes: nodes of the same names in the same order, not checked."""
+        graph = object.__new__(Graph)
+        fields = (
+            self.name, self.inputs, self.outputs, values, nodes, constants, known, self.captures,
+        )  # fmt: skip
+        for entry, value in zip(dataclass_fields(Graph), fields, strict=True):
+            object.__setattr__(graph, entry.name, value)
+        return graph
 
     def value(self, name: str) -> Value:
         """The type of a name; unknown where inference found nothing."""

@@ -1,5 +1,7 @@
 """Nodes whose operands are all constant become constants, computed when they are packed."""
 
+from collections.abc import Hashable
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -71,7 +73,17 @@ def _computed(
         return result
 
     sources = tuple(operand for operand in operands if operand is not None)
-    return Derived(value.dtype, value.static_shape, compute, sources)
+    return Derived(value.dtype, value.static_shape, compute, sources, _recipe(node, position))
+
+
+def _recipe(node: Node, position: int) -> Hashable:
+    """What tells a folded node from others on the same operands; None where nothing does."""
+    attributes = tuple(sorted(node.attributes.items()))
+    plain = all(isinstance(value, (int, float, str, bytes, tuple)) for _, value in attributes)
+    absent = tuple(not name for name in node.inputs)
+    return (
+        (node.operator, node.domain, node.version, position, attributes, absent) if plain else None
+    )
 
 
 def reshaped(constant: Constant, shape: tuple[int, ...]) -> Constant:
@@ -82,4 +94,6 @@ def reshaped(constant: Constant, shape: tuple[int, ...]) -> Constant:
         return Mapped(constant.file, constant.offset_bytes, constant.dtype, shape)
     if isinstance(constant, Inline):
         return Inline(constant.value.reshape(shape))
-    return Derived(constant.dtype, shape, lambda: constant.array().reshape(shape), (constant,))
+    return Derived(
+        constant.dtype, shape, (lambda: constant.array().reshape(shape)), (constant,), "reshaped"
+    )

@@ -23,13 +23,30 @@ def lower(graph: Graph, threads: int = 1, without: Collection[str] = ()) -> Lowe
         InputError: A name in `without` is no pass.
         GraphError: A node cannot be run by any kernel.
     """
+    return select(rewritten(graph, without), threads, without)
+
+
+def rewritten(graph: Graph, without: Collection[str] = ()) -> Graph:
+    """The graph that kernels are selected for.
+
+    Raises:
+        InputError: A name in `without` is no pass.
+    """
     use_onednn = _core.HAS_ONEDNN and "onednn" not in without
     unserved = () if use_onednn else ("shuffle_channels",)
     if "native" in without:
         unserved = (*unserved, "fuse_attention")
-    graph = run_passes(graph, (*without, *unserved))
+    return run_passes(graph, (*without, *unserved))
+
+
+def select(graph: Graph, threads: int = 1, without: Collection[str] = ()) -> Lowered:
+    """Kernels for the nodes of a rewritten graph.
+
+    Raises:
+        GraphError: A node cannot be run by any kernel.
+    """
     options = Options(
-        use_onednn,
+        _core.HAS_ONEDNN and "onednn" not in without,
         "native" not in without,
         "in_place" not in without,
         "library_layouts" not in without,

@@ -1,0 +1,206 @@
+"""A graph of known shapes with the lengths that its file leaves open followed through it."""
+
+import operator
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from tightship.engine.kernels import evaluate
+from tightship.engine.lower.affine import Scaled
+from tightship.engine.template.rules import RULES, NoRuleError, Shape, Site
+from tightship.engine.template.values import EVALUATE, Array
+from tightship.graph import Constant, Derived, DType, Fill, Graph, Node, Value
+from tightship.graph.length import Trace, is_length, value_of
+
+ELEMENTS_MAX = 256
+"""Constants with more elements are not looked into for lengths."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Followed:
+    """A small integer constant, some of whose elements are followed lengths."""
+
+    dtype: DType
+    elements: Array
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Its own shape is fixed."""
+        return self.elements.shape
+
+    def array(self) -> np.ndarray[tuple[int, ...], np.dtype[np.generic]]:
+        """The elements as they are now."""
+        numbers = [operator.index(element) for element in self.elements.flat]
+        return np.array(numbers, self.dtype.numpy).reshape(self.shape)
+
+    def release(self) -> None:
+        """Nothing to give back."""
+
+
+def is_followed(constant: Constant) -> bool:
+    """Whether a constant may be another for other lengths."""
+    if isinstance(constant, Followed):
+        return True
+    if any(map(is_length, constant.shape)):
+        return True
+    if isinstance(constant, Scaled):
+        return is_followed(constant.source) or is_followed(constant.factor)
+    return isinstance(constant, Derived) and any(map(is_followed, constant.sources))
+
+
+@dataclass(slots=True)
+class Retyper:
+    """Walks a graph's nodes; what depends on a followed length gets a shape that says so."""
+
+    graph: Graph
+    trace: Trace
+    values: dict[str, Value] = field(default_factory=dict)
+    known: dict[str, Constant] = field(default_factory=dict)
+    _elements: dict[str, Array | None] = field(default_factory=dict)
+
+    def retyped(self, inputs: Mapping[str, Shape]) -> Graph:
+        """The graph with these shapes of its inputs, which hold followed lengths.
+
+        Raises:
+            NoRuleError: An operator that depends on one is not known.
+        """
+        for name, shape in inputs.items():
+            if any(map(is_length, shape)):
+                self.values[name] = replace(self.graph.value(name), shape=shape)
+        for node in self.graph.nodes:
+            self._retype(node)
+        return replace(
+            self.graph,
+            values={**self.graph.values, **self.values},
+            known={**self.graph.known, **self.known},
+        )
+
+    def _retype(self, node: Node) -> None:
+        if node.subgraphs:
+            raise NoRuleError
+        if not any(name in self.values or name in self.known for name in node.inputs):
+            return
+        rule = RULES.get(node.operator)
+        if rule is None or node.domain:
+            raise NoRuleError
+        site = Site(
+            node,
+            tuple([self._shape(name) if name else None for name in node.inputs]),
+            tuple([self._flat(name) if name else None for name in node.inputs]),
+        )
+        shapes = rule(site)
+        for name, shape in zip(node.outputs, shapes, strict=False):
+            if name:
+                self._define(name, shape)
+        if any(node.outputs[len(shapes) :]):
+            raise NoRuleError
+        if all(name in self.graph.known for name in node.outputs):
+            self._define_known(node, site)
+
+    def _define(self, name: str, shape: Shape) -> None:
+        before = self.graph.value(name)
+        if not before.is_static or before.static_shape != tuple(map(value_of, shape)):
+            raise NoRuleError
+        if any(map(is_length, shape)):
+            self.values[name] = replace(before, shape=shape)
+
+    def _define_known(self, node: Node, site: Site) -> None:
+        """The elements of a node's outputs, which follow from what is known."""
+        (name,) = node.outputs
+        before = self.graph.known[name]
+        if isinstance(before, Fill):
+            if name in self.values:
+                shape = self.values[name].static_shape
+                self.known[name] = Fill(before.value, shape)
+            return
+        elements = self._evaluated(node, site)
+        if elements is None:
+            self.known[name] = self._computed(node)
+            return
+        if [value_of(e) for e in elements.flat] != before.array().reshape(-1).tolist():
+            raise NoRuleError
+        if any(map(is_length, elements.flat)):
+            self.known[name] = Followed(before.dtype, elements)
+
+    def _evaluated(self, node: Node, site: Site) -> Array | None:
+        if node.operator == "Shape":
+            start, end = site.integer("start", 0), site.integer("end", len(site.shape()))
+            return _vector(site.shape()[start:end])
+        arrays = [self._array(name) for name in node.inputs if name]
+        evaluator = EVALUATE.get(node.operator)
+        if evaluator is None or any(array is None for array in arrays):
+            return None
+        try:
+            found = evaluator(site, [array for array in arrays if array is not None])
+        except NoRuleError:
+            return None
+        result = np.empty(np.shape(found), object)
+        result[...] = found
+        return result
+
+    def _computed(self, node: Node) -> Constant:
+        """A constant that is computed from others, whatever the lengths are then."""
+        operands = [self._constant(name) if name else None for name in node.inputs]
+        types = [self.values.get(name) or self.graph.value(name) for name in node.outputs]
+        if any(operand is None for operand, name in zip(operands, node.inputs, strict=True)
+               if name):  # fmt: skip
+            raise NoRuleError
+        return Derived(
+            self.graph.known[node.outputs[0]].dtype,
+            types[0].static_shape,
+            _compute(node, operands, types),
+            tuple(operand for operand in operands if operand is not None),
+        )
+
+    def _constant(self, name: str) -> Constant | None:
+        return self.known.get(name) or self.graph.constant(name)
+
+    def _shape(self, name: str) -> Shape | None:
+        value = self.values.get(name) or self.graph.value(name)
+        return value.static_shape if value.is_static else None
+
+    def _flat(self, name: str) -> tuple[int, ...] | None:
+        array = self._array(name)
+        return None if array is None else tuple(array.flat)
+
+    def _array(self, name: str) -> Array | None:
+        """The elements of a small constant of integers; None where they are not known."""
+        if name not in self._elements:
+            self._elements[name] = _elements_of(self._constant(name))
+        return self._elements[name]
+
+
+def _compute(
+    node: Node, operands: Sequence[Constant | None], types: Sequence[Value]
+) -> Callable[[], np.ndarray[tuple[int, ...], np.dtype[np.generic]]]:
+    def compute() -> np.ndarray[tuple[int, ...], np.dtype[np.generic]]:
+        arrays = [None if operand is None else operand.array() for operand in operands]
+        found = evaluate(node, arrays, types)[0]
+        assert isinstance(found, np.ndarray)
+        return found
+
+    return compute
+
+
+def _elements_of(constant: Constant | None) -> Array | None:
+    if isinstance(constant, Followed):
+        return constant.elements
+    if constant is None or constant.dtype not in (DType.INT64, DType.INT32):
+        return None
+    if is_followed(constant) or np.prod(constant.shape, initial=1) > ELEMENTS_MAX:
+        return None
+    array = constant.array()
+    return _shaped(array.reshape(-1).tolist(), array.shape)
+
+
+def _vector(elements: Sequence[int]) -> Array:
+    return _shaped(elements, (len(elements),))
+
+
+def _shaped(elements: Sequence[int], shape: tuple[int, ...]) -> Array:
+    """An array of objects, none of which is taken apart."""
+    flat = np.empty(len(elements), object)
+    for index, element in enumerate(elements):
+        flat[index] = element
+    return flat.reshape(shape)

@@ -1,0 +1,201 @@
+"""A rewritten graph for any lengths that lead through the same rewriting."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import cast
+
+import numpy as np
+
+from tightship.engine.lower.affine import Scaled
+from tightship.engine.lower.fold_constants import reshaped
+from tightship.engine.template.retype import Followed, Retyper, is_followed
+from tightship.engine.template.rules import NoRuleError
+from tightship.graph import (
+    AttributeValue,
+    Constant,
+    Derived,
+    Fill,
+    Graph,
+    Inline,
+    Mapped,
+    Node,
+    Shape,
+    Value,
+)
+from tightship.graph.constant import Array
+from tightship.graph.length import Trace, is_length, length_of
+
+Symbols = dict[str, int]
+Declared = Mapping[str, Shape | None]
+Rewrite = Callable[[Graph], Graph]
+
+
+def template_of(graph: Graph, declared: Declared, rewrite: Rewrite) -> "Template | None":
+    """A template from a graph of known shapes, and the passes over it.
+
+    None where it has operators whose shapes are not followed.
+
+    Args:
+        graph: The model for some shapes.
+        declared: Shapes of its inputs as its file has them.
+        rewrite: The passes.
+    """
+    shapes = {name: graph.value(name).static_shape for name in graph.inputs
+              if graph.value(name).is_static}  # fmt: skip
+    symbols = symbols_of(shapes, declared)
+    if symbols is None:
+        return None
+    trace = Trace()
+    lengths = {name: trace.symbol(name, value) for name, value in symbols.items()}
+    followed = {
+        name: tuple(lengths.get(symbol, d) for symbol, d in
+                    zip(_names(name, len(shape), declared), shape, strict=True))
+        for name, shape in shapes.items()
+    }  # fmt: skip
+    try:
+        rewritten = rewrite(Retyper(graph, trace).retyped(followed))
+    except (NoRuleError, TypeError):
+        return None
+    trace.seal()
+    return Template(declared, trace, rewritten)
+
+
+def symbols_of(shapes: Mapping[str, Sequence[int]], declared: Declared) -> Symbols | None:
+    """The lengths that input shapes give to what the file leaves open.
+
+    None where two differ for one symbol, or a rank or a fixed length does not fit.
+    """
+    symbols: Symbols = {}
+    for name, shape in shapes.items():
+        wanted = declared.get(name)
+        if wanted is None or len(wanted) != len(shape):
+            return None
+        for symbol, dimension, length in zip(
+            _names(name, len(shape), declared), wanted, shape, strict=True
+        ):
+            if isinstance(dimension, int):
+                if dimension != length:
+                    return None
+            elif symbols.setdefault(symbol, length) != length:
+                return None
+    return symbols
+
+
+def _names(name: str, rank: int, declared: Declared) -> list[str]:
+    """What each axis of an input is called: its symbol, or a name of its own."""
+    wanted = declared.get(name) or (None,) * rank
+    return [d if isinstance(d, str) else f"{name}.{axis}" for axis, d in enumerate(wanted)]
+
+
+class Template:
+    """A graph whose lengths are expressions, and the conditions under which they are right."""
+
+    def __init__(self, declared: Declared, trace: Trace, graph: Graph) -> None:
+        self._declared = declared
+        self._trace = trace
+        self._graph = graph
+        names = {*graph.inputs, *graph.outputs, *graph.constants}
+        for node in graph.nodes:
+            names.update(node.reads, node.writes)
+            for part in node.fused:
+                names.update(n for n in (*part.inputs, *part.outputs) if n)
+            names.update(n for n in (*node.inputs, *node.outputs) if n)
+        values = {name: graph.value(name) for name in names}
+        self._open = {n: v for n, v in values.items() if _is_open(v)}
+        self._values = {n: v for n, v in values.items() if n not in self._open}
+        constants = {n: c for n, c in graph.known.items() if n in names} | dict(graph.constants)
+        self._open_constants = {n: c for n, c in constants.items() if is_followed(c)}
+        self._constants = {n: c for n, c in constants.items() if n not in self._open_constants}
+        self._open_nodes = [i for i, node in enumerate(graph.nodes) if _has_length(node)]
+
+    def graph(self, shapes: Mapping[str, tuple[int, ...]]) -> Graph | None:
+        """The rewritten graph for input shapes; None where other passes would have applied."""
+        symbols = symbols_of(shapes, self._declared)
+        numbers = None if symbols is None else self._trace.values(symbols)
+        if numbers is None:
+            return None
+        binder = _Binder(self._trace, numbers)
+        values = {name: binder.value(value) for name, value in self._open.items()}
+        constants = {name: binder.constant(c) for name, c in self._open_constants.items()}
+        nodes = list(self._graph.nodes)
+        for index in self._open_nodes:
+            nodes[index] = binder.node(nodes[index])
+        graph = self._graph
+        known = graph.known.keys() - graph.constants.keys()
+        constants |= self._constants
+        return graph.retyped(
+            tuple(nodes),
+            {**self._values, **values},
+            {name: c for name, c in constants.items() if name not in known},
+            {name: c for name, c in constants.items() if name in known},
+        )
+
+
+def _is_open(value: Value) -> bool:
+    return value.shape is not None and any(map(is_length, value.shape))
+
+
+def _has_length(node: Node) -> bool:
+    return any(
+        is_length(value)
+        or (isinstance(value, tuple) and any(map(is_length, value)))
+        or (isinstance(value, (Derived, Fill, Followed, Mapped)) and is_followed(value))
+        for part in (node, *node.fused)
+        for value in part.attributes.values()
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Binder:
+    """Puts numbers in the places of lengths."""
+
+    trace: Trace
+    numbers: Sequence[int]
+
+    def length(self, length: int) -> int:
+        followed = length_of(length)
+        return length if followed is None else self.numbers[followed.number]
+
+    def shape(self, shape: Sequence[int]) -> tuple[int, ...]:
+        return tuple([self.length(length) for length in shape])
+
+    def value(self, value: Value) -> Value:
+        assert value.shape is not None
+        shape = tuple([d if isinstance(d, str) or d is None else self.length(d)
+                       for d in value.shape])  # fmt: skip
+        return Value(value.name, value.dtype, shape)
+
+    def node(self, node: Node) -> Node:
+        attributes = {name: self.attribute(value) for name, value in node.attributes.items()}
+        return replace(node, attributes=attributes, fused=tuple(map(self.node, node.fused)))
+
+    def attribute(self, value: AttributeValue) -> AttributeValue:
+        if isinstance(value, (Derived, Fill, Followed, Mapped)):
+            return self.constant(value)
+        if isinstance(value, int):
+            return self.length(value)
+        if isinstance(value, tuple) and any(map(is_length, value)):
+            return self.shape(cast("tuple[int, ...]", value))
+        return value
+
+    def constant(self, constant: Constant) -> Constant:
+        """The constant with its lengths bound, itself where it has none."""
+        if not is_followed(constant):
+            return constant
+        shape = self.shape(constant.shape)
+        if isinstance(constant, Followed):
+            numbers = [self.length(element) for element in constant.elements.flat]
+            return Inline(np.array(numbers, constant.dtype.numpy).reshape(shape))
+        if isinstance(constant, Scaled):
+            return Scaled(self.constant(constant.source), self.constant(constant.factor))
+        if isinstance(constant, Derived):
+            sources = tuple(map(self.constant, constant.sources))
+            return Derived(constant.dtype, shape, self._bound(constant), sources)
+        return reshaped(constant, shape)
+
+    def _bound(self, constant: Derived) -> Callable[[], Array]:
+        def compute() -> Array:
+            with self.trace.bound(self.numbers):
+                return constant.compute()
+
+        return compute

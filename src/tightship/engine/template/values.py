@@ -1,0 +1,86 @@
+"""Elements of small integer tensors that follow from shapes, as followed lengths."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tightship.engine.template.rules import NoRuleError, Site
+
+Array = NDArray[Any]
+"""Integers and lengths."""
+
+Evaluate = Callable[[Site, list[Array]], Array]
+
+
+def _cast(site: Site, arrays: list[Array]) -> Array:
+    if site.integer("to", 0) not in (6, 7):
+        raise NoRuleError
+    return arrays[0]
+
+
+def _concat(site: Site, arrays: list[Array]) -> Array:
+    return np.concatenate(arrays, site.integer("axis", 0))
+
+
+def _gather(site: Site, arrays: list[Array]) -> Array:
+    return np.take(arrays[0], arrays[1].astype(np.int64), axis=site.integer("axis", 0))
+
+
+def _reshape(_: Site, arrays: list[Array]) -> Array:
+    return arrays[0].reshape([int(length) for length in arrays[1]])
+
+
+def _slice(site: Site, arrays: list[Array]) -> Array:
+    starts, ends = site.integers("starts", 1), site.integers("ends", 2)
+    steps = site.integers("steps", 4) or (1,)
+    if starts is None or ends is None or arrays[0].ndim != 1 or len(starts) != 1:
+        raise NoRuleError
+    return arrays[0][int(starts[0]) : int(ends[0]) : int(steps[0])]
+
+
+def _squeeze(site: Site, arrays: list[Array]) -> Array:
+    return np.squeeze(arrays[0], site.integers("axes", 1))
+
+
+def _unsqueeze(site: Site, arrays: list[Array]) -> Array:
+    axes = site.integers("axes", 1)
+    if axes is None:
+        raise NoRuleError
+    return np.expand_dims(arrays[0], axes)
+
+
+def _divide(_: Site, arrays: list[Array]) -> Array:
+    """Truncated in ONNX, floored here: the same where nothing is negative."""
+    left, right = np.broadcast_arrays(arrays[0], arrays[1])
+    if any(value < 0 for value in left.flat) or any(value < 1 for value in right.flat):
+        raise NoRuleError
+    return np.floor_divide(arrays[0], arrays[1])
+
+
+def _product(site: Site, arrays: list[Array]) -> Array:
+    if site.integers("axes", 1) not in (None, (), (0,)) or arrays[0].ndim != 1:
+        raise NoRuleError
+    found = np.multiply.reduce(arrays[0])
+    result = np.empty((1,) if site.integer("keepdims", 1) else (), object)
+    result[...] = found
+    return result
+
+
+EVALUATE: dict[str, Evaluate] = {
+    "Add": lambda _, arrays: np.add(arrays[0], arrays[1]),
+    "Cast": _cast,
+    "Concat": _concat,
+    "Div": _divide,
+    "Gather": _gather,
+    "Identity": lambda _, arrays: arrays[0],
+    "Mul": lambda _, arrays: np.multiply(arrays[0], arrays[1]),
+    "ReduceProd": _product,
+    "Reshape": _reshape,
+    "Slice": _slice,
+    "Squeeze": _squeeze,
+    "Sub": lambda _, arrays: np.subtract(arrays[0], arrays[1]),
+    "Unsqueeze": _unsqueeze,
+}
+"""Operators of shape arithmetic; each refuses what it does not know."""

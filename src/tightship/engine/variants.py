@@ -1,0 +1,91 @@
+"""A model for input shapes other than those it was loaded with."""
+
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from tightship.engine.lower.select import rewritten
+from tightship.engine.memory_plan import MemoryPlan
+from tightship.engine.prepare import Prepared, Settings, prepare, prepare_rewritten
+from tightship.engine.template import Declared, Template, template_of
+from tightship.graph import Graph, Shape
+
+InputShapes = Mapping[str, tuple[int, ...]]
+
+TEMPLATES_MAX = 8
+"""Templates kept; more of them are for shapes that have little in common."""
+
+
+@dataclass(slots=True)
+class Variants:
+    """A model whose file leaves some lengths of its inputs open.
+
+    What the passes make of its graph is kept as templates, so that most shapes need neither the
+    file nor the passes again; a shape that no template holds for is read anew.
+
+    Attributes:
+        name: What reports call it.
+        settings: What its plans depend on besides shapes.
+        declared: Shapes of its inputs as the file has them; None for any rank.
+        read: Its graph for some shapes.
+        check: Refuses a plan for some shapes that the limit of loading does not hold.
+    """
+
+    name: str
+    settings: Settings
+    declared: Declared
+    read: Callable[[InputShapes], Graph]
+    check: Callable[[MemoryPlan, InputShapes], None]
+    _templates: list[tuple[Template, int]] = field(default_factory=list)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def prepare(self, shapes: InputShapes) -> Prepared:
+        """The model lowered and placed for these shapes.
+
+        Raises:
+            GraphError: It cannot be run with them.
+            InputError: They do not fit its inputs.
+        """
+        settings = replace(self.settings, shapes=shapes)
+        with self._lock:
+            found = self._from_template(shapes)
+            if found is None:
+                graph = self.read(shapes)
+                template = template_of(graph, self.declared, self._rewrite)
+                if template is None:
+                    return prepare(graph, self.name, settings)
+                self._templates = [(template, len(graph.nodes)), *self._templates[:TEMPLATES_MAX]]
+                found = self._from_template(shapes)
+                assert found is not None, "a template holds for the shapes it was made for"
+        graph, node_count = found
+        return prepare_rewritten(graph, node_count, self.name, settings)
+
+    def prepare_anew(self, shapes: InputShapes) -> Prepared:
+        """As `prepare`, from the file.
+
+        Raises:
+            GraphError, InputError: As `prepare`.
+        """
+        return prepare(self.read(shapes), self.name, replace(self.settings, shapes=shapes))
+
+    def _from_template(self, shapes: InputShapes) -> tuple[Graph, int] | None:
+        for template, node_count in self._templates:
+            graph = template.graph(shapes)
+            if graph is not None:
+                return graph, node_count
+        return None
+
+    def _rewrite(self, graph: Graph) -> Graph:
+        return rewritten(graph, self.settings.without)
+
+    def admit(self, shapes: Sequence[tuple[str, tuple[int, ...]]]) -> bool:
+        """Whether each shape has the rank and the fixed lengths that the file declares."""
+        return all(_agrees(shape, self.declared.get(name)) for name, shape in shapes)
+
+
+def _agrees(shape: tuple[int, ...], declared: Shape | None) -> bool:
+    return declared is None or (
+        len(shape) == len(declared)
+        and all(length == d for length, d in zip(shape, declared, strict=True)
+                if isinstance(d, int))
+    )  # fmt: skip

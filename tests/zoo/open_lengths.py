@@ -1,0 +1,116 @@
+"""Networks whose files leave lengths open, written with the shape arithmetic of exporters."""
+
+import math
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from onnx import TensorProto, helper
+
+from tests.zoo.net import IR_VERSION, Net
+
+
+def text(layers: int = 2, hidden: int = 48, heads: int = 4, vocabulary: int = 60) -> bytes:
+    """GPT-2 as TorchScript exports it: `ids` of [batch, steps], at most 64 steps."""
+    net = Net(3, opset=17)
+    net.input("ids", np.zeros((1, 1), np.int64))
+    steps = _length(net, "ids", 1)
+    positions = net("Range", net.constant(np.int64(0)), steps, net.constant(np.int64(1)))
+    positions = net("Unsqueeze", positions, net.ints(0))
+    words = net("Gather", net.weight(vocabulary, hidden, fan_in=2), "ids")
+    x = net("Add", words, net("Gather", net.weight(64, hidden, fan_in=2), positions))
+    causal = net.constant(np.tril(np.ones((1, 1, 64, 64), bool)))
+    for _ in range(layers):
+        y = _dense(net, _norm(net, x, hidden), hidden, 3 * hidden)
+        parts = net.many("Split", 3, y, net.ints(hidden, hidden, hidden), axis=2)
+        query, key, value = (_heads(net, part, heads, hidden) for part in parts)
+        scores = net("MatMul", query, net("Transpose", key, perm=[0, 1, 3, 2]))
+        scores = net("Div", scores, net.scalar(math.sqrt(hidden // heads)))
+        to = net("Unsqueeze", _length(net, scores, 3), net.ints(0))
+        rows = net("Slice", causal, net.ints(0), to, net.ints(2), net.ints(1))
+        mask = net("Slice", rows, net.ints(0), to, net.ints(3), net.ints(1))
+        scores = net("Where", mask, scores, net.scalar(-1e9))
+        mixed = net("MatMul", net("Softmax", scores, axis=3), value)
+        mixed = net("Transpose", mixed, perm=[0, 2, 1, 3])
+        mixed = net("Reshape", mixed, _shape(net, mixed, (0, 1), hidden))
+        x = net("Add", _dense(net, mixed, hidden, hidden), x)
+        inner = net("Relu", _dense(net, _norm(net, x, hidden), hidden, 2 * hidden))
+        x = net("Add", x, _dense(net, inner, 2 * hidden, hidden))
+    net.output(net("MatMul", _norm(net, x, hidden), net.weight(hidden, vocabulary)))
+    return opened(net, {"ids": ("batch", "steps")})
+
+
+def sound(channels: int = 16) -> bytes:
+    """Strided convolutions along time, `x` of [1, 8, samples], then a mean over what is left."""
+    net = Net(4, opset=17)
+    net.normal("x", 1, 8, 64)
+    x = net("Conv", "x", net.weight(channels, 8, 3), net.bias(channels), pads=[1, 1])
+    x = net("Conv", net("Relu", x), net.weight(channels, channels, 3), net.bias(channels),
+            pads=[1, 1], strides=[2])  # fmt: skip
+    x = net("Transpose", net("Relu", x), perm=[0, 2, 1])
+    x = net("Add", net("MatMul", x, net.weight(channels, channels)), net.bias(channels))
+    net.output(x, net("ReduceMean", x, axes=[1], keepdims=0))
+    return opened(net, {"x": (1, 8, "samples")})
+
+
+def line(channels: int = 16) -> bytes:
+    """A line of text to read: `x` of [batch, 3, 32, width], one row of classes for each column."""
+    net = Net(5, opset=17)
+    net.normal("x", 1, 3, 32, 40)
+    x = "x"
+    before = 3
+    for _ in range(3):
+        x = net("Conv", x, net.weight(channels, before, 3, 3), net.bias(channels),
+                pads=[1, 1, 1, 1])  # fmt: skip
+        x = net("MaxPool", net("Relu", x), kernel_shape=[2, 2], strides=[2, 2])
+        before = channels
+    x = net("ReduceMean", x, axes=[2], keepdims=0)
+    x = net("Transpose", x, perm=[0, 2, 1])
+    x = net("Reshape", x, _shape(net, x, (0, 1), channels))
+    net.output(net("Softmax", net("MatMul", x, net.weight(channels, 11)), axis=2))
+    return opened(net, {"x": ("batch", 3, 32, "width")})
+
+
+def opened(net: Net, shapes: Mapping[str, Sequence[int | str]]) -> bytes:
+    """The model with these shapes of its inputs, and no shapes of its outputs."""
+    graph = net.graph()
+    for value in graph.input:
+        helper_type = helper.make_tensor_type_proto(
+            value.type.tensor_type.elem_type, shapes[value.name]
+        )
+        value.type.CopyFrom(helper_type)
+    for value in graph.output:
+        value.type.tensor_type.elem_type = TensorProto.FLOAT
+    model = helper.make_model(
+        graph, opset_imports=[helper.make_opsetid("", net.opset)], ir_version=IR_VERSION
+    )
+    serialized: bytes = model.SerializeToString()
+    return serialized
+
+
+def _length(net: Net, x: str, axis: int) -> str:
+    return net("Gather", net("Shape", x), net.constant(np.int64(axis)), axis=0)
+
+
+def _shape(net: Net, x: str, axes: Sequence[int], *last: int) -> str:
+    """Some lengths of `x`, then constants."""
+    lengths = [net("Unsqueeze", _length(net, x, axis), net.ints(0)) for axis in axes]
+    return net("Concat", *lengths, *(net.ints(length) for length in last), axis=0)
+
+
+def _norm(net: Net, x: str, hidden: int) -> str:
+    centred = net("Sub", x, net("ReduceMean", x, axes=[-1]))
+    variance = net("ReduceMean", net("Pow", centred, net.scalar(2)), axes=[-1])
+    scaled = net("Div", centred, net("Sqrt", net("Add", variance, net.scalar(1e-5))))
+    return net("Add", net("Mul", scaled, net.positive(hidden)), net.bias(hidden))
+
+
+def _dense(net: Net, x: str, before: int, after: int) -> str:
+    shape = _shape(net, x, (0, 1), after)
+    flat = net("Reshape", x, net.ints(-1, before))
+    product = net("Gemm", flat, net.weight(before, after, fan_in=2 * before), net.bias(after))
+    return net("Reshape", product, shape)
+
+
+def _heads(net: Net, x: str, heads: int, hidden: int) -> str:
+    apart = net("Reshape", x, _shape(net, x, (0, 1), heads, hidden // heads))
+    return net("Transpose", apart, perm=[0, 2, 1, 3])
