@@ -12,7 +12,8 @@ from tightship.engine.lower.affine import Scaled
 from tightship.engine.pack import Packer, staging_bytes
 from tightship.engine.placement import ALIGNMENT
 from tightship.engine.program import PackedWeight
-from tightship.graph import Constant, Derived, Fill, Inline, Mapped
+from tightship.graph import Constant
+from tightship.graph.followed import constant_key
 from tightship.resource import HostResource
 
 Progress = Callable[[int, int], None]
@@ -69,7 +70,7 @@ class WeightStore:
     def adopt(self, copies: Iterable[PackedCopy]) -> None:
         """Take in copies that another store made."""
         for copy in copies:
-            self._copies.setdefault(constant_key(copy.weight.constant), []).append(copy)
+            self._copies.setdefault(_key(copy.weight.constant), []).append(copy)
 
     def copies_held(self) -> list[PackedCopy]:
         """Every copy there is."""
@@ -96,13 +97,13 @@ class WeightStore:
             weight = weights[index]
             copy = PackedCopy(weight, block, offsets[index])
             packer.pack(weight, copy.array())
-            self._copies.setdefault(constant_key(weight.constant), []).append(copy)
+            self._copies.setdefault(_key(weight.constant), []).append(copy)
             done += weight.size_bytes
             if progress is not None:
                 progress(done, total)
 
     def _find(self, weight: PackedWeight) -> PackedCopy | None:
-        for copy in self._copies.get(constant_key(weight.constant), ()):
+        for copy in self._copies.get(_key(weight.constant), ()):
             other = copy.weight
             if (other.source, other.desc, other.size_bytes) == (
                 weight.source, weight.desc, weight.size_bytes,
@@ -121,20 +122,7 @@ def aligned_offsets(weights: Iterable[PackedWeight]) -> tuple[tuple[int, ...], i
     return tuple(offsets), end
 
 
-def constant_key(constant: Constant) -> Hashable:
-    """Equal for constants of equal elements and shape, as far as that is known without them.
-
-    A constant without a recipe is equal to itself alone.
-    """
-    if isinstance(constant, Mapped):
-        return id(constant.file), constant.offset_bytes, constant.dtype, constant.shape
-    if isinstance(constant, Inline):
-        return constant.dtype, constant.shape, constant.value.tobytes()
-    if isinstance(constant, Fill):
-        return "fill", constant.dtype, constant.shape, constant.value.tobytes()
+def _key(constant: Constant) -> Hashable:
     if isinstance(constant, Scaled):
-        return "scaled", constant_key(constant.source), constant_key(constant.factor)
-    if isinstance(constant, Derived) and constant.recipe is not None:
-        sources = tuple(constant_key(source) for source in constant.sources)
-        return constant.recipe, constant.dtype, constant.shape, sources
-    return id(constant)
+        return "scaled", _key(constant.source), _key(constant.factor)
+    return constant_key(constant)

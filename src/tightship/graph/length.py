@@ -15,10 +15,12 @@ After `seal` a length has a value within `bound` only; elsewhere to ask for one 
 
 import operator
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from math import prod
-from typing import TypeGuard, cast
+from typing import TypeGuard, TypeVar, cast
+
+T = TypeVar("T")
 
 Operation = Callable[[int, int], int]
 Comparison = Callable[[int, int], bool]
@@ -41,18 +43,22 @@ class Trace:
 
     def __init__(self) -> None:
         self.conditions: dict[tuple[Comparison, int, int], bool] = {}
+        self.settled: dict[Hashable, tuple[Callable[[], object], object]] = {}
         self._expressions: list[Expression] = []
+        self._symbols: dict[str, int] = {}
+        self._values: list[int] = []
         self._numbers: dict[Expression, int] = {}
         self._sealed = False
         self._bound = threading.local()
 
     def symbol(self, name: str, value: int) -> int:
         """A length that stands for itself, and has a value here."""
+        self._symbols[name] = value
         return self._length(self._number(name), value)
 
     def derived(self, operation: Operation, left: int, right: int) -> int:
         """What an operation gives: a length while tracing, unless it is the same for all."""
-        if self._sealed:
+        if self.is_plain:
             return operation(value_now(left), value_now(right))
         value = operation(value_of(left), value_of(right))
         if operation in (operator.add, operator.sub):
@@ -110,7 +116,7 @@ class Trace:
 
     def decided(self, comparison: Comparison, left: int, right: int) -> bool:
         """What a comparison gives; kept as a condition."""
-        if self._sealed:
+        if self.is_plain:
             return comparison(value_now(left), value_now(right))
         difference = self.derived(operator.sub, left, right)
         if not is_length(difference):
@@ -129,9 +135,9 @@ class Trace:
         self._sealed = True
 
     @property
-    def is_sealed(self) -> bool:
-        """Whether tracing has ended."""
-        return self._sealed
+    def is_plain(self) -> bool:
+        """Whether lengths are no more than their values: tracing has ended, or values are bound."""
+        return self._sealed or getattr(self._bound, "values", None) is not None
 
     def values(self, symbols: Mapping[str, int]) -> list[int] | None:
         """The value of every expression; None where a condition does not hold."""
@@ -144,7 +150,17 @@ class Trace:
         for (comparison, left, right), found in self.conditions.items():
             if comparison(values[left], values[right]) is not found:
                 return None
+        with self.bound(values):
+            if any(compute() != result for compute, result in self.settled.values()):
+                return None
         return values
+
+    def settle(self, compute: Callable[[], T], key: Hashable) -> T:
+        """What a computation gives; that it gives the same again is a condition."""
+        if key not in self.settled:
+            with self.bound(self._values):
+                self.settled[key] = compute, compute()
+        return cast("T", self.settled[key][1])
 
     @contextmanager
     def bound(self, values: Sequence[int]) -> Iterator[None]:
@@ -172,6 +188,7 @@ class Trace:
         if number is None:
             number = self._numbers[expression] = len(self._expressions)
             self._expressions.append(expression)
+            self._values.append(_evaluated(expression, self._values, self._symbols))
         return number
 
 
@@ -205,7 +222,7 @@ class Length:
     @property
     def current(self) -> int:
         """Its value; while tracing, that of the trace, with a condition that it is this."""
-        if self.trace.is_sealed:
+        if self.trace.is_plain:
             return self.trace.current(self.number)
         self.trace.decided(operator.eq, self._integer, self.value)
         return self.value
@@ -280,6 +297,20 @@ def quotient(product: int, factor: int) -> int | None:
     if found is not None:
         return found
     return None if product % factor != 0 else product // factor
+
+
+def settled(compute: Callable[[], T], key: Hashable, lengths: Sequence[int]) -> T:
+    """What a computation on followed lengths gives, decided without looking at each.
+
+    That it gives the same for other lengths is a condition, found by computing it for them.
+
+    Args:
+        compute: Gives something that can be compared.
+        key: Equal for computations that are alike.
+        lengths: What it depends on.
+    """
+    followed = next((found for n in lengths if (found := length_of(n)) is not None), None)
+    return compute() if followed is None else followed.trace.settle(compute, key)
 
 
 def length_of(value: object) -> Length | None:

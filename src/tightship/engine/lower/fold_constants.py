@@ -73,10 +73,10 @@ def _computed(
         return result
 
     sources = tuple(operand for operand in operands if operand is not None)
-    return Derived(value.dtype, value.static_shape, compute, sources, _recipe(node, position))
+    return Derived(value.dtype, value.static_shape, compute, sources, recipe_of(node, position))
 
 
-def _recipe(node: Node, position: int) -> Hashable:
+def recipe_of(node: Node, position: int) -> Hashable:
     """What tells a folded node from others on the same operands; None where nothing does."""
     attributes = tuple(sorted(node.attributes.items()))
     plain = all(isinstance(value, (int, float, str, bytes, tuple)) for _, value in attributes)

@@ -19,7 +19,9 @@ import numpy as np
 
 from tightship.engine.lower.polynomial import Algebra
 from tightship.engine.lower.rewrite import rebuilt
-from tightship.graph import DType, Graph, Node, element_count
+from tightship.graph import Constant, DType, Graph, Node, element_count
+from tightship.graph.followed import constant_key, length_key
+from tightship.graph.length import settled
 
 DOMAIN, OPERATOR = "tightship", "Attention"
 MASK_ELEMENTS_MAX = 1 << 24
@@ -235,6 +237,12 @@ def _causal(algebra: Algebra, mask: str, kind: str, shape: tuple[int, int]) -> i
         or element_count(shape) > MASK_ELEMENTS_MAX
     ):
         return None
+    key = constant_key(constant), kind, *map(length_key, shape)
+    return settled(lambda: _ahead(constant, kind, shape), key, shape)
+
+
+def _ahead(constant: Constant, kind: str, lengths: tuple[int, int]) -> int | None:
+    shape = int(lengths[0]), int(lengths[1])
     array = np.asarray(constant.array()).reshape(shape)
     seen = array == 0 if kind in ("added", "hidden") else array != 0
     ahead = int(seen[0].sum()) - 1

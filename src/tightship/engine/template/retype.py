@@ -1,6 +1,5 @@
 """A graph of known shapes with the lengths that its file leaves open followed through it."""
 
-import operator
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -8,34 +7,15 @@ import numpy as np
 
 from tightship.engine.kernels import evaluate
 from tightship.engine.lower.affine import Scaled
+from tightship.engine.lower.fold_constants import recipe_of
 from tightship.engine.template.rules import RULES, NoRuleError, Shape, Site
 from tightship.engine.template.values import EVALUATE, Array
 from tightship.graph import Constant, Derived, DType, Fill, Graph, Node, Value
+from tightship.graph.followed import Followed
 from tightship.graph.length import Trace, is_length, value_of
 
 ELEMENTS_MAX = 256
 """Constants with more elements are not looked into for lengths."""
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Followed:
-    """A small integer constant, some of whose elements are followed lengths."""
-
-    dtype: DType
-    elements: Array
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """Its own shape is fixed."""
-        return self.elements.shape
-
-    def array(self) -> np.ndarray[tuple[int, ...], np.dtype[np.generic]]:
-        """The elements as they are now."""
-        numbers = [operator.index(element) for element in self.elements.flat]
-        return np.array(numbers, self.dtype.numpy).reshape(self.shape)
-
-    def release(self) -> None:
-        """Nothing to give back."""
 
 
 def is_followed(constant: Constant) -> bool:
@@ -151,6 +131,7 @@ class Retyper:
             types[0].static_shape,
             _compute(node, operands, types),
             tuple(operand for operand in operands if operand is not None),
+            recipe_of(node, 0),
         )
 
     def _constant(self, name: str) -> Constant | None:

@@ -8,7 +8,7 @@ import numpy as np
 
 from tightship.engine.lower.affine import Scaled
 from tightship.engine.lower.fold_constants import reshaped
-from tightship.engine.template.retype import Followed, Retyper, is_followed
+from tightship.engine.template.retype import Retyper, is_followed
 from tightship.engine.template.rules import NoRuleError
 from tightship.graph import (
     AttributeValue,
@@ -23,6 +23,7 @@ from tightship.graph import (
     Value,
 )
 from tightship.graph.constant import Array
+from tightship.graph.followed import Followed
 from tightship.graph.length import Trace, is_length, length_of
 
 Symbols = dict[str, int]

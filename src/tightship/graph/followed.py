@@ -1,0 +1,61 @@
+"""Constants that hold followed lengths, and what makes two constants equal."""
+
+import operator
+from collections.abc import Hashable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tightship.graph.constant import Array, Constant, Derived, Fill, Inline, Mapped
+from tightship.graph.layout import DType
+from tightship.graph.length import length_of
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Followed:
+    """A small integer constant, some of whose elements are followed lengths."""
+
+    dtype: DType
+    elements: NDArray[Any]
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Its own shape is fixed."""
+        return self.elements.shape
+
+    def array(self) -> Array:
+        """The elements as they are now."""
+        numbers = [operator.index(element) for element in self.elements.flat]
+        return np.array(numbers, self.dtype.numpy).reshape(self.shape)
+
+    def release(self) -> None:
+        """Nothing to give back."""
+
+
+def constant_key(constant: Constant) -> Hashable:
+    """Equal for constants of equal elements and shape, as far as that is known without them.
+
+    A constant without a recipe is equal to itself alone.
+    """
+    shape = tuple([length_key(length) for length in constant.shape])
+    if isinstance(constant, Mapped):
+        return id(constant.file), constant.offset_bytes, constant.dtype, shape
+    if isinstance(constant, Inline):
+        return constant.dtype, shape, constant.value.tobytes()
+    if isinstance(constant, Fill):
+        return "fill", constant.dtype, shape, constant.value.tobytes()
+    if isinstance(constant, Followed):
+        elements = tuple([length_key(element) for element in constant.elements.flat])
+        return "followed", constant.dtype, shape, elements
+    if isinstance(constant, Derived) and constant.recipe is not None:
+        sources = tuple([constant_key(source) for source in constant.sources])
+        return constant.recipe, constant.dtype, shape, sources
+    return id(constant)
+
+
+def length_key(length: int) -> Hashable:
+    """Equal for equal numbers, and for lengths of one expression."""
+    followed = length_of(length)
+    return length if followed is None else ("length", followed.number)
