@@ -278,6 +278,12 @@ class NativeKernel:
         Source, target: elements into another layout of the same shape; strides in bytes.
         """
 
+    @staticmethod
+    def moves(item_bytes: int, moves: Sequence[tuple[Sequence[int], tuple[int, int, Sequence[int]], tuple[int, int, Sequence[int]]]]) -> NativeKernel:
+        """
+        Each move a shape, a source and a target; these two an operand's number, the byte of the first element, strides in bytes.
+        """
+
     class AttentionRule:
         """How scores become weights; `mask` is none, added, kept or hidden."""
 

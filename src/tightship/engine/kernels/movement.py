@@ -101,6 +101,20 @@ def _consecutive(lengths: list[int], axis: int) -> list[tuple[slice, ...]]:
 
 
 def _take_slice(site: Site) -> Kernel:
+    part = taken(site)
+
+    def run(inputs: Operands, outputs: Operands, _: Array | None) -> None:
+        np.copyto(outputs[0], inputs[0][part])
+
+    return Kernel("Slice", run)
+
+
+def taken(site: Site) -> tuple[slice, ...]:
+    """What a Slice takes of each axis, inside its bounds.
+
+    Raises:
+        NotCoveredError: Only the run knows.
+    """
     shape = site.shape(0)
     if site.version < 10:
         starts, ends = site.integers("starts"), site.integers("ends")
@@ -115,12 +129,7 @@ def _take_slice(site: Site) -> Kernel:
     for place, (start, end) in enumerate(zip(starts, ends, strict=True)):
         axis = axis_of(axes[place], len(shape)) if axes is not None else place
         index[axis] = _clamped(start, end, steps[place] if steps is not None else 1, shape[axis])
-    part = tuple(index)
-
-    def run(inputs: Operands, outputs: Operands, _: Array | None) -> None:
-        np.copyto(outputs[0], inputs[0][part])
-
-    return Kernel("Slice", run)
+    return tuple(index)
 
 
 def _clamped(start: int, end: int, step: int, length: int) -> slice:

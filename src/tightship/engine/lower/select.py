@@ -6,10 +6,10 @@ from dataclasses import replace
 from tightship import _core
 from tightship.engine.kernels import numpy_kernel, object_kernel
 from tightship.engine.lower.builder import Builder, Options
-from tightship.engine.lower.layouts import row_major
 from tightship.engine.lower.native import emit_native
 from tightship.engine.lower.passes import run_passes
-from tightship.engine.program import KernelWork, Lowered, Operand, ReferenceWork, Space
+from tightship.engine.lower.views import same_bytes
+from tightship.engine.program import KernelWork, Lowered, Operand, ReferenceWork
 from tightship.graph import DType, Graph, Node, Value
 from tightship.planner import AliasKind
 
@@ -82,19 +82,7 @@ def _view(builder: Builder, node: Node) -> bool:
         node.version >= 12 and len([n for n in node.inputs if n]) > 2
     ):
         return False
-    home = builder.home(node.inputs[0])
-    if home.space is Space.OBJECT:
-        return False
-    if home.desc is None:
-        builder.view(node.outputs[0], home, None)
-        return True
-    shape = list(after.static_shape) or [1]
-    try:
-        desc = home.desc.reshaped(shape)
-    except _core.OneDnnError:
-        home, desc = builder.dense(node.inputs[0]), row_major(shape)
-    builder.view(node.outputs[0], home, desc)
-    return True
+    return same_bytes(builder, node)
 
 
 def _onednn(builder: Builder, node: Node) -> bool:

@@ -9,14 +9,14 @@ from collections.abc import Callable
 from tightship.engine.kernels.site import NotCoveredError
 from tightship.engine.lower.builder import Builder
 from tightship.engine.lower.native.attention import attention
-from tightship.engine.lower.native.transpose import transpose
+from tightship.engine.lower.native.movement import MOVEMENT
 from tightship.graph import Node
 
 NativeEmitter = Callable[[Builder, Node], bool]
 
 NATIVE_EMITTERS: dict[tuple[str, str], NativeEmitter] = {
-    ("", "Transpose"): transpose,
     ("tightship", "Attention"): attention,
+    **MOVEMENT,
 }
 """By domain and operator."""
 

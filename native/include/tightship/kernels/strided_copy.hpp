@@ -1,0 +1,37 @@
+/// Elements from one layout into another of the same shape, near the speed of memory.
+#pragma once
+
+#include "tightship/kernels/loop_nest.hpp"
+
+namespace tightship::kernels {
+
+/// Immutable. Axes are walked in the order in which they lie in the target, so the elements are
+/// the same whatever order the shape lists them in.
+class StridedCopy {
+  public:
+    /// REQUIRES: `item_bytes` is 1, 2, 4, 8 or 16; no two target elements overlap. Strides in
+    /// bytes, any sign, 0 repeats a source element.
+    StridedCopy(int64_t item_bytes, const Dims &shape, const Dims &source_strides,
+                const Dims &target_strides);
+
+    void run(const char *source, char *target, int threads) const;
+
+  private:
+    struct Axes;
+    /// Length and strides of the two axes that a transposition swaps.
+    struct Tiles {
+        int64_t columns, column_step; ///< contiguous in the source; bytes in the target
+        int64_t rows, row_step;       ///< contiguous in the target; bytes in the source
+        int64_t tile_rows, tile_columns;
+    };
+
+    void run_rows(const char *source, char *target, int threads) const;
+    void run_tiles(const char *source, char *target, int threads) const;
+
+    int64_t item_bytes_ = 1;
+    Tiles tiles_{}; ///< no columns where nothing is transposed
+    LoopNest<2> rows_;
+    LoopNest<4> tile_nest_; ///< source, target, first column, first row of a tile
+};
+
+} // namespace tightship::kernels

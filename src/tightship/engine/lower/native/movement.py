@@ -1,0 +1,133 @@
+"""Operators that copy elements between places known before the run."""
+
+from collections.abc import Callable, Mapping
+
+from tightship.engine.kernels.movement import taken
+from tightship.engine.kernels.site import axis_of
+from tightship.engine.lower.builder import Builder
+from tightship.engine.lower.native.layout import plain, site_of
+from tightship.engine.lower.native.part import Part, move, source_part, target_part
+from tightship.engine.lower.views import same_bytes
+from tightship.graph import Node
+
+
+def _transpose(builder: Builder, node: Node) -> bool:
+    """One copy from permuted strides; nothing where only axes of length one change places."""
+    site = site_of(builder, node)
+    order = site.integers("perm") or tuple(range(len(site.shape(0))))[::-1]
+    long = [axis for axis in order if site.shape(0)[axis] != 1]
+    if long == sorted(long) and same_bytes(builder, node):
+        return True
+    return move(
+        builder, node, [(source_part(builder, node).permuted(order), target_part(builder, node))]
+    )
+
+
+def _slice(builder: Builder, node: Node) -> bool:
+    site = site_of(builder, node)
+    walks = [part.indices(n) for part, n in zip(taken(site), site.shape(0), strict=True)]
+    if site.shape(0) == site.output_shape() and all(step > 0 for _, _, step in walks):
+        return same_bytes(builder, node)
+    source = source_part(builder, node)
+    for axis, (start, _, step) in enumerate(walks):
+        source = source.cut(axis, start, site.output_shape()[axis], step)
+    return move(builder, node, [(source, target_part(builder, node))])
+
+
+def _split(builder: Builder, node: Node) -> bool:
+    """Lengths are those of the outputs, which must all be there."""
+    site = site_of(builder, node)
+    axis = axis_of(site.integer("axis", 0), len(site.shape(0)))
+    lengths = [site.output_shape(index)[axis] for index in range(len(site.outputs))]
+    source, start, pairs = source_part(builder, node), 0, []
+    for index, length in enumerate(lengths):
+        part = source.cut(axis, start, length)
+        pairs.append((part, target_part(builder, node, index)))
+        start += length
+    return move(builder, node, pairs)
+
+
+def _concat(builder: Builder, node: Node) -> bool:
+    site = site_of(builder, node)
+    axis = axis_of(site.integer("axis", 1), len(site.output_shape()))
+    if len(node.inputs) == 1:
+        return same_bytes(builder, node)
+    sources = [plain(builder, name) for name in node.inputs]
+    target, start, pairs = target_part(builder, node), 0, []
+    for source in sources:
+        length = source.shape[axis]
+        pairs.append((Part.whole(source), target.cut(axis, start, length)))
+        start += length
+    return move(builder, node, pairs)
+
+
+def _expand(builder: Builder, node: Node) -> bool:
+    site = site_of(builder, node)
+    if site.shape(0) == site.output_shape():
+        return same_bytes(builder, node)
+    shape = site.output_shape()
+    source = source_part(builder, node)
+    for _ in range(len(shape) - len(source.shape)):
+        source = source.repeated(0, 1)
+    for axis, length in enumerate(shape):
+        if source.shape[axis] != length:
+            source = source.cut(axis, 0, length, 0)
+    return move(builder, node, [(source, target_part(builder, node))])
+
+
+def _tile(builder: Builder, node: Node) -> bool:
+    """Repeats follow from the two shapes."""
+    site = site_of(builder, node)
+    if site.shape(0) == site.output_shape():
+        return same_bytes(builder, node)
+    source, target = source_part(builder, node), target_part(builder, node)
+    for axis in reversed(range(len(source.shape))):
+        short = source.shape[axis]
+        times = target.shape[axis] // max(short, 1)
+        source = source.repeated(axis, times)
+        target = target.unfolded(axis, (times, short))
+    return move(builder, node, [(source, target)])
+
+
+def _depth_to_space(builder: Builder, node: Node) -> bool:
+    site = site_of(builder, node)
+    block = site.integer("blocksize", 1)
+    channels = site.shape(0)[1] // (block * block)
+    source = source_part(builder, node)
+    if site.text("mode", "DCR") == "DCR":
+        source = source.unfolded(1, (block, block, channels)).permuted((0, 3, 4, 1, 5, 2))
+    else:
+        source = source.unfolded(1, (channels, block, block)).permuted((0, 1, 4, 2, 5, 3))
+    target = target_part(builder, node)
+    target = target.unfolded(3, (target.shape[3] // block, block))
+    target = target.unfolded(2, (target.shape[2] // block, block))
+    return move(builder, node, [(source, target)])
+
+
+def _space_to_depth(builder: Builder, node: Node) -> bool:
+    site = site_of(builder, node)
+    block = site.integer("blocksize", 1)
+    channels = site.shape(0)[1]
+    source = source_part(builder, node)
+    source = source.unfolded(3, (source.shape[3] // block, block))
+    source = source.unfolded(2, (source.shape[2] // block, block))
+    target = target_part(builder, node)
+    if site.text("mode", "DCR") == "DCR":
+        target = target.unfolded(1, (block, block, channels))
+        source = source.permuted((0, 3, 5, 1, 2, 4))
+    else:
+        target = target.unfolded(1, (channels, block, block))
+        source = source.permuted((0, 1, 3, 5, 2, 4))
+    return move(builder, node, [(source, target)])
+
+
+MOVEMENT: Mapping[tuple[str, str], Callable[[Builder, Node], bool]] = {
+    ("", "Concat"): _concat,
+    ("", "DepthToSpace"): _depth_to_space,
+    ("", "Expand"): _expand,
+    ("", "Slice"): _slice,
+    ("", "SpaceToDepth"): _space_to_depth,
+    ("", "Split"): _split,
+    ("", "Tile"): _tile,
+    ("", "Transpose"): _transpose,
+}

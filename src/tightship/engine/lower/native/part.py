@@ -1,0 +1,97 @@
+"""Parts of operands that a copy reads or writes: cut, permuted, unfolded, repeated."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from math import prod
+
+from tightship._core import NativeKernel
+from tightship.engine.lower.builder import Builder
+from tightship.engine.lower.native.layout import byte_strides, plain
+from tightship.engine.program import Operand
+from tightship.graph import Node
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Elements of an operand by shape and byte strides, from a byte offset on."""
+
+    operand: Operand
+    offset_bytes: int
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+
+    @classmethod
+    def whole(cls, operand: Operand) -> "Part":
+        """Every element of an operand that strides describe."""
+        return cls(operand, 0, operand.shape, tuple(byte_strides(operand)))
+
+    def cut(self, axis: int, start: int, length: int, step: int = 1) -> "Part":
+        """Elements start, start + step, ... of an axis; no step walks outside it."""
+        stride = self.strides[axis]
+        return replace(
+            self,
+            offset_bytes=self.offset_bytes + (start * stride if length else 0),
+            shape=_put(self.shape, axis, (length,)),
+            strides=_put(self.strides, axis, (stride * step,)),
+        )
+
+    def permuted(self, order: Sequence[int]) -> "Part":
+        """The axes in another order."""
+        shape = tuple(self.shape[axis] for axis in order)
+        return replace(self, shape=shape, strides=tuple(self.strides[axis] for axis in order))
+
+    def unfolded(self, axis: int, lengths: Sequence[int]) -> "Part":
+        """One axis as several, the last of them the fastest."""
+        assert prod(lengths) == self.shape[axis], (self, lengths)
+        stride = self.strides[axis]
+        strides = [stride * prod(lengths[place + 1 :]) for place in range(len(lengths))]
+        return replace(
+            self,
+            shape=_put(self.shape, axis, tuple(lengths)),
+            strides=_put(self.strides, axis, tuple(strides)),
+        )
+
+    def repeated(self, axis: int, count: int) -> "Part":
+        """A new axis along which the elements are the same."""
+        return replace(
+            self,
+            shape=(*self.shape[:axis], count, *self.shape[axis:]),
+            strides=(*self.strides[:axis], 0, *self.strides[axis:]),
+        )
+
+
+def _put(values: tuple[int, ...], axis: int, instead: tuple[int, ...]) -> tuple[int, ...]:
+    return (*values[:axis], *instead, *values[axis + 1 :])
+
+
+def move(builder: Builder, node: Node, pairs: Sequence[tuple[Part, Part]]) -> bool:
+    """One step that copies each first part into the second; together they fill the outputs."""
+    reads = _distinct([source.operand for source, _ in pairs])
+    writes = _distinct([target.operand for _, target in pairs])
+    operands = [*reads, *writes]
+    moves = [
+        (
+            list(source.shape),
+            (operands.index(source.operand), source.offset_bytes, list(source.strides)),
+            (operands.index(target.operand), target.offset_bytes, list(target.strides)),
+        )
+        for source, target in pairs
+    ]
+    assert all(source.shape == target.shape for source, target in pairs), pairs
+    kernel = NativeKernel.moves(writes[0].dtype.itemsize, moves)
+    builder.native(node, ("copy", kernel), reads, writes)
+    return True
+
+
+def _distinct(operands: Sequence[Operand]) -> list[Operand]:
+    return [operand for place, operand in enumerate(operands) if operand not in operands[:place]]
+
+
+def source_part(builder: Builder, node: Node, index: int = 0) -> Part:
+    """An input, as it lies where strides can say how."""
+    return Part.whole(plain(builder, node.inputs[index]))
+
+
+def target_part(builder: Builder, node: Node, index: int = 0) -> Part:
+    """Room for an output, row-major."""
+    return Part.whole(builder.output(node.outputs[index]))
