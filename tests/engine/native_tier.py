@@ -11,6 +11,7 @@ from tightship.engine.lower.native import emit_native
 from tightship.engine.placement import memory_plan, place
 from tightship.engine.prepare import Prepared
 from tightship.engine.program import Lowered, NativeWork
+from tightship.engine.program_cache import Bounds
 from tightship.graph import Graph, Node
 from tightship.model import Model
 
@@ -38,7 +39,7 @@ def run_natively(
     assert all(isinstance(step.work, NativeWork) for step in lowered.steps)
     placement = place(lowered)
     feeds = {n: x for n, x in zip(node.inputs, inputs, strict=True) if x is not None}
-    with Model(Prepared(placement, memory_plan(placement, "g", 0, {})), 1) as model:
+    with Model(Prepared(placement, memory_plan(placement, "g", 0, {})), Bounds()) as model:
         results = model.run(feeds)
     return [results.get(name) for name in node.outputs]
 

@@ -99,7 +99,6 @@ def test_a_scalar_is_repeated_and_one_part_is_joined():
 
 
 STRIDED = {
-    "Concat": "y = Concat <axis = 2> (t, t)",
     "Slice": "y = Slice (t, start, end, axes, step)",
     "Split": "y, z = Split <axis = 1, num_outputs = 2> (t)",
     "Tile": "y = Tile (t, repeats)",
