@@ -14,6 +14,9 @@ void stop_flag(nanobind::module_ &module);
 void onednn(nanobind::module_ &module);
 void kernels(nanobind::module_ &module);
 void movement_kernels(nanobind::class_<Kernel> &kernel);
+void indexed_kernels(nanobind::class_<Kernel> &kernel);
+void generate_kernels(nanobind::class_<Kernel> &kernel);
+void sequence_kernels(nanobind::class_<Kernel> &kernel);
 void attention_kernels(nanobind::class_<Kernel> &kernel);
 void program(nanobind::module_ &module);
 

@@ -13,6 +13,9 @@ void kernels(nb::module_ &module) {
     kernel.def("scratch_bytes", &Kernel::scratch_bytes, "threads"_a,
                "Room that it needs for itself, its last operand.");
     movement_kernels(kernel);
+    indexed_kernels(kernel);
+    generate_kernels(kernel);
+    sequence_kernels(kernel);
     attention_kernels(kernel);
 }
 

@@ -284,6 +284,60 @@ class NativeKernel:
         Each move a shape, a source and a target; these two an operand's number, the byte of the first element, strides in bytes.
         """
 
+    @staticmethod
+    def gather(item_bytes: int, indexing: tuple[str, int, Sequence[int], Sequence[int], Sequence[tuple[int, int, int]]], walk: tuple[Sequence[int], Sequence[int], Sequence[int], Sequence[int]]) -> NativeKernel:
+        """
+        Data, indices, result. `indexing`: node, bytes of an index, shape and strides of the tuples, and for each of their indices (length, index step, data step). `walk`: shape; strides of data, tuples, result.
+        """
+
+    @staticmethod
+    def scatter(type: tuple[int, str, str], indexing: tuple[str, int, Sequence[int], Sequence[int], Sequence[tuple[int, int, int]]], walk: tuple[Sequence[int], Sequence[int], Sequence[int], Sequence[int]], whole: tuple[Sequence[int], Sequence[int], Sequence[int]]) -> NativeKernel | None:
+        """
+        Data, indices, updates, result. `type`: item bytes, dtype, reduction. `walk`: shape; strides of result, tuples, updates. `whole`: the data's shape and strides, and the result's strides. None where the reduction cannot be.
+        """
+
+    @staticmethod
+    def lookup(item_bytes: int, items: int, has_fill: bool, tables: Sequence[Sequence[int]]) -> NativeKernel:
+        """
+        Source[, fill], target: each element the sum of its positions' entries, byte offsets into the source; a negative one fills. An entry stands for `items`.
+        """
+
+    @staticmethod
+    def fills(fills: Sequence[tuple[bytes, int, Sequence[int], Sequence[int]]]) -> NativeKernel:
+        """
+        Target: each fill an element as bytes, a byte offset, shape and strides.
+        """
+
+    @staticmethod
+    def triangle(item_bytes: int, upper: bool, has_diagonal: bool, shape: Sequence[int], source_strides: Sequence[int]) -> NativeKernel:
+        """
+        Source[, diagonal], target: a triangle of each matrix, zeros elsewhere.
+        """
+
+    @staticmethod
+    def one_hot(item_bytes: int, dtype: str, shape: tuple[int, int, int]) -> NativeKernel | None:
+        """Indices of `dtype`, off and on, target of (outer, depth, inner)."""
+
+    @staticmethod
+    def ramp(dtype: str, count: int) -> NativeKernel | None:
+        """Start, step, target: numbers that grow by the step."""
+
+    @staticmethod
+    def reverse_sequences(node: str, sizes: Sequence[int], steps_first: bool) -> NativeKernel:
+        """Data, lengths, target. `sizes`: sequences, steps, bytes of a step."""
+
+    @staticmethod
+    def append(node: str, sizes: Sequence[int], has_firsts: bool, is_circular: bool) -> NativeKernel:
+        """
+        Past, update[, first steps], target. `sizes`: batches, groups, steps, new steps, bytes of a step.
+        """
+
+    @staticmethod
+    def rotary(node: str, is_interleaved: bool, sizes: Sequence[int], shape: Sequence[int], strides: Sequence[Sequence[int]]) -> NativeKernel:
+        """
+        x, cosines, sines[, positions], target. `sizes`: pairs, length of a row, bytes from one of its elements to the next, rows of the cache or 0. `strides` around rows: x, target, positions or cache.
+        """
+
     class AttentionRule:
         """How scores become weights; `mask` is none, added, kept or hidden."""
 

@@ -1,9 +1,8 @@
 #include "tightship/kernels/strided_copy.hpp"
 
-#include "tightship/kernels/item.hpp"
+#include "tightship/kernels/spans.hpp"
 
 #include <cstdlib>
-#include <cstring>
 
 #if defined(__SSE2__)
 #include <emmintrin.h>
@@ -20,32 +19,11 @@ int64_t tile_length(int64_t across) {
     return kTile * kTile / std::clamp<int64_t>(across, 1, kTile);
 }
 
-void copy_short(const char *from, char *to, int64_t size_bytes) {
-    for (int64_t place = 0; place < size_bytes; ++place)
-        to[place] = from[place];
-}
-
-/// Rows that are contiguous on both sides.
-void copy_spans(const char *from, int64_t from_step, char *to, int64_t to_step, int64_t rows,
-                int64_t size_bytes) {
-    for (; rows > 0; --rows, from += from_step, to += to_step) {
-        if (size_bytes >= 16)
-            std::memcpy(to, from, static_cast<size_t>(size_bytes));
-        else
-            copy_short(from, to, size_bytes);
-    }
-}
-
-template <class Item>
-void copy_items(const char *from, int64_t from_step, char *to, int64_t to_step, int64_t length) {
-    if (from_step == 0 && to_step == sizeof(Item)) {
-        const Item item = load<Item>(from);
-        for (int64_t index = 0; index < length; ++index)
-            store(to + index * static_cast<int64_t>(sizeof(Item)), item);
-        return;
-    }
-    for (int64_t index = 0; index < length; ++index)
-        store(to + index * to_step, load<Item>(from + index * from_step));
+/// Rows that lie together on both sides.
+void copy_rows(const char *from, int64_t from_step, char *to, int64_t to_step, int64_t rows,
+               int64_t size_bytes) {
+    for (; rows > 0; --rows, from += from_step, to += to_step)
+        copy_bytes(from, to, size_bytes);
 }
 
 /// Whole squares of kSquare by kSquare items, by registers where the processor has them.
@@ -226,11 +204,11 @@ void StridedCopy::run_rows(const char *source, char *target, int threads) const 
             const char *from = source + offsets[0];
             char *to = target + offsets[1];
             if (together)
-                copy_spans(from, from_block, to, to_block, rows, length * item_bytes_);
+                copy_rows(from, from_block, to, to_block, rows, length * item_bytes_);
             else
                 for (int64_t row = 0; row < rows; ++row)
-                    copy_items<Item>(from + row * from_block, from_step, to + row * to_block,
-                                     to_step, length);
+                    copy_span<Item>(from + row * from_block, from_step, to + row * to_block,
+                                    to_step, length);
         });
     });
 }

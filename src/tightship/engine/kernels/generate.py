@@ -131,7 +131,7 @@ def _one_hot(site: Site) -> Kernel:
         np.copyto(outputs[0], off)
         for position in range(depth):
             np.equal(places, position, out=chosen)
-            np.copyto(by_depth[position], on, where=chosen)
+            np.copyto(by_depth[position, ...], on, where=chosen)
 
     return Kernel("OneHot", run, booking.size_bytes)
 

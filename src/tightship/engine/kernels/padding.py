@@ -12,18 +12,26 @@ Part = tuple[slice, slice]
 """Where elements go along an axis, and where they come from; one may repeat."""
 
 
-def _pad(site: Site) -> Kernel:
-    """Pads are attributes before opset 11, inputs since; negative ones take elements away."""
-    shape = site.shape(0)
-    rank = len(shape)
-    mode = site.text("mode", "constant")
+def padding(site: Site) -> tuple[str, list[tuple[int, int]]]:
+    """The mode of a Pad, and elements added before and after each axis; negative ones go.
+
+    Pads are attributes before opset 11, inputs since.
+
+    Raises:
+        NotCoveredError: Only the run knows.
+    """
+    rank = len(site.shape(0))
     given = site.integers("pads" if site.version >= 2 else "paddings")
     if site.version >= 11:
         given = site.axes(1, "pads")
     require(given is not None)
     axes = site.axes(3) if site.version >= 18 and site.has_input(3) else None
-    pads = _by_axis(given or (), axes, rank)
-    parts = [list(_parts(mode, d, *pad)) for d, pad in zip(shape, pads, strict=True)]
+    return site.text("mode", "constant"), _by_axis(given or (), axes, rank)
+
+
+def _pad(site: Site) -> Kernel:
+    mode, pads = padding(site)
+    parts = [list(_parts(mode, d, *pad)) for d, pad in zip(site.shape(0), pads, strict=True)]
     fill = site.number("value", 0.0)
 
     def run(inputs: Operands, outputs: Operands, _: Array | None) -> None:

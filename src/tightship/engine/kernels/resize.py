@@ -144,16 +144,34 @@ def _filled(site: Site, index: int) -> Array | None:
     return elements if elements is not None and elements.size else None
 
 
-def _resize(site: Site) -> Kernel:
-    """Elements outside count as those at the edge; cropping by `roi` is not covered."""
-    shape, dtype = site.shape(0), site.dtype(0)
+def nearest_positions(site: Site) -> list[NDArray[np.int64]]:
+    """By axis, which element each position takes, where the mode is nearest.
+
+    Raises:
+        NotCoveredError: It is not, or only the run knows, or `roi` crops.
+    """
+    require(site.text("mode", "nearest") == "nearest")
+    taken = [np.arange(length, dtype=np.int64) for length in site.shape(0)]
+    for taps in _passes(site):
+        taken[taps.axis] = taps.indices[0]
+    return taken
+
+
+def _passes(site: Site) -> list[Taps]:
+    """What is read along each axis that changes."""
+    shape = site.shape(0)
     require(site.version >= 7 and 0 not in shape and 0 not in site.output_shape())
-    require(is_real(dtype) or site.text("mode", "nearest") == "nearest")
-    passes = [
+    return [
         _taps(site, axis, scale)
         for axis, scale in enumerate(_scales(site))
         if scale != 1 or site.output_shape()[axis] != shape[axis]
     ]
+
+
+def _resize(site: Site) -> Kernel:
+    """Elements outside count as those at the edge; cropping by `roi` is not covered."""
+    require(is_real(site.dtype(0)) or site.text("mode", "nearest") == "nearest")
+    passes = _passes(site)
     booking = Booking()
     stages, terms = _book(site, passes, booking)
 

@@ -9,14 +9,22 @@ from collections.abc import Callable
 from tightship.engine.kernels.site import NotCoveredError
 from tightship.engine.lower.builder import Builder
 from tightship.engine.lower.native.attention import attention
+from tightship.engine.lower.native.generate import GENERATE
+from tightship.engine.lower.native.indexed import INDEXED
+from tightship.engine.lower.native.lookup import LOOKUP
 from tightship.engine.lower.native.movement import MOVEMENT
+from tightship.engine.lower.native.sequence import SEQUENCE
 from tightship.graph import Node
 
 NativeEmitter = Callable[[Builder, Node], bool]
 
 NATIVE_EMITTERS: dict[tuple[str, str], NativeEmitter] = {
     ("tightship", "Attention"): attention,
+    **GENERATE,
+    **INDEXED,
+    **LOOKUP,
     **MOVEMENT,
+    **SEQUENCE,
 }
 """By domain and operator."""
 

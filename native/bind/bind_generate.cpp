@@ -1,0 +1,82 @@
+#include "bind.hpp"
+#include "tightship/kernels/generate.hpp"
+#include "tightship/kernels/sequence.hpp"
+
+#include <nanobind/stl/array.h>
+#include <nanobind/stl/shared_ptr.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
+#include <nanobind/stl/vector.h>
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+namespace tightship::bind {
+
+namespace {
+
+using kernels::Dims;
+
+std::shared_ptr<const Kernel>
+fills(const std::vector<std::tuple<nb::bytes, int64_t, Dims, Dims>> &given) {
+    std::vector<kernels::Fill> fills;
+    for (const auto &[element, offset_bytes, shape, strides] : given)
+        fills.push_back(
+            {std::string(element.c_str(), element.size()), offset_bytes, shape, strides});
+    return kernels::fills(fills);
+}
+
+std::shared_ptr<const Kernel>
+reverse_sequences(const std::string &node, const std::array<int64_t, 3> &sizes, bool steps_first) {
+    return kernels::reverse_sequences({node, sizes[0], sizes[1], sizes[2], steps_first});
+}
+
+std::shared_ptr<const Kernel> append(const std::string &node, const std::array<int64_t, 5> &sizes,
+                                     bool has_firsts, bool is_circular) {
+    return kernels::append(
+        {node, sizes[0], sizes[1], sizes[2], sizes[3], sizes[4], has_firsts, is_circular});
+}
+
+std::shared_ptr<const Kernel> rotary(const std::string &node, bool is_interleaved,
+                                     const std::array<int64_t, 4> &sizes, const Dims &shape,
+                                     const std::array<Dims, 3> &strides) {
+    return kernels::rotary({node, is_interleaved, sizes[0], sizes[1], sizes[2], sizes[3], shape,
+                            strides[0], strides[1], strides[2]});
+}
+
+} // namespace
+
+void generate_kernels(nb::class_<Kernel> &kernel) {
+    kernel
+        .def_static("lookup", &kernels::lookup, "item_bytes"_a, "items"_a, "has_fill"_a, "tables"_a,
+                    "Source[, fill], target: each element the sum of its positions' entries, byte "
+                    "offsets into the source; a negative one fills. An entry stands for `items`.")
+        .def_static("fills", &fills, "fills"_a,
+                    "Target: each fill an element as bytes, a byte offset, shape and strides.")
+        .def_static("triangle", &kernels::triangle, "item_bytes"_a, "upper"_a, "has_diagonal"_a,
+                    "shape"_a, "source_strides"_a,
+                    "Source[, diagonal], target: a triangle of each matrix, zeros elsewhere.")
+        .def_static("one_hot", &kernels::one_hot, "item_bytes"_a, "dtype"_a, "shape"_a,
+                    nb::sig("def one_hot(item_bytes: int, dtype: str, shape: tuple[int, int, "
+                            "int]) -> NativeKernel | None"),
+                    "Indices of `dtype`, off and on, target of (outer, depth, inner).")
+        .def_static("ramp", &kernels::ramp, "dtype"_a, "count"_a,
+                    nb::sig("def ramp(dtype: str, count: int) -> NativeKernel | None"),
+                    "Start, step, target: numbers that grow by the step.");
+}
+
+void sequence_kernels(nb::class_<Kernel> &kernel) {
+    kernel
+        .def_static("reverse_sequences", &reverse_sequences, "node"_a, "sizes"_a, "steps_first"_a,
+                    "Data, lengths, target. `sizes`: sequences, steps, bytes of a step.")
+        .def_static("append", &append, "node"_a, "sizes"_a, "has_firsts"_a, "is_circular"_a,
+                    "Past, update[, first steps], target. `sizes`: batches, groups, steps, new "
+                    "steps, bytes of a step.")
+        .def_static("rotary", &rotary, "node"_a, "is_interleaved"_a, "sizes"_a, "shape"_a,
+                    "strides"_a,
+                    "x, cosines, sines[, positions], target. `sizes`: pairs, length of a row, "
+                    "bytes from one of its elements to the next, rows of the cache or 0. "
+                    "`strides` around rows: x, target, positions or cache.");
+}
+
+} // namespace tightship::bind

@@ -1,0 +1,35 @@
+/// Rows of elements copied one by one, or together where both sides lie together.
+#pragma once
+
+#include "tightship/kernels/item.hpp"
+
+namespace tightship::kernels {
+
+/// Bytes that lie together on both sides and do not overlap.
+inline void copy_bytes(const char *from, char *to, int64_t size_bytes) {
+    if (size_bytes >= 16) {
+        std::memcpy(to, from, static_cast<size_t>(size_bytes));
+        return;
+    }
+    for (int64_t place = 0; place < size_bytes; ++place)
+        to[place] = from[place];
+}
+
+template <class Item> void fill_span(const Item &item, char *to, int64_t length) {
+    for (int64_t index = 0; index < length; ++index)
+        store(to + index * static_cast<int64_t>(sizeof(Item)), item);
+}
+
+/// `length` items, a step apart on each side.
+template <class Item>
+void copy_span(const char *from, int64_t from_step, char *to, int64_t to_step, int64_t length) {
+    constexpr int64_t item = sizeof(Item);
+    if (from_step == item && to_step == item)
+        return copy_bytes(from, to, length * item);
+    if (from_step == 0 && to_step == item && length > 0)
+        return fill_span(load<Item>(from), to, length);
+    for (int64_t index = 0; index < length; ++index)
+        store(to + index * to_step, load<Item>(from + index * from_step));
+}
+
+} // namespace tightship::kernels

@@ -1,0 +1,54 @@
+/// Tuples of indices, checked before anything is written.
+#pragma once
+
+#include "tightship/kernels/indexed.hpp"
+#include "tightship/kernels/item.hpp"
+
+namespace tightship::kernels {
+
+class Tuples {
+  public:
+    explicit Tuples(const Indexing &indexing)
+        : node_(indexing.node), index_bytes_(indexing.index_bytes),
+          coordinates_(indexing.coordinates), nest_(indexing.shape, {indexing.strides}) {}
+
+    /// Throws KernelError where an index points outside its dimension.
+    void check(const char *tuples) const;
+
+    /// Calls `body` with what turns the address of a tuple into an offset into the data.
+    template <class Body> void with_offset(const Body &body) const {
+        if (index_bytes_ == 4)
+            with_offset_of<int32_t>(body);
+        else
+            with_offset_of<int64_t>(body);
+    }
+
+  private:
+    template <class Index, class Body> void with_offset_of(const Body &body) const {
+        if (coordinates_.size() == 1) {
+            const Coordinate only = coordinates_.front();
+            body([only](const char *tuple) { return offset<Index>(tuple, only); });
+            return;
+        }
+        body([this](const char *tuple) {
+            int64_t bytes = 0;
+            for (const Coordinate &each : coordinates_)
+                bytes += offset<Index>(tuple + each.index_step, each);
+            return bytes;
+        });
+    }
+
+    template <class Index> static int64_t offset(const char *from, const Coordinate &along) {
+        const int64_t index = load<Index>(from);
+        return (index < 0 ? index + along.length : index) * along.data_step;
+    }
+
+    template <class Index> void check_all(const char *tuples) const;
+
+    std::string node_;
+    int64_t index_bytes_;
+    std::vector<Coordinate> coordinates_;
+    LoopNest<1> nest_;
+};
+
+} // namespace tightship::kernels

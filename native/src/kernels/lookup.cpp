@@ -1,0 +1,137 @@
+#include "tightship/kernels/generate.hpp"
+
+#include "tightship/kernels/spans.hpp"
+
+namespace tightship::kernels {
+
+namespace {
+
+/// Entries of the innermost table that follow one another alike.
+struct Run {
+    int64_t first, count, offset;
+    enum { kFill, kTogether, kRepeat } how;
+};
+
+constexpr int64_t kShortRun = 4; ///< entries below which a run costs more than it saves
+
+std::vector<Run> runs_of(const Dims &table, int64_t unit_bytes) {
+    std::vector<Run> runs;
+    for (int64_t place = 0; place < static_cast<int64_t>(table.size()); ++place) {
+        const int64_t offset = table[place];
+        if (!runs.empty()) {
+            Run &last = runs.back();
+            const bool fills = last.how == Run::kFill && offset < 0;
+            const bool repeats =
+                offset == last.offset && (last.how == Run::kRepeat || last.count == 1);
+            const bool follows =
+                last.how == Run::kTogether && offset == last.offset + last.count * unit_bytes;
+            if (fills || (offset >= 0 && last.how != Run::kFill && (repeats || follows))) {
+                if (repeats && !follows && !fills)
+                    last.how = Run::kRepeat;
+                ++last.count;
+                continue;
+            }
+        }
+        runs.push_back({place, 1, offset, offset < 0 ? Run::kFill : Run::kTogether});
+    }
+    return runs;
+}
+
+class Lookup : public Kernel {
+  public:
+    Lookup(int64_t item_bytes, int64_t items, bool has_fill, std::vector<Dims> tables)
+        : item_bytes_(item_bytes), items_(items), has_fill_(has_fill), last_(tables.back()),
+          runs_(runs_of(last_, item_bytes * items)) {
+        tables.pop_back();
+        tables_ = std::move(tables);
+        for (const Dims &table : tables_)
+            row_count_ *= static_cast<int64_t>(table.size());
+        is_loose_ =
+            static_cast<int64_t>(runs_.size()) * kShortRun > static_cast<int64_t>(last_.size());
+    }
+
+    void run(std::span<char *const> operands, int threads) const override {
+        const Wide zero{};
+        const char *fill = has_fill_ ? operands[1] : reinterpret_cast<const char *>(&zero);
+        char *target = operands[has_fill_ ? 2 : 1];
+        const int64_t row_bytes = static_cast<int64_t>(last_.size()) * items_ * item_bytes_;
+        const int64_t grain = (int64_t{1} << 16) / std::max<int64_t>(row_bytes, 1);
+        with_item(item_bytes_, [&](auto item) {
+            using Item = decltype(item);
+            const Item filling = load<Item>(fill);
+            parallel_for(threads, row_count_, grain, [&](int64_t begin, int64_t end) {
+                int64_t before = kOutside - 1;
+                for (int64_t row = begin; row < end; ++row) {
+                    char *to = target + row * row_bytes;
+                    const int64_t offset = offset_of(row);
+                    if (offset == before)
+                        std::memcpy(to, to - row_bytes, static_cast<size_t>(row_bytes));
+                    else if (offset == kOutside)
+                        fill_span(filling, to, row_bytes / item_bytes_);
+                    else
+                        write_row(operands[0] + offset, filling, to);
+                    before = offset;
+                }
+            });
+        });
+    }
+
+  private:
+    static constexpr int64_t kOutside = -1;
+
+    /// Where a row begins in the source; kOutside where it is all filled.
+    int64_t offset_of(int64_t row) const {
+        int64_t offset = 0;
+        for (size_t axis = tables_.size(); axis-- > 0;) {
+            const auto length = static_cast<int64_t>(tables_[axis].size());
+            const int64_t entry = tables_[axis][row % length];
+            if (entry < 0)
+                return kOutside;
+            offset += entry;
+            row /= length;
+        }
+        return offset;
+    }
+
+    template <class Item> void write_row(const char *from, const Item &filling, char *to) const {
+        if (is_loose_ && items_ == 1)
+            return write_entries(from, filling, to);
+        const int64_t unit_bytes = items_ * item_bytes_;
+        for (const Run &run : runs_) {
+            char *start = to + run.first * unit_bytes;
+            if (run.how == Run::kFill)
+                fill_span(filling, start, run.count * items_);
+            else if (run.how == Run::kTogether)
+                copy_bytes(from + run.offset, start, run.count * unit_bytes);
+            else if (items_ == 1)
+                fill_span(load<Item>(from + run.offset), start, run.count);
+            else
+                for (int64_t index = 0; index < run.count; ++index)
+                    copy_bytes(from + run.offset, start + index * unit_bytes, unit_bytes);
+        }
+    }
+
+    template <class Item>
+    void write_entries(const char *from, const Item &filling, char *to) const {
+        for (const int64_t entry : last_) {
+            store(to, entry < 0 ? filling : load<Item>(from + entry));
+            to += sizeof(Item);
+        }
+    }
+
+    int64_t item_bytes_, items_;
+    bool has_fill_, is_loose_ = false;
+    Dims last_;
+    std::vector<Run> runs_;
+    std::vector<Dims> tables_;
+    int64_t row_count_ = 1;
+};
+
+} // namespace
+
+std::shared_ptr<const Kernel> lookup(int64_t item_bytes, int64_t items, bool has_fill,
+                                     const std::vector<Dims> &tables) {
+    return std::make_shared<Lookup>(item_bytes, items, has_fill, tables);
+}
+
+} // namespace tightship::kernels

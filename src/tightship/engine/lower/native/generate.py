@@ -1,0 +1,102 @@
+"""Operators that write elements by their position."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tightship._core import NativeKernel
+from tightship.engine.kernels.site import axis_of, require
+from tightship.engine.lower.builder import Builder
+from tightship.engine.lower.native.layout import byte_strides, plain, site_of
+from tightship.graph import Node, element_count
+
+
+def _constant_of_shape(builder: Builder, node: Node) -> bool:
+    value = site_of(builder, node).tensor("value")
+    element = np.zeros((), np.float32) if value is None else value.reshape(())
+    return _fill(builder, node, [(element, 0, None, None)])
+
+
+def _eye_like(builder: Builder, node: Node) -> bool:
+    """Zeros, then ones on a diagonal."""
+    site = site_of(builder, node)
+    (rows, columns), dtype = site.output_shape(), site.output_dtype()
+    shift = site.integer("k", 0)
+    first = shift if shift >= 0 else -shift * columns
+    count = max(min(rows + min(shift, 0), columns - max(shift, 0)), 0)
+    diagonal = (np.ones((), dtype), first, [count], [columns + 1])
+    return _fill(builder, node, [(np.zeros((), dtype), 0, None, None), diagonal])
+
+
+Filling = tuple[NDArray[Any], int, list[int] | None, list[int] | None]
+"""An element, the first place it goes to, and the shape and strides of all; None for all."""
+
+
+def _fill(builder: Builder, node: Node, fillings: list[Filling]) -> bool:
+    target = builder.output(node.outputs[0])
+    item, count = target.dtype.itemsize, element_count(target.shape)
+    kernel = NativeKernel.fills(
+        [
+            (element.tobytes(), first * item, shape or [count], [item * s for s in strides or [1]])
+            for element, first, shape, strides in fillings
+        ]
+    )
+    builder.native(node, ("fill", kernel), [], [target])
+    return True
+
+
+def _triangle(builder: Builder, node: Node) -> bool:
+    site = site_of(builder, node)
+    require(len(site.shape(0)) >= 2)
+    source = plain(builder, node.inputs[0])
+    reads = [source, *([builder.dense(node.inputs[1])] if site.has_input(1) else [])]
+    target = builder.output(node.outputs[0])
+    strides = byte_strides(source)
+    kernel = NativeKernel.triangle(
+        target.dtype.itemsize,
+        bool(site.integer("upper", 1)),
+        site.has_input(1),
+        list(source.shape),
+        strides,
+    )
+    in_place = [(target, source)] if strides == byte_strides(target) else []
+    builder.native(node, ("triangle", kernel), reads, [target], in_place=in_place)
+    return True
+
+
+def _one_hot(builder: Builder, node: Node) -> bool:
+    """Negative indices count from the end; others beyond mark nothing."""
+    site = site_of(builder, node)
+    shape, dtype = site.shape(0), site.input(0).dtype
+    axis = axis_of(site.integer("axis", -1), len(shape) + 1)
+    assert dtype is not None
+    sizes = (element_count(shape[:axis]), site.output_shape()[axis], element_count(shape[axis:]))
+    kernel = NativeKernel.one_hot(site.output_dtype().itemsize, dtype.value, sizes)
+    require(kernel is not None)
+    assert kernel is not None
+    reads = [builder.dense(node.inputs[0]), builder.dense(node.inputs[2])]
+    builder.native(node, ("one_hot", kernel), reads, [builder.output(node.outputs[0])])
+    return True
+
+
+def _range(builder: Builder, node: Node) -> bool:
+    site = site_of(builder, node)
+    dtype = site.output().dtype
+    assert dtype is not None
+    kernel = NativeKernel.ramp(dtype.value, element_count(site.output_shape()))
+    require(kernel is not None)
+    assert kernel is not None
+    reads = [builder.dense(node.inputs[0]), builder.dense(node.inputs[2])]
+    builder.native(node, ("range", kernel), reads, [builder.output(node.outputs[0])])
+    return True
+
+
+GENERATE: Mapping[tuple[str, str], Callable[[Builder, Node], bool]] = {
+    ("", "ConstantOfShape"): _constant_of_shape,
+    ("", "EyeLike"): _eye_like,
+    ("", "OneHot"): _one_hot,
+    ("", "Range"): _range,
+    ("", "Trilu"): _triangle,
+}

@@ -1,0 +1,107 @@
+"""Operators whose every element is one of the input's, found axis by axis, or a filling."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tightship._core import NativeKernel
+from tightship.engine.kernels.padding import padding
+from tightship.engine.kernels.resize import nearest_positions
+from tightship.engine.kernels.site import axis_of, require
+from tightship.engine.lower.builder import Builder
+from tightship.engine.lower.native.layout import byte_strides, plain, site_of
+from tightship.engine.lower.views import same_bytes
+from tightship.graph import Inline, Node
+
+Positions = NDArray[np.int64]
+"""By position along an axis, the position in the input; negative where a filling goes."""
+
+
+def _lookup(
+    builder: Builder, node: Node, axes: Sequence[Positions], filling: str | None = None
+) -> bool:
+    """One step; `filling` names what fills, zeros do without."""
+    require(len(axes) > 0)
+    shape = builder.value(node.inputs[0]).static_shape
+    kept = [_is_kept(positions, length) for positions, length in zip(axes, shape, strict=True)]
+    if all(kept):
+        return same_bytes(builder, node)
+    source = plain(builder, node.inputs[0])
+    strides = byte_strides(source)
+    item, items = source.dtype.itemsize, 1
+    last = len(axes) - 1
+    while kept[last] and strides[last] == item * items:
+        items *= shape[last]
+        last -= 1
+    tables = [
+        np.where(positions < 0, -1, positions * stride).tolist()
+        for positions, stride in zip(axes[: last + 1], strides, strict=False)
+    ]
+    kernel = NativeKernel.lookup(item, items, filling is not None, tables)
+    reads = [source] if filling is None else [source, builder.dense(filling)]
+    builder.native(node, ("lookup", kernel), reads, [builder.output(node.outputs[0])])
+    return True
+
+
+def _is_kept(positions: Positions, length: int) -> bool:
+    return positions.size == length and bool((positions == np.arange(length)).all())
+
+
+def _along(mode: str, length: int, before: int, after: int) -> Positions:
+    """Positions of a padded axis in the input."""
+    at = np.arange(-before, length + after)
+    require(mode == "constant" or length > 0 or at.size == 0)
+    if mode == "edge":
+        return np.clip(at, 0, length - 1)
+    if mode == "wrap":
+        return at % max(length, 1)
+    if mode == "reflect":
+        period = max(2 * (length - 1), 1)
+        at = at % period
+        return np.where(at < length, at, period - at)
+    return np.where((at >= 0) & (at < length), at, -1)
+
+
+def _pad(builder: Builder, node: Node) -> bool:
+    site = site_of(builder, node)
+    mode, pads = padding(site)
+    require(mode in ("constant", "edge", "reflect", "wrap"))
+    axes = [_along(mode, n, *pad) for n, pad in zip(site.shape(0), pads, strict=True)]
+    filling: str | None = None
+    if mode == "constant" and site.has_input(2):
+        filling = node.inputs[2]
+    elif mode == "constant" and site.number("value", 0.0):
+        filling = f"{node.name}.filling"
+        element: NDArray[Any] = np.array(site.number("value", 0.0)).astype(site.dtype(0))
+        builder.add_constant(filling, Inline(element))
+    return _lookup(builder, node, axes, filling)
+
+
+def _center(builder: Builder, node: Node) -> bool:
+    """Zeros around what is too short, the middle of what is too long (CenterCropPad)."""
+    site = site_of(builder, node)
+    shape = site.shape(0)
+    wanted = site.parameter(1)
+    assert wanted is not None
+    chosen = site.integers("axes") or tuple(range(len(shape)))
+    axes = [np.arange(length) for length in shape]
+    for axis, resized in zip(chosen, wanted.tolist(), strict=True):
+        place = axis_of(axis, len(shape))
+        more = resized - shape[place]
+        before = more // 2 if more > 0 else -(-more // 2)
+        axes[place] = _along("constant", shape[place], before, more - before)
+    return _lookup(builder, node, axes)
+
+
+def _nearest(builder: Builder, node: Node) -> bool:
+    return _lookup(builder, node, nearest_positions(site_of(builder, node)))
+
+
+LOOKUP: Mapping[tuple[str, str], Callable[[Builder, Node], bool]] = {
+    ("", "CenterCropPad"): _center,
+    ("", "Pad"): _pad,
+    ("", "Resize"): _nearest,
+    ("", "Upsample"): _nearest,
+}

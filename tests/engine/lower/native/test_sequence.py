@@ -1,0 +1,114 @@
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.engine.graphs import lowered, run
+from tests.engine.kernels.typed import Typed, typed
+from tests.engine.native_tier import run_natively
+from tests.models import parse
+from tightship.errors import InputError
+from tightship.frontend.onnx import read_bytes
+
+
+def seeded(*shape: int) -> Any:
+    return np.random.default_rng(len(shape)).standard_normal(shape).astype(np.float32)
+
+
+def graph_of(text: str) -> Any:
+    header = '<ir_version: 10, opset_import: ["" : 24]>'
+    return read_bytes(parse(text, header).SerializeToString())
+
+
+def check(case: Typed, threads: int, rtol: float = 0) -> None:
+    results = run_natively(case.node, case.inputs, case.like, threads)
+    assert results is not None
+    np.testing.assert_allclose(results[0], case.reference()[0], rtol=rtol, atol=rtol)
+
+
+@given(st.integers(1, 4), st.integers(1, 5), st.booleans(), st.integers(1, 3), st.data())
+def test_sequences_are_reversed_up_to_their_lengths(count, steps, first, threads, data):
+    x = seeded(steps, count, 3) if first else seeded(count, steps, 3)
+    each = st.lists(st.integers(1, steps), min_size=count, max_size=count)
+    lengths = np.array(data.draw(each), np.int64)
+    axes = {"time_axis": 0, "batch_axis": 1} if first else {"time_axis": 1, "batch_axis": 0}
+    check(typed("ReverseSequence", x, lengths, **axes), threads)
+
+
+@pytest.mark.parametrize("length", [-1, 6])
+def test_a_length_beyond_the_sequence_is_refused(length: int):
+    case = typed("ReverseSequence", seeded(5, 1, 2), np.array([length]))
+    with pytest.raises(InputError, match=f"reverses {length} steps .* at most 5"):
+        run_natively(case.node, case.inputs, case.like)
+
+
+@given(
+    st.sampled_from(["linear", "circular"]), st.sampled_from([-2, 1]), st.integers(1, 3), st.data()
+)
+def test_steps_are_written_into_a_cache(mode, axis, threads, data):
+    x, update = seeded(2, 4, 6, 3), seeded(2, 4, 2, 3)
+    if axis == 1:
+        update = seeded(2, 3, 6, 3)
+    last = 5 if mode == "circular" and axis == -2 else 3 if mode == "circular" else 1
+    firsts = np.array(data.draw(st.lists(st.integers(0, last), min_size=2, max_size=2)), np.int64)
+    inputs = (x, update, firsts) if data.draw(st.booleans()) else (x, update)
+    check(typed("TensorScatter", *inputs, mode=mode, axis=axis, version=24, like=[x]), threads)
+
+
+@pytest.mark.parametrize("first", [-1, 5])
+def test_steps_beyond_the_cache_are_refused(first: int):
+    case = typed("TensorScatter", seeded(1, 2, 6, 3), seeded(1, 2, 2, 3), np.array([first]),
+                 version=24, like=[seeded(1, 2, 6, 3)])  # fmt: skip
+    with pytest.raises(InputError, match=rf"from step {first} on; it must be in \[0, 4\]"):
+        run_natively(case.node, case.inputs, case.like)
+
+
+def test_a_dying_cache_is_appended_to_in_place():
+    graph = graph_of(
+        "g (float[1, 2, 6, 3] x, float[1, 2, 2, 3] u, int64[1] w) => (float[1, 2, 6, 3] y) "
+        "{ a = Abs (x) b = TensorScatter (a, u, w) y = Neg (b) }"
+    )
+    (step,) = (step for step in lowered(graph).steps if step.implementation == "append")
+    assert step.sharing
+    feeds = {"x": seeded(1, 2, 6, 3), "u": seeded(1, 2, 2, 3), "w": np.array([3])}
+    expected = np.abs(feeds["x"])
+    expected[:, :, 3:5] = feeds["u"]
+    np.testing.assert_array_equal(run(graph, inputs=feeds)["y"], -expected)
+
+
+@given(st.booleans(), st.booleans(), st.booleans(), st.sampled_from([0, 4, 20]), st.integers(1, 3))
+def test_pairs_are_turned_by_their_position(interleaved, flat, given_positions, part, threads):
+    batch, heads, steps, row = 2, 3, 5, 20
+    x = seeded(batch, steps, heads * row) if flat else seeded(batch, heads, steps, row)
+    pairs = (part or row) // 2
+    angles = seeded(9, pairs) if given_positions else seeded(batch, steps, pairs)
+    positions = [np.random.default_rng(0).integers(0, 9, (batch, steps))] if given_positions else []
+    case = typed(
+        "RotaryEmbedding", x, np.cos(angles), np.sin(angles), *positions,
+        interleaved=int(interleaved), num_heads=heads, rotary_embedding_dim=part, version=23,
+        like=[x],
+    )  # fmt: skip
+    check(case, threads, rtol=1e-5)
+
+
+@pytest.mark.parametrize("position", [-1, 9])
+def test_a_position_beyond_the_cache_is_refused(position: int):
+    angles, positions = seeded(9, 2), np.array([[0, position]])
+    case = typed("RotaryEmbedding", seeded(1, 1, 2, 4), angles, angles, positions, version=23,
+                 like=[seeded(1, 1, 2, 4)])  # fmt: skip
+    with pytest.raises(InputError, match=rf"a position of {position}; it must be in \[0, 8\]"):
+        run_natively(case.node, case.inputs, case.like)
+
+
+def test_pairs_of_a_dying_value_are_turned_in_place():
+    graph = graph_of(
+        "g (float[1, 3, 5, 20] x, float[1, 5, 10] c, float[1, 5, 10] s) => "
+        "(float[1, 3, 5, 20] y) { a = Abs (x) b = RotaryEmbedding (a, c, s) y = Neg (b) }"
+    )
+    (step,) = (step for step in lowered(graph).steps if step.implementation == "rotary")
+    assert step.sharing
+    feeds = {"x": seeded(1, 3, 5, 20), "c": seeded(1, 5, 10), "s": seeded(1, 5, 10)}
+    found, wanted = run(graph, inputs=feeds), run(graph, ("native", "onednn"), feeds)
+    np.testing.assert_allclose(found["y"], wanted["y"], rtol=1e-5, atol=1e-6)
