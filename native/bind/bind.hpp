@@ -18,6 +18,7 @@ void indexed_kernels(nanobind::class_<Kernel> &kernel);
 void generate_kernels(nanobind::class_<Kernel> &kernel);
 void sequence_kernels(nanobind::class_<Kernel> &kernel);
 void attention_kernels(nanobind::class_<Kernel> &kernel);
+void convolution_kernels(nanobind::class_<Kernel> &kernel);
 void program(nanobind::module_ &module);
 
 } // namespace tightship::bind

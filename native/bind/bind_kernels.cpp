@@ -17,6 +17,7 @@ void kernels(nb::module_ &module) {
     generate_kernels(kernel);
     sequence_kernels(kernel);
     attention_kernels(kernel);
+    convolution_kernels(kernel);
 }
 
 } // namespace tightship::bind

@@ -74,6 +74,12 @@ void memory_desc(nb::module_ &module) {
                 return MemoryDesc::any(dims, dtype_of(dtype));
             },
             "dims"_a, "dtype"_a = "float32", "A layout that the primitive chooses.")
+        .def_static(
+            "named",
+            [](const Dims &dims, const std::string &dtype, const std::string &format) {
+                return MemoryDesc::named(dims, dtype_of(dtype), format);
+            },
+            "dims"_a, "dtype"_a, "format"_a, "A layout as `format` writes it.")
         .def_prop_ro("dims", &MemoryDesc::dims)
         .def_prop_ro("strides", &MemoryDesc::strides)
         .def_prop_ro("dtype", [](const MemoryDesc &self) { return name_of(self.dtype()); })

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <string_view>
 
 namespace tightship::onednn {
 
@@ -20,6 +21,21 @@ Dims query_dims(const_dnnl_memory_desc_t desc, dnnl_query_t what, size_t count) 
     return Dims(*values, *values + count);
 }
 
+MemoryDesc tagged(const Dims &dims, dnnl_data_type_t dtype, dnnl_format_tag_t tag) {
+    dnnl_memory_desc_t desc = nullptr;
+    Library::check(Library::get().memory_desc_create_with_tag(&desc, static_cast<int>(dims.size()),
+                                                              dims.data(), dtype, tag),
+                   "describe an operand");
+    return MemoryDesc::adopt(desc);
+}
+
+/// Layouts that lowering asks for by name.
+constexpr std::pair<std::string_view, dnnl_format_tag_t> kTags[] = {
+    {"aBc8b", dnnl_aBc8b},     {"aBcd8b", dnnl_aBcd8b},   {"aBcde8b", dnnl_aBcde8b},
+    {"aBc16b", dnnl_aBc16b},   {"aBcd16b", dnnl_aBcd16b}, {"aBcde16b", dnnl_aBcde16b},
+    {"Acdb32a", dnnl_Acdb32a},
+};
+
 } // namespace
 
 MemoryDesc::MemoryDesc(const Dims &dims, dnnl_data_type_t dtype, const Dims &strides) {
@@ -29,12 +45,14 @@ MemoryDesc::MemoryDesc(const Dims &dims, dnnl_data_type_t dtype, const Dims &str
 }
 
 MemoryDesc MemoryDesc::any(const Dims &dims, dnnl_data_type_t dtype) {
-    dnnl_memory_desc_t desc = nullptr;
-    Library::check(Library::get().memory_desc_create_with_tag(&desc, static_cast<int>(dims.size()),
-                                                              dims.data(), dtype,
-                                                              dnnl_format_tag_any),
-                   "describe an operand");
-    return adopt(desc);
+    return tagged(dims, dtype, dnnl_format_tag_any);
+}
+
+MemoryDesc MemoryDesc::named(const Dims &dims, dnnl_data_type_t dtype, const std::string &format) {
+    for (const auto &[name, tag] : kTags)
+        if (name == format)
+            return tagged(dims, dtype, tag);
+    throw Error("name the layout " + format, dnnl_invalid_arguments);
 }
 
 MemoryDesc MemoryDesc::adopt(dnnl_memory_desc_t owned) {

@@ -148,6 +148,10 @@ class MemoryDesc:
     def any(dims: Sequence[int], dtype: str = 'float32') -> MemoryDesc:
         """A layout that the primitive chooses."""
 
+    @staticmethod
+    def named(dims: Sequence[int], dtype: str, format: str) -> MemoryDesc:
+        """A layout as `format` writes it."""
+
     @property
     def dims(self) -> list[int]: ...
 
@@ -347,6 +351,19 @@ class NativeKernel:
     def attention(outer: Sequence[int], sizes: Sequence[int], rule: NativeKernel.AttentionRule, strides: Sequence[Sequence[int]]) -> NativeKernel:
         """
         Queries, keys, values, mask where there is one, target, scratch; sizes are of queries, keys, depth, width; strides in bytes.
+        """
+
+    class ConvolutionShape:
+        """A convolution over two spatial axes, channels last."""
+
+        def __init__(self, batch_channels_outputs: Sequence[int], source: Sequence[int], target: Sequence[int], kernel: Sequence[int], strides: Sequence[int], dilations: Sequence[int], pads: Sequence[int], depth: int, by_block: bool) -> None: ...
+
+        def scratch_bytes(self, threads: int) -> int: ...
+
+    @staticmethod
+    def streamed_convolution(shape: NativeKernel.ConvolutionShape, has_bias: bool, has_addend: bool, low: float, high: float) -> NativeKernel:
+        """
+        Source, weights, [bias,] [addend,] target: a convolution whose weights, packed by block or by chunk, are streamed; needs AVX-512.
         """
 
 class NativeProgram:

@@ -20,6 +20,8 @@ class MemoryDesc {
     MemoryDesc(const Dims &dims, dnnl_data_type_t dtype, const Dims &strides);
     /// The layout is left to the primitive.
     static MemoryDesc any(const Dims &dims, dnnl_data_type_t dtype);
+    /// A layout by its name, as `format` gives it; throws Error for one that has no name here.
+    static MemoryDesc named(const Dims &dims, dnnl_data_type_t dtype, const std::string &format);
     static MemoryDesc adopt(dnnl_memory_desc_t owned);
     static MemoryDesc copy_of(const_dnnl_memory_desc_t other);
 

@@ -28,12 +28,13 @@ SRC, DST, SCRATCHPAD = 1, 17, 80
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What kernel selection may do: oneDNN and native kernels, sums in place, any layout."""
+    """What kernel selection may do."""
 
     use_onednn: bool = True
     use_native: bool = True
     in_place: bool = True
     choose_layouts: bool = True
+    stream_weights: bool = True
 
 
 class Builder:
@@ -50,6 +51,7 @@ class Builder:
         self.use_native = options.use_native
         self.in_place = options.in_place
         self.choose_layouts = options.choose_layouts
+        self.stream_weights = options.stream_weights
         self.position = 0
         self._last_read = last_reads(graph)
         self._added: dict[str, Constant] = {}

@@ -27,9 +27,9 @@ GRAPH_PASSES: tuple[Callable[[Graph], Graph], ...] = (
     fuse_activation,
 )
 
-SELECTION_PASSES = ("onednn", "native", "in_place", "library_layouts")
+SELECTION_PASSES = ("onednn", "native", "in_place", "library_layouts", "stream_weights")
 """Choices made while kernels are selected: oneDNN and native kernels at all, in-place sums,
-layouts that oneDNN prefers."""
+layouts that oneDNN prefers, large weights streamed past few rows."""
 
 
 def pass_names() -> tuple[str, ...]:

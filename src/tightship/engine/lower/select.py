@@ -7,6 +7,7 @@ from tightship import _core
 from tightship.engine.kernels import numpy_kernel, object_kernel
 from tightship.engine.lower.builder import Builder, Options
 from tightship.engine.lower.native import emit_native
+from tightship.engine.lower.native.streamed import streamed
 from tightship.engine.lower.passes import run_passes
 from tightship.engine.lower.views import same_bytes
 from tightship.engine.program import KernelWork, Lowered, Operand, ReferenceWork
@@ -45,11 +46,13 @@ def select(graph: Graph, threads: int = 1, without: Collection[str] = ()) -> Low
     Raises:
         GraphError: A node cannot be run by any kernel.
     """
+    use_onednn = _core.HAS_ONEDNN and "onednn" not in without
     options = Options(
-        _core.HAS_ONEDNN and "onednn" not in without,
+        use_onednn,
         "native" not in without,
         "in_place" not in without,
         "library_layouts" not in without,
+        use_onednn and "native" not in without and "stream_weights" not in without,
     )
     builder = Builder(graph, threads, options)
     for position, node in enumerate(graph.nodes):
@@ -59,7 +62,9 @@ def select(graph: Graph, threads: int = 1, without: Collection[str] = ()) -> Low
 
 
 def _emit(builder: Builder, node: Node) -> None:
-    if _view(builder, node) or (builder.use_onednn and _onednn(builder, node)):
+    if _view(builder, node) or streamed(builder, node):
+        return
+    if builder.use_onednn and _onednn(builder, node):
         return
     if builder.use_native and not node.fused and _native(builder, node):
         return

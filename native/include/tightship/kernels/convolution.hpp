@@ -1,0 +1,39 @@
+/// Convolutions whose weights are larger than their activations.
+#pragma once
+
+#include "tightship/kernel.hpp"
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+namespace tightship::kernels {
+
+/// A convolution over two spatial axes, channels last. A matrix product is one of a single tap.
+struct ConvolutionShape {
+    int64_t batch, channels, outputs;
+    std::array<int64_t, 2> source, target;                   ///< height, width
+    std::array<int64_t, 2> kernel, strides, dilations, pads; ///< pads before
+
+    int64_t depth; ///< channels of a tap that are taken at a time; divides their number
+    bool by_block; ///< whether weights of one block lie together, or those of one chunk of depth
+
+    int64_t rows() const { return batch * target[0] * target[1]; }
+    int64_t taps() const { return kernel[0] * kernel[1]; }
+    /// Whether every row of the product is a row of the source as it lies.
+    bool is_product() const;
+    /// Bytes to gather the source's rows in, for `threads`; 0 for a product.
+    int64_t scratch_bytes(int threads) const;
+};
+
+/// Source, weights, [bias,] [addend,] target: `clamp(convolution + bias + addend, low, high)`.
+///
+/// Weights are [outputs / 32][taps][channels][32] by block, zeros behind the last output, and
+/// [taps][channels / depth][outputs / 32][depth][32] by chunk. They are streamed in this order,
+/// fetched ahead of their use; the target may take over the addend's bytes.
+/// REQUIRES: AVX-512.
+std::shared_ptr<const Kernel> streamed_convolution(const ConvolutionShape &shape, bool has_bias,
+                                                   bool has_addend, float low, float high);
+
+} // namespace tightship::kernels

@@ -1,0 +1,236 @@
+"""Products of few rows by many weights, which are streamed past the rows.
+
+A network's last convolutions have 7x7 pixels and megabytes of weights: their time is what the
+weights take from memory, unless they are fetched ahead of their use. A product of a few rows by
+a constant matrix is a convolution of one tap.
+"""
+
+from dataclasses import dataclass
+
+from tightship import _core
+from tightship._core import MemoryDesc, NativeKernel
+from tightship.engine.lower.builder import Builder
+from tightship.engine.lower.layouts import channels_last, row_major
+from tightship.engine.lower.onednn.post_ops import eltwise_of
+from tightship.engine.lower.onednn.window import window_of
+from tightship.engine.program import Operand
+from tightship.graph import DType, Node, element_count
+
+AVX512 = 0x20
+"""The bit of `onednn_cpu_isa` for AVX-512."""
+BLOCK = 32
+"""Outputs that a block of weights serves."""
+ROWS_MAX = 64
+"""Rows up to which streaming pays: 10 to 25 % of a convolution with 49, nothing with 196."""
+ROWS_AT_ONCE = 14
+"""Rows that the kernel holds in registers."""
+DEPTH_MAX = 128
+"""Channels of more rows than that which are taken at a time."""
+WEIGHTS_MIN_BYTES = 1 << 16
+"""Of one tap's weights; smaller ones stay in the caches anyway."""
+INFINITY = float("inf")
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """A convolution of `rows` pixels: shapes, the window, and where an output's weights lie."""
+
+    counts: tuple[int, int, int]
+    """Batch, channels, outputs."""
+    source: tuple[int, int]
+    target: tuple[int, int]
+    kernel: tuple[int, int]
+    strides: tuple[int, int]
+    dilations: tuple[int, int]
+    pads: tuple[int, int]
+    steps: tuple[int, int, int]
+    """Elements between the weights of two outputs, two channels, two taps."""
+
+    @property
+    def rows(self) -> int:
+        """Pixels of the result."""
+        return self.counts[0] * self.target[0] * self.target[1]
+
+    @property
+    def taps(self) -> int:
+        """Elements of the kernel."""
+        return self.kernel[0] * self.kernel[1]
+
+    @property
+    def by_block(self) -> bool:
+        """Whether the sums of a block stay in registers until all its weights are past."""
+        return self.rows <= ROWS_AT_ONCE
+
+    @property
+    def depth(self) -> int:
+        """Channels taken at a time; divides their number."""
+        channels = self.counts[1]
+        if self.by_block:
+            return channels
+        return next(d for d in range(min(DEPTH_MAX, channels), 0, -1) if channels % d == 0)
+
+    @property
+    def pays(self) -> bool:
+        """Whether the kernel covers it and is faster than others."""
+        _, channels, outputs = self.counts
+        return (
+            self.rows <= ROWS_MAX
+            and channels * outputs * 4 >= WEIGHTS_MIN_BYTES
+            and (self.by_block or (outputs % BLOCK == 0 and self.depth >= BLOCK))
+        )
+
+    def layouts(self) -> tuple[MemoryDesc, MemoryDesc]:
+        """The weights as they are stored, and as the kernel takes them."""
+        _, channels, outputs = self.counts
+        by_output, by_channel, by_tap = self.steps
+        if self.by_block:
+            dims = [outputs, channels, *self.kernel]
+            strides = [by_output, by_channel, by_tap * self.kernel[1], by_tap]
+            return MemoryDesc(dims, "float32", strides), MemoryDesc.named(
+                dims, "float32", "Acdb32a"
+            )
+        depth = self.depth
+        dims = [outputs // BLOCK, BLOCK, channels // depth, depth, self.taps]
+        stored = [by_output * BLOCK, by_output, by_channel * depth, by_channel, by_tap]
+        streamed = [depth * BLOCK, 1, outputs * depth, BLOCK, outputs * channels]
+        return MemoryDesc(dims, "float32", stored), MemoryDesc(dims, "float32", streamed)
+
+    def shape(self) -> NativeKernel.ConvolutionShape:
+        """As the kernel is told."""
+        return NativeKernel.ConvolutionShape(
+            list(self.counts), list(self.source), list(self.target), list(self.kernel),
+            list(self.strides), list(self.dilations), list(self.pads), self.depth, self.by_block,
+        )  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """What the fused nodes of a product do to its sums."""
+
+    addend: str = ""
+    low: float = -INFINITY
+    high: float = INFINITY
+
+
+def streamed(builder: Builder, node: Node) -> bool:
+    """Emit a convolution, Gemm or MatMul by a constant that streaming makes faster."""
+    if not builder.stream_weights or builder.threads > 1 or not _is_covered(builder, node):
+        return False
+    problem = {"Conv": _convolution, "Gemm": _gemm, "MatMul": _matmul}[node.operator](builder, node)
+    ending = _ending(builder, node)
+    if problem is None or ending is None or not problem.pays:
+        return False
+    _emit(builder, node, problem, ending)
+    return True
+
+
+def _is_covered(builder: Builder, node: Node) -> bool:
+    """Whether the node is a float32 product by constants, on this processor."""
+    if node.domain or node.operator not in ("Conv", "Gemm", "MatMul"):
+        return False
+    names = [name for name in (*node.reads, *node.writes) if name]
+    values = [builder.value(name) for name in names]
+    return (
+        all(v.is_static and v.dtype is DType.FLOAT32 and 0 not in v.static_shape for v in values)
+        and all(builder.constant(name) is not None for name in node.inputs[1:] if name)
+        and all(builder.home_is_planned(name) for name in node.reads)
+        and bool(_core.onednn_cpu_isa() & AVX512)
+    )
+
+
+def _convolution(builder: Builder, node: Node) -> Problem | None:
+    before, after, weights = (
+        builder.value(name).static_shape
+        for name in (node.inputs[0], node.outputs[0], node.inputs[1])
+    )
+    if len(before) not in (3, 4) or node.attributes.get("group", 1) != 1:
+        return None
+    window = window_of(node, weights[2:], before[2:], after[2:])
+    taps = element_count(weights[2:])
+
+    def pair(values: tuple[int, ...], absent: int) -> tuple[int, int]:
+        return (absent, values[0]) if len(values) == 1 else (values[0], values[1])
+
+    return Problem(
+        (before[0], before[1], after[1]), pair(before[2:], 1), pair(after[2:], 1),
+        pair(weights[2:], 1), pair(window.strides, 1), pair(window.dilations, 1),
+        pair(window.begin, 0), (weights[1] * taps, taps, 1),
+    )  # fmt: skip
+
+
+def _gemm(builder: Builder, node: Node) -> Problem | None:
+    attributes = node.attributes
+    if attributes.get("alpha", 1.0) != 1.0 or attributes.get("beta", 1.0) != 1.0:
+        return None
+    shape = builder.value(node.inputs[1]).static_shape
+    turned = bool(attributes.get("transB", 0))
+    depth, columns = shape[::-1] if turned else shape
+    bias = node.inputs[2] if len(node.inputs) > 2 else ""
+    if attributes.get("transA", 0) or (bias and builder.value(bias).static_shape != (columns,)):
+        return None
+    rows = builder.value(node.inputs[0]).static_shape[0]
+    return _product(rows, depth, columns, turned=turned)
+
+
+def _matmul(builder: Builder, node: Node) -> Problem | None:
+    left, right = (builder.value(name).static_shape for name in node.inputs)
+    if len(left) < 2 or len(right) != 2:
+        return None
+    return _product(element_count(left[:-1]), right[0], right[1], turned=False)
+
+
+def _product(rows: int, depth: int, columns: int, *, turned: bool) -> Problem:
+    """Rows times a matrix, which is stored turned or as it is."""
+    one, none = (1, 1), (0, 0)
+    steps = (depth, 1, 1) if turned else (1, columns, 1)
+    return Problem((1, depth, columns), (1, rows), (1, rows), one, one, one, none, steps)
+
+
+def _ending(builder: Builder, node: Node) -> Ending | None:
+    """An addition of a value of the same shape and an activation that clamps, or nothing more."""
+    fused = list(node.fused)
+    name, addend = node.outputs[0], ""
+    if fused and fused[0].operator in ("Add", "Sum"):
+        first = fused.pop(0)
+        addend = first.inputs[1 if first.inputs[0] == name else 0]
+        shape = builder.value(node.outputs[0]).static_shape
+        if builder.value(addend).static_shape != shape or builder.constant(addend) is not None:
+            return None
+    if not fused:
+        return Ending(addend)
+    found = eltwise_of(builder, fused[0]) if len(fused) == 1 else None
+    if found is None or found not in (("relu", 0.0, 0.0), ("clip", *found[1:])):
+        return None
+    low, high = (0.0, INFINITY) if found[0] == "relu" else found[1:]
+    return Ending(addend, low, high)
+
+
+def _emit(builder: Builder, node: Node, problem: Problem, ending: Ending) -> None:
+    name, shape = node.writes[0], builder.value(node.writes[0]).static_shape
+    is_image = node.operator == "Conv"
+    layout = channels_last if is_image else row_major
+    reads = [builder.in_layout(node.inputs[0], layout(builder.value(node.inputs[0]).static_shape))]
+    reads.append(builder.weight(node.inputs[1], *problem.layouts()))
+    bias = node.inputs[2] if len(node.inputs) > 2 else ""
+    if bias:
+        vector = MemoryDesc([problem.counts[2]])
+        reads.append(builder.weight(bias, vector, vector))
+    if ending.addend:
+        reads.append(builder.in_layout(ending.addend, layout(shape)))
+    target = builder.output(name, layout(shape))
+    kernel = problem.shape()
+    builder.native(
+        node,
+        ("streamed", NativeKernel.streamed_convolution(
+            kernel, bool(bias), bool(ending.addend), ending.low, ending.high)),
+        reads,
+        [target],
+        scratch_bytes=kernel.scratch_bytes(builder.threads),
+        in_place=[(target, reads[-1])] if ending.addend and _apart(reads) else [],
+    )  # fmt: skip
+
+
+def _apart(reads: list[Operand]) -> bool:
+    """Whether the last operand's bytes are no other's."""
+    places = [(operand.space, operand.index) for operand in reads]
+    return places.count(places[-1]) == 1
