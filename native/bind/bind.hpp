@@ -19,6 +19,7 @@ void generate_kernels(nanobind::class_<Kernel> &kernel);
 void sequence_kernels(nanobind::class_<Kernel> &kernel);
 void attention_kernels(nanobind::class_<Kernel> &kernel);
 void convolution_kernels(nanobind::class_<Kernel> &kernel);
+void rotary_kernels(nanobind::class_<Kernel> &kernel);
 void program(nanobind::module_ &module);
 
 } // namespace tightship::bind

@@ -18,6 +18,7 @@ void kernels(nb::module_ &module) {
     sequence_kernels(kernel);
     attention_kernels(kernel);
     convolution_kernels(kernel);
+    rotary_kernels(kernel);
 }
 
 } // namespace tightship::bind

@@ -1,7 +1,7 @@
 """The native core: placement, host memory, kernels, oneDNN, programs."""
 
 from collections.abc import Sequence
-from typing import Annotated
+from typing import Annotated, overload
 
 import numpy
 from numpy.typing import NDArray
@@ -244,6 +244,9 @@ class PrimitiveDesc:
     def resampling(linear: bool, src: MemoryDesc, dst: MemoryDesc, attributes: Attributes) -> PrimitiveDesc: ...
 
     @staticmethod
+    def recurrent(cell: str, direction: str, operands: Sequence[MemoryDesc | None], attributes: Attributes) -> PrimitiveDesc: ...
+
+    @staticmethod
     def shuffle(src: MemoryDesc, dst: MemoryDesc, axis: int, group_size: int, attributes: Attributes) -> PrimitiveDesc: ...
 
     @staticmethod
@@ -336,10 +339,18 @@ class NativeKernel:
         Past, update[, first steps], target. `sizes`: batches, groups, steps, new steps, bytes of a step.
         """
 
+    @overload
     @staticmethod
     def rotary(node: str, is_interleaved: bool, sizes: Sequence[int], shape: Sequence[int], strides: Sequence[Sequence[int]]) -> NativeKernel:
         """
         x, cosines, sines[, positions], target. `sizes`: pairs, length of a row, bytes from one of its elements to the next, rows of the cache or 0. `strides` around rows: x, target, positions or cache.
+        """
+
+    @overload
+    @staticmethod
+    def rotary(shape: Sequence[int], strides: Sequence[Sequence[int]], partners: Sequence[int]) -> NativeKernel:
+        """
+        Source, cosine, sine, target, of float32: pairs turned by an angle; `shape` counts pairs, strides lead from pair to pair, partners within one, in bytes.
         """
 
     class AttentionRule:

@@ -25,18 +25,30 @@ from tightship.planner import AliasKind
 def graph():
     """Something for every pass to do."""
     return graph_of(
-        """g (float[1, 8, 9, 9] x) => (float[1, 8, 81] y) {
+        """g (float[1, 8, 9, 9] x) => (float[1, 8, 81] y, float[1, 8, 1, 1] mean,
+              float[1, 81, 8] turned) {
             t = Transpose <perm = [1, 0, 2, 3]> (w)
-            c = Conv <pads = [1, 1, 1, 1]> (x, t)
+            pp = Pad (x, around)
+            c = Conv (pp, t)
             n = BatchNormalization (c, s, b, m, v)
             r = Relu (n)
-            e = Reshape (r, split)
+            ii = Identity (r)
+            e = Reshape (ii, split)
             p = Transpose <perm = [0, 2, 1, 3, 4]> (e)
             f = Reshape (p, join)
             d = Conv <pads = [1, 1, 1, 1]> (f, t)
             a = Add (d, r)
             u = Relu (a)
+            mean = ReduceMean (u, image)
             g = Conv (u, k)
+            uu = Reshape (u, even)
+            a1 = Slice (uu, zero, four, last)
+            a2 = Slice (uu, four, eight, last)
+            a3 = Neg (a2)
+            a4 = Concat <axis = -1> (a3, a1)
+            a5 = Mul (uu, cosine)
+            a6 = Mul (a4, sine)
+            turned = Add (a5, a6)
             q = Add (g, u)
             z = Pow (q, two)
             i = Sigmoid (z)
@@ -52,21 +64,26 @@ def graph():
             ee = MatMul (dd, rows_turned)
             ff = Softmax (ee)
             gg = MatMul (ff, rows_other)
-            y = Reshape (gg, flat)
+            hh = Reshape (gg, lines)
+            jj = Gemm (hh, square)
+            y = Reshape (jj, flat)
         }""",
         w=filled(8, 8, 3, 3), s=filled(8), b=filled(8), m=filled(8), v=np.abs(filled(8)),
         k=filled(8, 8, 1, 1), split=np.array([1, 2, 4, 9, 9]), join=np.array([1, 8, 9, 9]),
         rows=np.array([1, 8, 81]), rows_turned=filled(1, 81, 8), rows_other=filled(1, 8, 81),
         flat=np.array([1, 8, 81]), two=np.array(2, np.float32),
-        last=np.array([-1]),
+        last=np.array([-1]), image=np.array([2, 3]), lines=np.array([-1, 81]),
+        around=np.array([0, 0, 1, 1] * 2), square=filled(81, 81) / 9,
+        even=np.array([1, 81, 8]), zero=np.array([0]), four=np.array([4]), eight=np.array([8]),
+        cosine=filled(81, 8) / 99, sine=filled(1, 81, 8) / 99,
     )  # fmt: skip
 
 
 def test_every_pass_does_its_part(graph):
     found = operators(run_passes(graph))
     assert found == [
-        "Conv+Relu", "ChannelShuffle", "Conv+Add+Relu", "Conv+Add", "Mul", "Swish",
-        "LayerNormalization", "Reshape", "Attention", "Reshape",
+        "Conv+Relu", "ChannelShuffle", "Conv+Add+Relu", "GlobalAveragePool", "Conv+Add",
+        "Reshape", "Rotary", "Mul", "Swish", "LayerNormalization", "Reshape", "Attention", "MatMul",
     ]  # fmt: skip
 
 
@@ -74,6 +91,11 @@ LEFT_OUT = {
     "expand_power": {"Pow"},
     "fold_constants": {"Transpose", "BatchNormalization"},
     "fuse_attention": {"Softmax"},
+    "drop_repeats": {"Identity"},
+    "pool_means": {"ReduceMean"},
+    "lift_gemm": {"Gemm"},
+    "fold_pad": {"Pad"},
+    "join_rotary": {"Neg"},
     "join_activation": {"Sigmoid"},
     "join_normalization": {"ReduceMean"},
     "fold_batch_norm": {"BatchNormalization+Relu"},

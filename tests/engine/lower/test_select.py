@@ -20,7 +20,8 @@ ONEDNN = pytest.mark.skipif(not _core.HAS_ONEDNN, reason="built without oneDNN")
 def test_no_slow_implementation_is_ever_chosen(name):
     found = implementations(static_graph(name))
     assert any(kernel == "onednn" for _, kernel, _ in found)
-    assert [i for _, _, i in found if not SLOW.isdisjoint(i.split(":"))] == []
+    slow = [operator for operator, _, i in found if not SLOW.isdisjoint(i.split(":"))]
+    assert set(slow) <= {"GRU"}, "whose only implementation has the name, but not the speed"
 
 
 @pytest.mark.parametrize("name", STATIC)

@@ -205,6 +205,10 @@ class Builder:
         """Room for a row-major value, seen by its writer under another shape."""
         return replace(self.output(name), desc=desc)
 
+    def room(self, name: str, desc: MemoryDesc) -> Operand:
+        """Room for what a kernel must write and nobody reads."""
+        return self._arena(name, DType.FLOAT32, tuple(desc.dims), desc)
+
     def view(self, name: str, source: Operand, desc: MemoryDesc | None) -> None:
         """Make a value the bytes of another operand, read under another layout."""
         value = self.value(name)

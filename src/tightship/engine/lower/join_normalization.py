@@ -5,7 +5,7 @@ deviation `r`: `r * x * scale - r * m * scale + shift`, without `m` where it is 
 mean square. The deviation is where the search starts.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -47,7 +47,7 @@ def join_normalization(graph: Graph) -> Graph:
             continue
         for last in reversed(list(_after(readers, node))):
             found = _normalization(algebra, deviation, last)
-            if found is not None and is_closed(graph, readers, last, deviation.x):
+            if found is not None and is_closed(graph, readers, last, (deviation.x,)):
                 joined[last.name], added = found
                 constants.update(added)
                 break
@@ -78,15 +78,17 @@ def _after(readers: Mapping[str, list[Node]], node: Node) -> Iterator[Node]:
                 yield reader
 
 
-def is_closed(graph: Graph, readers: Mapping[str, list[Node]], last: Node, source: str) -> bool:
-    """Whether nobody but `last` reads what is computed between `source` and `last`."""
+def is_closed(
+    graph: Graph, readers: Mapping[str, list[Node]], last: Node, sources: Collection[str]
+) -> bool:
+    """Whether nobody but `last` reads what is computed between `sources` and `last`."""
     makers = {name: node for node in graph.nodes for name in node.writes}
     inside = {last.name: last}
     queue = [last]
     for node in queue:
         for name in node.reads:
             maker = makers.get(name)
-            if name != source and maker is not None and maker.name not in inside:
+            if name not in sources and maker is not None and maker.name not in inside:
                 inside[maker.name] = maker
                 queue.append(maker)
     between = [name for node in queue[1:] for name in node.writes]
@@ -228,4 +230,4 @@ def _parameter(
         scaled = np.multiply(constant.array().reshape(inner), factor, dtype=np.float32)
         return np.ascontiguousarray(np.broadcast_to(scaled, room))
 
-    return Derived(DType.FLOAT32, room, compute, (constant,))
+    return Derived(DType.FLOAT32, room, compute, (constant,), ("spread", factor))

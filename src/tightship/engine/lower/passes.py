@@ -2,23 +2,33 @@
 
 from collections.abc import Callable, Collection
 
+from tightship.engine.lower.drop_repeats import drop_repeats
 from tightship.engine.lower.expand_power import expand_power
 from tightship.engine.lower.fold_batch_norm import fold_batch_norm
 from tightship.engine.lower.fold_constants import fold_constants
+from tightship.engine.lower.fold_pad import fold_pad
 from tightship.engine.lower.fuse_activation import fuse_activation
 from tightship.engine.lower.fuse_attention import fuse_attention
 from tightship.engine.lower.fuse_residual import fuse_residual
 from tightship.engine.lower.join_activation import join_activation
 from tightship.engine.lower.join_normalization import join_normalization
+from tightship.engine.lower.join_rotary import join_rotary
+from tightship.engine.lower.lift_gemm import lift_gemm
+from tightship.engine.lower.pool_means import pool_means
 from tightship.engine.lower.shuffle_channels import shuffle_channels
 from tightship.errors import InputError
 from tightship.graph import Graph
 
 GRAPH_PASSES: tuple[Callable[[Graph], Graph], ...] = (
     fold_constants,
+    drop_repeats,
     join_activation,
     join_normalization,
+    join_rotary,
     fuse_attention,
+    pool_means,
+    lift_gemm,
+    fold_pad,
     expand_power,
     fold_batch_norm,
     shuffle_channels,

@@ -36,7 +36,7 @@ def rewritten(graph: Graph, without: Collection[str] = ()) -> Graph:
     use_onednn = _core.HAS_ONEDNN and "onednn" not in without
     unserved = () if use_onednn else ("shuffle_channels",)
     if "native" in without:
-        unserved = (*unserved, "fuse_attention")
+        unserved = (*unserved, "fuse_attention", "join_rotary")
     return run_passes(graph, (*without, *unserved))
 
 

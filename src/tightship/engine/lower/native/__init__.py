@@ -13,6 +13,7 @@ from tightship.engine.lower.native.generate import GENERATE
 from tightship.engine.lower.native.indexed import INDEXED
 from tightship.engine.lower.native.lookup import LOOKUP
 from tightship.engine.lower.native.movement import MOVEMENT
+from tightship.engine.lower.native.rotary import rotary
 from tightship.engine.lower.native.sequence import SEQUENCE
 from tightship.graph import Node
 
@@ -20,6 +21,7 @@ NativeEmitter = Callable[[Builder, Node], bool]
 
 NATIVE_EMITTERS: dict[tuple[str, str], NativeEmitter] = {
     ("tightship", "Attention"): attention,
+    ("tightship", "Rotary"): rotary,
     **GENERATE,
     **INDEXED,
     **LOOKUP,

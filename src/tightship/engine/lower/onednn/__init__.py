@@ -18,6 +18,7 @@ from tightship.engine.lower.onednn.normalization import (
 )
 from tightship.engine.lower.onednn.pooling import global_pooling, pooling
 from tightship.engine.lower.onednn.post_ops import ACTIVATIONS, BINARY
+from tightship.engine.lower.onednn.recurrent import KINDS, recurrent
 from tightship.graph import Node
 
 Emitter = Callable[[Builder, Node], bool]
@@ -25,6 +26,7 @@ Emitter = Callable[[Builder, Node], bool]
 EMITTERS: dict[tuple[str, str], Emitter] = {
     **{("", operator): activation for operator in ACTIVATIONS},
     **{("", operator): binary for operator in BINARY},
+    **{("", operator): recurrent for operator in KINDS},
     ("", "Clip"): activation,
     ("", "Sum"): sum_of,
     ("", "Conv"): convolution,

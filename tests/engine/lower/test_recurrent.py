@@ -1,0 +1,123 @@
+import numpy as np
+import pytest
+
+from tests.engine.graphs import implementations, run
+from tests.zoo.net import Net
+from tests.zoo.oracle import assert_near, expected
+from tightship import _core
+from tightship.frontend.onnx import read_bytes
+
+GATES = {"LSTM": 4, "GRU": 3, "RNN": 1}
+STEPS, WIDTH, HIDDEN = 5, 12, 10
+DIRECTIONS = ("forward", "reverse", "bidirectional")
+
+
+def layer(net, operator, *, batch=2, states=(), bias=True, direction="forward", **attributes):
+    """Outputs of a layer of the input `x`, with initial states."""
+    count, gates = (2 if direction == "bidirectional" else 1), GATES[operator]
+    x = net.normal("x", STEPS, batch, WIDTH)
+    weights = net.weight(count, gates * HIDDEN, WIDTH), net.weight(count, gates * HIDDEN, HIDDEN)
+    shift = net.bias(count, 2 * gates * HIDDEN) if bias else ""
+    return net.many(
+        operator, 3 if operator == "LSTM" else 2, x, *weights, shift, "", *states,
+        hidden_size=HIDDEN, direction=direction, **attributes,
+    )  # fmt: skip
+
+
+def agrees_with_onnx_runtime(net, outputs, operator, kernel="onednn"):
+    net.output(*outputs)
+    case = net.case()
+    graph = read_bytes(case.model)
+    kinds = {kind for name, kind, _ in implementations(graph) if name == operator}
+    assert kinds == {kernel if _core.HAS_ONEDNN else "numpy"}
+    assert_near(run(graph, (), case.feeds), expected(case.model, case.feeds))
+
+
+@pytest.mark.parametrize("direction", DIRECTIONS)
+@pytest.mark.parametrize("batch", [1, 3])
+@pytest.mark.parametrize("operator", GATES)
+def test_a_layer_runs_as_one_primitive(operator, batch, direction):
+    net = Net()
+    outputs = layer(net, operator, batch=batch, direction=direction)
+    agrees_with_onnx_runtime(net, outputs, operator)
+
+
+@pytest.mark.parametrize("direction", DIRECTIONS)
+def test_a_gru_that_resets_after_the_product_is_another_cell(direction):
+    net = Net()
+    outputs = layer(net, "GRU", direction=direction, linear_before_reset=1)
+    agrees_with_onnx_runtime(net, outputs, "GRU")
+
+
+@pytest.mark.parametrize("given", [(True, True), (True, False), (False, True)])
+def test_initial_states_are_read_one_without_the_other_too(given):
+    net = Net()
+    states = [net.normal(f"state{i}", 2, 2, HIDDEN) if on else "" for i, on in enumerate(given)]
+    outputs = layer(net, "LSTM", states=states, direction="bidirectional")
+    agrees_with_onnx_runtime(net, outputs, "LSTM")
+
+
+@pytest.mark.parametrize("value", [0.0, 0.5])
+@pytest.mark.parametrize("operator", ["GRU", "LSTM"])
+def test_a_constant_initial_state_counts_unless_it_is_zero(operator, value):
+    net = Net()
+    state = net.constant(np.full((1, 2, HIDDEN), value, np.float32))
+    agrees_with_onnx_runtime(net, layer(net, operator, states=[state]), operator)
+
+
+@pytest.mark.parametrize("wanted", [[0], [1], [2], [1, 2], [0, 2]])
+@pytest.mark.parametrize("direction", ["forward", "bidirectional"])
+def test_outputs_may_be_left_out(wanted, direction):
+    net = Net()
+    outputs = layer(net, "LSTM", direction=direction)
+    agrees_with_onnx_runtime(net, [outputs[index] for index in wanted], "LSTM")
+
+
+@pytest.mark.parametrize("operator", GATES)
+def test_a_layer_may_have_no_bias(operator):
+    net = Net()
+    agrees_with_onnx_runtime(net, layer(net, operator, bias=False), operator)
+
+
+def test_layers_over_one_another_move_nothing_between_them():
+    net = Net()
+    sequence, _, _ = layer(net, "LSTM", direction="bidirectional", batch=3)
+    both = net("Reshape", net("Transpose", sequence, perm=[0, 2, 1, 3]), net.ints(0, 0, -1))
+    weights = net.weight(1, 3 * HIDDEN, 2 * HIDDEN), net.weight(1, 3 * HIDDEN, HIDDEN)
+    outputs = net.many("GRU", 2, both, *weights, hidden_size=HIDDEN)
+    net.output(outputs[1])
+    graph = read_bytes(net.case().model)
+    if _core.HAS_ONEDNN:
+        assert [name for name, _, _ in implementations(graph)] == ["LSTM", "GRU"]
+    assert_near(run(graph, (), net.feeds), expected(net.case().model, net.feeds))
+
+
+def test_a_rectified_network_is_a_cell_of_its_own():
+    net = Net()
+    outputs = layer(net, "RNN", direction="bidirectional", activations=["Relu", "Relu"])
+    agrees_with_onnx_runtime(net, outputs, "RNN")
+
+
+UNUSUAL = {
+    "clipped": {"clip": 0.5},
+    "coupled gates": {"input_forget": 1},
+    "other activations": {"activations": ["Sigmoid", "Sigmoid", "Tanh"]},
+}
+
+
+@pytest.mark.parametrize("attributes", UNUSUAL.values(), ids=UNUSUAL)
+def test_what_the_library_has_no_cell_for_runs_elsewhere(attributes):
+    net = Net()
+    agrees_with_onnx_runtime(net, layer(net, "LSTM", **attributes), "LSTM", "numpy")
+
+
+def test_peepholes_and_lengths_run_elsewhere():
+    for position in (4, 7):
+        net = Net()
+        extra = net.weight(1, 3 * HIDDEN) if position == 7 else ""
+        lengths = net.constant(np.array([5, 3], np.int32)) if position == 4 else ""
+        weights = net.weight(1, 4 * HIDDEN, WIDTH), net.weight(1, 4 * HIDDEN, HIDDEN)
+        x = net.normal("x", STEPS, 2, WIDTH)
+        inputs = [x, *weights, "", lengths, "", "", extra]
+        outputs = net.many("LSTM", 3, *inputs, hidden_size=HIDDEN)
+        agrees_with_onnx_runtime(net, outputs, "LSTM", "numpy")
