@@ -51,12 +51,12 @@ def efficientnet_b0(batch: int = 1, size: int = 224, depth: int = 7) -> Case:
     """torchvision's, batch normalizations folded by the exporter; the first `depth` stages."""
     net = Net(32)
     x = net.normal("x", batch, 3, size, size)
-    point = swish(net, conv(net, x, 3, 32, 3, strides=[2, 2], gain=1.4)), 32
+    point = swish(net, conv(net, x, 3, 32, 3, strides=[2, 2], gain=1.1)), 32
     for expansion, channels, blocks, stride, kernel in EFFICIENTNET_B0[:depth]:
         for index in range(blocks):
             step = 1 if index else stride
             point = _excited(net, point, channels, expansion, step, kernel)
-    x = swish(net, conv(net, *point, 1280, 1, gain=1.4))
+    x = swish(net, conv(net, *point, 1280, 1, gain=1.1))
     x = net("Flatten", net("GlobalAveragePool", x))
     net.output(net("Gemm", x, net.weight(1000, 1280, fan_in=2560), net.bias(1000), transB=1))
     return net.case()
@@ -73,9 +73,9 @@ def _excited(
     x, before = point
     y, wide = x, expansion * before
     if expansion > 1:
-        y = swish(net, conv(net, y, before, wide, 1, gain=1.4))
-    y = swish(net, conv(net, y, wide, wide, kernel, group=wide, strides=[stride] * 2, gain=1.4))
+        y = swish(net, conv(net, y, before, wide, 1, gain=1.1))
+    y = swish(net, conv(net, y, wide, wide, kernel, group=wide, strides=[stride] * 2, gain=1.1))
     squeezed = swish(net, conv(net, net("GlobalAveragePool", y), wide, max(1, before // 4), 1))
     gate = net("Sigmoid", conv(net, squeezed, max(1, before // 4), wide, 1))
-    y = conv(net, net("Mul", gate, y), wide, channels, 1, gain=1.4)
+    y = conv(net, net("Mul", gate, y), wide, channels, 1, gain=1.1)
     return (net("Add", y, x) if stride == 1 and before == channels else y), channels

@@ -30,7 +30,7 @@ def yolo(batch: int = 1, size: int = 640, width: int = 16, classes: int = CLASSE
 
 def _block(net: Net, point: Point, channels: int, kernel: int, stride: int = 1) -> Point:
     """A convolution and its SiLU."""
-    x = conv(net, *point, channels, kernel, strides=[stride] * 2, gain=2)
+    x = conv(net, *point, channels, kernel, strides=[stride] * 2)
     return swish(net, x), channels
 
 

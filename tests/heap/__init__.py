@@ -1,0 +1,1 @@
+"""What a run takes from the heap: counted in a process of its own."""
