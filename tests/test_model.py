@@ -187,6 +187,15 @@ def test_a_stop_flag_ends_a_run_from_another_thread_and_the_model_runs_again():
     assert np.isfinite(result).all()
 
 
+@pytest.fixture
+def control_c():
+    """SIGINT as at a terminal; a shell lets what it starts in the background ignore it."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("control_c")
 def test_control_c_ends_a_native_run_before_its_last_step():
     result = np.empty((1, 1 << 20), np.float32)
     with tightship.load(relu_chain(1000)) as opened:
