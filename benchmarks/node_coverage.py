@@ -1,22 +1,24 @@
-"""Which kernels run ONNX's node suite.
+"""Which kernels run ONNX's node suite, and what passes.
 
-Cases are counted by the slowest tier that one of their steps needs. No case is run.
+Cases are counted by the slowest tier that one of their steps needs.
 
-    python benchmarks/node_coverage.py
-    python benchmarks/node_coverage.py --json > coverage.json
+    python -m benchmarks.node_coverage
+    python -m benchmarks.node_coverage --without reference
+    python -m benchmarks.node_coverage --json > coverage.json
 """
 
 import argparse
 import json
 import warnings
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import asdict, dataclass
 
 import numpy as np
 import onnx
 from onnx import numpy_helper
 from onnx.backend.test.case.test_case import TestCase
+from tests.backend.comparison import failure_of
 
 import tightship.backend
 from tightship.engine.memory_plan import PlannedStep
@@ -24,75 +26,98 @@ from tightship.errors import TightshipError
 
 TIERS = (
     "oneDNN and views",
-    "NumPy kernels",
+    "native",
+    "NumPy",
     "control flow and optionals",
     "onnx.reference",
     "none",
 )
 """Fastest first; a case counts in the last one that it needs."""
+OF_KERNEL = {"onednn": TIERS[0], "native": "native", "numpy": "NumPy"}
 
 
 @dataclass(frozen=True, slots=True)
 class Coverage:
-    """Cases by tier, and for `onnx.reference` how many cases each operator sends there."""
+    """Cases by the slowest tier they need.
+
+    `any_onednn` counts cases with a step on oneDNN, `any_native` those with one on oneDNN or a
+    native kernel; `passing` those that give what ONNX expects. `slow_operators` says how many
+    cases each operator sends to NumPy and to `onnx.reference`.
+    """
 
     onnx_version: str
+    without: tuple[str, ...]
     cases: int
+    passing: int
+    any_onednn: int
+    any_native: int
     by_tier: dict[str, int]
-    reference_operators: dict[str, int]
+    slow_operators: dict[str, dict[str, int]]
 
 
 def tier_of(step: PlannedStep) -> str:
     """The tier that a step runs in."""
     if step.kernel == "reference":
-        return TIERS[3] if step.implementation == "onnx.reference" else TIERS[2]
-    return TIERS[1] if step.kernel == "numpy" else TIERS[0]
+        return "onnx.reference" if step.implementation == "onnx.reference" else TIERS[3]
+    return OF_KERNEL[step.kernel]
 
 
-def steps_of(case: TestCase) -> tuple[PlannedStep, ...]:
+def steps_of(case: TestCase, without: Collection[str]) -> tuple[PlannedStep, ...]:
     """The steps of a case's model, for the shapes of its first inputs."""
     inputs = [
         numpy_helper.to_array(stored) if isinstance(stored, onnx.TensorProto) else stored
         for stored in case.data_sets[0][0]
     ]
-    return tightship.backend.prepare(case.model).model_for(inputs).plan.steps
+    return tightship.backend.prepare(case.model, without=without).model_for(inputs).plan.steps
 
 
-def measure(cases: Iterable[TestCase]) -> Coverage:
-    """Plan every case and count."""
+def measure(cases: Iterable[TestCase], without: tuple[str, ...] = ()) -> Coverage:
+    """Plan and run every case, and count."""
     by_tier: Counter[str] = Counter(dict.fromkeys(TIERS, 0))
-    operators: Counter[str] = Counter()
+    operators: dict[str, Counter[str]] = {"NumPy": Counter(), "onnx.reference": Counter()}
+    found: Counter[str] = Counter()
     for case in cases:
         try:
-            steps = steps_of(case)
+            steps = steps_of(case, without)
         except TightshipError:
             by_tier["none"] += 1
             continue
-        tiers = {tier_of(step) for step in steps} | {TIERS[0]}
-        by_tier[max(tiers, key=TIERS.index)] += 1
-        operators.update({step.operator for step in steps if tier_of(step) == TIERS[3]})
-    ordered = dict(operators.most_common())
-    return Coverage(onnx.__version__, by_tier.total(), dict(by_tier), ordered)
+        tiers = {tier_of(step) for step in steps}
+        by_tier[max(tiers, key=TIERS.index, default=TIERS[0])] += 1
+        found["onednn"] += TIERS[0] in tiers
+        found["native"] += bool({TIERS[0], "native"} & tiers)
+        found["passing"] += failure_of(case, without) is None
+        for tier, counted in operators.items():
+            counted.update({step.operator for step in steps if tier_of(step) == tier})
+    ordered = {tier: dict(counted.most_common()) for tier, counted in operators.items()}
+    return Coverage(onnx.__version__, without, by_tier.total(), found["passing"], found["onednn"],
+                    found["native"], dict(by_tier), ordered)  # fmt: skip
 
 
 def main() -> None:
     """Print the table, or with `--json` everything."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--json", action="store_true", help="operators too, for machines")
-    as_json = parser.parse_args().json
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.node_coverage")
+    parser.add_argument("--json", action="store_true", help="everything, for machines")
+    parser.add_argument("--without", action="append", default=[], metavar="PASS",
+                        help="leave out a pass, or `reference`")  # fmt: skip
+    options = parser.parse_args()
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
         from onnx.backend.test.loader import load_model_tests
 
-        coverage = measure(load_model_tests(kind="node"))
-    if as_json:
+        coverage = measure(load_model_tests(kind="node"), tuple(options.without))
+    if options.json:
         print(json.dumps(asdict(coverage), indent=2))
         return
-    print(f"onnx {coverage.onnx_version}: {coverage.cases} node cases")
+    left_out = f", without {', '.join(coverage.without)}" if coverage.without else ""
+    print(f"onnx {coverage.onnx_version}: {coverage.cases} node cases{left_out}")
     for tier, count in coverage.by_tier.items():
         print(f"{tier:<28}{count:>6}{count / coverage.cases:>8.1%}")
-    names = [f"{name} {count}" for name, count in coverage.reference_operators.items()]
-    print(f"left to onnx.reference: {', '.join(names)}")
+    print(f"{'pass':<28}{coverage.passing:>6}{coverage.passing / coverage.cases:>8.1%}")
+    print(f"a step on oneDNN: {coverage.any_onednn}; on oneDNN or native: {coverage.any_native}")
+    for tier, counted in coverage.slow_operators.items():
+        names = [f"{name} {count}" for name, count in counted.items()]
+        print(f"on {tier}: {', '.join(names) or 'nothing'}")
 
 
 if __name__ == "__main__":

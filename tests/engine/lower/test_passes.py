@@ -17,7 +17,7 @@ from tests.models import filled
 from tightship import _core
 from tightship.engine.lower import pass_names, run_passes
 from tightship.engine.lower.passes import GRAPH_PASSES
-from tightship.errors import InputError
+from tightship.errors import GraphError, InputError
 from tightship.planner import AliasKind
 
 
@@ -129,6 +129,21 @@ def test_results_do_not_depend_on_all_passes(graph):
 def test_the_names_are_those_of_the_passes_each_once():
     assert set(pass_names()) == {p.__name__ for p in GRAPH_PASSES} | set(SELECTIONS)
     assert len(pass_names()) == len(set(pass_names()))
+
+
+def test_what_only_the_reference_runs_is_refused_where_it_is_left_out():
+    text = "g (float[2, 3, 3] x) => (float[2] y) { y = Det (x) }"
+    assert implementations(graph_of(text))
+    with pytest.raises(GraphError, match=r"\(ai.onnx Det\) needs `onnx.reference`"):
+        implementations(graph_of(text), ("reference",))
+
+
+def test_what_only_the_reference_runs_is_refused_within_a_graph_too():
+    text = """g (bool c, float[2, 3, 3] x) => (float[2] y) {
+        y = If (c) <then_branch = t () => (float[2] a) { a = Det (x) },
+                    else_branch = e () => (float[2] b) { b = Det (x) }> }"""
+    with pytest.raises(GraphError, match=r"Det\) needs `onnx.reference`"):
+        implementations(graph_of(text), ("reference",))
 
 
 @pytest.mark.parametrize("name", ["fold", "", "Onednn", "fold_constants "])

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from tightship.engine.kernels.control import CONTROL
 from tightship.engine.kernels.optional import OPTIONAL
 from tightship.engine.kernels.reference import ReferenceRun, reference_kernel
+from tightship.errors import GraphError
 from tightship.graph import Node
 
 
@@ -22,18 +23,29 @@ class ObjectKernel:
     run: ReferenceRun
 
 
-def object_kernel(node: Node) -> ObjectKernel:
+def object_kernel(node: Node, *, allow_reference: bool = True) -> ObjectKernel:
     """Make any node ready to run.
 
+    Args:
+        node: Any node.
+        allow_reference: Whether `onnx.reference` may run it, and the nodes of its subgraphs.
+
     Raises:
-        GraphError: There is no such operator, or it refuses its attributes.
+        GraphError: There is no such operator, it refuses its attributes, or it needs
+            `onnx.reference` and may not have it.
     """
+
+    def make_run(inner: Node) -> ReferenceRun:
+        return object_kernel(inner, allow_reference=allow_reference).run
+
     if node.domain == "" and node.operator in CONTROL:
-        return ObjectKernel(node.operator, CONTROL[node.operator](node, _run_of))
+        return ObjectKernel(node.operator, CONTROL[node.operator](node, make_run))
     if node.domain == "" and node.operator in OPTIONAL:
         return ObjectKernel(node.operator, OPTIONAL[node.operator])
+    if not allow_reference:
+        raise GraphError(
+            f"Node `{node.name}` ({node.domain or 'ai.onnx'} {node.operator}) needs "
+            "`onnx.reference`, which is left out. Leave it in: load without `reference` among "
+            "`without`."
+        )
     return ObjectKernel("onnx.reference", reference_kernel(node))
-
-
-def _run_of(node: Node) -> ReferenceRun:
-    return object_kernel(node).run

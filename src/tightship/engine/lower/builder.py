@@ -32,6 +32,7 @@ class Options:
 
     use_onednn: bool = True
     use_native: bool = True
+    use_reference: bool = True
     in_place: bool = True
     choose_layouts: bool = True
     stream_weights: bool = True
@@ -49,6 +50,7 @@ class Builder:
         self.threads = threads
         self.use_onednn = options.use_onednn
         self.use_native = options.use_native
+        self.use_reference = options.use_reference
         self.in_place = options.in_place
         self.choose_layouts = options.choose_layouts
         self.stream_weights = options.stream_weights

@@ -41,9 +41,12 @@ SELECTION_PASSES = ("onednn", "native", "in_place", "library_layouts", "stream_w
 """Choices made while kernels are selected: oneDNN and native kernels at all, in-place sums,
 layouts that oneDNN prefers, large weights streamed past few rows."""
 
+LAST_RESORT = "reference"
+"""What `without` accepts besides passes: a node that only `onnx.reference` runs is refused."""
+
 
 def pass_names() -> tuple[str, ...]:
-    """Every name that `without` accepts."""
+    """Every pass: results do not depend on any of them."""
     return tuple(dict.fromkeys((*(p.__name__ for p in GRAPH_PASSES), *SELECTION_PASSES)))
 
 
@@ -53,9 +56,10 @@ def run_passes(graph: Graph, without: Collection[str] = ()) -> Graph:
     Raises:
         InputError: A name is no pass.
     """
+    names = (*pass_names(), LAST_RESORT)
     for name in without:
-        if name not in pass_names():
-            raise InputError(f"There is no pass `{name}`; there are {', '.join(pass_names())}.")
+        if name not in names:
+            raise InputError(f"There is no pass `{name}`; there are {', '.join(names)}.")
     for graph_pass in GRAPH_PASSES:
         if graph_pass.__name__ not in without:
             graph = graph_pass(graph)

@@ -8,7 +8,7 @@ from tightship.engine.kernels import numpy_kernel, object_kernel
 from tightship.engine.lower.builder import Builder, Options
 from tightship.engine.lower.native import emit_native
 from tightship.engine.lower.native.streamed import streamed
-from tightship.engine.lower.passes import run_passes
+from tightship.engine.lower.passes import LAST_RESORT, run_passes
 from tightship.engine.lower.views import same_bytes
 from tightship.engine.program import KernelWork, Lowered, Operand, ReferenceWork
 from tightship.graph import DType, Graph, Node, Value
@@ -50,6 +50,7 @@ def select(graph: Graph, threads: int = 1, without: Collection[str] = ()) -> Low
     options = Options(
         use_onednn,
         "native" not in without,
+        LAST_RESORT not in without,
         "in_place" not in without,
         "library_layouts" not in without,
         use_onednn and "native" not in without and "stream_weights" not in without,
@@ -163,7 +164,7 @@ def _reference(builder: Builder, node: Node) -> None:
     captures = tuple(name for graph in node.subgraphs for name in graph.captures)
     sources = tuple(builder.dense(name) if name else None for name in (*node.inputs, *captures))
     targets = tuple(_reference_output(builder, name) if name else None for name in node.outputs)
-    kernel = object_kernel(node)
+    kernel = object_kernel(node, allow_reference=builder.use_reference)
     builder.step(
         node,
         ("reference", kernel.name),
