@@ -1,19 +1,18 @@
-"""The slowest steps of a model, each timed alone, beside what ONNX Runtime's profiler says.
+"""The slowest steps of a model beside what ONNX Runtime's profiler says.
 
     python -m benchmarks.step_times squeezenet
     python -m benchmarks.step_times shufflenet --top 20 --without shuffle_channels
 
-Steps run in order, so that each finds the caches as in a run; a step's time is the median over
-runs. Native steps are called one by one, which adds about 0.3 us to each.
+Steps are timed within whole runs, so that each finds the caches as they are then; a step's time is
+the median over runs.
 """
 
 import argparse
 import json
 import tempfile
-import time
 from collections import defaultdict
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -22,15 +21,14 @@ from benchmarks import models
 from benchmarks.contender import ort_options
 from numpy.typing import NDArray
 
-from tightship._core import StopFlag
-from tightship.engine.arena_pool import Arena, ArenaPool
-from tightship.engine.executable import Executable, NativeSegment, build
-from tightship.engine.executor import execute
+from tightship.engine.arena_pool import ArenaPool
+from tightship.engine.executable import build
 from tightship.engine.limits import Limits
 from tightship.engine.prepare import Settings, prepare
+from tightship.engine.profile import timed_run
 from tightship.engine.program import LoweredStep, PrimitiveWork
 from tightship.engine.weight_store import WeightStore
-from tightship.feeds import Bound, bind
+from tightship.feeds import bind
 from tightship.loading import read_graph
 from tightship.resource import HostResource
 
@@ -53,36 +51,18 @@ def tightship_steps(model: Path, feeds: Arrays, settings: Settings, runs: int) -
     resource = HostResource()
     executable = build(placement, WeightStore(resource))
     fed = bind(placement.lowered, feeds, {})
-    pool = ArenaPool(resource, 1)
-    with pool.reserved(executable, Limits()) as arena:
-        limits = Limits(StopFlag())
-        execute(executable, arena, fed.external, fed.objects, limits)
-        laps = [_lap(executable, arena, fed, limits) for _ in range(runs)]
-    medians = np.median(np.array(laps), axis=0) / 1e3
+    laps = []
+    with ArenaPool(resource, 1).reserved(executable, Limits()) as arena:
+        for _ in range(1 + runs):
+            start, ends = timed_run(executable, arena, fed.external, fed.objects, Limits())
+            laps.append(np.diff(ends, prepend=start))
+    medians = np.median(np.array(laps[1:]), axis=0) / 1e3
     steps = placement.lowered.steps
     assert len(steps) == len(medians)
     return [
         Timed(step.operator, step.implementation, _shapes(step), float(taken))
         for step, taken in zip(steps, medians, strict=True)
     ]
-
-
-def _lap(executable: Executable, arena: Arena, fed: Bound, limits: Limits) -> list[int]:
-    """Nanoseconds of each lowered step in one run."""
-    taken = []
-    for segment in executable.segments:
-        if isinstance(segment, NativeSegment):
-            assert arena.context is not None
-            for index in range(segment.first, segment.last):
-                start = time.perf_counter_ns()
-                arena.context.run((index, index + 1), limits.stop, None)
-                taken.append(time.perf_counter_ns() - start)
-        else:
-            alone = replace(executable, segments=(segment,))
-            start = time.perf_counter_ns()
-            execute(alone, arena, fed.external, fed.objects, limits)
-            taken.append(time.perf_counter_ns() - start)
-    return taken
 
 
 def _shapes(step: LoweredStep) -> str:
