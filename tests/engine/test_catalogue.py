@@ -10,6 +10,7 @@ from tests.zoo.arena import LARGE, NOT_A_NUMBER, poison
 from tests.zoo.catalogue import SMALL
 from tests.zoo.net import Array, Case
 from tests.zoo.oracle import assert_near, assert_same_bits, expected
+from tests.zoo.stepwise import run_poisoned
 from tightship.engine.lower import pass_names
 
 FLOAT = [name for name in SMALL if "int8" not in name and "qlinear" not in name]
@@ -53,3 +54,10 @@ def test_nothing_depends_on_what_the_arena_held_or_on_other_threads(name: str) -
             assert_same_bits(model.run(case.feeds), first)
         for results in threads.map(lambda _: model.run(case.feeds), range(16)):
             assert_same_bits(results, first)
+
+
+@pytest.mark.parametrize("name", SMALL)
+def test_no_step_reads_bytes_that_are_not_alive(name: str) -> None:
+    case, _ = small(name)
+    with tightship.load(case.model) as model:
+        assert_same_bits(run_poisoned(model, case.feeds), model.run(case.feeds))
