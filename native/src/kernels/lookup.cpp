@@ -37,6 +37,17 @@ std::vector<Run> runs_of(const Dims &table, int64_t unit_bytes) {
     return runs;
 }
 
+/// How often each element of a row is repeated, if all are, in their order; 0 if they are not.
+int64_t repeats_of(const Dims &table, int64_t item_bytes) {
+    int64_t repeats = 0;
+    while (repeats < static_cast<int64_t>(table.size()) && table[repeats] == table[0])
+        ++repeats;
+    for (size_t place = 0; place < table.size(); ++place)
+        if (table[place] != table[0] + static_cast<int64_t>(place) / repeats * item_bytes)
+            return 0;
+    return repeats;
+}
+
 class Lookup : public Kernel {
   public:
     Lookup(int64_t item_bytes, int64_t items, bool has_fill, std::vector<Dims> tables)
@@ -46,6 +57,8 @@ class Lookup : public Kernel {
         tables_ = std::move(tables);
         for (const Dims &table : tables_)
             row_count_ *= static_cast<int64_t>(table.size());
+        if (items == 1 && !last_.empty() && last_[0] >= 0)
+            repeats_ = repeats_of(last_, item_bytes);
         is_loose_ =
             static_cast<int64_t>(runs_.size()) * kShortRun > static_cast<int64_t>(last_.size());
     }
@@ -94,6 +107,8 @@ class Lookup : public Kernel {
     }
 
     template <class Item> void write_row(const char *from, const Item &filling, char *to) const {
+        if (repeats_ == 2 && last_.size() % 2 == 0)
+            return write_twice<Item>(from + last_[0], to);
         if (is_loose_ && items_ == 1)
             return write_entries(from, filling, to);
         const int64_t unit_bytes = items_ * item_bytes_;
@@ -111,6 +126,16 @@ class Lookup : public Kernel {
         }
     }
 
+    template <class Item> void write_twice(const char *from, char *to) const {
+        constexpr int64_t item = sizeof(Item);
+        const auto pairs = static_cast<int64_t>(last_.size() / 2);
+        for (int64_t pair = 0; pair < pairs; ++pair) {
+            const Item twice = load<Item>(from + pair * item);
+            store(to + 2 * pair * item, twice);
+            store(to + (2 * pair + 1) * item, twice);
+        }
+    }
+
     template <class Item>
     void write_entries(const char *from, const Item &filling, char *to) const {
         for (const int64_t entry : last_) {
@@ -124,7 +149,7 @@ class Lookup : public Kernel {
     Dims last_;
     std::vector<Run> runs_;
     std::vector<Dims> tables_;
-    int64_t row_count_ = 1;
+    int64_t row_count_ = 1, repeats_ = 0;
 };
 
 } // namespace

@@ -92,20 +92,34 @@ struct Angles {
     const char *cosines, *sines;
 };
 
-/// Turns pairs [first, first + count) of a row whose halves are `apart` bytes from each other.
-void turn_halves(const char *x, char *y, const Angles &angles, int64_t count, int64_t apart) {
+/// Turns kPairs pairs whose halves are `apart` bytes from each other.
+void turn_halves(const char *x, char *y, const Angles &angles, int64_t apart) {
     float a[kPairs], b[kPairs], c[kPairs], s[kPairs], real[kPairs], imaginary[kPairs];
-    const auto size = static_cast<size_t>(count) * sizeof(float);
+    const auto size = sizeof a;
     std::memcpy(a, x, size);
     std::memcpy(b, x + apart, size);
     std::memcpy(c, angles.cosines, size);
     std::memcpy(s, angles.sines, size);
-    for (int64_t pair = 0; pair < count; ++pair) {
+    for (int64_t pair = 0; pair < kPairs; ++pair) {
         real[pair] = c[pair] * a[pair] - s[pair] * b[pair];
         imaginary[pair] = s[pair] * a[pair] + c[pair] * b[pair];
     }
     std::memcpy(y, real, size);
     std::memcpy(y + apart, imaginary, size);
+}
+
+/// Turns kPairs pairs that lie side by side.
+void turn_neighbours(const char *x, char *y, const Angles &angles) {
+    float pairs[2 * kPairs], c[kPairs], s[kPairs], turned[2 * kPairs];
+    std::memcpy(pairs, x, sizeof pairs);
+    std::memcpy(c, angles.cosines, sizeof c);
+    std::memcpy(s, angles.sines, sizeof s);
+    for (int64_t pair = 0; pair < kPairs; ++pair) {
+        const float a = pairs[2 * pair], b = pairs[2 * pair + 1];
+        turned[2 * pair] = c[pair] * a - s[pair] * b;
+        turned[2 * pair + 1] = s[pair] * a + c[pair] * b;
+    }
+    std::memcpy(y, turned, sizeof turned);
 }
 
 void turn_pair(const char *x, int64_t x_apart, char *y, int64_t y_apart, float c, float s) {
@@ -160,12 +174,17 @@ class RotaryKernel : public Kernel {
     }
 
     void turn_row(const char *x, char *y, const Angles &angles) const {
-        const bool together = r_.x_step == kFloat && !r_.is_interleaved;
+        const bool together = r_.x_step == kFloat;
         const int64_t between = r_.is_interleaved ? 1 : r_.pairs;
         for (int64_t pair = 0; pair < r_.pairs;) {
             const Angles here{angles.cosines + pair * kFloat, angles.sines + pair * kFloat};
+            if (together && r_.is_interleaved && pair + kPairs <= r_.pairs) {
+                turn_neighbours(x + 2 * pair * kFloat, y + 2 * pair * kFloat, here);
+                pair += kPairs;
+                continue;
+            }
             if (together && pair + kPairs <= r_.pairs) {
-                turn_halves(x + pair * kFloat, y + pair * kFloat, here, kPairs, between * kFloat);
+                turn_halves(x + pair * kFloat, y + pair * kFloat, here, between * kFloat);
                 pair += kPairs;
                 continue;
             }

@@ -20,6 +20,14 @@ template <class Item> void fill_span(const Item &item, char *to, int64_t length)
         store(to + index * static_cast<int64_t>(sizeof(Item)), item);
 }
 
+/// Every second item made a row, or a row made every second item: steps known here are loops of
+/// whole registers.
+template <class Item, int64_t kFrom, int64_t kTo>
+void copy_apart(const char *from, char *to, int64_t length) {
+    for (int64_t index = 0; index < length; ++index)
+        store(to + index * kTo, load<Item>(from + index * kFrom));
+}
+
 /// `length` items, a step apart on each side.
 template <class Item>
 void copy_span(const char *from, int64_t from_step, char *to, int64_t to_step, int64_t length) {
@@ -28,6 +36,10 @@ void copy_span(const char *from, int64_t from_step, char *to, int64_t to_step, i
         return copy_bytes(from, to, length * item);
     if (from_step == 0 && to_step == item && length > 0)
         return fill_span(load<Item>(from), to, length);
+    if (from_step == 2 * item && to_step == item)
+        return copy_apart<Item, 2 * item, item>(from, to, length);
+    if (from_step == item && to_step == 2 * item)
+        return copy_apart<Item, item, 2 * item>(from, to, length);
     for (int64_t index = 0; index < length; ++index)
         store(to + index * to_step, load<Item>(from + index * from_step));
 }

@@ -55,6 +55,16 @@ def test_the_nearest_element_is_taken_whatever_the_type(shape, dtype, threads, d
     assert_as_numpy(case, threads)
 
 
+@pytest.mark.parametrize("dtype", [np.uint8, np.float16, np.float32, np.int64])
+@pytest.mark.parametrize("scale", [2, 3])
+def test_each_element_of_an_image_becomes_a_square(dtype: Any, scale: int):
+    x = counted((3, 61, 67), dtype)
+    sizes = np.array([3, 61 * scale, 67 * scale])
+    like = np.zeros(sizes, dtype)
+    case = typed("Resize", x, None, None, sizes, mode="nearest", version=19, like=[like])
+    assert_as_numpy(case, 3)
+
+
 def test_rows_that_lie_together_are_copied_at_once():
     for pads in ([1, 0, 0, 0, 2, 0, 0, 0], [0, 1, 0, 0, 0, 0, 0, 0], [0, 0, 1, 0, 0, 0, 1, 0]):
         x = counted((2, 3, 4, 50))
