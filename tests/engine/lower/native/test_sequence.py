@@ -2,7 +2,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.engine.graphs import lowered, run
@@ -29,6 +29,7 @@ def check(case: Typed, threads: int, rtol: float = 0) -> None:
 
 
 @given(st.integers(1, 4), st.integers(1, 5), st.booleans(), st.integers(1, 3), st.data())
+@settings(deadline=None, max_examples=60)
 def test_sequences_are_reversed_up_to_their_lengths(count, steps, first, threads, data):
     x = seeded(steps, count, 3) if first else seeded(count, steps, 3)
     each = st.lists(st.integers(1, steps), min_size=count, max_size=count)
@@ -47,6 +48,7 @@ def test_a_length_beyond_the_sequence_is_refused(length: int):
 @given(
     st.sampled_from(["linear", "circular"]), st.sampled_from([-2, 1]), st.integers(1, 3), st.data()
 )
+@settings(deadline=None, max_examples=60)
 def test_steps_are_written_into_a_cache(mode, axis, threads, data):
     x, update = seeded(2, 4, 6, 3), seeded(2, 4, 2, 3)
     if axis == 1:
@@ -79,6 +81,7 @@ def test_a_dying_cache_is_appended_to_in_place():
 
 
 @given(st.booleans(), st.booleans(), st.booleans(), st.sampled_from([0, 4, 20]), st.integers(1, 3))
+@settings(deadline=None, max_examples=60)
 def test_pairs_are_turned_by_their_position(interleaved, flat, given_positions, part, threads):
     batch, heads, steps, row = 2, 3, 5, 20
     x = seeded(batch, steps, heads * row) if flat else seeded(batch, heads, steps, row)
