@@ -160,3 +160,23 @@ def test_rows_of_a_transposed_value_are_read_as_they_lie():
     np.testing.assert_array_equal(
         run(graph, inputs=feeds)["y"], feeds["x"].transpose(2, 1, 0)[:, feeds["i"]]
     )
+
+
+@ONEDNN
+def test_what_lies_otherwise_is_copied_before_it_is_scattered_into():
+    graph = graph_of(
+        "g (float[4, 5] x, int64[2, 2] i, float[2] u) => (float[5, 4] y) "
+        "{ a = Sqrt (x) t = Transpose (a) b = ScatterND (t, i, u) y = Sqrt (b) }"
+    )
+    feeds = {"x": counted((4, 5)), "i": np.array([[0, 3], [4, -4]]), "u": counted((2,)) + 1}
+    found, wanted = run(graph, inputs=feeds), run(graph, ("native", "onednn"), feeds)
+    np.testing.assert_allclose(found["y"], wanted["y"], rtol=1e-6)
+
+
+def test_a_value_that_is_its_own_update_is_not_written_in_place():
+    graph = graph_of(
+        "g (int32[4] x, int64[4] i) => (int32[4] y) "
+        "{ a = Neg (x) b = ScatterElements (a, i, a) y = Neg (b) }"
+    )
+    feeds = {"x": counted((4,), np.int32), "i": np.array([1, 2, 3, 0])}
+    assert run(graph, inputs=feeds)["y"].tolist() == [3, 0, 1, 2]

@@ -6,9 +6,10 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from tests.engine.graphs import graph_of, implementations
+from tests.engine.graphs import graph_of, implementations, run
 from tests.engine.kernels.typed import typed
 from tests.engine.native_tier import assert_as_numpy, run_natively
+from tightship import _core
 
 SHAPES = hnp.array_shapes(min_dims=1, max_dims=4, max_side=5)
 ITEMS = st.sampled_from([np.bool_, np.uint8, np.float16, np.float32, np.int64, np.complex128])
@@ -99,3 +100,17 @@ def test_nothing_moves_where_nothing_is_added(text: str):
         zeros=np.zeros(4, np.int64), same=np.array([2, 3]), ones=np.ones(2, np.float32),
     )  # fmt: skip
     assert {operator for operator, _, _ in implementations(graph)} == {"Neg"}
+
+
+@pytest.mark.skipif(not _core.HAS_ONEDNN, reason="strides come with oneDNN's layouts")
+@pytest.mark.parametrize("mode", ["constant", "reflect"])
+def test_a_transposed_input_is_read_as_it_lies(mode: str):
+    graph = graph_of(
+        "g (float[4, 3, 5] x) => (float[5, 5, 4] y) { t = Transpose <perm = [2, 1, 0]> (x) "
+        f'y = Pad <mode = "{mode}"> (t, pads) }}',
+        pads=np.array([0, 1, 0, 0, 1, 0]),
+    )
+    assert {operator for operator, _, _ in implementations(graph)} == {"Pad"}
+    x = counted((4, 3, 5))
+    expected = np.pad(x.transpose(2, 1, 0), ((0, 0), (1, 1), (0, 0)), mode)
+    np.testing.assert_array_equal(run(graph, inputs={"x": x})["y"], expected)

@@ -9,6 +9,7 @@ from tests.engine.graphs import lowered, run
 from tests.engine.kernels.typed import Typed, typed
 from tests.engine.native_tier import run_natively
 from tests.models import parse
+from tightship import _core
 from tightship.errors import InputError
 from tightship.frontend.onnx import read_bytes
 
@@ -103,6 +104,20 @@ def test_a_position_beyond_the_cache_is_refused(position: int):
                  like=[seeded(1, 1, 2, 4)])  # fmt: skip
     with pytest.raises(InputError, match=rf"a position of {position}; it must be in \[0, 8\]"):
         run_natively(case.node, case.inputs, case.like)
+
+
+@pytest.mark.skipif(not _core.HAS_ONEDNN, reason="strides come with oneDNN's layouts")
+@pytest.mark.parametrize("interleaved", [0, 1])
+def test_pairs_of_a_transposed_value_are_read_as_they_lie(interleaved: int):
+    graph = graph_of(
+        "g (float[1, 5, 3, 20] x, float[1, 5, 10] c, float[1, 5, 10] s) => "
+        "(float[1, 3, 5, 20] y) { a = Abs (x) t = Transpose <perm = [0, 2, 1, 3]> (a) "
+        f"b = RotaryEmbedding <interleaved = {interleaved}> (t, c, s) y = Neg (b) }}"
+    )
+    assert "Reorder" not in {step.operator for step in lowered(graph).steps}
+    feeds = {"x": seeded(1, 5, 3, 20), "c": seeded(1, 5, 10), "s": seeded(1, 5, 10)}
+    found, wanted = run(graph, inputs=feeds), run(graph, ("native", "onednn"), feeds)
+    np.testing.assert_allclose(found["y"], wanted["y"], rtol=1e-5, atol=1e-6)
 
 
 def test_pairs_of_a_dying_value_are_turned_in_place():
