@@ -18,7 +18,7 @@ from pathlib import Path
 
 import numpy as np
 from benchmarks import models, record
-from benchmarks.turn import Timing, Worker
+from benchmarks.turn import Timing, Worker, neighbour
 
 REFERENCE = "ort"
 TURN_S = 0.08
@@ -166,6 +166,8 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--contender", action="append", default=[],
                         help="add ort-SETTING, or tightship@SOURCE of another tree")  # fmt: skip
     parser.add_argument("--ort-variants", action="store_true", help="add every variant of ORT")
+    parser.add_argument("--neighbour", type=int, metavar="PROCESSOR",
+                        help="keep a processor busy with a loop of somebody else's")  # fmt: skip
     parser.add_argument("--folder", type=Path, help="keep the models here between runs")
     parser.add_argument("--quick", action="store_true", help="5 rounds, nothing recorded")
     parser.add_argument("--json", action="store_true", help="print JSON lines instead of a table")
@@ -190,7 +192,8 @@ def main() -> None:
             for threads in map(int, options.threads.split(",")):
                 rounds = 5 if options.quick else options.rounds
                 try:
-                    found, said = race(name, threads, contenders, folder, rounds)
+                    with neighbour(options.neighbour):
+                        found, said = race(name, threads, contenders, folder, rounds)
                 except (ChildProcessError, ValueError, models.NotHadError) as error:
                     failures.append(f"{name}, {threads} threads: {error}")
                     print(f"{name:<24}{threads:>3}  not timed: {error}", flush=True)

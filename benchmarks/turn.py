@@ -10,6 +10,8 @@ import os
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
@@ -71,6 +73,20 @@ class Worker:
     def close(self) -> None:
         """End the process."""
         self._process.communicate()
+
+
+@contextmanager
+def neighbour(processor: int | None) -> Iterator[None]:
+    """A process that keeps `processor` busy meanwhile; none where that is `None`."""
+    if processor is None:
+        yield
+        return
+    code = f"import os\nos.sched_setaffinity(0, {{{processor}}})\nwhile True: pass"
+    with subprocess.Popen([sys.executable, "-c", code]) as process:
+        try:
+            yield
+        finally:
+            process.kill()
 
 
 def main(contender: str, model: str, feeds: str, threads: str) -> None:

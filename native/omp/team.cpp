@@ -1,5 +1,6 @@
 #include "team.hpp"
 
+#include <algorithm>
 #include <climits>
 #include <csignal>
 #include <cstdio>
@@ -43,7 +44,9 @@ template <class Condition> bool spin(Nanoseconds limit, const Condition &is_over
 
 thread_local constinit Place place;
 
-Team::Team() : processors_(allowed_processors()) {}
+Team::Team() {
+    look_around();
+}
 
 Team::~Team() {
     stop_.store(true);
@@ -59,16 +62,22 @@ void Team::start(int count, Call call, void *data) {
     call_ = call;
     data_ = data;
     count_ = count;
-    is_shared_ = false;
+    invited_ = 0;
     finished_.store(0, std::memory_order_relaxed);
     place = {this, 0, count, true};
-    if (!solitude_.lasts())
-        invite();
+    if (solitude_.lasts())
+        return;
+    if (processor_count_ == 1) {
+        look_around();
+        solitude_.begin();
+        return;
+    }
+    invite(std::min(count, processor_count_) - 1);
 }
 
 void Team::finish() {
     int left = count_ - 1;
-    if (is_shared_) {
+    if (invited_ > 0) {
         for (int ticket; (ticket = claim()) != 0; --left)
             run(ticket);
         await(static_cast<uint32_t>(left));
@@ -83,24 +92,37 @@ void Team::run(int ticket) {
     call_(data_, ticket);
 }
 
-/// Offers all tickets but the caller's to the workers, and wakes those that sleep.
-void Team::invite() {
-    const auto wanted = static_cast<size_t>(count_ - 1);
-    while (workers_.size() < wanted && hire()) {
+/// Offers all tickets but the caller's to workers, and sees that `count` of them are awake.
+void Team::invite(int count) {
+    while (static_cast<int>(workers_.size()) < count && hire()) {
     }
-    is_shared_ = true;
     const int processor = sched_getcpu();
     if (processor != caller_processor_.load(std::memory_order_relaxed))
         caller_processor_.store(processor, std::memory_order_relaxed);
-    tickets_.store(kNext | static_cast<uint32_t>(count_));
-    for (size_t index = 0; index < std::min(wanted, workers_.size()); ++index) {
+    if (invited_ == 0)
+        tickets_.store(kNext | static_cast<uint32_t>(count_));
+    invited_ = count;
+    for (size_t index = 0; index < std::min<size_t>(count, workers_.size()); ++index) {
         Worker &worker = *workers_[index];
         if (worker.asleep.load() == 0)
             continue;
+        look_around();
         keep_off(worker, processor);
         worker.asleep.store(0);
         wake(worker.asleep, 1);
     }
+}
+
+/// Learns which processors the caller may use; they may change at any time.
+void Team::look_around() {
+    const cpu_set_t allowed = allowed_processors();
+    if (CPU_EQUAL(&allowed, &processors_))
+        return;
+    processors_ = allowed;
+    const int allowed_count = CPU_COUNT(&allowed);
+    processor_count_ = allowed_count == 0 ? kMaxCount : allowed_count;
+    for (const auto &worker : workers_)
+        worker->excluded = -1;
 }
 
 /// The next ticket of the open region, which the calling thread then has to run; 0 if none.
@@ -176,6 +198,8 @@ void Team::keep_off(Worker &worker, int processor) {
         return;
     cpu_set_t others = processors_;
     CPU_CLR(processor, &others);
+    if (CPU_COUNT(&others) == 0)
+        return;
     limit_thread(worker.thread_id.load(), others);
     worker.excluded = processor;
 }
@@ -238,9 +262,9 @@ Team::Worker *Team::stalled() {
 }
 
 void Team::barrier() {
-    if (!is_shared_ && place.ticket == 0)
-        invite();
-    if (workers_.size() + 1 < static_cast<size_t>(count_)) {
+    if (place.ticket == 0 && invited_ < count_ - 1)
+        invite(count_ - 1); // a ticket that waits needs a thread, on whatever processor
+    if (place.ticket == 0 && static_cast<int>(workers_.size()) < count_ - 1) {
         std::fputs("tightship: the system has no threads left for a region that needs them.\n",
                    stderr);
         std::abort();

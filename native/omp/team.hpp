@@ -66,7 +66,8 @@ class Team {
 
     static void *work(void *worker);
     bool hire();
-    void invite();
+    void invite(int count);
+    void look_around();
     int claim();
     void run(int ticket);
     void idle(Worker &worker);
@@ -82,14 +83,15 @@ class Team {
     Call call_ = nullptr;
     void *data_ = nullptr;
     int count_ = 0;
-    bool is_shared_ = false; ///< the tickets of the open region may be claimed
+    int invited_ = 0; ///< workers that the open region is offered to
 
     alignas(64) std::atomic<uint32_t> finished_ = 0; ///< tickets that workers have run
     std::atomic<uint32_t> caller_asleep_ = 0;
     alignas(64) std::atomic<uint32_t> arrived_ = 0;
     std::atomic<uint32_t> barriers_passed_ = 0;
 
-    cpu_set_t processors_;
+    cpu_set_t processors_{};          ///< that the caller may use
+    int processor_count_ = kMaxCount; ///< of them; as many as may be where nobody knows
     Solitude solitude_;
     std::vector<std::unique_ptr<Worker>> workers_;
 };

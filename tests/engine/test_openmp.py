@@ -2,6 +2,8 @@
 
 import ctypes
 import os
+import shutil
+import subprocess
 import threading
 import time
 from collections.abc import Callable
@@ -13,6 +15,7 @@ from hypothesis import strategies as st
 
 from tightship import _core
 
+ROOT = Path(__file__).parents[2]
 RUNTIME = Path(_core.__file__).parent / "libtsomp.so"
 pytestmark = pytest.mark.skipif(not RUNTIME.exists(), reason="built without threads of its own")
 
@@ -204,3 +207,22 @@ def test_a_child_of_a_fork_gets_workers_of_its_own() -> None:
         os._exit(0 if sorted(seen) == [0, 1, 2] and worker_count() == 2 else 1)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
     parallel(3, openmp.TSMP_barrier)
+
+
+@pytest.mark.slow
+def test_a_sanitizer_sees_no_race(tmp_path: Path) -> None:
+    compiler, sources = shutil.which("g++"), ROOT / "native/omp"
+    if compiler is None or not sources.exists():
+        pytest.skip("no C++ compiler, or no sources, to make a program with")
+    program = tmp_path / "stress"
+    command = [
+        compiler, "-std=c++20", "-O1", "-g", "-fsanitize=thread", "-pthread", f"-I{sources}",
+        *map(str, sources.glob("*.cpp")), str(Path(__file__).with_name("stress_team.cpp")),
+        "-o", str(program),
+    ]  # fmt: skip
+    if subprocess.run(command, capture_output=True, check=False).returncode != 0:
+        pytest.skip("the compiler has no sanitizer for threads")
+    done = subprocess.run([program], capture_output=True, text=True, check=False)
+    if "unexpected memory mapping" in done.stderr:
+        pytest.skip("the sanitizer does not run on this system")
+    assert done.returncode == 0, done.stderr
