@@ -1,10 +1,15 @@
 #include "team.hpp"
 
 #include <algorithm>
+#include <array>
+#include <cassert>
+#include <cerrno>
 #include <climits>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
+#include <fcntl.h>
+#include <poll.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -23,6 +28,7 @@ constexpr Nanoseconds kIdleSpin = microseconds(200);  ///< of a worker without a
 constexpr Nanoseconds kFirstLook = microseconds(25);  ///< of a caller at its workers' progress
 constexpr Nanoseconds kPatience = microseconds(1000); ///< of a caller whose workers progress
 constexpr Nanoseconds kNap = milliseconds(1);
+constexpr int kAnswerMilliseconds = 1;
 
 /// Whether `is_over()` within `limit`.
 template <class Condition> bool spin(Nanoseconds limit, const Condition &is_over) {
@@ -44,7 +50,7 @@ template <class Condition> bool spin(Nanoseconds limit, const Condition &is_over
 
 thread_local constinit Place place;
 
-Team::Team() {
+Team::Team() : caller_id_(static_cast<int>(syscall(SYS_gettid))) {
     look_around();
 }
 
@@ -72,6 +78,9 @@ void Team::start(int count, Call call, void *data) {
         solitude_.begin();
         return;
     }
+    if (is_held_.exchange(false, std::memory_order_relaxed) && !workers_.empty())
+        move_caller(sched_getcpu());
+    is_open_.store(true, std::memory_order_relaxed);
     invite(std::min(count, processor_count_) - 1);
 }
 
@@ -81,6 +90,7 @@ void Team::finish() {
         for (int ticket; (ticket = claim()) != 0; --left)
             run(ticket);
         await(static_cast<uint32_t>(left));
+        is_open_.store(false, std::memory_order_relaxed);
     } else {
         for (int ticket = 1; ticket < count_; ++ticket)
             run(ticket);
@@ -157,6 +167,7 @@ void *Team::work(void *argument) {
     pthread_setname_np(pthread_self(), "tightship");
     worker.thread_id.store(static_cast<int>(syscall(SYS_gettid)));
     while (!team.stop_.load(std::memory_order_acquire)) {
+        team.answer_caller();
         worker.has_ticket.store(true, std::memory_order_relaxed);
         if (const int ticket = team.claim()) {
             place = {&team, ticket, team.count_, true};
@@ -174,21 +185,62 @@ void *Team::work(void *argument) {
     return nullptr;
 }
 
-/// Spins, then sleeps, until there may be a ticket.
+/// Spins, then sleeps, until there may be something to do.
 void Team::idle(Worker &worker) {
     const auto is_over = [this] {
-        const uint32_t word = tickets_.load(std::memory_order_acquire);
-        return word / kNext < word % kNext || stop_.load(std::memory_order_relaxed);
+        const uint32_t word = tickets_.load();
+        return word / kNext < word % kNext || stop_.load() || is_called_.load();
     };
-    const bool is_alone = sched_getcpu() != caller_processor_.load(std::memory_order_relaxed);
-    if (is_alone && spin(kIdleSpin, is_over))
-        return;
+    if (sched_getcpu() != caller_processor_.load(std::memory_order_relaxed)) {
+        if (spin(kIdleSpin, is_over))
+            return;
+        if (is_caller_held())
+            is_held_.store(true, std::memory_order_relaxed);
+    }
     worker.asleep.store(1);
-    const uint32_t word = tickets_.load();
-    if (word / kNext < word % kNext || stop_.load())
+    if (is_over())
         worker.asleep.store(0);
     while (worker.asleep.load() != 0)
         sleep_while(worker.asleep, 1, std::nullopt);
+}
+
+/// Whether the caller has lost its processor to somebody else in the middle of a region.
+bool Team::is_caller_held() {
+    if (!is_open_.load(std::memory_order_relaxed) || caller_asleep_.load() != 0)
+        return false;
+    const Nanoseconds used = processor_time(caller_id_);
+    spin(kFirstLook, [] { return false; });
+    return is_open_.load(std::memory_order_relaxed) && processor_time(caller_id_) == used;
+}
+
+/// Has the system move the caller to the processor of a worker, off one that it has to share.
+///
+/// A thread that reads a pipe is woken beside the one that writes it: Linux expects the writer
+/// to wait next. The caller's affinity is not ours to set.
+void Team::move_caller(int processor) {
+    std::array<int, 2> ends{};
+    if (pipe2(ends.data(), O_CLOEXEC) != 0)
+        return;
+    Worker &worker = *workers_.front();
+    answer_ = ends[1];
+    is_called_.store(true);
+    if (worker.asleep.load() != 0) {
+        keep_off(worker, processor);
+        worker.asleep.store(0);
+        wake(worker.asleep, 1);
+    }
+    pollfd answered{ends[0], POLLIN, 0};
+    char byte = 0;
+    const bool is_late = poll(&answered, 1, kAnswerMilliseconds) <= 0 && is_called_.exchange(false);
+    while (!is_late && read(ends[0], &byte, 1) < 0 && errno == EINTR) {
+    }
+    close(ends[0]);
+    close(ends[1]);
+}
+
+void Team::answer_caller() {
+    if (is_called_.load() && is_called_.exchange(false) && write(answer_, "", 1) != 1)
+        assert(false);
 }
 
 /// Lets a worker run everywhere but where its caller does: the system likes to wake a thread on

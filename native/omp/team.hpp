@@ -68,6 +68,9 @@ class Team {
     bool hire();
     void invite(int count);
     void look_around();
+    bool is_caller_held();
+    void move_caller(int processor);
+    void answer_caller();
     int claim();
     void run(int ticket);
     void idle(Worker &worker);
@@ -83,10 +86,15 @@ class Team {
     Call call_ = nullptr;
     void *data_ = nullptr;
     int count_ = 0;
+    int caller_id_ = 0;
     int invited_ = 0; ///< workers that the open region is offered to
 
     alignas(64) std::atomic<uint32_t> finished_ = 0; ///< tickets that workers have run
     std::atomic<uint32_t> caller_asleep_ = 0;
+    std::atomic<bool> is_open_ = false;   ///< a region is, to workers
+    std::atomic<bool> is_held_ = false;   ///< the caller was seen waiting for its processor
+    std::atomic<bool> is_called_ = false; ///< the caller waits for a byte at `answer_`
+    int answer_ = -1;                     ///< end of a pipe
     alignas(64) std::atomic<uint32_t> arrived_ = 0;
     std::atomic<uint32_t> barriers_passed_ = 0;
 
