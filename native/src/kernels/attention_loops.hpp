@@ -33,18 +33,29 @@ inline Vector exponential(Vector x) {
     return vanishes ? Vector{} : sum * power;
 }
 
+/// All lanes brought into one by `join`, halves onto halves.
+template <class Join> inline float joined(Vector values, const Join &join) {
+#if TIGHTSHIP_VECTOR_BYTES == 64
+    values = join(values, __builtin_shufflevector(values, values, 8, 9, 10, 11, 12, 13, 14, 15, 0,
+                                                  1, 2, 3, 4, 5, 6, 7));
+#endif
+#if TIGHTSHIP_VECTOR_BYTES >= 32
+    typedef float Eight __attribute__((vector_size(32)));
+    Eight half;
+    __builtin_memcpy(&half, &values, sizeof half);
+    half = join(half, __builtin_shufflevector(half, half, 4, 5, 6, 7, 0, 1, 2, 3));
+#else
+    const Vector half = values;
+#endif
+    return join(join(half[0], half[1]), join(half[2], half[3]));
+}
+
 inline float largest_of(Vector values) {
-    float largest = values[0];
-    for (int lane = 1; lane < kWidth; ++lane)
-        largest = values[lane] > largest ? values[lane] : largest;
-    return largest;
+    return joined(values, [](auto left, auto right) { return left > right ? left : right; });
 }
 
 inline float sum_of(Vector values) {
-    float sum = 0;
-    for (int lane = 0; lane < kWidth; ++lane)
-        sum += values[lane];
-    return sum;
+    return joined(values, [](auto left, auto right) { return left + right; });
 }
 
 inline Ints lanes() {
