@@ -66,7 +66,10 @@ def graph():
             gg = MatMul (ff, rows_other)
             hh = Reshape (gg, lines)
             jj = Gemm (hh, square)
-            y = Reshape (jj, flat)
+            kk = Reshape (jj, flat)
+            ll = Reshape (kk, lines)
+            nn = Gemm <alpha = 2.0> (ll, square)
+            y = Reshape (nn, flat)
         }""",
         w=filled(8, 8, 3, 3), s=filled(8), b=filled(8), m=filled(8), v=np.abs(filled(8)),
         k=filled(8, 8, 1, 1), split=np.array([1, 2, 4, 9, 9]), join=np.array([1, 8, 9, 9]),
@@ -84,11 +87,13 @@ def test_every_pass_does_its_part(graph):
     assert found == [
         "Conv+Relu", "ChannelShuffle", "Conv+Add+Relu", "GlobalAveragePool", "Conv+Add",
         "Reshape", "Rotary", "Mul", "Swish", "LayerNormalization", "Reshape", "Attention", "MatMul",
+        "Reshape", "MatMul+Mul", "Reshape",
     ]  # fmt: skip
 
 
 LEFT_OUT = {
     "expand_power": {"Pow"},
+    "expand_product": {"Gemm"},
     "fold_constants": {"Transpose", "BatchNormalization"},
     "fuse_attention": {"Softmax"},
     "drop_repeats": {"Identity"},
@@ -148,7 +153,7 @@ def test_what_only_the_reference_runs_is_refused_within_a_graph_too():
 
 @pytest.mark.parametrize("name", ["fold", "", "Onednn", "fold_constants "])
 def test_a_name_that_is_no_pass_is_refused_with_those_there_are(graph, name):
-    with pytest.raises(InputError, match=f"no pass `{name}`; there are fold_constants, .*onednn"):
+    with pytest.raises(InputError, match=f"no pass `{name}`; there are expand_product, .*onednn"):
         run_passes(graph, ["onednn", name])
 
 

@@ -127,7 +127,12 @@ class Builder:
             return self.in_layout(name, desc) if dies else None
         homes = [self._homes[i] for i in inputs if i in self._homes]
         alone = sum((h.space, h.index) == (home.space, home.index) for h in homes) == 1
-        return home if alone and self.dies_here(home) else None
+        return home if alone and self.dies_here(home) and self._is_whole(home) else None
+
+    def _is_whole(self, operand: Operand) -> bool:
+        """Whether an operand in the arena is its slot from the first byte to the last."""
+        desc, slot = operand.desc, self._slots[operand.index]
+        return desc is None or (desc.offset_bytes == 0 and desc.size_bytes == slot.size_bytes)
 
     def writes_outside(self, name: str, desc: MemoryDesc) -> bool:
         """Whether a value written in this layout is written where the caller has it."""
@@ -307,7 +312,8 @@ class Builder:
     ) -> None:
         """Add a step; `share` lists an output, an input, and how their bytes may be one.
 
-        An input whose bytes the step also reads as another value, a view, is not overwritten.
+        An input whose bytes the step also reads as another value, a view, is not overwritten, nor
+        is one that is a part of another.
         """
         reads, writes = operands
         sharing = tuple(
@@ -315,6 +321,7 @@ class Builder:
             for target, source, kind in share
             if target.space is Space.ARENA
             and source.space is Space.ARENA
+            and self._is_whole(source)
             and not any(_is_view(operand, source) for operand in reads)
         )
         operator = "+".join((node.operator, *(fused.operator for fused in node.fused)))

@@ -4,6 +4,7 @@ from collections.abc import Callable, Collection
 
 from tightship.engine.lower.drop_repeats import drop_repeats
 from tightship.engine.lower.expand_power import expand_power
+from tightship.engine.lower.expand_product import expand_product
 from tightship.engine.lower.fold_batch_norm import fold_batch_norm
 from tightship.engine.lower.fold_constants import fold_constants
 from tightship.engine.lower.fold_pad import fold_pad
@@ -20,6 +21,7 @@ from tightship.errors import InputError
 from tightship.graph import Graph
 
 GRAPH_PASSES: tuple[Callable[[Graph], Graph], ...] = (
+    expand_product,
     fold_constants,
     drop_repeats,
     join_activation,

@@ -8,6 +8,7 @@ from tightship.engine.kernels import numpy_kernel, object_kernel
 from tightship.engine.lower.builder import Builder, Options
 from tightship.engine.lower.native import emit_native
 from tightship.engine.lower.native.streamed import streamed
+from tightship.engine.lower.parts import cut
 from tightship.engine.lower.passes import LAST_RESORT, run_passes
 from tightship.engine.lower.views import same_bytes
 from tightship.engine.program import KernelWork, Lowered, Operand, ReferenceWork
@@ -63,7 +64,7 @@ def select(graph: Graph, threads: int = 1, without: Collection[str] = ()) -> Low
 
 
 def _emit(builder: Builder, node: Node) -> None:
-    if _view(builder, node) or streamed(builder, node):
+    if _view(builder, node) or cut(builder, node) or streamed(builder, node):
         return
     if builder.use_onednn and _onednn(builder, node):
         return

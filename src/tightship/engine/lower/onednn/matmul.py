@@ -15,7 +15,7 @@ PADDING_MAX = 1.25
 
 
 def matmul(builder: Builder, node: Node) -> bool:
-    """MatMul; by a constant matrix it is one product of two matrices, whatever the rank."""
+    """MatMul; by one matrix it is one product of two matrices, whatever the rank."""
     left, right = (builder.value(name).static_shape for name in node.inputs)
     if len(left) < 2 or len(right) < 2:
         return False
@@ -23,6 +23,11 @@ def matmul(builder: Builder, node: Node) -> bool:
         rows, depth = element_count(left[:-1]), left[-1]
         weights = MemoryDesc(list(right))
         return _by_matrix(builder, node, _Product([rows, depth], weights, right[1], ""))
+    if len(right) == 2 and len(left) > 2:
+        weights = _matrix_layout(builder, node.inputs[1])
+        product = _Product([element_count(left[:-1]), left[-1]], weights, right[1], "")
+        product.is_constant = False
+        return _by_matrix(builder, node, product)
     return _batched(builder, node, left, right)
 
 
@@ -48,13 +53,17 @@ def gemm(builder: Builder, node: Node) -> bool:
 
 
 class _Product:
-    """Rows times a constant matrix, with an optional constant bias."""
+    """Rows times a matrix, with an optional constant bias; a constant matrix is packed."""
+
+    is_constant = True
 
     def __init__(self, source: list[int], weights: MemoryDesc, columns: int, bias: str) -> None:
         self.source, self.weights, self.columns, self.bias = source, weights, columns, bias
 
     def describe(self, extra: Epilogue) -> PrimitiveDesc | None:
         """In the layout the primitive likes best, unless that pads a narrow matrix too much."""
+        if not self.is_constant:
+            return self._describe(self.weights, extra)
         desc = self._describe(MemoryDesc.any(self.weights.dims), extra)
         if (
             desc is None
@@ -81,9 +90,15 @@ def _by_matrix(builder: Builder, node: Node, product: _Product) -> bool:
     if chosen is None:
         return False
     desc, extra = chosen
+    packed = desc.operand(WEIGHTS)
     reads = [
         (SRC, builder.in_layout(node.inputs[0], desc.operand(SRC))),
-        (WEIGHTS, builder.weight(node.inputs[1], product.weights, desc.operand(WEIGHTS))),
+        (
+            WEIGHTS,
+            builder.weight(node.inputs[1], product.weights, packed)
+            if product.is_constant
+            else builder.in_layout(node.inputs[1], packed),
+        ),
     ]
     if product.bias:
         row = MemoryDesc([1, product.columns])

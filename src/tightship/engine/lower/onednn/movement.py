@@ -52,6 +52,10 @@ def transpose(builder: Builder, node: Node) -> bool:
         source = builder.dense(node.inputs[0])
     assert source.desc is not None
     assert isinstance(permutation, tuple)
+    if source.desc.offset_bytes:
+        order = sorted(range(rank), key=lambda axis: permutation[axis])
+        builder.view(node.outputs[0], source, source.desc.permuted(order))
+        return True
     strides = source.desc.strides
     dims = [source.shape[int(axis)] for axis in permutation]
     permuted = [strides[int(axis)] for axis in permutation]
