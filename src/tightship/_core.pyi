@@ -280,6 +280,12 @@ class NativeKernel:
         """Room that it needs for itself, its last operand."""
 
     @staticmethod
+    def elementwise(name: str, types: Sequence[str], shape: Sequence[int], strides: Sequence[Sequence[int]], parameters: Sequence[float]) -> NativeKernel | None:
+        """
+        Inputs, output: an operator on each element; types and strides (bytes) of inputs, then of the output. None where there is no such kernel.
+        """
+
+    @staticmethod
     def copy(item_bytes: int, shape: Sequence[int], source_strides: Sequence[int], target_strides: Sequence[int]) -> NativeKernel:
         """
         Source, target: elements into another layout of the same shape; strides in bytes.

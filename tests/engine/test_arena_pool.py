@@ -233,7 +233,7 @@ def test_arrays_of_an_arena_lie_where_the_plan_says():
         "g (int32[8] x) => (int32[8] y) { a = Neg (x) b = Add (a, w) c = Mul (a, b) y = Abs (c) }",
         w=(9 * filled(8)).astype(np.int32),
     )
-    placement = prepared(graph).placement
+    placement = prepared(graph, ("native",)).placement
     executable = built(placement)
     arena = arena_of(executable)
     seen = set()
@@ -256,7 +256,7 @@ def test_arrays_of_an_arena_lie_where_the_plan_says():
 def test_scratch_of_a_python_step_is_apart_from_its_operands():
     graph = graph_of("g (double[6, 64] x) => (double[6, 64] y) "
                      "{ a = Neg (x) b = Softmax (a) y = Neg (b) }")  # fmt: skip
-    executable = built(prepared(graph).placement)
+    executable = built(prepared(graph, ("native",)).placement)
     arena = arena_of(executable)
     sizes = {i: step.scratch_bytes for i, step in enumerate(executable.placement.lowered.steps)
              if step.scratch_bytes}  # fmt: skip

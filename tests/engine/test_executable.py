@@ -71,7 +71,7 @@ def test_segments_hold_every_step_once_and_in_order(name):
 
 @ONEDNN
 def test_native_steps_in_a_row_are_one_call():
-    placement = prepared(graph_of(MIXED, w=filled(8, 8))).placement
+    placement = prepared(graph_of(MIXED, w=filled(8, 8)), ("native",)).placement
     segments = built(placement).segments
     assert [type(segment) for segment in segments] == [NativeSegment, PythonStep, NativeSegment]
     assert isinstance(segments[1].work, KernelWork)
@@ -79,7 +79,7 @@ def test_native_steps_in_a_row_are_one_call():
 
 def test_a_program_of_python_steps_alone_has_no_native_part():
     graph = graph_of("g (int32[3] x) => (int32[3] y) { y = Neg (x) }")
-    executable = built(prepared(graph).placement)
+    executable = built(prepared(graph, ("native",)).placement)
     assert executable.native is None
     assert [type(segment) for segment in executable.segments] == [PythonStep]
 

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from tightship.engine.kernels.site import NotCoveredError
 from tightship.engine.lower.builder import Builder
 from tightship.engine.lower.native.attention import attention
+from tightship.engine.lower.native.elementwise import ELEMENTWISE
 from tightship.engine.lower.native.generate import GENERATE
 from tightship.engine.lower.native.indexed import INDEXED
 from tightship.engine.lower.native.lookup import LOOKUP
@@ -20,6 +21,7 @@ from tightship.graph import Node
 NativeEmitter = Callable[[Builder, Node], bool]
 
 NATIVE_EMITTERS: dict[tuple[str, str], NativeEmitter] = {
+    **ELEMENTWISE,
     ("tightship", "Attention"): attention,
     ("tightship", "Rotary"): rotary,
     **GENERATE,
