@@ -13,6 +13,7 @@ void kernels(nb::module_ &module) {
     kernel.def("scratch_bytes", &Kernel::scratch_bytes, "threads"_a,
                "Room that it needs for itself, its last operand.");
     arithmetic_kernels(kernel);
+    row_kernels(kernel);
     movement_kernels(kernel);
     indexed_kernels(kernel);
     generate_kernels(kernel);

@@ -286,6 +286,22 @@ class NativeKernel:
         """
 
     @staticmethod
+    def reduction(name: str, dtype: str, kept: tuple[Sequence[int], Sequence[int], Sequence[int]], reduced: tuple[Sequence[int], Sequence[int]]) -> NativeKernel | None:
+        """
+        Source, target: shape and strides (bytes) in both of the axes that stay, shape and strides of the axes that go. None where there is no such kernel.
+        """
+
+    @staticmethod
+    def normalization(dtype: str, rows: tuple[int, int, int, int], by_segment: bool, present: Sequence[bool], is_centered: bool, epsilon: float) -> NativeKernel | None:
+        """
+        Source, scale, bias, target, means, inverse deviations, where present. Rows: how many, parts of each, length of a part, parameters.
+        """
+
+    @staticmethod
+    def softmax(dtype: str, rows: tuple[int, int, int], is_logarithm: bool) -> NativeKernel | None:
+        """Source, target, seen as (before, along, after) the axis."""
+
+    @staticmethod
     def copy(item_bytes: int, shape: Sequence[int], source_strides: Sequence[int], target_strides: Sequence[int]) -> NativeKernel:
         """
         Source, target: elements into another layout of the same shape; strides in bytes.

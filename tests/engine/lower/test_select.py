@@ -78,7 +78,8 @@ SMALL = "g (float[2, 3] x) => (float[2, 3] y) {{ {} }}"
 @pytest.mark.parametrize(
     ("body", "kernel"),
     [
-        ("y = Relu (x)", "onednn"),
+        ("y = Sigmoid (x)", "onednn"),
+        ("y = Relu (x)", "native"),
         ("y = Softplus (x)", "native"),
         ("y = MatMul (x, w)", "onednn"),
         ("y = Erf (x)", "native"),

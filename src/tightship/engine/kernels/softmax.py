@@ -14,7 +14,7 @@ ONE_AXIS_VERSION = 13
 """Before it, the axes from `axis` on are normalised together."""
 
 
-def _rows(site: Site) -> tuple[int, int, int]:
+def normalized_rows(site: Site) -> tuple[int, int, int]:
     """The shape as (before, along, after) the normalised axis or axes."""
     shape = site.shape(0)
     together = site.version < ONE_AXIS_VERSION
@@ -29,7 +29,7 @@ def _rows(site: Site) -> tuple[int, int, int]:
 
 def _softmax(site: Site) -> Kernel:
     require(is_real(site.dtype(0)))
-    rows = _rows(site)
+    rows = normalized_rows(site)
     booking = Booking()
     total = booking.slot(site.dtype(0), (rows[0], 1, rows[2]))
 
@@ -47,7 +47,7 @@ def _softmax(site: Site) -> Kernel:
 def _log_softmax(site: Site) -> Kernel:
     dtype = site.dtype(0)
     require(is_real(dtype))
-    rows = _rows(site)
+    rows = normalized_rows(site)
     booking = Booking()
     total = booking.slot(dtype, (rows[0], 1, rows[2]))
     terms = booking.slot(dtype, (rows[1], rows[2]))
@@ -70,7 +70,7 @@ def _hardmax(site: Site) -> Kernel:
     """One at the first largest element, zero elsewhere."""
     dtype = site.dtype(0)
     require(is_real(dtype))
-    rows = _rows(site)
+    rows = normalized_rows(site)
     booking = Booking()
     moved = booking.slot(dtype, (rows[0], rows[2], rows[1]))
     place = booking.slot(np.int64, (rows[0], rows[2]))

@@ -14,7 +14,9 @@ from tightship.engine.lower.native.generate import GENERATE
 from tightship.engine.lower.native.indexed import INDEXED
 from tightship.engine.lower.native.lookup import LOOKUP
 from tightship.engine.lower.native.movement import MOVEMENT
+from tightship.engine.lower.native.reduction import REDUCTION
 from tightship.engine.lower.native.rotary import rotary
+from tightship.engine.lower.native.rows import NORMALIZATION
 from tightship.engine.lower.native.sequence import SEQUENCE
 from tightship.graph import Node
 
@@ -28,6 +30,8 @@ NATIVE_EMITTERS: dict[tuple[str, str], NativeEmitter] = {
     **INDEXED,
     **LOOKUP,
     **MOVEMENT,
+    **NORMALIZATION,
+    **REDUCTION,
     **SEQUENCE,
 }
 """By domain and operator."""

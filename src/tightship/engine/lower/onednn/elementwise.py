@@ -12,13 +12,15 @@ from tightship.planner.schedule import AliasKind
 
 SRC_1 = 2
 MULTIPLE_SRC = 1024
+NATIVE = frozenset({"Relu", "Clip", "Min", "Max"})
+"""Native kernels keep NaN in these, which the library may lose, and are as fast."""
 COMMUTING = frozenset({"Add", "Mul", "Sum", "Min", "Max"})
 
 
 def activation(builder: Builder, node: Node) -> bool:
     """One elementwise primitive, in place where the operand dies."""
     found = eltwise_of(builder, node)
-    if found is None:
+    if found is None or _is_native(builder, node):
         return False
     algorithm, alpha, beta = found
     for layout in builder.candidate_layouts(builder.home(node.inputs[0])):
@@ -41,7 +43,7 @@ def binary(builder: Builder, node: Node) -> bool:
 
     Before opset 7 an attribute says where the second operand's axes are; that is left to NumPy.
     """
-    if len(node.inputs) != 2 or "axis" in node.attributes:
+    if len(node.inputs) != 2 or "axis" in node.attributes or _is_native(builder, node):
         return False
     shape = builder.value(node.outputs[0]).static_shape
     left, right = _ordered(builder, node, shape)
@@ -64,6 +66,18 @@ def binary(builder: Builder, node: Node) -> bool:
             builder.primitive(node, desc, [(SRC, first), (SRC_1, second)], [target], share)
             return True
     return False
+
+
+def _is_native(builder: Builder, node: Node) -> bool:
+    """Whether a native kernel reads the operands as they lie and keeps every NaN."""
+    names = [name for name in node.inputs if name and builder.constant(name) is None]
+    homes = [builder.home(name) for name in names]
+    return (
+        builder.use_native
+        and node.operator in NATIVE
+        and not node.fused
+        and all(home.desc is None or home.desc.is_plain for home in homes)
+    )
 
 
 def _ordered(builder: Builder, node: Node, shape: tuple[int, ...]) -> tuple[str | None, str]:

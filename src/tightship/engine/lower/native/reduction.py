@@ -1,0 +1,60 @@
+"""Reductions along axes: one kernel over strides, whichever axes stay."""
+
+from tightship._core import NativeKernel
+from tightship.engine.kernels.numbers import is_integer
+from tightship.engine.kernels.reduction import reduced_axes
+from tightship.engine.kernels.site import require
+from tightship.engine.lower.builder import Builder
+from tightship.engine.lower.native.layout import byte_strides, plain, site_of
+from tightship.graph import Node, element_count
+
+
+def reduction(builder: Builder, node: Node) -> bool:
+    """One kernel from the operand as it lies; sums are in float64 or 64-bit integers."""
+    site = site_of(builder, node)
+    shape, dtype = site.shape(0), site.input(0).dtype
+    require(dtype == site.output().dtype)
+    axes = reduced_axes(site)
+    require(element_count(shape) > 0 or not is_integer(site.dtype(0)))
+    require(site.dtype(0).kind != "b" or node.operator in ("ReduceMax", "ReduceMin"))
+    assert dtype is not None
+    covered = NativeKernel.reduction(node.operator, dtype.value, ([], [], []), ([], []))
+    require(covered is not None)
+    source = plain(builder, node.inputs[0])
+    target = builder.output(node.outputs[0])
+    strides = byte_strides(source)
+    order = sorted(range(len(shape)), key=lambda axis: -strides[axis])
+    stay = [axis for axis in range(len(shape)) if axis not in axes]
+    wide = _row_major([shape[axis] for axis in stay], dtype.itemsize)
+    place = dict(zip(stay, wide, strict=True))
+    kept = [axis for axis in order if axis in place]
+    gone = [axis for axis in order if axis not in place]
+    kernel = NativeKernel.reduction(
+        node.operator,
+        dtype.value,
+        (
+            [shape[axis] for axis in kept],
+            [strides[axis] for axis in kept],
+            [place[axis] for axis in kept],
+        ),
+        ([shape[axis] for axis in gone], [strides[axis] for axis in gone]),
+    )
+    assert kernel is not None
+    builder.native(node, (node.operator, kernel), [source], [target])
+    return True
+
+
+def _row_major(shape: list[int], item_bytes: int) -> list[int]:
+    strides = [item_bytes] * len(shape)
+    for axis in range(len(shape) - 1, 0, -1):
+        strides[axis - 1] = strides[axis] * max(shape[axis], 1)
+    return strides
+
+
+REDUCTION = {
+    ("", f"Reduce{name}"): reduction
+    for name in (
+        *("L1", "L2", "LogSum", "LogSumExp", "Max", "Mean", "Min", "Prod", "Sum", "SumSquare"),
+    )
+}
+"""By domain and operator."""
