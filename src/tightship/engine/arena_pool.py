@@ -32,7 +32,7 @@ class Arena:
             NativeContext(executable.native, block.address) if executable.native else None
         )
         self.scratch: dict[int, Array] = {}
-        self._arrays: dict[tuple[Space, int, tuple[int, ...]], Array] = {}
+        self._arrays: dict[tuple[Space, int, int, tuple[int, ...]], Array] = {}
         python_steps = [s for s in executable.segments if isinstance(s, PythonStep)]
         if python_steps:
             room = block.array()
@@ -53,14 +53,18 @@ class Arena:
                 continue
             view = array.view(operand.dtype.numpy).reshape(operand.shape)
             view.flags.writeable = operand.space is Space.ARENA
-            self._arrays[operand.space, operand.index, operand.shape] = view
+            self._arrays[_key(operand)] = view
         scratch = placement.schedule_plan.scratch_offset(segment.index)
         if scratch is not None:
             self.scratch[segment.index] = room[scratch : scratch + segment.step.scratch_bytes]
 
     def array(self, operand: Operand) -> Array:
         """A planned operand of a Python step, row-major."""
-        return self._arrays[operand.space, operand.index, operand.shape]
+        return self._arrays[_key(operand)]
+
+
+def _key(operand: Operand) -> tuple[Space, int, int, tuple[int, ...]]:
+    return operand.space, operand.index, operand.offset_bytes, operand.shape
 
 
 @dataclass(slots=True, eq=False)

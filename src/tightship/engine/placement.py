@@ -44,7 +44,7 @@ class Placement:
             return self.weight_offsets[operand.index]
         if operand.space is Space.EXTERNAL:
             return 0
-        return self.schedule_plan.value_offset(operand.index) or 0
+        return (self.schedule_plan.value_offset(operand.index) or 0) + operand.offset_bytes
 
 
 def place(lowered: Lowered) -> Placement:
@@ -63,16 +63,24 @@ def schedule_of(lowered: Lowered) -> Schedule:
         ScheduledValue(slot.name, slot.size_bytes, ALIGNMENT, slot.external)
         for slot in lowered.slots
     )
-    return Schedule(values, tuple(_step(step) for step in lowered.steps))
+    written: set[int] = set()
+    return Schedule(values, tuple(_step(step, written) for step in lowered.steps))
 
 
-def _step(step: LoweredStep) -> Step:
+def _step(step: LoweredStep, written: set[int]) -> Step:
+    """A step as the planner sees it, given the slots that were written before it.
+
+    To write a part of a slot of which others are written already is to use what it holds.
+    """
     aliases = tuple(Alias(sharing.output, sharing.input, sharing.kind) for sharing in step.sharing)
+    writes = tuple(slot for slot in _slots(step.writes) if slot not in written)
+    earlier = [operand for operand in step.writes if operand.index in written]
+    written.update(writes)
     return Step(
         step.name,
         step.operator,
-        _slots(step.reads),
-        _slots(step.writes),
+        _slots((*step.reads, *earlier)),
+        writes,
         step.scratch_bytes,
         aliases,
     )

@@ -78,12 +78,15 @@ def prepare_rewritten(graph: Graph, node_count: int, name: str, settings: Settin
         if before is not None:
             _core.set_onednn_threads(before)
     runtime = runtime_bytes(placement.lowered, node_count)
-    return Prepared(placement, memory_plan(placement, name, runtime, _key(settings)))
+    return Prepared(placement, memory_plan(placement, name, runtime, _key(settings, placement)))
 
 
-def _key(settings: Settings) -> dict[str, str]:
+def _key(settings: Settings, placement: Placement) -> dict[str, str]:
     key = {"threads": str(settings.threads)}
-    key |= {"kernels": "NumPy only"} if "onednn" in settings.without else library_key()
+    if "onednn" in settings.without:
+        key["kernels"] = "NumPy only"
+    else:
+        key |= library_key() | {"layouts": placement.lowered.layouts}
     if settings.without:
         key["without"] = ", ".join(sorted(settings.without))
     return key

@@ -26,7 +26,8 @@ class Space(enum.Enum):
 class Operand:
     """A value somewhere: slot of the arena, input or output, packed weight, or object.
 
-    `desc` is its oneDNN layout; None means row-major, or nothing oneDNN could describe.
+    `desc` is its oneDNN layout; None means row-major, or nothing oneDNN could describe. It begins
+    `offset_bytes` into its slot.
     """
 
     name: str
@@ -35,6 +36,7 @@ class Operand:
     dtype: DType
     shape: tuple[int, ...]
     desc: MemoryDesc | None = None
+    offset_bytes: int = 0
 
     @property
     def size_bytes(self) -> int:
@@ -143,3 +145,5 @@ class Lowered:
     objects: Mapping[str, Constant]
     """Constants that are objects: strings."""
     threads: int
+    layouts: str = "library"
+    """Of images: as the library prefers them, or `blocked`."""

@@ -5,7 +5,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from tightship._core import Attributes, MemoryDesc, NativeKernel, PrimitiveDesc
-from tightship.engine.lower.layouts import DESCRIBABLE, channels_last, row_major, seen_as
+from tightship.engine.lower.layouts import (
+    DESCRIBABLE,
+    blocked,
+    channels_last,
+    register_floats,
+    row_major,
+    seen_as,
+)
 from tightship.engine.lower.packed_weights import PackedWeights
 from tightship.engine.memory_plan import KernelKind
 from tightship.engine.program import (
@@ -25,6 +32,9 @@ from tightship.planner.schedule import AliasKind
 
 SRC, DST, SCRATCHPAD = 1, 17, 80
 
+ImageLayouts = tuple[MemoryDesc, MemoryDesc]
+"""Of what a convolution reads and of what it writes."""
+
 
 @dataclass(frozen=True, slots=True)
 class Options:
@@ -36,6 +46,8 @@ class Options:
     in_place: bool = True
     choose_layouts: bool = True
     stream_weights: bool = True
+    blocked: bool = False
+    """Channels in blocks of a register's width instead of what the library prefers."""
 
 
 class Builder:
@@ -54,6 +66,7 @@ class Builder:
         self.in_place = options.in_place
         self.choose_layouts = options.choose_layouts
         self.stream_weights = options.stream_weights
+        self.blocked = options.blocked
         self.position = 0
         self._last_read = last_reads(graph)
         self._added: dict[str, Constant] = {}
@@ -176,6 +189,14 @@ class Builder:
     def preferred(self, shape: Sequence[int]) -> MemoryDesc:
         """A layout for a primitive to choose; row-major where choosing is switched off."""
         return MemoryDesc.any(list(shape)) if self.choose_layouts else row_major(shape)
+
+    def image_layouts(self, before: Sequence[int], after: Sequence[int]) -> list[ImageLayouts]:
+        """Layouts of a convolution's operands, the first that has a kernel to be taken."""
+        free = self.preferred(before), self.preferred(after)
+        if not self.blocked or not self.choose_layouts:
+            return [free]
+        narrow = before[1] < register_floats()
+        return [(free[0] if narrow else blocked(before), blocked(after)), free]
 
     def candidate_layouts(self, source: Operand) -> list[MemoryDesc]:
         """Layouts to try on a primitive that keeps what it is given: as it is, channels last."""

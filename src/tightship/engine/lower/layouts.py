@@ -3,10 +3,12 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from tightship._core import MemoryDesc, OneDnnError
+from tightship._core import MemoryDesc, OneDnnError, onednn_cpu_isa
 from tightship.engine.program import Operand
 from tightship.graph import DType
 
+AVX512 = 0x20
+"""The bit of `onednn_cpu_isa` for AVX-512."""
 DESCRIBABLE = frozenset({DType.FLOAT32})
 """Element types whose operands carry a oneDNN layout."""
 
@@ -22,6 +24,17 @@ def channels_last(shape: Sequence[int], dtype: DType = DType.FLOAT32) -> MemoryD
         return row_major(shape, dtype)
     last = dense_strides([shape[0], *shape[2:], shape[1]])
     return MemoryDesc(list(shape), dtype.value, [last[0], last[-1], *last[1:-1]])
+
+
+def register_floats() -> int:
+    """Elements of the widest register that oneDNN may use: 16 with AVX-512, else 8."""
+    return 16 if onednn_cpu_isa() & AVX512 else 8
+
+
+def blocked(shape: Sequence[int]) -> MemoryDesc:
+    """Channels in blocks of a register's width, the last one padded, for one to three axes."""
+    axes = "Bcde"[: len(shape) - 1]
+    return MemoryDesc.named(list(shape), "float32", f"a{axes}{register_floats()}b")
 
 
 def seen_as(operand: Operand, desc: MemoryDesc) -> Operand | None:

@@ -39,9 +39,18 @@ GRAPH_PASSES: tuple[Callable[[Graph], Graph], ...] = (
     fuse_activation,
 )
 
-SELECTION_PASSES = ("onednn", "native", "in_place", "library_layouts", "stream_weights")
+SELECTION_PASSES = (
+    "onednn",
+    "native",
+    "in_place",
+    "library_layouts",
+    "stream_weights",
+    "elide_concat",
+    "blocked_layouts",
+)
 """Choices made while kernels are selected: oneDNN and native kernels at all, in-place sums,
-layouts that oneDNN prefers, large weights streamed past few rows."""
+layouts that oneDNN prefers, large weights streamed past few rows, concatenations without copies,
+channels in blocks where these then take less."""
 
 LAST_RESORT = "reference"
 """What `without` accepts besides passes: a node that only `onnx.reference` runs is refused."""

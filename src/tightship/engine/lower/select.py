@@ -1,11 +1,13 @@
 """Each node becomes steps: a view where nothing moves, else the best kernel there is."""
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import replace
 
 from tightship import _core
 from tightship.engine.kernels import numpy_kernel, object_kernel
 from tightship.engine.lower.builder import Builder, Options
+from tightship.engine.lower.cost import concat_ns, cost_ns
+from tightship.engine.lower.elide_concat import elide_concat, load_bytes
 from tightship.engine.lower.native import emit_native
 from tightship.engine.lower.native.streamed import streamed
 from tightship.engine.lower.parts import cut
@@ -15,6 +17,8 @@ from tightship.engine.program import KernelWork, Lowered, Operand, ReferenceWork
 from tightship.graph import DType, Graph, Node, Value
 from tightship.planner import AliasKind
 
+CONCATS_MATTER = 0.01
+"""Share of a program's time from which on concatenations are worth another layout's trial."""
 VIEWS = frozenset({"Reshape", "Flatten", "Squeeze", "Unsqueeze", "Identity", "Dropout"})
 
 
@@ -56,11 +60,35 @@ def select(graph: Graph, threads: int = 1, without: Collection[str] = ()) -> Low
         "library_layouts" not in without,
         use_onednn and "native" not in without and "stream_weights" not in without,
     )
+    joins = "elide_concat" not in without
+    lowered = _selected(graph, threads, options, joins=joins)
+    if use_onednn and options.choose_layouts and "blocked_layouts" not in without:
+        return _cheaper(
+            lowered, lambda: _selected(graph, threads, replace(options, blocked=True), joins=joins)
+        )
+    return lowered
+
+
+def _selected(graph: Graph, threads: int, options: Options, *, joins: bool) -> Lowered:
     builder = Builder(graph, threads, options)
     for position, node in enumerate(graph.nodes):
         builder.position = position
         _emit(builder, node)
-    return builder.finish()
+    lowered = replace(builder.finish(), layouts="blocked" if options.blocked else "library")
+    return elide_concat(lowered) if joins else lowered
+
+
+def _cheaper(lowered: Lowered, blocked: Callable[[], Lowered]) -> Lowered:
+    """The program with channels in blocks, where that is faster and takes no more memory.
+
+    It can be where concatenations take time, which vanish with blocks. It is not made otherwise.
+    """
+    if concat_ns(lowered) < CONCATS_MATTER * cost_ns(lowered):
+        return lowered
+    other = blocked()
+    if load_bytes(other) > load_bytes(lowered) or cost_ns(other) >= cost_ns(lowered):
+        return lowered
+    return other
 
 
 def _emit(builder: Builder, node: Node) -> None:

@@ -10,14 +10,12 @@ from dataclasses import dataclass
 from tightship import _core
 from tightship._core import MemoryDesc, NativeKernel
 from tightship.engine.lower.builder import Builder
-from tightship.engine.lower.layouts import channels_last, row_major
+from tightship.engine.lower.layouts import AVX512, channels_last, row_major
 from tightship.engine.lower.onednn.post_ops import eltwise_of
 from tightship.engine.lower.onednn.window import window_of
 from tightship.engine.program import Operand
 from tightship.graph import DType, Node, element_count
 
-AVX512 = 0x20
-"""The bit of `onednn_cpu_isa` for AVX-512."""
 BLOCK = 32
 """Outputs that a block of weights serves."""
 ROWS_MAX = 64
@@ -144,6 +142,8 @@ def _convolution(builder: Builder, node: Node) -> Problem | None:
         for name in (node.inputs[0], node.outputs[0], node.inputs[1])
     )
     if len(before) not in (3, 4) or node.attributes.get("group", 1) != 1:
+        return None
+    if builder.blocked and element_count(before[2:]) > 1:
         return None
     window = window_of(node, weights[2:], before[2:], after[2:])
     taps = element_count(weights[2:])

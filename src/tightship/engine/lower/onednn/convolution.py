@@ -41,11 +41,16 @@ def transposed_convolution(builder: Builder, node: Node) -> bool:
 
 def _emit(builder: Builder, node: Node) -> bool:
     convolved = _Convolution(builder, node)
-    plain = convolved.describe(convolved.any_destination(), Epilogue())
-    if plain is None:
+    for source, target in builder.image_layouts(convolved.source_shape, convolved.target_shape):
+        plain = convolved.describe(source, target, Epilogue())
+        if plain is not None:
+            break
+    else:
         return False
     layout = plain.operand(DST)
-    chosen = with_epilogue(builder, node, layout, lambda extra: convolved.describe(layout, extra))
+    chosen = with_epilogue(
+        builder, node, layout, lambda extra: convolved.describe(source, layout, extra)
+    )
     if chosen is None:
         return False
     convolved.emit(*chosen)
@@ -113,13 +118,12 @@ class _Convolution:
         alone = int(groups == 1)
         return MemoryDesc(dims[alone:], "float32", strides[alone:])
 
-    def any_destination(self) -> MemoryDesc:
-        return self.builder.preferred(self.target_shape)
-
-    def describe(self, destination: MemoryDesc, extra: Epilogue) -> PrimitiveDesc | None:
+    def describe(
+        self, source: MemoryDesc, destination: MemoryDesc, extra: Epilogue
+    ) -> PrimitiveDesc | None:
         channels = self.target_shape[1]
         operands = [
-            self.builder.preferred(self.source_shape),
+            source,
             MemoryDesc.any(self.weights.dims),
             MemoryDesc([channels]) if self.bias else None,
             destination,
