@@ -89,6 +89,9 @@ def test_a_streamed_product_is_what_onnxruntime_computes(name: str) -> None:
         for byte in (0xFF, LARGE):
             poison(model, byte)
             assert_same_bits(model.run(case.feeds), results)
+    with tightship.load(case.model, threads=2) as model:
+        assert "streamed" in [step.implementation for step in model.plan.steps]
+        assert_same_bits(model.run(case.feeds), results)
     with tightship.load(case.model, without=("stream_weights",)) as model:
         assert "streamed" not in [step.implementation for step in model.plan.steps]
         assert_near(model.run(case.feeds), results)

@@ -112,7 +112,7 @@ class Ending:
 
 def streamed(builder: Builder, node: Node) -> bool:
     """Emit a convolution, Gemm or MatMul by a constant that streaming makes faster."""
-    if not builder.stream_weights or builder.threads > 1 or not _is_covered(builder, node):
+    if not builder.stream_weights or not _is_covered(builder, node):
         return False
     problem = {"Conv": _convolution, "Gemm": _gemm, "MatMul": _matmul}[node.operator](builder, node)
     ending = _ending(builder, node)
