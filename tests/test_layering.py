@@ -51,6 +51,7 @@ ALLOWED: Mapping[str, str] = {  # the longest prefix of a module's name decides
     "engine.kernels": "errors graph engine.kernels",
     "engine.lower": (
         "_core errors graph planner engine.kernels engine.lower engine.memory_plan engine.program"
+        " engine.schedule"
     ),
     "feeds": "errors graph engine",
     "budget": "errors quantity engine.memory_plan",

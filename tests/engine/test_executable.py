@@ -10,8 +10,8 @@ from tightship import _core
 from tightship.engine.allocation import allocate
 from tightship.engine.executable import NativeSegment, PythonStep
 from tightship.engine.pack import staging_bytes
-from tightship.engine.placement import ALIGNMENT
 from tightship.engine.program import KernelWork, NativeWork, PrimitiveWork, ReferenceWork
+from tightship.engine.schedule import ALIGNMENT
 from tightship.errors import OutOfMemoryError
 from tightship.resource import HostResource
 

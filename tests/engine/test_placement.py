@@ -7,8 +7,9 @@ from tests.engine.graphs import graph_of, prepared, static_graph, static_placeme
 from tests.models import filled
 from tests.zoo.networks import DYNAMIC, STATIC
 from tightship import _core
-from tightship.engine.placement import ALIGNMENT, memory_plan, place, schedule_of
+from tightship.engine.placement import memory_plan, place
 from tightship.engine.program import Space
+from tightship.engine.schedule import ALIGNMENT, schedule_of
 from tightship.frontend.onnx import read_bytes
 from tightship.planner import AliasKind
 

@@ -10,8 +10,8 @@ from tightship._core import HostBlock
 from tightship.engine.allocation import allocate
 from tightship.engine.lower.affine import Scaled
 from tightship.engine.pack import Packer, staging_bytes
-from tightship.engine.placement import ALIGNMENT
 from tightship.engine.program import PackedWeight
+from tightship.engine.schedule import ALIGNMENT
 from tightship.graph import Constant
 from tightship.graph.followed import constant_key
 from tightship.resource import HostResource

@@ -10,7 +10,6 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from tightship._core import MemoryDesc
-from tightship.engine.placement import ALIGNMENT, schedule_of
 from tightship.engine.program import (
     KernelWork,
     Lowered,
@@ -22,6 +21,7 @@ from tightship.engine.program import (
     Space,
     Work,
 )
+from tightship.engine.schedule import ALIGNMENT, schedule_of
 from tightship.planner import AliasKind
 from tightship.planner.bound import lower_bound
 from tightship.planner.liveness import problem_of
