@@ -125,7 +125,7 @@ def _onednn(builder: Builder, node: Node) -> bool:
 
     emitter = EMITTERS.get((node.domain, node.operator))
     names = [name for name in (*node.inputs, *node.writes) if name]
-    parameters = node.inputs[1:] if node.operator == "Clip" else ()
+    parameters = node.inputs[1:] if node.operator in ("Clip", "Resize") else ()
     values = [builder.value(name) for name in names if name not in parameters]
     return (
         emitter is not None

@@ -19,6 +19,7 @@ from tightship.engine.lower.onednn.normalization import (
 from tightship.engine.lower.onednn.pooling import global_pooling, pooling
 from tightship.engine.lower.onednn.post_ops import ACTIVATIONS, BINARY
 from tightship.engine.lower.onednn.recurrent import KINDS, recurrent
+from tightship.engine.lower.onednn.resampling import resize
 from tightship.graph import Node
 
 Emitter = Callable[[Builder, Node], bool]
@@ -43,6 +44,7 @@ EMITTERS: dict[tuple[str, str], Emitter] = {
     ("", "Softmax"): softmax,
     ("", "LogSoftmax"): softmax,
     ("", "Concat"): concat,
+    ("", "Resize"): resize,
     ("", "Transpose"): transpose,
     ("tightship", "ChannelShuffle"): channel_shuffle,
 }

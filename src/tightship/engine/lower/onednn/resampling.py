@@ -1,0 +1,50 @@
+"""Resize where oneDNN's rule is ONNX's: pixels are centred, or each is repeated."""
+
+from tightship._core import Attributes, MemoryDesc, PrimitiveDesc
+from tightship.engine.lower.builder import SRC, Builder
+from tightship.engine.lower.layouts import channels_last
+from tightship.engine.lower.onednn.choose import fast
+from tightship.graph import Node
+
+CENTRED = ("half_pixel", "pytorch_half_pixel")
+
+
+def resize(builder: Builder, node: Node) -> bool:
+    """Resize of the spatial axes of images by whole factors, to the nearest or linearly."""
+    before = builder.value(node.inputs[0]).static_shape
+    after = builder.value(node.outputs[0]).static_shape
+    if len(before) not in (3, 4, 5) or before[:2] != after[:2] or not _is_covered(node):
+        return False
+    if any(new % old for new, old in zip(after[2:], before[2:], strict=True)):
+        return False
+    linear = node.attributes.get("mode", "nearest") == "linear"
+    home = builder.home(node.inputs[0])
+    own = home.desc is not None and not home.desc.is_plain
+    layouts = [home.desc] if own else [channels_last(before)]
+    for layout in layouts:
+        assert layout is not None
+        desc = fast(
+            lambda layout=layout: PrimitiveDesc.resampling(  # type: ignore[misc]
+                linear, layout, MemoryDesc.any(list(after)), Attributes()
+            )
+        )
+        if desc is not None:
+            source = builder.in_layout(node.inputs[0], layout)
+            target = builder.output(node.outputs[0], desc.operand(17))
+            builder.primitive(node, desc, [(SRC, source)], [target])
+            return True
+    return False
+
+
+def _is_covered(node: Node) -> bool:
+    attributes = node.attributes
+    mode = attributes.get("mode", "nearest")
+    where = attributes.get("coordinate_transformation_mode", "half_pixel")
+    if attributes.get("antialias", 0) or attributes.get("exclude_outside", 0) or node.version < 11:
+        return False
+    if mode == "linear":
+        return where in CENTRED
+    rounding = attributes.get("nearest_mode", "round_prefer_floor")
+    repeats = {("asymmetric", "floor")} | {(c, r) for c in CENTRED for r in
+               ("round_prefer_floor", "round_prefer_ceil")}  # fmt: skip
+    return mode == "nearest" and (where, rounding) in repeats
