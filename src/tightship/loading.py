@@ -5,8 +5,16 @@ from dataclasses import replace
 
 from tightship.budget import ARENAS_MAX, PlanForBatch, check_budget, check_shapes
 from tightship.engine.memory_plan import MemoryPlan
-from tightship.engine.prepare import ModelSource, Prepared, Settings, name_of, prepare
+from tightship.engine.prepare import (
+    ModelSource,
+    PackedLayouts,
+    Prepared,
+    Settings,
+    name_of,
+    prepare,
+)
 from tightship.engine.program_cache import Bounds
+from tightship.engine.template import Declared
 from tightship.engine.variants import Variants
 from tightship.engine.weight_store import Progress
 from tightship.errors import InputError
@@ -37,7 +45,7 @@ def plan(
         InputError: `shapes`, `threads` or `without` do not fit.
     """
     settings = Settings(shapes, threads, without)
-    return prepare(read_graph(model, settings), name_of(model), settings).plan
+    return _anew(open_model(model), name_of(model), settings).plan
 
 
 def load(
@@ -107,8 +115,7 @@ def _prepared(
 def _variants(source: OnnxFile, name: str, settings: Settings, bounds: Bounds) -> Variants | None:
     """How to prepare the model for other shapes; None if the file fixes them all."""
     declared = source.declared
-    if all(shape is not None and all(isinstance(d, int) for d in shape)
-           for shape in declared.values()):  # fmt: skip
+    if not _is_open(declared):
         return None
 
     def check(plan: MemoryPlan, shapes: Mapping[str, tuple[int, ...]]) -> None:
@@ -116,6 +123,20 @@ def _variants(source: OnnxFile, name: str, settings: Settings, bounds: Bounds) -
             check_shapes(plan, shapes, bounds.limit_bytes, bounds.dynamic_bytes)
 
     return Variants(name, settings, declared, source.graph, check)
+
+
+def _anew(source: OnnxFile, name: str, settings: Settings) -> Prepared:
+    """The model for the shapes of its settings, from its file."""
+    packed: PackedLayouts | None = {} if _is_open(source.declared) else None
+    return prepare(source.graph(settings.shapes), name, settings, packed)
+
+
+def _is_open(declared: Declared) -> bool:
+    """Whether a file leaves any length of an input open."""
+    return any(
+        shape is None or not all(isinstance(dimension, int) for dimension in shape)
+        for shape in declared.values()
+    )
 
 
 def open_model(model: ModelSource) -> OnnxFile:
@@ -156,6 +177,6 @@ def _batches(
     def plan_for(smaller: int) -> MemoryPlan:
         resized = {name: (smaller, *shape[1:]) if shape else () for name, shape in shapes.items()}
         other = replace(settings, shapes=resized)
-        return prepare(read_graph(model, other), name_of(model), other).plan
+        return _anew(open_model(model), name_of(model), other).plan
 
     return batch, plan_for

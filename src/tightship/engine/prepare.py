@@ -6,6 +6,7 @@ from os import PathLike
 from pathlib import Path
 
 from tightship import _core
+from tightship._core import MemoryDesc
 from tightship.engine.footprint import runtime_bytes
 from tightship.engine.library import library_key, open_library
 from tightship.engine.lower.select import rewritten, select
@@ -15,6 +16,7 @@ from tightship.errors import InputError
 from tightship.graph import Graph
 
 Shapes = Mapping[str, Sequence[int]]
+PackedLayouts = Mapping[str, Sequence[MemoryDesc]]
 ModelSource = str | PathLike[str] | bytes
 
 
@@ -42,20 +44,37 @@ class Prepared:
     """A model lowered and placed, nothing of it in memory yet."""
 
     placement: Placement
-    plan: MemoryPlan
+    name: str
+    runtime_bytes: int
+    key: Mapping[str, str]
+
+    @property
+    def plan(self) -> MemoryPlan:
+        """The report of it, made when it is asked for."""
+        return memory_plan(self.placement, self.name, self.runtime_bytes, dict(self.key))
 
 
-def prepare(graph: Graph, name: str, settings: Settings) -> Prepared:
-    """Lower and place a graph.
+def prepare(
+    graph: Graph, name: str, settings: Settings, packed: PackedLayouts | None = None
+) -> Prepared:
+    """Lower and place a graph; `packed` as for `prepare_rewritten`.
 
     Raises:
         GraphError: A node cannot be run.
         LibraryError: oneDNN cannot be used.
     """
-    return prepare_rewritten(rewritten(graph, settings.without), len(graph.nodes), name, settings)
+    return prepare_rewritten(
+        rewritten(graph, settings.without), len(graph.nodes), name, settings, packed
+    )
 
 
-def prepare_rewritten(graph: Graph, node_count: int, name: str, settings: Settings) -> Prepared:
+def prepare_rewritten(
+    graph: Graph,
+    node_count: int,
+    name: str,
+    settings: Settings,
+    packed: PackedLayouts | None = None,
+) -> Prepared:
     """Select kernels for a graph that passes have been over, and place it.
 
     Args:
@@ -63,6 +82,8 @@ def prepare_rewritten(graph: Graph, node_count: int, name: str, settings: Settin
         node_count: Nodes that the model's file has.
         name: What reports call the model.
         settings: What else the plan depends on.
+        packed: Layouts, by name, that programs for other shapes have packed constants in; None
+            where there are no other shapes.
 
     Raises:
         GraphError, LibraryError: As `prepare`.
@@ -73,12 +94,12 @@ def prepare_rewritten(graph: Graph, node_count: int, name: str, settings: Settin
     if before is not None:
         _core.set_onednn_threads(settings.threads)
     try:
-        placement = place(select(graph, settings.threads, settings.without))
+        placement = place(select(graph, settings.threads, settings.without, packed))
     finally:
         if before is not None:
             _core.set_onednn_threads(before)
     runtime = runtime_bytes(placement.lowered, node_count)
-    return Prepared(placement, memory_plan(placement, name, runtime, _key(settings, placement)))
+    return Prepared(placement, name, runtime, _key(settings, placement))
 
 
 def _key(settings: Settings, placement: Placement) -> dict[str, str]:

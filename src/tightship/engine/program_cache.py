@@ -94,7 +94,7 @@ class ProgramCache:
         progress: Progress | None = None,
     ) -> None:
         """Makes the first program; its weights are held until the cache is closed."""
-        self._plan = first.plan
+        self._first, self.first_plan = first, first.plan
         self._bounds = bounds
         self._variants = variants
         self.resource = HostResource()
@@ -109,9 +109,10 @@ class ProgramCache:
         executable = build(first.placement, self._store, progress)
         release_library_code()
         own = program_bytes(first.placement.lowered)
-        self._fixed_bytes = first.plan.weights_bytes + first.plan.runtime_bytes - own
+        self._fixed_bytes = first.placement.weights_bytes + first.runtime_bytes - own
         self._base = WeightStore(self.resource)
         self._base.adopt(executable.weights)
+        self._layouts = self._base.layouts()
         self.first_key = key_of(first.placement.lowered)
         self._programs[self.first_key] = Program(executable, own)
         self._resize_pool(0, 0)
@@ -152,18 +153,18 @@ class ProgramCache:
             GraphError, InputError: The shapes do not fit the model.
         """
         if self._variants is None or key == self.first_key:
-            return self._plan
-        return self._shared_plan(self._variants.prepare(dict(key)))
+            return self.first_plan
+        return self._shared_plan(self._variants.prepare(dict(key), self._layouts))
 
     def _shared_plan(self, prepared: Prepared) -> MemoryPlan:
         """A plan as it is beside the weights that are packed already."""
-        extra = aligned_offsets(self._base.missing(prepared.placement.lowered.weights))[1]
-        own = program_bytes(prepared.placement.lowered)
-        first = self._plan
+        placement, weights_bytes = prepared.placement, self._first.placement.weights_bytes
+        extra = aligned_offsets(self._base.missing(placement.lowered.weights))[1]
+        fixed = self._fixed_bytes - weights_bytes
         return replace(
             prepared.plan,
-            weights_bytes=first.weights_bytes + extra,
-            runtime_bytes=self._fixed_bytes - first.weights_bytes + own,
+            weights_bytes=weights_bytes + extra,
+            runtime_bytes=fixed + program_bytes(placement.lowered),
         )
 
     def _pinned(self, key: Key, limits: Limits) -> Program:
@@ -205,14 +206,15 @@ class ProgramCache:
 
     def _make(self, key: Key, limits: Limits) -> Program:
         assert self._variants is not None
-        prepared = self._variants.prepare(dict(key))
-        self._variants.check(self._shared_plan(prepared), dict(key))
+        prepared = self._variants.prepare(dict(key), self._layouts)
+        if self._bounds.limit_bytes is not None:
+            self._variants.check(self._shared_plan(prepared), dict(key))
         placement = prepared.placement
         own = self._make_way(prepared, limits)
         try:
             executable = build(placement, self._store)
         except UnboundLengthError:  # a constant that cannot be had for other lengths
-            prepared = self._variants.prepare_anew(dict(key))
+            prepared = self._variants.prepare_anew(dict(key), self._layouts)
             executable = build(prepared.placement, self._store)
         release_library_code()
         with self._changed:
@@ -229,10 +231,11 @@ class ProgramCache:
         """Let programs go until there is room for another; the bytes that are its own."""
         placement = prepared.placement
         run = placement.arena_bytes + placement.io_bytes
+        program = program_bytes(placement.lowered)
         with self._changed:
             while True:
                 missing = self._store.missing(placement.lowered.weights)
-                own = program_bytes(placement.lowered) + aligned_offsets(missing)[1]
+                own = program + aligned_offsets(missing)[1]
                 if self._has_room(own, run):
                     self._resize_pool(own, placement.arena_bytes)
                     if self._pool.fits:

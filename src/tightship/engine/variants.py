@@ -3,10 +3,11 @@
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 
 from tightship.engine.lower.select import rewritten
 from tightship.engine.memory_plan import MemoryPlan
-from tightship.engine.prepare import Prepared, Settings, prepare, prepare_rewritten
+from tightship.engine.prepare import PackedLayouts, Prepared, Settings, prepare, prepare_rewritten
 from tightship.engine.template import Declared, Template, template_of
 from tightship.graph import Graph, Shape
 
@@ -39,8 +40,10 @@ class Variants:
     _templates: list[tuple[Template, int]] = field(default_factory=list)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
-    def prepare(self, shapes: InputShapes) -> Prepared:
-        """The model lowered and placed for these shapes.
+    def prepare(
+        self, shapes: InputShapes, packed: PackedLayouts = MappingProxyType({})
+    ) -> Prepared:
+        """The model lowered and placed for these shapes, with constants packed as they are.
 
         Raises:
             GraphError: It cannot be run with them.
@@ -53,20 +56,20 @@ class Variants:
                 graph = self.read(shapes)
                 template = template_of(graph, self.declared, self._rewrite)
                 if template is None:
-                    return prepare(graph, self.name, settings)
+                    return prepare(graph, self.name, settings, packed)
                 self._templates = [(template, len(graph.nodes)), *self._templates[:TEMPLATES_MAX]]
                 found = self._from_template(shapes)
                 assert found is not None, "a template holds for the shapes it was made for"
         graph, node_count = found
-        return prepare_rewritten(graph, node_count, self.name, settings)
+        return prepare_rewritten(graph, node_count, self.name, settings, packed)
 
-    def prepare_anew(self, shapes: InputShapes) -> Prepared:
+    def prepare_anew(self, shapes: InputShapes, packed: PackedLayouts) -> Prepared:
         """As `prepare`, from the file.
 
         Raises:
             GraphError, InputError: As `prepare`.
         """
-        return prepare(self.read(shapes), self.name, replace(self.settings, shapes=shapes))
+        return prepare(self.read(shapes), self.name, replace(self.settings, shapes=shapes), packed)
 
     def _from_template(self, shapes: InputShapes) -> tuple[Graph, int] | None:
         for template, node_count in self._templates:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from tightship._core import HostBlock
+from tightship._core import HostBlock, MemoryDesc
 from tightship.engine.allocation import allocate
 from tightship.engine.lower.affine import Scaled
 from tightship.engine.pack import Packer, staging_bytes
@@ -47,6 +47,7 @@ class WeightStore:
 
     resource: HostResource
     _copies: dict[Hashable, list[PackedCopy]] = field(default_factory=dict)
+    _by_identity: dict[int, list[PackedCopy]] = field(default_factory=dict)
 
     def missing(self, weights: Iterable[PackedWeight]) -> list[PackedWeight]:
         """The weights that no copy is there for."""
@@ -70,11 +71,19 @@ class WeightStore:
     def adopt(self, copies: Iterable[PackedCopy]) -> None:
         """Take in copies that another store made."""
         for copy in copies:
-            self._copies.setdefault(_key(copy.weight.constant), []).append(copy)
+            self._add(copy)
 
     def copies_held(self) -> list[PackedCopy]:
         """Every copy there is."""
         return [copy for copies in self._copies.values() for copy in copies]
+
+    def layouts(self) -> dict[str, list[MemoryDesc]]:
+        """Layouts of constants by name, of those that are not as they lie in the file."""
+        found: dict[str, list[MemoryDesc]] = {}
+        for copy in self.copies_held():
+            if copy.weight.desc is not None:
+                found.setdefault(copy.weight.name, []).append(copy.weight.desc)
+        return found
 
     def keep(self, used: Iterable[PackedCopy]) -> None:
         """Let go of all copies but these."""
@@ -83,6 +92,13 @@ class WeightStore:
             self._copies[key] = [copy for copy in copies if id(copy) in kept]
             if not self._copies[key]:
                 del self._copies[key]
+        self._by_identity.clear()
+        for copy in self.copies_held():
+            self._by_identity.setdefault(id(copy.weight.constant), []).append(copy)
+
+    def _add(self, copy: PackedCopy) -> None:
+        self._copies.setdefault(_key(copy.weight.constant), []).append(copy)
+        self._by_identity.setdefault(id(copy.weight.constant), []).append(copy)
 
     def _pack(self, weights: Sequence[PackedWeight], progress: Progress | None) -> None:
         """Largest first: what a constant takes besides its packed copy meets the fewest others."""
@@ -97,19 +113,27 @@ class WeightStore:
             weight = weights[index]
             copy = PackedCopy(weight, block, offsets[index])
             packer.pack(weight, copy.array())
-            self._copies.setdefault(_key(weight.constant), []).append(copy)
+            self._add(copy)
             done += weight.size_bytes
             if progress is not None:
                 progress(done, total)
 
     def _find(self, weight: PackedWeight) -> PackedCopy | None:
-        for copy in self._copies.get(_key(weight.constant), ()):
-            other = copy.weight
-            if (other.source, other.desc, other.size_bytes) == (
-                weight.source, weight.desc, weight.size_bytes,
-            ):  # fmt: skip
-                return copy
-        return None
+        same = _like(weight, self._by_identity.get(id(weight.constant), ()))
+        return same or _like(weight, self._copies.get(_key(weight.constant), ()))
+
+
+def _like(weight: PackedWeight, copies: Iterable[PackedCopy]) -> PackedCopy | None:
+    """The copy in a weight's layout."""
+    for copy in copies:
+        other = copy.weight
+        if (
+            other.size_bytes == weight.size_bytes
+            and other.desc == weight.desc
+            and other.source == weight.source
+        ):
+            return copy
+    return None
 
 
 def aligned_offsets(weights: Iterable[PackedWeight]) -> tuple[tuple[int, ...], int]:

@@ -68,27 +68,25 @@ class Node:
     """Nodes that run on this one's output, in order, as part of the same kernel. Values
     between them exist nowhere else: only the last one's outputs are written."""
 
-    @property
-    def reads(self) -> tuple[str, ...]:
-        """Names this node needs, subgraph captures and fused operands included, each once."""
+    reads: tuple[str, ...] = field(init=False, repr=False, compare=False)
+    """Names this node needs, subgraph captures and fused operands included, each once."""
+    writes: tuple[str, ...] = field(init=False, repr=False, compare=False)
+    """Names this node defines."""
+    subgraphs: tuple["Graph", ...] = field(init=False, repr=False, compare=False)
+    """Bodies of If, Loop and Scan, in the order of their attributes."""
+
+    def __post_init__(self) -> None:
+        graphs = tuple([value for value in self.attributes.values() if isinstance(value, Graph)])
         names = [name for name in self.inputs if name]
-        for graph in self.subgraphs:
+        for graph in graphs:
             names.extend(graph.captures)
         if self.fused:
             inner = {name for node in (self, *self.fused) for name in node.outputs}
             names.extend(n for node in self.fused for n in node.inputs if n and n not in inner)
-        return tuple(dict.fromkeys(names))
-
-    @property
-    def writes(self) -> tuple[str, ...]:
-        """Names this node defines."""
         last = self.fused[-1] if self.fused else self
-        return tuple(name for name in last.outputs if name)
-
-    @property
-    def subgraphs(self) -> tuple["Graph", ...]:
-        """Bodies of If, Loop and Scan, in the order of their attributes."""
-        return tuple(value for value in self.attributes.values() if isinstance(value, Graph))
+        object.__setattr__(self, "subgraphs", graphs)
+        object.__setattr__(self, "reads", tuple(dict.fromkeys(names)))
+        object.__setattr__(self, "writes", tuple([name for name in last.outputs if name]))
 
 
 @dataclass(frozen=True, eq=False)

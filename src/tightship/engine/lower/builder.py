@@ -1,7 +1,7 @@
 """Collects steps while the graph is walked: where each value is, and in which layout."""
 
 from collections import ChainMap
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from tightship._core import Attributes, MemoryDesc, NativeKernel, PrimitiveDesc
@@ -48,6 +48,8 @@ class Options:
     stream_weights: bool = True
     blocked: bool = False
     """Channels in blocks of a register's width instead of what the library prefers."""
+    packed: Mapping[str, Sequence[MemoryDesc]] | None = None
+    """Layouts, by name, that constants are packed in already; None if no other program has any."""
 
 
 class Builder:
@@ -68,6 +70,9 @@ class Builder:
         self.stream_weights = options.stream_weights
         self.blocked = options.blocked
         self.position = 0
+        self._packed_before = options.packed
+        self._described: dict[Hashable, PrimitiveDesc | None] = {}
+        self._readers: dict[str, list[Node]] | None = None
         self._last_read = last_reads(graph)
         self._added: dict[str, Constant] = {}
         self.known: Mapping[str, Constant] = ChainMap(
@@ -89,8 +94,10 @@ class Builder:
 
     def value(self, name: str) -> Value:
         """The type of a value."""
-        added = self._added.get(name)
-        return Value(name, added.dtype, added.shape) if added else self.graph.value(name)
+        if name in self._added:
+            added = self._added[name]
+            return Value(name, added.dtype, added.shape)
+        return self.graph.values.get(name) or Value(name)
 
     def constant(self, name: str) -> Constant | None:
         """The constant of this name, if it is one."""
@@ -99,6 +106,33 @@ class Builder:
     def add_constant(self, name: str, constant: Constant) -> None:
         """A constant that an emitter derives from the graph's."""
         self._added[name] = constant
+
+    def described(
+        self, key: Hashable, describe: Callable[[], PrimitiveDesc | None]
+    ) -> PrimitiveDesc | None:
+        """What `describe` gives, called once for all of an equal key."""
+        if key not in self._described:
+            self._described[key] = describe()
+        return self._described[key]
+
+    def packed_layout(self, name: str, dims: Sequence[int]) -> MemoryDesc | None:
+        """A layout of these dimensions that another program has packed a constant in."""
+        layouts = (self._packed_before or {}).get(name, ())
+        return next((desc for desc in layouts if desc.dims == list(dims)), None)
+
+    @property
+    def shares_weights(self) -> bool:
+        """Whether programs for other shapes take the same packed weights."""
+        return self._packed_before is not None
+
+    def readers(self, name: str) -> Sequence[Node]:
+        """The nodes that read a value, in order."""
+        if self._readers is None:
+            self._readers = {}
+            for node in self.graph.nodes:
+                for read in node.reads:
+                    self._readers.setdefault(read, []).append(node)
+        return self._readers.get(name, ())
 
     def home(self, name: str) -> Operand:
         """Where a value is; a constant is packed row-major when it is first asked for."""

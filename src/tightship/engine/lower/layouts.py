@@ -1,6 +1,6 @@
 """Layouts that lowering names itself; all others are oneDNN's choice."""
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import replace
 
 from tightship._core import MemoryDesc, OneDnnError, onednn_cpu_isa
@@ -35,6 +35,12 @@ def blocked(shape: Sequence[int]) -> MemoryDesc:
     """Channels in blocks of a register's width, the last one padded, for one to three axes."""
     axes = "Bcde"[: len(shape) - 1]
     return MemoryDesc.named(list(shape), "float32", f"a{axes}{register_floats()}b")
+
+
+def layout_key(desc: MemoryDesc) -> Hashable:
+    """Equal for equal plain layouts; of others, for those of one shape and format."""
+    strides = tuple(desc.strides) if desc.is_plain else desc.format
+    return tuple(desc.dims), desc.dtype, strides
 
 
 def seen_as(operand: Operand, desc: MemoryDesc) -> Operand | None:

@@ -1,9 +1,10 @@
 """Each node becomes steps: a view where nothing moves, else the best kernel there is."""
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 
 from tightship import _core
+from tightship._core import MemoryDesc
 from tightship.engine.kernels import numpy_kernel, object_kernel
 from tightship.engine.lower.builder import Builder, Options
 from tightship.engine.lower.cost import concat_ns, cost_ns
@@ -45,8 +46,20 @@ def rewritten(graph: Graph, without: Collection[str] = ()) -> Graph:
     return run_passes(graph, (*without, *unserved))
 
 
-def select(graph: Graph, threads: int = 1, without: Collection[str] = ()) -> Lowered:
+def select(
+    graph: Graph,
+    threads: int = 1,
+    without: Collection[str] = (),
+    packed: Mapping[str, Sequence[MemoryDesc]] | None = None,
+) -> Lowered:
     """Kernels for the nodes of a rewritten graph.
+
+    Args:
+        graph: What passes have left of a graph.
+        threads: Threads of each kernel.
+        without: Passes left out.
+        packed: Layouts, by name, that programs for other shapes have packed constants in; taken
+            where they will do. None where there are no other shapes.
 
     Raises:
         GraphError: A node cannot be run by any kernel.
@@ -59,6 +72,7 @@ def select(graph: Graph, threads: int = 1, without: Collection[str] = ()) -> Low
         "in_place" not in without,
         "library_layouts" not in without,
         use_onednn and "native" not in without and "stream_weights" not in without,
+        packed=packed,
     )
     joins = "elide_concat" not in without
     lowered = _selected(graph, threads, options, joins=joins)

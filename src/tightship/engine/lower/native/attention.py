@@ -100,8 +100,7 @@ def _layout(builder: Builder, node: Node) -> MemoryDesc | None:
         or name in builder.graph.outputs
         or not any(
             node.operator == "Transpose" and node.attributes.get("perm") == heads_after
-            for node in builder.graph.nodes
-            if name in node.reads
+            for node in builder.readers(name)
         )
     ):
         return None

@@ -114,6 +114,8 @@ def streamed(builder: Builder, node: Node) -> bool:
     """Emit a convolution, Gemm or MatMul by a constant that streaming makes faster."""
     if not builder.stream_weights or not _is_covered(builder, node):
         return False
+    if builder.shares_weights and node.operator != "Conv":
+        return False  # other numbers of rows would want other layouts of the matrix
     problem = {"Conv": _convolution, "Gemm": _gemm, "MatMul": _matmul}[node.operator](builder, node)
     ending = _ending(builder, node)
     if problem is None or ending is None or not problem.pays:

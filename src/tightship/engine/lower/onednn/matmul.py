@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from tightship._core import MemoryDesc, PrimitiveDesc
 from tightship.engine.lower.builder import DST, SRC, Builder
-from tightship.engine.lower.layouts import dense_strides, row_major
+from tightship.engine.lower.layouts import dense_strides, layout_key, row_major
 from tightship.engine.lower.onednn.choose import fast
 from tightship.engine.lower.onednn.post_ops import Destination, Epilogue, epilogue, with_epilogue
 from tightship.graph import Node, element_count
@@ -60,11 +60,25 @@ class _Product:
     def __init__(self, source: list[int], weights: MemoryDesc, columns: int, bias: str) -> None:
         self.source, self.weights, self.columns, self.bias = source, weights, columns, bias
 
-    def describe(self, extra: Epilogue) -> PrimitiveDesc | None:
-        """In the layout the primitive likes best, unless that pads a narrow matrix too much."""
+    def describe(self, builder: Builder, extra: Epilogue, name: str) -> PrimitiveDesc | None:
+        """In the layout the primitive likes best, unless that pads a narrow matrix too much.
+
+        A layout that another program has packed the matrix `name` in is taken where it will do.
+        """
+        packed = builder.packed_layout(name, self.weights.dims) if self.is_constant else None
+        key = (
+            "matmul", self.is_constant, tuple(self.source), layout_key(self.weights),
+            bool(self.bias), extra.key,
+            None if packed is None else layout_key(packed),
+        )  # fmt: skip
+        return builder.described(key, lambda: self._chosen(packed, extra))
+
+    def _chosen(self, packed: MemoryDesc | None, extra: Epilogue) -> PrimitiveDesc | None:
         if not self.is_constant:
             return self._describe(self.weights, extra)
-        desc = self._describe(MemoryDesc.any(self.weights.dims), extra)
+        desc = None if packed is None else self._describe(packed, extra)
+        if desc is None:
+            desc = self._describe(MemoryDesc.any(self.weights.dims), extra)
         if (
             desc is None
             or desc.operand(WEIGHTS).size_bytes <= PADDING_MAX * self.weights.size_bytes
@@ -86,7 +100,10 @@ def _by_matrix(builder: Builder, node: Node, product: _Product) -> bool:
     if not product.bias:
         node, product.bias = _take_bias(builder, node, product.columns)
     layout = MemoryDesc([product.source[0], product.columns])
-    chosen = with_epilogue(builder, node, layout, product.describe)
+    matrix = node.inputs[1]
+    chosen = with_epilogue(
+        builder, node, layout, lambda extra: product.describe(builder, extra, matrix)
+    )
     if chosen is None:
         return False
     desc, extra = chosen

@@ -54,10 +54,14 @@ def layer_normalization(builder: Builder, node: Node) -> bool:
     ):
         return False
     rows = MemoryDesc([element_count(shape[:axis]), columns])
-    desc = fast(
-        lambda: PrimitiveDesc.layer_normalization(
-            rows, rows, epsilon_of(node), len(names) == 2, Attributes()
-        )
+    key = "layer", element_count(shape[:axis]), columns, epsilon_of(node), len(names)
+    desc = builder.described(
+        key,
+        lambda: fast(
+            lambda: PrimitiveDesc.layer_normalization(
+                rows, rows, epsilon_of(node), len(names) == 2, Attributes()
+            )
+        ),
     )
     if desc is None:
         return False

@@ -1,10 +1,11 @@
 """Fused nodes as post-operations of a primitive."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
 
 from tightship._core import Attributes, MemoryDesc, PrimitiveDesc
 from tightship.engine.lower.builder import Builder
+from tightship.engine.lower.layouts import layout_key
 from tightship.engine.program import Operand
 from tightship.graph import Node
 from tightship.planner.schedule import AliasKind
@@ -84,21 +85,26 @@ class Epilogue:
     tied: Operand | None = None
     """The residual that the destination takes over."""
     count: int = 0
+    key: tuple[Hashable, ...] = ()
+    """Equal for epilogues of equal post-operations."""
 
     def add_eltwise(self, algorithm: str, alpha: float, beta: float) -> None:
         """Append an activation."""
         self.attributes.add_eltwise(algorithm, alpha, beta)
+        self.key += (algorithm, alpha, beta)
         self.count += 1
 
     def add_sum(self, residual: Operand) -> None:
         """Append the addition of what the destination held before."""
         self.attributes.add_sum(1.0)
         self.tied = residual
+        self.key += ("sum",)
         self.count += 1
 
     def add_binary(self, algorithm: str, name: str, desc: MemoryDesc) -> None:
         """Append a binary operation with another value."""
         self.attributes.add_binary(algorithm, desc)
+        self.key += (algorithm, layout_key(desc))
         self.operands.append((POST_OPERAND * (self.count + 1) | SRC_1, name, desc))
         self.count += 1
 
