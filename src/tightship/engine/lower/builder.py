@@ -2,7 +2,7 @@
 
 from collections import ChainMap
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from tightship._core import Attributes, MemoryDesc, NativeKernel, PrimitiveDesc
 from tightship.engine.lower.layouts import (
@@ -13,7 +13,9 @@ from tightship.engine.lower.layouts import (
     row_major,
     seen_as,
 )
+from tightship.engine.lower.options import Options
 from tightship.engine.lower.packed_weights import PackedWeights
+from tightship.engine.lower.reads import last_reads, readers_in_order
 from tightship.engine.memory_plan import KernelKind
 from tightship.engine.program import (
     Lowered,
@@ -36,22 +38,6 @@ ImageLayouts = tuple[MemoryDesc, MemoryDesc]
 """Of what a convolution reads and of what it writes."""
 
 
-@dataclass(frozen=True, slots=True)
-class Options:
-    """What kernel selection may do."""
-
-    use_onednn: bool = True
-    use_native: bool = True
-    use_reference: bool = True
-    in_place: bool = True
-    choose_layouts: bool = True
-    stream_weights: bool = True
-    blocked: bool = False
-    """Channels in blocks of a register's width instead of what the library prefers."""
-    packed: Mapping[str, Sequence[MemoryDesc]] | None = None
-    """Layouts, by name, that constants are packed in already; None if no other program has any."""
-
-
 class Builder:
     """The program so far.
 
@@ -72,7 +58,7 @@ class Builder:
         self.position = 0
         self._packed_before = options.packed
         self._described: dict[Hashable, PrimitiveDesc | None] = {}
-        self._readers: dict[str, list[Node]] | None = None
+        self._readers = readers_in_order(graph)
         self._last_read = last_reads(graph)
         self._added: dict[str, Constant] = {}
         self.known: Mapping[str, Constant] = ChainMap(
@@ -94,8 +80,7 @@ class Builder:
 
     def value(self, name: str) -> Value:
         """The type of a value."""
-        if name in self._added:
-            added = self._added[name]
+        if (added := self._added.get(name)) is not None:
             return Value(name, added.dtype, added.shape)
         return self.graph.values.get(name) or Value(name)
 
@@ -117,8 +102,8 @@ class Builder:
 
     def packed_layout(self, name: str, dims: Sequence[int]) -> MemoryDesc | None:
         """A layout of these dimensions that another program has packed a constant in."""
-        layouts = (self._packed_before or {}).get(name, ())
-        return next((desc for desc in layouts if desc.dims == list(dims)), None)
+        packed = (self._packed_before or {}).get(name, ())
+        return next((desc for desc in packed if desc.dims == list(dims)), None)
 
     @property
     def shares_weights(self) -> bool:
@@ -127,11 +112,6 @@ class Builder:
 
     def readers(self, name: str) -> Sequence[Node]:
         """The nodes that read a value, in order."""
-        if self._readers is None:
-            self._readers = {}
-            for node in self.graph.nodes:
-                for read in node.reads:
-                    self._readers.setdefault(read, []).append(node)
         return self._readers.get(name, ())
 
     def home(self, name: str) -> Operand:
@@ -418,9 +398,3 @@ def _is_view(operand: Operand, source: Operand) -> bool:
     """Whether an operand is another value in the bytes of `source`."""
     place = (operand.space, operand.index)
     return place == (source.space, source.index) and operand.name != source.name
-
-
-def last_reads(graph: Graph) -> dict[str, int]:
-    """Position of the last node that reads each name; past the end for graph outputs."""
-    last = {name: index for index, node in enumerate(graph.nodes) for name in node.reads}
-    return last | dict.fromkeys(graph.outputs, len(graph.nodes))

@@ -6,11 +6,12 @@ from dataclasses import replace
 from tightship import _core
 from tightship._core import MemoryDesc
 from tightship.engine.kernels import numpy_kernel, object_kernel
-from tightship.engine.lower.builder import Builder, Options
+from tightship.engine.lower.builder import Builder
 from tightship.engine.lower.cost import concat_ns, cost_ns
 from tightship.engine.lower.elide_concat import elide_concat, load_bytes
 from tightship.engine.lower.native import emit_native
 from tightship.engine.lower.native.streamed import streamed
+from tightship.engine.lower.options import Options
 from tightship.engine.lower.parts import cut
 from tightship.engine.lower.passes import LAST_RESORT, run_passes
 from tightship.engine.lower.views import same_bytes

@@ -1,0 +1,22 @@
+"""What kernel selection may do."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from tightship._core import MemoryDesc
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What kernel selection may do."""
+
+    use_onednn: bool = True
+    use_native: bool = True
+    use_reference: bool = True
+    in_place: bool = True
+    choose_layouts: bool = True
+    stream_weights: bool = True
+    blocked: bool = False
+    """Channels in blocks of a register's width instead of what the library prefers."""
+    packed: Mapping[str, Sequence[MemoryDesc]] | None = None
+    """Layouts, by name, that constants are packed in already; None if no other program has any."""
