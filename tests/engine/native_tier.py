@@ -8,7 +8,7 @@ from tests.engine.kernels.typed import Typed
 from tightship.engine.kernels import Array
 from tightship.engine.lower.builder import Builder, Options
 from tightship.engine.lower.native import emit_native
-from tightship.engine.placement import memory_plan, place
+from tightship.engine.placement import place
 from tightship.engine.prepare import Prepared
 from tightship.engine.program import Lowered, NativeWork
 from tightship.engine.program_cache import Bounds
@@ -39,7 +39,7 @@ def run_natively(
     assert all(isinstance(step.work, NativeWork) for step in lowered.steps)
     placement = place(lowered)
     feeds = {n: x for n, x in zip(node.inputs, inputs, strict=True) if x is not None}
-    with Model(Prepared(placement, memory_plan(placement, "g", 0, {})), Bounds()) as model:
+    with Model(Prepared(placement, "g", 0, {}), Bounds()) as model:
         results = model.run(feeds)
     return [results.get(name) for name in node.outputs]
 

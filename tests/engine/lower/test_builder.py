@@ -13,8 +13,8 @@ from tests.engine.graphs import (
 from tests.models import filled
 from tests.zoo.networks import STATIC
 from tightship import _core
-from tightship.engine.lower.builder import last_reads
 from tightship.engine.lower.layouts import dense_strides
+from tightship.engine.lower.reads import last_reads
 from tightship.engine.program import PrimitiveWork, Space
 from tightship.planner import AliasKind
 
