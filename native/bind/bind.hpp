@@ -22,6 +22,7 @@ void sequence_kernels(nanobind::class_<Kernel> &kernel);
 void attention_kernels(nanobind::class_<Kernel> &kernel);
 void convolution_kernels(nanobind::class_<Kernel> &kernel);
 void rotary_kernels(nanobind::class_<Kernel> &kernel);
+void quantize_kernels(nanobind::class_<Kernel> &kernel);
 void program(nanobind::module_ &module);
 
 } // namespace tightship::bind

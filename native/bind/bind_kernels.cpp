@@ -21,6 +21,7 @@ void kernels(nb::module_ &module) {
     attention_kernels(kernel);
     convolution_kernels(kernel);
     rotary_kernels(kernel);
+    quantize_kernels(kernel);
 }
 
 } // namespace tightship::bind

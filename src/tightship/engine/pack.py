@@ -36,13 +36,24 @@ class Packer:
         if weight.source is None or weight.desc is None or _is_copy(weight):
             _copy(constant, room)
         else:
-            self._reorder(_Pieces(weight.source, weight.desc), weight.desc, constant, room)
+            pack = self._reorder_whole if _is_narrow(weight.desc) else self._reorder
+            pack(weight.source, weight.desc, constant, room)
         weight.constant.release()
 
+    def _reorder_whole(
+        self, source: MemoryDesc, desc: MemoryDesc, constant: Constant, room: Bytes
+    ) -> None:
+        """In one go: integers are packed with sums over all of them."""
+        assert self._reorderer is not None
+        whole = self._staging[: source.size_bytes]
+        _copy(constant, whole)
+        self._reorderer.run(source, whole.ctypes.data, desc, room.ctypes.data)
+
     def _reorder(
-        self, pieces: "_Pieces", desc: MemoryDesc, constant: Constant, room: Bytes
+        self, source: MemoryDesc, desc: MemoryDesc, constant: Constant, room: Bytes
     ) -> None:
         assert self._reorderer is not None
+        pieces = _Pieces(source, desc)
         for cuts in pieces.cuts():
             piece = _staged(constant, pieces.stored, cuts, self._staging)
             strides = [stride // piece.itemsize for stride in piece.strides]
@@ -59,9 +70,18 @@ class Packer:
 
 def staging_bytes(weights: Sequence[PackedWeight]) -> int:
     """Room for the largest piece of any weight."""
-    return max((_Pieces(w.source, w.desc).size_bytes for w in weights
+    return max((_staged_bytes(w.source, w.desc) for w in weights
                 if w.source is not None and w.desc is not None and not _is_copy(w)),
                default=0)  # fmt: skip
+
+
+def _staged_bytes(source: MemoryDesc, desc: MemoryDesc) -> int:
+    return source.size_bytes if _is_narrow(desc) else _Pieces(source, desc).size_bytes
+
+
+def _is_narrow(desc: MemoryDesc) -> bool:
+    """Whether elements are smaller than float32's, and a weight therefore packed whole."""
+    return desc.dtype != "float32"
 
 
 def _is_copy(weight: PackedWeight) -> bool:

@@ -1,10 +1,12 @@
 """Collects steps while the graph is walked: where each value is, and in which layout."""
 
 from collections import ChainMap
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from tightship._core import Attributes, MemoryDesc, NativeKernel, PrimitiveDesc
+from tightship.engine.lower.dequantized import Quantization
+from tightship.engine.lower.descriptions import Descriptions
 from tightship.engine.lower.layouts import (
     DESCRIBABLE,
     blocked,
@@ -42,23 +44,17 @@ class Builder:
     """The program so far.
 
     Every value has one home (`home`); other layouts of it are copies made on demand and
-    shared by all who ask for the same. `known` has every value known before the run, by name.
+    shared by all who ask for the same. `known` has every value known before the run, by name;
+    `readers` the nodes that read a value, in order.
     """
 
     def __init__(self, graph: Graph, threads: int, options: Options) -> None:
         self.graph = graph
         self.threads = threads
-        self.use_onednn = options.use_onednn
-        self.use_native = options.use_native
-        self.use_reference = options.use_reference
-        self.in_place = options.in_place
-        self.choose_layouts = options.choose_layouts
-        self.stream_weights = options.stream_weights
-        self.blocked = options.blocked
+        self.options = options
         self.position = 0
-        self._packed_before = options.packed
-        self._described: dict[Hashable, PrimitiveDesc | None] = {}
-        self._readers = readers_in_order(graph)
+        self.described = Descriptions().once
+        self.readers = readers_in_order(graph)
         self._last_read = last_reads(graph)
         self._added: dict[str, Constant] = {}
         self.known: Mapping[str, Constant] = ChainMap(
@@ -71,6 +67,7 @@ class Builder:
         self._homes: dict[str, Operand] = {}
         self._names: dict[int, list[str]] = {}
         self._copies: dict[str, list[Operand]] = {}
+        self._deferred: dict[str, tuple[Quantization, Callable[[], None]]] = {}
         self._inputs = {name: self._input(graph.value(name)) for name in graph.inputs}
 
     def _input(self, value: Value) -> Operand:
@@ -92,30 +89,26 @@ class Builder:
         """A constant that an emitter derives from the graph's."""
         self._added[name] = constant
 
-    def described(
-        self, key: Hashable, describe: Callable[[], PrimitiveDesc | None]
-    ) -> PrimitiveDesc | None:
-        """What `describe` gives, called once for all of an equal key."""
-        if key not in self._described:
-            self._described[key] = describe()
-        return self._described[key]
-
     def packed_layout(self, name: str, dims: Sequence[int]) -> MemoryDesc | None:
         """A layout of these dimensions that another program has packed a constant in."""
-        packed = (self._packed_before or {}).get(name, ())
+        packed = (self.options.packed or {}).get(name, ())
         return next((desc for desc in packed if desc.dims == list(dims)), None)
 
-    @property
-    def shares_weights(self) -> bool:
-        """Whether programs for other shapes take the same packed weights."""
-        return self._packed_before is not None
+    def defer(self, name: str, quantization: Quantization, emit: Callable[[], None]) -> None:
+        """Leave out the step that dequantizes a value until somebody asks where it is."""
+        self._deferred[name] = quantization, emit
+        source = self.home(quantization.integers)
+        if source.space is Space.ARENA:
+            self._names[source.index].append(name)
 
-    def readers(self, name: str) -> Sequence[Node]:
-        """The nodes that read a value, in order."""
-        return self._readers.get(name, ())
+    def quantized(self, name: str) -> Quantization | None:
+        """The integers under a value, if it is known by them."""
+        return self._deferred[name][0] if name in self._deferred else None
 
     def home(self, name: str) -> Operand:
         """Where a value is; a constant is packed row-major when it is first asked for."""
+        if name in self._deferred and name not in self._homes:
+            self._deferred[name][1]()
         if name not in self._homes:
             constant = self.constant(name)
             assert constant is not None, name
@@ -163,7 +156,7 @@ class Builder:
 
     def writes_outside(self, name: str, desc: MemoryDesc) -> bool:
         """Whether a value written in this layout is written where the caller has it."""
-        return name in self.graph.outputs and desc == row_major(desc.dims)
+        return name in self.graph.outputs and desc == MemoryDesc(desc.dims, desc.dtype)
 
     def dense(self, name: str) -> Operand:
         """A value in row-major layout, copied into it if need be; an object as it is."""
@@ -202,12 +195,12 @@ class Builder:
 
     def preferred(self, shape: Sequence[int]) -> MemoryDesc:
         """A layout for a primitive to choose; row-major where choosing is switched off."""
-        return MemoryDesc.any(list(shape)) if self.choose_layouts else row_major(shape)
+        return MemoryDesc.any(list(shape)) if self.options.choose_layouts else row_major(shape)
 
     def image_layouts(self, before: Sequence[int], after: Sequence[int]) -> list[ImageLayouts]:
         """Layouts of a convolution's operands, the first that has a kernel to be taken."""
         free = self.preferred(before), self.preferred(after)
-        if not self.blocked or not self.choose_layouts:
+        if not self.options.blocked or not self.options.choose_layouts:
             return [free]
         narrow = before[1] < register_floats()
         return [(free[0] if narrow else blocked(before), blocked(after)), free]
@@ -224,7 +217,7 @@ class Builder:
         return self._weights.packed(name, constant, source, desc)
 
     def _describable(self, dtype: DType, shape: tuple[int, ...]) -> MemoryDesc | None:
-        if self.use_onednn and dtype in DESCRIBABLE and 0 not in shape and len(shape) <= 12:
+        if self.options.use_onednn and dtype in DESCRIBABLE and 0 not in shape and len(shape) <= 12:
             return row_major(shape, dtype)
         return None
 

@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tightship.engine.kernels import evaluate
+from tightship.engine.lower.dequantized import dequantized
 from tightship.engine.lower.rewrite import rebuilt
 from tightship.graph import Constant, Derived, Fill, Graph, Inline, Mapped, Node, Value
 
@@ -51,6 +52,10 @@ def _fold(graph: Graph, node: Node, constants: dict[str, Constant]) -> dict[str,
     if node.operator in RESHAPING and node.domain == "":
         return {node.outputs[0]: reshaped(constants[node.inputs[0]], values[0].static_shape)}
     operands = [constants[name] if name else None for name in node.inputs]
+    if node.operator == "DequantizeLinear" and not node.domain:
+        kept = dequantized(node, operands)
+        if kept is not None and values[0].dtype is kept.dtype:
+            return {node.outputs[0]: kept}
     types = [graph.value(name) if name else None for name in node.outputs]
     return {
         value.name: _computed(node, operands, types, position)

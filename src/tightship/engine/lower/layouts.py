@@ -5,11 +5,11 @@ from dataclasses import replace
 
 from tightship._core import MemoryDesc, OneDnnError, onednn_cpu_isa
 from tightship.engine.program import Operand
-from tightship.graph import DType
+from tightship.graph import DType, size_bytes
 
 AVX512 = 0x20
 """The bit of `onednn_cpu_isa` for AVX-512."""
-DESCRIBABLE = frozenset({DType.FLOAT32})
+DESCRIBABLE = frozenset({DType.FLOAT32, DType.INT8, DType.UINT8})
 """Element types whose operands carry a oneDNN layout."""
 
 
@@ -64,3 +64,16 @@ def dense_strides(shape: Sequence[int]) -> list[int]:
     for axis in range(len(shape) - 1, 0, -1):
         strides[axis - 1] = strides[axis] * max(shape[axis], 1)
     return strides
+
+
+def alike(operand: Operand, dtype: DType) -> MemoryDesc | None:
+    """The operand's layout for elements of another type.
+
+    None where oneDNN has no such type, or the layout is blocked or leaves gaps.
+    """
+    desc = operand.desc
+    if desc is None or dtype not in DESCRIBABLE or not desc.is_plain:
+        return None
+    if desc.size_bytes != size_bytes(operand.dtype, operand.shape) or not operand.shape:
+        return None
+    return MemoryDesc(desc.dims, dtype.value, desc.strides)

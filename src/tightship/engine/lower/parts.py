@@ -21,7 +21,7 @@ def cut(builder: Builder, node: Node) -> bool:
 
 def _parted(builder: Builder, node: Node) -> bool:
     names = [name for name in (node.inputs[0], *node.writes) if name]
-    if not builder.use_onednn or not all(
+    if not builder.options.use_onednn or not all(
         builder.value(name).is_static
         and builder.value(name).dtype is DType.FLOAT32
         and 0 not in builder.value(name).static_shape

@@ -5,11 +5,13 @@ from collections.abc import Callable, Collection
 from tightship.engine.lower.drop_repeats import drop_repeats
 from tightship.engine.lower.expand_power import expand_power
 from tightship.engine.lower.expand_product import expand_product
+from tightship.engine.lower.expand_quantized import expand_quantized
 from tightship.engine.lower.fold_batch_norm import fold_batch_norm
 from tightship.engine.lower.fold_constants import fold_constants
 from tightship.engine.lower.fold_pad import fold_pad
 from tightship.engine.lower.fuse_activation import fuse_activation
 from tightship.engine.lower.fuse_attention import fuse_attention
+from tightship.engine.lower.fuse_quantize import fuse_quantize
 from tightship.engine.lower.fuse_residual import fuse_residual
 from tightship.engine.lower.join_activation import join_activation
 from tightship.engine.lower.join_normalization import join_normalization
@@ -17,12 +19,15 @@ from tightship.engine.lower.join_rotary import join_rotary
 from tightship.engine.lower.lift_gemm import lift_gemm
 from tightship.engine.lower.pool_means import pool_means
 from tightship.engine.lower.shuffle_channels import shuffle_channels
+from tightship.engine.lower.sink_dequantize import sink_dequantize
 from tightship.errors import InputError
 from tightship.graph import Graph
 
 GRAPH_PASSES: tuple[Callable[[Graph], Graph], ...] = (
     expand_product,
+    expand_quantized,
     fold_constants,
+    sink_dequantize,
     drop_repeats,
     join_activation,
     join_normalization,
@@ -37,7 +42,10 @@ GRAPH_PASSES: tuple[Callable[[Graph], Graph], ...] = (
     fuse_activation,
     fuse_residual,
     fuse_activation,
+    fuse_quantize,
 )
+ONEDNN_PASSES = frozenset({"shuffle_channels", "expand_quantized", "fuse_quantize"})
+"""Passes that make what only oneDNN's kernels run."""
 
 SELECTION_PASSES = (
     "onednn",

@@ -8,12 +8,13 @@ from tightship._core import MemoryDesc
 from tightship.engine.kernels import numpy_kernel, object_kernel
 from tightship.engine.lower.builder import Builder
 from tightship.engine.lower.cost import concat_ns, cost_ns
+from tightship.engine.lower.dequantized import quantization
 from tightship.engine.lower.elide_concat import elide_concat, load_bytes
 from tightship.engine.lower.native import emit_native
 from tightship.engine.lower.native.streamed import streamed
 from tightship.engine.lower.options import Options
 from tightship.engine.lower.parts import cut
-from tightship.engine.lower.passes import LAST_RESORT, run_passes
+from tightship.engine.lower.passes import LAST_RESORT, ONEDNN_PASSES, run_passes
 from tightship.engine.lower.views import same_bytes
 from tightship.engine.program import KernelWork, Lowered, Operand, ReferenceWork
 from tightship.graph import DType, Graph, Node, Value
@@ -41,7 +42,7 @@ def rewritten(graph: Graph, without: Collection[str] = ()) -> Graph:
         InputError: A name in `without` is no pass.
     """
     use_onednn = _core.HAS_ONEDNN and "onednn" not in without
-    unserved = () if use_onednn else ("shuffle_channels",)
+    unserved = () if use_onednn else tuple(sorted(ONEDNN_PASSES))
     if "native" in without:
         unserved = (*unserved, "fuse_attention", "join_rotary")
     return run_passes(graph, (*without, *unserved))
@@ -107,11 +108,13 @@ def _cheaper(lowered: Lowered, blocked: Callable[[], Lowered]) -> Lowered:
 
 
 def _emit(builder: Builder, node: Node) -> None:
-    if _view(builder, node) or cut(builder, node) or streamed(builder, node):
+    if _view(builder, node) or _deferred(builder, node) or cut(builder, node):
         return
-    if builder.use_onednn and _onednn(builder, node):
+    if (builder.options.use_onednn and _quantized(builder, node)) or streamed(builder, node):
         return
-    if builder.use_native and not node.fused and _native(builder, node):
+    if builder.options.use_onednn and _onednn(builder, node):
+        return
+    if builder.options.use_native and not node.fused and _native(builder, node):
         return
     if node.fused:
         for part in (replace(node, fused=()), *node.fused):
@@ -133,6 +136,40 @@ def _view(builder: Builder, node: Node) -> bool:
     ):
         return False
     return same_bytes(builder, node)
+
+
+def _deferred(builder: Builder, node: Node) -> bool:
+    """DequantizeLinear waits until somebody wants the real numbers; kernels take integers."""
+    if node.operator != "DequantizeLinear" or node.domain or not builder.options.use_onednn:
+        return False
+    found = quantization(node, builder.value(node.inputs[0]).dtype, builder.graph.constants)
+    name = node.outputs[0]
+    if (
+        found is None
+        or name in builder.graph.outputs
+        or not builder.value(name).is_static
+        or not builder.home_is_planned(node.inputs[0])
+    ):
+        return False
+
+    def emit() -> None:
+        if not (builder.options.use_native and _native(builder, node)):
+            _numpy(builder, node)
+
+    builder.defer(name, found, emit)
+    return True
+
+
+def _quantized(builder: Builder, node: Node) -> bool:
+    """A kernel on 8-bit integers."""
+    from tightship.engine.lower.onednn import QUANTIZED_EMITTERS
+
+    emitter = QUANTIZED_EMITTERS.get((node.domain, node.operator))
+    return (
+        emitter is not None
+        and all(builder.value(name).is_static for name in (*node.reads, *node.writes))
+        and emitter(builder, node)
+    )
 
 
 def _onednn(builder: Builder, node: Node) -> bool:
@@ -208,7 +245,7 @@ def _reference(builder: Builder, node: Node) -> None:
     captures = tuple(name for graph in node.subgraphs for name in graph.captures)
     sources = tuple(builder.dense(name) if name else None for name in (*node.inputs, *captures))
     targets = tuple(_reference_output(builder, name) if name else None for name in node.outputs)
-    kernel = object_kernel(node, allow_reference=builder.use_reference)
+    kernel = object_kernel(node, allow_reference=builder.options.use_reference)
     builder.step(
         node,
         ("reference", kernel.name),

@@ -14,6 +14,7 @@ from tightship.engine.lower.native.generate import GENERATE
 from tightship.engine.lower.native.indexed import INDEXED
 from tightship.engine.lower.native.lookup import LOOKUP
 from tightship.engine.lower.native.movement import MOVEMENT
+from tightship.engine.lower.native.quantize import dequantize, quantize
 from tightship.engine.lower.native.reduction import REDUCTION
 from tightship.engine.lower.native.rotary import rotary
 from tightship.engine.lower.native.rows import NORMALIZATION
@@ -33,6 +34,8 @@ NATIVE_EMITTERS: dict[tuple[str, str], NativeEmitter] = {
     **NORMALIZATION,
     **REDUCTION,
     **SEQUENCE,
+    ("", "DequantizeLinear"): dequantize,
+    ("", "QuantizeLinear"): quantize,
 }
 """By domain and operator."""
 

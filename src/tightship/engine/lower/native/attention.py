@@ -96,11 +96,11 @@ def _layout(builder: Builder, node: Node) -> MemoryDesc | None:
     rank = len(shape)
     heads_after = (*range(rank - 3), rank - 2, rank - 3, rank - 1)
     if (
-        not builder.use_onednn
+        not builder.options.use_onednn
         or name in builder.graph.outputs
         or not any(
             node.operator == "Transpose" and node.attributes.get("perm") == heads_after
-            for node in builder.readers(name)
+            for node in builder.readers.get(name, ())
         )
     ):
         return None

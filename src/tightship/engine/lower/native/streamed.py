@@ -112,9 +112,9 @@ class Ending:
 
 def streamed(builder: Builder, node: Node) -> bool:
     """Emit a convolution, Gemm or MatMul by a constant that streaming makes faster."""
-    if not builder.stream_weights or not _is_covered(builder, node):
+    if not builder.options.stream_weights or not _is_covered(builder, node):
         return False
-    if builder.shares_weights and node.operator != "Conv":
+    if builder.options.packed is not None and node.operator != "Conv":
         return False  # other numbers of rows would want other layouts of the matrix
     problem = {"Conv": _convolution, "Gemm": _gemm, "MatMul": _matmul}[node.operator](builder, node)
     ending = _ending(builder, node)
@@ -145,7 +145,7 @@ def _convolution(builder: Builder, node: Node) -> Problem | None:
     )
     if len(before) not in (3, 4) or node.attributes.get("group", 1) != 1:
         return None
-    if builder.blocked and element_count(before[2:]) > 1:
+    if builder.options.blocked and element_count(before[2:]) > 1:
         return None
     window = window_of(node, weights[2:], before[2:], after[2:])
     taps = element_count(weights[2:])

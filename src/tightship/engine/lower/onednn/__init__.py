@@ -16,8 +16,11 @@ from tightship.engine.lower.onednn.normalization import (
     local_response,
     softmax,
 )
-from tightship.engine.lower.onednn.pooling import global_pooling, pooling
+from tightship.engine.lower.onednn.pooling import global_pooling, pooling, quantized_pooling
 from tightship.engine.lower.onednn.post_ops import ACTIVATIONS, BINARY
+from tightship.engine.lower.onednn.quantized_addition import quantized_addition
+from tightship.engine.lower.onednn.quantized_convolution import quantized_convolution
+from tightship.engine.lower.onednn.quantized_product import quantized_gemm, quantized_matmul
 from tightship.engine.lower.onednn.recurrent import KINDS, recurrent
 from tightship.engine.lower.onednn.resampling import resize
 from tightship.graph import Node
@@ -49,3 +52,12 @@ EMITTERS: dict[tuple[str, str], Emitter] = {
     ("tightship", "ChannelShuffle"): channel_shuffle,
 }
 """By domain and operator."""
+
+QUANTIZED_EMITTERS: dict[tuple[str, str], Emitter] = {
+    ("", "Add"): quantized_addition,
+    ("", "Conv"): quantized_convolution,
+    ("", "Gemm"): quantized_gemm,
+    ("", "MatMul"): quantized_matmul,
+    ("", "MaxPool"): quantized_pooling,
+}
+"""As the others, for operands that are 8-bit integers underneath."""

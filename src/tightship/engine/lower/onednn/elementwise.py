@@ -73,7 +73,7 @@ def _is_native(builder: Builder, node: Node) -> bool:
     names = [name for name in node.inputs if name and builder.constant(name) is None]
     homes = [builder.home(name) for name in names]
     return (
-        builder.use_native
+        builder.options.use_native
         and node.operator in NATIVE
         and not node.fused
         and all(home.desc is None or home.desc.is_plain for home in homes)

@@ -2,6 +2,7 @@
 
 from tightship._core import Attributes, MemoryDesc, PrimitiveDesc
 from tightship.engine.lower.builder import DST, SRC, Builder
+from tightship.engine.lower.dequantized import NARROW
 from tightship.engine.lower.onednn.choose import fast
 from tightship.engine.lower.onednn.window import Window, window_of
 from tightship.graph import Node
@@ -27,6 +28,12 @@ def pooling(builder: Builder, node: Node) -> bool:
     return _emit(builder, node, algorithm, window)
 
 
+def quantized_pooling(builder: Builder, node: Node) -> bool:
+    """MaxPool of 8-bit integers."""
+    source = builder.home(node.inputs[0])
+    return source.dtype in NARROW and source.desc is not None and pooling(builder, node)
+
+
 def global_pooling(builder: Builder, node: Node) -> bool:
     """GlobalAveragePool and GlobalMaxPool: one window over everything."""
     kernel = builder.value(node.inputs[0]).static_shape[2:]
@@ -47,7 +54,7 @@ def _emit(builder: Builder, node: Node, algorithm: str, window: Window) -> bool:
             lambda layout=layout: PrimitiveDesc.pooling(  # type: ignore[misc]
                 algorithm,
                 layout,
-                MemoryDesc.any(list(shape)),
+                MemoryDesc.any(list(shape), source.dtype.value),
                 list(window.kernel),
                 window.parts,
                 Attributes(),

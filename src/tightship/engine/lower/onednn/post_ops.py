@@ -198,7 +198,7 @@ def _add_binary(
     if algorithm is None or desc is None:
         return False
     sums = algorithm == "add" and shape == destination.shape and result.tied is None
-    if sums and destination.may_tie and builder.in_place:
+    if sums and destination.may_tie and builder.options.in_place:
         constant = builder.constant(other) is not None
         residual = None if constant else builder.overwritable(head, other, desc)
         if residual is not None:

@@ -1,0 +1,28 @@
+/// Kernels between real numbers and their quantized form: x = (q - zero point) * scale.
+#pragma once
+
+#include "tightship/kernel.hpp"
+#include "tightship/kernels/loop_nest.hpp"
+
+#include <array>
+#include <memory>
+#include <optional>
+#include <string>
+
+namespace tightship::kernels {
+
+/// Byte strides of the tensor read, of the scales, of the zero points and of the tensor written,
+/// all under one shape.
+using QuantizeStrides = std::array<Dims, 4>;
+
+/// x (float32), scale (float32)[, zero point], y: rounded to even and saturated. `dtype` is y's
+/// and the zero point's: int8, uint8, int16 or uint16. Throws std::invalid_argument for others.
+std::shared_ptr<const Kernel> quantize(const std::string &dtype, const Dims &shape,
+                                       const QuantizeStrides &strides, bool has_zero);
+
+/// x, scale (float32)[, zero point], y (float32). `dtype` is x's and the zero point's: those of
+/// `quantize`, or int32.
+std::shared_ptr<const Kernel> dequantize(const std::string &dtype, const Dims &shape,
+                                         const QuantizeStrides &strides, bool has_zero);
+
+} // namespace tightship::kernels

@@ -1,0 +1,151 @@
+#include "tightship/kernels/quantize.hpp"
+
+#include <cstring>
+#include <limits>
+#include <stdexcept>
+
+#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) &&                             \
+    !defined(__SANITIZE_ADDRESS__)
+#define TIGHTSHIP_WIDE_LOOP __attribute__((target_clones("default", "avx2", "arch=x86-64-v4")))
+#else
+#define TIGHTSHIP_WIDE_LOOP
+#endif
+
+namespace tightship::kernels {
+
+namespace {
+
+/// Adding and taking away 1.5 * 2^23 rounds to even what is smaller than 2^22.
+constexpr float kRounding = 12582912.0F;
+
+template <class Integer> struct Limits {
+    static constexpr float low = static_cast<float>(std::numeric_limits<Integer>::min());
+    static constexpr float high = static_cast<float>(std::numeric_limits<Integer>::max());
+};
+
+template <class Integer> inline Integer quantized(float x, float scale, float zero) {
+    float steps = x / scale;
+    steps = steps > Limits<Integer>::low - zero ? steps : Limits<Integer>::low - zero; // NaN too
+    steps = steps < Limits<Integer>::high - zero ? steps : Limits<Integer>::high - zero;
+    const float rounded = (steps + kRounding) - kRounding;
+    return static_cast<Integer>(static_cast<int32_t>(rounded + zero));
+}
+
+#define TIGHTSHIP_QUANTIZE_ROW(Integer)                                                            \
+    TIGHTSHIP_WIDE_LOOP void quantize_row(const float *x, float scale, float zero, Integer *y,     \
+                                          int64_t length) {                                        \
+        for (int64_t index = 0; index < length; ++index)                                           \
+            y[index] = quantized<Integer>(x[index], scale, zero);                                  \
+    }
+TIGHTSHIP_QUANTIZE_ROW(int8_t)
+TIGHTSHIP_QUANTIZE_ROW(uint8_t)
+TIGHTSHIP_QUANTIZE_ROW(int16_t)
+TIGHTSHIP_QUANTIZE_ROW(uint16_t)
+
+#define TIGHTSHIP_DEQUANTIZE_ROW(Integer)                                                          \
+    TIGHTSHIP_WIDE_LOOP void dequantize_row(const Integer *x, float scale, Integer zero, float *y, \
+                                            int64_t length) {                                      \
+        for (int64_t index = 0; index < length; ++index)                                           \
+            y[index] = (static_cast<float>(x[index]) - static_cast<float>(zero)) * scale;          \
+    }
+TIGHTSHIP_DEQUANTIZE_ROW(int8_t)
+TIGHTSHIP_DEQUANTIZE_ROW(uint8_t)
+TIGHTSHIP_DEQUANTIZE_ROW(int16_t)
+TIGHTSHIP_DEQUANTIZE_ROW(uint16_t)
+TIGHTSHIP_DEQUANTIZE_ROW(int32_t)
+
+template <class Item> Item load(const char *at) {
+    Item item;
+    std::memcpy(&item, at, sizeof item);
+    return item;
+}
+
+/// Both directions: `From` is read, `To` written, zero points are `Integer`s.
+template <class From, class To, class Integer> class Affine : public Kernel {
+  public:
+    Affine(const Dims &shape, const QuantizeStrides &strides, bool has_zero)
+        : nest_(shape, strides), has_zero_(has_zero) {}
+
+    void run(std::span<char *const> operands, int threads) const override {
+        const char *x = operands[0], *scales = operands[1];
+        const char *zeros = has_zero_ ? operands[2] : nullptr;
+        char *y = operands[has_zero_ ? 3 : 2];
+        const auto steps = nest_.row_steps();
+        const bool is_row =
+            steps[0] == sizeof(From) && steps[1] == 0 && steps[2] == 0 && steps[3] == sizeof(To);
+        nest_.for_each_row(threads, [&](const auto &offsets, int64_t length) {
+            const char *scale = scales + offsets[1];
+            const char *zero = zeros == nullptr ? nullptr : zeros + offsets[2];
+            if (is_row) {
+                convert(reinterpret_cast<const From *>(x + offsets[0]), load<float>(scale),
+                        zero == nullptr ? Integer{0} : load<Integer>(zero),
+                        reinterpret_cast<To *>(y + offsets[3]), length);
+                return;
+            }
+            for (int64_t index = 0; index < length; ++index)
+                convert(reinterpret_cast<const From *>(x + offsets[0] + index * steps[0]),
+                        load<float>(scale + index * steps[1]),
+                        zero == nullptr ? Integer{0} : load<Integer>(zero + index * steps[2]),
+                        reinterpret_cast<To *>(y + offsets[3] + index * steps[3]), 1);
+        });
+    }
+
+  private:
+    static void convert(const float *x, float scale, Integer zero, Integer *y, int64_t length) {
+        if constexpr (sizeof(Integer) < 4)
+            quantize_row(x, scale, static_cast<float>(zero), y, length);
+    }
+    static void convert(const Integer *x, float scale, Integer zero, float *y, int64_t length) {
+        dequantize_row(x, scale, zero, y, length);
+    }
+
+    LoopNest<4> nest_;
+    bool has_zero_;
+};
+
+template <class Integer>
+std::shared_ptr<const Kernel> to(const Dims &shape, const QuantizeStrides &strides, bool has_zero) {
+    return std::make_shared<Affine<float, Integer, Integer>>(shape, strides, has_zero);
+}
+
+template <class Integer>
+std::shared_ptr<const Kernel> from(const Dims &shape, const QuantizeStrides &strides,
+                                   bool has_zero) {
+    return std::make_shared<Affine<Integer, float, Integer>>(shape, strides, has_zero);
+}
+
+[[noreturn]] void refuse(const std::string &dtype) {
+    throw std::invalid_argument("no kernel quantizes `" + dtype + "`");
+}
+
+} // namespace
+
+std::shared_ptr<const Kernel> quantize(const std::string &dtype, const Dims &shape,
+                                       const QuantizeStrides &strides, bool has_zero) {
+    if (dtype == "int8")
+        return to<int8_t>(shape, strides, has_zero);
+    if (dtype == "uint8")
+        return to<uint8_t>(shape, strides, has_zero);
+    if (dtype == "int16")
+        return to<int16_t>(shape, strides, has_zero);
+    if (dtype == "uint16")
+        return to<uint16_t>(shape, strides, has_zero);
+    refuse(dtype);
+}
+
+std::shared_ptr<const Kernel> dequantize(const std::string &dtype, const Dims &shape,
+                                         const QuantizeStrides &strides, bool has_zero) {
+    if (dtype == "int8")
+        return from<int8_t>(shape, strides, has_zero);
+    if (dtype == "uint8")
+        return from<uint8_t>(shape, strides, has_zero);
+    if (dtype == "int16")
+        return from<int16_t>(shape, strides, has_zero);
+    if (dtype == "uint16")
+        return from<uint16_t>(shape, strides, has_zero);
+    if (dtype == "int32")
+        return from<int32_t>(shape, strides, has_zero);
+    refuse(dtype);
+}
+
+} // namespace tightship::kernels

@@ -1,0 +1,107 @@
+"""Real numbers that are integers underneath, kept apart so that kernels can take the integers."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tightship.graph import Constant, Derived, DType, Inline, Node, element_count
+
+NARROW = frozenset({DType.INT8, DType.UINT8})
+"""Element types of quantized tensors that oneDNN computes with."""
+
+
+@dataclass(frozen=True, eq=False)
+class Dequantized(Derived):
+    """A constant `(integers - zero) * scale`; `scale` and `zero` are scalars, or lie along `axis`.
+
+    Read as any other constant it is float32.
+    """
+
+    integers: Constant | None = None
+    scale: Constant | None = None
+    zero: Constant | None = None
+    axis: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Quantization:
+    """How a tensor of integers stands for real numbers: `(integers - zero) * scale`."""
+
+    integers: str
+    dtype: DType
+    scale: float
+    zero: int
+
+
+def dequantized(node: Node, operands: list[Constant | None]) -> Dequantized | None:
+    """The constant a DequantizeLinear of 8-bit constants makes; None of others."""
+    integers, scale, *rest = operands
+    zero = rest[0] if rest else None
+    if (
+        integers is None
+        or scale is None
+        or integers.dtype not in NARROW
+        or scale.dtype is not DType.FLOAT32
+        or len(scale.shape) > 1
+        or node.attributes.get("block_size", 0)
+    ):
+        return None
+    axis = node.attributes.get("axis", 1)
+    assert isinstance(axis, int)
+    rank = max(len(integers.shape), 1)
+    if element_count(scale.shape) > 1 and not -rank <= axis < rank:
+        return None
+
+    def compute() -> NDArray[np.generic]:
+        spread = [1] * len(integers.shape)
+        if element_count(scale.shape) > 1:
+            spread[axis] = -1
+        real = integers.array().astype(np.float32)
+        if zero is not None:
+            real -= zero.array().astype(np.float32).reshape(spread)
+        real *= np.asarray(scale.array(), np.float32).reshape(spread)
+        return real
+
+    sources = tuple(operand for operand in operands if operand is not None)
+    return Dequantized(DType.FLOAT32, integers.shape, compute, sources, integers, scale, zero,
+                       axis % rank)  # fmt: skip
+
+
+def quantization(
+    node: Node, dtype: DType | None, constants: Mapping[str, Constant]
+) -> Quantization | None:
+    """How the tensor a QuantizeLinear makes or a DequantizeLinear reads is quantized.
+
+    None where its `dtype` is not 8 bits wide, or it has several scales.
+    """
+    name = node.inputs[0] if node.operator == "DequantizeLinear" else node.outputs[0]
+    parameters = [constants.get(parameter) for parameter in node.inputs[1:] if parameter]
+    if dtype not in NARROW or any(
+        p is None or element_count(p.shape) != 1 or p.dtype is DType.FLOAT16 for p in parameters
+    ):
+        return None
+    scale, *zero = (float(p.array().reshape(())) for p in parameters if p is not None)
+    return Quantization(name, dtype, scale, int(zero[0]) if zero else 0)
+
+
+def signed(constant: Dequantized) -> Constant | None:
+    """Its integers as int8 around zero; None where they do not fit."""
+    integers, zero = constant.integers, constant.zero
+    assert integers is not None
+    zeros = np.zeros(1, np.int32) if zero is None else zero.array().astype(np.int32)
+    if integers.dtype is DType.INT8:
+        return None if zeros.any() else integers
+    if (zeros != 128).any():
+        return None
+
+    def compute() -> NDArray[np.generic]:
+        return (np.asarray(integers.array(), np.uint8) ^ np.uint8(0x80)).view(np.int8)
+
+    return Derived(DType.INT8, integers.shape, compute, (integers,))
+
+
+def scalar(value: float, dtype: DType = DType.FLOAT32) -> Inline:
+    """A constant of one element."""
+    return Inline(np.array([value], dtype.numpy))

@@ -1,0 +1,82 @@
+"""QuantizeLinear and DequantizeLinear in the layout the tensor has."""
+
+from collections.abc import Callable, Sequence
+
+from tightship._core import NativeKernel
+from tightship.engine.lower.builder import Builder
+from tightship.engine.lower.layouts import alike, dense_strides
+from tightship.engine.lower.native.layout import byte_strides, plain
+from tightship.engine.program import Operand
+from tightship.graph import DType, Node, element_count
+
+Create = Callable[[str, Sequence[int], tuple[Sequence[int], ...], bool], NativeKernel]
+
+QUANTIZED = frozenset({DType.INT8, DType.UINT8, DType.INT16, DType.UINT16})
+
+
+def quantize(builder: Builder, node: Node) -> bool:
+    """To 8 or 16 bits."""
+    target = builder.value(node.outputs[0])
+    if target.dtype not in QUANTIZED or node.attributes.get("precision", 0):
+        return False
+    return _emit(builder, node, target.dtype, NativeKernel.quantize)
+
+
+def dequantize(builder: Builder, node: Node) -> bool:
+    """To float32."""
+    source = builder.value(node.inputs[0])
+    if source.dtype is not DType.INT32 and source.dtype not in QUANTIZED:
+        return False
+    return _emit(builder, node, source.dtype, NativeKernel.dequantize)
+
+
+def _emit(builder: Builder, node: Node, dtype: DType, create: Create) -> bool:
+    names = [name for name in node.inputs if name]
+    real = (node.inputs[0], node.outputs[0])[node.operator == "DequantizeLinear"]
+    types = {builder.value(name).dtype for name in (real, names[1])}
+    split = _split(builder, node)
+    alike_parameters = len({element_count(builder.value(n).static_shape) for n in names[1:]}) == 1
+    if split is None or types != {DType.FLOAT32} or not alike_parameters:
+        return False
+    shape, parameters = split
+    source = plain(builder, names[0])
+    keeps = len(shape) == len(source.shape)
+    if not keeps:
+        source = builder.dense(names[0])
+    result = builder.value(node.outputs[0]).dtype
+    assert result is not None
+    target = builder.output(node.outputs[0], alike(source, result) if keeps else None)
+    tensors = [_strides(operand, shape, keeps=keeps) for operand in (source, target)]
+    scale, zero = ([step * item for step in parameters] for item in (4, dtype.itemsize))
+    kernel = create(dtype.value, shape, (tensors[0], scale, zero, tensors[1]), len(names) > 2)
+    reads = [source, *(builder.dense(name) for name in names[1:])]
+    builder.native(node, (node.operator, kernel), reads, [target])
+    return True
+
+
+def _split(builder: Builder, node: Node) -> tuple[list[int], list[int]] | None:
+    """The tensor's shape, its axis cut in blocks if need be, and the parameters' steps in it."""
+    shape = list(builder.value(node.inputs[0]).static_shape)
+    scales = builder.value(node.inputs[1]).static_shape
+    block = node.attributes.get("block_size", 0)
+    assert isinstance(block, int)
+    if element_count(scales) == 1 and not block:
+        return shape, [0] * len(shape)
+    axis = node.attributes.get("axis", 1)
+    assert isinstance(axis, int)
+    if not -len(shape) <= axis < len(shape):
+        return None
+    axis %= len(shape)
+    if len(scales) == 1 and scales[0] == shape[axis]:
+        return shape, [int(each == axis) for each in range(len(shape))]
+    if len(scales) != len(shape) or not block or scales[axis] * block != shape[axis]:
+        return None
+    steps = dense_strides(scales)
+    steps.insert(axis + 1, 0)
+    return [*shape[:axis], scales[axis], block, *shape[axis + 1 :]], steps
+
+
+def _strides(operand: Operand, shape: list[int], *, keeps: bool) -> list[int]:
+    if keeps:
+        return byte_strides(operand)
+    return [step * operand.dtype.itemsize for step in dense_strides(shape)]

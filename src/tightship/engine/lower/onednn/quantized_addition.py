@@ -1,0 +1,51 @@
+"""Addition of two tensors of integers."""
+
+from tightship._core import MemoryDesc, PrimitiveDesc
+from tightship.engine.lower.builder import SRC, Builder
+from tightship.engine.lower.dequantized import scalar
+from tightship.engine.lower.onednn.choose import fast
+from tightship.engine.lower.onednn.quantized import SCALES, Scales, ending
+from tightship.graph import Node
+
+SRC_1 = 2
+
+
+def quantized_addition(builder: Builder, node: Node) -> bool:
+    """Add of equal shapes whose sum is quantized: scaled, shifted once, rounded once."""
+    left, right = (builder.quantized(name) for name in node.inputs)
+    end = ending(builder, node)
+    if left is None or right is None or end is None or end.target is None:
+        return False
+    if builder.value(node.inputs[0]).shape != builder.value(node.inputs[1]).shape:
+        return False
+    home = builder.home(left.integers)
+    if home.desc is None or left.integers == right.integers:
+        return False
+    layout = home.desc
+    other = MemoryDesc(layout.dims, right.dtype.value, layout.strides) if layout.is_plain else None
+    if other is None:
+        return False
+    scales = Scales()
+    for argument, tensor in ((SRC, left), (SRC_1, right)):
+        scales.attributes.scale(argument, 0)
+        name = f"{tensor.integers}.argument{argument}.scale"
+        scales.operands.append((SCALES + argument, name, scalar(tensor.scale)))
+    shift = left.zero * left.scale + right.zero * right.scale
+    target = end.target
+    if end.activations:
+        scales.attributes.add_eltwise("linear", 1.0, -shift)
+        for activation in end.activations:
+            scales.attributes.add_eltwise(*activation)
+        shift = 0.0
+    scales.attributes.add_eltwise("linear", 1 / target.scale, target.zero - shift / target.scale)
+    result = MemoryDesc(layout.dims, target.dtype.value, layout.strides)
+    desc = fast(lambda: PrimitiveDesc.binary("add", layout, other, result, scales.attributes))
+    if desc is None:
+        return False
+    reads = [
+        (SRC, builder.in_layout(left.integers, layout)),
+        (SRC_1, builder.in_layout(right.integers, other)),
+        *scales.bound(builder),
+    ]
+    builder.primitive(node, desc, reads, [builder.output(node.writes[0], result)])
+    return True
