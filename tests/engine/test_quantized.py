@@ -227,3 +227,18 @@ def test_a_folded_constant_knows_its_integers():
     assert weights.array().dtype == np.int8
     scale = np.linspace(0.005, 0.01, 8, dtype=np.float32).reshape(8, 1, 1, 1)
     np.testing.assert_allclose(constant.array(), weights.array() * scale)
+
+
+def test_an_addition_whose_sum_is_read_as_real_numbers_too_keeps_its_activation():
+    graph = graph_of(
+        """g (uint8[1, 4, 3, 3] p, uint8[1, 4, 3, 3] q)
+            => (uint8[1, 4, 3, 3] y, float[1, 4, 3, 3] z) {
+            a = DequantizeLinear (p, s, o) b = DequantizeLinear (q, s, o)
+            t = Add (a, b) r = Relu (t) y = QuantizeLinear (r, s, o) z = Exp (r) }""",
+        s=SCALE, o=np.uint8(128),
+    )  # fmt: skip
+    random = np.random.default_rng(3)
+    inputs = {n: random.integers(0, 256, (1, 4, 3, 3)).astype(np.uint8) for n in "pq"}
+    found, wanted = run(graph, inputs=inputs), expected(graph, inputs)
+    assert (found["y"] == wanted["y"]).all()
+    np.testing.assert_allclose(found["z"], wanted["z"], rtol=1e-5)

@@ -65,8 +65,10 @@ def dequantized(node: Node, operands: list[Constant | None]) -> Dequantized | No
         return real
 
     sources = tuple(operand for operand in operands if operand is not None)
-    return Dequantized(DType.FLOAT32, integers.shape, compute, sources, integers, scale, zero,
-                       axis % rank)  # fmt: skip
+    return Dequantized(
+        DType.FLOAT32, integers.shape, compute, sources,
+        integers=integers, scale=scale, zero=zero, axis=axis % rank,
+    )  # fmt: skip
 
 
 def quantization(

@@ -43,7 +43,9 @@ def binary(builder: Builder, node: Node) -> bool:
 
     Before opset 7 an attribute says where the second operand's axes are; that is left to NumPy.
     """
-    if len(node.inputs) != 2 or "axis" in node.attributes or _is_native(builder, node):
+    if node.fused or len(node.inputs) != 2:
+        return False
+    if "axis" in node.attributes or _is_native(builder, node):
         return False
     shape = builder.value(node.outputs[0]).static_shape
     left, right = _ordered(builder, node, shape)
