@@ -399,6 +399,14 @@ class NativeKernel:
         Source, weights, [bias,] [addend,] target: a convolution whose weights, packed by block or by chunk, are streamed; needs AVX-512.
         """
 
+    @staticmethod
+    def quantize(dtype: str, shape: Sequence[int], strides: Sequence[Sequence[int]], has_zero: bool) -> NativeKernel:
+        """x, scale[, zero point], y of `dtype`; strides in bytes of the four."""
+
+    @staticmethod
+    def dequantize(dtype: str, shape: Sequence[int], strides: Sequence[Sequence[int]], has_zero: bool) -> NativeKernel:
+        """x of `dtype`, scale[, zero point], y; strides in bytes of the four."""
+
 class NativeProgram:
     """Kernels and primitives over planned bytes."""
 
