@@ -4,7 +4,7 @@ Cases are counted by the slowest tier that one of their steps needs.
 
     python -m benchmarks.node_coverage
     python -m benchmarks.node_coverage --without reference
-    python -m benchmarks.node_coverage --json > coverage.json
+    python -m benchmarks.node_coverage --quick
 """
 
 import argparse
@@ -16,6 +16,7 @@ from dataclasses import asdict, dataclass
 
 import numpy as np
 import onnx
+from benchmarks import record
 from onnx import numpy_helper
 from onnx.backend.test.case.test_case import TestCase
 from tests.backend.comparison import failure_of
@@ -98,6 +99,7 @@ def main() -> None:
     """Print the table, or with `--json` everything."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.node_coverage")
     parser.add_argument("--json", action="store_true", help="everything, for machines")
+    parser.add_argument("--quick", action="store_true", help="record nothing")
     parser.add_argument("--without", action="append", default=[], metavar="PASS",
                         help="leave out a pass, or `reference`")  # fmt: skip
     options = parser.parse_args()
@@ -106,6 +108,8 @@ def main() -> None:
         from onnx.backend.test.loader import load_model_tests
 
         coverage = measure(load_model_tests(kind="node"), tuple(options.without))
+    if not options.quick:
+        record.append("node_coverage", asdict(coverage))
     if options.json:
         print(json.dumps(asdict(coverage), indent=2))
         return

@@ -1,0 +1,173 @@
+"""Writes the figures of the README anew from the last records in `results`.
+
+    python -m benchmarks.readme
+
+A figure is that of the newest record which has it. What stands between two markers in the
+README, `<!-- NAME -->` and `<!-- end -->`, is one of the tables below.
+"""
+
+import json
+import re
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from benchmarks.record import RESULTS, ROOT
+
+README = ROOT / "README.md"
+BLOCK = re.compile(r"(<!-- (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
+
+NAMES = {
+    "resnet50": "ResNet-50", "bert": "BERT-base, 128 tokens", "vgg19": "VGG-19",
+    "densenet121": "DenseNet-121", "squeezenet": "SqueezeNet",
+    "gpt2_block": "GPT-2 block, 128 tokens", "bvlc_alexnet": "AlexNet",
+    "inception_v1": "Inception v1", "inception_v2": "Inception v2", "shufflenet": "ShuffleNet",
+    "zfnet512": "ZFNet-512", "resnet50_folded": "ResNet-50, exported today",
+    "mobilenet_v2": "MobileNetV2", "efficientnet_b0": "EfficientNet-B0", "yolo": "YOLOv8-like, 640",
+    "unet": "U-Net", "unet_resized": "U-Net, resizing",
+    "bert_decomposed": "BERT, 4 layers, decomposed", "gpt2": "GPT-2, 128 tokens",
+    "gpt2_decomposed": "GPT-2, decomposed", "gpt2_decode": "GPT-2, one token after 128",
+    "vit": "ViT-B/16", "vit_decomposed": "ViT, 4 layers, decomposed",
+    "whisper_encoder": "Whisper encoder",
+    "whisper_encoder_decomposed": "Whisper encoder, decomposed",
+    "whisper_decoder": "Whisper decoder, one token", "lstm": "LSTM", "gru": "GRU",
+    "lstm_bidirectional": "LSTM, both ways", "resnet50_int8": "ResNet-50 int8, QDQ",
+    "resnet50_qlinear": "ResNet-50 int8, QLinear", "bert_int8": "BERT int8, dynamic",
+    "ocr_detection": "OCR detection", "ocr_recognition": "OCR recognition",
+    "ocr_direction": "OCR direction",
+}  # fmt: skip
+IN_MEMORY_TABLE = ("resnet50", "bert", "vgg19", "densenet121", "squeezenet", "gpt2_block")
+
+Row = Mapping[str, Any]
+
+
+def records(name: str) -> list[Row]:
+    """Lines of `results/NAME.json`, the newest first."""
+    path = RESULTS / f"{name}.json"
+    lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
+    return [json.loads(line) for line in reversed(lines)]
+
+
+def races() -> dict[tuple[str, int, str], Row]:
+    """The newest row of each model, number of threads and contender."""
+    found: dict[tuple[str, int, str], Row] = {}
+    for record in records("bench_engine"):
+        for row in record["rows"]:
+            found.setdefault((row["model"], row["threads"], row["contender"]), row)
+    return found
+
+
+def memory_table() -> str:
+    """Resident memory of processes, in MB, and the time of a run."""
+    engine = races()
+    rows = {row["model"]: row for row in records("bench_memory")[0]["rows"]}
+    lines = [
+        "| model | Tightship | planned of it | ONNX Runtime, default | its leanest settings, file "
+        "as given | the same, file rewritten for it | time |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    for model in IN_MEMORY_TABLE:
+        row = rows[model]
+        slower = _run_ms(row["best_as_given"]) / _run_ms(row["default"])
+        leanest = _resident(row["best_as_given"])
+        lines.append(
+            f"| {NAMES[model]} | **{_resident(row['tightship'])}** "
+            f"| {_mb(row['tightship']['figures']['planned_bytes'])} | {_resident(row['default'])} "
+            f"| {leanest}{f', at {slower:.1f} times the time' if slower >= 1.2 else ''} "
+            f"| {_resident(row['best_rewritten'])} "
+            f"| {engine[model, 1, 'tightship']['ratio']:.2f} |"
+        )
+    return "\n".join(lines)
+
+
+def _run_ms(row: Row) -> float:
+    return float(row["figures"]["run_ms"])
+
+
+def _resident(row: Row) -> str:
+    return _mb(row["figures"]["high_water_bytes"])
+
+
+def _mb(size_bytes: int) -> str:
+    return f"{size_bytes / 1e6:.0f}"
+
+
+def speed_table() -> str:
+    """Time of a run over ONNX Runtime's, by model, batch and threads."""
+    engine = races()
+    lines = [
+        "| model | ms, 1 thread | 1 thread | 2 threads | batch 8 | batch 8, 2 threads "
+        "| 1 thread, best setting of ONNX Runtime |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    for model, title in NAMES.items():
+        own = engine.get((model, 1, "tightship"))
+        if own is not None:
+            cells = [f"{own['median_ms']:.1f}", f"{own['ratio']:.2f}"]
+            for name, threads in ((model, 2), (f"{model}@8", 1), (f"{model}@8", 2)):
+                row = engine.get((name, threads, "tightship"))
+                cells.append("" if row is None else f"{row['ratio']:.2f}")
+            lines.append(f"| {title} | {' | '.join(cells)} | {best(engine, model)} |")
+    return "\n".join(lines)
+
+
+def best(engine: Mapping[tuple[str, int, str], Row], model: str) -> str:
+    """Ratio to ONNX Runtime's fastest setting, and which; empty where only its default ran."""
+    variants = {
+        contender: row["ratio"]
+        for (name, threads, contender), row in engine.items()
+        if (name, threads) == (model, 1) and contender.startswith("ort")
+    }
+    if len(variants) < 2:
+        return ""
+    fastest = min(variants, key=lambda contender: variants[contender])
+    ratio = engine[model, 1, "tightship"]["ratio"] / variants[fastest]
+    setting = fastest.partition("-")[2] or "default"
+    return f"{ratio:.2f} ({setting})"
+
+
+def coverage_table() -> str:
+    """Cases of ONNX's node suite by the slowest tier they need."""
+    every = records("node_coverage")
+    columns = {", ".join(record["without"]) or "all": record for record in reversed(every)}
+    lines = [
+        "| cases of ONNX's node suite | " + " | ".join(_title(name) for name in columns) + " |",
+        "|---|" + "---|" * len(columns),
+    ]
+    tiers: Iterable[str] = every[0]["by_tier"]
+    for tier in tiers:
+        counts = " | ".join(str(record["by_tier"][tier]) for record in columns.values())
+        lines.append(f"| at slowest {tier} | {counts} |" if tier != "none" else
+                     f"| refused | {counts} |")  # fmt: skip
+    for title, key in (("pass", "passing"), ("with a step on oneDNN", "any_onednn")):
+        counts = " | ".join(str(record[key]) for record in columns.values())
+        lines.append(f"| {title} | {counts} |")
+    return "\n".join(lines)
+
+
+def _title(without: str) -> str:
+    return "all tiers" if without == "all" else f"without `onnx.{without}`"
+
+
+TABLES: Mapping[str, Callable[[], str]] = {
+    "memory": memory_table,
+    "speed": speed_table,
+    "coverage": coverage_table,
+}
+
+
+def rendered(text: str) -> str:
+    """The text with every table made anew.
+
+    Raises:
+        KeyError: A marker names no table.
+    """
+    return BLOCK.sub(lambda found: f"{found[1]}{TABLES[found[2]]()}\n{found[3]}", text)
+
+
+def main() -> None:
+    """Rewrite the README."""
+    README.write_text(rendered(README.read_text(encoding="utf-8")), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
