@@ -3,6 +3,8 @@
 import functools
 from concurrent.futures import ThreadPoolExecutor
 
+import numpy as np
+import onnx
 import pytest
 
 import tightship
@@ -32,6 +34,26 @@ def test_a_model_gives_what_onnxruntime_gives(name: str, batch: int) -> None:
         assert_near(model.run(case.feeds), wanted)
         assert model.plan.lower_bound_bytes <= model.plan.arena_bytes
         assert model.plan.arena_bytes <= 1.02 * model.plan.lower_bound_bytes
+
+
+def one_step(case: Case, wanted: dict[str, Array]) -> float:
+    """What a number of the output may be off by: a step of its scale, or 2 % of the largest."""
+    graph = onnx.load_from_string(case.model).graph
+    scales = {tensor.name: tensor for tensor in graph.initializer}
+    if graph.node[-1].op_type == "DequantizeLinear":
+        return 1.01 * float(onnx.numpy_helper.to_array(scales[graph.node[-1].input[1]]))
+    return 0.02 * max(float(np.abs(array).max()) for array in wanted.values())
+
+
+@pytest.mark.parametrize("batch", [1, 3])
+@pytest.mark.parametrize("name", sorted(set(SMALL) - set(FLOAT)))
+def test_a_model_in_eight_bits_is_within_a_step_of_onnxruntime(name: str, batch: int) -> None:
+    case, wanted = small(name, batch)
+    with tightship.load(case.model) as model:
+        results = model.run(case.feeds)
+    for key, want in wanted.items():
+        assert results[key].shape == want.shape
+        assert (np.abs(results[key] - want) <= one_step(case, wanted)).mean() >= 0.999
 
 
 @pytest.mark.parametrize("left_out", pass_names())

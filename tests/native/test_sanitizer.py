@@ -1,0 +1,68 @@
+"""The core built with AddressSanitizer and UndefinedBehaviorSanitizer, run by tests of the engine.
+
+    python -m pytest -m slow tests/native
+
+Takes minutes: everything is compiled again. Needs cmake, nanobind and g++ with libasan.
+"""
+
+import importlib.util
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+FLAGS = "-fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer -O1"
+TESTS = (
+    "tests/engine/test_native.py", "tests/engine/test_executor.py", "tests/engine/test_stepwise.py",
+    "tests/engine/test_catalogue.py", "tests/planner/place", "tests/resource",
+)  # fmt: skip
+
+
+def libasan() -> str | None:
+    """The sanitizer's run-time library, as the compiler finds it."""
+    if shutil.which("g++") is None:
+        return None
+    found = subprocess.run(
+        ["g++", "-print-file-name=libasan.so"], capture_output=True, text=True, check=True
+    ).stdout.strip()
+    return found if Path(found).is_absolute() else None
+
+
+def built(folder: Path) -> Path:
+    """A copy of the package whose core is sanitized."""
+    build, site = folder / "build", folder / "site"
+    subprocess.run(
+        ["cmake", "-S", ROOT / "native", "-B", build, "-DCMAKE_BUILD_TYPE=Debug",
+         f"-DCMAKE_CXX_FLAGS={FLAGS}", f"-DPython_EXECUTABLE={sys.executable}",
+         f"-DCMAKE_INSTALL_PREFIX={site}"], check=True, capture_output=True,
+    )  # fmt: skip
+    subprocess.run(["cmake", "--build", build, "-j", "2"], check=True, capture_output=True)
+    subprocess.run(["cmake", "--install", build], check=True, capture_output=True)
+    ignored = shutil.ignore_patterns("*.so", "*.so.*", "__pycache__")
+    shutil.copytree(ROOT / "src/tightship", site / "tightship", ignore=ignored, dirs_exist_ok=True)
+    return site
+
+
+@pytest.mark.slow
+def test_the_engine_runs_clean_under_sanitizers(tmp_path):
+    library = libasan()
+    if library is None or not shutil.which("cmake") or not importlib.util.find_spec("nanobind"):
+        pytest.skip("there is no g++ with libasan, no cmake, or no nanobind to build with")
+    site = built(tmp_path)
+    code = f"import tightship._core as core; assert core.__file__.startswith({str(site)!r})"
+    environment = {
+        **os.environ,
+        "PYTHONPATH": str(site),
+        "LD_PRELOAD": library,
+        "ASAN_OPTIONS": "detect_leaks=0",
+        "UBSAN_OPTIONS": "print_stacktrace=1",
+    }
+    for arguments in (["-c", code], ["-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", *TESTS]):
+        done = subprocess.run([sys.executable, *arguments], cwd=ROOT, env=environment,
+                              capture_output=True, text=True, check=False)  # fmt: skip
+        assert done.returncode == 0, (done.stdout + done.stderr)[-5000:]
+        assert "runtime error" not in done.stderr
