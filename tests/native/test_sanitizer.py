@@ -58,10 +58,10 @@ def test_the_engine_runs_clean_under_sanitizers(tmp_path):
         **os.environ,
         "PYTHONPATH": str(site),
         "LD_PRELOAD": library,
-        "ASAN_OPTIONS": "detect_leaks=0",
+        "ASAN_OPTIONS": "detect_leaks=0:allocator_may_return_null=1",
         "UBSAN_OPTIONS": "print_stacktrace=1",
     }
-    for arguments in (["-c", code], ["-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", *TESTS]):
+    for arguments in (["-c", code], ["-m", "pytest", "-qx", "--capture=sys", *TESTS]):
         done = subprocess.run([sys.executable, *arguments], cwd=ROOT, env=environment,
                               capture_output=True, text=True, check=False)  # fmt: skip
         assert done.returncode == 0, (done.stdout + done.stderr)[-5000:]
