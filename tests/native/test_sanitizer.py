@@ -22,14 +22,16 @@ TESTS = (
 )  # fmt: skip
 
 
-def libasan() -> str | None:
-    """The sanitizer's run-time library, as the compiler finds it."""
+def preloaded() -> str | None:
+    """The sanitizer's library, and after it the one whose exceptions it watches; None if absent."""
     if shutil.which("g++") is None:
         return None
-    found = subprocess.run(
-        ["g++", "-print-file-name=libasan.so"], capture_output=True, text=True, check=True
-    ).stdout.strip()
-    return found if Path(found).is_absolute() else None
+    names = ("libasan.so", "libstdc++.so.6")
+    found = [
+        subprocess.run(["g++", f"-print-file-name={name}"], capture_output=True, text=True,
+                       check=True).stdout.strip() for name in names
+    ]  # fmt: skip
+    return " ".join(found) if all(Path(path).is_absolute() for path in found) else None
 
 
 def built(folder: Path) -> Path:
@@ -49,15 +51,15 @@ def built(folder: Path) -> Path:
 
 @pytest.mark.slow
 def test_the_engine_runs_clean_under_sanitizers(tmp_path):
-    library = libasan()
-    if library is None or not shutil.which("cmake") or not importlib.util.find_spec("nanobind"):
+    libraries = preloaded()
+    if libraries is None or not shutil.which("cmake") or not importlib.util.find_spec("nanobind"):
         pytest.skip("there is no g++ with libasan, no cmake, or no nanobind to build with")
     site = built(tmp_path)
     code = f"import tightship._core as core; assert core.__file__.startswith({str(site)!r})"
     environment = {
         **os.environ,
         "PYTHONPATH": str(site),
-        "LD_PRELOAD": library,
+        "LD_PRELOAD": libraries,
         "ASAN_OPTIONS": "detect_leaks=0:allocator_may_return_null=1",
         "UBSAN_OPTIONS": "print_stacktrace=1",
     }
