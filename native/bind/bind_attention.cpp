@@ -39,12 +39,12 @@ void attention_kernels(nb::class_<Kernel> &kernel) {
         .def(
             "__init__",
             [](kernels::AttentionRule *self, float scale, std::string_view mask, float fill,
-               int64_t ahead, bool zero_if_undefined) {
-                new (self)
-                    kernels::AttentionRule{scale, mask_named(mask), fill, ahead, zero_if_undefined};
+               int64_t ahead, bool zero_if_undefined, bool zero_if_unseen) {
+                new (self) kernels::AttentionRule{scale, mask_named(mask),  fill,
+                                                  ahead, zero_if_undefined, zero_if_unseen};
             },
             "scale"_a, "mask"_a = "none", "fill"_a = 0.0F, "ahead"_a = -1,
-            "zero_if_undefined"_a = false);
+            "zero_if_undefined"_a = false, "zero_if_unseen"_a = false);
     kernel.def_static(
         "attention",
         [](const kernels::Dims &outer, const std::array<int64_t, 4> &sizes,

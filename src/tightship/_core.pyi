@@ -378,7 +378,7 @@ class NativeKernel:
     class AttentionRule:
         """How scores become weights; `mask` is none, added, kept or hidden."""
 
-        def __init__(self, scale: float, mask: str = 'none', fill: float = 0.0, ahead: int = -1, zero_if_undefined: bool = False) -> None: ...
+        def __init__(self, scale: float, mask: str = 'none', fill: float = 0.0, ahead: int = -1, zero_if_undefined: bool = False, zero_if_unseen: bool = False) -> None: ...
 
     @staticmethod
     def attention(outer: Sequence[int], sizes: Sequence[int], rule: NativeKernel.AttentionRule, strides: Sequence[Sequence[int]]) -> NativeKernel:

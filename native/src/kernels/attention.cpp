@@ -100,6 +100,7 @@ class Attention : public Kernel {
         task.fill = rule_.fill;
         task.ahead = rule_.ahead;
         task.zero_if_undefined = rule_.zero_if_undefined;
+        task.zero_if_unseen = rule_.zero_if_unseen;
         task.scratch = scratch;
         return task;
     }

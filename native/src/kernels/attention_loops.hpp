@@ -289,10 +289,9 @@ class Head {
     }
 
     void finish(int64_t row, int64_t count) {
-        if (!task_.zero_if_undefined)
-            return;
         for (int64_t query = row; query < row + count; ++query)
-            if (!(sums_[query] > 0))
+            if ((task_.zero_if_undefined && !(sums_[query] > 0)) ||
+                (task_.zero_if_unseen && sums_[query] == 0))
                 for (int64_t column = 0; column < task_.width; ++column)
                     task_.target[query * task_.target_row + column] = 0.0F;
     }

@@ -31,7 +31,7 @@ struct AttentionTask {
     int64_t queries, keys, depth, width;
     float scale, fill;
     int64_t ahead; ///< negative: every query sees all keys
-    bool zero_if_undefined;
+    bool zero_if_undefined, zero_if_unseen;
     float *scratch; ///< `attention_scratch_floats`
 };
 

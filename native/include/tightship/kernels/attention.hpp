@@ -24,6 +24,7 @@ struct AttentionRule {
     /// Query i sees keys up to i + `ahead` only; negative: all.
     int64_t ahead;
     bool zero_if_undefined; ///< a query whose weights are NaN gives zeros
+    bool zero_if_unseen;    ///< one all of whose scores are minus infinity does
 };
 
 /// Queries, keys, values, a mask where there is one, target, scratch. All but a boolean mask are

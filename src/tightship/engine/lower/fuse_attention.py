@@ -8,6 +8,7 @@ Its inputs are queries, keys, values and, where there is one, a mask; its attrib
     fill               score of what a boolean mask hides
     ahead              query i sees keys up to i + ahead; negative: all
     zero_if_undefined  1 if weights that are NaN count as 0
+    zero_if_unseen     1 if those of a query that sees no key do
 
 Keys and values may have fewer heads than queries, each of theirs serving as many in a row.
 """
@@ -17,6 +18,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from tightship.engine.lower.attention_operator import spell_attention
 from tightship.engine.lower.polynomial import Algebra
 from tightship.engine.lower.rewrite import rebuilt
 from tightship.graph import Constant, DType, Graph, Node, element_count
@@ -42,7 +44,11 @@ class _Rule:
 
 
 def fuse_attention(graph: Graph) -> Graph:
-    """Replace softmax(queries x keys) x values by one node, masks and scales included."""
+    """Replace softmax(queries x keys) x values by one node, masks and scales included.
+
+    ONNX's Attention becomes that node too.
+    """
+    graph = spell_attention(graph)
     algebra = Algebra.of(graph)
     fused: dict[str, Node] = {}
     for node in graph.nodes:
@@ -83,6 +89,7 @@ def _attention(algebra: Algebra, softmax: Node) -> Node | None:
             "fill": rule.fill,
             "ahead": rule.ahead,
             "zero_if_undefined": int(guarded),
+            "zero_if_unseen": 0,
         },
         DOMAIN,
     )

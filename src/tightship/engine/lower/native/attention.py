@@ -29,7 +29,12 @@ def attention(builder: Builder, node: Node) -> bool:
     assert isinstance(fill, float)
     assert isinstance(ahead, int)
     rule = NativeKernel.AttentionRule(
-        scale, str(attributes["mask"]), fill, ahead, bool(attributes["zero_if_undefined"])
+        scale,
+        str(attributes["mask"]),
+        fill,
+        ahead,
+        bool(attributes["zero_if_undefined"]),
+        bool(attributes["zero_if_unseen"]),
     )
     sizes = (queries, keys, query.shape[-1], width)
     kernel = NativeKernel.attention(heads.outer, sizes, rule, strides)

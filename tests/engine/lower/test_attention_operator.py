@@ -1,0 +1,96 @@
+"""ONNX's Attention against `onnx.reference`, which is its definition."""
+
+import math
+
+import numpy as np
+import pytest
+from onnx.reference import ReferenceEvaluator
+
+from tests.engine.graphs import implementations, run
+from tests.zoo.net import Net
+from tests.zoo.oracle import assert_near
+from tightship.frontend.onnx import read_bytes
+
+BATCH, HEADS, SHARED, QUERIES, KEYS, DEPTH, WIDTH = 2, 4, 2, 5, 6, 8, 12
+
+
+def assert_as_defined(net, *, is_fast=True):
+    case = net.case()
+    names = [output.name for output in net.graph().output]
+    want = dict(zip(names, ReferenceEvaluator(case.model).run(None, case.feeds), strict=True))
+    graph = read_bytes(case.model)
+    kernels = {kernel for _, kernel, _ in implementations(graph)}
+    assert ("reference" not in kernels) is is_fast
+    assert_near(run(graph, (), case.feeds), want)
+
+
+def operands(net, flat, heads=HEADS):
+    shapes = [(HEADS, QUERIES, DEPTH), (heads, KEYS, DEPTH), (heads, KEYS, WIDTH)]
+    names = ("query", "key", "value")
+    if flat:
+        return [
+            net.normal(name, BATCH, rows, count * columns)
+            for name, (count, rows, columns) in zip(names, shapes, strict=True)
+        ]
+    return [net.normal(name, BATCH, *shape) for name, shape in zip(names, shapes, strict=True)]
+
+
+MASKS = {
+    "none": lambda _: None,
+    "added": lambda random: random.standard_normal((BATCH, 1, QUERIES, KEYS)).astype(np.float32),
+    "added to all": lambda random: random.standard_normal((QUERIES, KEYS)).astype(np.float32),
+    "by heads": lambda random: random.standard_normal((HEADS, 1, KEYS)).astype(np.float32),
+    "kept": lambda random: random.random((BATCH, 1, QUERIES, KEYS)) < 0.7,
+    "nobody seen": lambda _: np.arange(QUERIES)[:, None] + np.zeros((1, KEYS)) != 2,
+}
+
+
+@pytest.mark.parametrize("opset", [23, 24])
+@pytest.mark.parametrize("mask", MASKS)
+@pytest.mark.parametrize("causal", [0, 1])
+@pytest.mark.parametrize("flat", [False, True])
+def test_masks_and_shapes(opset, mask, causal, flat):
+    net = Net(1, opset)
+    inputs = operands(net, flat)
+    array = MASKS[mask](net.random)
+    if array is not None:
+        inputs.append(net.input("mask", array))
+    heads = {"q_num_heads": HEADS, "kv_num_heads": HEADS} if flat else {}
+    net.output(net("Attention", *inputs, is_causal=causal, **heads))
+    assert_as_defined(net)
+
+
+@pytest.mark.parametrize("flat", [False, True])
+@pytest.mark.parametrize("causal", [0, 1])
+def test_past_keys_come_before_new_ones_which_fewer_heads_share(flat, causal):
+    net = Net(2, 23)
+    inputs = operands(net, flat, SHARED)
+    past = [net.normal(f"past_{part}", BATCH, SHARED, 3, columns)
+            for part, columns in (("key", DEPTH), ("value", WIDTH))]  # fmt: skip
+    heads = {"q_num_heads": HEADS, "kv_num_heads": SHARED} if flat else {}
+    net.output(*net.many("Attention", 3, *inputs, "", *past, scale=0.4, is_causal=causal, **heads))
+    assert_as_defined(net)
+
+
+def test_present_keys_without_a_past_are_the_new_ones():
+    net = Net(3, 23)
+    net.output(*net.many("Attention", 3, *operands(net, flat=False)))
+    assert_as_defined(net)
+
+
+@pytest.mark.parametrize("attributes", [{"softcap": 2.0}])
+def test_what_one_softmax_cannot_do_is_left_to_the_reference(attributes):
+    net = Net(4, 23)
+    net.output(net("Attention", *operands(net, flat=False), **attributes))
+    assert_as_defined(net, is_fast=False)
+
+
+def test_a_query_that_is_no_number_stays_so():
+    net = Net(5, 23)
+    inputs = operands(net, flat=False)
+    net.feeds[inputs[0]][0, 0, 0, 0] = math.nan
+    net.output(net("Attention", *inputs))
+    case = net.case()
+    (found,) = run(read_bytes(case.model), (), case.feeds).values()
+    assert np.isnan(found[0, 0, 0]).all()
+    assert np.isfinite(np.delete(found, 0, 2)).all()
