@@ -39,7 +39,7 @@ MASKS = {
     "none": lambda _: None,
     "added": lambda random: random.standard_normal((BATCH, 1, QUERIES, KEYS)).astype(np.float32),
     "added to all": lambda random: random.standard_normal((QUERIES, KEYS)).astype(np.float32),
-    "by heads": lambda random: random.standard_normal((HEADS, 1, KEYS)).astype(np.float32),
+    "by heads": lambda random: random.standard_normal((HEADS, QUERIES, KEYS)).astype(np.float32),
     "kept": lambda random: random.random((BATCH, 1, QUERIES, KEYS)) < 0.7,
     "nobody seen": lambda _: np.arange(QUERIES)[:, None] + np.zeros((1, KEYS)) != 2,
 }
@@ -72,10 +72,10 @@ def test_past_keys_come_before_new_ones_which_fewer_heads_share(flat, causal):
     assert_as_defined(net)
 
 
-def test_present_keys_without_a_past_are_the_new_ones():
+def test_present_keys_whose_shapes_are_not_inferred_are_left_to_the_reference():
     net = Net(3, 23)
     net.output(*net.many("Attention", 3, *operands(net, flat=False)))
-    assert_as_defined(net)
+    assert_as_defined(net, is_fast=False)
 
 
 @pytest.mark.parametrize("attributes", [{"softcap": 2.0}])
