@@ -128,9 +128,9 @@ void turn_pair(const char *x, int64_t x_apart, char *y, int64_t y_apart, float c
     store(y + y_apart, s * a + c * b);
 }
 
-class RotaryKernel : public Kernel {
+class RotaryEmbeddingKernel : public Kernel {
   public:
-    explicit RotaryKernel(const Rotary &given)
+    explicit RotaryEmbeddingKernel(const RotaryEmbedding &given)
         : r_(given), nest_(given.shape, {given.source, given.target, given.angles}),
           positions_(given.position_count > 0 ? given.shape : Dims{0},
                      {r_.position_count > 0 ? given.angles : Dims{0}}) {}
@@ -199,7 +199,7 @@ class RotaryKernel : public Kernel {
                              r_.row_length - done);
     }
 
-    Rotary r_;
+    RotaryEmbedding r_;
     LoopNest<3> nest_;
     LoopNest<1> positions_;
 };
@@ -214,8 +214,8 @@ std::shared_ptr<const Kernel> append(const Append &append) {
     return std::make_shared<AppendKernel>(append);
 }
 
-std::shared_ptr<const Kernel> rotary(const Rotary &rotary) {
-    return std::make_shared<RotaryKernel>(rotary);
+std::shared_ptr<const Kernel> rotary_embedding(const RotaryEmbedding &embedding) {
+    return std::make_shared<RotaryEmbeddingKernel>(embedding);
 }
 
 } // namespace tightship::kernels

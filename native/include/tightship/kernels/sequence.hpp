@@ -29,7 +29,7 @@ std::shared_ptr<const Kernel> append(const Append &append);
 
 /// x, cosines, sines, positions (int64) if `position_count`, target, which may be x: float32
 /// pairs turned by the angle of their position, those past `pairs` copied.
-struct Rotary {
+struct RotaryEmbedding {
     std::string node; ///< named by errors
     bool is_interleaved;
     int64_t pairs, row_length, x_step; ///< the last in bytes, along a row
@@ -38,6 +38,6 @@ struct Rotary {
     /// Byte strides: of x, of the target, and of positions, or of the cache where none are given.
     Dims source, target, angles;
 };
-std::shared_ptr<const Kernel> rotary(const Rotary &rotary);
+std::shared_ptr<const Kernel> rotary_embedding(const RotaryEmbedding &embedding);
 
 } // namespace tightship::kernels

@@ -65,7 +65,7 @@ def _rotary_embedding(builder: Builder, node: Node) -> bool:
     cache_rows = site.shape(1)[0] if has_positions else 0
     sizes = (pairs, row, byte_strides(x)[-1], cache_rows)
     interleaved = bool(site.integer("interleaved", 0))
-    kernel = NativeKernel.rotary(node.name, interleaved, sizes, list(around), strides)
+    kernel = NativeKernel.rotary_embedding(node.name, interleaved, sizes, list(around), strides)
     taken_over = _taken_over(site, x, target)
     builder.native(node, ("rotary", kernel), reads, [target], in_place=taken_over)
     return True
