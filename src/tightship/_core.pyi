@@ -1,7 +1,7 @@
 """The native core: placement, host memory, kernels, oneDNN, programs."""
 
 from collections.abc import Sequence
-from typing import Annotated, overload
+from typing import Annotated
 
 import numpy
 from numpy.typing import NDArray
@@ -361,18 +361,10 @@ class NativeKernel:
         Past, update[, first steps], target. `sizes`: batches, groups, steps, new steps, bytes of a step.
         """
 
-    @overload
     @staticmethod
-    def rotary(node: str, is_interleaved: bool, sizes: Sequence[int], shape: Sequence[int], strides: Sequence[Sequence[int]]) -> NativeKernel:
+    def rotary_embedding(node: str, is_interleaved: bool, sizes: Sequence[int], shape: Sequence[int], strides: Sequence[Sequence[int]]) -> NativeKernel:
         """
         x, cosines, sines[, positions], target. `sizes`: pairs, length of a row, bytes from one of its elements to the next, rows of the cache or 0. `strides` around rows: x, target, positions or cache.
-        """
-
-    @overload
-    @staticmethod
-    def rotary(shape: Sequence[int], strides: Sequence[Sequence[int]], partners: Sequence[int]) -> NativeKernel:
-        """
-        Source, cosine, sine, target, of float32: pairs turned by an angle; `shape` counts pairs, strides lead from pair to pair, partners within one, in bytes.
         """
 
     class AttentionRule:
@@ -397,6 +389,12 @@ class NativeKernel:
     def streamed_convolution(shape: NativeKernel.ConvolutionShape, has_bias: bool, has_addend: bool, low: float, high: float) -> NativeKernel:
         """
         Source, weights, [bias,] [addend,] target: a convolution whose weights, packed by block or by chunk, are streamed; needs AVX-512.
+        """
+
+    @staticmethod
+    def rotary(shape: Sequence[int], strides: Sequence[Sequence[int]], partners: Sequence[int]) -> NativeKernel:
+        """
+        Source, cosine, sine, target, of float32: pairs turned by an angle; `shape` counts pairs, strides lead from pair to pair, partners within one, in bytes.
         """
 
     @staticmethod
