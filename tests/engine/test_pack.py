@@ -132,7 +132,7 @@ def test_a_large_weight_is_cut_and_each_piece_given_back():
             type(self).calls += 1
 
     constant = Counted(filled(1024, 2048))
-    desc = max(gemm(4, 1024, 2048), key=lambda weight: weight.size_bytes).desc
+    desc = max(gemm(128, 1024, 2048), key=lambda weight: weight.size_bytes).desc
     weight = PackedWeight("w", constant, desc.size_bytes, MemoryDesc([1024, 2048]), desc)
     assert pack.staging_bytes([weight]) <= 1.1 * pack.PIECE_BYTES
     check(weight)

@@ -24,8 +24,9 @@ from tightship.errors import InputError
 from tightship.graph import Graph
 
 GRAPH_PASSES: tuple[Callable[[Graph], Graph], ...] = (
-    expand_product,
     expand_quantized,
+    fold_constants,
+    expand_product,
     fold_constants,
     sink_dequantize,
     drop_repeats,
