@@ -112,6 +112,7 @@ LEFT_OUT = {
 
 ELSEWHERE = {
     "expand_quantized": "test_quantized",
+    "widen_floats": "test_widen_floats",
     "sink_dequantize": "test_quantized",
     "fuse_quantize": "test_quantized",
 }

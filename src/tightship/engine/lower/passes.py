@@ -20,10 +20,12 @@ from tightship.engine.lower.lift_gemm import lift_gemm
 from tightship.engine.lower.pool_means import pool_means
 from tightship.engine.lower.shuffle_channels import shuffle_channels
 from tightship.engine.lower.sink_dequantize import sink_dequantize
+from tightship.engine.lower.widen_floats import widen_floats
 from tightship.errors import InputError
 from tightship.graph import Graph
 
 GRAPH_PASSES: tuple[Callable[[Graph], Graph], ...] = (
+    widen_floats,
     expand_quantized,
     fold_constants,
     expand_product,

@@ -1,0 +1,132 @@
+"""Half-precision models compute in float32; conversions are steps with planned bytes.
+
+A value of float16 or bfloat16 exists as float32 from the node that computes it to those that
+read it. It is rounded where somebody wants it as it is declared: an output of the graph, an
+operator that is not widened. Constants are widened when they are packed.
+"""
+
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tightship.engine.lower.rewrite import rebuilt
+from tightship.graph import Constant, Derived, DType, Graph, Node, Value
+
+HALVES = {DType.FLOAT16: 10, DType.BFLOAT16: 16}
+"""And what Cast calls them."""
+FLOAT = 1
+CAST_OPSET = 13
+
+MOVING = frozenset(
+    {"Concat", "DepthToSpace", "Expand", "Flatten", "Gather", "GatherElements", "GatherND",
+     "Identity", "Pad", "Reshape", "ScatterND", "Slice", "SpaceToDepth", "Split", "Squeeze",
+     "Tile", "Transpose", "Trilu", "Unsqueeze", "Where"}
+)  # fmt: skip
+COMPUTING = frozenset(
+    {"Abs", "Add", "Attention", "AveragePool", "BatchNormalization", "Ceil", "Clip", "Conv",
+     "ConvTranspose", "Cos", "Div", "Elu", "Equal", "Erf", "Exp", "Floor", "GRU", "Gelu", "Gemm",
+     "GlobalAveragePool", "GlobalMaxPool", "Greater", "GreaterOrEqual", "GroupNormalization",
+     "HardSigmoid", "HardSwish", "InstanceNormalization", "LRN", "LSTM", "LayerNormalization",
+     "LeakyRelu", "Less", "LessOrEqual", "Log", "LogSoftmax", "MatMul", "Max", "MaxPool", "Mean",
+     "Min", "Mish", "Mul", "Neg", "PRelu", "Pow", "RMSNormalization", "RNN", "Reciprocal",
+     "ReduceL2", "ReduceMax", "ReduceMean", "ReduceMin", "ReduceSum", "ReduceSumSquare", "Relu",
+     "Resize", "RotaryEmbedding", "Selu", "Sigmoid", "Sin", "Softmax", "Softplus", "Sqrt", "Sub",
+     "Sum", "Swish", "Tanh"}
+)  # fmt: skip
+
+
+@dataclass(frozen=True, eq=False)
+class Widened(Derived):
+    """A constant of float32 that is stored in half precision."""
+
+    narrow: Constant | None = None
+
+
+def widen_floats(graph: Graph) -> Graph:
+    """Make every operator named above read and write float32 instead of half precision."""
+    if not any(value.dtype in HALVES for value in graph.values.values()):
+        return graph
+    writer = _Writer(graph)
+    for node in graph.nodes:
+        writer.take(node)
+    for name in graph.outputs:
+        writer.narrowed(name)
+    return rebuilt(graph, writer.nodes, constants=writer.constants, values=writer.values)
+
+
+@dataclass(slots=True)
+class _Writer:
+    graph: Graph
+    nodes: list[Node] = field(default_factory=list)
+    constants: dict[str, Constant] = field(default_factory=dict)
+    values: dict[str, Value] = field(default_factory=dict)
+    wide: dict[str, str] = field(default_factory=dict)
+    """Names of the float32 forms, by the values' own."""
+    unwritten: set[str] = field(default_factory=set)
+    """Values that exist as float32 only."""
+
+    def is_half(self, name: str) -> bool:
+        return bool(name) and self.graph.value(name).dtype in HALVES
+
+    def take(self, node: Node) -> None:
+        """Append a node, widened if it can be."""
+        if not self.is_widened(node):
+            for name in node.reads:
+                self.narrowed(name)
+            self.nodes.append(node)
+            return
+        inputs = tuple(self.widened(name) if self.is_half(name) else name for name in node.inputs)
+        outputs = tuple(self.named(name) if self.is_half(name) else name for name in node.outputs)
+        self.unwritten.update(name for name in node.outputs if self.is_half(name))
+        self.nodes.append(replace(node, inputs=inputs, outputs=outputs))
+
+    def is_widened(self, node: Node) -> bool:
+        if node.domain or node.fused or node.operator not in MOVING | COMPUTING:
+            return False
+        if node.operator in MOVING and all(
+            name in self.graph.constants for name in node.inputs[:1]
+        ):
+            return False
+        return any(self.is_half(name) for name in (*node.inputs, *node.outputs))
+
+    def named(self, name: str) -> str:
+        """The float32 form of a value."""
+        if name not in self.wide:
+            self.wide[name] = f"{name}.float32"
+            shape = self.graph.value(name).shape
+            self.values[self.wide[name]] = Value(self.wide[name], DType.FLOAT32, shape)
+        return self.wide[name]
+
+    def widened(self, name: str) -> str:
+        """The float32 form of a value, converted if it has none yet."""
+        if name in self.wide:
+            return self.wide[name]
+        wide = self.named(name)
+        constant = self.graph.constants.get(name)
+        if constant is None:
+            self.nodes.append(_cast(name, wide, FLOAT))
+        else:
+            self.constants[wide] = widened(constant)
+        return wide
+
+    def narrowed(self, name: str) -> None:
+        """Write a value that has only been computed as float32 so far as it is declared."""
+        if name in self.unwritten:
+            self.unwritten.remove(name)
+            dtype = self.graph.value(name).dtype
+            assert dtype is not None
+            self.nodes.append(_cast(self.wide[name], name, HALVES[dtype]))
+
+
+def _cast(source: str, target: str, to: int) -> Node:
+    return Node(f"{target}.cast", "Cast", (source,), (target,), {"to": to}, version=CAST_OPSET)
+
+
+def widened(constant: Constant) -> Widened:
+    """A constant's elements as float32."""
+
+    def compute() -> NDArray[np.generic]:
+        return constant.array().astype(np.float32)
+
+    return Widened(DType.FLOAT32, constant.shape, compute, (constant,), narrow=constant)

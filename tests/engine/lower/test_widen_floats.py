@@ -1,0 +1,101 @@
+"""Half-precision models as float32 inside."""
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+from tests.engine.graphs import assert_close, graph_of, implementations, inputs_of, operators, run
+from tests.models import filled, parse
+from tightship.engine.lower.widen_floats import widen_floats
+from tightship.frontend.onnx import read_bytes
+from tightship.graph import DType
+
+HALF = {"float16": np.float16, "bfloat16": ml_dtypes.bfloat16}
+
+
+def block(kind, **changes):
+    """A convolution, a normalization, attention-like products and an embedding, in halves."""
+    dtype = HALF[kind]
+    weights = {
+        "w": filled(8, 3, 3, 3).astype(dtype), "b": filled(8).astype(dtype),
+        "g": filled(36).astype(dtype), "h": filled(36).astype(dtype),
+        "k": (filled(36, 20) / 6).astype(dtype), "table": filled(50, 20).astype(dtype),
+        "shape": np.array([1, 8, 36]), "half": np.array(0.5, dtype),
+    } | changes  # fmt: skip
+    text = f"""g ({kind}[1, 3, 6, 6] x, int64[1, 8] ids) => ({kind}[1, 8, 20] y) {{
+            c = Conv <pads = [1, 1, 1, 1]> (x, w, b) r = Relu (c) f = Reshape (r, shape)
+            n = LayerNormalization <axis = -1> (f, g, h) m = MatMul (n, k)
+            e = Gather (table, ids) a = Add (m, e) s = Mul (a, half) y = Softmax (s) }}"""
+    header = '<ir_version: 10, opset_import: ["": 22]>'
+    return read_bytes(parse(text, header, **weights).SerializeToString())
+
+
+def feeds(graph):
+    ids = np.random.default_rng(0).integers(0, 50, (1, 8))
+    return inputs_of(graph) | {"ids": ids}
+
+
+@pytest.mark.parametrize("kind", HALF)
+def test_halves_give_what_float32_gives_of_the_same_numbers(kind):
+    graph = block(kind)
+    inputs = feeds(graph)
+    wide = {name: c.array() for name, c in graph.constants.items()}
+    real = graph_of(
+        """g (float[1, 3, 6, 6] x, int64[1, 8] ids) => (float[1, 8, 20] y) {
+            c = Conv <pads = [1, 1, 1, 1]> (x, w, b) r = Relu (c) f = Reshape (r, shape)
+            n = LayerNormalization <axis = -1> (f, g, h) m = MatMul (n, k)
+            e = Gather (table, ids) a = Add (m, e) s = Mul (a, half) y = Softmax (s) }""",
+        **{n: a.astype(np.float32) if a.dtype.itemsize == 2 else a for n, a in wide.items()},
+    )
+    wanted = run(real, inputs={**inputs, "x": inputs["x"].astype(np.float32)})["y"]
+    found = run(graph, inputs=inputs)["y"]
+    assert found.dtype == HALF[kind]
+    assert (found == wanted.astype(HALF[kind])).mean() > 0.9
+    np.testing.assert_allclose(
+        found.astype(np.float32), wanted, rtol=2e-2 if kind[0] == "b" else 2e-3
+    )
+
+
+@pytest.mark.parametrize("kind", HALF)
+def test_halves_run_on_the_kernels_of_float32(kind):
+    found = implementations(block(kind))
+    assert {kernel for operator, kernel, _ in found} <= {"onednn", "native"}
+    casts = [operator for operator, *_ in found if operator == "Cast"]
+    assert len(casts) == 3, "of the input, of what is looked up, of the output"
+
+
+def test_without_the_pass_halves_stay_halves():
+    graph = block("float16")
+    inputs = feeds(graph)
+    found, narrow = (run(graph, without, inputs)["y"] for without in ((), ("widen_floats",)))
+    np.testing.assert_allclose(found.astype(np.float32), narrow.astype(np.float32), rtol=0.05)
+
+
+def test_a_value_read_both_ways_is_rounded_once():
+    graph = graph_of(
+        """g (float16[4] x) => (float16[4] y, float16[4] z, int64[n] i) {
+            y = Exp (x) z = Sqrt (y) i = NonZero (y) }"""
+    )
+    found = operators(widen_floats(graph))
+    assert sorted(found) == ["Cast", "Cast", "Cast", "Exp", "NonZero", "Sqrt"]
+    x = np.linspace(0, 2, 4, dtype=np.float16)
+    np.testing.assert_allclose(run(graph, inputs={"x": x})["y"], np.exp(x), rtol=1e-3)
+
+
+def test_a_graph_without_halves_is_left_as_it_is():
+    graph = graph_of("g (float[4] x) => (float[4] y) { y = Exp (x) }")
+    assert widen_floats(graph) is graph
+
+
+def test_tables_are_looked_up_as_they_are_stored():
+    graph = widen_floats(block("float16"))
+    assert graph.constants["table"].dtype is DType.FLOAT16
+    assert graph.constants["k.float32"].dtype is DType.FLOAT32
+    assert "k" not in graph.constants
+
+
+def test_an_output_that_is_an_input_stays_one():
+    graph = graph_of("g (float16[4] x) => (float16[4] y) { a = Identity (x) y = Reshape (a, s) }",
+                     s=np.array([4]))  # fmt: skip
+    x = np.float16([1, 2, 3, 65504])
+    assert_close(run(graph, inputs={"x": x}), {"y": x})
