@@ -17,8 +17,8 @@ UNREPEATABLE = frozenset(
 )
 """Draw numbers from a generator that the standard leaves open: only types are compared."""
 
-BFLOAT16_RTOL = 2.0**-6
-"""Two units in the last place."""
+HALF_RTOL = {"bfloat16": 2.0**-6, "float16": 2.0**-9}
+"""Two units in the last place: what rounding each intermediate value, or only the last, makes."""
 
 
 def failure_of(case: TestCase, without: Collection[str] = ()) -> str | None:
@@ -61,9 +61,9 @@ def _assert_similar_arrays(
     assert actual.shape == expected.shape
     if expected.dtype == object or expected.dtype.kind in "SUb":
         np.testing.assert_array_equal(actual, expected)
-    elif expected.dtype.kind in "iufc":
+    elif expected.dtype.kind in "iufc" and expected.dtype.name not in HALF_RTOL:
         np.testing.assert_allclose(actual, expected, rtol, atol)
     else:
-        rtol = max(rtol, BFLOAT16_RTOL) if expected.dtype.name == "bfloat16" else rtol
+        rtol = max(rtol, HALF_RTOL.get(expected.dtype.name, 0))
         pair = actual.astype(np.float64), expected.astype(np.float64)
         np.testing.assert_allclose(*pair, rtol, atol)

@@ -8,7 +8,8 @@ from numpy.typing import NDArray
 from tightship.engine.kernels import evaluate
 from tightship.engine.lower.dequantized import dequantized
 from tightship.engine.lower.rewrite import rebuilt
-from tightship.graph import Constant, Derived, Fill, Graph, Inline, Mapped, Node, Value
+from tightship.engine.lower.widened import HALVES, widened
+from tightship.graph import Constant, Derived, DType, Fill, Graph, Inline, Mapped, Node, Value
 
 RESHAPING = frozenset({"Reshape", "Flatten", "Squeeze", "Unsqueeze", "Identity"})
 RANDOM = frozenset(
@@ -56,6 +57,10 @@ def _fold(graph: Graph, node: Node, constants: dict[str, Constant]) -> dict[str,
         kept = dequantized(node, operands)
         if kept is not None and values[0].dtype is kept.dtype:
             return {node.outputs[0]: kept}
+    if node.operator == "Cast" and not node.domain and values[0].dtype is DType.FLOAT32:
+        source = constants[node.inputs[0]]
+        if source.dtype in HALVES:
+            return {node.outputs[0]: widened(source)}
     types = [graph.value(name) if name else None for name in node.outputs]
     return {
         value.name: _computed(node, operands, types, position)

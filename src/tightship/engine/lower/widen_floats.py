@@ -1,4 +1,4 @@
-"""Half-precision models compute in float32; conversions are steps with planned bytes.
+"""Half-precision models with products compute in float32; conversions are planned steps.
 
 A value of float16 or bfloat16 exists as float32 from the node that computes it to those that
 read it. It is rounded where somebody wants it as it is declared: an output of the graph, an
@@ -7,14 +7,10 @@ operator that is not widened. Constants are widened when they are packed.
 
 from dataclasses import dataclass, field, replace
 
-import numpy as np
-from numpy.typing import NDArray
-
 from tightship.engine.lower.rewrite import rebuilt
-from tightship.graph import Constant, Derived, DType, Graph, Node, Value
+from tightship.engine.lower.widened import HALVES, widened
+from tightship.graph import Constant, DType, Graph, Node, Value
 
-HALVES = {DType.FLOAT16: 10, DType.BFLOAT16: 16}
-"""And what Cast calls them."""
 FLOAT = 1
 CAST_OPSET = 13
 
@@ -23,6 +19,7 @@ MOVING = frozenset(
      "Identity", "Pad", "Reshape", "ScatterND", "Slice", "SpaceToDepth", "Split", "Squeeze",
      "Tile", "Transpose", "Trilu", "Unsqueeze", "Where"}
 )  # fmt: skip
+PRODUCTS = frozenset({"Attention", "Conv", "ConvTranspose", "GRU", "Gemm", "LSTM", "MatMul", "RNN"})
 COMPUTING = frozenset(
     {"Abs", "Add", "Attention", "AveragePool", "BatchNormalization", "Ceil", "Clip", "Conv",
      "ConvTranspose", "Cos", "Div", "Elu", "Equal", "Erf", "Exp", "Floor", "GRU", "Gelu", "Gemm",
@@ -36,16 +33,9 @@ COMPUTING = frozenset(
 )  # fmt: skip
 
 
-@dataclass(frozen=True, eq=False)
-class Widened(Derived):
-    """A constant of float32 that is stored in half precision."""
-
-    narrow: Constant | None = None
-
-
 def widen_floats(graph: Graph) -> Graph:
     """Make every operator named above read and write float32 instead of half precision."""
-    if not any(value.dtype in HALVES for value in graph.values.values()):
+    if not any(_is_product(graph, node) for node in graph.nodes):
         return graph
     writer = _Writer(graph)
     for node in graph.nodes:
@@ -53,6 +43,15 @@ def widen_floats(graph: Graph) -> Graph:
     for name in graph.outputs:
         writer.narrowed(name)
     return rebuilt(graph, writer.nodes, constants=writer.constants, values=writer.values)
+
+
+def _is_product(graph: Graph, node: Node) -> bool:
+    """Whether a node of halves does enough work to be worth conversions around it."""
+    return (
+        node.operator in PRODUCTS
+        and not node.domain
+        and graph.value(node.outputs[0] or node.inputs[0]).dtype in HALVES
+    )
 
 
 @dataclass(slots=True)
@@ -121,12 +120,3 @@ class _Writer:
 
 def _cast(source: str, target: str, to: int) -> Node:
     return Node(f"{target}.cast", "Cast", (source,), (target,), {"to": to}, version=CAST_OPSET)
-
-
-def widened(constant: Constant) -> Widened:
-    """A constant's elements as float32."""
-
-    def compute() -> NDArray[np.generic]:
-        return constant.array().astype(np.float32)
-
-    return Widened(DType.FLOAT32, constant.shape, compute, (constant,), narrow=constant)

@@ -13,6 +13,7 @@ from tightship.engine.lower.builder import Builder
 from tightship.engine.lower.layouts import AVX512, channels_last, row_major
 from tightship.engine.lower.onednn.post_ops import eltwise_of
 from tightship.engine.lower.onednn.window import window_of
+from tightship.engine.lower.widened import Widened
 from tightship.engine.program import Operand
 from tightship.graph import DType, Node, element_count
 
@@ -133,6 +134,7 @@ def _is_covered(builder: Builder, node: Node) -> bool:
     return (
         all(v.is_static and v.dtype is DType.FLOAT32 and 0 not in v.static_shape for v in values)
         and all(builder.constant(name) is not None for name in node.inputs[1:] if name)
+        and not isinstance(builder.constant(node.inputs[1]), Widened)
         and all(builder.home_is_planned(name) for name in node.reads)
         and bool(_core.onednn_cpu_isa() & AVX512)
     )

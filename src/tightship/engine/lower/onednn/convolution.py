@@ -11,6 +11,7 @@ from tightship.engine.lower.layouts import dense_strides
 from tightship.engine.lower.onednn.choose import fast
 from tightship.engine.lower.onednn.post_ops import Epilogue, with_epilogue
 from tightship.engine.lower.onednn.window import window_of
+from tightship.engine.lower.widened import half_weights
 from tightship.engine.program import Operand
 from tightship.graph import Derived, DType, Node
 
@@ -25,6 +26,12 @@ def convolution(builder: Builder, node: Node) -> bool:
     parameters = [name for name in node.inputs[1:] if name]
     if rank not in (3, 4, 5) or any(builder.constant(name) is None for name in parameters):
         return False
+    half = half_weights(builder, node)
+    if half is not None:
+        name, dtype = half
+        narrow = replace(node, inputs=(node.inputs[0], name, *node.inputs[2:]))
+        if _emit(builder, narrow, dtype):
+            return True
     return _emit(builder, node) or (
         node.operator == "Conv"
         and any(_emit(builder, _merged(builder, node, count)) for count in _merges(node))
@@ -39,8 +46,8 @@ def transposed_convolution(builder: Builder, node: Node) -> bool:
     return convolution(builder, node)
 
 
-def _emit(builder: Builder, node: Node) -> bool:
-    convolved = _Convolution(builder, node)
+def _emit(builder: Builder, node: Node, dtype: DType = DType.FLOAT32) -> bool:
+    convolved = _Convolution(builder, node, dtype)
     for source, target in builder.image_layouts(convolved.source_shape, convolved.target_shape):
         plain = convolved.describe(source, target, Epilogue())
         if plain is not None:
@@ -90,8 +97,8 @@ def _merged(builder: Builder, node: Node, count: int) -> Node:
 class _Convolution:
     """One convolution: its operands as oneDNN wants them described."""
 
-    def __init__(self, builder: Builder, node: Node) -> None:
-        self.builder, self.node = builder, node
+    def __init__(self, builder: Builder, node: Node, dtype: DType) -> None:
+        self.builder, self.node, self.dtype = builder, node, dtype
         self.bias = node.inputs[2] if len(node.inputs) > 2 else ""
         self.source_shape = builder.value(node.inputs[0]).static_shape
         self.target_shape = builder.value(node.outputs[0]).static_shape
@@ -116,15 +123,17 @@ class _Convolution:
         if self.transposed:
             dims[1:3], strides[1:3] = dims[2:0:-1], strides[2:0:-1]
         alone = int(groups == 1)
-        return MemoryDesc(dims[alone:], "float32", strides[alone:])
+        return MemoryDesc(dims[alone:], self.dtype.value, strides[alone:])
 
     def describe(
         self, source: MemoryDesc, destination: MemoryDesc, extra: Epilogue
     ) -> PrimitiveDesc | None:
         channels = self.target_shape[1]
+        if self.dtype is not DType.FLOAT32:
+            source = MemoryDesc.any(source.dims, self.dtype.value)
         operands = [
             source,
-            MemoryDesc.any(self.weights.dims),
+            MemoryDesc.any(self.weights.dims, self.dtype.value),
             MemoryDesc([channels]) if self.bias else None,
             destination,
         ]

@@ -7,7 +7,8 @@ from tightship.engine.lower.builder import DST, SRC, Builder
 from tightship.engine.lower.layouts import dense_strides, layout_key, row_major
 from tightship.engine.lower.onednn.choose import fast
 from tightship.engine.lower.onednn.post_ops import Destination, Epilogue, epilogue, with_epilogue
-from tightship.graph import Node, element_count
+from tightship.engine.lower.widened import half_weights
+from tightship.graph import DType, Node, element_count
 
 WEIGHTS, BIAS = 33, 41
 PADDING_MAX = 1.25
@@ -56,6 +57,8 @@ class _Product:
     """Rows times a matrix, with an optional constant bias; a constant matrix is packed."""
 
     is_constant = True
+    dtype = DType.FLOAT32
+    """Element type of the operands; sums are float32."""
 
     def __init__(self, source: list[int], weights: MemoryDesc, columns: int, bias: str) -> None:
         self.source, self.weights, self.columns, self.bias = source, weights, columns, bias
@@ -67,7 +70,7 @@ class _Product:
         """
         packed = builder.packed_layout(name, self.weights.dims) if self.is_constant else None
         key = (
-            "matmul", self.is_constant, tuple(self.source), layout_key(self.weights),
+            "matmul", self.dtype, self.is_constant, tuple(self.source), layout_key(self.weights),
             bool(self.bias), extra.key,
             None if packed is None else layout_key(packed),
         )  # fmt: skip
@@ -78,17 +81,17 @@ class _Product:
             return self._describe(self.weights, extra)
         desc = None if packed is None else self._describe(packed, extra)
         if desc is None:
-            desc = self._describe(MemoryDesc.any(self.weights.dims), extra)
+            desc = self._describe(MemoryDesc.any(self.weights.dims, self.dtype.value), extra)
         if (
             desc is None
             or desc.operand(WEIGHTS).size_bytes <= PADDING_MAX * self.weights.size_bytes
         ):
             return desc
-        return self._describe(MemoryDesc(self.weights.dims), extra) or desc
+        return self._describe(MemoryDesc(self.weights.dims, self.dtype.value), extra) or desc
 
     def _describe(self, weights: MemoryDesc, extra: Epilogue) -> PrimitiveDesc | None:
         operands = [
-            MemoryDesc(self.source),
+            MemoryDesc(self.source, self.dtype.value),
             weights,
             MemoryDesc([1, self.columns]) if self.bias else None,
             MemoryDesc([self.source[0], self.columns]),
@@ -97,6 +100,19 @@ class _Product:
 
 
 def _by_matrix(builder: Builder, node: Node, product: _Product) -> bool:
+    half = half_weights(builder, node)
+    if half is not None:
+        name, dtype = half
+        narrow = _Product(product.source, product.weights, product.columns, product.bias)
+        stored = product.weights
+        narrow.weights = MemoryDesc(stored.dims, dtype.value, stored.strides)
+        narrow.dtype = dtype
+        if _emit(builder, replace(node, inputs=(node.inputs[0], name, *node.inputs[2:])), narrow):
+            return True
+    return _emit(builder, node, product)
+
+
+def _emit(builder: Builder, node: Node, product: _Product) -> bool:
     if not product.bias:
         node, product.bias = _take_bias(builder, node, product.columns)
     layout = MemoryDesc([product.source[0], product.columns])
