@@ -176,7 +176,7 @@ class Builder:
             home = self.dense(name)
             home = replace(home, desc=row_major(desc.dims, home.dtype))
         copy = self._arena(f"{name}.{desc.format}", home.dtype, home.shape, desc)
-        self._reorder(home, copy)
+        self.reorder(home, copy)
         self._copies.setdefault(name, []).append(copy)
         return copy
 
@@ -185,7 +185,8 @@ class Builder:
         operands = (self.home(name), *self._copies.get(name, ()))
         return next((seen for o in operands if (seen := seen_as(o, desc)) is not None), None)
 
-    def _reorder(self, source: Operand, target: Operand) -> None:
+    def reorder(self, source: Operand, target: Operand) -> None:
+        """Copy what `source` holds into the layout of `target`."""
         assert source.desc is not None
         assert target.desc is not None
         desc = PrimitiveDesc.reorder(source.desc, target.desc, Attributes())
@@ -377,7 +378,7 @@ class Builder:
             return home
         if home.desc is not None and not self._present(name, row_major(home.shape, home.dtype)):
             target = self._external(self.value(name))
-            self._reorder(home, target)
+            self.reorder(home, target)
             return target
         source = self.dense(name)
         target = self._external(self.value(name))

@@ -9,6 +9,7 @@ from tightship._core import MemoryDesc, PrimitiveDesc
 from tightship.engine.lower.builder import DST, SRC, Builder
 from tightship.engine.lower.layouts import dense_strides
 from tightship.engine.lower.onednn.choose import fast
+from tightship.engine.lower.onednn.parameters import parameter
 from tightship.engine.lower.onednn.post_ops import Epilogue, with_epilogue
 from tightship.engine.lower.onednn.window import window_of
 from tightship.engine.lower.widened import half_weights
@@ -21,10 +22,8 @@ MOST_MERGED = 64
 
 
 def convolution(builder: Builder, node: Node) -> bool:
-    """Emit a convolution with its fused nodes; weights and bias must be constants."""
-    rank = len(builder.value(node.inputs[0]).static_shape)
-    parameters = [name for name in node.inputs[1:] if name]
-    if rank not in (3, 4, 5) or any(builder.constant(name) is None for name in parameters):
+    """Emit a convolution with its fused nodes; groups are merged where weights are constant."""
+    if len(builder.value(node.inputs[0]).static_shape) not in (3, 4, 5):
         return False
     half = half_weights(builder, node)
     if half is not None:
@@ -34,6 +33,7 @@ def convolution(builder: Builder, node: Node) -> bool:
             return True
     return _emit(builder, node) or (
         node.operator == "Conv"
+        and builder.constant(node.inputs[1]) is not None
         and any(_emit(builder, _merged(builder, node, count)) for count in _merges(node))
     )
 
@@ -147,11 +147,11 @@ class _Convolution:
         builder, node = self.builder, self.node
         reads: list[tuple[int, Operand]] = [
             (SRC, builder.in_layout(node.inputs[0], desc.operand(SRC))),
-            (WEIGHTS, builder.weight(node.inputs[1], self.weights, desc.operand(WEIGHTS))),
+            (WEIGHTS, parameter(builder, node.inputs[1], self.weights, desc.operand(WEIGHTS))),
         ]
         if self.bias:
             bias = MemoryDesc([self.target_shape[1]])
-            reads.append((BIAS, builder.weight(self.bias, bias, bias)))
+            reads.append((BIAS, parameter(builder, self.bias, bias, bias)))
         reads.extend(extra.bound(builder))
         target = builder.output(node.writes[0], desc.operand(DST))
         builder.primitive(node, desc, reads, [target], extra.share)

@@ -6,6 +6,7 @@ from tightship._core import Attributes, MemoryDesc, PrimitiveDesc
 from tightship.engine.lower.builder import SRC, Builder
 from tightship.engine.lower.fold_batch_norm import epsilon_of, is_inference_norm
 from tightship.engine.lower.onednn.choose import fast
+from tightship.engine.lower.onednn.parameters import parameter
 from tightship.engine.program import Operand
 from tightship.graph import Node, element_count
 from tightship.planner.schedule import AliasKind
@@ -15,8 +16,7 @@ MEAN, VARIANCE, SCALE, SHIFT = 49, 50, 51, 52
 
 def batch_normalization(builder: Builder, node: Node) -> bool:
     """BatchNormalization at inference, with the activation fused into it."""
-    parameters = [builder.constant(name) for name in node.inputs[1:]]
-    if not is_inference_norm(node) or any(parameter is None for parameter in parameters):
+    if not is_inference_norm(node):
         return False
     if node.fused and [fused.operator for fused in node.fused] != ["Relu"]:
         return False
@@ -33,7 +33,7 @@ def batch_normalization(builder: Builder, node: Node) -> bool:
             vector = MemoryDesc([source.shape[1]])
             arguments = (SCALE, SHIFT, MEAN, VARIANCE)
             for argument, name in zip(arguments, node.inputs[1:], strict=True):
-                reads.append((argument, builder.weight(name, vector, vector)))
+                reads.append((argument, parameter(builder, name, vector, vector)))
             target = builder.output(node.writes[0], layout)
             builder.primitive(node, desc, reads, [target], [(source, AliasKind.IN_PLACE)])
             return True
