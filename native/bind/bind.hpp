@@ -9,6 +9,7 @@ namespace tightship::bind {
 
 void arithmetic_kernels(nanobind::class_<Kernel> &kernel);
 void row_kernels(nanobind::class_<Kernel> &kernel);
+void rank_kernels(nanobind::class_<Kernel> &kernel);
 void planner(nanobind::module_ &module);
 void resource(nanobind::module_ &module);
 void numpy_bound(nanobind::module_ &module);

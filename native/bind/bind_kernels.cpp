@@ -14,6 +14,7 @@ void kernels(nb::module_ &module) {
                "Room that it needs for itself, its last operand.");
     arithmetic_kernels(kernel);
     row_kernels(kernel);
+    rank_kernels(kernel);
     movement_kernels(kernel);
     indexed_kernels(kernel);
     generate_kernels(kernel);

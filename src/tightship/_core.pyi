@@ -302,6 +302,22 @@ class NativeKernel:
         """Source, target, seen as (before, along, after) the axis."""
 
     @staticmethod
+    def position(dtype: str, rows: tuple[int, int, int], is_largest: bool, takes_last: bool) -> NativeKernel | None:
+        """Source, target of int64, seen as (before, along, after) the axis."""
+
+    @staticmethod
+    def hardmax(dtype: str, rows: tuple[int, int, int]) -> NativeKernel | None:
+        """Source, target, seen as (before, along, after) the axis."""
+
+    @staticmethod
+    def best(dtype: str, rows: tuple[int, int, int], count: int, is_largest: bool) -> NativeKernel | None:
+        """Source, values, indices, scratch: the best elements in order."""
+
+    @staticmethod
+    def running_sum(dtype: str, rows: tuple[int, int, int], is_exclusive: bool, is_reverse: bool) -> NativeKernel | None:
+        """Source, target, seen as (before, along, after) the axis."""
+
+    @staticmethod
     def copy(item_bytes: int, shape: Sequence[int], source_strides: Sequence[int], target_strides: Sequence[int]) -> NativeKernel:
         """
         Source, target: elements into another layout of the same shape; strides in bytes.

@@ -15,6 +15,7 @@ from tightship.engine.lower.native.indexed import INDEXED
 from tightship.engine.lower.native.lookup import LOOKUP
 from tightship.engine.lower.native.movement import MOVEMENT
 from tightship.engine.lower.native.quantize import dequantize, quantize
+from tightship.engine.lower.native.ranks import RANKS
 from tightship.engine.lower.native.reduction import REDUCTION
 from tightship.engine.lower.native.rotary import rotary
 from tightship.engine.lower.native.rows import NORMALIZATION
@@ -32,6 +33,7 @@ NATIVE_EMITTERS: dict[tuple[str, str], NativeEmitter] = {
     **LOOKUP,
     **MOVEMENT,
     **NORMALIZATION,
+    **RANKS,
     **REDUCTION,
     **SEQUENCE,
     ("", "DequantizeLinear"): dequantize,
