@@ -5,6 +5,7 @@ Layers, top to bottom; an import goes strictly down, and names side by side neve
     cli
     backend
     loading
+    tuning
     model | budget
     feeds
     engine
@@ -56,14 +57,15 @@ ALLOWED: Mapping[str, str] = {  # the longest prefix of a module's name decides
     "feeds": "errors graph engine",
     "budget": "errors quantity engine.memory_plan",
     "model": "_core errors graph resource engine feeds",
-    "loading": "errors quantity graph frontend engine budget model",
+    "tuning": "errors graph planner.format engine feeds model",
+    "loading": "errors quantity graph frontend engine budget model tuning",
     "backend": "errors loading model",
-    "cli": "errors quantity graph planner view engine model loading __version__ cli",
+    "cli": "errors quantity graph planner view engine feeds model loading __version__ cli",
     "": "_core errors planner engine.memory_plan model loading",  # `tightship` itself
 }
 
 FOREIGN: Mapping[str, str] = {  # who may import what is not ours, nor Python's
-    "numpy": "graph planner frontend engine feeds model backend cli",
+    "numpy": "graph planner frontend engine feeds model tuning backend cli",
     "ml_dtypes": "graph.layout engine.kernels",
     "onnx": "frontend.onnx engine.kernels.reference engine.kernels.to_proto backend",
     "google": "frontend.onnx",  # protobuf, the form of an ONNX file

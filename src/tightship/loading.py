@@ -2,8 +2,12 @@
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
+from os import PathLike
+from pathlib import Path
 
 from tightship.budget import ARENAS_MAX, PlanForBatch, check_budget, check_shapes
+from tightship.engine.lower.options import Choice
+from tightship.engine.lower.select import rewritten
 from tightship.engine.memory_plan import MemoryPlan
 from tightship.engine.prepare import (
     ModelSource,
@@ -12,6 +16,7 @@ from tightship.engine.prepare import (
     Settings,
     name_of,
     prepare,
+    prepare_rewritten,
 )
 from tightship.engine.program_cache import Bounds
 from tightship.engine.template import Declared
@@ -22,6 +27,9 @@ from tightship.frontend.onnx import OnnxFile, open_bytes, open_file
 from tightship.graph import Graph
 from tightship.model import Model
 from tightship.quantity import parse_bytes
+from tightship.tuning import Choices, candidates, choice_key, fastest
+
+NO_BOUNDS = Bounds()
 
 
 def plan(
@@ -30,6 +38,7 @@ def plan(
     shapes: Mapping[str, Sequence[int]] | None = None,
     threads: int = 1,
     without: Collection[str] = (),
+    tune: str | PathLike[str] | None = None,
 ) -> MemoryPlan:
     """Every byte a model would take, from its file, without loading it.
 
@@ -38,13 +47,18 @@ def plan(
         shapes: Shapes for inputs whose dimensions are symbolic.
         threads: Threads of each kernel; the plan depends on it.
         without: Passes to leave out, to compare; `tightship.engine.lower.pass_names()`.
+        tune: File of choices that measurements made. One for this model is used, or else the
+            model is run to measure it, in no more memory than without, and the choice stored.
+            Memory never grows by a choice. None chooses by a table, and reads no file.
 
     Raises:
-        FormatError: The file is not an ONNX model, or ends early.
+        FormatError: The file is not an ONNX model, or ends early; `tune` holds something else.
         GraphError: Its graph is not valid, or has an operator nothing can run.
         InputError: `shapes`, `threads` or `without` do not fit.
     """
     settings = Settings(shapes, threads, without)
+    if tune is not None:
+        settings = measure(model, settings, tune)
     return _anew(open_model(model), name_of(model), settings).plan
 
 
@@ -58,6 +72,7 @@ def load(
     without: Collection[str] = (),
     programs: int = 32,
     program_memory: str | int = "256MiB",
+    tune: str | PathLike[str] | None = None,
     progress: Progress | None = None,
 ) -> Model:
     """Load a model so that it runs in what its plan says.
@@ -75,6 +90,7 @@ def load(
             at once; of more, the one used longest ago is prepared anew.
         program_memory: Most that being ready for them may take besides the packed weights:
             steps, generated code, and weights in layouts of their own.
+        tune: As for `plan`; the choice is for `shapes` only.
         progress: Called with bytes of weights packed, and of all weights.
 
     Raises:
@@ -90,11 +106,54 @@ def load(
     settings = Settings(shapes, threads, without)
     source = open_model(model)
     bounds = Bounds(ARENAS_MAX, limit, dynamic, programs, parse_bytes(program_memory))
+    if tune is not None:
+        settings = measure(model, settings, tune, bounds)
     variants = _variants(source, name_of(model), settings, bounds)
     prepared = _prepared(source, name_of(model), settings, variants)
     if limit is not None:
         check_limit(prepared.plan, model, settings, limit, dynamic)
     return Model(prepared, bounds, variants, progress)
+
+
+def measure(
+    model: ModelSource,
+    settings: Settings,
+    file: str | PathLike[str],
+    bounds: Bounds = NO_BOUNDS,
+    progress: Progress | None = None,
+) -> Settings:
+    """The settings with the choice that a file holds for them; measured and stored if none is.
+
+    Args:
+        model: Path of an ONNX file, or its bytes.
+        settings: What the choice depends on besides the model.
+        file: JSON file of choices; it need not exist yet.
+        bounds: What measuring may take; a plan without a choice must fit.
+        progress: Called with candidates measured, and how many there are.
+
+    Raises:
+        CapacityError: The plan without a choice exceeds the bounds; nothing has been run.
+        FormatError: `file` holds something else.
+        InputError: An input has no fixed shape to measure with.
+    """
+    source = open_model(model)
+    graph = source.graph(settings.shapes)
+    choices, key = Choices(Path(file)), choice_key(graph, settings)
+    choice = choices.read().get(key)
+    if choice is None:
+        packed: PackedLayouts | None = {} if _is_open(source.declared) else None
+        small = rewritten(graph, settings.without)
+
+        def prepare_with(choice: Choice | None) -> Prepared:
+            chosen = replace(settings, choice=choice)
+            return prepare_rewritten(small, len(graph.nodes), name_of(model), chosen, packed)
+
+        usual = prepare_with(None)
+        if bounds.limit_bytes is not None:
+            check_limit(usual.plan, model, settings, bounds.limit_bytes, bounds.dynamic_bytes)
+        choice = fastest(candidates(usual, prepare_with), replace(bounds, arenas=1), progress)
+        choices.store(key, choice)
+    return replace(settings, choice=choice)
 
 
 def _prepared(
@@ -176,7 +235,7 @@ def _batches(
 
     def plan_for(smaller: int) -> MemoryPlan:
         resized = {name: (smaller, *shape[1:]) if shape else () for name, shape in shapes.items()}
-        other = replace(settings, shapes=resized)
+        other = replace(settings, shapes=resized, choice=None)
         return _anew(open_model(model), name_of(model), other).plan
 
     return batch, plan_for

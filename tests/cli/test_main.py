@@ -259,3 +259,27 @@ def test_run_profiles_steps_into_a_table_a_trace_and_json(capsys, model_file, tm
     steps = json.loads(out)["profile"]["steps"]
     assert {step["name"] for step in steps} <= names
     assert all(len(step["ends_ns"]) == 2 for step in steps)
+
+
+def test_tune_keeps_its_choice_below_the_cache_folder_and_uses_it(
+    capsys, model_file, tmp_path, monkeypatch
+):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    for _ in range(2):
+        code, out, error = run(
+            capsys, "plan", model_file, "--shape", "x=4x32", "--json", "--tune"
+        )  # fmt: skip
+        assert (code, error) == (0, "")
+        assert json.loads(out)["key"].get("layouts", "(tuned)").endswith("(tuned)")
+    (kept,) = (tmp_path / "cache" / "tightship").iterdir()
+    assert len(json.loads(kept.read_text())["choices"]) == 1
+
+
+def test_a_file_of_choices_that_is_none_is_named_and_a_csv_has_none(capsys, model_file, csv_file):
+    shape = ("--shape", "x=4x32")
+    code, _, error = run(capsys, "run", model_file, *shape, "--tune", csv_file)
+    assert code == 2
+    assert f"`{csv_file}` is not a file of tuned choices" in error
+    code, _, error = run(capsys, "plan", csv_file, "--tune")
+    assert code == 2
+    assert "`--tune` is for a model" in error

@@ -157,6 +157,14 @@ def _limit_options(command: argparse.ArgumentParser) -> None:
         metavar="64MiB",
         help="bound on what steps outside the plan allocate; enforced",
     )
+    command.add_argument(
+        "--tune",
+        nargs="?",
+        const="",
+        metavar="FILE",
+        help="choose layouts by running the model, and keep the choice in FILE, to be used from "
+        "then on (default tightship/tuned.json below XDG_CACHE_HOME); write it after the MODEL",
+    )
 
 
 def _size(text: str) -> int:

@@ -5,6 +5,7 @@ import time
 from pathlib import Path
 
 from tightship.cli.output import show, show_json, wants_bold
+from tightship.cli.tune_option import tune
 from tightship.engine.prepare import Settings
 from tightship.errors import InputError
 from tightship.loading import check_limit
@@ -27,7 +28,7 @@ def _plan_model(options: argparse.Namespace) -> int:
         raise InputError("`--capacity` is for a CSV; a model takes `--max-memory`.")
     settings = Settings(dict(options.shape), options.threads, options.without)
     plan = plan_model(options.file, shapes=settings.shapes, threads=settings.threads,
-                      without=settings.without)  # fmt: skip
+                      without=settings.without, tune=tune(options, options.file))  # fmt: skip
     if options.output:
         plan.save(options.output)
     if options.json:
@@ -40,7 +41,8 @@ def _plan_model(options: argparse.Namespace) -> int:
 
 
 def _plan_csv(options: argparse.Namespace) -> int:
-    for given, name in ((options.shape, "shape"), (options.max_memory, "max-memory")):
+    for given, name in ((options.shape, "shape"), (options.max_memory, "max-memory"),
+                        (options.tune is not None, "tune")):  # fmt: skip
         if given:
             raise InputError(f"`--{name}` is for a model; a CSV takes `--capacity`.")
     problem, _ = read_csv(Path(options.file), capacity_bytes=options.capacity)

@@ -12,7 +12,9 @@ from tightship.cli import process
 from tightship.cli.output import show, show_json
 from tightship.cli.progress import Progress
 from tightship.cli.sample import resnet50
+from tightship.cli.tune_option import tune
 from tightship.errors import FormatError, InputError
+from tightship.feeds import made_up
 from tightship.graph import DType
 from tightship.loading import load
 from tightship.model import Array, Model
@@ -34,6 +36,7 @@ class Measured:
 def run(options: argparse.Namespace) -> int:
     """Run a model on given or seeded inputs; print what it took and what was planned."""
     path = options.file or str(resnet50())
+    tuned = tune(options, path)
     resident, data = process.resident_bytes(), process.data_bytes()
     with (
         Progress("packing weights") as progress,
@@ -44,6 +47,7 @@ def run(options: argparse.Namespace) -> int:
             dynamic_memory=options.dynamic_memory,
             threads=options.threads,
             without=options.without,
+            tune=tuned,
             progress=progress,
         ) as model,
     ):
@@ -82,7 +86,7 @@ def _inputs(model: Model, given: list[str]) -> dict[str, Array]:
             continue
         if shape is None or dtype is DType.STRING:
             raise InputError(f"Input `{name}` has no fixed type; give it: --input {name}=FILE.npy.")
-        arrays[name] = _filled(random, dtype, shape)
+        arrays[name] = made_up(random, dtype, shape)
     return arrays
 
 
@@ -92,13 +96,6 @@ def _loaded(file: str) -> Array:
     except (ValueError, EOFError) as error:
         raise FormatError(f"`{file}` is not an array as `np.save` writes it: {error}.") from None
     return array
-
-
-def _filled(random: np.random.Generator, dtype: DType, shape: tuple[int, ...]) -> Array:
-    """Uniform in [0, 1) for floats; zeros for integers, which index something more often."""
-    if dtype.numpy.kind == "f":
-        return random.random(shape, np.float32).astype(dtype.numpy)
-    return np.zeros(shape, dtype.numpy)
 
 
 def _timed(

@@ -9,6 +9,7 @@ from tightship import _core
 from tightship._core import MemoryDesc
 from tightship.engine.footprint import runtime_bytes
 from tightship.engine.library import library_key, open_library
+from tightship.engine.lower.options import Choice
 from tightship.engine.lower.select import rewritten, select
 from tightship.engine.memory_plan import MemoryPlan
 from tightship.engine.placement import Placement, memory_plan, place
@@ -28,11 +29,13 @@ class Settings:
         shapes: Input shapes that bind the model's symbolic dimensions.
         threads: Threads of each primitive.
         without: Passes left out.
+        choice: What a measurement chose for these shapes.
     """
 
     shapes: Shapes | None = None
     threads: int = 1
     without: Collection[str] = ()
+    choice: Choice | None = None
 
     def __post_init__(self) -> None:
         if self.threads < 1:
@@ -94,7 +97,8 @@ def prepare_rewritten(
     if before is not None:
         _core.set_onednn_threads(settings.threads)
     try:
-        placement = place(select(graph, settings.threads, settings.without, packed))
+        lowered = select(graph, settings.threads, settings.without, packed, settings.choice)
+        placement = place(lowered)
     finally:
         if before is not None:
             _core.set_onednn_threads(before)
@@ -108,6 +112,10 @@ def _key(settings: Settings, placement: Placement) -> dict[str, str]:
         key["kernels"] = "NumPy only"
     else:
         key |= library_key() | {"layouts": placement.lowered.layouts}
+    if settings.choice is not None and "layouts" in key:
+        key["layouts"] += " (tuned)"
+        if not settings.choice.stream_weights:
+            key["streamed_weights"] = "none (tuned)"
     if settings.without:
         key["without"] = ", ".join(sorted(settings.without))
     return key

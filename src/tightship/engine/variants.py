@@ -49,7 +49,7 @@ class Variants:
             GraphError: It cannot be run with them.
             InputError: They do not fit its inputs.
         """
-        settings = replace(self.settings, shapes=shapes)
+        settings = self._settings(shapes)
         with self._lock:
             found = self._from_template(shapes)
             if found is None:
@@ -69,7 +69,13 @@ class Variants:
         Raises:
             GraphError, InputError: As `prepare`.
         """
-        return prepare(self.read(shapes), self.name, replace(self.settings, shapes=shapes), packed)
+        return prepare(self.read(shapes), self.name, self._settings(shapes), packed)
+
+    def _settings(self, shapes: InputShapes) -> Settings:
+        """Those of loading; what was measured holds for the shapes it was measured with."""
+        loaded = {name: tuple(shape) for name, shape in (self.settings.shapes or {}).items()}
+        choice = self.settings.choice if loaded.items() <= dict(shapes).items() else None
+        return replace(self.settings, shapes=shapes, choice=choice)
 
     def _from_template(self, shapes: InputShapes) -> tuple[Graph, int] | None:
         for template, node_count in self._templates:

@@ -7,6 +7,19 @@ from tightship._core import MemoryDesc
 
 
 @dataclass(frozen=True, slots=True)
+class Choice:
+    """What a measurement chose, where otherwise a table of costs does.
+
+    Attributes:
+        layouts: Of images: `library` or `blocked`.
+        stream_weights: Whether large weights are streamed past few rows.
+    """
+
+    layouts: str
+    stream_weights: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Options:
     """What kernel selection may do."""
 

@@ -12,7 +12,7 @@ from tightship.engine.lower.dequantized import quantization
 from tightship.engine.lower.elide_concat import elide_concat, load_bytes
 from tightship.engine.lower.native import emit_native
 from tightship.engine.lower.native.streamed import streamed
-from tightship.engine.lower.options import Options
+from tightship.engine.lower.options import Choice, Options
 from tightship.engine.lower.parts import cut
 from tightship.engine.lower.passes import LAST_RESORT, ONEDNN_PASSES, run_passes
 from tightship.engine.lower.views import same_bytes
@@ -53,6 +53,7 @@ def select(
     threads: int = 1,
     without: Collection[str] = (),
     packed: Mapping[str, Sequence[MemoryDesc]] | None = None,
+    choice: Choice | None = None,
 ) -> Lowered:
     """Kernels for the nodes of a rewritten graph.
 
@@ -62,6 +63,7 @@ def select(
         without: Passes left out.
         packed: Layouts, by name, that programs for other shapes have packed constants in; taken
             where they will do. None where there are no other shapes.
+        choice: What a measurement chose; None leaves it to the table of costs.
 
     Raises:
         GraphError: A node cannot be run by any kernel.
@@ -77,6 +79,11 @@ def select(
         packed=packed,
     )
     joins = "elide_concat" not in without
+    if choice is not None:
+        blocked = choice.layouts == "blocked"
+        streams = options.stream_weights and choice.stream_weights
+        chosen = replace(options, blocked=blocked, stream_weights=streams)
+        return _selected(graph, threads, chosen, joins=joins)
     lowered = _selected(graph, threads, options, joins=joins)
     if use_onednn and options.choose_layouts and "blocked_layouts" not in without:
         return _cheaper(

@@ -1,0 +1,31 @@
+"""`--tune`: where choices are kept, and a line that says how far measuring them has come."""
+
+import argparse
+import os
+from pathlib import Path
+
+from tightship.cli.progress import Progress
+from tightship.engine.prepare import Settings
+from tightship.engine.program_cache import Bounds
+from tightship.loading import measure
+
+
+def tuned_file() -> Path:
+    """Where choices are kept if no file is named."""
+    folder = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(folder) / "tightship" / "tuned.json"
+
+
+def tune(options: argparse.Namespace, model: str) -> str | None:
+    """Measure a model unless its choice is stored; the file of the choice, if one is asked for."""
+    file: str | None = options.tune
+    if file is None:
+        return None
+    if not file:
+        file = str(tuned_file())
+        Path(file).parent.mkdir(parents=True, exist_ok=True)
+    settings = Settings(dict(options.shape), options.threads, options.without)
+    bounds = Bounds(limit_bytes=options.max_memory, dynamic_bytes=options.dynamic_memory)
+    with Progress("measuring layouts") as progress:
+        measure(model, settings, file, bounds, progress)
+    return file
