@@ -1,6 +1,5 @@
 #include "tightship/kernels/elementwise.hpp"
-
-#include <cmath>
+#include "tightship/kernels/power.hpp"
 
 namespace tightship::kernels {
 
@@ -10,7 +9,7 @@ using enum ElementType;
 
 constexpr std::string_view kNames[] = {"Add", "Sub",   "Mul", "Div", "Min",
                                        "Max", "PRelu", "Pow", "Mod", "Fmod"};
-constexpr int kVectorised = 7;
+constexpr int kVectorised = 8;
 
 template <class Real> TIGHTSHIP_INLINE Real smaller(Real a, Real b) {
     return a < b || a != a ? a : b;
@@ -18,6 +17,29 @@ template <class Real> TIGHTSHIP_INLINE Real smaller(Real a, Real b) {
 
 template <class Real> TIGHTSHIP_INLINE Real larger(Real a, Real b) {
     return a > b || a != a ? a : b;
+}
+
+template <class Real> TIGHTSHIP_INLINE bool is_filled(const Real *y, int64_t length, Real with) {
+    int others = 0;
+    for (int64_t index = 0; index < length; ++index)
+        others |= y[index] != with;
+    return others == 0;
+}
+
+/// Roots and reciprocals, where the exponents are one, have instructions of their own.
+template <class Real>
+TIGHTSHIP_INLINE void powers(const Real *x, const Real *y, Real *z, int64_t length) {
+    const Real first = length > 0 ? y[0] : Real(0);
+    const bool has_own = first == Real(0.5) || first == Real(-0.5) || first == Real(-1);
+    if (!has_own || !is_filled(y, length, first))
+        return zip_row(x, y, z, length,
+                       [](Real a, Real b) __attribute__((always_inline)) { return power(a, b); });
+    if (first == Real(0.5))
+        return map_row(x, z, length, [](Real a) __attribute__((always_inline)) { return root(a); });
+    if (first == Real(-0.5))
+        return map_row(x, z, length,
+                       [](Real a) __attribute__((always_inline)) { return 1 / root(a); });
+    map_row(x, z, length, [](Real a) __attribute__((always_inline)) { return 1 / a; });
 }
 
 template <class Real>
@@ -34,6 +56,8 @@ TIGHTSHIP_INLINE void vectorised(int code, const Real *x, const Real *y, Real *z
         CASE(4, smaller(a, b));
         CASE(5, larger(a, b));
         CASE(6, a > 0 ? a : a * b);
+    case 7:
+        return powers(x, y, z, length);
     }
 #undef CASE
 }
@@ -49,8 +73,6 @@ template <class Real> Real floored_remainder(Real a, Real b) {
 template <class Real>
 void by_library(int code, const Real *x, const Real *y, Real *z, int64_t length) {
     switch (code) {
-    case 7:
-        return zip_row(x, y, z, length, [](Real a, Real b) { return std::pow(a, b); });
     case 8:
         return zip_row(x, y, z, length, floored_remainder<Real>);
     default:

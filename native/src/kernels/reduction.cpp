@@ -77,8 +77,7 @@ template <class A> TIGHTSHIP_INLINE A joined(Term term, A a, A b) {
     }
 }
 
-template <class X> TIGHTSHIP_INLINE Accumulator<X> term_of(Term term, X x, Accumulator<X> shift) {
-    using A = Accumulator<X>;
+template <class X, class A> TIGHTSHIP_INLINE A term_of(Term term, X x, A shift) {
     const A wide = static_cast<A>(x);
     switch (term) {
     case kSquares:
@@ -95,14 +94,12 @@ template <class X> TIGHTSHIP_INLINE Accumulator<X> term_of(Term term, X x, Accum
     }
 }
 
-constexpr int kLanes = 32;
 constexpr int64_t kRowsWorth = 32; ///< of columns: what a thread takes stays wide
 
 /// A dense row, in lanes that are joined at the end.
-template <class X>
-TIGHTSHIP_INLINE Accumulator<X> row_of(Term term, const X *x, int64_t length,
-                                       Accumulator<X> shift) {
-    using A = Accumulator<X>;
+template <class X, class A>
+TIGHTSHIP_INLINE A row_of(Term term, const X *x, int64_t length, A shift) {
+    constexpr int kLanes = 256 / sizeof(A);
     A lanes[kLanes];
     for (A &lane : lanes)
         lane = initial<A>(term);
@@ -118,9 +115,8 @@ TIGHTSHIP_INLINE Accumulator<X> row_of(Term term, const X *x, int64_t length,
     return lanes[0];
 }
 
-template <class X>
-TIGHTSHIP_INLINE void columns_of(Term term, const X *x, Accumulator<X> *sums, int64_t length,
-                                 const Accumulator<X> *shifts) {
+template <class X, class A>
+TIGHTSHIP_INLINE void columns_of(Term term, const X *x, A *sums, int64_t length, const A *shifts) {
     TIGHTSHIP_INDEPENDENT
     for (int64_t index = 0; index < length; ++index)
         sums[index] = joined(term, sums[index], term_of(term, x[index], shifts[index]));
@@ -145,25 +141,25 @@ TIGHTSHIP_INLINE void columns_of(Term term, const X *x, Accumulator<X> *sums, in
     }
 #define ROW(each) row_of(each, x, length, shift)
 #define COLUMNS(each) columns_of(each, x, sums, length, shifts)
-#define FAMILY(X)                                                                                  \
-    TIGHTSHIP_CLONES Accumulator<X> reduce_row(Term term, const X *x, int64_t length,              \
-                                               Accumulator<X> shift){EACH_TERM(                    \
-        ROW)} TIGHTSHIP_CLONES void reduce_columns(Term term, const X *x, Accumulator<X> *sums,    \
-                                                   int64_t length, const Accumulator<X> *shifts) { \
+#define FAMILY(X, A)                                                                               \
+    TIGHTSHIP_CLONES A reduce_row(Term term, const X *x, int64_t length, A shift){                 \
+        EACH_TERM(ROW)} TIGHTSHIP_CLONES void reduce_columns(Term term, const X *x, A *sums,       \
+                                                             int64_t length, const A *shifts) {    \
         EACH_TERM(COLUMNS)                                                                         \
     }
-FAMILY(float)
-FAMILY(double)
-FAMILY(int64_t)
-FAMILY(uint64_t)
+FAMILY(float, double)
+FAMILY(double, double)
+FAMILY(int64_t, int64_t)
+FAMILY(uint64_t, uint64_t)
+#undef EACH_TERM
+#define EACH_TERM(call) return term == kLargest ? call(kLargest) : call(kSmallest);
+FAMILY(float, float)
 #undef FAMILY
 #undef COLUMNS
 #undef ROW
 #undef EACH_TERM
 
-template <class X> class Reduction : public Kernel {
-    using A = Accumulator<X>;
-
+template <class X, class A = Accumulator<X>> class Reduction : public Kernel {
   public:
     Reduction(const ReductionSpec &spec, Operator an_operator, ElementType work, ElementType wide)
         : kept_(spec.kept_shape, {spec.kept_source, spec.kept_target}),
@@ -278,6 +274,8 @@ std::shared_ptr<const Kernel> reduction(const ReductionSpec &spec) {
         if (each.name != spec.name)
             continue;
         const ElementType work = work_type(spec.type);
+        if (work == kFloat32 && (each.term == kLargest || each.term == kSmallest))
+            return std::make_shared<Reduction<float, float>>(spec, each, kFloat32, kFloat32);
         if (work == kFloat32)
             return std::make_shared<Reduction<float>>(spec, each, kFloat32, kFloat64);
         if (work == kFloat64)

@@ -18,7 +18,8 @@ struct ReductionSpec {
     Dims reduced_shape, reduced_source;
 };
 
-/// Source, target. Sums are kept in float64, or in integers of 64 bits. Null where no kernel
+/// Source, target. Sums are kept in float64, or in integers of 64 bits; a largest or smallest
+/// element in its own precision. Null where no kernel
 /// covers the operator with this type.
 std::shared_ptr<const Kernel> reduction(const ReductionSpec &spec);
 

@@ -271,3 +271,30 @@ def test_powers_and_slopes_take_a_second_operand(name):
     np.testing.assert_allclose(results(case), case.run()[0], rtol=1e-6)
     integers = typed(name, x.astype(np.int64), np.array([2, 3, 1]))
     assert_equal(integers)
+
+
+def powers(x: Any, y: Any) -> Any:
+    return results(typed("Pow", x, y))
+
+
+def test_float32_powers_err_by_less_than_a_unit_in_the_last_place():
+    bases = np.exp(np.linspace(-30, 30, 5003)).astype(np.float32)
+    exponents = np.array([-3.5, -1, -0.5, 0.3, 0.5, 1.5, 2.5, 7], np.float32)
+    for exponent in exponents:
+        found = powers(bases, np.array(exponent)).astype(np.float64)
+        wanted = bases.astype(np.float64) ** np.float64(exponent)
+        normal = (wanted > np.finfo(np.float32).tiny) & (wanted < np.finfo(np.float32).max)
+        units = np.abs(found - wanted)[normal] / np.spacing(wanted[normal].astype(np.float32))
+        assert units.max() < 1.5 if exponent == -0.5 else units.max() < 0.51
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+def test_powers_of_and_by_special_values_are_those_of_c(dtype):
+    numbers = [0.0, -0.0, 1, -1, 2, -2, 0.5, -0.5, 3, -3, 2.5, math.inf, -math.inf, math.nan]
+    x, y = (grid.astype(dtype) for grid in np.meshgrid(numbers, numbers))
+    with np.errstate(all="ignore"):
+        wanted = np.power(x.astype(np.float64), y.astype(np.float64)).astype(dtype)
+    for found in (powers(x, y), np.stack([powers(x[0], y[i, :1]) for i in range(len(y))])):
+        np.testing.assert_allclose(found, wanted, rtol=2e-7)
+        known = ~np.isnan(wanted)
+        np.testing.assert_array_equal(np.signbit(found[known]), np.signbit(wanted[known]))

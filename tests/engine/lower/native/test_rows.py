@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.engine.kernels.typed import Typed, typed
-from tests.engine.native_tier import run_natively
+from tests.engine.native_tier import assert_as_numpy, run_natively
 
 REDUCTIONS = ("L1", "L2", "LogSum", "LogSumExp", "Max", "Mean", "Min", "Prod", "Sum", "SumSquare")
 SHAPES = hnp.array_shapes(min_dims=0, max_dims=5, max_side=5)
@@ -100,3 +100,15 @@ def test_statistics_of_a_layer_norm_come_out_too():
     x = ramp((4, 3, 50), "f4")
     parameters = ramp((3, 50), "f4")
     assert_close(typed("LayerNormalization", x, parameters, None, outputs=3, axis=1))
+
+
+@pytest.mark.parametrize("name", ["ReduceMax", "ReduceMin"])
+@pytest.mark.parametrize("axis", [0, 1])
+def test_extremes_of_float32_are_exact_and_a_nan_wins_wherever_it_is(name, axis):
+    x = ramp((130, 130), "f4") + np.float32(1e7)
+    axes = np.array([axis], np.int64)
+    assert_as_numpy(typed(name, x, axes))
+    for place in (0, 63, 64, 128, 129):
+        x[place, place] = np.nan
+    assert_as_numpy(typed(name, x, axes), 2)
+    assert_as_numpy(typed(name, np.zeros((3, 0), np.float32), np.array([1], np.int64)))
