@@ -111,6 +111,7 @@ LEFT_OUT = {
 
 
 ELSEWHERE = {
+    "expand_loss": "test_expand_loss",
     "expand_quantized": "test_quantized",
     "widen_floats": "test_widen_floats",
     "sink_dequantize": "test_quantized",

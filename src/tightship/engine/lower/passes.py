@@ -3,6 +3,7 @@
 from collections.abc import Callable, Collection
 
 from tightship.engine.lower.drop_repeats import drop_repeats
+from tightship.engine.lower.expand_loss import expand_loss
 from tightship.engine.lower.expand_power import expand_power
 from tightship.engine.lower.expand_product import expand_product
 from tightship.engine.lower.expand_quantized import expand_quantized
@@ -26,6 +27,7 @@ from tightship.graph import Graph
 
 GRAPH_PASSES: tuple[Callable[[Graph], Graph], ...] = (
     widen_floats,
+    expand_loss,
     expand_quantized,
     fold_constants,
     expand_product,
