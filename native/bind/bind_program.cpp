@@ -49,6 +49,15 @@ std::string run(Context &context, std::pair<size_t, size_t> steps, const StopFla
     return "done";
 }
 
+void *first_byte(nb::handle array) {
+    Py_buffer view;
+    if (PyObject_GetBuffer(array.ptr(), &view, PyBUF_SIMPLE) != 0)
+        throw nb::python_error();
+    void *data = view.buf;
+    PyBuffer_Release(&view);
+    return data;
+}
+
 #ifdef TIGHTSHIP_ONEDNN
 void primitives(nb::class_<Program> &program) {
     program
@@ -105,10 +114,11 @@ void program(nb::module_ &module) {
             "program"_a, "arena_address"_a, nb::keep_alive<1, 2>())
         .def(
             "bind_external",
-            [](Context &self, uint32_t slot, uintptr_t address) {
-                self.bind_external(slot, reinterpret_cast<void *>(address));
+            [](Context &self, uint32_t slot, nb::handle array) {
+                self.bind_external(slot, first_byte(array));
             },
-            "slot"_a, "address"_a)
+            "slot"_a, "array"_a,
+            "Read or write a C-contiguous array, which the caller keeps until the run is over.")
         .def("run", &run, "steps"_a, "stop"_a, "deadline_ns"_a = nb::none(),
              "ends_ns"_a = nb::none(),
              "Runs steps [first, last) without the GIL; \"done\", \"stopped\" or \"deadline\".");

@@ -444,7 +444,10 @@ class NativeContext:
 
     def __init__(self, program: NativeProgram, arena_address: int) -> None: ...
 
-    def bind_external(self, slot: int, address: int) -> None: ...
+    def bind_external(self, slot: int, array: object) -> None:
+        """
+        Read or write a C-contiguous array, which the caller keeps until the run is over.
+        """
 
     def run(self, steps: tuple[int, int], stop: StopFlag, deadline_ns: int | None = None, ends_ns: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu')] | None = None) -> str:
         """

@@ -29,14 +29,15 @@ def bind(lowered: Lowered, inputs: Mapping[str, ArrayLike], outputs: Mapping[str
         InputError: A name is missing or unknown, or a dtype, shape or layout does not fit.
     """
     _check_names(inputs, lowered.inputs, "input", required=True)
-    _check_names(outputs, lowered.outputs, "output", required=False)
+    if outputs:
+        _check_names(outputs, lowered.outputs, "output", required=False)
     bound = Bound(objects={name: c.array() for name, c in lowered.objects.items()})
     for name, operand in lowered.inputs.items():
         if operand.space is Space.OBJECT:
             bound.objects[name] = _object(inputs[name], operand)
         else:
             bound.external[operand.index] = _input(name, inputs[name], operand)
-    given_inputs = list(bound.external.values())
+    taken = list(bound.external.values()) if outputs else []
     for name, operand in lowered.outputs.items():
         if operand.space is Space.OBJECT:
             if name in outputs:
@@ -45,8 +46,8 @@ def bind(lowered: Lowered, inputs: Mapping[str, ArrayLike], outputs: Mapping[str
                     "on data. Leave it out of `outputs`."
                 )
         elif name in outputs:
-            _check_output(name, outputs[name], operand, given_inputs)
-            given_inputs.append(outputs[name])
+            _check_output(name, outputs[name], operand, taken)
+            taken.append(outputs[name])
             bound.external[operand.index] = outputs[name]
         else:
             bound.external[operand.index] = np.empty(operand.shape, operand.dtype.numpy)
@@ -79,6 +80,8 @@ def shapes_of(
 def _check_names(
     given: Mapping[str, Any], wanted: Mapping[str, Operand], kind: str, *, required: bool
 ) -> None:
+    if given.keys() == wanted.keys():
+        return
     unknown = [name for name in given if name not in wanted]
     missing = [name for name in wanted if name not in given] if required else []
     if unknown or missing:
@@ -114,6 +117,8 @@ def _input(name: str, given: ArrayLike, operand: Operand) -> Array:
             f"{list(operand.shape)}. Give that, or load the model with "
             f"`shapes={{'{name}': {list(array.shape)}}}` if its shape is symbolic."
         )
+    if array.flags.c_contiguous and array.dtype.isnative:
+        return array
     return np.ascontiguousarray(array, operand.dtype.numpy).reshape(operand.shape)
 
 
@@ -121,7 +126,7 @@ def _array(name: str, given: ArrayLike, operand: Operand) -> Array:
     """What was given, of the dtype it must have."""
     array = np.asarray(given)
     wanted = operand.dtype.numpy
-    if array.dtype.newbyteorder("=") != wanted:
+    if array.dtype is not wanted and array.dtype.newbyteorder("=") != wanted:
         raise InputError(
             f"Input `{name}` has dtype {array.dtype}; {wanted} is needed. "
             f"Convert it with `.astype('{wanted}')`."

@@ -160,7 +160,7 @@ class Model:
         deadline = None if timeout_s is None else time.monotonic_ns() + int(timeout_s * 1e9)
         bound = None if self._dynamic_bytes is None else NumpyBound(self._dynamic_bytes)
         limits = Limits(StopFlag() if stop is None else stop, deadline, bound)
-        key = self._key_of(inputs)
+        key = self._key_of(programs, inputs)
         with programs.reserved(key, limits) as (program, arena):  # its inputs are counted with it
             fed = feeds.bind(program.lowered, inputs, outputs or {})
             execute(program.executable, arena, fed.external, fed.objects, limits)
@@ -186,7 +186,8 @@ class Model:
 
         if repeat < 1:
             raise InputError(f"`repeat` is {repeat}; it must be at least 1.")
-        programs, key, laps = self._open(), self._key_of(inputs), []
+        programs, laps = self._open(), []
+        key = self._key_of(programs, inputs)
         for _ in range(1 + repeat):
             bound = None if self._dynamic_bytes is None else NumpyBound(self._dynamic_bytes)
             limits = Limits(dynamic=bound)
@@ -196,12 +197,13 @@ class Model:
                 laps.append(timed_run(executable, arena, fed.external, fed.objects, limits))
         return profile_of(executable, programs.plan_for(key), laps[1:])
 
-    def _key_of(self, inputs: Mapping[str, ArrayLike]) -> Key:
+    def _key_of(self, programs: ProgramCache, inputs: Mapping[str, ArrayLike]) -> Key:
         """The shapes to run with: those of the inputs, where the model leaves them open."""
         if self._variants is None:
             return self._key
         key = feeds.shapes_of(self._lowered, inputs)
-        return key if self._variants.admit(key) else self._key
+        known = key == self._key or programs.holds(key)
+        return key if known or self._variants.admit(key) else self._key
 
     def _open(self) -> ProgramCache:
         programs = self._programs

@@ -1,5 +1,7 @@
 """Kernels of the native core, run outside any model."""
 
+import ctypes
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -15,7 +17,7 @@ def run_kernel(kernel, *operands, threads=1):
     program.compile(threads)
     context = NativeContext(program, 0)
     for slot, operand in enumerate(operands):
-        context.bind_external(slot, operand.ctypes.data)
+        context.bind_external(slot, ctypes.c_char.from_address(operand.ctypes.data))
     assert context.run((0, 1), StopFlag()) == "done"
 
 

@@ -68,13 +68,14 @@ def _key(operand: Operand) -> tuple[Space, int, int, tuple[int, ...]]:
 
 
 @dataclass(slots=True, eq=False)
-class _Room:
+class Room:
     """A block, and the arenas that programs have in it; in use by one run at most."""
 
     block: HostBlock
     arenas: dict[int, tuple[Executable, Arena]] = field(default_factory=dict)
 
     def arena(self, executable: Executable) -> Arena:
+        """The program's arena in the block, made when it first comes."""
         found = self.arenas.get(id(executable))
         if found is None:
             found = self.arenas[id(executable)] = executable, Arena(executable, self.block)
@@ -95,19 +96,28 @@ class ArenaPool:
         self._resource = resource
         self._capacity = capacity
         self._budget_bytes = budget_bytes
-        self._free: list[_Room] = []
-        self._used: list[_Room] = []
+        self._free: list[Room] = []
+        self._used: list[Room] = []
         self._making = 0
         self._taken_bytes = 0
         self._largest_bytes: int | None = None
         self._closed = False
-        self._changed = threading.Condition()
+        self._lock = threading.RLock()
+        self._changed = threading.Condition(self._lock)
 
     @contextmanager
     def reserved(
         self, executable: Executable, limits: Limits, beside_bytes: int = 0
     ) -> Iterator[Arena]:
-        """An arena for the length of a `with` block, and `beside_bytes` of the budget with it.
+        """An arena for the length of a `with` block, as `reserve` and `release` give it."""
+        room = self.reserve(executable, limits, beside_bytes)
+        try:
+            yield room.arena(executable)
+        finally:
+            self.release(room, beside_bytes)
+
+    def reserve(self, executable: Executable, limits: Limits, beside_bytes: int) -> Room:
+        """A block with an arena for a program, and so many bytes of the budget with it.
 
         Raises:
             StoppedError: The limits' stop flag was set while none was free.
@@ -117,9 +127,11 @@ class ArenaPool:
         """
         room = self._reserve(executable.arena_bytes, limits, beside_bytes, executable)
         try:
-            yield room.arena(executable)
-        finally:
-            self._release(room, beside_bytes)
+            room.arena(executable)
+        except BaseException:
+            self.release(room, beside_bytes)
+            raise
+        return room
 
     def warm(self, executable: Executable) -> None:
         """Have an arena ready for a program.
@@ -132,13 +144,13 @@ class ArenaPool:
 
     def forget(self, executable: Executable) -> None:
         """Drop the arenas of a program that is not running."""
-        with self._changed:
+        with self._lock:
             for room in (*self._free, *self._used):
                 room.arenas.pop(id(executable), None)
 
     def resize(self, largest_bytes: int | None, budget_bytes: int | None) -> None:
         """Say what the largest program needs and what there is; gives back what is beyond."""
-        with self._changed:
+        with self._lock:
             self._largest_bytes, self._budget_bytes = largest_bytes, budget_bytes
             for room in list(self._free):
                 if self._is_too_large(room):
@@ -149,13 +161,13 @@ class ArenaPool:
     @property
     def fits(self) -> bool:
         """Whether what is taken is within the budget."""
-        with self._changed:
+        with self._lock:
             return self._has(0)
 
     def _reserve(
         self, size_bytes: int, limits: Limits, beside_bytes: int, executable: Executable
-    ) -> _Room:
-        with self._changed:
+    ) -> Room:
+        with self._lock:
             while True:
                 if self._closed:
                     raise InputError("The model was closed; load it again to run it.")
@@ -168,13 +180,13 @@ class ArenaPool:
                 self._changed.wait(POLL_S)
         room = None
         try:
-            room = _Room(allocate(self._resource, size_bytes, "an arena"))
+            room = Room(allocate(self._resource, size_bytes, "an arena"))
             room.arena(executable)
         except BaseException:
             room = None
             raise
         finally:
-            with self._changed:
+            with self._lock:
                 self._making -= 1
                 if room is None:
                     self._taken_bytes -= size_bytes + beside_bytes
@@ -183,14 +195,14 @@ class ArenaPool:
                 self._changed.notify_all()
         return room
 
-    def _free_room(
-        self, size_bytes: int, beside_bytes: int, executable: Executable
-    ) -> _Room | None:
+    def _free_room(self, size_bytes: int, beside_bytes: int, executable: Executable) -> Room | None:
         """A free block that is large enough, now reserved: one with the program's arena first."""
         fitting = [room for room in self._free if room.block.size_bytes >= size_bytes]
         if not fitting:
             return None
-        room = min(fitting, key=lambda r: (id(executable) not in r.arenas, r.block.size_bytes))
+        room = fitting[0]
+        if len(fitting) > 1:
+            room = min(fitting, key=lambda r: (id(executable) not in r.arenas, r.block.size_bytes))
         self._free.remove(room)
         if not self._make_way(beside_bytes):
             self._free.append(room)
@@ -220,18 +232,19 @@ class ArenaPool:
     def _has(self, more_bytes: int) -> bool:
         return self._budget_bytes is None or self._taken_bytes + more_bytes <= self._budget_bytes
 
-    def _smallest(self) -> _Room:
+    def _smallest(self) -> Room:
         return min(self._free, key=lambda room: room.block.size_bytes)
 
-    def _is_too_large(self, room: _Room) -> bool:
+    def _is_too_large(self, room: Room) -> bool:
         return self._largest_bytes is not None and room.block.size_bytes > self._largest_bytes
 
-    def _drop(self, room: _Room) -> None:
+    def _drop(self, room: Room) -> None:
         self._free.remove(room)
         self._taken_bytes -= room.block.size_bytes
 
-    def _release(self, room: _Room, beside_bytes: int) -> None:
-        with self._changed:
+    def release(self, room: Room, beside_bytes: int) -> None:
+        """Give back what `reserve` gave."""
+        with self._lock:
             self._used.remove(room)
             self._free.append(room)
             self._taken_bytes -= beside_bytes
@@ -242,7 +255,7 @@ class ArenaPool:
 
     def close(self) -> None:
         """Give every block back, once no run has one."""
-        with self._changed:
+        with self._lock:
             self._closed = True
             self._changed.notify_all()
             while self._used or self._making:

@@ -50,17 +50,16 @@ class Executable:
         weights: The packed weights, as the lowered program counts them.
         native: Steps that run without Python.
         segments: All steps, in order.
+        arena_bytes: What a run needs besides inputs and outputs.
+        io_bytes: Inputs and outputs, which the caller has.
     """
 
     placement: Placement
     weights: tuple[PackedCopy, ...]
     native: NativeProgram | None
     segments: tuple[Segment, ...]
-
-    @property
-    def arena_bytes(self) -> int:
-        """What a run needs besides inputs and outputs."""
-        return self.placement.arena_bytes
+    arena_bytes: int
+    io_bytes: int
 
 
 def build(placement: Placement, store: WeightStore, progress: Progress | None = None) -> Executable:
@@ -74,7 +73,8 @@ def build(placement: Placement, store: WeightStore, progress: Progress | None = 
     if native is not None:
         native.compile(placement.lowered.threads)
         native.bind_weights(_base(weights))
-    return Executable(placement, weights, native, segments)
+    sizes = placement.arena_bytes, placement.io_bytes
+    return Executable(placement, weights, native, segments, *sizes)
 
 
 def _segments(

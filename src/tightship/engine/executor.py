@@ -45,7 +45,7 @@ def execute(
     """
     if arena.context is not None:
         for slot, array in external.items():
-            arena.context.bind_external(slot, array.ctypes.data)
+            arena.context.bind_external(slot, array)
     run = _Run(arena, external, objects, limits.dynamic)
     done = 0
     for segment in executable.segments:
@@ -73,7 +73,7 @@ def _native(
         raise InputError(str(error)) from None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class _Run:
     """Operands of one run's Python steps."""
 

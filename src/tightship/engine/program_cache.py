@@ -2,11 +2,10 @@
 
 import threading
 from collections import OrderedDict
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from types import TracebackType
 
-from tightship.engine.arena_pool import POLL_S, Arena, ArenaPool
+from tightship.engine.arena_pool import POLL_S, Arena, ArenaPool, Room
 from tightship.engine.executable import Executable, build
 from tightship.engine.footprint import program_bytes
 from tightship.engine.library import release_library_code
@@ -77,7 +76,28 @@ class Program:
     @property
     def run_bytes(self) -> int:
         """What a run takes: arena, inputs and outputs."""
-        return self.executable.arena_bytes + self.executable.placement.io_bytes
+        return self.executable.arena_bytes + self.executable.io_bytes
+
+
+class Reservation:
+    """A program and an arena for the length of a `with` block."""
+
+    __slots__ = ("_cache", "_key", "_limits", "_program", "_room")
+
+    def __init__(self, cache: "ProgramCache", key: Key, limits: Limits) -> None:
+        self._cache, self._key, self._limits = cache, key, limits
+
+    def __enter__(self) -> tuple[Program, Arena]:
+        self._program, self._room = self._cache.acquire(self._key, self._limits)
+        return self._program, self._room.arena(self._program.executable)
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._cache.release(self._program, self._room)
 
 
 class ProgramCache:
@@ -103,7 +123,8 @@ class ProgramCache:
         self._programs: OrderedDict[Key, Program | None] = OrderedDict()
         self._hits = self._misses = self._evictions = 0
         self._closed = False
-        self._changed = threading.Condition()
+        self._lock = threading.RLock()
+        self._changed = threading.Condition(self._lock)
         self._making = threading.Lock()
         release_library_code()
         executable = build(first.placement, self._store, progress)
@@ -121,14 +142,15 @@ class ProgramCache:
     @property
     def statistics(self) -> ProgramStatistics:
         """Counts since loading."""
-        with self._changed:
+        with self._lock:
             held = self._held()
             own = sum(program.own_bytes for program in held)
             return ProgramStatistics(len(held), self._hits, self._misses, self._evictions, own)
 
-    @contextmanager
-    def reserved(self, key: Key, limits: Limits) -> Iterator[tuple[Program, Arena]]:
+    def reserved(self, key: Key, limits: Limits) -> "Reservation":
         """The program for some input shapes, made if need be, and an arena to run it in.
+
+        Both for the length of a `with` block, which raises on entry:
 
         Raises:
             CapacityError: The program would exceed the limit, whatever else is let go.
@@ -136,15 +158,35 @@ class ProgramCache:
             InputError: The cache is closed, or the shapes do not fit the model.
             OutOfMemoryError: The system refuses memory.
         """
+        return Reservation(self, key, limits)
+
+    def acquire(self, key: Key, limits: Limits) -> tuple[Program, Room]:
+        """A pinned program and a block reserved for it."""
         program = self._pinned(key, limits)
         try:
-            beside = program.executable.placement.io_bytes + (self._bounds.dynamic_bytes or 0)
-            with self._pool.reserved(program.executable, limits, beside) as arena:
-                yield program, arena
-        finally:
-            with self._changed:
-                program.pins -= 1
-                self._changed.notify_all()
+            room = self._pool.reserve(program.executable, limits, self._beside_bytes(program))
+        except BaseException:
+            self._unpin(program)
+            raise
+        return program, room
+
+    def release(self, program: Program, room: Room) -> None:
+        """Give back what `acquire` gave."""
+        self._pool.release(room, self._beside_bytes(program))
+        self._unpin(program)
+
+    def _beside_bytes(self, program: Program) -> int:
+        """What a run of the program takes beside its arena."""
+        return program.executable.io_bytes + (self._bounds.dynamic_bytes or 0)
+
+    def _unpin(self, program: Program) -> None:
+        with self._lock:
+            program.pins -= 1
+            self._changed.notify_all()
+
+    def holds(self, key: Key) -> bool:
+        """Whether there is a program for these input shapes, or one being made."""
+        return key in self._programs
 
     def plan_for(self, key: Key) -> MemoryPlan:
         """What the model takes with these input shapes, its packed weights being shared.
@@ -168,7 +210,7 @@ class ProgramCache:
         )
 
     def _pinned(self, key: Key, limits: Limits) -> Program:
-        with self._changed:
+        with self._lock:
             while True:
                 if self._closed:
                     raise InputError("The model was closed; load it again to run it.")
@@ -197,7 +239,7 @@ class ProgramCache:
             finally:
                 self._making.release()
         finally:
-            with self._changed:
+            with self._lock:
                 if program is None:
                     del self._programs[key]
                     self._resize_pool(0, 0)
@@ -217,7 +259,7 @@ class ProgramCache:
             prepared = self._variants.prepare_anew(dict(key), self._layouts)
             executable = build(prepared.placement, self._store)
         release_library_code()
-        with self._changed:
+        with self._lock:
             program = Program(executable, own, pins=1)
             self._programs[key] = program
             self._programs.move_to_end(key)
@@ -232,7 +274,7 @@ class ProgramCache:
         placement = prepared.placement
         run = placement.arena_bytes + placement.io_bytes
         program = program_bytes(placement.lowered)
-        with self._changed:
+        with self._lock:
             while True:
                 missing = self._store.missing(placement.lowered.weights)
                 own = program + aligned_offsets(missing)[1]
@@ -282,11 +324,11 @@ class ProgramCache:
 
     def close(self) -> None:
         """Give all memory back; waits for runs that are going on."""
-        with self._changed:
+        with self._lock:
             self._closed = True
             self._changed.notify_all()
         self._pool.close()
-        with self._changed:
+        with self._lock:
             while any(program is None or program.pins for program in self._programs.values()):
                 self._changed.wait()
             self._programs.clear()

@@ -51,10 +51,19 @@ class DType(enum.Enum):
     UINT2 = "uint2"
     INT2 = "int2"
 
-    @property
+    @functools.cached_property
     def numpy(self) -> np.dtype[np.generic]:
         """The NumPy dtype of an array of this type; strings are Python objects."""
-        return _numpy_dtype(self)
+        found: np.dtype[np.generic]
+        if self is DType.STRING:
+            return np.dtype(object)
+        try:
+            found = np.dtype(self.value)
+        except TypeError:
+            import ml_dtypes
+
+            found = np.dtype(getattr(ml_dtypes, self.value))
+        return found
 
     @property
     def itemsize(self) -> int:
@@ -69,20 +78,6 @@ class DType(enum.Enum):
             GraphError: No ONNX element type matches.
         """
         return _element_type(np.dtype(dtype))
-
-
-@functools.cache
-def _numpy_dtype(dtype: DType) -> np.dtype[np.generic]:
-    found: np.dtype[np.generic]
-    if dtype is DType.STRING:
-        return np.dtype(object)
-    try:
-        found = np.dtype(dtype.value)
-    except TypeError:
-        import ml_dtypes
-
-        found = np.dtype(getattr(ml_dtypes, dtype.value))
-    return found
 
 
 @functools.cache
