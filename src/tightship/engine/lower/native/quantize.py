@@ -48,7 +48,11 @@ def _emit(builder: Builder, node: Node, dtype: DType, create: Create) -> bool:
     target = builder.output(node.outputs[0], alike(source, result) if keeps else None)
     tensors = [_strides(operand, shape, keeps=keeps) for operand in (source, target)]
     scale, zero = ([step * item for step in parameters] for item in (4, dtype.itemsize))
-    kernel = create(dtype.value, shape, (tensors[0], scale, zero, tensors[1]), len(names) > 2)
+    order = sorted(range(len(shape)), key=lambda axis: -tensors[0][axis])
+    lengths, *strides = (
+        [each[axis] for axis in order] for each in (shape, tensors[0], scale, zero, tensors[1])
+    )
+    kernel = create(dtype.value, lengths, tuple(strides), len(names) > 2)
     reads = [source, *(builder.dense(name) for name in names[1:])]
     builder.native(node, (node.operator, kernel), reads, [target])
     return True
