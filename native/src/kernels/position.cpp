@@ -3,6 +3,7 @@
 #include "tightship/parallel.hpp"
 
 #include <algorithm>
+#include <type_traits>
 
 namespace tightship::kernels {
 
@@ -61,24 +62,40 @@ TIGHTSHIP_INLINE int64_t place_in_row(const X *x, int64_t length, bool is_larges
     return place;
 }
 
-/// Columns side by side, their elements `step` apart.
+/// Columns side by side, their elements `step` apart. Rows are counted in as many bits as an
+/// element has, so many at a time.
 template <class X>
 TIGHTSHIP_INLINE void places_in_columns(const X *x, int64_t *places, Line line, int64_t columns,
                                         bool is_largest, bool takes_last) {
     X tops[kColumns];
     std::copy_n(x, columns, tops);
     std::fill_n(places, columns, int64_t{0});
-    for (int64_t row = 1; row < line.along; ++row) {
-        const X *from = x + row * line.after;
-        for (int64_t column = 0; column < columns; ++column) {
-            const X value = from[column], top = tops[column];
-            const bool is_better = (is_largest ? value > top : value < top) & !is_nan(top);
-            const bool is_first_nan = is_nan(value) & !is_nan(top);
-            const bool is_later = takes_last & is_same(value, top);
-            const bool is_new = is_better | is_first_nan | is_later;
-            tops[column] = is_new ? value : top;
-            places[column] = is_new ? row : places[column];
+    const auto is_new = [=](X value, X top) __attribute__((always_inline)) {
+        const int better = is_largest ? value > top : value < top;
+        const int same = takes_last ? is_same(value, top) : 0;
+        return ((better | is_nan(value)) & !is_nan(top)) | same;
+    };
+    using Row =
+        std::conditional_t<sizeof(X) == 8, int64_t,
+                           std::conditional_t<sizeof(X) == 4, int32_t,
+                                              std::conditional_t<sizeof(X) == 2, int16_t, int8_t>>>;
+    constexpr int64_t kRows = sizeof(X) >= 4 ? INT32_MAX : sizeof(X) == 2 ? INT16_MAX : INT8_MAX;
+    for (int64_t first = 1; first < line.along; first += kRows) {
+        const int64_t rows = std::min(kRows, line.along - first);
+        Row found[kColumns];
+        std::fill_n(found, columns, Row(-1));
+        for (int64_t row = 0; row < rows; ++row) {
+            const X *from = x + (first + row) * line.after;
+            for (int64_t column = 0; column < columns; ++column) {
+                const X value = from[column], top = tops[column];
+                const bool takes = is_new(value, top);
+                tops[column] = takes ? value : top;
+                found[column] = takes ? static_cast<Row>(row) : found[column];
+            }
         }
+        for (int64_t column = 0; column < columns; ++column)
+            if (found[column] >= 0)
+                places[column] = first + found[column];
     }
 }
 

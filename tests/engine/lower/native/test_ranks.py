@@ -102,3 +102,12 @@ def test_running_sums_of_many_columns_and_of_empty_axes(axis):
     for exclusive in (0, 1):
         assert_as_numpy(typed("CumSum", x, np.array(axis, np.int64), exclusive=exclusive), 3)
     assert_as_numpy(typed("CumSum", x[:, :0], np.array(axis, np.int64)))
+
+
+@pytest.mark.parametrize("dtype", ["i1", "u1", "f4"])
+def test_the_place_in_a_column_may_be_beyond_what_an_element_counts(dtype):
+    x = np.zeros((400, 5), dtype)
+    x[[0, 126, 128, 257, 399], range(5)] = 1
+    for last in (0, 1):
+        assert_as_numpy(typed("ArgMax", x, axis=0, select_last_index=last))
+        assert_as_numpy(typed("ArgMin", x, axis=0, select_last_index=last))
