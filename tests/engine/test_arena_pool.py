@@ -187,8 +187,8 @@ def test_closing_waits_for_runs_and_turns_away_those_that_wait(executable, threa
     assert host.current_bytes == 0
 
 
-def test_closing_waits_for_an_arena_that_is_being_made(executable, threads):
-    gate = Gate()
+def close_while_making(executable, threads, gate):
+    """What makes a second arena, and what closes the pool meanwhile."""
     pool = pooled(executable, gate, 2)
     _, back = reserve(pool)
     gate.entered.clear()
@@ -199,22 +199,17 @@ def test_closing_waits_for_an_arena_that_is_being_made(executable, threads):
     closing = threads.submit(pool.close)
     assert waits(closing)
     gate.may_go_on.set()
+    return making, closing
+
+
+def test_closing_waits_for_an_arena_that_is_being_made(executable, threads):
+    making, closing = close_while_making(executable, threads, Gate())
     making.result(PATIENCE_S)[1]()
     closing.result(PATIENCE_S)
 
 
 def test_closing_waits_for_an_arena_that_cannot_be_made(executable, threads):
-    gate = Gate(refused=(2,))
-    pool = pooled(executable, gate, 2)
-    _, back = reserve(pool)
-    gate.entered.clear()
-    gate.may_go_on.clear()
-    making = threads.submit(reserve, pool)
-    assert gate.entered.wait(PATIENCE_S)
-    back()
-    closing = threads.submit(pool.close)
-    assert waits(closing)
-    gate.may_go_on.set()
+    making, closing = close_while_making(executable, threads, Gate(refused=(2,)))
     with pytest.raises(OutOfMemoryError):
         making.result(PATIENCE_S)
     closing.result(PATIENCE_S)

@@ -126,11 +126,13 @@ class ArenaPool:
             OutOfMemoryError: A further block cannot be allocated.
         """
         room = self._reserve(executable.arena_bytes, limits, beside_bytes, executable)
+        is_ready = False
         try:
             room.arena(executable)
-        except BaseException:
-            self.release(room, beside_bytes)
-            raise
+            is_ready = True
+        finally:
+            if not is_ready:
+                self.release(room, beside_bytes)
         return room
 
     def warm(self, executable: Executable) -> None:
@@ -178,21 +180,22 @@ class ArenaPool:
                     break
                 limits.check()
                 self._changed.wait(POLL_S)
-        room = None
+        made: list[Room] = []
         try:
-            room = Room(allocate(self._resource, size_bytes, "an arena"))
-            room.arena(executable)
-        except BaseException:
-            room = None
-            raise
+            made.append(self._made(size_bytes, executable))
         finally:
             with self._lock:
                 self._making -= 1
-                if room is None:
+                self._used.extend(made)
+                if not made:
                     self._taken_bytes -= size_bytes + beside_bytes
-                else:
-                    self._used.append(room)
                 self._changed.notify_all()
+        return made[0]
+
+    def _made(self, size_bytes: int, executable: Executable) -> Room:
+        """A new block with an arena for a program."""
+        room = Room(allocate(self._resource, size_bytes, "an arena"))
+        room.arena(executable)
         return room
 
     def _free_room(self, size_bytes: int, beside_bytes: int, executable: Executable) -> Room | None:

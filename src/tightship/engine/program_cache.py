@@ -163,11 +163,12 @@ class ProgramCache:
     def acquire(self, key: Key, limits: Limits) -> tuple[Program, Room]:
         """A pinned program and a block reserved for it."""
         program = self._pinned(key, limits)
+        room: Room | None = None
         try:
             room = self._pool.reserve(program.executable, limits, self._beside_bytes(program))
-        except BaseException:
-            self._unpin(program)
-            raise
+        finally:
+            if room is None:
+                self._unpin(program)
         return program, room
 
     def release(self, program: Program, room: Room) -> None:

@@ -27,6 +27,5 @@ def write_text(path: Path, text: str) -> None:
             file.flush()
             os.fsync(file.fileno())
         draft.replace(target)
-    except BaseException:
+    finally:
         draft.unlink(missing_ok=True)
-        raise

@@ -84,6 +84,22 @@ def _indexing(
     return node.name, index.dtype.itemsize, list(tuples.shape), positions, coordinates
 
 
+def _walk(
+    tuples: _Tuples, steps: Sequence[int], index_strides: Sequence[int], other: Operand
+) -> tuple[list[int], list[int], list[int], list[int]]:
+    """The shape that is walked, and how far each step of it goes.
+
+    In what is indexed, by `steps`; in the indices; in `other`, what is read into or written from.
+    """
+    assert tuples.positions == other.shape, (tuples, other)
+    return (
+        list(tuples.positions),
+        tuples.data_strides(steps),
+        tuples.tuple_strides(index_strides),
+        byte_strides(other),
+    )
+
+
 def _gather(tuples_of: Callable[[Site], _Tuples]) -> Callable[[Builder, Node], bool]:
     def emit(builder: Builder, node: Node) -> bool:
         site = site_of(builder, node)
@@ -93,14 +109,7 @@ def _gather(tuples_of: Callable[[Site], _Tuples]) -> Callable[[Builder, Node], b
         target = builder.output(node.outputs[0])
         steps = byte_strides(data)
         indexing = _indexing(node, tuples, index, (data.shape, steps))
-        positions = list(tuples.positions)
-        assert tuple(positions) == target.shape, (node, positions)
-        walk = (
-            positions,
-            tuples.data_strides(steps),
-            tuples.tuple_strides(indexing[3]),
-            byte_strides(target),
-        )
+        walk = _walk(tuples, steps, indexing[3], target)
         kernel = NativeKernel.gather(target.dtype.itemsize, indexing, walk)
         builder.native(node, ("gather", kernel), [data, index], [target])
         return True
@@ -121,14 +130,7 @@ def _scatter(tuples_of: Callable[[Site], _Tuples]) -> Callable[[Builder, Node], 
         steps = [item * stride for stride in dense_strides(shape)]
         data, index, updates = (plain(builder, name) for name in node.inputs[:3])
         indexing = _indexing(node, tuples, index, (value.static_shape, steps))
-        positions = list(tuples.positions)
-        assert tuple(positions) == updates.shape, (node, positions)
-        walk = (
-            positions,
-            tuples.data_strides(steps),
-            tuples.tuple_strides(indexing[3]),
-            byte_strides(updates),
-        )
+        walk = _walk(tuples, steps, indexing[3], updates)
         own = byte_strides(data)
         kind = (item, value.dtype.value, site.text("reduction", "none"))
         kernel = NativeKernel.scatter(kind, indexing, walk, (shape, own, steps))

@@ -114,7 +114,7 @@ def _by_matrix(builder: Builder, node: Node, product: _Product) -> bool:
 
 def _emit(builder: Builder, node: Node, product: _Product) -> bool:
     if not product.bias:
-        node, product.bias = _take_bias(builder, node, product.columns)
+        node, product.bias = take_bias(builder, node, product.columns)
     layout = MemoryDesc([product.source[0], product.columns])
     matrix = node.inputs[1]
     chosen = with_epilogue(
@@ -142,7 +142,7 @@ def _emit(builder: Builder, node: Node, product: _Product) -> bool:
     return True
 
 
-def _take_bias(builder: Builder, node: Node, columns: int) -> tuple[Node, str]:
+def take_bias(builder: Builder, node: Node, columns: int) -> tuple[Node, str]:
     """The first fused node as the bias, if it adds a constant row."""
     if node.fused and node.fused[0].operator == "Add":
         first, name = node.fused[0], node.outputs[0]

@@ -1,10 +1,9 @@
 """MatMul and Gemm of integers by a constant matrix."""
 
-from dataclasses import replace
-
 from tightship._core import MemoryDesc, PrimitiveDesc
 from tightship.engine.lower.builder import DST, Builder
 from tightship.engine.lower.onednn.choose import fast
+from tightship.engine.lower.onednn.matmul import take_bias
 from tightship.engine.lower.onednn.quantized import (
     WEIGHTS,
     Scales,
@@ -23,11 +22,7 @@ def quantized_matmul(builder: Builder, node: Node) -> bool:
     right = builder.value(node.inputs[1]).static_shape
     if len(right) != 2 or len(builder.value(node.inputs[0]).static_shape) < 2:
         return False
-    bias = ""
-    if node.fused and node.fused[0].operator == "Add":
-        first = node.fused[0]
-        bias = first.inputs[1 if first.inputs[0] == node.outputs[0] else 0]
-        node = replace(node, outputs=first.outputs, fused=node.fused[1:])
+    node, bias = take_bias(builder, node, right[1])
     return _emit(builder, node, MemoryDesc(list(right), "int8"), bias)
 
 
