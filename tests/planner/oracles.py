@@ -62,6 +62,9 @@ class Replay:
         tops = offset_bytes + buffers.problem.size_bytes
         self.arena = np.zeros(int(tops.max(initial=0)), np.int64)
         self.pattern = {}
+        donated = [i for i, value in enumerate(schedule.values) if value.donated]
+        self.lender = {value: value for value in donated}
+        self.lent = dict.fromkeys(donated)
 
     def run(self) -> None:
         for index, step in enumerate(self.schedule.steps):
@@ -69,11 +72,7 @@ class Replay:
                 self.check(value, f"before {step.name}")
             scratch = self.slice(self.buffers.of_scratch[index], step.scratch_bytes)
             self.arena[scratch] = -1 - index
-            overwritten = {
-                alias.input
-                for alias in step.aliases
-                if alias.kind is AliasKind.TIED or alias in self.buffers.in_place
-            }
+            overwritten = {alias.input for alias in step.aliases if self.is_over(alias)}
             for value in step.writes:
                 self.write(value, step)
             for value in step.writes:
@@ -89,11 +88,28 @@ class Replay:
         views = [a.input for a in step.aliases if a.output == value and a.kind is AliasKind.VIEW]
         if views:
             self.pattern[value] = self.pattern.get(views[0])
+            if views[0] in self.lender:
+                self.lender[value] = self.lender[views[0]]
             return
         self.pattern[value] = 1 + value
+        for alias in step.aliases:
+            if alias.output == value and alias.input in self.lender and self.is_over(alias):
+                self.lender[value] = lender = self.lender[alias.input]
+                self.lent[lender] = 1 + value
+                assert self.sizes_fit(value, lender)
         self.arena[self.bytes_of(value)] = 1 + value
 
+    def is_over(self, alias) -> bool:
+        return alias.kind is AliasKind.TIED or alias in self.buffers.in_place
+
+    def sizes_fit(self, value, lender) -> bool:
+        one, other = self.schedule.values[value], self.schedule.values[lender]
+        return one.size_bytes <= other.size_bytes and one.alignment <= other.alignment
+
     def check(self, value, when) -> None:
+        if value in self.lender:
+            written = self.pattern.get(value)
+            assert self.lent[self.lender[value]] == written, f"donated bytes of {value} {when}"
         if self.buffers.of_value[value] != NO_BUFFER:
             intact = self.arena[self.bytes_of(value)] == self.pattern[value]
             assert intact.all(), f"value {value} {when}"

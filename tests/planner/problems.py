@@ -37,9 +37,16 @@ class _Draft:
     family: list[int] = field(default_factory=list)
     alive: list[int] = field(default_factory=list)
 
-    def add(self, size: int, *, external: bool = False, family: int | None = None) -> int:
+    def add(
+        self,
+        size: int,
+        *,
+        external: bool = False,
+        donated: bool = False,
+        family: int | None = None,
+    ) -> int:
         index = len(self.values)
-        self.values.append(ScheduledValue(f"v{index}", size, 8, external))
+        self.values.append(ScheduledValue(f"v{index}", size, 8, external, donated))
         self.family.append(index if family is None else family)
         self.alive.append(index)
         return index
@@ -56,7 +63,7 @@ class _Draft:
 def schedules(draw) -> Schedule:
     draft = _Draft()
     for _ in range(draw(st.integers(1, 2))):
-        draft.add(draw(st.integers(1, 40)), external=True)
+        draft.add(draw(st.integers(1, 40)), external=True, donated=draw(st.booleans()))
     steps = [_draw_step(draw, draft, f"s{index}") for index in range(draw(st.integers(1, 8)))]
     internal = [value for value in draft.alive if not draft.is_external(value)]
     outputs = draw(st.lists(st.sampled_from(internal), max_size=2, unique=True)) if internal else []

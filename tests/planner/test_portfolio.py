@@ -2,15 +2,13 @@ import os
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
-from tests.planner.oracles import Replay, smallest_peak
-from tests.planner.problems import problem, problems, schedules
+from tests.planner.oracles import smallest_peak
+from tests.planner.problems import problem, problems
 from tightship.planner.bound import lower_bound
 from tightship.planner.format import read_csv
-from tightship.planner.liveness import problem_of
-from tightship.planner.portfolio import plan_schedule, solve
-from tightship.planner.schedule import Alias, AliasKind, Schedule, ScheduledValue, Step
+from tightship.planner.portfolio import solve
 from tightship.planner.verify import verify
 
 INSTANCES = os.environ.get("TIGHTSHIP_PLANNER_INSTANCES")
@@ -66,31 +64,6 @@ def test_without_effort_there_is_still_a_plan():
     drawn = problem(*((size, size % 5, 6 + size % 3, 1) for size in range(1, 20)))
     verify(solve(drawn, effort=0))
     assert solve(drawn).peak_bytes <= solve(drawn, effort=0).peak_bytes
-
-
-@settings(max_examples=200)
-@given(schedules())
-def test_in_place_never_raises_the_peak_and_corrupts_nothing(schedule):
-    planned = plan_schedule(schedule)
-    apart = solve(problem_of(schedule, in_place=False).problem)
-    assert planned.plan.peak_bytes <= apart.peak_bytes
-    Replay(schedule, planned.buffers, planned.plan.offset_bytes).run()
-
-
-def test_offsets_are_found_by_value_and_by_step():
-    schedule = Schedule(
-        (ScheduledValue("x", 8, external=True), ScheduledValue("a", 8), ScheduledValue("b", 8)),
-        (
-            Step("one", "Op", (0,), (1,), 100),
-            Step("two", "Op", (1,), (2,), 0, (Alias(2, 1, AliasKind.IN_PLACE),)),
-        ),
-        (2,),
-    )
-    planned = plan_schedule(schedule)
-    assert planned.value_offset(0) is None
-    assert planned.value_offset(1) == planned.value_offset(2)
-    assert {planned.value_offset(1), planned.scratch_offset(0)} in ({0, 64}, {0, 128})
-    assert planned.scratch_offset(1) is None
 
 
 @pytest.mark.skipif(INSTANCES is None, reason="TIGHTSHIP_PLANNER_INSTANCES names no folder")

@@ -4,9 +4,10 @@ from tightship.planner.bound import lower_bound
 from tightship.planner.comparison import compare
 from tightship.planner.liveness import Buffers, problem_of
 from tightship.planner.plan import Plan, PlanStatus
-from tightship.planner.portfolio import SchedulePlan, plan_schedule, solve
+from tightship.planner.portfolio import solve
 from tightship.planner.problem import Problem
 from tightship.planner.schedule import Alias, AliasKind, Schedule, ScheduledValue, Step
+from tightship.planner.schedule_plan import SchedulePlan, plan_schedule
 from tightship.planner.verify import verify, verify_offsets
 
 __all__ = [

@@ -17,6 +17,7 @@ class Cell:
     alignment: int = 64
     external: bool = False
     is_kept: bool = False
+    donated: bool = False
     values: list[int] = field(default_factory=list)
 
 
@@ -30,9 +31,10 @@ def cells_of(schedule: Schedule) -> list[Cell]:
     last_use = _last_uses(schedule)
     kept = frozenset(schedule.outputs)
     cells = [
-        Cell(value.name, 0, 1, value.size_bytes, value.alignment, value.external, index in kept)
+        Cell(value.name, 0, last_use[index] + 1, value.size_bytes, value.alignment, value.external,
+             index in kept, value.donated)
         for index, value in enumerate(schedule.values)
-    ]
+    ]  # fmt: skip
     for index, cell in enumerate(cells):
         cell.values.append(index)
     for index, step in enumerate(schedule.steps):

@@ -1,11 +1,10 @@
 """Several placements, the smallest verified one wins."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 
 from tightship.planner.bound import lower_bound
-from tightship.planner.liveness import NO_BUFFER, Buffers, problem_of
 from tightship.planner.place import order
 from tightship.planner.place.best_fit import best_fit
 from tightship.planner.place.first_fit import first_fit
@@ -14,7 +13,6 @@ from tightship.planner.place.lowest_first import lowest_first, promote
 from tightship.planner.place.shared_objects import shared_objects
 from tightship.planner.plan import Plan, PlanStatus
 from tightship.planner.problem import Int64Array, Problem
-from tightship.planner.schedule import Schedule
 from tightship.planner.verify import verify
 
 EFFORT = 200_000_000
@@ -47,26 +45,6 @@ LOWEST_FIRST_ORDERS: dict[str, OrderOf] = {
 """Orders for `lowest_first` and `promote`, by the name that a plan reports."""
 
 
-@dataclass(frozen=True, slots=True)
-class SchedulePlan:
-    """A plan of a schedule: which buffer each value and scratch has, and where that lies."""
-
-    schedule: Schedule
-    buffers: Buffers
-    plan: Plan
-
-    def value_offset(self, value: int) -> int | None:
-        """Bytes from the arena's base; None for a value outside the arena."""
-        return self._offset(self.buffers.of_value[value])
-
-    def scratch_offset(self, step: int) -> int | None:
-        """Bytes from the arena's base; None for a step without scratch."""
-        return self._offset(self.buffers.of_scratch[step])
-
-    def _offset(self, buffer: int) -> int | None:
-        return None if buffer == NO_BUFFER else int(self.plan.offset_bytes[buffer])
-
-
 def solve(problem: Problem, *, effort: int = EFFORT) -> Plan:
     """The smallest plan of several placements; the search ends at the lower bound.
 
@@ -93,25 +71,6 @@ def solve(problem: Problem, *, effort: int = EFFORT) -> Plan:
     judged = replace(best, status=_status(best))
     verify(judged)
     return judged
-
-
-def plan_schedule(schedule: Schedule) -> SchedulePlan:
-    """The smaller of two plans: with in-place aliases where they help, and without any.
-
-    In-place aliases therefore never raise the peak; of equal peaks the plan with them wins.
-
-    Raises:
-        PlanError: Values are bound to each other in a way that no plan can honour.
-    """
-    merged = problem_of(schedule, in_place=True)
-    shared = SchedulePlan(schedule, merged, solve(merged.problem))
-    apart = problem_of(schedule, in_place=False)
-    if not merged.in_place or shared.plan.peak_bytes <= lower_bound(apart.problem):
-        return shared
-    return min(
-        (shared, SchedulePlan(schedule, apart, solve(apart.problem))),
-        key=lambda candidate: candidate.plan.peak_bytes,
-    )
 
 
 def _placements(problem: Problem, bound: int, effort: int) -> Iterator[tuple[str, Int64Array]]:

@@ -35,13 +35,15 @@ class ScheduledValue:
     """A tensor as the planner sees it.
 
     An external value (an input, an output, a weight) lives outside the arena: it takes none of
-    its bytes, and nothing is written over it in place.
+    its bytes, and nothing is written over it in place. A donated one is external and given up by
+    its owner: what fits may be written over it after its last use.
     """
 
     name: str
     size_bytes: int
     alignment: int = 64
     external: bool = False
+    donated: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,4 +133,9 @@ def _check_value(value: ScheduledValue) -> None:
     if value.alignment < 1 or value.alignment & (value.alignment - 1):
         raise PlanError(
             f"Value `{value.name}` has alignment={value.alignment}; it must be a power of two."
+        )
+    if value.donated and not value.external:
+        raise PlanError(
+            f"Value `{value.name}` is donated, but not external; what lies in the arena is the "
+            "plan's already."
         )
