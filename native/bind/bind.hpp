@@ -2,16 +2,23 @@
 #pragma once
 
 #include "tightship/kernel.hpp"
+#include "tightship/resource/memory_resource.hpp"
 
 #include <nanobind/nanobind.h>
 
 namespace tightship::bind {
+
+/// How Python types a method that refuses to pickle.
+constexpr const char *kReduceSignature =
+    "def __reduce_ex__(self, protocol: typing.SupportsIndex, /) -> str";
 
 void arithmetic_kernels(nanobind::class_<Kernel> &kernel);
 void row_kernels(nanobind::class_<Kernel> &kernel);
 void rank_kernels(nanobind::class_<Kernel> &kernel);
 void planner(nanobind::module_ &module);
 void resource(nanobind::module_ &module);
+void resource_blocks(nanobind::module_ &module, nanobind::class_<resource::MemoryResource> &base);
+void resource_kinds(nanobind::module_ &module);
 void numpy_bound(nanobind::module_ &module);
 void stop_flag(nanobind::module_ &module);
 void onednn(nanobind::module_ &module);

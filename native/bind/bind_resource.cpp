@@ -1,13 +1,12 @@
 #include "bind.hpp"
+#include "count.hpp"
 
-#include "tightship/host_resource.hpp"
 #include "tightship/os.hpp"
+#include "tightship/resource/memory_resource.hpp"
 
-#include <memory>
 #include <nanobind/ndarray.h>
-#include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
-#include <nanobind/stl/unique_ptr.h>
+#include <vector>
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -16,57 +15,186 @@ namespace tightship::bind {
 
 namespace {
 
-/// A live allocation; goes back to its resource with the last Python reference.
-class HostBlock {
-  public:
-    HostBlock(std::shared_ptr<HostResource> resource, size_t size_bytes, size_t alignment)
-        : resource_(std::move(resource)), size_bytes_(size_bytes),
-          pointer_(resource_->allocate(size_bytes, alignment)) {
-        if (pointer_ == nullptr)
-            throw std::bad_alloc();
+using resource::Freed;
+using resource::MemoryResource;
+using resource::Misuse;
+using resource::Refused;
+using resource::Statistics;
+
+using Addresses = nb::ndarray<nb::numpy, uint64_t, nb::ndim<1>>;
+using GivenAddresses = nb::ndarray<const uint64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+static_assert(sizeof(uint64_t) == sizeof(void *));
+
+/// Turns what resources throw into the exceptions of `tightship.errors`.
+void translate(const std::exception_ptr &thrown, void *) {
+    const char *name = "InputError";
+    nb::object error;
+    try {
+        std::rethrow_exception(thrown);
+    } catch (const Refused &refused) {
+        name = "OutOfMemoryError";
+        const bool is_known = refused.available_bytes != SIZE_MAX;
+        error = nb::module_::import_("tightship.errors")
+                    .attr(name)(refused.message, "requested_bytes"_a = refused.requested_bytes,
+                                "available_bytes"_a =
+                                    is_known ? static_cast<int64_t>(refused.available_bytes) : -1);
+    } catch (const Misuse &misuse) {
+        error = nb::module_::import_("tightship.errors").attr(name)(misuse.what());
     }
-    ~HostBlock() { resource_->deallocate(pointer_, size_bytes_); }
-    HostBlock(const HostBlock &) = delete;
-    HostBlock &operator=(const HostBlock &) = delete;
+    PyErr_SetObject(error.type().ptr(), error.ptr());
+}
 
-    uintptr_t address() const { return reinterpret_cast<uintptr_t>(pointer_); }
-    size_t size_bytes() const { return size_bytes_; }
+const char *fault_of(Freed freed) {
+    switch (freed) {
+    case Freed::foreign:
+        return "the address is not of this resource.";
+    case Freed::not_a_block:
+        return "no block begins there.";
+    case Freed::already_free:
+        return "the block is free already.";
+    default:
+        return "the block was not asked for by that size.";
+    }
+}
 
-  private:
-    std::shared_ptr<HostResource> resource_;
-    size_t size_bytes_;
-    void *pointer_;
-};
+[[noreturn, gnu::noinline]] void refuse_block(Freed freed, uint64_t address, size_t size_bytes) {
+    char text[32];
+    std::snprintf(text, sizeof text, "%#llx", static_cast<unsigned long long>(address));
+    throw Misuse("Cannot deallocate " + std::to_string(size_bytes) + " bytes at " + text + ": " +
+                 fault_of(freed));
+}
+
+[[noreturn, gnu::noinline]] void refuse_size(const MemoryResource &self, Count size,
+                                             size_t alignment) {
+    if (size.value < 1)
+        throw Misuse(shown("size_bytes", size) + " must be at least 1.");
+    Refused refused(self, static_cast<size_t>(size.value), alignment);
+    refused.message = std::string("Cannot allocate ") + nb::str(size.source).c_str() +
+                      " bytes: no address space has more than 2**56.";
+    throw refused;
+}
+
+size_t size_of(const MemoryResource &self, Count size, size_t alignment) {
+    if (size.value < 1 || size.value > kSizeMax) [[unlikely]]
+        refuse_size(self, size, alignment);
+    return static_cast<size_t>(size.value);
+}
+
+uintptr_t allocate(MemoryResource &self, Count size, Count alignment) {
+    const size_t boundary = power_of_two("alignment", alignment);
+    const size_t size_bytes = size_of(self, size, boundary);
+    void *pointer = self.allocate(size_bytes, boundary);
+    if (pointer == nullptr) [[unlikely]]
+        throw Refused(self, size_bytes, boundary);
+    return reinterpret_cast<uintptr_t>(pointer);
+}
+
+void deallocate(MemoryResource &self, uintptr_t address, Count size, Count alignment) {
+    const size_t boundary = power_of_two("alignment", alignment);
+    const size_t size_bytes = at_least(1, "size_bytes", size);
+    const Freed freed = self.deallocate(reinterpret_cast<void *>(address), size_bytes, boundary);
+    if (freed != Freed::done) [[unlikely]]
+        refuse_block(freed, address, size_bytes);
+}
+
+Addresses allocate_many(MemoryResource &self, Count count, Count size, Count alignment) {
+    const size_t boundary = power_of_two("alignment", alignment);
+    const size_t size_bytes = size_of(self, size, boundary);
+    const size_t asked = at_least(0, "count", count);
+    auto *blocks = new uint64_t[asked];
+    nb::capsule owner(blocks, [](void *held) noexcept { delete[] static_cast<uint64_t *>(held); });
+    auto **pointers = reinterpret_cast<void **>(blocks);
+    const size_t given = self.allocate_many(pointers, asked, size_bytes, boundary);
+    if (given < asked) {
+        self.deallocate_many(pointers, given, size_bytes, boundary);
+        Refused refused(self, size_bytes, boundary);
+        refused.message = "Cannot allocate " + std::to_string(asked) + " blocks, only " +
+                          std::to_string(given) + ". " + refused.message;
+        throw refused;
+    }
+    return Addresses(blocks, {asked}, owner);
+}
+
+void deallocate_many(MemoryResource &self, GivenAddresses blocks, Count size, Count alignment) {
+    const size_t boundary = power_of_two("alignment", alignment);
+    const size_t size_bytes = at_least(1, "size_bytes", size);
+    auto *const *pointers = reinterpret_cast<void *const *>(blocks.data());
+    const Freed freed = self.deallocate_many(pointers, blocks.size(), size_bytes, boundary);
+    if (freed != Freed::done)
+        throw Misuse("Cannot deallocate every one of " + std::to_string(blocks.size()) +
+                     " blocks of " + std::to_string(size_bytes) + " bytes: " + fault_of(freed));
+}
+
+void statistics_class(nb::module_ &module) {
+    nb::class_<Statistics>(module, "ResourceStatistics",
+                           "What a memory resource has given and holds; exact while no other call "
+                           "is in flight.")
+        .def_ro("current_bytes", &Statistics::current_bytes,
+                "Bytes in live blocks, as the resource rounds them.")
+        .def_ro("current_count", &Statistics::current_count, "Live blocks.")
+        .def_ro("reserved_bytes", &Statistics::reserved_bytes,
+                "Bytes held to make blocks of, live ones included.");
+}
 
 } // namespace
 
 void resource(nb::module_ &module) {
     module.def("release_code", &os::release_code, "path"_a,
                "Drops the resident pages of a loaded library's code; they come back as they run.");
-    nb::class_<HostResource>(module, "HostResource", "Whole pages from the operating system.")
-        .def(nb::init<>())
-        .def_prop_ro("current_bytes", &HostResource::current_bytes)
-        .def_prop_ro("peak_bytes", &HostResource::peak_bytes)
-        .def_prop_ro("allocation_count", &HostResource::allocation_count)
+    nb::register_exception_translator(translate);
+    statistics_class(module);
+    nb::class_<MemoryResource> base(
+        module, "MemoryResource",
+        "Gives and takes back blocks of memory, from any thread. Neither copied nor pickled.");
+    constexpr size_t alignment = resource::kDefaultAlignment;
+    base.def(
+            "allocate", &allocate, "size_bytes"_a, "alignment"_a = alignment,
+            "Address of at least `size_bytes` bytes at a multiple of `alignment`.\n\n"
+            "Raises OutOfMemoryError with the numbers, InputError for a size or an alignment that\n"
+            "no resource serves.")
+        .def("deallocate", &deallocate, "address"_a, "size_bytes"_a, "alignment"_a = alignment,
+             "Takes a block back, with the size and alignment it was asked for by.\n\n"
+             "Raises InputError, and changes nothing, where it sees that it is no such block.")
+        .def("allocate_many", &allocate_many, "count"_a, "size_bytes"_a, "alignment"_a = alignment,
+             "Addresses of `count` blocks: all of them, or OutOfMemoryError and none.")
+        .def("deallocate_many", &deallocate_many, "addresses"_a, "size_bytes"_a,
+             "alignment"_a = alignment,
+             "Takes blocks back; raises InputError where one is none, the others are taken.")
         .def(
-            "allocate",
-            [](std::shared_ptr<HostResource> self, size_t size_bytes, size_t alignment) {
-                return std::make_unique<HostBlock>(std::move(self), size_bytes, alignment);
+            "owns",
+            [](const MemoryResource &self, uintptr_t address) {
+                return self.owns(reinterpret_cast<void *>(address));
             },
-            "size_bytes"_a, "alignment"_a = 64,
-            "Zeroed pages as a block that is given back with its last reference.\n\n"
-            "Raises MemoryError when the system refuses.");
-    nb::class_<HostBlock>(module, "HostBlock", "Bytes obtained from a HostResource.")
-        .def_prop_ro("address", &HostBlock::address)
-        .def_prop_ro("size_bytes", &HostBlock::size_bytes)
+            "address"_a, "Whether the byte lies in memory of this resource.")
+        .def("trim", &MemoryResource::trim, "Gives unused memory back upstream; returns its bytes.")
+        .def_prop_ro("supports_free", &MemoryResource::supports_free,
+                     "Whether a block that is given back can be handed out again.")
+        .def("statistics", &MemoryResource::statistics)
         .def(
-            "array",
-            [](nb::handle_t<HostBlock> self) {
-                auto &block = nb::cast<HostBlock &>(self);
-                return nb::ndarray<nb::numpy, uint8_t, nb::ndim<1>>(
-                    reinterpret_cast<void *>(block.address()), {block.size_bytes()}, self);
+            "__eq__",
+            [](const MemoryResource &self, nb::object other) {
+                const MemoryResource *resource = nullptr;
+                return nb::try_cast(other, resource) && resource != nullptr &&
+                       self.is_equal(*resource);
             },
-            "The bytes as a uint8 array that keeps the block alive.");
+            nb::arg("other").none(),
+            "Whether blocks of one resource may be given back to the other.")
+        .def("__hash__",
+             [](const MemoryResource &self) { return reinterpret_cast<uintptr_t>(&self) >> 4; })
+        .def("__copy__",
+             [](nb::handle) { throw nb::type_error("A memory resource cannot be copied."); })
+        .def("__deepcopy__",
+             [](nb::handle, nb::handle) {
+                 throw nb::type_error("A memory resource cannot be copied.");
+             })
+        .def(
+            "__reduce_ex__",
+            [](nb::handle, nb::handle) {
+                throw nb::type_error("A memory resource cannot be pickled.");
+            },
+            nb::sig(kReduceSignature));
+    resource_blocks(module, base);
+    resource_kinds(module);
 }
 
 } // namespace tightship::bind

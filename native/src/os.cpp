@@ -1,11 +1,13 @@
 #include "tightship/os.hpp"
 
+#include <algorithm>
 #include <cinttypes>
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
 #include <string_view>
 
+#include <sched.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -26,30 +28,41 @@ char *map_pages(size_t size_bytes) {
     return pointer == MAP_FAILED ? nullptr : static_cast<char *>(pointer);
 }
 
-/// Pages that start on a boundary of huge ones; null where the system refuses the slack.
-char *map_aligned(size_t size_bytes) {
-    char *pointer = map_pages(size_bytes + kHugePage);
+/// Pages that start on a boundary; null where the system refuses the slack.
+char *map_aligned(size_t size_bytes, size_t alignment) {
+    if (size_bytes + alignment < size_bytes)
+        return nullptr;
+    char *pointer = map_pages(size_bytes + alignment);
     if (pointer == nullptr)
         return nullptr;
-    const size_t before = -reinterpret_cast<uintptr_t>(pointer) % kHugePage;
+    const size_t before = -reinterpret_cast<uintptr_t>(pointer) % alignment;
     if (before > 0)
         munmap(pointer, before);
-    munmap(pointer + before + size_bytes, kHugePage - before);
+    munmap(pointer + before + size_bytes, alignment - before);
     return pointer + before;
 }
 
 } // namespace
 
-void *map(size_t size_bytes) {
+void *map(size_t size_bytes, size_t alignment) {
 #ifdef MADV_HUGEPAGE
-    if (size_bytes >= kHugePage && size_bytes + kHugePage > size_bytes) {
-        if (char *pointer = map_aligned(size_bytes)) {
+    if (size_bytes >= kHugePage) {
+        if (char *pointer = map_aligned(size_bytes, std::max(alignment, kHugePage))) {
             madvise(pointer, size_bytes, MADV_HUGEPAGE);
             return pointer;
         }
     }
 #endif
-    return map_pages(size_bytes);
+    return alignment > page_size() ? map_aligned(size_bytes, alignment) : map_pages(size_bytes);
+}
+
+unsigned current_cpu() {
+#ifdef __linux__
+    const int cpu = sched_getcpu();
+    return cpu < 0 ? 0 : static_cast<unsigned>(cpu);
+#else
+    return 0;
+#endif
 }
 
 void unmap(void *pointer, size_t size_bytes) {

@@ -1,7 +1,7 @@
 """The native core: placement, host memory, kernels, oneDNN, programs."""
 
 from collections.abc import Sequence
-from typing import Annotated
+from typing import Annotated, SupportsIndex
 
 import numpy
 from numpy.typing import NDArray
@@ -35,10 +35,117 @@ def release_code(path: str) -> None:
     Drops the resident pages of a loaded library's code; they come back as they run.
     """
 
-class HostResource:
-    """Whole pages from the operating system."""
+class ResourceStatistics:
+    """
+    What a memory resource has given and holds; exact while no other call is in flight.
+    """
 
-    def __init__(self) -> None: ...
+    @property
+    def current_bytes(self) -> int:
+        """Bytes in live blocks, as the resource rounds them."""
+
+    @property
+    def current_count(self) -> int:
+        """Live blocks."""
+
+    @property
+    def reserved_bytes(self) -> int:
+        """Bytes held to make blocks of, live ones included."""
+
+class MemoryResource:
+    """
+    Gives and takes back blocks of memory, from any thread. Neither copied nor pickled.
+    """
+
+    def allocate(self, size_bytes: int, alignment: int = 16) -> int:
+        """
+        Address of at least `size_bytes` bytes at a multiple of `alignment`.
+
+        Raises OutOfMemoryError with the numbers, InputError for a size or an alignment that
+        no resource serves.
+        """
+
+    def deallocate(self, address: int, size_bytes: int, alignment: int = 16) -> None:
+        """
+        Takes a block back, with the size and alignment it was asked for by.
+
+        Raises InputError, and changes nothing, where it sees that it is no such block.
+        """
+
+    def allocate_many(self, count: int, size_bytes: int, alignment: int = 16) -> Annotated[NDArray[numpy.uint64], dict(shape=(None,))]:
+        """
+        Addresses of `count` blocks: all of them, or OutOfMemoryError and none.
+        """
+
+    def deallocate_many(self, addresses: Annotated[NDArray[numpy.uint64], dict(shape=(None,), order='C', device='cpu', writable=False)], size_bytes: int, alignment: int = 16) -> None:
+        """
+        Takes blocks back; raises InputError where one is none, the others are taken.
+        """
+
+    def owns(self, address: int) -> bool:
+        """Whether the byte lies in memory of this resource."""
+
+    def trim(self) -> int:
+        """Gives unused memory back upstream; returns its bytes."""
+
+    @property
+    def supports_free(self) -> bool:
+        """Whether a block that is given back can be handed out again."""
+
+    def statistics(self) -> ResourceStatistics: ...
+
+    def __eq__(self, other: object | None) -> bool:
+        """Whether blocks of one resource may be given back to the other."""
+
+    def __hash__(self) -> int: ...
+
+    def __copy__(self) -> None: ...
+
+    def __deepcopy__(self, arg: object, /) -> None: ...
+
+    def __reduce_ex__(self, protocol: SupportsIndex, /) -> str: ...
+
+    def allocate_block(self, size_bytes: int, alignment: int = 16) -> Block:
+        """
+        A block that is given back when the last view of it dies.
+
+        Raises as `allocate` does; a block of no bytes is one.
+        """
+
+class Block:
+    """
+    Bytes of a memory resource; given back when the last view of them dies.
+    """
+
+    @property
+    def address(self) -> int: ...
+
+    @property
+    def size_bytes(self) -> int: ...
+
+    @property
+    def resource(self) -> MemoryResource: ...
+
+    @property
+    def __array_interface__(self) -> dict[str, object]: ...
+
+    def array(self) -> Annotated[NDArray[numpy.uint8], dict(shape=(None,))]:
+        """The bytes as a uint8 array that keeps the block alive."""
+
+    def __dlpack__(self, **options: object) -> object: ...
+
+    def __dlpack_device__(self) -> tuple[int, int]: ...
+
+    def __len__(self) -> int: ...
+
+    def __reduce_ex__(self, protocol: SupportsIndex, /) -> str: ...
+
+    def __copy__(self) -> None: ...
+
+    def __deepcopy__(self, arg: object, /) -> None: ...
+
+class PageResource(MemoryResource):
+    """Whole pages, mapped for each block."""
 
     @property
     def current_bytes(self) -> int: ...
@@ -47,26 +154,68 @@ class HostResource:
     def peak_bytes(self) -> int: ...
 
     @property
-    def allocation_count(self) -> int: ...
+    def allocation_count(self) -> int:
+        """Of all time."""
 
-    def allocate(self, size_bytes: int, alignment: int = 64) -> HostBlock:
+class HostResource(PageResource):
+    """Zeroed pages of the process's own, huge ones where they fit."""
+
+    def __init__(self) -> None: ...
+
+class RegionResource(MemoryResource):
+    """Memory that the caller has: one block at a time of a writable buffer."""
+
+    def __init__(self, buffer: object) -> None: ...
+
+class BumpResource(MemoryResource):
+    """
+    Blocks that end together: a pointer that moves forward, one for each processor.
+    """
+
+    def __init__(self, upstream: MemoryResource, size_bytes: int, part_count: int = 0, control: MemoryResource | None = None) -> None:
         """
-        Zeroed pages as a block that is given back with its last reference.
-
-        Raises MemoryError when the system refuses.
+        Takes `size_bytes` of `upstream`, in one part for each processor unless `part_count`
+        says how many. `control` keeps the cursors, else the region itself does.
         """
-
-class HostBlock:
-    """Bytes obtained from a HostResource."""
 
     @property
-    def address(self) -> int: ...
+    def capacity_bytes(self) -> int: ...
 
     @property
-    def size_bytes(self) -> int: ...
+    def part_count(self) -> int: ...
 
-    def array(self) -> Annotated[NDArray[numpy.uint8], dict(shape=(None,))]:
-        """The bytes as a uint8 array that keeps the block alive."""
+    def reset(self) -> None:
+        """Every block ends, and every mark. No thread may be allocating."""
+
+    def mark(self) -> int:
+        """Now, to `rewind` to. No thread may be allocating."""
+
+    def rewind(self, mark: int) -> None:
+        """
+        Every block since the mark ends, and the marks since. No thread may be allocating.
+        """
+
+class SlabResource(MemoryResource):
+    """Blocks of one size, a bit for each."""
+
+    def __init__(self, upstream: MemoryResource, size_bytes: int, block_bytes: int, control: MemoryResource | None = None) -> None:
+        """
+        Takes `size_bytes` of `upstream` and cuts them into blocks of `block_bytes`, a
+        multiple of 8. `control` keeps the bits, else the region itself does.
+        """
+
+    @property
+    def capacity_bytes(self) -> int: ...
+
+    @property
+    def block_bytes(self) -> int: ...
+
+    @property
+    def block_count(self) -> int: ...
+
+    @property
+    def alignment(self) -> int:
+        """The largest power of two that every block is at a multiple of."""
 
 class NumpyBound:
     """

@@ -29,14 +29,14 @@ class Gate:
         self.may_go_on = threading.Event()
         self.may_go_on.set()
 
-    def allocate(self, size_bytes):
+    def allocate_block(self, size_bytes, alignment):
         self.count += 1
         number = self.count
         self.entered.set()
         assert self.may_go_on.wait(PATIENCE_S)
         if number in self.refused:
             raise MemoryError
-        return self.upstream.allocate(size_bytes)
+        return self.upstream.allocate_block(size_bytes, alignment)
 
 
 @functools.cache

@@ -26,11 +26,11 @@ class Refusing:
         self.requests = []
         self.upstream = HostResource()
 
-    def allocate(self, size_bytes):
+    def allocate_block(self, size_bytes, alignment):
         self.requests.append(size_bytes)
         if len(self.requests) == self.refused:
             raise MemoryError
-        return self.upstream.allocate(size_bytes)
+        return self.upstream.allocate_block(size_bytes, alignment)
 
 
 MIXED = """g (float[4, 8] x) => (float[4, 8] y, float[4, 8] z) {

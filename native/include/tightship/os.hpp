@@ -8,10 +8,13 @@ namespace tightship::os {
 
 size_t page_size();
 
-/// Anonymous, private, zeroed pages; `size_bytes` a multiple of the page size. Where they span
-/// huge pages, the system is asked for these: streaming weights misses the TLB 512 times less.
-/// Returns null when the system refuses.
-void *map(size_t size_bytes);
+/// Anonymous, private, zeroed pages; `size_bytes` and `alignment` multiples of the page size.
+/// Where they span huge pages, the system is asked for these: streaming weights misses the TLB
+/// 512 times less. Returns null when the system refuses.
+void *map(size_t size_bytes, size_t alignment);
+
+/// The processor that the calling thread runs on, as of now; 0 where the system does not say.
+unsigned current_cpu();
 
 /// REQUIRES: the range is what `map` returned.
 void unmap(void *pointer, size_t size_bytes);

@@ -1,18 +1,19 @@
 """Blocks for the engine, and what is said when the system refuses one."""
 
-from tightship._core import HostBlock
+from tightship._core import Block
+from tightship.engine.schedule import ALIGNMENT
 from tightship.errors import OutOfMemoryError
 from tightship.resource import HostResource
 
 
-def allocate(resource: HostResource, size_bytes: int, what: str) -> HostBlock:
+def allocate(resource: HostResource, size_bytes: int, what: str) -> Block:
     """A block from `resource`.
 
     Raises:
         OutOfMemoryError: The system refuses.
     """
     try:
-        return resource.allocate(size_bytes)
+        return resource.allocate_block(size_bytes, ALIGNMENT)
     except MemoryError:
         raise OutOfMemoryError(
             f"Cannot allocate {size_bytes} bytes for {what}: the system refuses. "

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from tightship._core import HostBlock, NativeContext
+from tightship._core import Block, NativeContext
 from tightship.engine.allocation import allocate
 from tightship.engine.executable import Executable, PythonStep
 from tightship.engine.limits import Limits
@@ -25,7 +25,7 @@ POLL_S = 0.02
 class Arena:
     """A program's view of one block: the native operands in it, and arrays over it."""
 
-    def __init__(self, executable: Executable, block: HostBlock) -> None:
+    def __init__(self, executable: Executable, block: Block) -> None:
         """`block` holds at least the executable's `arena_bytes`."""
         self.block = block
         self.context = (
@@ -71,7 +71,7 @@ def _key(operand: Operand) -> tuple[Space, int, int, tuple[int, ...]]:
 class Room:
     """A block, and the arenas that programs have in it; in use by one run at most."""
 
-    block: HostBlock
+    block: Block
     arenas: dict[int, tuple[Executable, Arena]] = field(default_factory=dict)
 
     def arena(self, executable: Executable) -> Arena:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from tightship._core import HostBlock, MemoryDesc
+from tightship._core import Block, MemoryDesc
 from tightship.engine.allocation import allocate
 from tightship.engine.lower.affine import Scaled
 from tightship.engine.pack import Packer, staging_bytes
@@ -25,7 +25,7 @@ class PackedCopy:
     """Where a packed weight is."""
 
     weight: PackedWeight
-    block: HostBlock
+    block: Block
     offset_bytes: int
 
     @property

@@ -1,5 +1,23 @@
 """How memory is obtained."""
 
-from tightship._core import HostBlock, HostResource
+from tightship._core import (
+    Block,
+    BumpResource,
+    HostResource,
+    MemoryResource,
+    PageResource,
+    RegionResource,
+    ResourceStatistics,
+    SlabResource,
+)
 
-__all__ = ["HostBlock", "HostResource"]
+__all__ = [
+    "Block",
+    "BumpResource",
+    "HostResource",
+    "MemoryResource",
+    "PageResource",
+    "RegionResource",
+    "ResourceStatistics",
+    "SlabResource",
+]

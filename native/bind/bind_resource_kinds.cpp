@@ -1,0 +1,118 @@
+#include "bind.hpp"
+#include "count.hpp"
+
+#include "tightship/resource/bump.hpp"
+#include "tightship/resource/host.hpp"
+#include "tightship/resource/region.hpp"
+#include "tightship/resource/slab.hpp"
+
+#include <nanobind/stl/shared_ptr.h>
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+namespace tightship::bind {
+
+namespace {
+
+using resource::BumpResource;
+using resource::HostResource;
+using resource::MemoryResource;
+using resource::PageResource;
+using resource::SlabResource;
+
+using Upstream = std::shared_ptr<MemoryResource>;
+
+/// Memory of a Python object, exported as long as the resource lives.
+class RegionOfBuffer final : public resource::RegionResource {
+  public:
+    explicit RegionOfBuffer(const Py_buffer &view)
+        : RegionResource(view.buf, static_cast<size_t>(view.len)), view_(view) {}
+    ~RegionOfBuffer() override { PyBuffer_Release(&view_); }
+
+  private:
+    Py_buffer view_;
+};
+
+void page_resources(nb::module_ &module) {
+    nb::class_<PageResource, MemoryResource>(module, "PageResource",
+                                             "Whole pages, mapped for each block.")
+        .def_prop_ro("current_bytes",
+                     [](const PageResource &self) { return self.statistics().current_bytes; })
+        .def_prop_ro("peak_bytes", &PageResource::peak_bytes)
+        .def_prop_ro("allocation_count", &PageResource::allocation_count, "Of all time.");
+    nb::class_<HostResource, PageResource>(
+        module, "HostResource", "Zeroed pages of the process's own, huge ones where they fit.")
+        .def(nb::init<>());
+    nb::class_<RegionOfBuffer, MemoryResource>(
+        module, "RegionResource",
+        "Memory that the caller has: one block at a time of a writable buffer.")
+        .def(
+            "__init__",
+            [](RegionOfBuffer *self, nb::object buffer) {
+                Py_buffer view;
+                if (PyObject_GetBuffer(buffer.ptr(), &view, PyBUF_WRITABLE) != 0)
+                    throw nb::python_error();
+                new (self) RegionOfBuffer(view);
+            },
+            "buffer"_a);
+}
+
+void bump(nb::module_ &module) {
+    nb::class_<BumpResource, MemoryResource>(
+        module, "BumpResource",
+        "Blocks that end together: a pointer that moves forward, one for each processor.")
+        .def(
+            "__init__",
+            [](BumpResource *self, Upstream upstream, Count size, Count parts, Upstream control) {
+                new (self) BumpResource(std::move(upstream), at_least(1, "size_bytes", size),
+                                        at_least(0, "part_count", parts), std::move(control));
+            },
+            "upstream"_a, "size_bytes"_a, "part_count"_a = 0, "control"_a.none() = nb::none(),
+            "Takes `size_bytes` of `upstream`, in one part for each processor unless `part_count`\n"
+            "says how many. `control` keeps the cursors, else the region itself does.")
+        .def_prop_ro("capacity_bytes", &BumpResource::capacity_bytes)
+        .def_prop_ro("part_count", &BumpResource::part_count)
+        .def("reset", &BumpResource::reset,
+             "Every block ends, and every mark. No thread may be allocating.")
+        .def("mark", &BumpResource::mark, "Now, to `rewind` to. No thread may be allocating.")
+        .def(
+            "rewind",
+            [](BumpResource &self, uint64_t mark) {
+                if (!self.rewind(mark))
+                    throw resource::Misuse("Mark " + std::to_string(mark) +
+                                           " is gone: the resource was reset, or rewound to an "
+                                           "earlier mark.");
+            },
+            "mark"_a,
+            "Every block since the mark ends, and the marks since. No thread may be allocating.");
+}
+
+void slab(nb::module_ &module) {
+    nb::class_<SlabResource, MemoryResource>(module, "SlabResource",
+                                             "Blocks of one size, a bit for each.")
+        .def(
+            "__init__",
+            [](SlabResource *self, Upstream upstream, Count size, Count block, Upstream control) {
+                new (self) SlabResource(std::move(upstream), at_least(1, "size_bytes", size),
+                                        at_least(1, "block_bytes", block), std::move(control));
+            },
+            "upstream"_a, "size_bytes"_a, "block_bytes"_a, "control"_a.none() = nb::none(),
+            "Takes `size_bytes` of `upstream` and cuts them into blocks of `block_bytes`, a\n"
+            "multiple of 8. `control` keeps the bits, else the region itself does.")
+        .def_prop_ro("capacity_bytes", &SlabResource::capacity_bytes)
+        .def_prop_ro("block_bytes", &SlabResource::block_bytes)
+        .def_prop_ro("block_count", &SlabResource::block_count)
+        .def_prop_ro("alignment", &SlabResource::alignment,
+                     "The largest power of two that every block is at a multiple of.");
+}
+
+} // namespace
+
+void resource_kinds(nb::module_ &module) {
+    page_resources(module);
+    bump(module);
+    slab(module);
+}
+
+} // namespace tightship::bind

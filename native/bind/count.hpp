@@ -1,0 +1,67 @@
+/// Whole numbers from Python of any size and sign, so that refusing one can say it.
+#pragma once
+
+#include "tightship/resource/memory_resource.hpp"
+
+#include <bit>
+#include <climits>
+#include <nanobind/nanobind.h>
+
+namespace tightship::bind {
+
+/// `value` is the number, or the nearest that fits; `source` is what Python gave.
+struct Count {
+    long long value = 0;
+    nanobind::handle source;
+};
+
+/// Bytes of a request: no address space is larger than 64 PiB.
+constexpr long long kSizeMax = 1LL << 56;
+
+inline std::string shown(const char *name, Count count) {
+    return std::string("`") + name + "` (= " + nanobind::str(count.source).c_str() + ")";
+}
+
+/// A number from `least` on; `name` is the argument's.
+inline size_t at_least(long long least, const char *name, Count count) {
+    if (count.value < least || count.value > kSizeMax)
+        throw resource::Misuse(shown(name, count) + " must be from " + std::to_string(least) +
+                               " to 2**56.");
+    return static_cast<size_t>(count.value);
+}
+
+inline size_t power_of_two(const char *name, Count count) {
+    if (count.value <= 0 || count.value > kSizeMax ||
+        !std::has_single_bit(static_cast<unsigned long long>(count.value))) [[unlikely]]
+        throw resource::Misuse(shown(name, count) + " must be a power of two from 1 to 2**56.");
+    return static_cast<size_t>(count.value);
+}
+
+} // namespace tightship::bind
+
+namespace nanobind::detail {
+
+template <> struct type_caster<tightship::bind::Count> {
+    NB_TYPE_CASTER(tightship::bind::Count, const_name("int"))
+
+    bool from_python(handle source, uint8_t, cleanup_list *) noexcept {
+        int overflow = 0;
+        if (!PyLong_Check(source.ptr())) {
+            PyObject *index = PyNumber_Index(source.ptr());
+            if (index == nullptr) {
+                PyErr_Clear();
+                return false;
+            }
+            value.value = PyLong_AsLongLongAndOverflow(index, &overflow);
+            Py_DECREF(index);
+        } else {
+            value.value = PyLong_AsLongLongAndOverflow(source.ptr(), &overflow);
+        }
+        if (overflow != 0)
+            value.value = overflow > 0 ? LLONG_MAX : LLONG_MIN;
+        value.source = source;
+        return true;
+    }
+};
+
+} // namespace nanobind::detail

@@ -1,0 +1,79 @@
+/// A pointer that only moves forward, one for each processor: blocks that end together.
+#pragma once
+
+#include "tightship/resource/chunk.hpp"
+
+#include <atomic>
+#include <mutex>
+#include <vector>
+
+namespace tightship::resource {
+
+/// Cuts one region of `upstream` into even parts, and serves a thread from the part of the
+/// processor it runs on; where that is used up, from the nearest one that is not. What fits no
+/// part is laid over several whole ones. A block is one atomic operation and never given back on
+/// its own: `reset` and `rewind` take back all of them, or all since a mark.
+///
+///     region  | cursors | part 0 ...... | part 1 ...... | ...
+///             64 bytes each, or apart in a block of `control`
+///
+/// A cursor is one word: blocks of the part (32 bits), and granules of it in use (32 bits).
+class BumpResource final : public MemoryResource {
+  public:
+    /// Takes `size_bytes` of `upstream`; `part_count` 0 is one for each processor.
+    /// `control` null keeps the cursors inside the region. Throws `Refused`, `Misuse`.
+    BumpResource(std::shared_ptr<MemoryResource> upstream, size_t size_bytes, size_t part_count = 0,
+                 std::shared_ptr<MemoryResource> control = nullptr);
+
+    void *allocate(size_t size_bytes, size_t alignment = kDefaultAlignment) override;
+    /// Takes nothing back.
+    Freed deallocate(void *pointer, size_t size_bytes,
+                     size_t alignment = kDefaultAlignment) override;
+    size_t allocate_many(void **blocks, size_t count, size_t size_bytes,
+                         size_t alignment = kDefaultAlignment) override;
+    Range range_of(const void *pointer) const override;
+    bool supports_free() const override { return false; }
+    Statistics statistics() const override;
+
+    size_t capacity_bytes() const { return part_bytes_ * cursors_.size(); }
+    size_t part_count() const { return cursors_.size(); }
+
+    /// Every block ends. REQUIRES: no thread is within `allocate`.
+    void reset();
+    /// Now, to `rewind` to. REQUIRES: no thread is within `allocate`.
+    uint64_t mark();
+    /// Every block since the mark ends, and with them the marks made since; the mark stays.
+    /// False, and nothing ends, where the mark is gone. REQUIRES: no thread is within `allocate`.
+    bool rewind(uint64_t mark);
+
+  private:
+    struct alignas(64) Cursor {
+        std::atomic<uint64_t> word{0};
+    };
+    struct Mark {
+        uint64_t serial;
+        std::vector<uint64_t> words;
+    };
+    struct Asked {
+        size_t size_bytes;
+        size_t alignment;
+        size_t count; // blocks of that size, one after another
+    };
+
+    char *from_part(size_t part, const Asked &asked);
+    char *from_parts(const Asked &asked);
+    char *over_parts(size_t first, const Asked &asked);
+    char *take(const Asked &asked);
+    uintptr_t start_of(size_t part) const { return start_ + part * part_bytes_; }
+
+    Chunk region_;
+    Chunk control_;
+    uintptr_t start_ = 0;
+    size_t part_bytes_ = 0;
+    std::vector<Cursor *> cursors_;
+    std::mutex marks_mutex_;
+    std::vector<Mark> marks_;
+    uint64_t last_serial_ = 0;
+};
+
+} // namespace tightship::resource

@@ -1,0 +1,56 @@
+/// Which of many blocks are free: a bitmap with summaries above it, shared between threads.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+namespace tightship::resource {
+
+/// A set bit of level 0 is a free block; a set bit of level k + 1 says that a word of level k may
+/// have set bits. Finding a word with free bits is one look per level, however few there are.
+///
+///     level 2   1 word
+///     level 1   1.............0.............1......   one bit for each word below
+///     level 0   |64 blocks|64 blocks|64 blocks|...    1 = free
+///
+/// A block that was free before `claim` began and stays so is found: claims that are still
+/// clearing summaries are counted, and a search that finds nothing waits for those.
+class FreeBits {
+  public:
+    /// Bytes that the words of `count` bits and their summaries take.
+    static size_t size_bytes(size_t count);
+
+    /// Over zeroed memory of `size_bytes(count)`, 64-byte aligned; every bit is set.
+    FreeBits(void *memory, size_t count);
+
+    /// Takes at most `limit` set bits of one word, the nearest from word `hint` on that has some.
+    /// Returns which ones, and the word in `hint`; 0 where no bit is set.
+    uint64_t claim(size_t &hint, size_t limit);
+    /// As `claim`, of one given word.
+    uint64_t claim_from(size_t word, size_t limit);
+    /// Sets bits of a word; returns those that were set before.
+    uint64_t release(size_t word, uint64_t bits);
+
+    bool are_set(size_t word, uint64_t bits) const;
+    size_t set_count() const;
+    size_t word_count() const { return levels_[0].count; }
+
+  private:
+    using Word = std::atomic<uint64_t>;
+    struct Control;
+    struct Level {
+        Word *words;
+        size_t count;
+    };
+
+    size_t find(size_t level, size_t from) const;
+    void clear_above(size_t word);
+    void set_above(size_t level, size_t index);
+
+    Control *control_;
+    std::vector<Level> levels_;
+};
+
+} // namespace tightship::resource

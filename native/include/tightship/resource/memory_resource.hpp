@@ -1,0 +1,99 @@
+/// What every memory resource does, whatever it is made of.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <new>
+#include <stdexcept>
+#include <string>
+
+namespace tightship::resource {
+
+constexpr size_t kDefaultAlignment = alignof(std::max_align_t);
+
+/// Addresses `[start, start + size_bytes)`; empty where nothing is known.
+struct Range {
+    uintptr_t start = 0;
+    size_t size_bytes = 0;
+
+    bool contains(const void *pointer) const {
+        return reinterpret_cast<uintptr_t>(pointer) - start < size_bytes;
+    }
+};
+
+/// Exact while no other call is in flight.
+struct Statistics {
+    size_t current_bytes = 0;  ///< in live blocks, as the resource rounds them
+    size_t current_count = 0;  ///< live blocks
+    size_t reserved_bytes = 0; ///< held to make blocks of, live ones included
+};
+
+/// What became of a block that was given back; all but `done` leave everything as it was.
+enum class Freed : uint8_t { done, foreign, not_a_block, already_free, wrong_size };
+
+/// Gives and takes back blocks of memory. Every method may be called from any thread.
+///
+/// A block belongs to one resource only, and stays where it is until it is given back. Failure
+/// leaves a resource as it was. A resource calls its upstream with none of its own locks held,
+/// for an upstream may call back into Python.
+class MemoryResource {
+  public:
+    MemoryResource() = default;
+    MemoryResource(const MemoryResource &) = delete;
+    MemoryResource &operator=(const MemoryResource &) = delete;
+    virtual ~MemoryResource() = default;
+
+    /// At least `size_bytes` (0 counts as 1) at a multiple of `alignment`, or null.
+    /// REQUIRES: `alignment` is a power of two.
+    [[nodiscard]] virtual void *allocate(size_t size_bytes,
+                                         size_t alignment = kDefaultAlignment) = 0;
+    /// Takes a block back, with the size and alignment it was asked for by.
+    virtual Freed deallocate(void *pointer, size_t size_bytes,
+                             size_t alignment = kDefaultAlignment) = 0;
+
+    /// As many calls of `allocate`; returns how many of them gave a block, the first in `blocks`.
+    [[nodiscard]] virtual size_t allocate_many(void **blocks, size_t count, size_t size_bytes,
+                                               size_t alignment = kDefaultAlignment);
+    /// As many calls of `deallocate`; returns the first fault, having taken back all the others.
+    virtual Freed deallocate_many(void *const *blocks, size_t count, size_t size_bytes,
+                                  size_t alignment = kDefaultAlignment);
+
+    /// What the resource has in one piece round `pointer`; empty where it is not the resource's.
+    virtual Range range_of(const void *pointer) const = 0;
+    bool owns(const void *pointer) const { return range_of(pointer).contains(pointer); }
+
+    /// Whether a block that is given back can be handed out again.
+    virtual bool supports_free() const { return true; }
+    /// Whether blocks of one may be given back to the other.
+    virtual bool is_equal(const MemoryResource &other) const { return this == &other; }
+    virtual Statistics statistics() const = 0;
+    /// Gives what is not in use back upstream; returns its bytes.
+    virtual size_t trim() { return 0; }
+    /// Why a request was refused: a sentence with the numbers, and what to change.
+    virtual std::string refusal(size_t size_bytes, size_t alignment) const;
+    /// Bytes that are free, in whatever pieces; `SIZE_MAX` where only the system knows.
+    virtual size_t available_bytes() const;
+};
+
+/// A request that cannot be met.
+struct Refused : std::bad_alloc {
+    Refused(const MemoryResource &resource, size_t size_bytes, size_t alignment);
+
+    const char *what() const noexcept override { return message.c_str(); }
+
+    std::string message;
+    size_t requested_bytes;
+    size_t available_bytes; ///< `SIZE_MAX` where nobody knows
+};
+
+/// An argument that no resource accepts, or a block that is not one.
+struct Misuse : std::invalid_argument {
+    using std::invalid_argument::invalid_argument;
+};
+
+/// The least multiple of `alignment`, a power of two, that is not below `value`; wraps to less.
+constexpr uintptr_t align_up(uintptr_t value, size_t alignment) {
+    return (value + alignment - 1) & ~(alignment - 1);
+}
+
+} // namespace tightship::resource

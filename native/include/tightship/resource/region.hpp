@@ -1,0 +1,30 @@
+/// Memory that the caller has, as an upstream: an array, a mapped file, a shared segment.
+#pragma once
+
+#include "tightship/resource/memory_resource.hpp"
+
+#include <atomic>
+
+namespace tightship::resource {
+
+/// Hands out one block at a time, from the first aligned byte of the region on; never touches it.
+class RegionResource : public MemoryResource {
+  public:
+    RegionResource(void *start, size_t size_bytes)
+        : range_{reinterpret_cast<uintptr_t>(start), size_bytes} {}
+
+    void *allocate(size_t size_bytes, size_t alignment = kDefaultAlignment) final;
+    Freed deallocate(void *pointer, size_t size_bytes, size_t alignment = kDefaultAlignment) final;
+    Range range_of(const void *pointer) const final {
+        return range_.contains(pointer) ? range_ : Range{};
+    }
+    Statistics statistics() const final;
+    std::string refusal(size_t size_bytes, size_t alignment) const final;
+
+  private:
+    Range range_;
+    std::atomic<uintptr_t> live_{0};    // the block that is out; 0 when none is
+    std::atomic<size_t> live_bytes_{0}; // its size
+};
+
+} // namespace tightship::resource

@@ -1,0 +1,89 @@
+#include "tightship/resource/pages.hpp"
+
+#include "tightship/os.hpp"
+
+#include <algorithm>
+
+namespace tightship::resource {
+
+namespace {
+
+/// Whole pages that hold `size_bytes`; 0 where no number is large enough.
+size_t round_to_pages(size_t size_bytes) {
+    return align_up(std::max<size_t>(size_bytes, 1), os::page_size());
+}
+
+} // namespace
+
+void *PageResource::allocate(size_t size_bytes, size_t alignment) {
+    const size_t mapped_bytes = round_to_pages(size_bytes);
+    if (mapped_bytes == 0)
+        return nullptr;
+    void *pointer = map(mapped_bytes, std::max(alignment, os::page_size()));
+    if (pointer == nullptr)
+        return nullptr;
+    const std::lock_guard lock(mutex_);
+    try {
+        live_.emplace(reinterpret_cast<uintptr_t>(pointer), mapped_bytes);
+    } catch (const std::bad_alloc &) {
+        unmap(pointer, mapped_bytes);
+        return nullptr;
+    }
+    ++allocation_count_;
+    current_bytes_ += mapped_bytes;
+    peak_bytes_ = std::max(peak_bytes_, current_bytes_);
+    return pointer;
+}
+
+Freed PageResource::deallocate(void *pointer, size_t size_bytes, size_t) {
+    const size_t mapped_bytes = round_to_pages(size_bytes);
+    {
+        const std::lock_guard lock(mutex_);
+        auto after = live_.upper_bound(reinterpret_cast<uintptr_t>(pointer));
+        if (after == live_.begin())
+            return Freed::foreign;
+        const auto found = std::prev(after);
+        if (const Range range{found->first, found->second}; !range.contains(pointer))
+            return Freed::foreign;
+        if (found->first != reinterpret_cast<uintptr_t>(pointer))
+            return Freed::not_a_block;
+        if (found->second != mapped_bytes)
+            return Freed::wrong_size;
+        live_.erase(found);
+        current_bytes_ -= mapped_bytes;
+    }
+    unmap(pointer, mapped_bytes);
+    return Freed::done;
+}
+
+Range PageResource::range_of(const void *pointer) const {
+    const std::lock_guard lock(mutex_);
+    const auto after = live_.upper_bound(reinterpret_cast<uintptr_t>(pointer));
+    if (after == live_.begin())
+        return {};
+    const auto found = std::prev(after);
+    const Range range{found->first, found->second};
+    return range.contains(pointer) ? range : Range{};
+}
+
+Statistics PageResource::statistics() const {
+    const std::lock_guard lock(mutex_);
+    return {current_bytes_, live_.size(), current_bytes_};
+}
+
+std::string PageResource::refusal(size_t, size_t) const {
+    return "the system refuses, with " + std::to_string(statistics().current_bytes) +
+           " bytes given. Ask for less, or raise the process's memory limit.";
+}
+
+size_t PageResource::peak_bytes() const {
+    const std::lock_guard lock(mutex_);
+    return peak_bytes_;
+}
+
+size_t PageResource::allocation_count() const {
+    const std::lock_guard lock(mutex_);
+    return allocation_count_;
+}
+
+} // namespace tightship::resource

@@ -1,0 +1,170 @@
+"""What every memory resource must do, over every upstream: a new one joins by a line in a table."""
+
+import ctypes
+import functools
+import gc
+import random
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import hypothesis.strategies as st
+import numpy as np
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+
+from tightship.errors import OutOfMemoryError
+from tightship.resource import (
+    BumpResource,
+    HostResource,
+    MemoryResource,
+    RegionResource,
+    SlabResource,
+)
+
+REGION_BYTES = 1 << 16
+
+UPSTREAMS: dict[str, Callable[[], MemoryResource]] = {
+    "host": HostResource,
+    "region": lambda: RegionResource(bytearray(2 * REGION_BYTES)),
+    "bump": lambda: BumpResource(HostResource(), 4 * REGION_BYTES, 2),
+    "slab": lambda: SlabResource(HostResource(), 4 * REGION_BYTES, REGION_BYTES),
+}
+
+RESOURCES: dict[str, Callable[[MemoryResource], MemoryResource]] = {
+    "bump": lambda upstream: BumpResource(upstream, REGION_BYTES, 3),
+    "bump_apart": lambda upstream: BumpResource(upstream, REGION_BYTES, 3, HostResource()),
+    "slab": lambda upstream: SlabResource(upstream, REGION_BYTES, 256),
+    "slab_odd": lambda upstream: SlabResource(upstream, REGION_BYTES, 1000),
+    "slab_apart": lambda upstream: SlabResource(upstream, REGION_BYTES, 512, HostResource()),
+}
+
+ROOTS: dict[str, Callable[[], MemoryResource]] = {
+    "host": HostResource,
+    "region": lambda: RegionResource(bytearray(REGION_BYTES)),
+}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Live:
+    """A block that is out, and the byte it is filled with."""
+
+    address: int
+    size_bytes: int
+    alignment: int
+    filling: int
+
+    def check(self) -> None:
+        assert ctypes.string_at(self.address, self.size_bytes) == bytes([self.filling]) * (
+            self.size_bytes
+        )
+
+
+class Conformance(RuleBasedStateMachine):
+    """Any calls in any order, beside a map of which bytes are whose.
+
+    REQUIRES: `make` gives a resource that nothing was asked of.
+    """
+
+    def __init__(self, make: Callable[[], MemoryResource]) -> None:
+        super().__init__()
+        self.resource = make()
+        self.live: list[Live] = []
+        self.given = 0
+        self.before = self.resource.statistics()
+        assert (self.before.current_bytes, self.before.current_count) == (0, 0)
+
+    def _take(self, address: int, size_bytes: int, alignment: int) -> None:
+        assert address % alignment == 0
+        assert self.resource.owns(address)
+        assert self.resource.owns(address + size_bytes - 1)
+        stop = address + size_bytes
+        for block in self.live:
+            assert stop <= block.address or block.address + block.size_bytes <= address
+        self.given += 1
+        block = Live(address, size_bytes, alignment, self.given % 251 + 1)
+        ctypes.memset(address, block.filling, size_bytes)
+        self.live.append(block)
+
+    def _check_refusal(self, refused: OutOfMemoryError, size: int, before: int) -> None:
+        assert refused.requested_bytes == size
+        assert str(size) in str(refused)
+        assert self.resource.statistics().current_bytes == before
+
+    @rule(size=st.integers(1, 1200), power=st.integers(0, 8))
+    def allocate(self, size: int, power: int) -> None:
+        before = self.resource.statistics().current_bytes
+        try:
+            address = self.resource.allocate(size, 1 << power)
+        except OutOfMemoryError as error:
+            self._check_refusal(error, size, before)
+        else:
+            self._take(address, size, 1 << power)
+
+    @rule(count=st.integers(0, 70), size=st.integers(1, 1200), power=st.integers(0, 5))
+    def allocate_many(self, count: int, size: int, power: int) -> None:
+        held = len(self.live) if self.resource.supports_free else None
+        try:
+            addresses = self.resource.allocate_many(count, size, 1 << power)
+        except OutOfMemoryError:
+            if held is None:
+                self.given = self.resource.statistics().current_count
+        else:
+            assert len(addresses) == count
+            for address in addresses.tolist():
+                self._take(address, size, 1 << power)
+
+    @precondition(lambda self: self.live)
+    @rule(choice=st.randoms(use_true_random=False))
+    def deallocate(self, choice: random.Random) -> None:
+        block = self.live.pop(choice.randrange(len(self.live)))
+        block.check()
+        self.resource.deallocate(block.address, block.size_bytes, block.alignment)
+
+    @precondition(lambda self: self.live)
+    @rule(choice=st.randoms(use_true_random=False))
+    def deallocate_many(self, choice: random.Random) -> None:
+        like = choice.choice(self.live)
+        alike = [
+            b for b in self.live if (b.size_bytes, b.alignment) == (like.size_bytes, like.alignment)
+        ]
+        choice.shuffle(alike)
+        for block in alike:
+            block.check()
+            self.live.remove(block)
+        addresses = np.array([block.address for block in alike], np.uint64)
+        self.resource.deallocate_many(addresses, like.size_bytes, like.alignment)
+
+    @invariant()
+    def statistics_are_exact(self) -> None:
+        now = self.resource.statistics()
+        expected = len(self.live) if self.resource.supports_free else self.given
+        assert now.current_count == expected
+        assert now.reserved_bytes >= now.current_bytes >= sum(b.size_bytes for b in self.live)
+
+    def teardown(self) -> None:
+        for block in self.live:
+            block.check()
+            self.resource.deallocate(block.address, block.size_bytes, block.alignment)
+        if self.resource.supports_free:
+            assert self.resource.statistics().current_count == 0
+            assert self.resource.statistics().current_bytes == 0
+
+
+class OverUpstream(Conformance):
+    """And, when the resource goes, its upstream is whole again."""
+
+    def __init__(
+        self,
+        make: Callable[[MemoryResource], MemoryResource],
+        make_upstream: Callable[[], MemoryResource],
+    ) -> None:
+        self.upstream = make_upstream()
+        self.unused = self.upstream.statistics()
+        super().__init__(functools.partial(make, self.upstream))
+
+    def teardown(self) -> None:
+        super().teardown()
+        del self.resource
+        gc.collect(0)
+        if self.upstream.supports_free:
+            assert self.upstream.statistics().current_bytes == self.unused.current_bytes
+            assert self.upstream.statistics().current_count == self.unused.current_count

@@ -1,0 +1,33 @@
+import pytest
+from hypothesis import HealthCheck, settings
+from hypothesis.stateful import run_state_machine_as_test
+
+from tests.resource.conformance import RESOURCES, ROOTS, UPSTREAMS, Conformance, OverUpstream
+
+SHORT = settings(
+    max_examples=8, stateful_step_count=30, deadline=None,
+    suppress_health_check=list(HealthCheck),
+)  # fmt: skip
+LONG = settings(SHORT, max_examples=150, stateful_step_count=80)
+
+
+@pytest.mark.parametrize("root", ROOTS)
+def test_a_root_conforms(root):
+    run_state_machine_as_test(lambda: Conformance(ROOTS[root]), settings=SHORT)
+
+
+@pytest.mark.parametrize("upstream", UPSTREAMS)
+@pytest.mark.parametrize("resource", RESOURCES)
+def test_a_resource_conforms_over_an_upstream(resource, upstream):
+    run_state_machine_as_test(
+        lambda: OverUpstream(RESOURCES[resource], UPSTREAMS[upstream]), settings=SHORT
+    )
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("upstream", UPSTREAMS)
+@pytest.mark.parametrize("resource", RESOURCES)
+def test_a_resource_conforms_for_long(resource, upstream):
+    run_state_machine_as_test(
+        lambda: OverUpstream(RESOURCES[resource], UPSTREAMS[upstream]), settings=LONG
+    )
