@@ -89,6 +89,8 @@ def test_a_donated_input_holds_nothing_larger_than_itself():
 
 def test_the_trap_a_donated_input_that_is_kept_is_not_written_over():
     assert problem_of(donating(64, 64, kept=(0,))).in_place == (over(2, 1),)
+    one = donating(64, 64, kept=(0,))
+    assert problem_of(Schedule(one.values, one.steps[:1], (0,))).in_place == ()
 
 
 def test_what_lies_in_the_arena_cannot_be_donated():

@@ -1,0 +1,59 @@
+"""Colouring of the conflict graph: values of one colour share a block."""
+
+from collections.abc import Callable, Mapping
+
+import numpy as np
+
+from tightship.planner.liveness import problem_of
+from tightship.planner.place.order import by_size, by_start
+from tightship.planner.problem import Int64Array, Problem
+from tightship.planner.schedule import Schedule
+from tightship.planner.scheme.blocks import Blocks
+
+ORDERS: Mapping[str, Callable[[Problem], Int64Array]] = {"size": by_size, "start": by_start}
+"""Orders in which buffers get colours: the largest first takes few bytes; in order of time there
+are as few colours as can be."""
+
+
+def conflicts(problem: Problem, buffer: int) -> Int64Array:
+    """Indices of the other buffers that are live in a step of `buffer`, ascending."""
+    start, stop = problem.start_step[buffer], problem.stop_step[buffer]
+    live = (problem.start_step < stop) & (problem.stop_step > start)
+    live[buffer] = False
+    return np.flatnonzero(live)
+
+
+def colour(schedule: Schedule, *, in_place: bool = True, order: str = "size") -> Blocks:
+    """Give each buffer the first colour that no conflicting one has.
+
+    Args:
+        schedule: Values and steps.
+        in_place: Whether IN_PLACE aliases may be taken, before colours are given.
+        order: One of `ORDERS`.
+
+    Raises:
+        PlanError: Values are bound to each other in a way that no plan can honour.
+
+    Complexity: O(n^2) for n buffers.
+    """
+    buffers = problem_of(schedule, in_place=in_place)
+    colours = _colours(buffers.problem, order)
+    sizes = np.zeros(int(colours.max(initial=-1)) + 1, np.int64)
+    np.maximum.at(sizes, colours, buffers.problem.size_bytes)
+    block_of = [*colours.tolist(), -1]
+    return Blocks(
+        tuple(sizes.tolist()),
+        tuple(block_of[buffer] for buffer in buffers.of_value),
+        tuple(block_of[buffer] for buffer in buffers.of_scratch),
+        buffers.in_place,
+    )
+
+
+def _colours(problem: Problem, order: str) -> Int64Array:
+    colours = np.full(problem.count, -1, np.int64)
+    for buffer in ORDERS[order](problem).tolist():
+        around = colours[conflicts(problem, buffer)]
+        used = np.zeros(len(around) + 1, bool)
+        used[around[(around >= 0) & (around < len(used))]] = True
+        colours[buffer] = int(np.flatnonzero(~used)[0])
+    return colours
