@@ -50,10 +50,11 @@ ALLOWED: Mapping[str, str] = {  # the longest prefix of a module's name decides
     "engine.drawing": "errors planner view engine.memory_plan",  # the one way to a picture
     "engine.profile": "planner view engine",  # draws as well
     "engine.library": "_core errors",
-    "engine.kernels": "errors graph engine.kernels",
+    "engine.on_demand": "",
+    "engine.kernels": "errors graph engine.kernels engine.on_demand",
     "engine.lower": (
-        "_core errors graph planner engine.kernels engine.lower engine.memory_plan engine.program"
-        " engine.schedule"
+        "_core errors graph planner engine.kernels engine.lower engine.memory_plan engine.on_demand"
+        " engine.program engine.schedule"
     ),
     "feeds": "errors graph engine",
     "budget": "errors quantity engine.memory_plan",

@@ -177,7 +177,8 @@ def module_of(path: Path) -> str:
 
 
 def imported(path: Path) -> Iterator[str]:
-    """Modules that a file imports, and strings that may name one."""
+    """Modules that a file imports, and strings that may name one, whole or `module.NAME`."""
+    package = module_of(path.parent)
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
@@ -186,6 +187,7 @@ def imported(path: Path) -> Iterator[str]:
             yield from (f"{node.module}.{alias.name}" for alias in node.names)
         elif isinstance(node, ast.Constant) and isinstance(node.value, str):
             yield node.value  # as in `python -m tests.frontend.mutation`
+            yield f"{package}.{node.value}".rpartition(".")[0]  # as in a table of `OnDemand`
 
 
 @pytest.mark.parametrize("folder", ["src", "tests"])

@@ -48,7 +48,7 @@ def no_measuring(monkeypatch):
     def refuse(*_):
         raise AssertionError("it was measured")
 
-    monkeypatch.setattr(loading, "fastest", refuse)
+    monkeypatch.setattr(tuning, "fastest", refuse)
 
 
 def test_what_is_measured_to_be_faster_is_chosen(case):
@@ -102,7 +102,7 @@ def test_measuring_stores_the_choice_once(case, tmp_path, monkeypatch):
         measured.append(list(found))
         return Choice("blocked", stream_weights=True)
 
-    monkeypatch.setattr(loading, "fastest", fastest)
+    monkeypatch.setattr(tuning, "fastest", fastest)
     for threads in (1, 1, 2, 2):
         plan = tightship.plan(case.model, tune=path, threads=threads)
         assert plan.key["layouts"] == "blocked (tuned)"
@@ -126,7 +126,7 @@ def test_the_key_is_of_structure_and_not_of_weights():
 
 def test_only_the_measured_shape_has_the_choice(tmp_path, monkeypatch):
     choice = Choice("library", stream_weights=True)
-    monkeypatch.setattr(loading, "fastest", lambda *_: choice)
+    monkeypatch.setattr(tuning, "fastest", lambda *_: choice)
     shapes = {"x": (4, 32)}
     with tightship.load(dense()[0], shapes=shapes, tune=tmp_path / "t.json") as model:
         assert model.plan.key["layouts"] == "library (tuned)"

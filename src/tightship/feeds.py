@@ -54,7 +54,7 @@ def bind(lowered: Lowered, inputs: Mapping[str, ArrayLike], outputs: Mapping[str
     return bound
 
 
-def made_up(random: np.random.Generator, dtype: DType, shape: tuple[int, ...]) -> Array:
+def made_up(random: "np.random.Generator", dtype: DType, shape: tuple[int, ...]) -> Array:
     """Uniform in [0, 1) for floats; zeros for integers, which index something more often."""
     if dtype.numpy.kind == "f":
         return random.random(shape, np.float32).astype(dtype.numpy)

@@ -27,7 +27,6 @@ from tightship.frontend.onnx import OnnxFile, open_bytes, open_file
 from tightship.graph import Graph
 from tightship.model import Model
 from tightship.quantity import parse_bytes
-from tightship.tuning import Choices, candidates, choice_key, fastest
 
 NO_BOUNDS = Bounds()
 
@@ -136,6 +135,8 @@ def measure(
         FormatError: `file` holds something else.
         InputError: An input has no fixed shape to measure with.
     """
+    from tightship.tuning import Choices, candidates, choice_key, fastest
+
     source = open_model(model)
     graph = source.graph(settings.shapes)
     choices, key = Choices(Path(file)), choice_key(graph, settings)

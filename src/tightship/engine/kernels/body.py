@@ -1,18 +1,15 @@
 """A subgraph run node by node on arrays that it allocates."""
 
 from collections import ChainMap
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from tightship.engine.kernels.reference import ReferenceRun
+from tightship.engine.kernels.reference import MakeRun, ReferenceRun
 from tightship.engine.kernels.select import numpy_kernel
 from tightship.graph import Graph, Node, Value
-
-MakeRun = Callable[[Node], ReferenceRun]
-"""Makes a node ready to run on objects."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,9 +5,9 @@ from typing import Any
 
 import numpy as np
 
-from tightship.engine.kernels.body import Body, MakeRun
+from tightship.engine.kernels.body import Body
 from tightship.engine.kernels.kernel import Array
-from tightship.engine.kernels.reference import ReferenceRun
+from tightship.engine.kernels.reference import MakeRun, ReferenceRun
 from tightship.errors import GraphError
 from tightship.graph import Graph, Node
 

@@ -3,13 +3,22 @@
 Control flow and optionals run here, whatever else through `onnx.reference`.
 """
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from tightship.engine.kernels.control import CONTROL
-from tightship.engine.kernels.optional import OPTIONAL
-from tightship.engine.kernels.reference import ReferenceRun, reference_kernel
+from tightship.engine.kernels.reference import MakeRun, ReferenceRun, reference_kernel
+from tightship.engine.on_demand import OnDemand, names
 from tightship.errors import GraphError
 from tightship.graph import Node
+
+CONTROL: Mapping[str, Callable[[Node, MakeRun], ReferenceRun]] = OnDemand(
+    "tightship.engine.kernels",
+    {"control.CONTROL": names("If Loop Scan SequenceMap")},
+)
+OPTIONAL: Mapping[str, ReferenceRun] = OnDemand(
+    "tightship.engine.kernels",
+    {"optional.OPTIONAL": names("Optional OptionalGetElement OptionalHasElement")},
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,9 @@ ReferenceRun = Callable[[Sequence[Any]], list[Any]]
 """Runs a node on operands: arrays, lists of arrays (sequences), None (absent, or an
 empty optional); returns its outputs, positional, None at those the node leaves out."""
 
+MakeRun = Callable[[Node], ReferenceRun]
+"""Makes a node ready to run on objects."""
+
 REFERENCE_ERRORS = (
     ArithmeticError,
     AssertionError,

@@ -4,44 +4,52 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from tightship.engine.kernels.activation import ACTIVATIONS
-from tightship.engine.kernels.cast import CAST
-from tightship.engine.kernels.convolution import CONVOLUTION
-from tightship.engine.kernels.elementwise import ELEMENTWISE
-from tightship.engine.kernels.gather import GATHER
-from tightship.engine.kernels.generate import GENERATE
 from tightship.engine.kernels.kernel import Array, Kernel, Run
-from tightship.engine.kernels.matmul import MATMUL
-from tightship.engine.kernels.movement import MOVEMENT
-from tightship.engine.kernels.normalization import NORMALIZATION
-from tightship.engine.kernels.padding import PADDING
-from tightship.engine.kernels.pooling import POOLING
-from tightship.engine.kernels.quantize import QUANTIZE
-from tightship.engine.kernels.recurrent import RECURRENT
-from tightship.engine.kernels.reduction import REDUCTION
-from tightship.engine.kernels.resize import RESIZE
 from tightship.engine.kernels.site import Builder, NotCoveredError, Site
-from tightship.engine.kernels.softmax import SOFTMAX
+from tightship.engine.on_demand import OnDemand, names
 from tightship.graph import Constant, Node, Value
 
-BUILDERS: Mapping[str, Builder] = {
-    **ACTIVATIONS,
-    **CAST,
-    **CONVOLUTION,
-    **ELEMENTWISE,
-    **GATHER,
-    **GENERATE,
-    **MATMUL,
-    **MOVEMENT,
-    **NORMALIZATION,
-    **PADDING,
-    **POOLING,
-    **QUANTIZE,
-    **RECURRENT,
-    **REDUCTION,
-    **RESIZE,
-    **SOFTMAX,
-}
+BUILDERS: Mapping[str, Builder] = OnDemand(
+    "tightship.engine.kernels",
+    {
+        "activation.ACTIVATIONS": names(
+            "Celu Elu Erf Gelu HardSigmoid HardSwish LeakyRelu Mish Relu Selu Shrink Sigmoid "
+            "Softplus Softsign Swish ThresholdedRelu"
+        ),
+        "cast.CAST": names("BitCast Cast CastLike"),
+        "convolution.CONVOLUTION": names("Conv ConvTranspose"),
+        "elementwise.ELEMENTWISE": names(
+            "Abs Acos Acosh Add And Asin Asinh Atan Atanh BitShift BitwiseAnd BitwiseNot BitwiseOr "
+            "BitwiseXor Ceil Clip Cos Cosh Div Equal Exp Floor Greater GreaterOrEqual IsInf IsNaN "
+            "Less LessOrEqual Log Max Mean Min Mod Mul Neg Not Or PRelu Pow Reciprocal Round Sign "
+            "Sin Sinh Sqrt Sub Sum Tan Tanh Where Xor"
+        ),
+        "gather.GATHER": names("Gather GatherElements GatherND Scatter ScatterElements ScatterND"),
+        "generate.GENERATE": names(
+            "Constant ConstantOfShape CumProd CumSum EyeLike OneHot Range Shape Size Trilu"
+        ),
+        "matmul.MATMUL": names("Einsum Gemm MatMul MatMulInteger QLinearMatMul"),
+        "movement.MOVEMENT": names(
+            "Concat DepthToSpace Dropout Expand Flatten Identity Reshape Slice SpaceToDepth Split "
+            "Squeeze Tile Transpose Unsqueeze"
+        ),
+        "normalization.NORMALIZATION": names(
+            "BatchNormalization GroupNormalization InstanceNormalization LRN LayerNormalization "
+            "LpNormalization RMSNormalization"
+        ),
+        "padding.PADDING": names("Pad"),
+        "pooling.POOLING": names("AveragePool GlobalAveragePool GlobalMaxPool LpPool MaxPool"),
+        "quantize.QUANTIZE": names("DequantizeLinear DynamicQuantizeLinear QuantizeLinear"),
+        "recurrent.RECURRENT": names("GRU LSTM RNN"),
+        "reduction.REDUCTION": names(
+            "ArgMax ArgMin ReduceL1 ReduceL2 ReduceLogSum ReduceLogSumExp ReduceMax ReduceMean "
+            "ReduceMin ReduceProd ReduceSum ReduceSumSquare"
+        ),
+        "resize.RESIZE": names("Resize Upsample"),
+        "softmax.SOFTMAX": names("Hardmax LogSoftmax Softmax"),
+    },
+)
+"""By operator."""
 
 
 def numpy_kernel(

@@ -12,6 +12,7 @@ from tightship.engine.lower.dequantized import quantization
 from tightship.engine.lower.elide_concat import elide_concat, load_bytes
 from tightship.engine.lower.native import emit_native
 from tightship.engine.lower.native.streamed import streamed
+from tightship.engine.lower.onednn import EMITTERS, QUANTIZED_EMITTERS
 from tightship.engine.lower.options import Choice, Options
 from tightship.engine.lower.parts import cut
 from tightship.engine.lower.passes import LAST_RESORT, ONEDNN_PASSES, run_passes
@@ -169,8 +170,6 @@ def _deferred(builder: Builder, node: Node) -> bool:
 
 def _quantized(builder: Builder, node: Node) -> bool:
     """A kernel on 8-bit integers."""
-    from tightship.engine.lower.onednn import QUANTIZED_EMITTERS
-
     emitter = QUANTIZED_EMITTERS.get((node.domain, node.operator))
     return (
         emitter is not None
@@ -180,8 +179,6 @@ def _quantized(builder: Builder, node: Node) -> bool:
 
 
 def _onednn(builder: Builder, node: Node) -> bool:
-    from tightship.engine.lower.onednn import EMITTERS
-
     emitter = EMITTERS.get((node.domain, node.operator))
     names = [name for name in (*node.inputs, *node.writes) if name]
     parameters = node.inputs[1:] if node.operator in ("Clip", "Resize") else ()

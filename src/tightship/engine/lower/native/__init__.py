@@ -4,41 +4,49 @@ An emitter returns False, or raises NotCoveredError, having added nothing, where
 not cover the node.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from tightship.engine.kernels.site import NotCoveredError
 from tightship.engine.lower.builder import Builder
-from tightship.engine.lower.native.attention import attention
-from tightship.engine.lower.native.elementwise import ELEMENTWISE
-from tightship.engine.lower.native.generate import GENERATE
-from tightship.engine.lower.native.indexed import INDEXED
-from tightship.engine.lower.native.lookup import LOOKUP
-from tightship.engine.lower.native.movement import MOVEMENT
-from tightship.engine.lower.native.quantize import dequantize, quantize
-from tightship.engine.lower.native.ranks import RANKS
-from tightship.engine.lower.native.reduction import REDUCTION
-from tightship.engine.lower.native.rotary import rotary
-from tightship.engine.lower.native.rows import NORMALIZATION
-from tightship.engine.lower.native.sequence import SEQUENCE
+from tightship.engine.on_demand import OnDemand, of_onnx
 from tightship.graph import Node
 
 NativeEmitter = Callable[[Builder, Node], bool]
 
-NATIVE_EMITTERS: dict[tuple[str, str], NativeEmitter] = {
-    **ELEMENTWISE,
-    ("tightship", "Attention"): attention,
-    ("tightship", "Rotary"): rotary,
-    **GENERATE,
-    **INDEXED,
-    **LOOKUP,
-    **MOVEMENT,
-    **NORMALIZATION,
-    **RANKS,
-    **REDUCTION,
-    **SEQUENCE,
-    ("", "DequantizeLinear"): dequantize,
-    ("", "QuantizeLinear"): quantize,
-}
+NATIVE_EMITTERS: Mapping[tuple[str, str], NativeEmitter] = OnDemand(
+    "tightship.engine.lower.native",
+    {
+        "attention.ATTENTION": [("tightship", "Attention")],
+        "elementwise.ELEMENTWISE": of_onnx(
+            "Abs Acos Acosh Add And Asin Asinh Atan Atanh BitShift BitwiseAnd BitwiseNot BitwiseOr "
+            "BitwiseXor Cast CastLike Ceil Celu Clip Cos Cosh Div Elu Equal Erf Exp Floor Gelu "
+            "Greater GreaterOrEqual HardSigmoid HardSwish IsInf IsNaN LeakyRelu Less LessOrEqual "
+            "Log Max Mean Min Mish Mod Mul Neg Not Or PRelu Pow Reciprocal Relu Round Selu Shrink "
+            "Sigmoid Sign Sin Sinh Softplus Softsign Sqrt Sub Sum Swish Tan Tanh ThresholdedRelu "
+            "Where Xor"
+        ),
+        "generate.GENERATE": of_onnx("ConstantOfShape EyeLike OneHot Range Trilu"),
+        "indexed.INDEXED": of_onnx(
+            "Gather GatherElements GatherND Scatter ScatterElements ScatterND"
+        ),
+        "lookup.LOOKUP": of_onnx("CenterCropPad Pad Resize Upsample"),
+        "movement.MOVEMENT": of_onnx(
+            "Concat DepthToSpace Expand Slice SpaceToDepth Split Tile Transpose"
+        ),
+        "quantize.QUANTIZE": of_onnx("DequantizeLinear QuantizeLinear"),
+        "ranks.RANKS": of_onnx("ArgMax ArgMin CumSum Hardmax TopK"),
+        "reduction.REDUCTION": of_onnx(
+            "ReduceL1 ReduceL2 ReduceLogSum ReduceLogSumExp ReduceMax ReduceMean ReduceMin "
+            "ReduceProd ReduceSum ReduceSumSquare"
+        ),
+        "rotary.ROTARY": [("tightship", "Rotary")],
+        "rows.NORMALIZATION": of_onnx(
+            "GroupNormalization InstanceNormalization LayerNormalization LogSoftmax "
+            "RMSNormalization Softmax"
+        ),
+        "sequence.SEQUENCE": of_onnx("ReverseSequence RotaryEmbedding TensorScatter"),
+    },
+)
 """By domain and operator."""
 
 

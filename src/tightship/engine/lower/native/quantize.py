@@ -84,3 +84,10 @@ def _strides(operand: Operand, shape: list[int], *, keeps: bool) -> list[int]:
     if keeps:
         return byte_strides(operand)
     return [step * operand.dtype.itemsize for step in dense_strides(shape)]
+
+
+QUANTIZE = {
+    ("", "DequantizeLinear"): dequantize,
+    ("", "QuantizeLinear"): quantize,
+}
+"""By domain and operator."""

@@ -25,3 +25,7 @@ def rotary(builder: Builder, node: Node) -> bool:
     kernel = NativeKernel.rotary([*outer, pairs], strides, partners)
     builder.native(node, ("rotary", kernel), [source, *tables], [target])
     return True
+
+
+ROTARY = {("tightship", "Rotary"): rotary}
+"""By domain and operator."""

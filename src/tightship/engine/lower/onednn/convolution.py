@@ -155,3 +155,10 @@ class _Convolution:
         reads.extend(extra.bound(builder))
         target = builder.output(node.writes[0], desc.operand(DST))
         builder.primitive(node, desc, reads, [target], extra.share)
+
+
+CONVOLUTION = {
+    ("", "Conv"): convolution,
+    ("", "ConvTranspose"): transposed_convolution,
+}
+"""By domain and operator."""

@@ -5,7 +5,7 @@ from dataclasses import replace
 from tightship._core import Attributes, MemoryDesc, PrimitiveDesc
 from tightship.engine.lower.builder import SRC, Builder
 from tightship.engine.lower.onednn.choose import fast
-from tightship.engine.lower.onednn.post_ops import BINARY, eltwise_of
+from tightship.engine.lower.onednn.post_ops import ACTIVATIONS, BINARY, eltwise_of
 from tightship.engine.program import Operand
 from tightship.graph import Node
 from tightship.planner.schedule import AliasKind
@@ -119,3 +119,12 @@ def sum_of(builder: Builder, node: Node) -> bool:
     ]
     builder.primitive(node, desc, reads, [builder.output(node.outputs[0], layout)])
     return True
+
+
+ELEMENTWISE = {
+    **{("", operator): activation for operator in ACTIVATIONS},
+    **{("", operator): binary for operator in BINARY},
+    ("", "Clip"): activation,
+    ("", "Sum"): sum_of,
+}
+"""By domain and operator."""

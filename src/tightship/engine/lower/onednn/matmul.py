@@ -186,3 +186,10 @@ def _matrix_layout(builder: Builder, name: str) -> MemoryDesc:
     if operand.desc is not None and operand.desc.is_plain and operand.desc.strides == transposed:
         return operand.desc
     return row_major(shape)
+
+
+MATMUL = {
+    ("", "MatMul"): matmul,
+    ("", "Gemm"): gemm,
+}
+"""By domain and operator."""

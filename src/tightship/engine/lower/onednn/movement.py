@@ -97,3 +97,11 @@ def channel_shuffle(builder: Builder, node: Node) -> bool:
     seen = replace(target, desc=dealt)
     builder.primitive(node, desc, [(SRC, replace(source, desc=taken))], [seen])
     return True
+
+
+MOVEMENT = {
+    ("", "Concat"): concat,
+    ("", "Transpose"): transpose,
+    ("tightship", "ChannelShuffle"): channel_shuffle,
+}
+"""By domain and operator."""

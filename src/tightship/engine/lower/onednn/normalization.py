@@ -121,3 +121,13 @@ def softmax(builder: Builder, node: Node) -> bool:
     target = builder.output_as(node.outputs[0], layout)
     builder.primitive(node, desc, [(SRC, source)], [target], [(source, AliasKind.IN_PLACE)])
     return True
+
+
+NORMALIZATION = {
+    ("", "BatchNormalization"): batch_normalization,
+    ("", "LayerNormalization"): layer_normalization,
+    ("", "LRN"): local_response,
+    ("", "Softmax"): softmax,
+    ("", "LogSoftmax"): softmax,
+}
+"""By domain and operator."""

@@ -66,3 +66,15 @@ def _emit(builder: Builder, node: Node, algorithm: str, window: Window) -> bool:
             builder.primitive(node, desc, reads, [target])
             return True
     return False
+
+
+POOLING = {
+    ("", "MaxPool"): pooling,
+    ("", "AveragePool"): pooling,
+    ("", "GlobalAveragePool"): global_pooling,
+    ("", "GlobalMaxPool"): global_pooling,
+}
+"""By domain and operator."""
+
+QUANTIZED_POOLING = {("", "MaxPool"): quantized_pooling}
+"""By domain and operator."""

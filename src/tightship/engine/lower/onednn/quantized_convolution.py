@@ -68,3 +68,7 @@ def _weights(builder: Builder, node: Node) -> MemoryDesc:
     dims = [groups, first // groups, *rest]
     alone = int(groups == 1)
     return MemoryDesc(dims[alone:], "int8", dense_strides(dims)[alone:])
+
+
+QUANTIZED_CONVOLUTION = {("", "Conv"): quantized_convolution}
+"""By domain and operator."""

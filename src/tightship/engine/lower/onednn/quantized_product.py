@@ -78,3 +78,10 @@ def _emit(builder: Builder, node: Node, stored: MemoryDesc, bias: str) -> bool:
     assert desc.operand(DST) == target
     builder.primitive(node, desc, reads, [builder.output_as(node.writes[0], target)])
     return True
+
+
+QUANTIZED_PRODUCT = {
+    ("", "Gemm"): quantized_gemm,
+    ("", "MatMul"): quantized_matmul,
+}
+"""By domain and operator."""

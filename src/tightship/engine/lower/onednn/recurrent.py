@@ -224,3 +224,7 @@ def _is_zero(builder: Builder, name: str) -> bool:
     ):
         return False
     return not np.any(constant.array())
+
+
+RECURRENT = {("", operator): recurrent for operator in KINDS}
+"""By domain and operator."""
