@@ -94,6 +94,7 @@ void memory_desc(nb::module_ &module) {
         .def(
             "__eq__", [](const MemoryDesc &self, const MemoryDesc &other) { return self == other; },
             nb::is_operator(), nb::sig("def __eq__(self, other: object, /) -> bool"))
+        .def("__hash__", &MemoryDesc::hash)
         .def("__repr__", [](const MemoryDesc &self) {
             return "MemoryDesc(" + name_of(self.dtype()) + ", " + self.format() + ")";
         });

@@ -79,6 +79,13 @@ bool MemoryDesc::operator==(const MemoryDesc &other) const {
     return Library::get().memory_desc_equal(desc_, other.desc_) != 0;
 }
 
+size_t MemoryDesc::hash() const {
+    auto result = static_cast<size_t>(dtype());
+    for (const int64_t length : dims())
+        result = result * 1000003 + static_cast<size_t>(length);
+    return result;
+}
+
 Dims MemoryDesc::dims() const {
     const auto count = static_cast<size_t>(query<int>(desc_, dnnl_query_ndims_s32));
     return query_dims(desc_, dnnl_query_dims, count);

@@ -48,8 +48,13 @@ class Prepared:
 
     placement: Placement
     name: str
-    runtime_bytes: int
+    node_count: int
     key: Mapping[str, str]
+
+    @property
+    def runtime_bytes(self) -> int:
+        """What it takes besides tensors."""
+        return runtime_bytes(self.placement.lowered, self.node_count)
 
     @property
     def plan(self) -> MemoryPlan:
@@ -102,8 +107,7 @@ def prepare_rewritten(
     finally:
         if before is not None:
             _core.set_onednn_threads(before)
-    runtime = runtime_bytes(placement.lowered, node_count)
-    return Prepared(placement, name, runtime, _key(settings, placement))
+    return Prepared(placement, name, node_count, _key(settings, placement))
 
 
 def _key(settings: Settings, placement: Placement) -> dict[str, str]:

@@ -43,6 +43,12 @@ class Operand:
         """Bytes it takes where it is, padding of its layout included."""
         return self.desc.size_bytes if self.desc else size_bytes(self.dtype, self.shape)
 
+    def under(self, desc: MemoryDesc) -> "Operand":
+        """The same bytes described otherwise."""
+        return Operand(
+            self.name, self.space, self.index, self.dtype, self.shape, desc, self.offset_bytes
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class Slot:

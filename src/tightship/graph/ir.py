@@ -30,9 +30,15 @@ class Value:
 
     def __post_init__(self) -> None:
         shape = self.shape
-        numbers = self.dtype not in (None, DType.STRING) and shape is not None
-        static = numbers and all(isinstance(dimension, int) for dimension in shape or ())
-        object.__setattr__(self, "_static", shape if static else None)
+        if shape is not None:
+            if self.dtype is None or self.dtype is DType.STRING:
+                shape = None
+            else:
+                for dimension in shape:
+                    if not isinstance(dimension, int):
+                        shape = None
+                        break
+        object.__setattr__(self, "_static", shape)
 
     @property
     def is_static(self) -> bool:
@@ -87,6 +93,22 @@ class Node:
         object.__setattr__(self, "subgraphs", graphs)
         object.__setattr__(self, "reads", tuple(dict.fromkeys(names)))
         object.__setattr__(self, "writes", tuple([name for name in last.outputs if name]))
+
+    def absorbed(self) -> "Node":
+        """This node with the first of the fused ones a part of it, whose operands it reads."""
+        first, *fused = self.fused
+        node = object.__new__(Node)
+        for entry, value in zip(
+            NODE_FIELDS,
+            (self.name, self.operator, self.inputs, first.outputs, self.attributes, self.domain,
+             self.version, tuple(fused), self.reads, self.writes, self.subgraphs),
+            strict=True,
+        ):  # fmt: skip
+            object.__setattr__(node, entry, value)
+        return node
+
+
+NODE_FIELDS = tuple(entry.name for entry in dataclass_fields(Node))
 
 
 @dataclass(frozen=True, eq=False)

@@ -34,6 +34,7 @@ class MemoryDesc {
     ~MemoryDesc();
 
     bool operator==(const MemoryDesc &other) const;
+    size_t hash() const; ///< of shape and type, which equal layouts have in common
     bool is_null() const { return desc_ == nullptr; }
     const_dnnl_memory_desc_t get() const { return desc_; }
 

@@ -2,7 +2,6 @@
 
 from collections import ChainMap
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 
 from tightship._core import Attributes, MemoryDesc, NativeKernel, PrimitiveDesc
 from tightship.engine.lower.dequantized import Quantization
@@ -57,6 +56,7 @@ class Builder:
         self.readers = readers_in_order(graph)
         self._last_read = last_reads(graph)
         self._added: dict[str, Constant] = {}
+        self._values = dict(graph.values)
         self.known: Mapping[str, Constant] = ChainMap(
             self._added, dict(graph.constants), dict(graph.known)
         )
@@ -77,9 +77,7 @@ class Builder:
 
     def value(self, name: str) -> Value:
         """The type of a value."""
-        if (added := self._added.get(name)) is not None:
-            return Value(name, added.dtype, added.shape)
-        return self.graph.values.get(name) or Value(name)
+        return self._values.get(name) or Value(name)
 
     def constant(self, name: str) -> Constant | None:
         """The constant of this name, if it is one."""
@@ -88,11 +86,16 @@ class Builder:
     def add_constant(self, name: str, constant: Constant) -> None:
         """A constant that an emitter derives from the graph's."""
         self._added[name] = constant
+        self._values[name] = Value(name, constant.dtype, constant.shape)
 
     def packed_layout(self, name: str, dims: Sequence[int]) -> MemoryDesc | None:
         """A layout of these dimensions that another program has packed a constant in."""
-        packed = (self.options.packed or {}).get(name, ())
-        return next((desc for desc in packed if desc.dims == list(dims)), None)
+        if self.options.packed is None:
+            return None
+        for desc in self.options.packed.get(name, ()):
+            if desc.dims == dims:
+                return desc
+        return None
 
     def defer(self, name: str, quantization: Quantization, emit: Callable[[], None]) -> None:
         """Leave out the step that dequantizes a value until somebody asks where it is."""
@@ -167,14 +170,16 @@ class Builder:
 
     def in_layout(self, name: str, desc: MemoryDesc) -> Operand:
         """A value in the given layout, copied into it if need be."""
+        home = self.home(name)
+        if home.desc is desc:
+            return home
         present = self._present(name, desc)
         if present is not None:
             return present
-        home = self.home(name)
         assert home.desc is not None, home
         if home.desc.dims != desc.dims:
             home = self.dense(name)
-            home = replace(home, desc=row_major(desc.dims, home.dtype))
+            home = home.under(row_major(desc.dims, home.dtype))
         copy = self._arena(f"{name}.{desc.format}", home.dtype, home.shape, desc)
         self.reorder(home, copy)
         self._copies.setdefault(name, []).append(copy)
@@ -239,7 +244,7 @@ class Builder:
 
     def output_as(self, name: str, desc: MemoryDesc) -> Operand:
         """Room for a row-major value, seen by its writer under another shape."""
-        return replace(self.output(name), desc=desc)
+        return self.output(name).under(desc)
 
     def room(self, name: str, desc: MemoryDesc) -> Operand:
         """Room for what a kernel must write and nobody reads."""

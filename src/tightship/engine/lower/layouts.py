@@ -1,7 +1,6 @@
 """Layouts that lowering names itself; all others are oneDNN's choice."""
 
-from collections.abc import Hashable, Sequence
-from dataclasses import replace
+from collections.abc import Sequence
 
 from tightship._core import MemoryDesc, OneDnnError, onednn_cpu_isa
 from tightship.engine.program import Operand
@@ -37,12 +36,6 @@ def blocked(shape: Sequence[int]) -> MemoryDesc:
     return MemoryDesc.named(list(shape), "float32", f"a{axes}{register_floats()}b")
 
 
-def layout_key(desc: MemoryDesc) -> Hashable:
-    """Equal for equal plain layouts; of others, for those of one shape and format."""
-    strides = tuple(desc.strides) if desc.is_plain else desc.format
-    return tuple(desc.dims), desc.dtype, strides
-
-
 def seen_as(operand: Operand, desc: MemoryDesc) -> Operand | None:
     """The same bytes under `desc`, if that is what they are."""
     if operand.desc is None:
@@ -55,7 +48,7 @@ def seen_as(operand: Operand, desc: MemoryDesc) -> Operand | None:
         same = operand.desc.reshaped(desc.dims) == desc
     except OneDnnError:
         return None
-    return replace(operand, desc=desc) if same else None
+    return operand.under(desc) if same else None
 
 
 def dense_strides(shape: Sequence[int]) -> list[int]:

@@ -3,20 +3,18 @@
 from tightship._core import MemoryDesc
 from tightship.engine.lower.builder import Builder
 from tightship.engine.program import Operand, Space
-from tightship.graph import DType, Graph, Node
+from tightship.graph import DType, Node
 
 RESHAPING = frozenset({"Reshape", "Flatten", "Squeeze", "Unsqueeze", "Identity", "Dropout"})
 PARTING = frozenset({"Split", "Slice", "Gather"})
 
 
 def cut(builder: Builder, node: Node) -> bool:
-    """Whether the outputs are parts of the first input, read where they lie; else copies.
+    """Whether a parting node's outputs are parts of its input, read where they lie; else copies.
 
     A part keeps the whole alive, so it pays only where nobody copies it later.
     """
-    return (
-        node.operator in PARTING and not node.domain and not node.fused and _parted(builder, node)
-    )
+    return not node.fused and _parted(builder, node)
 
 
 def _parted(builder: Builder, node: Node) -> bool:
@@ -38,7 +36,7 @@ def _parted(builder: Builder, node: Node) -> bool:
         or not home.desc.is_plain
         or home.desc.dims != list(home.shape)
         or home.space not in (Space.ARENA, Space.EXTERNAL)
-        or not all(takes_parts(builder.graph, name) for name in node.writes)
+        or not all(takes_parts(builder, name) for name in node.writes)
     ):
         return False
     for name, (offsets, dims) in zip(node.outputs, ranges, strict=True):
@@ -52,14 +50,14 @@ def _settle(builder: Builder, name: str, home: Operand, part: MemoryDesc) -> Non
     builder.view(name, home, part if part.dims == shape else part.reshaped(shape))
 
 
-def takes_parts(graph: Graph, name: str) -> bool:
+def takes_parts(builder: Builder, name: str) -> bool:
     """Whether every reader of a value, through views of it, is a kernel that takes strides."""
-    return name not in graph.outputs and all(
-        _takes_parts(graph, reader, name) for reader in graph.nodes if name in reader.reads
+    return name not in builder.graph.outputs and all(
+        _takes_parts(builder, reader, name) for reader in builder.readers.get(name, ())
     )
 
 
-def _takes_parts(graph: Graph, reader: Node, name: str) -> bool:
+def _takes_parts(builder: Builder, reader: Node, name: str) -> bool:
     if (reader.domain, reader.operator) == ("tightship", "Attention"):
         return True
     if reader.domain or reader.fused:
@@ -70,7 +68,7 @@ def _takes_parts(graph: Graph, reader: Node, name: str) -> bool:
     return (
         is_view
         and name == reader.inputs[0]
-        and all(takes_parts(graph, output) for output in reader.writes)
+        and all(takes_parts(builder, output) for output in reader.writes)
     )
 
 

@@ -14,7 +14,7 @@ from tightship.engine.lower.native import emit_native
 from tightship.engine.lower.native.streamed import streamed
 from tightship.engine.lower.onednn import EMITTERS, QUANTIZED_EMITTERS
 from tightship.engine.lower.options import Choice, Options
-from tightship.engine.lower.parts import cut
+from tightship.engine.lower.parts import PARTING, cut
 from tightship.engine.lower.passes import LAST_RESORT, ONEDNN_PASSES, run_passes
 from tightship.engine.lower.views import same_bytes
 from tightship.engine.program import KernelWork, Lowered, Operand, ReferenceWork
@@ -107,7 +107,8 @@ def _cheaper(lowered: Lowered, blocked: Callable[[], Lowered]) -> Lowered:
 
     It can be where concatenations take time, which vanish with blocks. It is not made otherwise.
     """
-    if concat_ns(lowered) < CONCATS_MATTER * cost_ns(lowered):
+    joining = concat_ns(lowered)
+    if joining == 0.0 or joining < CONCATS_MATTER * cost_ns(lowered):
         return lowered
     other = blocked()
     if load_bytes(other) > load_bytes(lowered) or cost_ns(other) >= cost_ns(lowered):
@@ -116,7 +117,7 @@ def _cheaper(lowered: Lowered, blocked: Callable[[], Lowered]) -> Lowered:
 
 
 def _emit(builder: Builder, node: Node) -> None:
-    if _view(builder, node) or _deferred(builder, node) or cut(builder, node):
+    if _moves_nothing(builder, node):
         return
     if (builder.options.use_onednn and _quantized(builder, node)) or streamed(builder, node):
         return
@@ -132,9 +133,20 @@ def _emit(builder: Builder, node: Node) -> None:
         _reference(builder, node)
 
 
+def _moves_nothing(builder: Builder, node: Node) -> bool:
+    """Whether the outputs are the first input's bytes, or wait until somebody asks for them."""
+    if node.domain:
+        return False
+    if node.operator in VIEWS:
+        return _view(builder, node)
+    if node.operator in PARTING:
+        return cut(builder, node)
+    return node.operator == "DequantizeLinear" and _deferred(builder, node)
+
+
 def _view(builder: Builder, node: Node) -> bool:
     """Nothing moves: the output is the input's bytes under another shape."""
-    if node.operator not in VIEWS or node.domain or len(node.writes) != 1:
+    if len(node.writes) != 1:
         return False
     before, after = builder.value(node.inputs[0]), builder.value(node.outputs[0])
     if not before.is_static or not after.is_static:
@@ -148,7 +160,7 @@ def _view(builder: Builder, node: Node) -> bool:
 
 def _deferred(builder: Builder, node: Node) -> bool:
     """DequantizeLinear waits until somebody wants the real numbers; kernels take integers."""
-    if node.operator != "DequantizeLinear" or node.domain or not builder.options.use_onednn:
+    if not builder.options.use_onednn:
         return False
     found = quantization(node, builder.value(node.inputs[0]).dtype, builder.graph.constants)
     name = node.outputs[0]
@@ -173,6 +185,7 @@ def _quantized(builder: Builder, node: Node) -> bool:
     emitter = QUANTIZED_EMITTERS.get((node.domain, node.operator))
     return (
         emitter is not None
+        and (node.operator == "MaxPool" or builder.quantized(node.inputs[0]) is not None)
         and all(builder.value(name).is_static for name in (*node.reads, *node.writes))
         and emitter(builder, node)
     )
@@ -180,15 +193,16 @@ def _quantized(builder: Builder, node: Node) -> bool:
 
 def _onednn(builder: Builder, node: Node) -> bool:
     emitter = EMITTERS.get((node.domain, node.operator))
-    names = [name for name in (*node.inputs, *node.writes) if name]
+    if emitter is None:
+        return False
     parameters = node.inputs[1:] if node.operator in ("Clip", "Resize") else ()
-    values = [builder.value(name) for name in names if name not in parameters]
-    return (
-        emitter is not None
-        and all(_is_describable(value) for value in values)
-        and all(builder.home_is_planned(name) for name in node.reads)
-        and emitter(builder, node)
-    )
+    for name in (*node.inputs, *node.writes):
+        if name and name not in parameters and not _is_describable(builder.value(name)):
+            return False
+    for name in node.reads:
+        if not builder.home_is_planned(name):
+            return False
+    return emitter(builder, node)
 
 
 def _native(builder: Builder, node: Node) -> bool:
@@ -202,12 +216,10 @@ def _native(builder: Builder, node: Node) -> bool:
 
 
 def _is_describable(value: Value) -> bool:
-    return (
-        value.is_static
-        and value.dtype is DType.FLOAT32
-        and 0 not in value.static_shape
-        and len(value.static_shape) <= 5
-    )
+    if not value.is_static or value.dtype is not DType.FLOAT32:
+        return False
+    shape = value.static_shape
+    return 0 not in shape and len(shape) <= 5
 
 
 def _types(builder: Builder, names: tuple[str, ...]) -> list[Value | None]:

@@ -14,6 +14,7 @@ from tightship.graph import (
     AttributeValue,
     Constant,
     Derived,
+    DType,
     Fill,
     Graph,
     Inline,
@@ -102,11 +103,11 @@ class Template:
                 names.update(n for n in (*part.inputs, *part.outputs) if n)
             names.update(n for n in (*node.inputs, *node.outputs) if n)
         values = {name: graph.value(name) for name in names}
-        self._open = {n: v for n, v in values.items() if _is_open(v)}
-        self._values = {n: v for n, v in values.items() if n not in self._open}
-        constants = {n: c for n, c in graph.known.items() if n in names} | dict(graph.constants)
-        self._open_constants = {n: c for n, c in constants.items() if is_followed(c)}
-        self._constants = {n: c for n, c in constants.items() if n not in self._open_constants}
+        self._open = _OpenValues([value for value in values.values() if _is_open(value)])
+        self._values = {n: v for n, v in values.items() if not _is_open(v)}
+        known = {n: c for n, c in graph.known.items() if n in names and n not in graph.constants}
+        self._constants = _Constants.of(graph.constants)
+        self._known = _Constants.of(known)
         self._open_nodes = [i for i, node in enumerate(graph.nodes) if _has_length(node)]
 
     def graph(self, shapes: Mapping[str, tuple[int, ...]]) -> Graph | None:
@@ -116,20 +117,60 @@ class Template:
         if numbers is None:
             return None
         binder = _Binder(self._trace, numbers)
-        values = {name: binder.value(value) for name, value in self._open.items()}
-        constants = {name: binder.constant(c) for name, c in self._open_constants.items()}
         nodes = list(self._graph.nodes)
         for index in self._open_nodes:
             nodes[index] = binder.node(nodes[index])
-        graph = self._graph
-        known = graph.known.keys() - graph.constants.keys()
-        constants |= self._constants
-        return graph.retyped(
+        return self._graph.retyped(
             tuple(nodes),
-            {**self._values, **values},
-            {name: c for name, c in constants.items() if name not in known},
-            {name: c for name, c in constants.items() if name in known},
+            {**self._values, **self._open.bound(binder)},
+            self._constants.bound(binder),
+            self._known.bound(binder),
         )
+
+
+class _OpenValues:
+    """Values with lengths in their shapes; each shape that many have is bound once."""
+
+    def __init__(self, values: Sequence[Value]) -> None:
+        self._shapes: list[Shape] = []
+        self._values: list[tuple[str, DType | None, int]] = []
+        indices: dict[tuple[object, ...], int] = {}
+        for value in values:
+            assert value.shape is not None
+            key = tuple([_number_of(dimension) for dimension in value.shape])
+            index = indices.setdefault(key, len(self._shapes))
+            if index == len(self._shapes):
+                self._shapes.append(value.shape)
+            self._values.append((value.name, value.dtype, index))
+
+    def bound(self, binder: "_Binder") -> dict[str, Value]:
+        """The values, by name."""
+        shapes = list(map(binder.dimensions, self._shapes))
+        return {name: Value(name, dtype, shapes[index]) for name, dtype, index in self._values}
+
+
+def _number_of(dimension: int | str | None) -> object:
+    """What tells a dimension from others: of a length, the number of its expression."""
+    followed = length_of(dimension) if isinstance(dimension, int) else None
+    return dimension if followed is None else (followed.number,)
+
+
+@dataclass(frozen=True, slots=True)
+class _Constants:
+    """Constants of a template, apart by whether they depend on lengths."""
+
+    fixed: Mapping[str, Constant]
+    open: Mapping[str, Constant]
+
+    @staticmethod
+    def of(constants: Mapping[str, Constant]) -> "_Constants":
+        apart: tuple[dict[str, Constant], dict[str, Constant]] = ({}, {})
+        for name, constant in constants.items():
+            apart[is_followed(constant)][name] = constant
+        return _Constants(*apart)
+
+    def bound(self, binder: "_Binder") -> dict[str, Constant]:
+        return {**self.fixed, **{name: binder.constant(c) for name, c in self.open.items()}}
 
 
 def _is_open(value: Value) -> bool:
@@ -160,11 +201,9 @@ class _Binder:
     def shape(self, shape: Sequence[int]) -> tuple[int, ...]:
         return tuple([self.length(length) for length in shape])
 
-    def value(self, value: Value) -> Value:
-        assert value.shape is not None
-        shape = tuple([d if isinstance(d, str) or d is None else self.length(d)
-                       for d in value.shape])  # fmt: skip
-        return Value(value.name, value.dtype, shape)
+    def dimensions(self, shape: Shape) -> Shape:
+        """A shape that may have symbols or unknown lengths too."""
+        return tuple([d if isinstance(d, str) or d is None else self.length(d) for d in shape])
 
     def node(self, node: Node) -> Node:
         attributes = {name: self.attribute(value) for name, value in node.attributes.items()}

@@ -17,6 +17,7 @@ from tightship.engine.lower.widened import Widened
 from tightship.engine.program import Operand
 from tightship.graph import DType, Node, element_count
 
+HEADS = frozenset({"Conv", "Gemm", "MatMul"})
 BLOCK = 32
 """Outputs that a block of weights serves."""
 ROWS_MAX = 64
@@ -113,10 +114,12 @@ class Ending:
 
 def streamed(builder: Builder, node: Node) -> bool:
     """Emit a convolution, Gemm or MatMul by a constant that streaming makes faster."""
-    if not builder.options.stream_weights or not _is_covered(builder, node):
+    if not builder.options.stream_weights or node.operator not in HEADS or node.domain:
         return False
     if builder.options.packed is not None and node.operator != "Conv":
         return False  # other numbers of rows would want other layouts of the matrix
+    if not _is_covered(builder, node):
+        return False
     problem = {"Conv": _convolution, "Gemm": _gemm, "MatMul": _matmul}[node.operator](builder, node)
     ending = _ending(builder, node)
     if problem is None or ending is None or not problem.pays:
@@ -127,8 +130,6 @@ def streamed(builder: Builder, node: Node) -> bool:
 
 def _is_covered(builder: Builder, node: Node) -> bool:
     """Whether the node is a float32 product by constants, on this processor."""
-    if node.domain or node.operator not in ("Conv", "Gemm", "MatMul"):
-        return False
     names = [name for name in (*node.reads, *node.writes) if name]
     values = [builder.value(name) for name in names]
     return (

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from tightship._core import MemoryDesc, PrimitiveDesc
 from tightship.engine.lower.builder import DST, SRC, Builder
-from tightship.engine.lower.layouts import dense_strides, layout_key, row_major
+from tightship.engine.lower.layouts import dense_strides, row_major
 from tightship.engine.lower.onednn.choose import fast
 from tightship.engine.lower.onednn.post_ops import Destination, Epilogue, epilogue, with_epilogue
 from tightship.engine.lower.widened import half_weights
@@ -70,9 +70,8 @@ class _Product:
         """
         packed = builder.packed_layout(name, self.weights.dims) if self.is_constant else None
         key = (
-            "matmul", self.dtype, self.is_constant, tuple(self.source), layout_key(self.weights),
-            bool(self.bias), extra.key,
-            None if packed is None else layout_key(packed),
+            "matmul", self.dtype, self.is_constant, *self.source, self.weights,
+            bool(self.bias), extra.key, packed,
         )  # fmt: skip
         return builder.described(key, lambda: self._chosen(packed, extra))
 
@@ -149,7 +148,7 @@ def take_bias(builder: Builder, node: Node, columns: int) -> tuple[Node, str]:
         other = first.inputs[1 if first.inputs[0] == name else 0]
         constant = builder.constant(other)
         if constant is not None and constant.shape == (columns,):
-            return replace(node, outputs=first.outputs, fused=node.fused[1:]), other
+            return node.absorbed(), other
     return node, ""
 
 

@@ -5,7 +5,6 @@ from dataclasses import dataclass, field
 
 from tightship._core import Attributes, MemoryDesc, PrimitiveDesc
 from tightship.engine.lower.builder import Builder
-from tightship.engine.lower.layouts import layout_key
 from tightship.engine.program import Operand
 from tightship.graph import Node
 from tightship.planner.schedule import AliasKind
@@ -104,7 +103,7 @@ class Epilogue:
     def add_binary(self, algorithm: str, name: str, desc: MemoryDesc) -> None:
         """Append a binary operation with another value."""
         self.attributes.add_binary(algorithm, desc)
-        self.key += (algorithm, layout_key(desc))
+        self.key += (algorithm, desc)
         self.operands.append((POST_OPERAND * (self.count + 1) | SRC_1, name, desc))
         self.count += 1
 
