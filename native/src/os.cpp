@@ -9,6 +9,10 @@
 
 #include <sched.h>
 #include <sys/mman.h>
+#ifdef __linux__
+#include <linux/membarrier.h>
+#include <sys/syscall.h>
+#endif
 #include <unistd.h>
 
 namespace tightship::os {
@@ -68,6 +72,22 @@ unsigned current_cpu() {
 void unmap(void *pointer, size_t size_bytes) {
     munmap(pointer, size_bytes);
 }
+
+#ifdef SYS_membarrier
+bool register_thread_barrier() {
+    return syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0) == 0;
+}
+
+void thread_barrier() {
+    syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0);
+}
+#else
+bool register_thread_barrier() {
+    return false;
+}
+
+void thread_barrier() {}
+#endif
 
 void release_code(const std::string &path) {
 #ifdef __linux__

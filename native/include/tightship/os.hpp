@@ -19,6 +19,13 @@ unsigned current_cpu();
 /// REQUIRES: the range is what `map` returned.
 void unmap(void *pointer, size_t size_bytes);
 
+/// Prepares `thread_barrier` for the process; false where the system has none.
+bool register_thread_barrier();
+
+/// When it returns, every running thread of the process has been through a full memory barrier.
+/// REQUIRES: `register_thread_barrier` was true, in this process.
+void thread_barrier();
+
 /// Drops the resident pages of the code that a file brought into the process; they are clean,
 /// and come back from the file as they run. Pages that were written to are left alone.
 void release_code(const std::string &path);

@@ -15,14 +15,6 @@ size_t words_for(size_t count) {
     return (count + 63) / 64;
 }
 
-/// The lowest bits, at most `limit` of them.
-uint64_t lowest(uint64_t bits, size_t limit) {
-    uint64_t taken = 0;
-    for (; limit > 0 && bits != 0; --limit, bits &= bits - 1)
-        taken |= bits & -bits;
-    return taken;
-}
-
 } // namespace
 
 /// Claims that have begun to clear summaries, and those that are done with it.
@@ -140,15 +132,18 @@ void FreeBits::set_above(size_t level, size_t index) {
     }
 }
 
-bool FreeBits::are_set(size_t word, uint64_t bits) const {
-    return (levels_[0].words[word].load(std::memory_order_relaxed) & bits) == bits;
-}
-
 size_t FreeBits::set_count() const {
     size_t count = 0;
     for (size_t word = 0; word < levels_[0].count; ++word)
-        count += std::popcount(levels_[0].words[word].load(std::memory_order_relaxed));
+        count += static_cast<size_t>(std::popcount(set_of(word)));
     return count;
+}
+
+void FreeBits::settle() {
+    for (size_t word = 0; word < levels_[0].count; ++word)
+        if (set_of(word) != 0)
+            set_above(0, word);
+    control_->done.store(control_->begun.load());
 }
 
 } // namespace tightship::resource

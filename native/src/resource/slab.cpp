@@ -3,7 +3,6 @@
 #include "tightship/os.hpp"
 
 #include <algorithm>
-#include <bit>
 
 namespace tightship::resource {
 
@@ -25,11 +24,15 @@ size_t count_blocks(size_t size_bytes, size_t block_bytes, size_t alignment, boo
     return least;
 }
 
+uint64_t inverse_of(uint64_t odd) {
+    return odd == 1 ? 0 : ~uint64_t{0} / odd + 1;
+}
+
 } // namespace
 
 SlabResource::SlabResource(std::shared_ptr<MemoryResource> upstream, size_t size_bytes,
                            size_t block_bytes, std::shared_ptr<MemoryResource> control)
-    : block_bytes_(block_bytes) {
+    : block_bytes_(block_bytes), is_shared_(upstream->is_shared()) {
     if (block_bytes == 0 || block_bytes % 8 != 0)
         throw Misuse("`block_bytes` (= " + std::to_string(block_bytes) +
                      ") must be a multiple of 8, and at least 8.");
@@ -37,10 +40,13 @@ SlabResource::SlabResource(std::shared_ptr<MemoryResource> upstream, size_t size
     const size_t region_alignment = std::max(alignment_, kLine);
     const bool is_inside = control == nullptr;
     block_count_ = count_blocks(size_bytes, block_bytes, region_alignment, is_inside);
+    capacity_bytes_ = block_count_ * block_bytes;
     if (block_count_ == 0)
         throw Misuse("`size_bytes` (= " + std::to_string(size_bytes) + ") has no room for a block" +
                      (is_inside ? " and its bits" : "") + ": `block_bytes` is " +
                      std::to_string(block_bytes) + ".");
+    shift_ = std::countr_zero(block_bytes);
+    inverse_ = inverse_of(block_bytes >> shift_);
     region_.obtain(std::move(upstream), size_bytes, region_alignment);
     const size_t bits_bytes = FreeBits::size_bytes(block_count_);
     start_ = region_.start();
@@ -54,38 +60,224 @@ SlabResource::SlabResource(std::shared_ptr<MemoryResource> upstream, size_t size
     free_.emplace(bits, block_count_);
 }
 
+/// The product with the inverse is exact below 2**64 / odd: a slab of odd parts above 2**20 would
+/// have to be larger than 16 TiB to leave that range.
+Freed SlabResource::locate(const void *pointer, Place &place) const {
+    const size_t offset = static_cast<const char *>(pointer) - start_;
+    if (offset >= capacity_bytes_) [[unlikely]]
+        return Freed::foreign;
+    size_t index = offset >> shift_;
+    if (inverse_ != 0)
+        index = static_cast<size_t>(static_cast<unsigned __int128>(index) * inverse_ >> 64);
+    if (index * block_bytes_ != offset) [[unlikely]]
+        return Freed::not_a_block;
+    place = {index / 64, uint64_t{1} << index % 64};
+    return Freed::done;
+}
+
 void *SlabResource::allocate(size_t size_bytes, size_t alignment) {
-    if (size_bytes > block_bytes_ || alignment > alignment_)
+    if (!serves(size_bytes, alignment)) [[unlikely]]
         return nullptr;
-    size_t word = os::current_cpu() * size_t{8} % free_->word_count();
-    const uint64_t bit = free_->claim(word, 1);
-    return bit == 0 ? nullptr : block(word * 64 + std::countr_zero(bit));
+    Cell *cell = cells_.own();
+    if (cell != nullptr && cell->enter()) [[likely]] {
+        char *given = cell->get_hot();
+        if (given != nullptr) {
+            cell->set_hot(nullptr);
+            cell->leave();
+            return given;
+        }
+        const uint64_t bits = cell->get_bits();
+        if (bits != 0) {
+            cell->set_bits(bits & (bits - 1));
+            given = block(cell->get_word(), bits);
+            cell->leave();
+            return given;
+        }
+        cell->leave();
+    }
+    return allocate_slowly(cell);
+}
+
+void *SlabResource::allocate_slowly(Cell *cell) {
+    size_t word = cell != nullptr ? cell->get_word() : thread_slot() % free_->word_count();
+    if (cell == nullptr || cell->is_closed.load(std::memory_order_relaxed) != 0) {
+        const uint64_t bit = claim(word, 1);
+        return bit == 0 ? nullptr : block(word, bit);
+    }
+    const uint64_t bits = claim(word, 64);
+    if (bits == 0)
+        return nullptr;
+    keep(cell, word, bits & (bits - 1));
+    return block(word, bits);
+}
+
+/// Free blocks of one word, which the bitmap no longer has; calls back what cells hold if it must.
+uint64_t SlabResource::claim(size_t &word, size_t limit) {
+    for (;;) {
+        const uint64_t bits = free_->claim(word, limit);
+        if (bits != 0 || !collect())
+            return bits;
+    }
+}
+
+bool SlabResource::collect() {
+    const std::lock_guard lock(collecting_);
+    return cells_.close_each([this](Cell &cell) { empty_into_bitmap(cell); });
+}
+
+void SlabResource::empty_into_bitmap(Cell &cell) {
+    if (cell.get_bits() != 0)
+        free_->release(cell.get_word(), cell.get_bits());
+    if (Place place; cell.get_hot() != nullptr && locate(cell.get_hot(), place) == Freed::done)
+        free_->release(place.word, place.bit);
+    cell.set_bits(0);
+    cell.set_hot(nullptr);
 }
 
 Freed SlabResource::deallocate(void *pointer, size_t size_bytes, size_t) {
-    const size_t offset = static_cast<char *>(pointer) - start_;
-    if (offset >= capacity_bytes())
-        return Freed::foreign;
-    const size_t index = offset / block_bytes_;
-    if (index * block_bytes_ != offset)
-        return Freed::not_a_block;
+    Place place;
+    if (const Freed found = locate(pointer, place); found != Freed::done) [[unlikely]]
+        return found;
+    if (size_bytes > block_bytes_) [[unlikely]]
+        return Freed::wrong_size;
+    Cell *cell = cells_.own();
+    if (cell == nullptr || !cell->enter()) [[unlikely]]
+        return deallocate_slowly(place);
+    char *const hot = cell->get_hot();
+    const bool is_own = cell->get_word() == place.word;
+    if (hot == pointer || (is_own && (cell->get_bits() & place.bit) != 0) ||
+        free_->are_set(place.word, place.bit)) [[unlikely]] {
+        cell->leave();
+        return Freed::already_free;
+    }
+    if (hot == nullptr)
+        cell->set_hot(static_cast<char *>(pointer));
+    else if (is_own)
+        cell->set_bits(cell->get_bits() | place.bit);
+    cell->leave();
+    return hot == nullptr || is_own ? Freed::done : deallocate_slowly(place);
+}
+
+Freed SlabResource::deallocate_slowly(Place place) {
+    return free_->release(place.word, place.bit) == 0 ? Freed::done : Freed::already_free;
+}
+
+size_t SlabResource::spread(void **blocks, size_t word, uint64_t bits) const {
+    size_t count = 0;
+    if (bits == ~uint64_t{0}) {
+        char *each = start_ + word * 64 * block_bytes_;
+        for (; count < 64; ++count, each += block_bytes_)
+            blocks[count] = each;
+    } else {
+        for (; bits != 0; bits &= bits - 1)
+            blocks[count++] = block(word, bits);
+    }
+    return count;
+}
+
+size_t SlabResource::allocate_many(void **blocks, size_t count, size_t size_bytes,
+                                   size_t alignment) {
+    if (!serves(size_bytes, alignment))
+        return 0;
+    size_t given = 0;
+    Cell *cell = cells_.own();
+    size_t word = cell != nullptr ? cell->get_word() : 0;
+    if (cell != nullptr && cell->enter()) {
+        if (char *hot = cell->get_hot(); hot != nullptr && count > 0) {
+            cell->set_hot(nullptr);
+            blocks[given++] = hot;
+        }
+        const uint64_t bits = cell->get_bits();
+        const uint64_t taken = FreeBits::lowest(bits, count - given);
+        cell->set_bits(bits & ~taken);
+        given += spread(blocks + given, word, taken);
+        cell->leave();
+    }
+    while (given < count) {
+        const uint64_t bits = claim(word, 64);
+        if (bits == 0)
+            break;
+        const uint64_t taken = FreeBits::lowest(bits, count - given);
+        given += spread(blocks + given, word, taken);
+        keep(cell, word, bits & ~taken);
+    }
+    return given;
+}
+
+/// Makes a word the cell's, with those of its blocks that are left; the cell has none.
+void SlabResource::keep(Cell *cell, size_t word, uint64_t bits) {
+    if (cell != nullptr && cell->enter()) {
+        cell->set_bits(bits);
+        cell->set_word(word);
+        cell->leave();
+    } else if (bits != 0) {
+        free_->release(word, bits);
+    }
+}
+
+Freed SlabResource::deallocate_many(void *const *blocks, size_t count, size_t size_bytes, size_t) {
     if (size_bytes > block_bytes_)
         return Freed::wrong_size;
-    return free_->release(index / 64, uint64_t{1} << index % 64) == 0 ? Freed::done
-                                                                      : Freed::already_free;
+    Freed fault = Freed::done;
+    const auto note = [&fault](Freed freed) {
+        if (fault == Freed::done)
+            fault = freed;
+    };
+    size_t word = SIZE_MAX;
+    uint64_t bits = 0;
+    for (size_t index = 0; index < count; ++index) {
+        Place place;
+        if (const Freed found = locate(blocks[index], place); found != Freed::done) {
+            note(found);
+        } else if (place.word != word) {
+            if (bits != 0)
+                note(release_run(word, bits));
+            word = place.word;
+            bits = place.bit;
+        } else if ((bits & place.bit) != 0) {
+            note(Freed::already_free);
+        } else {
+            bits |= place.bit;
+        }
+    }
+    if (bits != 0)
+        note(release_run(word, bits));
+    return fault;
+}
+
+/// Puts blocks of one word back: into the cell where that is its word, else into the bitmap.
+Freed SlabResource::release_run(size_t word, uint64_t bits) {
+    Cell *cell = cells_.own();
+    uint64_t before;
+    if (cell != nullptr && cell->get_word() == word && cell->enter()) {
+        before = cell->get_bits() & bits;
+        if (Place hot; cell->get_hot() != nullptr && locate(cell->get_hot(), hot) == Freed::done &&
+                       hot.word == word)
+            before |= hot.bit & bits;
+        before |= free_->set_of(word) & bits;
+        cell->set_bits(cell->get_bits() | (bits & ~before));
+        cell->leave();
+    } else {
+        before = free_->release(word, bits);
+    }
+    return before == 0 ? Freed::done : Freed::already_free;
 }
 
 Range SlabResource::range_of(const void *pointer) const {
-    const Range range{reinterpret_cast<uintptr_t>(start_), capacity_bytes()};
-    if (!range.contains(pointer))
+    if (!contains(pointer))
         return {};
-    const size_t offset = reinterpret_cast<uintptr_t>(pointer) - range.start;
-    return {range.start + offset / block_bytes_ * block_bytes_, block_bytes_};
+    const auto start = reinterpret_cast<uintptr_t>(start_);
+    const size_t offset = reinterpret_cast<uintptr_t>(pointer) - start;
+    return {start + offset / block_bytes_ * block_bytes_, block_bytes_};
 }
 
 Statistics SlabResource::statistics() const {
-    const size_t live = block_count_ - free_->set_count();
-    return {live * block_bytes_, live, capacity_bytes()};
+    size_t free = free_->set_count();
+    for (uint32_t index = 0; index < cells_.count(); ++index)
+        free += static_cast<size_t>(std::popcount(cells_[index].get_bits())) +
+                (cells_[index].get_hot() != nullptr);
+    const size_t live = block_count_ - std::min(free, block_count_);
+    return {live * block_bytes_, live, capacity_bytes_};
 }
 
 std::string SlabResource::refusal(size_t size_bytes, size_t alignment) const {
@@ -96,6 +288,25 @@ std::string SlabResource::refusal(size_t size_bytes, size_t alignment) const {
                std::to_string(alignment_) + ".";
     return "all " + std::to_string(block_count_) + " blocks of " + std::to_string(block_bytes_) +
            " bytes are in use. Give the slab a larger region.";
+}
+
+void SlabResource::before_fork() {
+    collecting_.lock();
+    cells_.close(true);
+}
+
+/// A child of shared memory leaves the parent what is in the cells, and the bitmap as it is; a
+/// child with a copy has no other threads that would finish what they had begun in it.
+void SlabResource::after_fork(bool is_child) {
+    if (is_child) {
+        os::register_thread_barrier();
+        if (is_shared_)
+            cells_.forget();
+        else
+            free_->settle();
+    }
+    cells_.open();
+    collecting_.unlock();
 }
 
 } // namespace tightship::resource

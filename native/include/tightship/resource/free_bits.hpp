@@ -33,8 +33,23 @@ class FreeBits {
     /// Sets bits of a word; returns those that were set before.
     uint64_t release(size_t word, uint64_t bits);
 
-    bool are_set(size_t word, uint64_t bits) const;
+    uint64_t set_of(size_t word) const {
+        return levels_[0].words[word].load(std::memory_order_relaxed);
+    }
+    bool are_set(size_t word, uint64_t bits) const { return (set_of(word) & bits) != 0; }
     size_t set_count() const;
+    /// Makes the summaries right where threads have vanished in the middle of a call.
+    /// REQUIRES: no other thread uses it.
+    void settle();
+    /// The lowest set bits, at most `limit` of them.
+    static uint64_t lowest(uint64_t bits, size_t limit) {
+        if (limit >= 64)
+            return bits;
+        uint64_t taken = 0;
+        for (; limit > 0 && bits != 0; --limit, bits &= bits - 1)
+            taken |= bits & -bits;
+        return taken;
+    }
     size_t word_count() const { return levels_[0].count; }
 
   private:
@@ -50,7 +65,7 @@ class FreeBits {
     void set_above(size_t level, size_t index);
 
     Control *control_;
-    std::vector<Level> levels_;
+    std::vector<Level> levels_; // the last has one word
 };
 
 } // namespace tightship::resource

@@ -66,6 +66,8 @@ class MemoryResource {
     virtual bool supports_free() const { return true; }
     /// Whether blocks of one may be given back to the other.
     virtual bool is_equal(const MemoryResource &other) const { return this == &other; }
+    /// Whether other processes see what is written to its blocks; a fork then copies none of it.
+    virtual bool is_shared() const { return false; }
     virtual Statistics statistics() const = 0;
     /// Gives what is not in use back upstream; returns its bytes.
     virtual size_t trim() { return 0; }

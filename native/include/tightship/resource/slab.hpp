@@ -1,9 +1,13 @@
 /// Blocks of one size: the fastest way to a small one.
 #pragma once
 
+#include "tightship/resource/cells.hpp"
 #include "tightship/resource/chunk.hpp"
+#include "tightship/resource/fork_guard.hpp"
 #include "tightship/resource/free_bits.hpp"
 
+#include <bit>
+#include <mutex>
 #include <optional>
 
 namespace tightship::resource {
@@ -12,7 +16,15 @@ namespace tightship::resource {
 ///
 ///     region  | bits and their summaries | block 0 | block 1 | ...
 ///               or apart, in a block of `control`
-class SlabResource final : public MemoryResource {
+///
+/// A thread takes the free blocks of a whole word, 64 at most, into its cell, by one atomic
+/// operation, and serves itself from there. A block of another word that it gives back waits in
+/// its cell for the next request, or goes to the bitmap by one atomic operation. When the bitmap
+/// is used up, what the cells hold is called back: no block is out of reach.
+///
+/// Equation, while no call is in flight:
+///     blocks = live + bits set in the bitmap + bits in cells + hot blocks
+class SlabResource final : public MemoryResource, private Forkable {
   public:
     /// Takes `size_bytes` of `upstream`; `control` null keeps the bits inside the region.
     /// Throws `Refused`, `Misuse`.
@@ -20,28 +32,71 @@ class SlabResource final : public MemoryResource {
                  std::shared_ptr<MemoryResource> control = nullptr);
 
     void *allocate(size_t size_bytes, size_t alignment = kDefaultAlignment) override;
+    /// Sees a block that is free already, unless it is in another thread's cell.
     Freed deallocate(void *pointer, size_t size_bytes,
                      size_t alignment = kDefaultAlignment) override;
+    size_t allocate_many(void **blocks, size_t count, size_t size_bytes,
+                         size_t alignment = kDefaultAlignment) override;
+    Freed deallocate_many(void *const *blocks, size_t count, size_t size_bytes,
+                          size_t alignment = kDefaultAlignment) override;
+    /// One block.
     Range range_of(const void *pointer) const override;
+    bool is_shared() const override { return is_shared_; }
     Statistics statistics() const override;
     std::string refusal(size_t size_bytes, size_t alignment) const override;
 
+    bool serves(size_t size_bytes, size_t alignment) const {
+        return size_bytes <= block_bytes_ && alignment <= alignment_;
+    }
+    bool contains(const void *pointer) const {
+        return static_cast<size_t>(static_cast<const char *>(pointer) - start_) < capacity_bytes_;
+    }
     size_t block_bytes() const { return block_bytes_; }
     size_t block_count() const { return block_count_; }
-    size_t capacity_bytes() const { return block_count_ * block_bytes_; }
+    size_t capacity_bytes() const { return capacity_bytes_; }
     /// The largest power of two that every block is at a multiple of.
     size_t alignment() const { return alignment_; }
 
   private:
-    char *block(size_t index) const { return start_ + index * block_bytes_; }
+    /// Where a block's bit is.
+    struct Place {
+        size_t word;
+        uint64_t bit;
+    };
 
-    Chunk region_;
-    Chunk control_;
+    char *block(size_t word, uint64_t bits) const {
+        return start_ + (word * 64 + static_cast<size_t>(std::countr_zero(bits))) * block_bytes_;
+    }
+    /// Done, with the place of a block that begins at `pointer`, or what is wrong with that.
+    Freed locate(const void *pointer, Place &place) const;
+    /// The word's `bits` as addresses; returns how many.
+    size_t spread(void **blocks, size_t word, uint64_t bits) const;
+
+    void *allocate_slowly(Cell *cell);
+    Freed deallocate_slowly(Place place);
+    uint64_t claim(size_t &word, size_t limit);
+    void keep(Cell *cell, size_t word, uint64_t bits);
+    bool collect();
+    void empty_into_bitmap(Cell &cell);
+    Freed release_run(size_t word, uint64_t bits);
+
+    void before_fork() override;
+    void after_fork(bool is_child) override;
+
     char *start_ = nullptr; // of block 0
     size_t block_bytes_;
-    size_t block_count_ = 0;
+    size_t capacity_bytes_ = 0;
     size_t alignment_ = 1;
+    size_t block_count_ = 0;
+    uint64_t inverse_ = 0; // 2**64 / odd part of block_bytes, rounded up; 0 where that is 1
+    int shift_ = 0;        // block_bytes is its odd part times 2**shift
+    bool is_shared_ = false;
+    Chunk region_;
+    Chunk control_;
     std::optional<FreeBits> free_;
+    Cells cells_;
+    std::mutex collecting_;
+    ForkGuard guard_{*this};
 };
 
 } // namespace tightship::resource
