@@ -3,6 +3,8 @@
 NB_MODULE(_core, module) {
     module.doc() = "The native core: placement, host memory, kernels, oneDNN, programs.";
     tightship::bind::planner(module);
+    tightship::bind::table(module);
+    tightship::bind::verifier(module);
     tightship::bind::resource(module);
     tightship::bind::numpy_bound(module);
     tightship::bind::stop_flag(module);

@@ -6,30 +6,10 @@
 #include <set>
 #include <utility>
 
+#include "tightship/packing/timeline.hpp"
+
 namespace tightship::place {
 namespace {
-
-/// One end of a lifetime. Stops come before starts in the same step.
-struct Event {
-    std::int64_t step;
-    bool is_start;
-    std::size_t buffer;
-
-    auto operator<=>(const Event &) const = default;
-};
-
-std::vector<Event> events_of(const Buffers &buffers) {
-    std::vector<Event> events;
-    events.reserve(2 * buffers.count());
-    for (std::size_t i = 0; i < buffers.count(); ++i) {
-        if (buffers.size[i] == 0)
-            continue;
-        events.push_back({buffers.start[i], true, i});
-        events.push_back({buffers.stop[i], false, i});
-    }
-    std::sort(events.begin(), events.end());
-    return events;
-}
 
 struct Rectangle {
     std::int64_t offset;
@@ -109,28 +89,6 @@ Offsets place_in_order(const Buffers &buffers, Order order, Choose choose) {
     return offsets;
 }
 
-/// Tightest gap between live ranges sorted by offset, the gap below `high_water` included;
-/// otherwise the first offset above all of them.
-std::int64_t tightest_free(const std::vector<std::pair<std::int64_t, std::int64_t>> &live,
-                           std::int64_t high_water, std::int64_t size, std::int64_t alignment) {
-    std::int64_t offset = 0;
-    std::int64_t best = -1;
-    std::int64_t best_slack = std::numeric_limits<std::int64_t>::max();
-    const auto consider = [&](std::int64_t end) {
-        const std::int64_t slack = end - offset - size;
-        if (slack >= 0 && slack < best_slack) {
-            best_slack = slack;
-            best = offset;
-        }
-    };
-    for (const auto &[begin, end] : live) {
-        consider(begin);
-        offset = align_up(end, alignment);
-    }
-    consider(high_water);
-    return best >= 0 ? best : offset;
-}
-
 struct Block {
     std::int64_t size = 0;
     std::int64_t alignment = 1;
@@ -167,29 +125,6 @@ std::int64_t peak(const Buffers &buffers, std::span<const std::int64_t> offsets)
     return highest;
 }
 
-std::int64_t lower_bound(const Buffers &buffers) {
-    std::int64_t unit = std::numeric_limits<std::int64_t>::max();
-    for (std::size_t i = 0; i < buffers.count(); ++i)
-        if (buffers.size[i] > 0)
-            unit = std::min(unit, buffers.alignment[i]);
-    std::int64_t load = 0;
-    std::int64_t bound = 0;
-    std::multiset<std::int64_t> padding;
-    for (const Event &event : events_of(buffers)) {
-        const std::int64_t rounded = align_up(buffers.size[event.buffer], unit);
-        const std::int64_t padded = rounded - buffers.size[event.buffer];
-        if (event.is_start) {
-            load += rounded;
-            padding.insert(padded);
-            bound = std::max(bound, load - *padding.rbegin());
-        } else {
-            load -= rounded;
-            padding.erase(padding.find(padded));
-        }
-    }
-    return bound;
-}
-
 Offsets first_fit(const Buffers &buffers, Order order) {
     return place_in_order(buffers, order, [](const Floor &floor, std::size_t buffer) {
         return floor.lowest(buffer);
@@ -202,46 +137,25 @@ Offsets best_gap(const Buffers &buffers, Order order) {
     });
 }
 
-Offsets best_fit(const Buffers &buffers) {
-    Offsets offsets(buffers.count(), 0);
-    std::vector<std::pair<std::int64_t, std::int64_t>> live;
-    std::int64_t high_water = 0;
-    for (const Event &event : events_of(buffers)) {
-        const std::int64_t size = buffers.size[event.buffer];
-        std::int64_t &offset = offsets[event.buffer];
-        if (event.is_start)
-            offset = tightest_free(live, high_water, size, buffers.alignment[event.buffer]);
-        const std::pair range{offset, offset + size};
-        const auto position = std::lower_bound(live.begin(), live.end(), range);
-        if (event.is_start) {
-            live.insert(position, range);
-            high_water = std::max(high_water, range.second);
-        } else {
-            live.erase(position);
-        }
-    }
-    return offsets;
-}
-
 Offsets shared_objects(const Buffers &buffers, std::int64_t match_range) {
     std::vector<std::size_t> block_of(buffers.count(), 0);
     std::vector<Block> blocks;
     FreeBox box;
-    for (const Event &event : events_of(buffers)) {
-        const std::size_t buffer = event.buffer;
-        std::size_t &index = block_of[buffer];
-        if (!event.is_start) {
+    packing::walk(
+        buffers,
+        [&](std::uint32_t buffer) {
+            std::size_t &index = block_of[buffer];
+            index = take(box, buffers.size[buffer], match_range, blocks.size());
+            if (index == blocks.size())
+                blocks.emplace_back();
+            Block &block = blocks[index];
+            block.size = std::max(block.size, buffers.size[buffer]);
+            block.alignment = std::max(block.alignment, buffers.alignment[buffer]);
+        },
+        [&](std::uint32_t buffer) {
             if (match_range > 0)
-                box.insert({blocks[index].size, index});
-            continue;
-        }
-        index = take(box, buffers.size[buffer], match_range, blocks.size());
-        if (index == blocks.size())
-            blocks.emplace_back();
-        Block &block = blocks[index];
-        block.size = std::max(block.size, buffers.size[buffer]);
-        block.alignment = std::max(block.alignment, buffers.alignment[buffer]);
-    }
+                box.insert({blocks[block_of[buffer]].size, block_of[buffer]});
+        });
     Offsets base(blocks.size(), 0);
     std::int64_t top = 0;
     for (std::size_t i = 0; i < blocks.size(); ++i) {

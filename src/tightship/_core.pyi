@@ -1,7 +1,7 @@
 """The native core: placement, host memory, kernels, oneDNN, programs."""
 
 from collections.abc import Sequence
-from typing import Annotated, SupportsIndex
+from typing import Annotated, Any, SupportsIndex
 
 import numpy
 from numpy.typing import NDArray
@@ -28,6 +28,61 @@ def place_lowest_first(columns: Annotated[NDArray[numpy.int64], dict(shape=(4, N
 def place_promote(columns: Annotated[NDArray[numpy.int64], dict(shape=(4, None), order='C', device='cpu', writable=False)], order: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], target: int, rounds: int) -> Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C')]:
     """
     Offsets: the best of several rounds, each blaming what ended above the target.
+    """
+
+class TableRefusal:
+    """Why a table is refused, and where."""
+
+    @property
+    def fault(self) -> int: ...
+
+    @property
+    def line(self) -> int: ...
+
+    @property
+    def column(self) -> int: ...
+
+    @property
+    def text(self) -> bytes: ...
+
+class TableHeader:
+    """The first line of a table."""
+
+    @property
+    def fields(self) -> list[bytes]: ...
+
+    @property
+    def refusal(self) -> TableRefusal: ...
+
+class Table:
+    """Rows of a table, by column."""
+
+    def take_columns(self) -> list[Any]:
+        """Integers, or a pair of text and where its words stop; once only."""
+
+    def lines(self) -> Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C')]:
+        """The line of each row, from 1."""
+
+    @property
+    def refusal(self) -> TableRefusal: ...
+
+def read_table_header(content: bytes) -> TableHeader:
+    """The fields of the first line that is not empty."""
+
+def read_table_rows(content: bytes, header: TableHeader, kinds: Sequence[int]) -> Table:
+    """
+    The rows after the header: integer 0, the same or nothing 1, words 2, not kept 3.
+    """
+
+def first_repeated_word(text: bytes, stop: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> int:
+    """The first word that is there before; their number if there is none."""
+
+def write_table_rows(columns: Sequence[tuple[bytes | None, Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)]]]) -> bytes:
+    """CSV of columns: text and where its words stop, or None and integers."""
+
+def first_overlap(rectangles: Annotated[NDArray[numpy.int64], dict(shape=(4, None), order='C', device='cpu', writable=False)]) -> tuple[int, int] | None:
+    """
+    Two of n rectangles that share a byte in a step; rows: sizes, starts, stops, offsets.
     """
 
 def release_code(path: str) -> None:

@@ -38,7 +38,7 @@ std::int64_t peak(const Buffers &buffers, std::span<const std::int64_t> offsets)
 
 /// A number of bytes below which no placement exists: the largest load over the steps, sizes
 /// rounded up to the smallest alignment of all, less the padding that may end up at the top.
-/// O(n log n).
+/// Close to linear in n.
 std::int64_t lower_bound(const Buffers &buffers);
 
 /// Buffers in the given order, each at the lowest free offset. O(n k) for k placed before.
@@ -47,8 +47,8 @@ Offsets first_fit(const Buffers &buffers, Order order);
 /// Buffers in the given order, each in the tightest gap that holds it, else above. O(n k).
 Offsets best_gap(const Buffers &buffers, Order order);
 
-/// What an allocator does that meets the buffers in step order: each goes into the tightest free
-/// range below the high-water mark, else raises it; freed ranges coalesce. O(n k) for k live.
+/// What an allocator does that meets the buffers in step order: each goes into the smallest free
+/// range below the high-water mark, else raises it; freed ranges coalesce. O(n log k) for k live.
 Offsets best_fit(const Buffers &buffers);
 
 /// Whole blocks recycled through a free box, as a reference counter returns them: a new buffer

@@ -1,5 +1,6 @@
 """Buffers to place: sizes and lifetimes in columns, checked once."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -30,7 +31,7 @@ class Problem:
     start_step: Int64Array
     stop_step: Int64Array
     alignment: Int64Array
-    names: tuple[str, ...] | None = None
+    names: Sequence[str] | None = None
     capacity_bytes: int | None = None
 
     def __post_init__(self) -> None:
@@ -69,6 +70,13 @@ class Problem:
                 f"Buffer {self.label(index)} has alignment={self.alignment[index]}; it must be a "
                 "power of two."
             )
+        self._check_total()
+
+    def _check_total(self) -> None:
+        """Add up exactly where a sum of floats does not settle it."""
+        rough = self.size_bytes.sum(dtype=np.float64) + self.alignment.sum(dtype=np.float64)
+        if rough < TOTAL_BYTES_MAX / 2:
+            return
         total = 0
         pairs = zip(self.size_bytes.tolist(), self.alignment.tolist(), strict=True)
         for index, (size, alignment) in enumerate(pairs):

@@ -4,10 +4,9 @@ A sweep over the steps keeps the live buffers sorted by offset. They are disjoin
 each newcomer is disjoint from its two neighbours, so only neighbours are compared.
 """
 
-from bisect import bisect_left, insort
-
 import numpy as np
 
+from tightship._core import first_overlap
 from tightship.errors import InvalidPlanError
 from tightship.planner.plan import Plan
 from tightship.planner.problem import Int64Array, Problem
@@ -70,30 +69,14 @@ def verify_offsets(problem: Problem, offset_bytes: Int64Array) -> None:
             f"Buffer {problem.label(index)} has offset_bytes={offset_bytes[index]}; it must be a "
             f"multiple of its alignment {problem.alignment[index]}."
         )
-    _verify_disjoint(problem, offset_bytes.tolist())
+    _verify_disjoint(problem, offset_bytes)
 
 
-def _verify_disjoint(problem: Problem, offsets: list[int]) -> None:
-    sizes = problem.size_bytes.tolist()
-    solid = np.flatnonzero(problem.size_bytes)
-    events = [(int(problem.stop_step[index]), 0, int(index)) for index in solid]
-    events += [(int(problem.start_step[index]), 1, int(index)) for index in solid]
-    live: list[tuple[int, int]] = []
-    for _, is_start, index in sorted(events):
-        place = (offsets[index], index)
-        if not is_start:
-            del live[bisect_left(live, place)]
-            continue
-        position = bisect_left(live, place)
-        if position > 0:
-            below_offset, below = live[position - 1]
-            if below_offset + sizes[below] > offsets[index]:
-                raise _overlap(problem, offsets, below, index)
-        if position < len(live):
-            above_offset, above = live[position]
-            if offsets[index] + sizes[index] > above_offset:
-                raise _overlap(problem, offsets, index, above)
-        insort(live, place)
+def _verify_disjoint(problem: Problem, offset_bytes: Int64Array) -> None:
+    rows = (problem.size_bytes, problem.start_step, problem.stop_step, offset_bytes)
+    overlap = first_overlap(np.stack(rows))
+    if overlap is not None:
+        raise _overlap(problem, offset_bytes, *overlap)
 
 
 def _verify_capacity(plan: Plan) -> None:
@@ -108,9 +91,9 @@ def _verify_capacity(plan: Plan) -> None:
         )
 
 
-def _overlap(problem: Problem, offsets: list[int], one: int, other: int) -> InvalidPlanError:
+def _overlap(problem: Problem, offsets: Int64Array, one: int, other: int) -> InvalidPlanError:
     one, other = sorted((one, other))
-    tops = [offsets[index] + int(problem.size_bytes[index]) for index in (one, other)]
+    tops = [int(offsets[index] + problem.size_bytes[index]) for index in (one, other)]
     start = max(problem.start_step[one], problem.start_step[other])
     stop = min(problem.stop_step[one], problem.stop_step[other])
     return InvalidPlanError(

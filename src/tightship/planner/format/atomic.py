@@ -6,9 +6,18 @@ from pathlib import Path
 
 
 def write_text(path: Path, text: str) -> None:
-    """Write a UTF-8 file so that a reader finds the old content or the new, nothing between.
+    """`write_bytes` of a text in UTF-8.
 
-    The text goes to a new file in the same folder, which then takes the name. What is no regular
+    Raises:
+        OSError: The folder does not exist or cannot be written; the old file is untouched.
+    """
+    write_bytes(path, text.encode())
+
+
+def write_bytes(path: Path, content: bytes) -> None:
+    """Write a file so that a reader finds the old content or the new, nothing between.
+
+    The content goes to a new file in the same folder, which then takes the name. What is no regular
     file (a terminal, a pipe) is written to directly.
 
     Raises:
@@ -18,12 +27,12 @@ def write_text(path: Path, text: str) -> None:
     if not target.parent.is_dir():
         raise FileNotFoundError(ENOENT, "The folder to write into does not exist", str(path))
     if target.exists() and not target.is_file():
-        target.write_text(text, encoding="utf-8")
+        target.write_bytes(content)
         return
     draft = target.with_name(f".{target.name}.{os.getpid()}.tmp")
     try:
-        with draft.open("x", encoding="utf-8", newline="") as file:
-            file.write(text)
+        with draft.open("xb") as file:
+            file.write(content)
             file.flush()
             os.fsync(file.fileno())
         draft.replace(target)

@@ -6,15 +6,22 @@ Steps are half-open, `[lower, upper)`; a column named `end` instead of `upper` h
 step itself. Sizes, alignments and offsets are in bytes; the alignment is 1 where not given.
 """
 
-import csv
-import io
-import re
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
+from tightship._core import (
+    Table,
+    TableRefusal,
+    first_repeated_word,
+    read_table_header,
+    read_table_rows,
+    write_table_rows,
+)
 from tightship.errors import FormatError, PlanError
-from tightship.planner.format.atomic import write_text
+from tightship.planner.format.atomic import write_bytes
+from tightship.planner.names import Names, names_of
 from tightship.planner.problem import Int64Array, Problem
 
 REQUIRED = ("id", "lower", "size")
@@ -22,7 +29,7 @@ STOPS = ("upper", "end")
 OPTIONAL = ("alignment", "offset")
 
 INT64_MAX = 2**63 - 1
-_INTEGER = re.compile(r"\s*[+-]?[0-9]{1,1000}\s*", re.ASCII)
+INTEGER, WORDS = 0, 2
 
 
 def read_csv(path: Path, *, capacity_bytes: int | None = None) -> tuple[Problem, Int64Array | None]:
@@ -40,30 +47,31 @@ def read_csv(path: Path, *, capacity_bytes: int | None = None) -> tuple[Problem,
             fields, a number is none or out of range, or an `id` repeats. Line and column are named.
         OSError: The file cannot be read.
     """
-    try:
-        reader = csv.reader(io.StringIO(path.read_bytes().decode("utf-8-sig"), newline=""))
-        lines = [(reader.line_num, row) for row in reader if row]
-    except (UnicodeDecodeError, csv.Error) as error:
-        raise FormatError(f"`{path}` is not a CSV file in UTF-8: {error}.") from error
-    if not lines:
-        raise FormatError(f"`{path}` is empty; its first line must name the columns.")
-    header = [name.strip() for name in lines[0][1]]
+    content = path.read_bytes().removeprefix(b"\xef\xbb\xbf")
+    if not content.isascii():
+        _check_encoding(path, content)
+    first = read_table_header(content)
+    header = [field.decode().strip() for field in first.fields]
+    _refuse(path, header, first.refusal)
     _check_header(path, header)
-    rows = [_Row(path, line, header, row) for line, row in lines[1:]]
-    _check_ids(rows)
+    kinds = [WORDS if name == "id" else INTEGER for name in header]
+    table = read_table_rows(content, first, kinds)
+    _refuse(path, header, table.refusal)
+    del content
+    rows = _Rows(path, dict(zip(header, table.take_columns(), strict=True)), table)
+    names = rows.names()
     try:
         problem = Problem(
-            _column([row.integer("size") for row in rows]),
-            _column([row.integer("lower") for row in rows]),
-            _column([row.stop_step() for row in rows]),
-            _column([row.alignment() for row in rows]),
-            tuple(row.fields["id"] for row in rows),
+            rows.columns["size"],
+            rows.columns["lower"],
+            rows.stop_step(),
+            rows.alignment(),
+            names,
             capacity_bytes,
         )
     except PlanError as error:
         raise FormatError(f"`{path}`: {error}") from error
-    offsets = _column([row.integer("offset") for row in rows]) if "offset" in header else None
-    return problem, offsets
+    return problem, rows.columns.get("offset")
 
 
 def write_csv(path: Path, problem: Problem, offset_bytes: Int64Array | None = None) -> None:
@@ -75,71 +83,107 @@ def write_csv(path: Path, problem: Problem, offset_bytes: Int64Array | None = No
     Raises:
         OSError: The file cannot be written; an older one is then untouched.
     """
-    names = problem.names or tuple(str(index) for index in range(problem.count))
-    columns: dict[str, list[str] | list[int]] = {
-        "id": list(names),
-        "lower": problem.start_step.tolist(),
-        "upper": problem.stop_step.tolist(),
-        "size": problem.size_bytes.tolist(),
+    columns: dict[str, tuple[bytes | None, Int64Array]] = {
+        "id": (None, np.arange(problem.count, dtype=np.int64)),
+        "lower": (None, problem.start_step),
+        "upper": (None, problem.stop_step),
+        "size": (None, problem.size_bytes),
     }
+    if problem.names is not None:
+        names = names_of(problem.names)
+        columns["id"] = (names.text, names.stop)
     if (problem.alignment != 1).any():
-        columns["alignment"] = problem.alignment.tolist()
+        columns["alignment"] = (None, problem.alignment)
     if offset_bytes is not None:
-        columns["offset"] = offset_bytes.tolist()
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(columns)
-    writer.writerows(zip(*columns.values(), strict=True))
-    write_text(path, text.getvalue())
+        columns["offset"] = (None, offset_bytes)
+    rows = write_table_rows(list(columns.values()))
+    write_bytes(path, ",".join(columns).encode() + b"\n" + rows)
 
 
-class _Row:
-    """One line, field by field."""
+@dataclass(frozen=True, slots=True)
+class _Rows:
+    """The columns of a file, and the line of each row."""
 
-    def __init__(self, path: Path, line: int, header: list[str], fields: list[str]) -> None:
-        self.where = f"`{path}`, line {line}"
-        if len(fields) != len(header):
+    path: Path
+    columns: dict[str, Int64Array]
+    table: Table
+
+    def where(self, row: int, column: str) -> str:
+        """A field in a message."""
+        return f"`{self.path}`, line {self.table.lines()[row]}, column `{column}`"
+
+    def names(self) -> Names:
+        """The column `id`, in which nothing is there twice."""
+        text, stop = self.columns["id"]
+        names = Names(text, stop)
+        repeated = first_repeated_word(names.text, names.stop)
+        if repeated < len(names):
             raise FormatError(
-                f"{self.where} has {len(fields)} fields; the header names {len(header)} columns."
+                f"{self.where(repeated, 'id')}: `{names[repeated][:40]}` is there twice."
             )
-        self.fields = dict(zip(header, fields, strict=True))
+        return names
 
-    def integer(self, column: str) -> int:
-        """The non-negative int64 in a column."""
-        text = self.fields[column]
-        if not _INTEGER.fullmatch(text):
+    def alignment(self) -> Int64Array:
+        """The column `alignment`, or 1 everywhere."""
+        alignment = self.columns.get("alignment")
+        if alignment is None:
+            return np.ones(len(self.columns["size"]), np.int64)
+        for row in np.flatnonzero((alignment < 1) | (alignment & (alignment - 1) != 0))[:1]:
             raise FormatError(
-                f"{self.where}, column `{column}`: {text[:40]!r} is not an integer in digits."
-            )
-        if not 0 <= int(text) <= INT64_MAX:
-            raise FormatError(
-                f"{self.where}, column `{column}`: {text.strip()[:40]} is outside [0, {INT64_MAX}]."
-            )
-        return int(text)
-
-    def alignment(self) -> int:
-        """The column `alignment`, or 1."""
-        if "alignment" not in self.fields:
-            return 1
-        alignment = self.integer("alignment")
-        if alignment < 1 or alignment & (alignment - 1):
-            raise FormatError(
-                f"{self.where}, column `alignment`: {alignment} is not a power of two."
+                f"{self.where(row, 'alignment')}: {alignment[row]} is not a power of two."
             )
         return alignment
 
-    def stop_step(self) -> int:
-        """The first step after the lifetime."""
-        column = "end" if "end" in self.fields else "upper"
-        start, stop = self.integer("lower"), self.integer(column) + (column == "end")
-        if not start < stop <= INT64_MAX:
+    def stop_step(self) -> Int64Array:
+        """The first step after each lifetime."""
+        column = "end" if "end" in self.columns else "upper"
+        start, last = self.columns["lower"], self.columns[column]
+        is_last = int(column == "end")
+        for row in np.flatnonzero((last < start + (1 - is_last)) | (last > INT64_MAX - is_last))[
+            :1
+        ]:
             raise FormatError(
-                f"{self.where}, column `{column}`: a lifetime of [{start}, {stop}) holds no step."
+                f"{self.where(row, column)}: a lifetime of [{start[row]}, "
+                f"{int(last[row]) + is_last}) holds no step."
             )
-        return stop
+        return last + is_last
+
+
+def _refuse(path: Path, header: list[str], refusal: TableRefusal) -> None:
+    """Say what is wrong with a line, if anything is."""
+    text = refusal.text.decode(errors="replace")
+    column = header[refusal.column] if refusal.column < len(header) else str(refusal.column + 1)
+    where = f"`{path}`, line {refusal.line}"
+    match refusal.fault:
+        case 1:
+            raise FormatError(f"{where} has {text} fields; the header names {len(header)} columns.")
+        case 2:
+            raise FormatError(
+                f"{where}, column `{column}`: {text[:40]!r} is not an integer in digits."
+            )
+        case 3:
+            raise FormatError(
+                f"{where}, column `{column}`: {text.strip()[:40]} is outside [0, {INT64_MAX}]."
+            )
+        case 4:
+            raise FormatError(
+                f"{where}, column `{column}`: a quoted field must end in a quote before the next "
+                "comma or line."
+            )
+        case 5:
+            raise FormatError(f"{where}, column `{column}`: the field is larger than 131072 bytes.")
+
+
+def _check_encoding(path: Path, content: bytes) -> None:
+    try:
+        content.decode()
+    except UnicodeDecodeError as error:
+        raise FormatError(f"`{path}` is not a CSV file in UTF-8: {error}.") from error
 
 
 def _check_header(path: Path, header: list[str]) -> None:
+    if not header:
+        raise FormatError(f"`{path}` is empty; its first line must name the columns.")
     known = (*REQUIRED, *STOPS, *OPTIONAL)
     for position, name in enumerate(header):
         if name not in known:
@@ -157,16 +201,3 @@ def _check_header(path: Path, header: list[str]) -> None:
             f"`{path}`, line 1: there must be one of the columns `upper` (the step after the "
             "last) and `end` (the last step)."
         )
-
-
-def _check_ids(rows: list[_Row]) -> None:
-    seen: set[str] = set()
-    for row in rows:
-        name = row.fields["id"]
-        if name in seen:
-            raise FormatError(f"{row.where}, column `id`: `{name[:40]}` is there twice.")
-        seen.add(name)
-
-
-def _column(values: list[int]) -> Int64Array:
-    return np.array(values, np.int64)

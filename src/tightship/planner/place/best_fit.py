@@ -7,9 +7,9 @@ from tightship.planner.problem import Int64Array, Problem
 def best_fit(problem: Problem) -> Int64Array:
     """Place buffers in the order of their first steps, knowing nothing of the future.
 
-    Each buffer goes into the tightest free range below the high-water mark, or raises it. A
+    Each buffer goes into the smallest free range below the high-water mark, or raises it. A
     buffer's range is free again at its stop, before the buffers that start there are placed.
 
-    Complexity: O(n k) for k live buffers.
+    Complexity: O(n log k) for k live buffers.
     """
     return place_best_fit(problem.columns())
