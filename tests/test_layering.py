@@ -43,6 +43,7 @@ ALLOWED: Mapping[str, str] = {  # the longest prefix of a module's name decides
     ),
     "planner.bound": "_core planner.problem",
     "planner.place": "_core planner.problem planner.place",
+    "planner.large": "planner.place planner.problem",
     "planner.cell": "errors planner.schedule",
     "planner.alias_choice": "planner.cell planner.problem planner.schedule",
     "planner.liveness": "planner.alias_choice planner.cell planner.problem planner.schedule",

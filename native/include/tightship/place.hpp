@@ -58,12 +58,13 @@ Offsets best_fit(const Buffers &buffers);
 Offsets shared_objects(const Buffers &buffers, std::int64_t match_range);
 
 /// Again and again the buffer that can lie lowest on those placed so far, the first of the order
-/// among equals. Nothing is put below a buffer already placed. O(n^2).
+/// among equals, where alignment is not counted. Nothing is put below a buffer already placed.
+/// O(n log n) where lifetimes nest or are short, O(n sqrt n) at worst.
 Offsets lowest_first(const Buffers &buffers, Order order);
 
 /// The smallest of `rounds` placements by `lowest_first`. After each, every buffer that ends above
 /// `target` moves halfway to the front of the order. Ends early at a peak of `target` or less, or
-/// when the order no longer changes. O(rounds n^2).
+/// when the order no longer changes.
 /// REQUIRES: rounds > 0.
 Offsets promote(const Buffers &buffers, Order order, std::int64_t target, std::int64_t rounds);
 

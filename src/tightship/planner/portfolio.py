@@ -5,6 +5,7 @@ from dataclasses import replace
 from functools import partial
 
 from tightship.planner.bound import lower_bound
+from tightship.planner.large import LARGE_COUNT, large_placements
 from tightship.planner.place import order
 from tightship.planner.place.best_fit import best_fit
 from tightship.planner.place.first_fit import first_fit
@@ -75,6 +76,9 @@ def solve(problem: Problem, *, effort: int = EFFORT) -> Plan:
 
 def _placements(problem: Problem, bound: int, effort: int) -> Iterator[tuple[str, Int64Array]]:
     """Placements with the names of their strategies, as far as the effort goes."""
+    if problem.count >= LARGE_COUNT:
+        yield from large_placements(problem, bound, effort)
+        return
     left = effort // max(1, problem.count**2)
     for number, (strategy, place) in enumerate(_single_placements(problem)):
         if number >= ALWAYS_TRIED and left <= 0:

@@ -127,6 +127,23 @@ def test_lowest_first_takes_the_lowest_and_then_the_order():
     assert lowest_first(made, order_of(1, 0, 2, 3)).tolist() == [10, 0, 10, 0]
 
 
+@given(drawn=problems(count_max=24, alignments=(1,)), data=st.data())
+def test_lowest_first_is_what_looking_at_all_again_and_again_gives(drawn, data):
+    taken = data.draw(st.permutations(range(drawn.count)))
+    size, start, stop, _ = drawn.columns().tolist()
+    waiting = [buffer for buffer in taken if size[buffer]]
+    floor = dict.fromkeys(waiting, 0)
+    expected = [0] * drawn.count
+    while waiting:
+        lowest = min(waiting, key=floor.__getitem__)
+        waiting.remove(lowest)
+        expected[lowest] = floor[lowest]
+        for other in waiting:
+            if start[other] < stop[lowest] and start[lowest] < stop[other]:
+                floor[other] = max(floor[other], floor[lowest] + size[lowest])
+    assert lowest_first(drawn, order_of(*taken)).tolist() == expected
+
+
 @given(drawn=problems(count_max=16), rounds=st.integers(1, 6))
 def test_promotion_is_never_worse_than_its_first_round(drawn, rounds):
     start = order.by_size(drawn)

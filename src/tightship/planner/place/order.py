@@ -53,6 +53,11 @@ def by_load_and_start(problem: Problem) -> Int64Array:
     return _descending(_load_max(problem), -problem.start_step, problem.size_bytes)
 
 
+def by_load_and_size(problem: Problem) -> Int64Array:
+    """Largest load during the lifetime first; then the largest, then the longest lived."""
+    return _descending(_load_max(problem), problem.size_bytes, _lifetime(problem))
+
+
 def _lifetime(problem: Problem) -> Int64Array:
     return problem.stop_step - problem.start_step
 
