@@ -141,6 +141,8 @@ void statistics_class(nb::module_ &module) {
 void resource(nb::module_ &module) {
     module.def("release_code", &os::release_code, "path"_a,
                "Drops the resident pages of a loaded library's code; they come back as they run.");
+    module.def("release_heap", &os::release_heap,
+               "Gives whole free pages of the heap back to the system.");
     nb::register_exception_translator(translate);
     statistics_class(module);
     nb::class_<MemoryResource> base(

@@ -7,6 +7,9 @@
 #include <fstream>
 #include <string_view>
 
+#ifdef __GLIBC__
+#include <malloc.h>
+#endif
 #include <sched.h>
 #include <sys/mman.h>
 #ifdef __linux__
@@ -105,6 +108,12 @@ void release_code(const std::string &path) {
     }
 #else
     (void)path;
+#endif
+}
+
+void release_heap() {
+#ifdef __GLIBC__
+    malloc_trim(0);
 #endif
 }
 

@@ -90,6 +90,9 @@ def release_code(path: str) -> None:
     Drops the resident pages of a loaded library's code; they come back as they run.
     """
 
+def release_heap() -> None:
+    """Gives whole free pages of the heap back to the system."""
+
 class ResourceStatistics:
     """
     What a memory resource has given and holds; exact while no other call is in flight.

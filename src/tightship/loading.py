@@ -6,6 +6,7 @@ from os import PathLike
 from pathlib import Path
 
 from tightship.budget import ARENAS_MAX, PlanForBatch, check_budget, check_shapes
+from tightship.engine.library import release_unused
 from tightship.engine.lower.options import Choice
 from tightship.engine.lower.select import rewritten
 from tightship.engine.memory_plan import MemoryPlan
@@ -111,7 +112,10 @@ def load(
     prepared = _prepared(source, name_of(model), settings, variants)
     if limit is not None:
         check_limit(prepared.plan, model, settings, limit, dynamic)
-    return Model(prepared, bounds, variants, progress)
+    loaded = Model(prepared, bounds, variants, progress)
+    del prepared  # the last to hold descriptions of primitives
+    release_unused()
+    return loaded
 
 
 def measure(

@@ -46,10 +46,10 @@ class Model:
         progress: Progress | None = None,
     ) -> None:
         """`variants` prepares the model for other input shapes; None where there are none."""
-        self._lowered = prepared.placement.lowered
         self._variants = variants
         self._dynamic_bytes = bounds.dynamic_bytes
         self._programs: ProgramCache | None = ProgramCache(prepared, bounds, variants, progress)
+        self._lowered = self._programs.first_lowered
         self.plan: MemoryPlan = self._programs.first_plan
         self._key = self._programs.first_key
         self._closing = threading.Lock()

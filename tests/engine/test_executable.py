@@ -1,4 +1,6 @@
 import gc
+import sys
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -67,6 +69,20 @@ def test_segments_hold_every_step_once_and_in_order(name):
             position += 1
     assert position == len(works)
     assert native == (executable.native.step_count if executable.native else 0)
+
+
+@ONEDNN
+def test_what_is_built_holds_no_description_of_a_primitive():
+    placement = prepared(graph_of(MIXED, w=filled(8, 8))).placement
+    desc = next(s.work.desc for s in placement.lowered.steps if isinstance(s.work, PrimitiveWork))
+    before = sys.getrefcount(desc)
+    executable = built(placement)
+    assert sys.getrefcount(desc) == before
+    steps = executable.placement.lowered.steps
+    assert not any(is_native(step.work) for step in steps)
+    assert [replace(step, work=None) for step in steps] == [
+        replace(step, work=None) for step in placement.lowered.steps
+    ]
 
 
 @ONEDNN

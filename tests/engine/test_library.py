@@ -26,6 +26,20 @@ except LibraryError as error:
 from tightship._core import onednn_path, onednn_version
 print(onednn_version(), onednn_path())
 """
+RESIDENT = """
+import sys
+from pathlib import Path
+from tightship import _core
+from tightship.engine.library import open_library
+open_library()
+_core.onednn_version()
+path, lines = _core.onednn_path(), iter(Path("/proc/self/smaps").read_text().splitlines())
+code = 0
+for line in lines:
+    if line.endswith(path) and "r-xp" in line:
+        code += int(next(line for line in lines if line.startswith("Rss:")).split()[1]) << 10
+print(code)
+"""
 PRELOAD = "import ctypes, sys; ctypes.CDLL(sys.argv[1])\n"
 RUN = """
 import sys
@@ -66,6 +80,13 @@ def test_the_copy_in_the_package_is_used_where_nothing_else_is_said() -> None:
     version, path = done.stdout.split()
     assert version.startswith("3.")
     assert Path(path).samefile(bundled())
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="asks Linux what is resident")
+def test_opening_leaves_next_to_no_code_resident() -> None:
+    done = run(RESIDENT)
+    assert done.returncode == 0, done.stderr
+    assert int(done.stdout) < 1 << 20, "its initializers alone touch some 11 MB"
 
 
 def test_the_variable_chooses(tmp_path: Path) -> None:

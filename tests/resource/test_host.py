@@ -1,6 +1,8 @@
 import gc
 import mmap
 import resource
+import subprocess
+import sys
 import threading
 
 import numpy as np
@@ -15,9 +17,31 @@ HUGE = 1 << 60
 HUGE_PAGE = 2 << 20
 
 
+GIVE_BACK = """
+from pathlib import Path
+from tightship._core import release_heap
+
+def resident_bytes():
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return next(int(line.split()[1]) << 10 for line in lines if line.startswith("RssAnon"))
+
+blocks = [bytes([1]) * 65536 for _ in range(400)]
+del blocks[:-1]
+before = resident_bytes()
+release_heap()
+print(before - resident_bytes())
+"""
+
+
 @pytest.fixture
 def host():
     return HostResource()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="asks Linux what is resident")
+def test_freed_heap_below_what_is_held_can_be_given_back():
+    done = subprocess.run([sys.executable, "-c", GIVE_BACK], capture_output=True, check=True)
+    assert int(done.stdout) > 20 << 20
 
 
 @pytest.mark.parametrize("size", [0, 1, 63, 64, PAGE - 1, PAGE, PAGE + 1, 5 * PAGE + 7])

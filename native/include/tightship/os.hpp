@@ -30,4 +30,7 @@ void thread_barrier();
 /// and come back from the file as they run. Pages that were written to are left alone.
 void release_code(const std::string &path);
 
+/// Gives whole free pages of the heap back to the system, wherever they are.
+void release_heap();
+
 } // namespace tightship::os

@@ -1,11 +1,12 @@
 """A placement made ready to run: weights packed, primitives compiled, steps in segments."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tightship._core import NativeProgram
 from tightship.engine.placement import Placement
 from tightship.engine.program import (
+    CompiledWork,
     KernelWork,
     LoweredStep,
     NativeWork,
@@ -46,7 +47,7 @@ class Executable:
     """Immutable; runs in any number of threads, each with an arena of its own.
 
     Attributes:
-        placement: Where everything is.
+        placement: Where everything is; without descriptions of primitives, some 30 KB each.
         weights: The packed weights, as the lowered program counts them.
         native: Steps that run without Python.
         segments: All steps, in order.
@@ -74,7 +75,17 @@ def build(placement: Placement, store: WeightStore, progress: Progress | None = 
         native.compile(placement.lowered.threads)
         native.bind_weights(_base(weights))
     sizes = placement.arena_bytes, placement.io_bytes
-    return Executable(placement, weights, native, segments, *sizes)
+    return Executable(_compiled(placement), weights, native, segments, *sizes)
+
+
+def _compiled(placement: Placement) -> Placement:
+    steps = tuple(
+        replace(step, work=CompiledWork())
+        if isinstance(step.work, PrimitiveWork | NativeWork)
+        else step
+        for step in placement.lowered.steps
+    )
+    return replace(placement, lowered=replace(placement.lowered, steps=steps))
 
 
 def _segments(
@@ -94,7 +105,7 @@ def _segments(
                 segments[-1] = NativeSegment(last.first, native.step_count)
             else:
                 segments.append(NativeSegment(first, native.step_count))
-        else:
+        elif isinstance(work, KernelWork | ReferenceWork):
             segments.append(PythonStep(index, step, work, frees.get(index, ())))
     return (native if native.step_count else None), tuple(segments)
 

@@ -24,10 +24,16 @@ def open_library() -> None:
         _core.onednn_open(path)
     except _core.OneDnnLibraryError as error:
         raise LibraryError(_advice(path, str(error), chosen=bool(chosen))) from None
+    release_unused()
 
 
-def release_library_code() -> None:
-    """Drop the pages of oneDNN's code that only choosing or compiling kernels needed."""
+def release_unused() -> None:
+    """Give back pages that opening oneDNN, choosing or compiling kernels needed and runs do not.
+
+    These are freed heap, and code: opening alone runs initializers all over the library.
+    """
+    _core.release_heap()
+    _core.release_code(_core.__file__)
     if _core.HAS_ONEDNN and _core.onednn_is_open():
         _core.release_code(_core.onednn_path())
 

@@ -111,7 +111,12 @@ class ReferenceWork:
     outputs: tuple[Operand | None, ...]
 
 
-Work = PrimitiveWork | NativeWork | KernelWork | ReferenceWork
+@dataclass(frozen=True, slots=True)
+class CompiledWork:
+    """Work that a native program has taken over: the library's description of it is gone."""
+
+
+Work = PrimitiveWork | NativeWork | KernelWork | ReferenceWork | CompiledWork
 
 
 @dataclass(frozen=True, slots=True)

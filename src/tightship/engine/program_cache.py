@@ -8,7 +8,7 @@ from types import TracebackType
 from tightship.engine.arena_pool import POLL_S, Arena, ArenaPool, Room
 from tightship.engine.executable import Executable, build
 from tightship.engine.footprint import program_bytes
-from tightship.engine.library import release_library_code
+from tightship.engine.library import release_unused
 from tightship.engine.limits import Limits
 from tightship.engine.memory_plan import MemoryPlan
 from tightship.engine.prepare import Prepared
@@ -114,7 +114,7 @@ class ProgramCache:
         progress: Progress | None = None,
     ) -> None:
         """Makes the first program; its weights are held until the cache is closed."""
-        self._first, self.first_plan = first, first.plan
+        self.first_plan = first.plan
         self._bounds = bounds
         self._variants = variants
         self.resource = HostResource()
@@ -126,15 +126,17 @@ class ProgramCache:
         self._lock = threading.RLock()
         self._changed = threading.Condition(self._lock)
         self._making = threading.Lock()
-        release_library_code()
+        release_unused()
         executable = build(first.placement, self._store, progress)
-        release_library_code()
+        release_unused()
         own = program_bytes(first.placement.lowered)
-        self._fixed_bytes = first.placement.weights_bytes + first.runtime_bytes - own
+        self._weights_bytes = first.placement.weights_bytes
+        self._fixed_bytes = self._weights_bytes + first.runtime_bytes - own
         self._base = WeightStore(self.resource)
         self._base.adopt(executable.weights)
         self._layouts = self._base.layouts()
-        self.first_key = key_of(first.placement.lowered)
+        self.first_lowered = executable.placement.lowered
+        self.first_key = key_of(self.first_lowered)
         self._programs[self.first_key] = Program(executable, own)
         self._resize_pool(0, 0)
         self._pool.warm(executable)
@@ -201,7 +203,7 @@ class ProgramCache:
 
     def _shared_plan(self, prepared: Prepared) -> MemoryPlan:
         """A plan as it is beside the weights that are packed already."""
-        placement, weights_bytes = prepared.placement, self._first.placement.weights_bytes
+        placement, weights_bytes = prepared.placement, self._weights_bytes
         extra = aligned_offsets(self._base.missing(placement.lowered.weights))[1]
         fixed = self._fixed_bytes - weights_bytes
         return replace(
@@ -259,7 +261,7 @@ class ProgramCache:
         except UnboundLengthError:  # a constant that cannot be had for other lengths
             prepared = self._variants.prepare_anew(dict(key), self._layouts)
             executable = build(prepared.placement, self._store)
-        release_library_code()
+        release_unused()
         with self._lock:
             program = Program(executable, own, pins=1)
             self._programs[key] = program

@@ -190,6 +190,7 @@ def _work(work: Work, move: Callable[[Operand], Operand]) -> Work:
         return replace(work, arguments=tuple((number, move(o)) for number, o in work.arguments))
     if isinstance(work, NativeWork):
         return replace(work, operands=tuple(map(move, work.operands)))
+    assert isinstance(work, KernelWork | ReferenceWork)
     return _python_work(work, lambda operand: None if operand is None else move(operand))
 
 
