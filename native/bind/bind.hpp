@@ -32,6 +32,7 @@ void sequence_kernels(nanobind::class_<Kernel> &kernel);
 void attention_kernels(nanobind::class_<Kernel> &kernel);
 void convolution_kernels(nanobind::class_<Kernel> &kernel);
 void rotary_kernels(nanobind::class_<Kernel> &kernel);
+void recurrent_kernels(nanobind::class_<Kernel> &kernel);
 void quantize_kernels(nanobind::class_<Kernel> &kernel);
 void program(nanobind::module_ &module);
 

@@ -22,6 +22,7 @@ void kernels(nb::module_ &module) {
     attention_kernels(kernel);
     convolution_kernels(kernel);
     rotary_kernels(kernel);
+    recurrent_kernels(kernel);
     quantize_kernels(kernel);
 }
 

@@ -226,17 +226,6 @@ void primitive_desc(nb::module_ &module) {
                                   dst, attributes);
             },
             "linear"_a, "src"_a, "dst"_a, "attributes"_a)
-        .def_static(
-            "recurrent",
-            [](const std::string &cell, const std::string &direction, const Operands &operands,
-               const Attributes &attributes) {
-                return recurrent(cell_of(cell), direction_of(direction),
-                                 RecurrentDescs(operands.data(), operands.size()), attributes);
-            },
-            "cell"_a, "direction"_a, "operands"_a, "attributes"_a,
-            nb::sig("def recurrent(cell: str, direction: str, "
-                    "operands: Sequence[MemoryDesc | None], attributes: Attributes) "
-                    "-> PrimitiveDesc"))
         .def_static("shuffle", &shuffle, "src"_a, "dst"_a, "axis"_a, "group_size"_a, "attributes"_a)
         .def_static("reorder", &reorder, "src"_a, "dst"_a, "attributes"_a)
         .def_prop_ro("implementation", &PrimitiveDesc::implementation)

@@ -65,18 +65,6 @@ inline constexpr std::array<Name<dnnl_alg_kind_t>, 5> kReduction{{{"max", dnnl_r
                                                                   {"mul", dnnl_reduction_mul},
                                                                   {"mean", dnnl_reduction_mean}}};
 
-inline constexpr std::array<Name<onednn::Cell>, 5> kCells{
-    {{"relu", onednn::Cell::relu},
-     {"tanh", onednn::Cell::tanh},
-     {"lstm", onednn::Cell::lstm},
-     {"gru", onednn::Cell::gru},
-     {"linear_gru", onednn::Cell::linear_gru}}};
-
-inline constexpr std::array<Name<dnnl_rnn_direction_t>, 3> kDirections{
-    {{"forward", dnnl_unidirectional_left2right},
-     {"reverse", dnnl_unidirectional_right2left},
-     {"bidirectional", dnnl_bidirectional_concat}}};
-
 template <class Code, size_t count>
 Code lookup(const std::array<Name<Code>, count> &names, const std::string &name) {
     const auto found = std::find_if(names.begin(), names.end(),
@@ -100,13 +88,6 @@ inline dnnl_alg_kind_t pooling_of(const std::string &name) {
 }
 inline dnnl_alg_kind_t reduction_of(const std::string &name) {
     return lookup(kReduction, name);
-}
-
-inline onednn::Cell cell_of(const std::string &name) {
-    return lookup(kCells, name);
-}
-inline dnnl_rnn_direction_t direction_of(const std::string &name) {
-    return lookup(kDirections, name);
 }
 
 inline std::string name_of(dnnl_data_type_t dtype) {

@@ -211,30 +211,6 @@ PrimitiveDesc shuffle(const MemoryDesc &src, const MemoryDesc &dst, int axis, in
                 src.get(), dst.get(), axis, group_size, attributes.get());
 }
 
-PrimitiveDesc recurrent(Cell cell, dnnl_rnn_direction_t direction, RecurrentDescs descs,
-                        const Attributes &attributes) {
-    Library &library = Library::get();
-    const auto d = raw(descs);
-    const auto signature = Signature("recurrent") << static_cast<int64_t>(cell)
-                                                  << int64_t{direction} << descs << attributes;
-    const char *what = "describe a recurrent layer";
-    constexpr unsigned flags = dnnl_rnn_flags_undef;
-    if (cell == Cell::lstm)
-        return make(what, signature, library.lstm_forward_primitive_desc_create, library.engine,
-                    kInference, direction, d[0], d[1], d[2], d[3], d[4], nullptr, nullptr, d[5],
-                    d[6], d[7], d[8], flags, attributes.get());
-    if (cell == Cell::gru || cell == Cell::linear_gru) {
-        const auto create = cell == Cell::gru ? library.gru_forward_primitive_desc_create
-                                              : library.lbr_gru_forward_primitive_desc_create;
-        return make(what, signature, create, library.engine, kInference, direction, d[0], d[1],
-                    d[3], d[4], d[5], d[6], d[7], flags, attributes.get());
-    }
-    const auto activation = cell == Cell::relu ? dnnl_eltwise_relu : dnnl_eltwise_tanh;
-    return make(what, signature, library.vanilla_rnn_forward_primitive_desc_create, library.engine,
-                kInference, activation, direction, d[0], d[1], d[3], d[4], d[5], d[6], d[7], flags,
-                0.0F, 0.0F, attributes.get());
-}
-
 PrimitiveDesc reorder(const MemoryDesc &src, const MemoryDesc &dst, const Attributes &attributes) {
     Library &library = Library::get();
     return make("describe a reorder", Signature("reorder") << src << dst << attributes,

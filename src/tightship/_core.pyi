@@ -453,9 +453,6 @@ class PrimitiveDesc:
     def resampling(linear: bool, src: MemoryDesc, dst: MemoryDesc, attributes: Attributes) -> PrimitiveDesc: ...
 
     @staticmethod
-    def recurrent(cell: str, direction: str, operands: Sequence[MemoryDesc | None], attributes: Attributes) -> PrimitiveDesc: ...
-
-    @staticmethod
     def shuffle(src: MemoryDesc, dst: MemoryDesc, axis: int, group_size: int, attributes: Attributes) -> PrimitiveDesc: ...
 
     @staticmethod
@@ -620,6 +617,20 @@ class NativeKernel:
     def rotary(shape: Sequence[int], strides: Sequence[Sequence[int]], partners: Sequence[int]) -> NativeKernel:
         """
         Source, cosine, sine, target, of float32: pairs turned by an angle; `shape` counts pairs, strides lead from pair to pair, partners within one, in bytes.
+        """
+
+    class RecurrentRule:
+        """
+        What a recurrent layer computes; `cell` is plain, gru, linear_gru or lstm.
+        """
+
+        def __init__(self, cell: str, activations: Sequence[tuple[str, float, float]], is_reversed: bool, is_coupled: bool, limit: float) -> None:
+            """Activations by name, alpha and beta, of one direction after another."""
+
+    @staticmethod
+    def recurrent(sizes: Sequence[int], rule: NativeKernel.RecurrentRule, parts: Sequence[str], strides: tuple[Sequence[int], Sequence[int], Sequence[int]]) -> NativeKernel:
+        """
+        Products of the inputs, packed weights of the state, the parts named, scratch; sizes are steps, batch, directions, hidden; strides of the products, the sequence and the states, in elements.
         """
 
     @staticmethod

@@ -10,7 +10,6 @@ from tightship.engine.memory_plan import MemoryPlan, PlannedStep
 FAST = frozenset({"onednn", "native"})
 
 EXCEPTIONS: dict[tuple[str, str], str] = {
-    ("GRU", "onednn:ref"): "oneDNN has no other; its products are fast ones, and it ties with jit",
     ("DynamicQuantizeLinear", "numpy:DynamicQuantizeLinear"): (
         "scale and zero point come from the data; a pass over the rows, small beside the product"
     ),
@@ -52,5 +51,3 @@ def test_no_step_allocates_outside_its_plan(name: str) -> None:
 def test_every_way_of_being_slow_is_seen() -> None:
     with tightship.load(SMALL["unet"](1).model, without=("onednn", "native")) as model:
         assert {implementation for _, implementation in slow_steps(model.plan)} >= {"numpy:Conv"}
-    with tightship.load(SMALL["gru"](1).model) as model:
-        assert slow_steps(model.plan) == {("GRU", "onednn:ref")}

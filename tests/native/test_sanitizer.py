@@ -18,7 +18,8 @@ ROOT = Path(__file__).parents[2]
 FLAGS = "-fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer -O1"
 TESTS = (
     "tests/engine/test_native.py", "tests/engine/test_executor.py", "tests/engine/test_stepwise.py",
-    "tests/engine/test_catalogue.py", "tests/planner/place", "tests/resource",
+    "tests/engine/test_catalogue.py", "tests/engine/lower/native/test_recurrent.py",
+    "tests/planner/place", "tests/resource",
 )  # fmt: skip
 
 

@@ -1,6 +1,7 @@
 #include "tightship/kernels/attention.hpp"
 
 #include "attention_task.hpp"
+#include "this_cpu.hpp"
 
 #include <algorithm>
 
@@ -8,22 +9,12 @@ namespace tightship::kernels {
 
 namespace {
 
-AttentionLoop loop_of_this_cpu() {
-#if defined(__x86_64__)
-    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") &&
-        __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq"))
-        return avx512::attend;
-    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
-        return avx2::attend;
-#endif
-    return portable::attend;
-}
-
 class Attention : public Kernel {
   public:
     Attention(const AttentionShape &shape, const AttentionRule &rule,
               const std::vector<Dims> &strides)
-        : shape_(shape), rule_(rule), strides_(strides), loop_(loop_of_this_cpu()) {
+        : shape_(shape), rule_(rule), strides_(strides),
+          loop_(for_this_cpu(avx512::attend, avx2::attend, portable::attend)) {
         for (const int64_t length : shape_.outer)
             heads_ *= length;
     }

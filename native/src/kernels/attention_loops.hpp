@@ -2,7 +2,7 @@
 #pragma once
 
 #include "attention_task.hpp"
-#include "tile.hpp"
+#include "vector_math.hpp"
 
 namespace tightship::kernels::TIGHTSHIP_ISA {
 
@@ -12,26 +12,6 @@ constexpr float kInfinity = __builtin_inff();
 
 typedef uint8_t Bytes __attribute__((vector_size(kWidth)));
 typedef Bytes UnalignedBytes __attribute__((aligned(1), may_alias));
-
-/// e to the power of what is not positive; NaN stays NaN, what rounds to less than a normal
-/// number is 0. Reduced to [-ln 2 / 2, ln 2 / 2], then a polynomial: off by 2 units at most.
-inline Vector exponential(Vector x) {
-    const Vector lowest = spread(-87.33F);
-    const Ints vanishes = x < lowest;
-    const Vector clamped = vanishes ? lowest : x;
-    // Adding 1.5 * 2^23 rounds to a whole number, which the low bits then hold, biased by 127.
-    const Vector shifted = clamped * 1.44269504F + 12583039.0F;
-    const Vector whole = shifted - 12583039.0F;
-    const Vector rest = (clamped - whole * 0.693359375F) + whole * 2.12194440e-4F;
-    Vector sum = rest * 1.9875691500e-4F + 1.3981999507e-3F;
-    sum = sum * rest + 8.3334519073e-3F;
-    sum = sum * rest + 4.1665795894e-2F;
-    sum = sum * rest + 1.6666665459e-1F;
-    sum = sum * rest + 5.0000001201e-1F;
-    sum = sum * rest * rest + rest + 1.0F;
-    const Vector power = reinterpret_cast<Vector>(reinterpret_cast<Ints>(shifted) << 23);
-    return vanishes ? Vector{} : sum * power;
-}
 
 /// All lanes brought into one by `join`, halves onto halves.
 template <class Join> inline float joined(Vector values, const Join &join) {

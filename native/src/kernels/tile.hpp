@@ -68,7 +68,9 @@ void tile(const Left &left, const Right &right, int64_t depth, const Target &tar
                 sums[row][vector] += factor * operands[vector];
         }
     }
+#pragma GCC unroll 6
     for (int row = 0; row < Rows; ++row)
+#pragma GCC unroll 8
         for (int vector = 0; vector < Vectors; ++vector) {
             float *to = target.data + row * target.row + vector * kWidth;
             Vector sum = sums[row][vector];
@@ -89,7 +91,7 @@ template <int Vectors> Tile tile_of(int64_t rows) {
 }
 
 /// The tile of up to `kTileRows` rows and `kTileVectors` vectors.
-Tile tile_of(int64_t rows, int64_t vectors) {
+inline Tile tile_of(int64_t rows, int64_t vectors) {
     if constexpr (kTileVectors == 4) {
         if (vectors == 4)
             return tile_of<4>(rows);
@@ -121,8 +123,8 @@ inline void transpose_four(const float *from, int64_t row, float *to, int64_t to
 
 /// A panel of `columns` of a matrix `depth` deep, `kPanel` elements from one depth to the next;
 /// what is missing of a whole vector is zero.
-void pack_panel(const float *from, int64_t depth_step, int64_t column_step, int64_t depth,
-                int64_t columns, float *to) {
+inline void pack_panel(const float *from, int64_t depth_step, int64_t column_step, int64_t depth,
+                       int64_t columns, float *to) {
     int64_t packed = 0;
     if (depth_step == 1)
         for (; packed + 4 <= columns; packed += 4) {

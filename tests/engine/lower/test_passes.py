@@ -115,6 +115,7 @@ ELSEWHERE = {
     "expand_quantized": "test_quantized",
     "widen_floats": "test_widen_floats",
     "sink_dequantize": "test_quantized",
+    "split_recurrent": "test_split_recurrent",
     "fuse_quantize": "test_quantized",
 }
 """Passes that this graph gives nothing to do, and the test module that has one for them."""

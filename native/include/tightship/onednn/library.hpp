@@ -78,11 +78,7 @@ struct Error : std::runtime_error {
     X(layer_normalization_forward_primitive_desc_create)                                           \
     X(matmul_primitive_desc_create)                                                                \
     X(resampling_forward_primitive_desc_create)                                                    \
-    X(reduction_primitive_desc_create)                                                             \
-    X(vanilla_rnn_forward_primitive_desc_create)                                                   \
-    X(lstm_forward_primitive_desc_create)                                                          \
-    X(gru_forward_primitive_desc_create)                                                           \
-    X(lbr_gru_forward_primitive_desc_create)
+    X(reduction_primitive_desc_create)
 
 /// The functions of one opened libdnnl, an engine on the CPU, and its OpenMP runtime.
 class Library {

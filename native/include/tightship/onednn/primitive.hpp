@@ -102,15 +102,6 @@ PrimitiveDesc shuffle(const MemoryDesc &src, const MemoryDesc &dst, int axis, in
                       const Attributes &attributes);
 PrimitiveDesc reorder(const MemoryDesc &src, const MemoryDesc &dst, const Attributes &attributes);
 
-/// What a recurrent layer computes at each step; `linear_gru` resets after the product.
-enum class Cell { relu, tanh, lstm, gru, linear_gru };
-
-/// Source, initial state and cell, weights of the source and of the state, bias, destination,
-/// final state and cell; null where there is none. Only an LSTM has cells.
-using RecurrentDescs = std::span<const MemoryDesc *const, 9>;
-PrimitiveDesc recurrent(Cell cell, dnnl_rnn_direction_t direction, RecurrentDescs descs,
-                        const Attributes &attributes);
-
 /// A compiled primitive; may run in several threads at once.
 class Primitive {
   public:

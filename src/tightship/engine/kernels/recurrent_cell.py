@@ -7,6 +7,7 @@ import numpy as np
 
 from tightship.engine.kernels.kernel import Array
 from tightship.engine.kernels.site import Site, require
+from tightship.graph import Node
 
 Activation = Callable[[Array, Array], None]
 """Overwrites its first array; the second, of the same shape, is scratch."""
@@ -109,27 +110,36 @@ _FORMS: Mapping[str, _Form] = {
 
 
 def activations(site: Site, defaults: tuple[str, ...], directions: int) -> list[Activation]:
-    """The activations of every direction, one after another.
+    """The activations of every direction, one after another."""
+    named = named_activations(site.node, defaults * directions)
+    require(named is not None)
+    return [_FORMS[name].make(alpha, beta) for name, alpha, beta in named or ()]
+
+
+def named_activations(
+    node: Node, defaults: tuple[str, ...]
+) -> list[tuple[str, float, float]] | None:
+    """Name, alpha and beta of every activation of a node; None if one does not exist.
 
     Each parameter list is consumed in order by those activations that have the parameter.
     """
-    given = site.node.attributes.get("activations", defaults * directions)
-    require(isinstance(given, tuple) and len(given) == len(defaults) * directions)
+    given = node.attributes.get("activations", defaults)
     assert isinstance(given, tuple)
-    alphas, betas = _numbers(site, "activation_alpha"), _numbers(site, "activation_beta")
-    made = []
-    for name in given:
-        form = _FORMS.get(str(name).lower())
-        require(form is not None)
-        assert form is not None
+    names = [str(name).lower() for name in given]
+    if len(names) != len(defaults) or not all(name in _FORMS for name in names):
+        return None
+    alphas, betas = _numbers(node, "activation_alpha"), _numbers(node, "activation_beta")
+    found = []
+    for name in names:
+        form = _FORMS[name]
         alpha = alphas.pop(0) if form.alpha is not None and alphas else form.alpha
         beta = betas.pop(0) if form.beta is not None and betas else form.beta
-        made.append(form.make(alpha or 0.0, beta or 0.0))
-    return made
+        found.append((name, alpha or 0.0, beta or 0.0))
+    return found
 
 
-def _numbers(site: Site, name: str) -> list[float]:
-    values = site.node.attributes.get(name, ())
+def _numbers(node: Node, name: str) -> list[float]:
+    values = node.attributes.get(name, ())
     assert isinstance(values, tuple)
     return [float(value) for value in values]
 

@@ -21,6 +21,7 @@ from tightship.engine.lower.lift_gemm import lift_gemm
 from tightship.engine.lower.pool_means import pool_means
 from tightship.engine.lower.shuffle_channels import shuffle_channels
 from tightship.engine.lower.sink_dequantize import sink_dequantize
+from tightship.engine.lower.split_recurrent import split_recurrent
 from tightship.engine.lower.widen_floats import widen_floats
 from tightship.errors import InputError
 from tightship.graph import Graph
@@ -33,6 +34,7 @@ GRAPH_PASSES: tuple[Callable[[Graph], Graph], ...] = (
     expand_product,
     fold_constants,
     sink_dequantize,
+    split_recurrent,
     drop_repeats,
     join_activation,
     join_normalization,
@@ -51,6 +53,8 @@ GRAPH_PASSES: tuple[Callable[[Graph], Graph], ...] = (
 )
 ONEDNN_PASSES = frozenset({"shuffle_channels", "expand_quantized", "fuse_quantize"})
 """Passes that make what only oneDNN's kernels run."""
+NATIVE_PASSES = frozenset({"fuse_attention", "join_rotary", "split_recurrent"})
+"""Passes that make what only native kernels run."""
 
 SELECTION_PASSES = (
     "onednn",

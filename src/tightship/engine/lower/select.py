@@ -15,7 +15,12 @@ from tightship.engine.lower.native.streamed import streamed
 from tightship.engine.lower.onednn import EMITTERS, QUANTIZED_EMITTERS
 from tightship.engine.lower.options import Choice, Options
 from tightship.engine.lower.parts import PARTING, cut
-from tightship.engine.lower.passes import LAST_RESORT, ONEDNN_PASSES, run_passes
+from tightship.engine.lower.passes import (
+    LAST_RESORT,
+    NATIVE_PASSES,
+    ONEDNN_PASSES,
+    run_passes,
+)
 from tightship.engine.lower.views import same_bytes
 from tightship.engine.program import KernelWork, Lowered, Operand, ReferenceWork
 from tightship.graph import DType, Graph, Node, Value
@@ -45,7 +50,7 @@ def rewritten(graph: Graph, without: Collection[str] = ()) -> Graph:
     use_onednn = _core.HAS_ONEDNN and "onednn" not in without
     unserved = () if use_onednn else tuple(sorted(ONEDNN_PASSES))
     if "native" in without:
-        unserved = (*unserved, "fuse_attention", "join_rotary")
+        unserved = (*unserved, *sorted(NATIVE_PASSES))
     return run_passes(graph, (*without, *unserved))
 
 

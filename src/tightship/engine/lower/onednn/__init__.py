@@ -25,7 +25,6 @@ EMITTERS: Mapping[tuple[str, str], Emitter] = OnDemand(
             "BatchNormalization LRN LayerNormalization LogSoftmax Softmax"
         ),
         "pooling.POOLING": of_onnx("AveragePool GlobalAveragePool GlobalMaxPool MaxPool"),
-        "recurrent.RECURRENT": of_onnx("GRU LSTM RNN"),
         "resampling.RESAMPLING": of_onnx("Resize"),
     },
 )

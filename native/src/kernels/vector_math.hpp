@@ -1,0 +1,71 @@
+/// Elementary functions of a vector, for loops that are compiled once for each instruction set.
+#pragma once
+
+#include "tile.hpp"
+
+namespace tightship::kernels::TIGHTSHIP_ISA {
+
+namespace {
+
+/// x = n ln 2 + r with |r| <= ln 2 / 2; `power` is 2^n. REQUIRES: -87.33 <= x <= 0, or NaN.
+struct Reduced {
+    Vector rest, power;
+};
+
+inline Reduced reduced(Vector x) {
+    // Adding 1.5 * 2^23 rounds to a whole number, which the low bits then hold, biased by 127.
+    const Vector shifted = x * 1.44269504F + 12583039.0F;
+    const Vector whole = shifted - 12583039.0F;
+    return {(x - whole * 0.693359375F) + whole * 2.12194440e-4F,
+            reinterpret_cast<Vector>(reinterpret_cast<Ints>(shifted) << 23)};
+}
+
+/// e^r - 1 for |r| <= ln 2 / 2, by a polynomial.
+inline Vector small_exponential_less_one(Vector r) {
+    Vector sum = r * 1.9875691500e-4F + 1.3981999507e-3F;
+    sum = sum * r + 8.3334519073e-3F;
+    sum = sum * r + 4.1665795894e-2F;
+    sum = sum * r + 1.6666665459e-1F;
+    sum = sum * r + 5.0000001201e-1F;
+    return sum * r * r + r;
+}
+
+/// e to the power of what is not positive, off by 2 units at most; NaN stays NaN, what rounds to
+/// less than a normal number is 0.
+inline Vector exponential(Vector x) {
+    const Vector lowest = spread(-87.33F);
+    const Ints vanishes = x < lowest;
+    const auto [rest, power] = reduced(vanishes ? lowest : x);
+    return vanishes ? Vector{} : (small_exponential_less_one(rest) + 1.0F) * power;
+}
+
+/// e to the power of what is not positive, less one.
+inline Vector exponential_less_one(Vector x) {
+    const Vector lowest = spread(-18.0F);
+    const auto [rest, power] = reduced(x < lowest ? lowest : x);
+    return power * small_exponential_less_one(rest) + (power - 1.0F);
+}
+
+inline Vector magnitude(Vector x) {
+    return reinterpret_cast<Vector>(reinterpret_cast<Ints>(x) & 0x7FFFFFFF);
+}
+
+inline Vector with_sign_of(Vector x, Vector sign) {
+    return reinterpret_cast<Vector>((reinterpret_cast<Ints>(x) & 0x7FFFFFFF) |
+                                    (reinterpret_cast<Ints>(sign) & ~0x7FFFFFFF));
+}
+
+/// 1 / (1 + e^-x), as precise where it is small.
+inline Vector sigmoid(Vector x) {
+    const Vector power = exponential(-magnitude(x));
+    return (x < 0.0F ? power : spread(1.0F)) / (power + 1.0F);
+}
+
+inline Vector hyperbolic_tangent(Vector x) {
+    const Vector less_one = exponential_less_one(magnitude(x) * -2.0F);
+    return with_sign_of(less_one / (less_one + 2.0F), x);
+}
+
+} // namespace
+
+} // namespace tightship::kernels::TIGHTSHIP_ISA

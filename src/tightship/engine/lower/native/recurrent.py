@@ -1,0 +1,138 @@
+"""The steps of a recurrent layer: one kernel for all of them and both directions."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tightship._core import MemoryDesc, NativeKernel
+from tightship.engine.lower.builder import Builder
+from tightship.engine.lower.layouts import dense_strides
+from tightship.engine.lower.native.layout import byte_strides
+from tightship.engine.lower.split_recurrent import LAYERS, activations_of
+from tightship.engine.program import Operand
+from tightship.graph import Constant, Derived, DType, Node
+
+ALIGNMENT = 16
+"""Hidden units are rounded up to a multiple of these."""
+COLUMNS = 64
+"""Of a block of weights, at most: its units of each gate."""
+READ = ("reset_bias", "lengths", "state", "cell_state", "peephole")
+WRITTEN = ("sequence", "last_state", "last_cell_state")
+"""Operands that may be absent, as the kernel names them."""
+
+
+def recurrent(builder: Builder, node: Node) -> bool:
+    """The kernel; what nobody reads of its results is not written."""
+    weights = builder.constant(node.inputs[1])
+    assert weights is not None
+    directions, _, hidden = weights.shape
+    by_batch = bool(node.attributes.get("layout", 0))
+    gates = builder.dense(node.inputs[0])
+    steps, batch = (gates.shape[axis] for axis in ((1, 0) if by_batch else (0, 1)))
+    reads = {
+        part: builder.dense(name) for part, name in zip(READ, node.inputs[2:], strict=True) if name
+    }
+    writes = {
+        part: _target(builder, name, part)
+        for part, name in zip(WRITTEN, node.outputs, strict=False)
+        if name in builder.graph.outputs or builder.readers.get(name)
+    }
+    per_step, per_row = _elements(gates, (1, 0) if by_batch else (0, 1))
+    sequence: tuple[int, ...] = (0, 0, 0)
+    if "sequence" in writes:
+        sequence = _elements(writes["sequence"], (1, 2, 0) if by_batch else (0, 1, 2))
+    states = (hidden, directions * hidden) if by_batch else (batch * hidden, hidden)
+    kernel = NativeKernel.recurrent(
+        (steps, batch, directions, hidden),
+        _rule(node),
+        [*reads, *writes],
+        ((per_step, per_row), sequence, states),
+    )
+    builder.native(
+        node,
+        ("recurrent", kernel),
+        [gates, _packed(builder, node, weights), *reads.values()],
+        list(writes.values()),
+        scratch_bytes=kernel.scratch_bytes(builder.threads),
+    )
+    return True
+
+
+def _rule(node: Node) -> NativeKernel.RecurrentRule:
+    activations = activations_of(node)
+    limit = node.attributes.get("clip", 0.0)
+    assert activations is not None
+    assert isinstance(limit, float | int)
+    return NativeKernel.RecurrentRule(
+        _cell(node),
+        activations,
+        node.attributes.get("direction") == "reverse",
+        bool(node.attributes.get("input_forget", 0)),
+        limit if limit > 0 else float("inf"),
+    )
+
+
+def _cell(node: Node) -> str:
+    if node.operator == "GRU":
+        return "linear_gru" if node.attributes.get("linear_before_reset", 0) else "gru"
+    return {"LSTM": "lstm", "RNN": "plain"}[node.operator]
+
+
+def _elements(operand: Operand, axes: tuple[int, ...]) -> tuple[int, ...]:
+    """Elements from one index of these axes to the next."""
+    strides = byte_strides(operand)
+    return tuple(strides[axis] // operand.dtype.itemsize for axis in axes)
+
+
+def _target(builder: Builder, name: str, part: str) -> Operand:
+    """Room for a result; a sequence has the directions of a row side by side.
+
+    So the transpose and the reshape that join them, as exporters write them, move nothing.
+    """
+    shape = builder.value(name).static_shape
+    if part != "sequence" or not builder.options.use_onednn or name in builder.graph.outputs:
+        return builder.output(name)
+    if builder.value(name).static_shape[1] == 1 or shape[2] == 1:
+        return builder.output(name)
+    strides = dense_strides([shape[0], shape[2], shape[1], shape[3]])
+    along = [strides[0], strides[2], strides[1], strides[3]]
+    return builder.output(name, MemoryDesc(list(shape), "float32", along))
+
+
+def _packed(builder: Builder, node: Node, weights: Constant) -> Operand:
+    """Weights of the state as the kernel streams them."""
+    cell = _cell(node)
+    name = f"{node.inputs[1]}.streamed"
+    size = weights.shape[0] * weights.shape[1] * _rounded(weights.shape[2])
+    builder.add_constant(
+        name,
+        Derived(
+            DType.FLOAT32, (size,), lambda: streamed(weights.array(), cell), (weights,),
+            ("streamed", cell),
+        ),
+    )  # fmt: skip
+    return builder.home(name)
+
+
+def streamed(weights: NDArray[np.generic], cell: str) -> NDArray[np.generic]:
+    """Blocks of units after one another; in each, by element of the state, all units of a gate."""
+    _, rows, hidden = weights.shape
+    gates, room = rows // hidden, _rounded(hidden)
+    blocks = []
+    for direction in weights:
+        by_element = np.zeros((hidden, gates, room), np.float32)
+        by_element[:, :, :hidden] = direction.reshape(gates, hidden, hidden).transpose(2, 0, 1)
+        for first, last in ((0, 2), (2, 3)) if cell == "gru" else ((0, gates),):
+            units = COLUMNS // (last - first) // ALIGNMENT * ALIGNMENT
+            blocks += [
+                by_element[:, first:last, at : at + units].reshape(-1)
+                for at in range(0, room, units)
+            ]
+    return np.concatenate(blocks)
+
+
+def _rounded(units: int) -> int:
+    return -(-units // ALIGNMENT) * ALIGNMENT
+
+
+RECURRENT = {("tightship", name): recurrent for name in LAYERS}
+"""By domain and operator."""

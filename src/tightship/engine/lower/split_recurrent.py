@@ -1,0 +1,156 @@
+"""LSTM, GRU and RNN become the product of all inputs, which is one matrix product, and the steps.
+
+`tightship.LSTM` and its like take, for each step and row, what the inputs give every gate, biases
+added; then the weights of the state, what a GRU adds to the part that it resets, lengths, initial
+states and peepholes. Attributes are ONNX's.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tightship.engine.kernels.recurrent_cell import named_activations
+from tightship.engine.lower.rewrite import rebuilt
+from tightship.graph import Constant, Derived, DType, Fill, Graph, Node, Value, element_count
+
+Compute = Callable[[], NDArray[np.generic]]
+
+DOMAIN = "tightship"
+
+
+@dataclass(frozen=True, slots=True)
+class Layer:
+    """What an operator has at each step; its gates are in ONNX's order."""
+
+    gates: int
+    activations: tuple[str, ...]
+
+
+LAYERS: Mapping[str, Layer] = {
+    "GRU": Layer(3, ("sigmoid", "tanh")),
+    "LSTM": Layer(4, ("sigmoid", "tanh", "tanh")),
+    "RNN": Layer(1, ("tanh",)),
+}
+UNSERVED = frozenset({"softplus"})
+"""Activations that the native cells have not."""
+DIRECTIONS = {"forward": 1, "reverse": 1, "bidirectional": 2}
+LENGTHS, STATE, CELL, PEEPHOLE = 4, 5, 6, 7
+ZEROS_MAX = 1 << 16
+"""Elements of an initial state that are looked at, to see whether all are zero."""
+
+
+def split_recurrent(graph: Graph) -> Graph:
+    """Split every layer of constant weights whose activations the native cells have."""
+    writer = _Writer(graph)
+    nodes: list[Node] = []
+    for node in graph.nodes:
+        nodes.extend(writer.split(node) if _fits(graph, node) else [node])
+    if nodes == list(graph.nodes):
+        return graph
+    return rebuilt(graph, nodes, constants=writer.constants, values=writer.values)
+
+
+def activations_of(node: Node) -> list[tuple[str, float, float]] | None:
+    """Name, alpha and beta of the activations of each direction; None if one is unserved."""
+    directions = DIRECTIONS[str(node.attributes.get("direction", "forward"))]
+    found = named_activations(node, LAYERS[node.operator].activations * directions)
+    return None if found is None or UNSERVED & {name for name, _, _ in found} else found
+
+
+def _fits(graph: Graph, node: Node) -> bool:
+    if node.operator not in LAYERS or node.domain or node.fused:
+        return False
+    lengths = node.inputs[LENGTHS : LENGTHS + 1]
+    values = [graph.value(name) for name in (*node.reads, *node.writes)]
+    parameters = [*node.inputs[1:LENGTHS], *node.inputs[PEEPHOLE:]]
+    return (
+        all(value.is_static and 0 not in value.static_shape for value in values)
+        and all(value.dtype is DType.FLOAT32 for value in values if value.name not in lengths)
+        and all(name in graph.constants for name in parameters if name)
+        and len(graph.value(node.inputs[0]).static_shape) == 3
+        and activations_of(node) is not None
+    )
+
+
+@dataclass(slots=True)
+class _Writer:
+    """Constants and values of the new nodes."""
+
+    graph: Graph
+    constants: dict[str, Constant] = field(default_factory=dict)
+    values: dict[str, Value] = field(default_factory=dict)
+
+    def split(self, node: Node) -> list[Node]:
+        """The product of the inputs, biases added to it where there are any, and the steps."""
+        inputs = (*node.inputs, *[""] * (PEEPHOLE + 1 - len(node.inputs)))
+        x, w, r, bias = inputs[:4]
+        product, gates = f"{node.name}.product", f"{node.name}.gates"
+        columns = self._columns(w)
+        shape = (*self.graph.value(x).static_shape[:2], self.constants[columns].shape[1])
+        self.values[product] = Value(product, DType.FLOAT32, shape)
+        nodes = [Node(product, "MatMul", (x, columns), (product,), version=13)]
+        reset = ""
+        if bias:
+            row, reset = self._biases(node, bias)
+            self.values[gates] = Value(gates, DType.FLOAT32, shape)
+            nodes.append(Node(gates, "Add", (product, row), (gates,), version=14))
+        states = ["" if self._is_zero(name) else name for name in inputs[STATE:PEEPHOLE]]
+        given = gates if bias else product
+        steps = (given, r, reset, inputs[LENGTHS], *states, inputs[PEEPHOLE])
+        return [*nodes, replace(node, inputs=steps, domain=DOMAIN)]
+
+    def _columns(self, name: str) -> str:
+        """Weights of the inputs as one matrix, a column for each gate's units."""
+        constant = self.graph.constants[name]
+        directions, rows, width = constant.shape
+
+        def compute() -> NDArray[np.generic]:
+            return np.ascontiguousarray(constant.array().reshape(-1, width).T)
+
+        shape = (width, directions * rows)
+        return self._derived(f"{name}.columns", shape, compute, constant)
+
+    def _biases(self, node: Node, name: str) -> tuple[str, str]:
+        """The row that is added to the product, and what a linear GRU adds before it resets."""
+        constant = self.graph.constants[name]
+        gates = LAYERS[node.operator].gates
+        directions, hidden = constant.shape[0], constant.shape[1] // (2 * gates)
+        is_linear = node.operator == "GRU" and bool(node.attributes.get("linear_before_reset", 0))
+        kept = gates - 1 if is_linear else gates
+
+        def apart() -> NDArray[np.float32]:
+            array = np.asarray(constant.array(), np.float32)
+            return array.reshape(directions, 2, gates, hidden)
+
+        def row() -> NDArray[np.float32]:
+            both = apart()
+            total = both[:, 0].copy()
+            total[:, :kept] += both[:, 1, :kept]
+            return total.reshape(-1)
+
+        added = self._derived(
+            f"{node.name}.bias", (directions * gates * hidden,), row, constant, kept
+        )
+        if not is_linear:
+            return added, ""
+        return added, self._derived(
+            f"{node.name}.reset", (directions, hidden),
+            lambda: np.ascontiguousarray(apart()[:, 1, kept]), constant,
+        )  # fmt: skip
+
+    def _derived(
+        self, name: str, shape: tuple[int, ...], compute: Compute, source: Constant, form: int = 0
+    ) -> str:
+        recipe = ("recurrent", name.rpartition(".")[2], form)
+        self.constants[name] = Derived(DType.FLOAT32, shape, compute, (source,), recipe)
+        return name
+
+    def _is_zero(self, name: str) -> bool:
+        constant = self.graph.constants.get(name)
+        return not name or (
+            constant is not None
+            and (isinstance(constant, Fill) or element_count(constant.shape) <= ZEROS_MAX)
+            and not np.any(constant.array())
+        )
