@@ -14,7 +14,7 @@ UNUSED = (
     *("tightship.tuning", "tightship.cli", "tightship.backend", "tightship.planner.format"),
     *("tightship.engine.drawing", "tightship.engine.profile", "tightship.view.report"),
     *("tightship.engine.kernels.elementwise", "tightship.engine.kernels.control"),
-    *("tightship.engine.lower.native.elementwise", "tightship.engine.lower.onednn.recurrent"),
+    *("tightship.engine.lower.native.elementwise", "tightship.engine.lower.native.recurrent"),
 )
 """Not needed to run a network of convolutions."""
 OF_ONNX = {"csv", "json"}
