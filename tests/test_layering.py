@@ -4,7 +4,7 @@ Layers, top to bottom; an import goes strictly down, and names side by side neve
 
     cli
     backend
-    loading
+    loading | cost
     tuning
     model | budget
     feeds
@@ -67,8 +67,9 @@ ALLOWED: Mapping[str, str] = {  # the longest prefix of a module's name decides
     "model": "_core errors graph resource engine feeds",
     "tuning": "errors graph planner.format engine feeds model",
     "loading": "errors quantity graph frontend engine budget model tuning",
+    "cost": "errors quantity graph planner view cost",
     "backend": "errors loading model",
-    "cli": "errors quantity graph planner view engine feeds model loading __version__ cli",
+    "cli": "errors quantity graph planner view engine feeds model loading cost __version__ cli",
     "": "_core errors planner engine.memory_plan model loading",  # `tightship` itself
 }
 

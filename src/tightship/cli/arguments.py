@@ -5,7 +5,7 @@ import os
 from collections.abc import Callable
 
 from tightship import __version__
-from tightship.cli import plan_command, run_command, view_command
+from tightship.cli import cost_command, plan_command, run_command, view_command
 from tightship.errors import InputError
 from tightship.quantity import parse_bytes
 
@@ -23,6 +23,11 @@ def parser() -> argparse.ArgumentParser:
     top.add_argument("--version", action="version", version=f"tightship {__version__}")
     commands = top.add_subparsers(title="commands", required=True, metavar="COMMAND")
     _plan(_command(commands, "plan", "say what a model takes, from its file", plan_command.run))
+    _cost(
+        _command(
+            commands, "cost", "say what each idea of planning saves on a graph", cost_command.run
+        )
+    )
     _run(
         _command(commands, "run", "load a model, run it, compare plan and reality", run_command.run)
     )
@@ -109,6 +114,28 @@ def _profile_options(command: argparse.ArgumentParser) -> None:
     )
 
 
+def _cost(command: argparse.ArgumentParser) -> None:
+    command.add_argument("file", metavar="MODEL", help="an ONNX model")
+    _shape_option(command)
+    command.add_argument(
+        "--batch", type=_count, metavar="N", help="the dimension that the file leaves open first"
+    )
+    command.add_argument(
+        "--forward-only", action="store_true", help="leave the rows of training out"
+    )
+    command.add_argument(
+        "--donate-inputs", action="store_true", help="let inputs be written over after their use"
+    )
+    command.add_argument(
+        "--max-memory",
+        type=_size,
+        metavar="1GiB",
+        help="say the largest batch whose arena, inputs and weights fit",
+    )
+    command.add_argument("-o", "--output", metavar="OUT", help="draw the arena: .html or .svg")
+    command.add_argument("--json", action="store_true", help="print JSON, amounts in bytes")
+
+
 def _view(command: argparse.ArgumentParser) -> None:
     command.add_argument("file", metavar="MODEL|CSV", help="an ONNX model, or minimalloc's CSV")
     _model_options(command)
@@ -122,7 +149,7 @@ def _view(command: argparse.ArgumentParser) -> None:
     command.add_argument("--open", action="store_true", help="open it in a browser")
 
 
-def _model_options(command: argparse.ArgumentParser) -> None:
+def _shape_option(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--shape",
         type=_shape,
@@ -131,6 +158,10 @@ def _model_options(command: argparse.ArgumentParser) -> None:
         metavar="NAME=1x3x224x224",
         help="bind an input's symbolic shape",
     )
+
+
+def _model_options(command: argparse.ArgumentParser) -> None:
+    _shape_option(command)
     command.add_argument(
         "--threads", type=_count, default=1, metavar="N", help="threads of each kernel (default 1)"
     )

@@ -33,6 +33,13 @@ def choose(
     return tuple(alias for _, alias in sorted(choice.taken, key=lambda pair: pair[0]))
 
 
+def choose_all(schedule: Schedule, cells: list[Cell]) -> tuple[Alias, ...]:
+    """Merge cells of one size along every IN_PLACE alias that holds, as `choose` does first."""
+    choice = _Choice(schedule, cells, frozenset())
+    choice.take_free()
+    return tuple(alias for _, alias in choice.taken)
+
+
 class _Choice:
     """Cells, the load they make, and the aliases taken so far, each with its step."""
 

@@ -55,6 +55,11 @@ def problem_of(
     """
     cells = cells_of(schedule)
     taken = choose(schedule, cells, without) if in_place else ()
+    return buffers_of(schedule, cells, taken)
+
+
+def buffers_of(schedule: Schedule, cells: list[Cell], taken: tuple[Alias, ...]) -> Buffers:
+    """The buffers of cells that were merged along the IN_PLACE aliases `taken`."""
     written = sorted(value for step in schedule.steps for value in step.writes)
     placed = dict.fromkeys(cells[value] for value in written if not cells[value].external)
     index_of = {cell: index for index, cell in enumerate(placed)}

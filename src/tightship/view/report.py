@@ -31,7 +31,7 @@ def report(picture: Picture, *, bold: bool = False) -> str:
         list(_facts(picture)),
         _parts(picture),
         _strategies(picture),
-        _peak(picture),
+        peak(picture),
         list(_dynamic(picture)),
     ]
     return "\n\n".join("\n".join(block) for block in blocks if block) + "\n"
@@ -162,12 +162,13 @@ def _ratio(size_bytes: int, lower_bound_bytes: int) -> str:
     return f"{size_bytes / lower_bound_bytes:,.3f}x" if lower_bound_bytes else "·"
 
 
-def _peak(picture: Picture) -> list[str]:
+def peak(picture: Picture, shown: int = _LIVE_SHOWN) -> list[str]:
+    """The step of the peak and the largest buffers live there; no lines for an empty plan."""
     if not picture.rectangles:
         return []
     step = picture.peak_step()
     live = picture.live_at(step)
-    rows = [_live_row(picture, rectangle) for rectangle in live[:_LIVE_SHOWN]]
+    rows = [_live_row(picture, rectangle) for rectangle in live[:shown]]
     columns = [
         Column("live at the peak"),
         Column("made by"),
@@ -176,7 +177,7 @@ def _peak(picture: Picture) -> list[str]:
         Column("steps", number=True),
     ]
     lines = [_peak_title(picture, step), *table(columns, rows, indent=_INDENT)]
-    if rest := live[_LIVE_SHOWN:]:
+    if rest := live[shown:]:
         rest_bytes = sum(rectangle.size_bytes for rectangle in rest)
         lines.append(f"{'':{_INDENT}}… and {len(rest)} smaller, {format_bytes(rest_bytes)}")
     return lines
@@ -187,7 +188,8 @@ def _peak_title(picture: Picture, step: int) -> str:
     title = f"Peak at step {step} of {picture.step_count}: {format_bytes(load_bytes)} live"
     if step < len(picture.steps):
         running = picture.steps[step]
-        title += f", in {printable(running.operator)} {printable(running.name)} ({running.kernel})"
+        title += f", in {printable(running.operator)} {printable(running.name)}"
+        title += f" ({running.kernel})" if running.kernel else ""
     return shorten(title, WIDTH_MAX)
 
 

@@ -1,5 +1,5 @@
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.planner.problems import schedules
@@ -13,10 +13,8 @@ from tests.planner.scheme.graphs import (
     values,
 )
 from tightship.planner.liveness import problem_of
-from tightship.planner.place.shared_objects import shared_objects
-from tightship.planner.plan import Plan
 from tightship.planner.schedule import Alias, AliasKind, Schedule, Step
-from tightship.planner.scheme.reference_count import FreeBox, search_match_range, walk
+from tightship.planner.scheme.reference_count import search_match_range, walk
 
 RANGES = (0, 1, 2, 16)
 
@@ -105,33 +103,8 @@ def test_blocks_are_never_below_the_bound_nor_above_the_sum(schedule, match_rang
         assert total == apart.total_bytes
 
 
-@settings(max_examples=50)
-@given(schedules())
-def test_sharing_alone_is_the_walk_of_the_native_placement(schedule):
-    without_scratch = Schedule(
-        schedule.values,
-        tuple(Step(s.name, s.operator, s.reads, s.writes, 0, s.aliases) for s in schedule.steps),
-        schedule.outputs,
-    )
-    problem = problem_of(without_scratch, in_place=False).problem
-    native = Plan(problem, shared_objects(problem, 16), "", 0, "feasible")
-    walked = walk(without_scratch, in_place=False)
-    assert abs(walked.total_bytes - native.peak_bytes) <= 8 * problem.count
-
-
 @given(schedules(), st.booleans())
 def test_a_search_is_no_worse_than_any_of_its_ranges(schedule, in_place):
     found = search_match_range(schedule, in_place=in_place, match_ranges=(2, 16))
     each = [walk(schedule, in_place=in_place, match_range=r).total_bytes for r in (2, 16)]
     assert found.total_bytes == min(each)
-
-
-def test_the_box_gives_the_tightest_match_and_grows_a_smaller_one():
-    box = FreeBox(2)
-    for block in [box.take(size) for size in (100, 150, 300)]:
-        box.put(block)
-    assert box.take(120) == 1
-    assert box.take(110) == 0
-    assert box.size_bytes == [110, 150, 300]
-    assert box.take(601) == 3
-    assert box.take(150) == 2

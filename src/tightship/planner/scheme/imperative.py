@@ -3,10 +3,11 @@
 Static planning simulates this once; here it is simulated as it is, allocator and all.
 """
 
-from collections import Counter
+from collections import defaultdict
+from collections.abc import Iterable
 from dataclasses import dataclass
 
-from tightship.planner.cell import Cell, cells_of
+from tightship.planner.liveness import Buffers, problem_of
 from tightship.planner.schedule import Schedule
 from tightship.planner.scheme.caching_allocator import CachingAllocator, Policy
 
@@ -51,23 +52,34 @@ def run_imperatively(
     Raises:
         PlanError: Values are bound to each other in a way that no plan can honour.
     """
-    cells = cells_of(schedule)
-    allocator = CachingAllocator(policy)
-    references: Counter[Cell] = Counter({cell: 1 for cell in cells if cell.is_kept})
-    for step in schedule.steps:
-        references.update({cells[value] for value in (*step.reads, *step.writes)})
-    block_of: dict[Cell, int] = {}
-    for step in schedule.steps:
-        touched = dict.fromkeys(cells[value] for value in (*step.writes, *step.reads))
-        for cell in touched:
-            if not cell.external and cell not in block_of:
-                block_of[cell] = allocator.allocate(cell.size_bytes)
-        if step.scratch_bytes:
-            allocator.deallocate(allocator.allocate(step.scratch_bytes))
-        for cell in touched:
-            references[cell] -= 1
-            if not cell.external and references[cell] == 0 and not hold_references:
-                allocator.deallocate(block_of[cell])
+    apart = problem_of(schedule, in_place=False)
+    return run_buffers(apart, schedule.outputs, hold_references=hold_references, policy=policy)
+
+
+def run_buffers(
+    buffers: Buffers,
+    kept: Iterable[int],
+    *,
+    hold_references: bool = False,
+    policy: Policy = DEFAULT_POLICY,
+) -> Imperative:
+    """`run_imperatively` of a schedule's buffers without in-place; `kept` are its outputs."""
+    problem, allocator = buffers.problem, CachingAllocator(policy)
+    held = set(buffers.of_value) if hold_references else {buffers.of_value[v] for v in kept}
+    sizes = problem.size_bytes.tolist()
+    starts: defaultdict[int, list[int]] = defaultdict(list)
+    stops: defaultdict[int, list[int]] = defaultdict(list)
+    spans = zip(problem.start_step.tolist(), problem.stop_step.tolist(), strict=True)
+    for buffer, (start, stop) in enumerate(spans):
+        starts[start].append(buffer)
+        if buffer not in held:
+            stops[stop - 1].append(buffer)
+    block_of = [-1] * problem.count
+    for step in sorted({*starts, *stops}):
+        for buffer in starts[step]:
+            block_of[buffer] = allocator.allocate(sizes[buffer])
+        for buffer in stops[step]:
+            allocator.deallocate(block_of[buffer])
     return Imperative(
         allocator.peak_live_bytes,
         allocator.reserved_bytes,

@@ -1,21 +1,24 @@
 """The memory note's walk: counters of future readers, and a box of blocks that are free.
 
 The graph is traversed in its order. A value's counter says how many steps to come depend on it.
-An output is written over an input whose counter is 1. A block goes into the box when the
-counter reaches 0, and comes out of it for a value of a size close enough. Nothing is allocated
-meanwhile: a block ends up as large as its largest tenant.
+An output is written over an input whose counter is 1, so that only this step needs it. A block
+goes into the box when the counter reaches 0, and comes out of it for a value of a size close
+enough. Nothing is allocated meanwhile: a block ends up as large as its largest tenant.
+
+A counter is 1 at the step where the value's lifetime ends, so the walk is one over lifetimes.
 """
 
-from bisect import bisect_left, insort
-from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
-from tightship.planner.cell import Cell, cells_of
-from tightship.planner.schedule import Alias, AliasKind, Schedule, Step
+import numpy as np
+
+from tightship.planner.alias_choice import choose_all
+from tightship.planner.cell import cells_of
+from tightship.planner.liveness import NO_BUFFER, Buffers, buffers_of, problem_of
+from tightship.planner.place.shared_objects import MATCH_RANGE, shared_objects
+from tightship.planner.problem import Int64Array, Problem
+from tightship.planner.schedule import Schedule
 from tightship.planner.scheme.blocks import NO_BLOCK, Blocks
-
-MATCH_RANGE = 16
-"""A block matches a request if their sizes are within this factor of each other."""
 
 MATCH_RANGES = (1, 2, 4, 8, 16)
 """Those that a search tries."""
@@ -25,20 +28,22 @@ def walk(schedule: Schedule, *, in_place: bool = True, match_range: int = MATCH_
     """Give every value a block, as the note's heuristic does.
 
     With `match_range=0` nothing is recycled; with `in_place=False` as well, every value has a
-    block of its own. In-place is taken wherever it is safe, between values of one size, and
+    block of its own. In-place is taken wherever it is safe between values of one size, and
     before anything else: it can cost bytes that sharing alone would save.
 
     Args:
         schedule: Values and steps.
         in_place: Whether IN_PLACE aliases may be taken; VIEW and TIED ones always are.
-        match_range: Factor within which sizes match.
+        match_range: Factor within which the sizes of a block and a request match.
 
     Raises:
         PlanError: Values are bound to each other in a way that no plan can honour.
 
-    Complexity: O(n log n) for n values, but for moving the box's entries.
+    Complexity: O(n log n) for n values.
     """
-    return _Walk(schedule, match_range, in_place=in_place).run()
+    if in_place:
+        return recycle(buffers_in_place(schedule), match_range)
+    return recycle(problem_of(schedule, in_place=False), match_range)
 
 
 def search_match_range(
@@ -53,103 +58,37 @@ def search_match_range(
     return min(walks, key=lambda blocks: blocks.total_bytes)
 
 
-class FreeBox:
-    """Blocks by size, and which of them are free."""
-
-    def __init__(self, match_range: int) -> None:
-        self.size_bytes: list[int] = []
-        self._match_range = match_range
-        self._free: list[tuple[int, int]] = []
-
-    def take(self, size_bytes: int) -> int:
-        """A block for a request.
-
-        The smallest that is large enough, else the largest of those too small, which grows, if
-        their sizes match the request's; else a new one.
-        """
-        at = bisect_left(self._free, (size_bytes, 0))
-        if at < len(self._free) and self._free[at][0] <= size_bytes * self._match_range:
-            return self._free.pop(at)[1]
-        if at > 0 and self._free[at - 1][0] * self._match_range >= size_bytes:
-            block = self._free.pop(at - 1)[1]
-            self.size_bytes[block] = size_bytes
-            return block
-        self.size_bytes.append(size_bytes)
-        return len(self.size_bytes) - 1
-
-    def put(self, block: int) -> None:
-        """Recycle a block."""
-        insort(self._free, (self.size_bytes[block], block))
+def buffers_in_place(schedule: Schedule) -> Buffers:
+    """The buffers of a schedule with every IN_PLACE alias taken that is safe and of one size."""
+    cells = cells_of(schedule)
+    return buffers_of(schedule, cells, choose_all(schedule, cells))
 
 
-class _Walk:
-    def __init__(self, schedule: Schedule, match_range: int, *, in_place: bool) -> None:
-        self.schedule = schedule
-        self.in_place = in_place
-        self.cells = cells_of(schedule)
-        self.box = FreeBox(match_range)
-        self.block_of: dict[Cell, int] = {}
-        self.taken: list[Alias] = []
-        self.counter = Counter(
-            cell for step in schedule.steps for cell in _distinct(self.cells, step.reads)
-        )
-        self.counter.update({cell for cell in self.cells if cell.is_kept})
+def recycle(buffers: Buffers, match_range: int) -> Blocks:
+    """Walk the buffers' lifetimes with a box of free blocks."""
+    problem = buffers.problem
+    block_of, sizes = _blocks(problem, match_range)
 
-    def run(self) -> Blocks:
-        of_scratch = [NO_BLOCK] * len(self.schedule.steps)
-        for index, step in enumerate(self.schedule.steps):
-            reads = _distinct(self.cells, step.reads)
-            written = _distinct(self.cells, step.writes)
-            inherited: set[Cell] = set()
-            for cell in written:
-                if not cell.external and cell not in self.block_of:
-                    self.block_of[cell] = self._block(step, cell, inherited)
-            if step.scratch_bytes:
-                of_scratch[index] = self.box.take(step.scratch_bytes)
-                self.box.put(of_scratch[index])
-            self._count_down(reads, written, inherited)
-        written_values = {value for step in self.schedule.steps for value in step.writes}
-        of_value = [
-            self.block_of.get(cell, NO_BLOCK) if value in written_values else NO_BLOCK
-            for value, cell in enumerate(self.cells)
-        ]
-        sizes = tuple(self.box.size_bytes)
-        return Blocks(sizes, tuple(of_value), tuple(of_scratch), tuple(self.taken))
+    def block(buffer: int) -> int:
+        return NO_BLOCK if buffer == NO_BUFFER else int(block_of[buffer])
 
-    def _block(self, step: Step, cell: Cell, inherited: set[Cell]) -> int:
-        """The block of an output: that of an input nobody else needs, or one from the box."""
-        for alias in step.aliases if self.in_place else ():
-            host = self.cells[alias.input]
-            if (
-                alias.kind is AliasKind.IN_PLACE
-                and self.cells[alias.output] is cell
-                and host not in inherited
-                and self._may_take(step, alias, host, cell)
-            ):
-                inherited.add(host)
-                self.taken.append(alias)
-                return self.block_of[host]
-        return self.box.take(cell.size_bytes)
-
-    def _may_take(self, step: Step, alias: Alias, host: Cell, cell: Cell) -> bool:
-        return (
-            not host.external
-            and self.counter[host] == 1
-            and host.size_bytes == cell.size_bytes
-            and all(self.cells[value] is not host for value in step.writes)
-            and all(v == alias.input or self.cells[v] is not host for v in step.reads)
-        )
-
-    def _count_down(
-        self, reads: Sequence[Cell], written: Sequence[Cell], inherited: set[Cell]
-    ) -> None:
-        """One step less depends on what was read; a block nobody waits for is recycled."""
-        for cell in reads:
-            self.counter[cell] -= 1
-        for cell in dict.fromkeys((*reads, *written)):
-            if not cell.external and self.counter[cell] == 0 and cell not in inherited:
-                self.box.put(self.block_of[cell])
+    return Blocks(
+        tuple(sizes.tolist()),
+        tuple(map(block, buffers.of_value)),
+        tuple(map(block, buffers.of_scratch)),
+        buffers.in_place,
+    )
 
 
-def _distinct(cells: Sequence[Cell], values: Iterable[int]) -> list[Cell]:
-    return list(dict.fromkeys(cells[value] for value in values))
+def recycled_bytes(problem: Problem, match_range: int) -> int:
+    """What the blocks of `recycle` take."""
+    return int(_blocks(problem, match_range)[1].sum())
+
+
+def _blocks(problem: Problem, match_range: int) -> tuple[Int64Array, Int64Array]:
+    """The block of each buffer, and the size of each block."""
+    offsets = shared_objects(problem, match_range)
+    bases, block_of = np.unique(offsets, return_inverse=True)
+    sizes = np.zeros(len(bases), np.int64)
+    np.maximum.at(sizes, block_of, problem.size_bytes)
+    return block_of.astype(np.int64), sizes

@@ -1,0 +1,75 @@
+"""`tightship cost`: what a model's tensors take, and what each idea of the memory note saves."""
+
+import argparse
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from tightship.cli.output import show, show_json
+from tightship.cost import ModelCost, arena_and_rest_bytes, cost_of, largest_batch, with_batch
+from tightship.cost.picture import picture_of
+from tightship.cost.report import report, to_json
+from tightship.errors import InputError
+from tightship.graph import Shape
+from tightship.loading import open_model
+from tightship.planner.format.atomic import write_text
+from tightship.quantity import format_bytes
+from tightship.view.svg import svg
+from tightship.view.timeline import timeline
+
+DRAWINGS = {".html": timeline, ".svg": svg}
+
+
+Shapes = Mapping[str, tuple[int, ...]]
+
+
+def run(options: argparse.Namespace) -> int:
+    """Print the cost of a model, and draw it."""
+    output = None if options.output is None else Path(options.output)
+    if output is not None and output.suffix not in DRAWINGS:
+        raise InputError(f"A picture is written as .html or .svg, not as `{output.name}`.")
+    source = open_model(options.file)
+    shapes: Shapes = dict(options.shape)
+    if options.batch is not None:
+        shapes = with_batch(source.declared, shapes, options.batch)
+    name, donate = Path(options.file).name, options.donate_inputs
+    cost = cost_of(source.graph(shapes), name, donate_inputs=donate)
+    limit: int | None = options.max_memory
+    batch = None
+    if limit is not None:
+        batch = _largest(
+            source.declared,
+            shapes,
+            limit,
+            lambda shapes: arena_and_rest_bytes(source.graph(shapes), donate_inputs=donate),
+        )
+    if output is not None:
+        write_text(output, DRAWINGS[output.suffix](picture_of(cost)))
+    if options.json:
+        values = to_json(cost, forward_only=options.forward_only)
+        show_json(values | ({} if limit is None else {"largest_batch": batch}))
+    else:
+        show(report(cost, forward_only=options.forward_only))
+        if limit is not None:
+            show(_verdict(cost, limit, batch))
+    return 0 if limit is None or cost.total_bytes <= limit else 1
+
+
+def _largest(
+    declared: Mapping[str, Shape | None],
+    shapes: Shapes,
+    limit: int,
+    bytes_of: Callable[[Shapes], int],
+) -> int | None:
+    """The largest batch within a limit; None where the file fixes it."""
+    if all(shape is None or isinstance((*shape, 1)[0], int) for shape in declared.values()):
+        return None
+    return largest_batch(lambda batch: bytes_of(with_batch(declared, shapes, batch)), limit)
+
+
+def _verdict(cost: ModelCost, limit: int, batch: int | None) -> str:
+    fits = "fits" if cost.total_bytes <= limit else "does not fit"
+    largest = "its batch is fixed in the file" if batch is None else f"largest batch: {batch:,}"
+    return (
+        f"\n{format_bytes(cost.total_bytes)} of arena, inputs and weights: {fits} "
+        f"{format_bytes(limit)}; {largest}\n"
+    )

@@ -1,0 +1,71 @@
+"""The cost of a model, operator by operator and in blocks."""
+
+from dataclasses import dataclass
+
+from tightship.cost.schedule import GraphSchedule, schedule_of
+from tightship.graph import Graph
+from tightship.planner import plan_schedule
+from tightship.planner.coarse import in_blocks
+from tightship.planner.cost import Columns, Cost, columns_of, cost
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One row of the table: `pass_name` over steps of one `granularity`."""
+
+    pass_name: str
+    granularity: str
+    step_count: int
+    columns: Columns
+
+
+@dataclass(frozen=True, slots=True)
+class ModelCost:
+    """What a model's tensors take, in graph bytes.
+
+    Attributes:
+        model: What reports call it.
+        graph: Its schedule, and what lies outside the arena.
+        cost: The cost of the graph as the file has it, operator by operator.
+        rows: Inference node by node and in blocks. A graph with its backward pass has rows of
+            training after these.
+    """
+
+    model: str
+    graph: GraphSchedule
+    cost: Cost
+    rows: tuple[Row, ...]
+
+    @property
+    def total_bytes(self) -> int:
+        """Arena, inputs and weights."""
+        arena = self.cost.columns.arena_bytes
+        return arena + self.graph.input_bytes + self.graph.weight_bytes
+
+
+def cost_of(graph: Graph, model: str, *, donate_inputs: bool = False) -> ModelCost:
+    """The cost of a graph.
+
+    Args:
+        graph: A typed graph.
+        model: What reports call it.
+        donate_inputs: Whether inputs may be written over.
+
+    Raises:
+        PlanError: The graph's values are bound in a way that no plan can honour.
+    """
+    made = schedule_of(graph, donate_inputs=donate_inputs)
+    fine = cost(made.schedule)
+    coarse = in_blocks(made.schedule)
+    rows = (
+        Row("inference", "nodes", len(made.schedule.steps), fine.columns),
+        Row("inference", "blocks", len(coarse.steps), columns_of(coarse)),
+    )
+    return ModelCost(model, made, fine, rows)
+
+
+def arena_and_rest_bytes(graph: Graph, *, donate_inputs: bool = False) -> int:
+    """`ModelCost.total_bytes` of a graph, and nothing else of its cost."""
+    made = schedule_of(graph, donate_inputs=donate_inputs)
+    arena = plan_schedule(made.schedule).plan.peak_bytes
+    return arena + made.input_bytes + made.weight_bytes

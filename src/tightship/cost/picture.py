@@ -1,0 +1,75 @@
+"""The arena of a graph as views draw it."""
+
+from collections import defaultdict
+
+from tightship.cost.model_cost import ModelCost
+from tightship.planner import Alias, AliasKind, Schedule
+from tightship.planner.schedule_plan import SchedulePlan
+from tightship.view.picture import Picture, Rectangle, Step
+
+
+def picture_of(cost: ModelCost) -> Picture:
+    """Every tensor at its offset in the arena, and the load of each step, in graph bytes."""
+    planned, columns = cost.cost.planned, cost.cost.columns
+    schedule, plan = planned.schedule, planned.plan
+    load = plan.problem.load_bytes(len(schedule.steps)).tolist()
+    return Picture(
+        title=f"{cost.model} (graph bytes)",
+        arena_bytes=plan.peak_bytes,
+        lower_bound_bytes=plan.lower_bound_bytes,
+        rectangles=_rectangles(planned),
+        steps=tuple(
+            Step(step.name, step.operator, "", load_bytes)
+            for step, load_bytes in zip(schedule.steps, load, strict=True)
+        ),
+        strategy="arena",
+        strategies={
+            "naive": columns.naive_bytes,
+            "in-place": columns.in_place_bytes,
+            "shared": columns.shared_bytes,
+            "both": columns.both_bytes,
+            "arena": columns.arena_bytes,
+        },
+    )
+
+
+def _rectangles(planned: SchedulePlan) -> tuple[Rectangle, ...]:
+    """A rectangle for each value in the arena; views lengthen the value that they show."""
+    schedule = planned.schedule
+    shown = _shown(schedule)
+    stop = defaultdict[int, int](int)
+    start: dict[int, int] = {}
+    for index, step in enumerate(schedule.steps):
+        for value in step.writes:
+            start.setdefault(shown[value], index)
+        for value in (*step.reads, *step.writes):
+            stop[shown[value]] = index + 1
+    for value in schedule.outputs:
+        stop[shown[value]] = len(schedule.steps)
+    over = _overwritten(schedule, planned.buffers.in_place)
+    rectangles = []
+    for value, scheduled in enumerate(schedule.values):
+        offset = planned.value_offset(value)
+        if offset is not None and shown[value] == value:
+            host = schedule.values[over[value]].name if value in over else None
+            rectangles.append(
+                Rectangle(scheduled.name, scheduled.size_bytes, offset, start[value], stop[value],
+                          shares_with=host)
+            )  # fmt: skip
+    return tuple(rectangles)
+
+
+def _shown(schedule: Schedule) -> list[int]:
+    """For each value the one whose bytes it shows; itself if it is no view."""
+    shown = list(range(len(schedule.values)))
+    for step in schedule.steps:
+        for alias in step.aliases:
+            if alias.kind is AliasKind.VIEW:
+                shown[alias.output] = shown[alias.input]
+    return shown
+
+
+def _overwritten(schedule: Schedule, taken: tuple[Alias, ...]) -> dict[int, int]:
+    """Values that were written over another, and over which."""
+    tied = (a for step in schedule.steps for a in step.aliases if a.kind is AliasKind.TIED)
+    return {alias.output: alias.input for alias in (*tied, *taken)}

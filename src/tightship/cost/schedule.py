@@ -1,0 +1,134 @@
+"""A graph as a schedule: every node a step, every tensor as large as its elements."""
+
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+from math import prod
+
+from tightship.cost.operators import CUTTING, ELEMENTWISE, NORMALIZING, RESHAPING
+from tightship.graph import Graph, Node
+from tightship.graph.layout import DType, size_bytes
+from tightship.planner import Alias, AliasKind, Schedule, ScheduledValue, Step
+
+ALIGNMENT = 64
+"""Of every tensor, in bytes."""
+
+
+@dataclass(frozen=True, slots=True)
+class GraphSchedule:
+    """A graph's schedule, and what lies outside it.
+
+    Attributes:
+        schedule: Intermediate values and outputs; inputs are external, constants left out.
+        input_bytes: What the inputs take.
+        weight_bytes: What constants take that a step reads.
+        unsized: Names of values whose size depends on data, counted as 0 bytes.
+    """
+
+    schedule: Schedule
+    input_bytes: int
+    weight_bytes: int
+    unsized: tuple[str, ...]
+
+
+def schedule_of(graph: Graph, *, donate_inputs: bool = False) -> GraphSchedule:
+    """Every node of a graph as a step; those whose results follow from shapes are left out.
+
+    Outputs are kept to the end. Bodies of If, Loop and Scan are not looked into.
+
+    Args:
+        graph: The graph, typed.
+        donate_inputs: Whether the caller gives its inputs up, so that they may be written over.
+    """
+    nodes = [node for node in graph.nodes if not all(name in graph.known for name in node.writes)]
+    names = dict.fromkeys(graph.inputs)
+    for node in nodes:
+        names.update(dict.fromkeys(node.writes))
+    index_of = {name: index for index, name in enumerate(names)}
+    inputs = frozenset(graph.inputs)
+    values = tuple(
+        ScheduledValue(
+            name, _size_bytes(graph, name), ALIGNMENT, name in inputs,
+            donate_inputs and name in inputs,
+        )
+        for name in names
+    )  # fmt: skip
+    steps = tuple(
+        Step(
+            node.name,
+            node.operator,
+            tuple(index_of[name] for name in node.reads if name in index_of),
+            tuple(index_of[name] for name in node.writes),
+            0,
+            tuple(
+                Alias(index_of[output], index_of[source], kind)
+                for output, source, kind in _aliases(graph, node, index_of)
+            ),
+        )
+        for node in nodes
+    )
+    outputs = tuple(index_of[name] for name in dict.fromkeys(graph.outputs) if name in index_of)
+    read = {name for node in nodes for name in node.reads}
+    return GraphSchedule(
+        Schedule(values, steps, outputs),
+        sum(value.size_bytes for value in values if value.external),
+        sum(_constant_bytes(graph, name) for name in graph.constants if name in read),
+        tuple(name for name in names if not graph.value(name).is_static),
+    )
+
+
+def _size_bytes(graph: Graph, name: str) -> int:
+    value = graph.value(name)
+    return value.size_bytes if value.is_static else 0
+
+
+def _constant_bytes(graph: Graph, name: str) -> int:
+    constant = graph.constants[name]
+    return 0 if constant.dtype is DType.STRING else size_bytes(constant.dtype, constant.shape)
+
+
+def _aliases(
+    graph: Graph, node: Node, planned: Collection[str]
+) -> Iterator[tuple[str, str, AliasKind]]:
+    """Outputs that are, or may be, in the bytes of an input; operators of ONNX alone have any."""
+    if node.domain or not node.inputs or node.fused:
+        return
+    first = node.inputs[0]
+    if node.operator in RESHAPING and first in planned:
+        yield node.outputs[0], first, AliasKind.VIEW
+    elif node.operator in CUTTING and first in planned and _is_stretch(graph, node):
+        yield from ((output, first, AliasKind.VIEW) for output in node.writes)
+    elif node.operator in ELEMENTWISE or node.operator in NORMALIZING:
+        count = None if node.operator in ELEMENTWISE else 1
+        for source in dict.fromkeys(node.inputs[:count]):
+            if source in planned and _fits(graph, source, node.outputs[0]):
+                yield node.outputs[0], source, AliasKind.IN_PLACE
+
+
+def _fits(graph: Graph, source: str, output: str) -> bool:
+    """Whether every element of the output has one of at least its size at its place."""
+    one, other = graph.value(source), graph.value(output)
+    return (
+        one.is_static
+        and other.is_static
+        and one.static_shape == other.static_shape
+        and other.size_bytes <= one.size_bytes
+    )
+
+
+def _is_stretch(graph: Graph, node: Node) -> bool:
+    """Whether each output of a Slice or Split is one stretch of the input, in its order."""
+    whole = graph.value(node.inputs[0])
+    parts = [graph.value(name) for name in node.writes]
+    if not whole.is_static or not all(part.is_static for part in parts):
+        return False
+    if node.operator == "Slice" and len(node.inputs) > 4:
+        steps = graph.constant(node.inputs[4])
+        if steps is None or (steps.array() != 1).any():
+            return False
+    return all(_is_leading(whole.static_shape, part.static_shape) for part in parts)
+
+
+def _is_leading(whole: tuple[int, ...], part: tuple[int, ...]) -> bool:
+    """Whether a part differs from the whole only along its first axis that is not 1 long."""
+    cut = [axis for axis, pair in enumerate(zip(whole, part, strict=True)) if pair[0] != pair[1]]
+    return not cut or (len(cut) == 1 and prod(whole[: cut[0]]) == 1)

@@ -1,0 +1,69 @@
+import json
+
+import pytest
+
+from tests.models import mlp
+from tests.small_models import dense
+from tightship.cli import main
+
+
+@pytest.fixture
+def model_file(tmp_path):
+    path = tmp_path / "mlp.onnx"
+    path.write_bytes(mlp().SerializeToString())
+    return path
+
+
+def run(capsys, *arguments):
+    code = main(["cost", *(str(argument) for argument in arguments)])
+    captured = capsys.readouterr()
+    return code, captured.out, captured.err
+
+
+def test_cost_prints_the_table_of_a_batch(capsys, model_file):
+    code, out, _ = run(capsys, model_file, "--batch", "8")
+    assert code == 0
+    assert "in graph bytes" in out
+    assert "inference, blocks" in out
+    _, one, _ = run(capsys, model_file, "--shape", "x=8x16")
+    assert one == out
+
+
+def test_cost_in_json_scales_with_the_batch(capsys, model_file):
+    naive = []
+    for batch in (4, 8):
+        _, out, _ = run(capsys, model_file, "--batch", str(batch), "--json")
+        naive.append(json.loads(out)["inference"][0]["naive_bytes"])
+    assert naive[1] == 2 * naive[0]
+
+
+def test_the_largest_batch_within_a_limit_fits_and_the_next_does_not(capsys, model_file):
+    _, out, _ = run(capsys, model_file, "--batch", "1", "--max-memory", "1MiB", "--json")
+    largest = json.loads(out)["largest_batch"]
+    limit = ("--max-memory", "1MiB")
+    assert run(capsys, model_file, "--batch", largest, *limit)[0] == 0
+    code, out, _ = run(capsys, model_file, "--batch", largest + 1, *limit)
+    assert code == 1
+    assert f"does not fit 1.00 MiB; largest batch: {largest:,}" in out
+
+
+def test_a_batch_that_the_file_fixes_is_said_to_be(capsys, tmp_path):
+    path = tmp_path / "fixed.onnx"
+    path.write_bytes(dense(batch=4)[0])
+    assert run(capsys, path, "--batch", "8")[0] == 2
+    code, out, _ = run(capsys, path, "--max-memory", "1GiB")
+    assert code == 0
+    assert "its batch is fixed in the file" in out
+
+
+@pytest.mark.parametrize("suffix", [".svg", ".html"])
+def test_a_picture_is_drawn(capsys, model_file, tmp_path, suffix):
+    picture = tmp_path / f"cost{suffix}"
+    assert run(capsys, model_file, "--batch", "8", "-o", picture)[0] == 0
+    assert "graph bytes" in picture.read_text()
+
+
+def test_an_unknown_form_is_refused_before_anything_is_read(capsys, tmp_path):
+    code, _, err = run(capsys, tmp_path / "none.onnx", "-o", "cost.png")
+    assert code == 2
+    assert "`cost.png`" in err

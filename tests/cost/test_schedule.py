@@ -1,0 +1,105 @@
+import numpy as np
+
+from tests.models import filled, parse
+from tightship.cost.schedule import schedule_of
+from tightship.frontend.onnx import read_bytes
+from tightship.planner import AliasKind
+
+
+def made(text, **weights):
+    return schedule_of(read_bytes(parse(text, **weights).SerializeToString()))
+
+
+def aliases(graph):
+    """Aliases by name: output, input, kind."""
+    values, steps = graph.schedule.values, graph.schedule.steps
+    return {
+        (values[alias.output].name, values[alias.input].name, alias.kind.value)
+        for step in steps
+        for alias in step.aliases
+    }
+
+
+def test_constants_are_weights_and_inputs_lie_outside():
+    graph = made("net (float[2, 4] x) => (float[2, 3] y) { y = MatMul (x, w) }", w=filled(4, 3))
+    assert graph.weight_bytes == 48
+    assert graph.input_bytes == 32
+    assert [(v.name, v.size_bytes, v.external) for v in graph.schedule.values] == [
+        ("x", 32, True),
+        ("y", 24, False),
+    ]
+    assert graph.schedule.outputs == (1,)
+
+
+def test_elementwise_results_may_be_written_over_an_operand_of_their_shape():
+    graph = made(
+        """net (float[2, 4] x, float[4] b) => (float[2, 4] s) {
+            a = Add (x, b)
+            s = Softmax (a)
+        }"""
+    )
+    assert aliases(graph) == {("a", "x", "in_place"), ("s", "a", "in_place")}
+
+
+def test_a_larger_element_does_not_lie_over_a_smaller_one():
+    graph = made(
+        """net (float[8] x) => (double[8] d, float16[8] h) {
+            d = Cast <to = 11> (x)
+            h = Cast <to = 10> (x)
+        }"""
+    )
+    assert aliases(graph) == {("h", "x", "in_place")}
+
+
+def test_reshapes_and_leading_cuts_are_views_and_others_are_not():
+    graph = made(
+        """net (float[1, 4, 6] x) => (float[24] f, float[1, 2, 6] p, float[1, 4, 3] t) {
+            f = Reshape (x, shape)
+            p, q = Split <axis = 1> (x, halves)
+            t, u = Split <axis = 2> (x, thirds)
+        }""",
+        shape=np.array([24]),
+        halves=np.array([2, 2]),
+        thirds=np.array([3, 3]),
+    )
+    views = {("f", "x", "view"), ("p", "x", "view"), ("q", "x", "view")}
+    assert aliases(graph) == views
+
+
+def test_a_slice_with_a_stride_is_no_view():
+    text = "net (float[8] x) => (float[n] y) {{ y = Slice (x, {}) }}"
+    numbers = {
+        "first": np.array([0]),
+        "last": np.array([8]),
+        "axes": np.array([0]),
+        "one": np.array([1]),
+        "two": np.array([2]),
+    }
+    for step, expected in (("one", {("y", "x", "view")}), ("two", set())):
+        graph = made(text.format(f"first, last, axes, {step}"), **numbers)
+        assert aliases(graph) == expected
+
+
+def test_what_follows_from_shapes_takes_no_step():
+    graph = made(
+        """net (float[2, 4] x) => (float[8] y) {
+            s = Shape (x)
+            n = ReduceProd <keepdims = 1> (s)
+            y = Reshape (x, n)
+        }"""
+    )
+    assert [step.operator for step in graph.schedule.steps] == ["Reshape"]
+
+
+def test_a_size_that_depends_on_data_is_named_and_counts_nothing():
+    graph = made("net (float[8] x) => (int64[1, n] y) { y = NonZero (x) }")
+    assert graph.unsized == ("y",)
+    assert graph.schedule.values[1].size_bytes == 0
+
+
+def test_donated_inputs_are_external_and_given_up():
+    model = parse("net (float[4] x) => (float[4] y) { y = Relu (x) }").SerializeToString()
+    given = schedule_of(read_bytes(model), donate_inputs=True).schedule
+    assert given.values[0].external
+    assert given.values[0].donated
+    assert AliasKind.IN_PLACE in {alias.kind for step in given.steps for alias in step.aliases}
