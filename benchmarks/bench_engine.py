@@ -27,6 +27,9 @@ ORT_VARIANTS = ["ort-nopattern", "ort-noarena", "ort-extended"]
 RELATIVE = 1e-3
 RELATIVE_QUANTIZED = 5e-2
 """Of models in eight bits: a number on the edge between two steps goes either way."""
+RELATIVE_DYNAMIC = 2e-1
+"""Of those whose scales come from the data: a step taken the other way changes every scale after
+it. ONNX Runtime with and without its own fusions is 9e-2 apart on `bert_int8`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +83,13 @@ def difference(actual: np.ndarray, expected: np.ndarray) -> float:
     return float(apart.max(initial=0)) / scale
 
 
+def allowed_difference(model: str) -> float:
+    """How far from ONNX Runtime's largest output a contender may be on a model."""
+    if models.is_dynamically_quantized(model):
+        return RELATIVE_DYNAMIC
+    return RELATIVE_QUANTIZED if models.is_quantized(model) else RELATIVE
+
+
 def turns(workers: Sequence[Worker], rounds: int) -> dict[str, list[Timing]]:
     """Timings by contender, one per round; every other round goes backwards."""
     counts = {}
@@ -124,8 +134,7 @@ def race(
             workers.append(Worker(name, stored, threads, source))
             workers[-1].contender = contender
             versions |= workers[-1].versions
-        allowed = RELATIVE_QUANTIZED if models.is_quantized(model) else RELATIVE
-        wrong = verified(workers, folder, allowed)
+        wrong = verified(workers, folder, allowed_difference(model))
         timings = turns(workers, rounds)
     finally:
         for worker in workers:

@@ -176,3 +176,8 @@ def chosen(text: str, batches: str = "1") -> tuple[str, ...]:
 def is_quantized(name: str) -> bool:
     """Whether it computes in eight bits."""
     return "int8" in name or "qlinear" in name
+
+
+def is_dynamically_quantized(name: str) -> bool:
+    """Whether its scales come from the data that it runs on."""
+    return name == "bert_int8"

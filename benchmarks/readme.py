@@ -138,7 +138,7 @@ def coverage_table() -> str:
         counts = " | ".join(str(record["by_tier"][tier]) for record in columns.values())
         lines.append(f"| at slowest {tier} | {counts} |" if tier != "none" else
                      f"| refused | {counts} |")  # fmt: skip
-    for title, key in (("pass", "passing"), ("with a step on oneDNN", "any_onednn")):
+    for title, key in (("pass", "passing"), ("computing on oneDNN", "any_onednn")):
         counts = " | ".join(str(record[key]) for record in columns.values())
         lines.append(f"| {title} | {counts} |")
     return "\n".join(lines)

@@ -17,7 +17,9 @@ void quantize_kernels(nb::class_<Kernel> &kernel) {
                     "x, scale[, zero point], y of `dtype`; strides in bytes of the four.")
         .def_static("dequantize", &kernels::dequantize, "dtype"_a, "shape"_a, "strides"_a,
                     "has_zero"_a,
-                    "x of `dtype`, scale[, zero point], y; strides in bytes of the four.");
+                    "x of `dtype`, scale[, zero point], y; strides in bytes of the four.")
+        .def_static("dynamic_quantize", &kernels::dynamic_quantize, "count"_a,
+                    "x, y (uint8), scale, zero point, scratch; of x's own range.");
 }
 
 } // namespace tightship::bind

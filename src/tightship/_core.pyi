@@ -641,6 +641,10 @@ class NativeKernel:
     def dequantize(dtype: str, shape: Sequence[int], strides: Sequence[Sequence[int]], has_zero: bool) -> NativeKernel:
         """x of `dtype`, scale[, zero point], y; strides in bytes of the four."""
 
+    @staticmethod
+    def dynamic_quantize(count: int) -> NativeKernel:
+        """x, y (uint8), scale, zero point, scratch; of x's own range."""
+
 class NativeProgram:
     """Kernels and primitives over planned bytes."""
 

@@ -222,8 +222,10 @@ def test_a_folded_constant_knows_its_integers():
         c for c in graph.constants.values() if isinstance(c, Dequantized) and c.axis == 0
         and c.shape == (8, 8, 3, 3)
     )  # fmt: skip
-    weights = signed(constant)
-    assert weights is not None
+    found = signed(constant)
+    assert found is not None
+    weights, zero = found
+    assert zero == 0
     assert weights.array().dtype == np.int8
     scale = np.linspace(0.005, 0.01, 8, dtype=np.float32).reshape(8, 1, 1, 1)
     np.testing.assert_allclose(constant.array(), weights.array() * scale)

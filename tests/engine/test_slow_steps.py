@@ -9,14 +9,7 @@ from tightship.engine.memory_plan import MemoryPlan, PlannedStep
 
 FAST = frozenset({"onednn", "native"})
 
-EXCEPTIONS: dict[tuple[str, str], str] = {
-    ("DynamicQuantizeLinear", "numpy:DynamicQuantizeLinear"): (
-        "scale and zero point come from the data; a pass over the rows, small beside the product"
-    ),
-    ("MatMulInteger", "numpy:MatMulInteger"): (
-        "its zero points are known only in the run, where the int8 products want constants"
-    ),
-}
+EXCEPTIONS: dict[tuple[str, str], str] = {}
 """By operator and implementation: why no faster kernel runs it."""
 
 

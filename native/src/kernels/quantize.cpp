@@ -1,5 +1,9 @@
 #include "tightship/kernels/quantize.hpp"
 
+#include "tightship/parallel.hpp"
+
+#include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <limits>
 #include <stdexcept>
@@ -114,6 +118,68 @@ std::shared_ptr<const Kernel> from(const Dims &shape, const QuantizeStrides &str
     return std::make_shared<Affine<Integer, float, Integer>>(shape, strides, has_zero);
 }
 
+struct Extent {
+    float least = 0, greatest = 0;
+};
+
+TIGHTSHIP_WIDE_LOOP Extent extent_of(const float *x, int64_t length) {
+    constexpr int kLanes = 32;
+    float least[kLanes] = {}, greatest[kLanes] = {};
+    const int64_t whole = length - length % kLanes;
+    for (int64_t index = 0; index < whole; index += kLanes)
+        for (int lane = 0; lane < kLanes; ++lane) {
+            const float each = x[index + lane];
+            least[lane] = each < least[lane] ? each : least[lane];
+            greatest[lane] = each > greatest[lane] ? each : greatest[lane];
+        }
+    for (int64_t index = whole; index < length; ++index) {
+        least[0] = std::min(least[0], x[index]);
+        greatest[0] = std::max(greatest[0], x[index]);
+    }
+    return {*std::min_element(least, least + kLanes),
+            *std::max_element(greatest, greatest + kLanes)};
+}
+
+/// Every thread finds the extent of its part, then quantizes it.
+class DynamicQuantize : public Kernel {
+  public:
+    explicit DynamicQuantize(int64_t count) : count_(count) {}
+
+    void run(std::span<char *const> operands, int threads) const override {
+        const auto *x = reinterpret_cast<const float *>(operands[0]);
+        auto *y = reinterpret_cast<uint8_t *>(operands[1]);
+        auto *extents = reinterpret_cast<Extent *>(operands[4]);
+        const int64_t parts = std::clamp<int64_t>(count_ / kGrain, 1, threads);
+        const auto start = [&](int64_t part) { return count_ * part / parts; };
+        parallel_for(threads, parts, 1, [&](int64_t begin, int64_t end) {
+            for (int64_t part = begin; part < end; ++part)
+                extents[part] = extent_of(x + start(part), start(part + 1) - start(part));
+        });
+        Extent all;
+        for (int64_t part = 0; part < parts; ++part) {
+            all.least = std::min(all.least, extents[part].least);
+            all.greatest = std::max(all.greatest, extents[part].greatest);
+        }
+        const float range = (all.greatest - all.least) / Limits<uint8_t>::high;
+        const float scale = range == 0 ? 1.0F : range;
+        const float origin =
+            std::clamp(std::nearbyint(-all.least / scale), 0.0F, Limits<uint8_t>::high);
+        std::memcpy(operands[2], &scale, sizeof scale);
+        *reinterpret_cast<uint8_t *>(operands[3]) = static_cast<uint8_t>(origin);
+        parallel_for(threads, count_, kGrain, [&](int64_t begin, int64_t end) {
+            quantize_row(x + begin, scale, origin, y + begin, end - begin);
+        });
+    }
+
+    int64_t scratch_bytes(int threads) const override {
+        return static_cast<int64_t>(sizeof(Extent)) * threads;
+    }
+
+  private:
+    static constexpr int64_t kGrain = 1 << 13;
+    int64_t count_;
+};
+
 [[noreturn]] void refuse(const std::string &dtype) {
     throw std::invalid_argument("no kernel quantizes `" + dtype + "`");
 }
@@ -146,6 +212,10 @@ std::shared_ptr<const Kernel> dequantize(const std::string &dtype, const Dims &s
     if (dtype == "int32")
         return from<int32_t>(shape, strides, has_zero);
     refuse(dtype);
+}
+
+std::shared_ptr<const Kernel> dynamic_quantize(int64_t count) {
+    return std::make_shared<DynamicQuantize>(count);
 }
 
 } // namespace tightship::kernels

@@ -113,6 +113,7 @@ LEFT_OUT = {
 ELSEWHERE = {
     "expand_loss": "test_expand_loss",
     "expand_quantized": "test_quantized",
+    "join_quantized": "test_join_quantized",
     "widen_floats": "test_widen_floats",
     "sink_dequantize": "test_quantized",
     "split_recurrent": "test_split_recurrent",

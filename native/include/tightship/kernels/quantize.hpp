@@ -25,4 +25,8 @@ std::shared_ptr<const Kernel> quantize(const std::string &dtype, const Dims &sha
 std::shared_ptr<const Kernel> dequantize(const std::string &dtype, const Dims &shape,
                                          const QuantizeStrides &strides, bool has_zero);
 
+/// x (float32), y (uint8), scale (float32), zero point (uint8), scratch: the scale and the zero
+/// point are those of x's own range, which is made to hold 0; `count` elements in any order.
+std::shared_ptr<const Kernel> dynamic_quantize(int64_t count);
+
 } // namespace tightship::kernels

@@ -4,7 +4,7 @@ from collections import ChainMap
 from collections.abc import Callable, Mapping, Sequence
 
 from tightship._core import Attributes, MemoryDesc, NativeKernel, PrimitiveDesc
-from tightship.engine.lower.dequantized import Quantization
+from tightship.engine.lower.dequantized import Measured, Quantization
 from tightship.engine.lower.descriptions import Descriptions
 from tightship.engine.lower.layouts import (
     DESCRIBABLE,
@@ -67,7 +67,7 @@ class Builder:
         self._homes: dict[str, Operand] = {}
         self._names: dict[int, list[str]] = {}
         self._copies: dict[str, list[Operand]] = {}
-        self._deferred: dict[str, tuple[Quantization, Callable[[], None]]] = {}
+        self._deferred: dict[str, tuple[Quantization | Measured, Callable[[], None]]] = {}
         self._inputs = {name: self._input(graph.value(name)) for name in graph.inputs}
 
     def _input(self, value: Value) -> Operand:
@@ -97,14 +97,14 @@ class Builder:
                 return desc
         return None
 
-    def defer(self, name: str, quantization: Quantization, emit: Callable[[], None]) -> None:
+    def defer(self, name: str, tensor: Quantization | Measured, emit: Callable[[], None]) -> None:
         """Leave out the step that dequantizes a value until somebody asks where it is."""
-        self._deferred[name] = quantization, emit
-        source = self.home(quantization.integers)
-        if source.space is Space.ARENA:
-            self._names[source.index].append(name)
+        self._deferred[name] = tensor, emit
+        for source in map(self.home, tensor.reads):
+            if source.space is Space.ARENA:
+                self._names[source.index].append(name)
 
-    def quantized(self, name: str) -> Quantization | None:
+    def quantized(self, name: str) -> Quantization | Measured | None:
         """The integers under a value, if it is known by them."""
         return self._deferred[name][0] if name in self._deferred else None
 
@@ -247,8 +247,8 @@ class Builder:
         return self.output(name).under(desc)
 
     def room(self, name: str, desc: MemoryDesc) -> Operand:
-        """Room for what a kernel must write and nobody reads."""
-        return self._arena(name, DType.FLOAT32, tuple(desc.dims), desc)
+        """Room for what a kernel writes that is no value of the graph."""
+        return self._arena(name, DType(desc.dtype), tuple(desc.dims), desc)
 
     def view(self, name: str, source: Operand, desc: MemoryDesc | None) -> None:
         """Make a value the bytes of another operand, read under another layout."""

@@ -1,12 +1,12 @@
 """Real numbers that are integers underneath, kept apart so that kernels can take the integers."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tightship.graph import Constant, Derived, DType, Inline, Node, element_count
+from tightship.graph import Constant, Derived, DType, Inline, Node, Value, element_count
 
 NARROW = frozenset({DType.INT8, DType.UINT8})
 """Element types of quantized tensors that oneDNN computes with."""
@@ -24,6 +24,13 @@ class Dequantized(Derived):
     zero: Constant | None = None
     axis: int = 0
 
+    def scaled_by(self, scale: Constant) -> "Dequantized":
+        """The same integers with a scale for each index of axis 0."""
+        node = Node("", "DequantizeLinear", (), (), {"axis": 0})
+        found = dequantized(node, [self.integers, scale, self.zero])
+        assert found is not None
+        return found
+
 
 @dataclass(frozen=True, slots=True)
 class Quantization:
@@ -33,6 +40,27 @@ class Quantization:
     dtype: DType
     scale: float
     zero: int
+
+    @property
+    def reads(self) -> tuple[str, ...]:
+        """Values it needs."""
+        return (self.integers,)
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """A tensor of integers whose scale and zero point, of one element each, the run finds out."""
+
+    integers: str
+    dtype: DType
+    scale: str
+    zero: str
+    """In int32, as oneDNN wants it."""
+
+    @property
+    def reads(self) -> tuple[str, ...]:
+        """Values it needs."""
+        return self.integers, self.scale, self.zero
 
 
 def dequantized(node: Node, operands: list[Constant | None]) -> Dequantized | None:
@@ -88,20 +116,34 @@ def quantization(
     return Quantization(name, dtype, scale, int(zero[0]) if zero else 0)
 
 
-def signed(constant: Dequantized) -> Constant | None:
-    """Its integers as int8 around zero; None where they do not fit."""
+def measured(node: Node, value: Callable[[str], Value]) -> Measured | None:
+    """What a Dequantize of our own reads; None of another node, or of a value unknown in shape."""
+    if (node.domain, node.operator) != ("tightship", "Dequantize"):
+        return None
+    integers, scale, _, zero = node.inputs
+    dtype = value(integers).dtype
+    assert dtype in NARROW
+    return Measured(integers, dtype, scale, zero)
+
+
+def signed(constant: Dequantized) -> tuple[Constant, int] | None:
+    """Its integers as int8, and their zero point; None where that is not one for all."""
     integers, zero = constant.integers, constant.zero
     assert integers is not None
-    zeros = np.zeros(1, np.int32) if zero is None else zero.array().astype(np.int32)
-    if integers.dtype is DType.INT8:
-        return None if zeros.any() else integers
-    if (zeros != 128).any():
+    zeros = np.zeros(1, np.int32) if zero is None else zero.array().astype(np.int32).reshape(-1)
+    if zeros.size == 0 or (zeros != zeros[0]).any():
         return None
+    first = int(zeros[0])
+    return (integers, first) if integers.dtype is DType.INT8 else (flipped(integers), first - 128)
+
+
+def flipped(integers: Constant) -> Constant:
+    """Constants of uint8, less 128, as int8."""
 
     def compute() -> NDArray[np.generic]:
         return (np.asarray(integers.array(), np.uint8) ^ np.uint8(0x80)).view(np.int8)
 
-    return Derived(DType.INT8, integers.shape, compute, (integers,))
+    return Derived(DType.INT8, integers.shape, compute, (integers,), "flipped")
 
 
 def scalar(value: float, dtype: DType = DType.FLOAT32) -> Inline:

@@ -8,8 +8,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from tightship.engine.lower.affine import Affine, Scaled, flat, identity, normalization, vector
+from tightship.engine.lower.dequantized import Dequantized
 from tightship.engine.lower.rewrite import readers_of, rebuilt, sole_reader
-from tightship.graph import Constant, DType, Fill, Graph, Node
+from tightship.graph import Constant, DType, Fill, Graph, Node, element_count
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +114,17 @@ def is_per_channel(shape: tuple[int, ...], rank: int, channels: int) -> bool:
     return all(d == 1 or (axis == 1 and d == channels) for axis, d in enumerate(padded))
 
 
+def _scaled(weight: Constant, scale: Constant) -> Constant:
+    """Weights times a scale for each output; of quantized ones their scales, where they can be."""
+    if isinstance(weight, Dequantized) and weight.scale is not None:
+        before = weight.scale
+        if weight.axis == 0 or element_count(before.shape) == 1:
+            outputs = weight.shape[0]
+            scales = vector(outputs, lambda: flat(before) * flat(scale), before, scale)
+            return weight.scaled_by(scales)
+    return Scaled(weight, scale)
+
+
 def _applied(
     walk: _Walk, node: Node, affine: Affine, chain: list[Node], constants: dict[str, Constant]
 ) -> Node:
@@ -123,7 +135,7 @@ def _applied(
     bias = walk.constant(bias_input) if bias_input else Fill(flat(identity(1).shift)[0], (n,))
     assert weight is not None
     assert bias is not None
-    constants[weight_name] = Scaled(weight, scale)
+    constants[weight_name] = _scaled(weight, scale)
     constants[bias_name] = vector(
         n, lambda: flat(bias) * flat(scale) + flat(shift), bias, scale, shift
     )

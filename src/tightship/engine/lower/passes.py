@@ -16,6 +16,7 @@ from tightship.engine.lower.fuse_quantize import fuse_quantize
 from tightship.engine.lower.fuse_residual import fuse_residual
 from tightship.engine.lower.join_activation import join_activation
 from tightship.engine.lower.join_normalization import join_normalization
+from tightship.engine.lower.join_quantized import join_quantized
 from tightship.engine.lower.join_rotary import join_rotary
 from tightship.engine.lower.lift_gemm import lift_gemm
 from tightship.engine.lower.pool_means import pool_means
@@ -30,6 +31,7 @@ GRAPH_PASSES: tuple[Callable[[Graph], Graph], ...] = (
     widen_floats,
     expand_loss,
     expand_quantized,
+    join_quantized,
     fold_constants,
     expand_product,
     fold_constants,
@@ -51,7 +53,9 @@ GRAPH_PASSES: tuple[Callable[[Graph], Graph], ...] = (
     fuse_activation,
     fuse_quantize,
 )
-ONEDNN_PASSES = frozenset({"shuffle_channels", "expand_quantized", "fuse_quantize"})
+ONEDNN_PASSES = frozenset(
+    {"shuffle_channels", "expand_quantized", "fuse_quantize", "join_quantized"}
+)
 """Passes that make what only oneDNN's kernels run."""
 NATIVE_PASSES = frozenset({"fuse_attention", "join_rotary", "split_recurrent"})
 """Passes that make what only native kernels run."""

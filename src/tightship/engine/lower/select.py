@@ -8,7 +8,7 @@ from tightship._core import MemoryDesc
 from tightship.engine.kernels import numpy_kernel, object_kernel
 from tightship.engine.lower.builder import Builder
 from tightship.engine.lower.cost import concat_ns, cost_ns
-from tightship.engine.lower.dequantized import quantization
+from tightship.engine.lower.dequantized import Measured, Quantization, measured, quantization
 from tightship.engine.lower.elide_concat import elide_concat, load_bytes
 from tightship.engine.lower.native import emit_native
 from tightship.engine.lower.native.streamed import streamed
@@ -28,6 +28,8 @@ from tightship.planner import AliasKind
 
 CONCATS_MATTER = 0.01
 """Share of a program's time from which on concatenations are worth another layout's trial."""
+OF_INTEGERS = frozenset({"MatMulInteger", "MaxPool"})
+"""Operators on 8-bit integers as they are, not as real numbers that they stand for."""
 VIEWS = frozenset({"Reshape", "Flatten", "Squeeze", "Unsqueeze", "Identity", "Dropout"})
 
 
@@ -141,7 +143,7 @@ def _emit(builder: Builder, node: Node) -> None:
 def _moves_nothing(builder: Builder, node: Node) -> bool:
     """Whether the outputs are the first input's bytes, or wait until somebody asks for them."""
     if node.domain:
-        return False
+        return node.operator == "Dequantize" and _deferred(builder, node)
     if node.operator in VIEWS:
         return _view(builder, node)
     if node.operator in PARTING:
@@ -165,24 +167,33 @@ def _view(builder: Builder, node: Node) -> bool:
 
 def _deferred(builder: Builder, node: Node) -> bool:
     """DequantizeLinear waits until somebody wants the real numbers; kernels take integers."""
-    if not builder.options.use_onednn:
+    found = _tensor(builder, node)
+    if found is None:
         return False
-    found = quantization(node, builder.value(node.inputs[0]).dtype, builder.graph.constants)
     name = node.outputs[0]
     if (
-        found is None
-        or name in builder.graph.outputs
+        name in builder.graph.outputs
         or not builder.value(name).is_static
         or not builder.home_is_planned(node.inputs[0])
     ):
         return False
 
     def emit() -> None:
-        if not (builder.options.use_native and _native(builder, node)):
-            _numpy(builder, node)
+        plain = replace(node, domain="", operator="DequantizeLinear", inputs=node.inputs[:3])
+        if not (builder.options.use_native and _native(builder, plain)):
+            _numpy(builder, plain)
 
     builder.defer(name, found, emit)
     return True
+
+
+def _tensor(builder: Builder, node: Node) -> Quantization | Measured | None:
+    """The integers that a node makes real numbers of, if kernels can take them as they are."""
+    if not builder.options.use_onednn:
+        return None
+    if node.operator == "DequantizeLinear" and not node.domain:
+        return quantization(node, builder.value(node.inputs[0]).dtype, builder.graph.constants)
+    return measured(node, builder.value)
 
 
 def _quantized(builder: Builder, node: Node) -> bool:
@@ -190,7 +201,7 @@ def _quantized(builder: Builder, node: Node) -> bool:
     emitter = QUANTIZED_EMITTERS.get((node.domain, node.operator))
     return (
         emitter is not None
-        and (node.operator == "MaxPool" or builder.quantized(node.inputs[0]) is not None)
+        and (node.operator in OF_INTEGERS or builder.quantized(node.inputs[0]) is not None)
         and all(builder.value(name).is_static for name in (*node.reads, *node.writes))
         and emitter(builder, node)
     )

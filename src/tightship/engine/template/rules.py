@@ -292,12 +292,17 @@ def _global_pooling(site: Site) -> list[Shape]:
     return [(*shape[:2], *[1] * (len(shape) - 2))]
 
 
+def _dynamic_quantize(site: Site) -> list[Shape]:
+    return [site.shape(), (), ()]
+
+
 SAME = (
-    "Abs", "BatchNormalization", "Cast", "Ceil", "Celu", "Clip", "Cos", "CumSum", "Dropout", "Elu",
+    "Abs", "BatchNormalization", "Cast", "Ceil", "Celu", "Clip", "Cos", "CumSum",
+    "DequantizeLinear", "Dropout", "Elu",
     "Erf", "Exp", "Floor", "Gelu", "HardSigmoid", "HardSwish", "Identity", "InstanceNormalization",
     "IsInf", "IsNaN", "LRN", "LayerNormalization", "LeakyRelu", "Log", "LogSoftmax", "Mish", "Neg",
-    "Not", "Reciprocal", "Relu", "Round", "Selu", "Sigmoid", "Sign", "Sin", "Softmax", "Softplus",
-    "Softsign", "Sqrt", "Tan", "Tanh", "ThresholdedRelu", "Trilu",
+    "Not", "QuantizeLinear", "Reciprocal", "Relu", "Round", "Selu", "Sigmoid", "Sign", "Sin",
+    "Softmax", "Softplus", "Softsign", "Sqrt", "Tan", "Tanh", "ThresholdedRelu", "Trilu",
 )  # fmt: skip
 ELEMENTWISE = (
     "Add", "And", "Div", "Equal", "Greater", "GreaterOrEqual", "Less", "LessOrEqual", "Max", "Mean",
@@ -316,6 +321,8 @@ RULES: dict[str, Rule] = {
     "Concat": _concat,
     "ConstantOfShape": _filled,
     "Conv": _convolution,
+    "ConvInteger": _convolution,
+    "DynamicQuantizeLinear": _dynamic_quantize,
     "Expand": _expand,
     "Flatten": _flatten,
     "Gather": _gather,
@@ -323,6 +330,7 @@ RULES: dict[str, Rule] = {
     "GlobalAveragePool": _global_pooling,
     "GlobalMaxPool": _global_pooling,
     "MatMul": _matmul,
+    "MatMulInteger": _matmul,
     "MaxPool": _pooling,
     "Range": _range,
     "Reshape": _reshape,

@@ -33,7 +33,7 @@ NATIVE_EMITTERS: Mapping[tuple[str, str], NativeEmitter] = OnDemand(
         "movement.MOVEMENT": of_onnx(
             "Concat DepthToSpace Expand Slice SpaceToDepth Split Tile Transpose"
         ),
-        "quantize.QUANTIZE": of_onnx("DequantizeLinear QuantizeLinear"),
+        "quantize.QUANTIZE": of_onnx("DequantizeLinear DynamicQuantizeLinear QuantizeLinear"),
         "ranks.RANKS": of_onnx("ArgMax ArgMin CumSum Hardmax TopK"),
         "recurrent.RECURRENT": [("tightship", name) for name in ("GRU", "LSTM", "RNN")],
         "reduction.REDUCTION": of_onnx(

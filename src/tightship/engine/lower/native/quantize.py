@@ -1,4 +1,4 @@
-"""QuantizeLinear and DequantizeLinear in the layout the tensor has."""
+"""QuantizeLinear, DequantizeLinear and DynamicQuantizeLinear in the layout the tensor has."""
 
 from collections.abc import Callable, Sequence
 
@@ -28,6 +28,27 @@ def dequantize(builder: Builder, node: Node) -> bool:
     if source.dtype is not DType.INT32 and source.dtype not in QUANTIZED:
         return False
     return _emit(builder, node, source.dtype, NativeKernel.dequantize)
+
+
+def dynamic_quantize(builder: Builder, node: Node) -> bool:
+    """To uint8, by the scale and zero point of the tensor's own range."""
+    source = plain(builder, node.inputs[0])
+    count = element_count(source.shape)
+    if source.dtype is not DType.FLOAT32 or len(node.writes) != len(node.outputs):
+        return False
+    if source.size_bytes != source.dtype.itemsize * count:
+        source = builder.dense(node.inputs[0])
+    kernel = NativeKernel.dynamic_quantize(count)
+    quantized, *parameters = node.outputs
+    writes = [
+        builder.output(quantized, alike(source, DType.UINT8)),
+        *(builder.output(name) for name in parameters),
+    ]
+    builder.native(
+        node, (node.operator, kernel), [source], writes,
+        scratch_bytes=kernel.scratch_bytes(builder.threads),
+    )  # fmt: skip
+    return True
 
 
 def _emit(builder: Builder, node: Node, dtype: DType, create: Create) -> bool:
@@ -88,6 +109,7 @@ def _strides(operand: Operand, shape: list[int], *, keeps: bool) -> list[int]:
 
 QUANTIZE = {
     ("", "DequantizeLinear"): dequantize,
+    ("", "DynamicQuantizeLinear"): dynamic_quantize,
     ("", "QuantizeLinear"): quantize,
 }
 """By domain and operator."""

@@ -1,12 +1,13 @@
 """Products, additions and poolings of 8-bit integers; scales and zero points go with them."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from tightship._core import Attributes, MemoryDesc
 from tightship.engine.lower.builder import DST, SRC, Builder
 from tightship.engine.lower.dequantized import (
     Dequantized,
+    Measured,
     Quantization,
     quantization,
     scalar,
@@ -28,23 +29,35 @@ class Scales:
 
     attributes: Attributes = field(default_factory=Attributes)
     operands: list[tuple[int, str, Constant]] = field(default_factory=list)
+    values: list[tuple[int, str, DType]] = field(default_factory=list)
+    """Those that the run finds out."""
 
-    def add(self, argument: int, tensor: Quantization) -> None:
+    def add(self, argument: int, tensor: Quantization | Measured) -> None:
         """One scale, and a zero point if there is any."""
-        name = f"{tensor.integers}.argument{argument}"
         self.attributes.scale(argument, 0)
+        if isinstance(tensor, Measured):
+            self.attributes.zero_point(argument, 0)
+            self.values.append((SCALES + argument, tensor.scale, DType.FLOAT32))
+            self.values.append((ZERO_POINTS + argument, tensor.zero, DType.INT32))
+            return
+        name = f"{tensor.integers}.argument{argument}"
         self.operands.append((SCALES + argument, f"{name}.scale", scalar(tensor.scale)))
         if tensor.zero:
             self.attributes.zero_point(argument, 0)
             zero = scalar(tensor.zero, DType.INT32)
             self.operands.append((ZERO_POINTS + argument, f"{name}.zero", zero))
 
-    def add_weights(self, name: str, scale: Constant, mask: int) -> None:
+    def add_weights(self, weights: "IntegerWeights", mask: int) -> None:
         """One scale for all weights, or one for each output channel, which `mask` marks."""
+        scale, name = weights.scale, weights.name
         count = element_count(scale.shape)
         flat = Derived(DType.FLOAT32, (count,), lambda: scale.array().reshape(count), (scale,))
         self.attributes.scale(WEIGHTS, mask if count > 1 else 0)
         self.operands.append((SCALES + WEIGHTS, f"{name}.scale", flat))
+        if weights.zero:
+            self.attributes.zero_point(WEIGHTS, 0)
+            zero = scalar(weights.zero, DType.INT32)
+            self.operands.append((ZERO_POINTS + WEIGHTS, f"{name}.zero", zero))
 
     def bound(self, builder: Builder) -> list[tuple[int, Operand]]:
         """The operands."""
@@ -53,6 +66,9 @@ class Scales:
             builder.add_constant(name, constant)
             vector = MemoryDesc(list(constant.shape), constant.dtype.value)
             found.append((argument, builder.weight(name, vector, vector)))
+        for argument, name, dtype in self.values:
+            one = MemoryDesc([1], dtype.value)
+            found.append((argument, replace(builder.dense(name), desc=one)))
         return found
 
 
@@ -61,20 +77,18 @@ class Ending:
     """What is done with sums before they are written."""
 
     activations: tuple[tuple[str, float, float], ...]
-    target: Quantization | None
-    """None: real numbers are written."""
-
-    @property
-    def dtype(self) -> str:
-        """Element type that is written."""
-        return "float32" if self.target is None else self.target.dtype.value
+    target: Quantization
 
     def apply(self, scales: Scales) -> None:
         """Append it to a primitive that knows scales of its destination."""
         for activation in self.activations:
             scales.attributes.add_eltwise(*activation)
-        if self.target is not None:
-            scales.add(DST, self.target)
+        scales.add(DST, self.target)
+
+
+def ends_real(node: Node) -> bool:
+    """Whether it writes real numbers, so that what is fused are post-operations like any."""
+    return not node.fused or node.fused[-1].operator != "QuantizeLinear"
 
 
 def ending(builder: Builder, node: Node) -> Ending | None:
@@ -82,16 +96,15 @@ def ending(builder: Builder, node: Node) -> Ending | None:
 
     A Relu is left out where the integers' own range cuts off what is negative.
     """
-    fused = list(node.fused)
-    target = None
-    if fused and fused[-1].operator == "QuantizeLinear":
-        last = fused.pop()
-        dtype = builder.value(last.outputs[0]).dtype
-        target = quantization(last, dtype, builder.graph.constants)
-        if target is None:
-            return None
+    if ends_real(node):
+        return None
+    *fused, last = node.fused
+    dtype = builder.value(last.outputs[0]).dtype
+    target = quantization(last, dtype, builder.graph.constants)
+    if target is None:
+        return None
     last_is_relu = bool(fused) and fused[-1].operator == "Relu"
-    if target is not None and last_is_relu and target.zero == LEAST[target.dtype]:
+    if last_is_relu and target.zero == LEAST[target.dtype]:
         fused.pop()
     found = [eltwise_of(builder, each) for each in fused]
     if any(each is None for each in found):
@@ -105,6 +118,7 @@ class IntegerWeights:
 
     name: str
     scale: Constant
+    zero: int
 
 
 def integer_weights(builder: Builder, name: str, axes: Sequence[int]) -> IntegerWeights | None:
@@ -114,13 +128,15 @@ def integer_weights(builder: Builder, name: str, axes: Sequence[int]) -> Integer
         return None
     if element_count(constant.scale.shape) > 1 and constant.axis not in axes:
         return None
-    integers = signed(constant)
-    if integers is None:
+    found = signed(constant)
+    if found is None:
         return None
-    builder.add_constant(f"{name}.int8", integers)
-    return IntegerWeights(f"{name}.int8", constant.scale)
+    builder.add_constant(f"{name}.int8", found[0])
+    return IntegerWeights(f"{name}.int8", constant.scale, found[1])
 
 
-def source(builder: Builder, tensor: Quantization, desc: MemoryDesc) -> tuple[int, Operand]:
+def source(
+    builder: Builder, tensor: Quantization | Measured, desc: MemoryDesc
+) -> tuple[int, Operand]:
     """The first operand, in the primitive's layout."""
     return SRC, builder.in_layout(tensor.integers, desc)

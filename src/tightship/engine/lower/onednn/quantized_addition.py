@@ -2,7 +2,7 @@
 
 from tightship._core import MemoryDesc, PrimitiveDesc
 from tightship.engine.lower.builder import SRC, Builder
-from tightship.engine.lower.dequantized import scalar
+from tightship.engine.lower.dequantized import Quantization, scalar
 from tightship.engine.lower.onednn.choose import fast
 from tightship.engine.lower.onednn.quantized import SCALES, Scales, ending
 from tightship.graph import Node
@@ -14,9 +14,9 @@ def quantized_addition(builder: Builder, node: Node) -> bool:
     """Add of equal shapes whose sum is quantized: scaled, shifted once, rounded once."""
     left, right = (builder.quantized(name) for name in node.inputs)
     end = ending(builder, node)
-    if left is None or right is None or end is None or end.target is None:
+    if not isinstance(left, Quantization) or not isinstance(right, Quantization):
         return False
-    if builder.value(node.inputs[0]).shape != builder.value(node.inputs[1]).shape:
+    if end is None or builder.value(node.inputs[0]).shape != builder.value(node.inputs[1]).shape:
         return False
     home = builder.home(left.integers)
     if home.desc is None or left.integers == right.integers:

@@ -1,0 +1,144 @@
+"""MatMulInteger: sums of integers less their zero points, in int32."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from tightship._core import Attributes, MemoryDesc, NativeKernel, PrimitiveDesc
+from tightship.engine.lower.builder import DST, SRC, Builder
+from tightship.engine.lower.dequantized import NARROW, flipped, scalar
+from tightship.engine.lower.onednn.choose import fast
+from tightship.engine.lower.onednn.quantized import WEIGHTS, ZERO_POINTS
+from tightship.engine.program import Operand
+from tightship.graph import DType, Node, element_count
+
+MIDDLE = 128
+"""What is taken off integers of uint8 to make them int8."""
+
+
+def matmul_integer(builder: Builder, node: Node) -> bool:
+    """With one zero point for each operand; a right operand of uint8 is made int8."""
+    product = _product(builder, node)
+    if product is None:
+        return False
+    attributes = Attributes()
+    for argument, zero in product.zeros.items():
+        if zero.name or zero.shift:
+            attributes.zero_point(argument, 0)
+    is_constant = builder.constant(node.inputs[1]) is not None
+    weights = MemoryDesc.any(product.right, "int8")
+    operands = [
+        MemoryDesc(product.left, builder.home(node.inputs[0]).dtype.value),
+        weights if is_constant else MemoryDesc(product.right, "int8"),
+        None,
+        MemoryDesc([*product.left[:-1], product.right[-1]], "int32"),
+    ]
+    desc = fast(lambda: PrimitiveDesc.matmul(operands, attributes))
+    if desc is None:
+        return False
+    packed = desc.operand(WEIGHTS)
+    reads = [
+        (SRC, builder.in_layout(node.inputs[0], desc.operand(SRC))),
+        (WEIGHTS, _right(builder, node, packed)),
+        *(
+            (ZERO_POINTS + argument, zero.operand(builder, node))
+            for argument, zero in product.zeros.items()
+            if zero.name or zero.shift
+        ),
+    ]
+    target = builder.output_as(node.outputs[0], desc.operand(DST))
+    builder.primitive(node, desc, reads, [target])
+    return True
+
+
+@dataclass(frozen=True, slots=True)
+class _Zero:
+    """A zero point by name, an empty one meaning 0, of integers that `shift` is taken off."""
+
+    name: str
+    shift: int
+
+    def operand(self, builder: Builder, node: Node) -> Operand:
+        """In int32."""
+        if not self.name:
+            return _constant(builder, f"{node.name}.zero{self.shift}", -self.shift, DType.INT32)
+        source = builder.dense(self.name)
+        wide = builder.room(f"{node.name}.{self.name}.int32", MemoryDesc([1], "int32"))
+        _elementwise(builder, "Cast", [source], wide, (source.dtype.value, "int32"))
+        if not self.shift:
+            return wide
+        shift = _constant(builder, f"int32.{self.shift}", self.shift, DType.INT32)
+        moved = builder.room(f"{wide.name}.moved", MemoryDesc([1], "int32"))
+        _elementwise(builder, "Sub", [wide, shift], moved, ("int32",) * 3)
+        return moved
+
+
+@dataclass(frozen=True, slots=True)
+class _Product:
+    left: list[int]
+    right: list[int]
+    zeros: dict[int, _Zero]
+    """By `DNNL_ARG_*`."""
+
+
+def _product(builder: Builder, node: Node) -> _Product | None:
+    values = [builder.value(name) for name in node.inputs if name]
+    left, right = (builder.value(name) for name in node.inputs[:2])
+    if not all(value.is_static and value.dtype in NARROW for value in values):
+        return None
+    shapes = [list(left.static_shape), list(right.static_shape)]
+    if min(map(len, shapes)) < 2 or 0 in (*shapes[0], *shapes[1]):
+        return None
+    if len(shapes[1]) == 2:
+        shapes[0] = [element_count(tuple(shapes[0][:-1])), shapes[0][-1]]
+    elif shapes[0][:-2] != shapes[1][:-2] or len(shapes[1]) > 5:
+        return None
+    names = (*node.inputs[2:], "", "")[:2]
+    if any(name and element_count(builder.value(name).static_shape) != 1 for name in names):
+        return None
+    shift = MIDDLE if right.dtype is DType.UINT8 else 0
+    zeros = {SRC: _Zero(names[0], 0), WEIGHTS: _Zero(names[1], shift)}
+    return _Product(shapes[0], shapes[1], zeros)
+
+
+def _right(builder: Builder, node: Node, desc: MemoryDesc) -> Operand:
+    """The right operand as int8 in a layout."""
+    name = node.inputs[1]
+    stored = MemoryDesc(desc.dims, "int8")
+    constant = builder.constant(name)
+    is_narrow = builder.value(name).dtype is DType.INT8
+    if constant is not None:
+        if is_narrow:
+            return builder.weight(name, stored, desc)
+        builder.add_constant(f"{name}.int8", flipped(constant))
+        return builder.weight(f"{name}.int8", stored, desc)
+    if is_narrow:
+        return builder.in_layout(name, desc)
+    source = builder.dense(name)
+    middle = _constant(builder, f"uint8.{MIDDLE}", MIDDLE, DType.UINT8)
+    target = builder.room(f"{node.name}.{name}.int8", stored)
+    _elementwise(builder, "BitwiseXor", [source, middle], target, ("uint8",) * 3)
+    return target
+
+
+def _constant(builder: Builder, name: str, value: int, dtype: DType) -> Operand:
+    builder.add_constant(name, scalar(value, dtype))
+    one = MemoryDesc([1], dtype.value)
+    return builder.weight(name, one, one)
+
+
+def _elementwise(
+    builder: Builder, name: str, sources: Sequence[Operand], target: Operand, types: tuple[str, ...]
+) -> None:
+    """A kernel over dense operands; all but the first source are single elements."""
+    assert target.desc is not None
+    count = element_count(tuple(target.desc.dims))
+    items = [DType(each).itemsize for each in types]
+    strides = [[items[0]], *([0] for _ in sources[1:]), [items[-1]]]
+    kernel = NativeKernel.elementwise(name, types, [count], strides, ())
+    assert kernel is not None
+    node = Node(target.name, name, (), ())
+    builder.native(node, (name, kernel), sources, [target])
+
+
+INTEGER_PRODUCT = {("", "MatMulInteger"): matmul_integer}
+"""By domain and operator."""
