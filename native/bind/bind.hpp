@@ -21,6 +21,7 @@ void verifier(nanobind::module_ &module);
 void resource(nanobind::module_ &module);
 void resource_blocks(nanobind::module_ &module, nanobind::class_<resource::MemoryResource> &base);
 void resource_kinds(nanobind::module_ &module);
+void composed_resources(nanobind::module_ &module);
 void numpy_bound(nanobind::module_ &module);
 void stop_flag(nanobind::module_ &module);
 void onednn(nanobind::module_ &module);

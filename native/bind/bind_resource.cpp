@@ -133,7 +133,9 @@ void statistics_class(nb::module_ &module) {
                 "Bytes in live blocks, as the resource rounds them.")
         .def_ro("current_count", &Statistics::current_count, "Live blocks.")
         .def_ro("reserved_bytes", &Statistics::reserved_bytes,
-                "Bytes held to make blocks of, live ones included.");
+                "Bytes held to make blocks of, live ones included.")
+        .def_ro("touched_bytes", &Statistics::touched_bytes,
+                "Of those, what has ever been in blocks or between them.");
 }
 
 } // namespace

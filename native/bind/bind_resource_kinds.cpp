@@ -26,8 +26,8 @@ using Upstream = std::shared_ptr<MemoryResource>;
 /// Memory of a Python object, exported as long as the resource lives.
 class RegionOfBuffer final : public resource::RegionResource {
   public:
-    explicit RegionOfBuffer(const Py_buffer &view)
-        : RegionResource(view.buf, static_cast<size_t>(view.len)), view_(view) {}
+    RegionOfBuffer(const Py_buffer &view, bool is_shared)
+        : RegionResource(view.buf, static_cast<size_t>(view.len), is_shared), view_(view) {}
     ~RegionOfBuffer() override { PyBuffer_Release(&view_); }
 
   private:
@@ -49,13 +49,14 @@ void page_resources(nb::module_ &module) {
         "Memory that the caller has: one block at a time of a writable buffer.")
         .def(
             "__init__",
-            [](RegionOfBuffer *self, nb::object buffer) {
+            [](RegionOfBuffer *self, nb::object buffer, bool is_shared) {
                 Py_buffer view;
                 if (PyObject_GetBuffer(buffer.ptr(), &view, PyBUF_WRITABLE) != 0)
                     throw nb::python_error();
-                new (self) RegionOfBuffer(view);
+                new (self) RegionOfBuffer(view, is_shared);
             },
-            "buffer"_a);
+            "buffer"_a, nb::kw_only(), "is_shared"_a = false,
+            "`is_shared` says that a fork does not copy the memory.");
 }
 
 void bump(nb::module_ &module) {
@@ -113,6 +114,7 @@ void resource_kinds(nb::module_ &module) {
     page_resources(module);
     bump(module);
     slab(module);
+    composed_resources(module);
 }
 
 } // namespace tightship::bind

@@ -1,7 +1,7 @@
 """The native core: placement, host memory, kernels, oneDNN, programs."""
 
 from collections.abc import Sequence
-from typing import Annotated, Any, SupportsIndex
+from typing import Annotated, Any, Final, SupportsIndex
 
 import numpy
 from numpy.typing import NDArray
@@ -109,6 +109,10 @@ class ResourceStatistics:
     @property
     def reserved_bytes(self) -> int:
         """Bytes held to make blocks of, live ones included."""
+
+    @property
+    def touched_bytes(self) -> int:
+        """Of those, what has ever been in blocks or between them."""
 
 class MemoryResource:
     """
@@ -223,7 +227,8 @@ class HostResource(PageResource):
 class RegionResource(MemoryResource):
     """Memory that the caller has: one block at a time of a writable buffer."""
 
-    def __init__(self, buffer: object) -> None: ...
+    def __init__(self, buffer: object, *, is_shared: bool = False) -> None:
+        """`is_shared` says that a fork does not copy the memory."""
 
 class BumpResource(MemoryResource):
     """
@@ -274,6 +279,49 @@ class SlabResource(MemoryResource):
     @property
     def alignment(self) -> int:
         """The largest power of two that every block is at a multiple of."""
+
+class FreeListResource(MemoryResource):
+    """
+    Blocks of any size that were given back, joined and cut to serve others.
+    """
+
+    def __init__(self, upstream: MemoryResource, *, best_fit: bool = True, chunk_bytes: int = 0, upstream_first: bool = False) -> None:
+        """
+        Serves from what came back, and asks `upstream` for the rest, at least `chunk_bytes`
+        at once. `best_fit` false takes the first block of the plain list that is large
+        enough; `upstream_first` uses the list only when upstream has no more.
+        """
+
+    @property
+    def free_bytes(self) -> int: ...
+
+    @property
+    def free_count(self) -> int:
+        """Blocks in the list."""
+
+class CompositeResource(MemoryResource):
+    """
+    Slabs of several sizes, a bump for the rest, and a free list of what came back of it.
+    """
+
+    def __init__(self, upstream: MemoryResource, size_bytes: int, *, slabs: Sequence[tuple[int, float]] | None = None, best_fit: bool = True, free_list_last: bool = False) -> None:
+        """
+        Takes `size_bytes` of `upstream`. `slabs` are pairs of a block's bytes and the part of
+        the region for such blocks, by rising size; `free_list_last` serves from what came
+        back only when the bump is used up.
+        """
+
+    default_slabs: Final[list[tuple[int, float]]] = ...
+    """default_slabs(cls, /) -> list[tuple[int, float]]"""
+
+    @property
+    def slabs(self) -> list[SlabResource]: ...
+
+    @property
+    def bump(self) -> BumpResource: ...
+
+    @property
+    def free_list(self) -> FreeListResource: ...
 
 class NumpyBound:
     """

@@ -14,6 +14,8 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from tightship.errors import OutOfMemoryError
 from tightship.resource import (
     BumpResource,
+    CompositeResource,
+    FreeListResource,
     HostResource,
     MemoryResource,
     RegionResource,
@@ -34,6 +36,16 @@ RESOURCES: dict[str, Callable[[MemoryResource], MemoryResource]] = {
     "bump_apart": lambda upstream: BumpResource(upstream, REGION_BYTES, 3, HostResource()),
     "slab": lambda upstream: SlabResource(upstream, REGION_BYTES, 256),
     "slab_odd": lambda upstream: SlabResource(upstream, REGION_BYTES, 1000),
+    "free_list": FreeListResource,
+    "free_list_chunks": lambda upstream: FreeListResource(upstream, chunk_bytes=REGION_BYTES // 4),
+    "free_list_first": lambda upstream: FreeListResource(upstream, best_fit=False),
+    "free_list_last": lambda upstream: FreeListResource(upstream, upstream_first=True),
+    "composite": lambda upstream: CompositeResource(
+        upstream, REGION_BYTES, slabs=[(64, 0.2), (256, 0.3)]
+    ),
+    "composite_seed": lambda upstream: CompositeResource(
+        upstream, REGION_BYTES, slabs=[(16, 0.1), (512, 0.6)], best_fit=False, free_list_last=True
+    ),
     "slab_apart": lambda upstream: SlabResource(upstream, REGION_BYTES, 512, HostResource()),
 }
 

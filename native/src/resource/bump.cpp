@@ -36,7 +36,7 @@ size_t parts_for(size_t size_bytes, size_t part_count) {
 
 BumpResource::BumpResource(std::shared_ptr<MemoryResource> upstream, size_t size_bytes,
                            size_t part_count, std::shared_ptr<MemoryResource> control)
-    : region_(std::move(upstream), size_bytes, kLine) {
+    : is_shared_(upstream->is_shared()), region_(std::move(upstream), size_bytes, kLine) {
     part_count = parts_for(size_bytes, part_count);
     const size_t control_bytes = part_count * sizeof(Cursor);
     const size_t inside_bytes = control == nullptr ? control_bytes : 0;
@@ -155,6 +155,13 @@ Range BumpResource::range_of(const void *pointer) const {
     return range.contains(pointer) ? range : Range{};
 }
 
+size_t BumpResource::used_in_all() const {
+    size_t bytes = 0;
+    for (const Cursor *cursor : cursors_)
+        bytes += used_bytes(cursor->word.load(std::memory_order_relaxed));
+    return bytes;
+}
+
 Statistics BumpResource::statistics() const {
     Statistics sum;
     sum.reserved_bytes = capacity_bytes();
@@ -163,12 +170,14 @@ Statistics BumpResource::statistics() const {
         sum.current_bytes += used_bytes(word);
         sum.current_count += word >> 32;
     }
+    sum.touched_bytes = std::max(sum.current_bytes, touched_bytes_.load());
     return sum;
 }
 
 void BumpResource::reset() {
     const std::lock_guard lock(marks_mutex_);
     marks_.clear();
+    touched_bytes_ = std::max(touched_bytes_.load(), used_in_all());
     for (Cursor *cursor : cursors_)
         cursor->word.store(0, std::memory_order_release);
 }
@@ -188,6 +197,7 @@ bool BumpResource::rewind(uint64_t mark) {
                                     [mark](const Mark &made) { return made.serial == mark; });
     if (found == marks_.end())
         return false;
+    touched_bytes_ = std::max(touched_bytes_.load(), used_in_all());
     for (size_t part = 0; part < cursors_.size(); ++part)
         cursors_[part]->word.store(found->words[part], std::memory_order_release);
     marks_.erase(found + 1, marks_.end());

@@ -29,6 +29,11 @@ bool Cells::close(bool all) {
     return true;
 }
 
+void Cells::spread(size_t word_count) {
+    for (uint32_t index = 0; index < count_; ++index)
+        cells_[index].set_word(index * size_t{8} % word_count);
+}
+
 void Cells::forget() {
     for (uint32_t index = 0; index < count_; ++index) {
         cells_[index].set_bits(0);

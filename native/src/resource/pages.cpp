@@ -68,7 +68,7 @@ Range PageResource::range_of(const void *pointer) const {
 
 Statistics PageResource::statistics() const {
     const std::lock_guard lock(mutex_);
-    return {current_bytes_, live_.size(), current_bytes_};
+    return {current_bytes_, live_.size(), current_bytes_, current_bytes_};
 }
 
 std::string PageResource::refusal(size_t, size_t) const {

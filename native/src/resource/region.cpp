@@ -32,7 +32,7 @@ Freed RegionResource::deallocate(void *pointer, size_t size_bytes, size_t) {
 }
 
 Statistics RegionResource::statistics() const {
-    return {live_bytes_, live_ != 0, range_.size_bytes};
+    return {live_bytes_, live_ != 0, range_.size_bytes, live_bytes_};
 }
 
 std::string RegionResource::refusal(size_t, size_t) const {

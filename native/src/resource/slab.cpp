@@ -58,6 +58,8 @@ SlabResource::SlabResource(std::shared_ptr<MemoryResource> upstream, size_t size
         bits = control_.start();
     }
     free_.emplace(bits, block_count_);
+    words_ = free_->words();
+    cells_.spread(free_->word_count());
 }
 
 /// The product with the inverse is exact below 2**64 / odd: a slab of odd parts above 2**20 would
@@ -115,8 +117,14 @@ void *SlabResource::allocate_slowly(Cell *cell) {
 uint64_t SlabResource::claim(size_t &word, size_t limit) {
     for (;;) {
         const uint64_t bits = free_->claim(word, limit);
-        if (bits != 0 || !collect())
+        if (bits != 0) {
+            size_t touched = touched_words_.load(std::memory_order_relaxed);
+            while (touched <= word && !touched_words_.compare_exchange_weak(touched, word + 1)) {
+            }
             return bits;
+        }
+        if (!collect())
+            return 0;
     }
 }
 
@@ -146,7 +154,7 @@ Freed SlabResource::deallocate(void *pointer, size_t size_bytes, size_t) {
     char *const hot = cell->get_hot();
     const bool is_own = cell->get_word() == place.word;
     if (hot == pointer || (is_own && (cell->get_bits() & place.bit) != 0) ||
-        free_->are_set(place.word, place.bit)) [[unlikely]] {
+        (words_[place.word].load(std::memory_order_relaxed) & place.bit) != 0) [[unlikely]] {
         cell->leave();
         return Freed::already_free;
     }
@@ -277,7 +285,9 @@ Statistics SlabResource::statistics() const {
         free += static_cast<size_t>(std::popcount(cells_[index].get_bits())) +
                 (cells_[index].get_hot() != nullptr);
     const size_t live = block_count_ - std::min(free, block_count_);
-    return {live * block_bytes_, live, capacity_bytes_};
+    const size_t touched = touched_words_.load(std::memory_order_relaxed) * 64;
+    return {live * block_bytes_, live, capacity_bytes_,
+            std::min(touched, block_count_) * block_bytes_};
 }
 
 std::string SlabResource::refusal(size_t size_bytes, size_t alignment) const {

@@ -3,6 +3,8 @@
 from tightship._core import (
     Block,
     BumpResource,
+    CompositeResource,
+    FreeListResource,
     HostResource,
     MemoryResource,
     PageResource,
@@ -14,6 +16,8 @@ from tightship._core import (
 __all__ = [
     "Block",
     "BumpResource",
+    "CompositeResource",
+    "FreeListResource",
     "HostResource",
     "MemoryResource",
     "PageResource",

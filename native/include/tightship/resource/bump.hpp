@@ -33,6 +33,7 @@ class BumpResource final : public MemoryResource {
                          size_t alignment = kDefaultAlignment) override;
     Range range_of(const void *pointer) const override;
     bool supports_free() const override { return false; }
+    bool is_shared() const override { return is_shared_; }
     Statistics statistics() const override;
 
     size_t capacity_bytes() const { return part_bytes_ * cursors_.size(); }
@@ -66,11 +67,15 @@ class BumpResource final : public MemoryResource {
     char *take(const Asked &asked);
     uintptr_t start_of(size_t part) const { return start_ + part * part_bytes_; }
 
+    size_t used_in_all() const;
+
+    bool is_shared_;
     Chunk region_;
     Chunk control_;
     uintptr_t start_ = 0;
     size_t part_bytes_ = 0;
     std::vector<Cursor *> cursors_;
+    std::atomic<size_t> touched_bytes_{0}; // before the last reset or rewind
     std::mutex marks_mutex_;
     std::vector<Mark> marks_;
     uint64_t last_serial_ = 0;

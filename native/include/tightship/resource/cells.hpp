@@ -53,7 +53,10 @@ class Cells {
 
     /// The calling thread's; null where it has none.
     Cell *own() {
-        const uint32_t slot = thread_slot();
+        uint32_t slot = tls_thread_slot;
+        if (slot < count_) [[likely]]
+            return &cells_[slot];
+        slot = thread_slot();
         return slot < count_ ? &cells_[slot] : nullptr;
     }
     uint32_t count() const { return count_; }
@@ -73,6 +76,8 @@ class Cells {
     /// Closes cells, all of them or those that hold something; false where there was none.
     bool close(bool all);
     void open();
+    /// Has each thread look for blocks from a line of the bitmap of its own on.
+    void spread(size_t word_count);
     /// Empties every cell. REQUIRES: all are closed.
     void forget();
 

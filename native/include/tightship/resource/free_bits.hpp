@@ -19,6 +19,8 @@ namespace tightship::resource {
 /// clearing summaries are counted, and a search that finds nothing waits for those.
 class FreeBits {
   public:
+    using Word = std::atomic<uint64_t>;
+
     /// Bytes that the words of `count` bits and their summaries take.
     static size_t size_bytes(size_t count);
 
@@ -50,10 +52,11 @@ class FreeBits {
             taken |= bits & -bits;
         return taken;
     }
+    /// Level 0, to look at.
+    const Word *words() const { return levels_[0].words; }
     size_t word_count() const { return levels_[0].count; }
 
   private:
-    using Word = std::atomic<uint64_t>;
     struct Control;
     struct Level {
         Word *words;

@@ -26,6 +26,7 @@ struct Statistics {
     size_t current_bytes = 0;  ///< in live blocks, as the resource rounds them
     size_t current_count = 0;  ///< live blocks
     size_t reserved_bytes = 0; ///< held to make blocks of, live ones included
+    size_t touched_bytes = 0;  ///< of those, what has ever been in blocks or between them
 };
 
 /// What became of a block that was given back; all but `done` leave everything as it was.

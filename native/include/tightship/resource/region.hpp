@@ -10,19 +10,21 @@ namespace tightship::resource {
 /// Hands out one block at a time, from the first aligned byte of the region on; never touches it.
 class RegionResource : public MemoryResource {
   public:
-    RegionResource(void *start, size_t size_bytes)
-        : range_{reinterpret_cast<uintptr_t>(start), size_bytes} {}
+    RegionResource(void *start, size_t size_bytes, bool is_shared = false)
+        : range_{reinterpret_cast<uintptr_t>(start), size_bytes}, is_shared_(is_shared) {}
 
     void *allocate(size_t size_bytes, size_t alignment = kDefaultAlignment) final;
     Freed deallocate(void *pointer, size_t size_bytes, size_t alignment = kDefaultAlignment) final;
     Range range_of(const void *pointer) const final {
         return range_.contains(pointer) ? range_ : Range{};
     }
+    bool is_shared() const final { return is_shared_; }
     Statistics statistics() const final;
     std::string refusal(size_t size_bytes, size_t alignment) const final;
 
   private:
     Range range_;
+    bool is_shared_;
     std::atomic<uintptr_t> live_{0};    // the block that is out; 0 when none is
     std::atomic<size_t> live_bytes_{0}; // its size
 };

@@ -83,18 +83,21 @@ class SlabResource final : public MemoryResource, private Forkable {
     void before_fork() override;
     void after_fork(bool is_child) override;
 
+    // What every call reads, together.
     char *start_ = nullptr; // of block 0
-    size_t block_bytes_;
     size_t capacity_bytes_ = 0;
+    size_t block_bytes_;
     size_t alignment_ = 1;
-    size_t block_count_ = 0;
     uint64_t inverse_ = 0; // 2**64 / odd part of block_bytes, rounded up; 0 where that is 1
     int shift_ = 0;        // block_bytes is its odd part times 2**shift
+    Cells cells_;
+    const FreeBits::Word *words_ = nullptr; // of the bitmap
+    size_t block_count_ = 0;
     bool is_shared_ = false;
     Chunk region_;
     Chunk control_;
     std::optional<FreeBits> free_;
-    Cells cells_;
+    std::atomic<size_t> touched_words_{0};
     std::mutex collecting_;
     ForkGuard guard_{*this};
 };

@@ -1,0 +1,80 @@
+/// The global resource: slabs of several sizes, a bump, and a free list of what came back of it.
+#pragma once
+
+#include "tightship/resource/bump.hpp"
+#include "tightship/resource/free_list.hpp"
+#include "tightship/resource/region.hpp"
+#include "tightship/resource/slab.hpp"
+
+#include <vector>
+
+namespace tightship::resource {
+
+/// What part of a composite's region a slab of `block_bytes` gets.
+struct SlabShare {
+    size_t block_bytes;
+    double share;
+};
+
+/// Divides one region of `upstream`: small requests go to the slab of their size, or of the next
+/// one; larger ones, and what finds its slabs used up, to the rest, which is bumped once and from
+/// then on lives in a free list. A block goes back to the part it lies in, whatever its size.
+///
+///     region  | slab of 16 | slab of 32 | ... | bump, and free blocks of it |
+class CompositeResource final : public MemoryResource {
+  public:
+    struct Settings {
+        std::vector<SlabShare> slabs = default_slabs();
+        Fit fit = Fit::best;
+        bool free_list_last =
+            false; ///< as the seed: what came back waits until the bump is used up
+    };
+
+    CompositeResource(std::shared_ptr<MemoryResource> upstream, size_t size_bytes)
+        : CompositeResource(std::move(upstream), size_bytes, Settings{}) {}
+    /// Takes `size_bytes` of `upstream`. Throws `Refused`, `Misuse`.
+    CompositeResource(std::shared_ptr<MemoryResource> upstream, size_t size_bytes,
+                      Settings settings);
+
+    /// A tenth of the region for blocks of 16 to 1024 bytes.
+    static std::vector<SlabShare> default_slabs();
+
+    void *allocate(size_t size_bytes, size_t alignment = kDefaultAlignment) override;
+    Freed deallocate(void *pointer, size_t size_bytes,
+                     size_t alignment = kDefaultAlignment) override;
+    size_t allocate_many(void **blocks, size_t count, size_t size_bytes,
+                         size_t alignment = kDefaultAlignment) override;
+    Freed deallocate_many(void *const *blocks, size_t count, size_t size_bytes,
+                          size_t alignment = kDefaultAlignment) override;
+    Range range_of(const void *pointer) const override;
+    bool is_shared() const override { return is_shared_; }
+    Statistics statistics() const override;
+    std::string refusal(size_t size_bytes, size_t alignment) const override;
+    size_t trim() override { return rest_->trim(); }
+
+    const std::vector<std::shared_ptr<SlabResource>> &slabs() const { return slabs_; }
+    const std::shared_ptr<BumpResource> &bump() const { return bump_; }
+    const std::shared_ptr<FreeListResource> &free_list() const { return rest_; }
+
+  private:
+    /// The smallest slab whose blocks hold `size_bytes`; `slabs_.size()` where none do.
+    size_t class_of(size_t size_bytes) const {
+        const size_t step = (size_bytes + kStep - 1) / kStep;
+        return step < classes_.size() ? classes_[step] : slabs_.size();
+    }
+    /// The part that a block lies in; the free list where it lies in no slab.
+    MemoryResource &part_of(const void *pointer, size_t size_bytes) const;
+
+    static constexpr size_t kStep = 8;
+    static constexpr size_t kSpill = 2; // slabs that are tried
+
+    bool is_shared_;
+    Chunk region_;
+    std::vector<std::shared_ptr<SlabResource>> slabs_; // by rising size, one after another
+    std::vector<uint8_t> classes_;                     // by size in steps
+    const char *slabs_stop_ = nullptr;
+    std::shared_ptr<BumpResource> bump_;
+    std::shared_ptr<FreeListResource> rest_;
+};
+
+} // namespace tightship::resource

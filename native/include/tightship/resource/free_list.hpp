@@ -1,0 +1,92 @@
+/// Blocks that were given back, of any size, joined and cut to serve others.
+#pragma once
+
+#include "tightship/resource/fork_guard.hpp"
+#include "tightship/resource/memory_resource.hpp"
+#include "tightship/resource/territory.hpp"
+
+#include <map>
+#include <memory>
+#include <mutex>
+
+namespace tightship::resource {
+
+/// Which free block serves: the smallest that is large enough (by `SizeBins`), or the first of
+/// the plain list that is, the latest given back first.
+enum class Fit : uint8_t { best, first };
+
+/// Owns no memory: what it cannot serve from blocks that came back it asks of `upstream`, and it
+/// also takes blocks of any size that `upstream` gave to others. The list runs through the blocks;
+/// where they begin and end, and which sizes there are, is kept outside of them.
+///
+/// Every byte of a block that came back is in one free block, or in one that was handed out.
+/// Over an upstream that frees, blocks join within what it gave at once, so that `trim` can give
+/// that back; over one that does not (a bump), within all of it.
+class FreeListResource final : public MemoryResource, private Forkable {
+  public:
+    struct Settings {
+        Fit fit = Fit::best;
+        size_t chunk_bytes = 0;      ///< the least that upstream is asked for at once
+        bool upstream_first = false; ///< ask upstream, and the list only where that has no more
+    };
+
+    explicit FreeListResource(std::shared_ptr<MemoryResource> upstream)
+        : FreeListResource(std::move(upstream), Settings{}) {}
+    FreeListResource(std::shared_ptr<MemoryResource> upstream, Settings settings);
+    ~FreeListResource() override;
+
+    void *allocate(size_t size_bytes, size_t alignment = kDefaultAlignment) override;
+    /// A block of the upstream's that this never gave: REQUIRES its size is a multiple of 32.
+    Freed deallocate(void *pointer, size_t size_bytes,
+                     size_t alignment = kDefaultAlignment) override;
+    size_t allocate_many(void **blocks, size_t count, size_t size_bytes,
+                         size_t alignment = kDefaultAlignment) override;
+    Freed deallocate_many(void *const *blocks, size_t count, size_t size_bytes,
+                          size_t alignment = kDefaultAlignment) override;
+    Range range_of(const void *pointer) const override { return upstream_->range_of(pointer); }
+    bool is_shared() const override { return upstream_->is_shared(); }
+    Statistics statistics() const override;
+    std::string refusal(size_t size_bytes, size_t alignment) const override;
+    size_t available_bytes() const override;
+    size_t trim() override;
+
+    size_t free_bytes() const;
+    size_t free_count() const; ///< blocks in the list
+    const std::shared_ptr<MemoryResource> &upstream() const { return upstream_; }
+
+  private:
+    using Territories = std::map<uintptr_t, Territory>;
+
+    // These hold the lock.
+    void *take(size_t size_bytes, size_t alignment);
+    FreeNode *choose(size_t size_bytes, size_t alignment) const;
+    FreeNode *choose_first(size_t size_bytes, size_t alignment) const;
+    Freed give(Territory &territory, uintptr_t start, size_t size_bytes);
+    void insert(Territory &territory, uintptr_t start, size_t size_bytes);
+    void remove(Territory &territory, FreeNode *node);
+    Territory *find(uintptr_t address);
+
+    // These do not.
+    void *from_upstream(size_t size_bytes, size_t alignment);
+    Freed settle(void *pointer, size_t size_bytes, size_t alignment);
+
+    void before_fork() override { mutex_.lock(); }
+    void after_fork(bool is_child) override;
+
+    std::shared_ptr<MemoryResource> upstream_;
+    Settings settings_;
+    bool joins_all_; // upstream takes nothing back: all it has is one territory
+    mutable std::mutex mutex_;
+    bool is_abandoned_ = false; // in a child whose lists the parent writes to
+    Territories territories_;
+    Territory *last_ = nullptr; // found last
+    FreeChain chain_;           // Fit::first
+    SizeBins bins_;             // Fit::best
+    size_t free_bytes_ = 0;
+    size_t free_count_ = 0;
+    size_t live_bytes_ = 0;
+    size_t live_count_ = 0;
+    ForkGuard guard_{*this};
+};
+
+} // namespace tightship::resource

@@ -1,0 +1,93 @@
+/// Where free blocks begin and end in one range of addresses.
+#pragma once
+
+#include "tightship/resource/size_bins.hpp"
+
+#include <bit>
+
+namespace tightship::resource {
+
+/// A set of granules as a bitmap that is touched only where bits are set.
+class GranuleBits {
+  public:
+    explicit GranuleBits(size_t count)
+        : words_(static_cast<uint64_t *>(std::calloc(count / 64 + 1, sizeof(uint64_t)))) {
+        if (words_ == nullptr)
+            throw std::bad_alloc();
+    }
+    bool test(size_t index) const { return (words_[index / 64] >> index % 64 & 1) != 0; }
+    void set(size_t index) { words_[index / 64] |= uint64_t{1} << index % 64; }
+    void clear(size_t index) { words_[index / 64] &= ~(uint64_t{1} << index % 64); }
+
+    /// The last set index below `index`, looked for in the words nearest; `SIZE_MAX` if none.
+    size_t last_before(size_t index) const {
+        uint64_t mask = (uint64_t{1} << index % 64) - 1;
+        for (size_t word = index / 64, looks = 0; looks < kLooks; --word, ++looks) {
+            if (const uint64_t bits = words_[word] & mask; bits != 0)
+                return word * 64 + 63 - static_cast<size_t>(std::countl_zero(bits));
+            if (word == 0)
+                break;
+            mask = ~uint64_t{0};
+        }
+        return SIZE_MAX;
+    }
+
+  private:
+    static constexpr size_t kLooks = 8;
+
+    struct Free {
+        void operator()(void *pointer) const { std::free(pointer); }
+    };
+    std::unique_ptr<uint64_t[], Free> words_;
+};
+
+/// Blocks join within a territory and never across its border.
+struct Territory {
+    Territory(uintptr_t start, size_t size_bytes)
+        : start(start), granule_count(size_bytes / kFreeGranule), starts(granule_count),
+          ends(granule_count) {}
+
+    size_t granule(uintptr_t address) const { return (address - start) / kFreeGranule; }
+    size_t size_bytes() const { return granule_count * kFreeGranule; }
+    bool contains(uintptr_t address) const { return address - start < size_bytes(); }
+
+    /// Whether the granule is known to lie in a free block.
+    bool is_free(size_t index) const {
+        if (starts.test(index) || ends.test(index))
+            return true;
+        const size_t begun = starts.last_before(index), ended = ends.last_before(index);
+        return begun != SIZE_MAX && (ended == SIZE_MAX || ended < begun);
+    }
+    void mark(const FreeNode *node) {
+        const size_t first = granule(reinterpret_cast<uintptr_t>(node));
+        starts.set(first);
+        ends.set(first + node->size_bytes / kFreeGranule - 1);
+    }
+    void unmark(const FreeNode *node) {
+        const size_t first = granule(reinterpret_cast<uintptr_t>(node));
+        starts.clear(first);
+        ends.clear(first + node->size_bytes / kFreeGranule - 1);
+    }
+    /// The free block that ends where `index` begins, or begins there; null where none does.
+    FreeNode *before(size_t index) const {
+        if (index == 0 || !ends.test(index - 1))
+            return nullptr;
+        const uintptr_t stop = start + index * kFreeGranule;
+        return reinterpret_cast<FreeNode *>(stop - reinterpret_cast<size_t *>(stop)[-1]);
+    }
+    FreeNode *at(size_t index) const {
+        if (index >= granule_count || !starts.test(index))
+            return nullptr;
+        return reinterpret_cast<FreeNode *>(start + index * kFreeGranule);
+    }
+
+    uintptr_t start;
+    size_t granule_count;
+    GranuleBits starts; // granules that a free block begins with
+    GranuleBits ends;   // granules that a free block ends with
+    // What the upstream gave and takes back; no bytes where it takes nothing back.
+    size_t chunk_bytes = 0;
+    size_t chunk_alignment = 1;
+};
+
+} // namespace tightship::resource

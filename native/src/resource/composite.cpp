@@ -1,0 +1,152 @@
+#include "tightship/resource/composite.hpp"
+
+#include "tightship/os.hpp"
+
+#include <algorithm>
+
+namespace tightship::resource {
+
+namespace {
+
+constexpr size_t kSlabCountMax = 64;
+constexpr size_t kSlabBytesMax = size_t{64} << 10;
+
+void check(const std::vector<SlabShare> &shares) {
+    double sum = 0;
+    size_t before = 0;
+    for (const auto &[block_bytes, share] : shares) {
+        if (block_bytes <= before || block_bytes > kSlabBytesMax || block_bytes % 8 != 0)
+            throw Misuse("Slabs must rise in size, by multiples of 8 up to " +
+                         std::to_string(kSlabBytesMax) + ": a slab of " +
+                         std::to_string(block_bytes) + " bytes follows one of " +
+                         std::to_string(before) + ".");
+        if (!(share > 0 && share < 1))
+            throw Misuse("The share of slab " + std::to_string(block_bytes) +
+                         " (= " + std::to_string(share) + ") must be above 0 and below 1.");
+        before = block_bytes;
+        sum += share;
+    }
+    if (shares.size() > kSlabCountMax || sum >= 1)
+        throw Misuse("The shares of " + std::to_string(shares.size()) + " slabs (sum " +
+                     std::to_string(sum) + ") must leave room for larger blocks: at most " +
+                     std::to_string(kSlabCountMax) + " slabs, of less than 1 in all.");
+}
+
+} // namespace
+
+std::vector<SlabShare> CompositeResource::default_slabs() {
+    return {{16, 0.01},  {32, 0.01},  {64, 0.02},  {128, 0.02},
+            {256, 0.02}, {512, 0.01}, {1024, 0.01}};
+}
+
+CompositeResource::CompositeResource(std::shared_ptr<MemoryResource> upstream, size_t size_bytes,
+                                     Settings settings)
+    : is_shared_(upstream->is_shared()) {
+    check(settings.slabs);
+    const size_t page = os::page_size();
+    region_.obtain(std::move(upstream), size_bytes, page);
+    char *next = region_.start();
+    char *const stop = next + size_bytes;
+    for (const auto &[block_bytes, share] : settings.slabs) {
+        const auto wanted = static_cast<size_t>(static_cast<double>(size_bytes) * share);
+        const size_t bytes = wanted / page * page;
+        if (bytes < 64 * block_bytes)
+            continue; // less than a word of blocks: its requests go to the next slab
+        auto part = std::make_shared<RegionResource>(next, bytes, is_shared_);
+        slabs_.push_back(std::make_shared<SlabResource>(std::move(part), bytes, block_bytes));
+        next += bytes;
+    }
+    slabs_stop_ = next;
+    const size_t largest = slabs_.empty() ? 0 : slabs_.back()->block_bytes();
+    for (size_t step = 0, slab = 0; step <= largest / kStep && !slabs_.empty(); ++step) {
+        slab += slabs_[slab]->block_bytes() < step * kStep;
+        classes_.push_back(static_cast<uint8_t>(slab));
+    }
+    const auto rest = static_cast<size_t>(stop - next);
+    bump_ = std::make_shared<BumpResource>(std::make_shared<RegionResource>(next, rest, is_shared_),
+                                           rest);
+    rest_ = std::make_shared<FreeListResource>(
+        bump_,
+        FreeListResource::Settings{.fit = settings.fit, .upstream_first = settings.free_list_last});
+}
+
+void *CompositeResource::allocate(size_t size_bytes, size_t alignment) {
+    size_t slab = class_of(size_bytes);
+    for (size_t tried = 0; tried < kSpill && slab < slabs_.size(); ++slab) {
+        if (slabs_[slab]->alignment() < alignment)
+            continue;
+        if (void *pointer = slabs_[slab]->allocate(size_bytes, alignment))
+            return pointer;
+        ++tried;
+    }
+    return rest_->allocate(size_bytes, alignment);
+}
+
+MemoryResource &CompositeResource::part_of(const void *pointer, size_t size_bytes) const {
+    if (static_cast<const char *>(pointer) < slabs_stop_) {
+        const size_t likely = class_of(size_bytes);
+        if (likely < slabs_.size() && slabs_[likely]->contains(pointer))
+            return *slabs_[likely];
+        for (const auto &slab : slabs_)
+            if (slab->contains(pointer))
+                return *slab;
+    }
+    return *rest_;
+}
+
+Freed CompositeResource::deallocate(void *pointer, size_t size_bytes, size_t alignment) {
+    return part_of(pointer, size_bytes).deallocate(pointer, size_bytes, alignment);
+}
+
+size_t CompositeResource::allocate_many(void **blocks, size_t count, size_t size_bytes,
+                                        size_t alignment) {
+    size_t given = 0, slab = class_of(size_bytes);
+    for (size_t tried = 0; tried < kSpill && slab < slabs_.size() && given < count; ++slab) {
+        if (slabs_[slab]->alignment() < alignment)
+            continue;
+        given += slabs_[slab]->allocate_many(blocks + given, count - given, size_bytes, alignment);
+        ++tried;
+    }
+    return given + rest_->allocate_many(blocks + given, count - given, size_bytes, alignment);
+}
+
+Freed CompositeResource::deallocate_many(void *const *blocks, size_t count, size_t size_bytes,
+                                         size_t alignment) {
+    Freed fault = Freed::done;
+    for (size_t first = 0, last; first < count; first = last) {
+        MemoryResource &part = part_of(blocks[first], size_bytes);
+        for (last = first + 1; last < count && &part_of(blocks[last], size_bytes) == &part; ++last)
+            ;
+        const Freed freed =
+            part.deallocate_many(blocks + first, last - first, size_bytes, alignment);
+        if (fault == Freed::done)
+            fault = freed;
+    }
+    return fault;
+}
+
+Range CompositeResource::range_of(const void *pointer) const {
+    return part_of(pointer, 0).range_of(pointer);
+}
+
+Statistics CompositeResource::statistics() const {
+    Statistics sum = rest_->statistics();
+    sum.touched_bytes = bump_->statistics().touched_bytes;
+    for (const auto &slab : slabs_) {
+        const Statistics one = slab->statistics();
+        sum.current_bytes += one.current_bytes;
+        sum.current_count += one.current_count;
+        sum.touched_bytes += one.touched_bytes;
+    }
+    sum.reserved_bytes = region_.size_bytes();
+    return sum;
+}
+
+std::string CompositeResource::refusal(size_t size_bytes, size_t alignment) const {
+    const Statistics now = statistics();
+    return std::to_string(now.current_bytes) + " of " + std::to_string(now.reserved_bytes) +
+           " bytes are in use; of the part for larger blocks, " +
+           rest_->refusal(size_bytes, alignment);
+}
+
+} // namespace tightship::resource

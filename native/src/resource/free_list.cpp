@@ -1,0 +1,328 @@
+#include "tightship/resource/free_list.hpp"
+
+#include <algorithm>
+#include <vector>
+
+namespace tightship::resource {
+
+namespace {
+
+/// Blocks looked at for one that lies well, where none is large enough wherever it lies.
+constexpr int kCandidates = 64;
+
+/// What a request takes; 0 where no number is large enough.
+size_t block_bytes(size_t size_bytes) {
+    return align_up(std::max<size_t>(size_bytes, 1), kFreeGranule);
+}
+
+uintptr_t address_of(const void *pointer) {
+    return reinterpret_cast<uintptr_t>(pointer);
+}
+
+/// Whether a free block holds `size_bytes` at a multiple of `alignment`.
+bool holds(const FreeNode *node, size_t size_bytes, size_t alignment) {
+    const size_t skipped = align_up(address_of(node), alignment) - address_of(node);
+    return skipped <= node->size_bytes && size_bytes <= node->size_bytes - skipped;
+}
+
+} // namespace
+
+FreeListResource::FreeListResource(std::shared_ptr<MemoryResource> upstream, Settings settings)
+    : upstream_(std::move(upstream)), settings_(settings), joins_all_(!upstream_->supports_free()) {
+}
+
+FreeListResource::~FreeListResource() {
+    for (const auto &[start, territory] : territories_)
+        if (territory.chunk_bytes > 0)
+            upstream_->deallocate(reinterpret_cast<void *>(start), territory.chunk_bytes,
+                                  territory.chunk_alignment);
+}
+
+void *FreeListResource::allocate(size_t size_bytes, size_t alignment) {
+    const size_t bytes = block_bytes(size_bytes);
+    alignment = std::max(alignment, kFreeGranule);
+    if (bytes == 0 || alignment > SIZE_MAX - bytes)
+        return nullptr;
+    if (settings_.upstream_first)
+        if (void *pointer = from_upstream(bytes, alignment))
+            return pointer;
+    {
+        const std::lock_guard lock(mutex_);
+        if (is_abandoned_)
+            return nullptr;
+        if (void *pointer = take(bytes, alignment))
+            return pointer;
+    }
+    return settings_.upstream_first ? nullptr : from_upstream(bytes, alignment);
+}
+
+size_t FreeListResource::allocate_many(void **blocks, size_t count, size_t size_bytes,
+                                       size_t alignment) {
+    const size_t bytes = block_bytes(size_bytes);
+    size_t given = 0;
+    if (!settings_.upstream_first && bytes != 0 && alignment <= SIZE_MAX - bytes) {
+        const std::lock_guard lock(mutex_);
+        while (given < count && !is_abandoned_) {
+            blocks[given] = take(bytes, std::max(alignment, kFreeGranule));
+            if (blocks[given] == nullptr)
+                break;
+            ++given;
+        }
+    }
+    return given +
+           MemoryResource::allocate_many(blocks + given, count - given, size_bytes, alignment);
+}
+
+/// Cuts a block out of a free one; what is left on either side stays free.
+void *FreeListResource::take(size_t size_bytes, size_t alignment) {
+    FreeNode *node = choose(size_bytes, alignment);
+    if (node == nullptr)
+        return nullptr;
+    const uintptr_t start = address_of(node), stop = start + node->size_bytes;
+    const uintptr_t block = align_up(start, alignment);
+    Territory &territory = *find(start);
+    remove(territory, node);
+    if (block > start)
+        insert(territory, start, block - start);
+    if (stop > block + size_bytes)
+        insert(territory, block + size_bytes, stop - (block + size_bytes));
+    live_bytes_ += size_bytes;
+    ++live_count_;
+    return reinterpret_cast<void *>(block);
+}
+
+FreeNode *FreeListResource::choose(size_t size_bytes, size_t alignment) const {
+    if (settings_.fit == Fit::first)
+        return choose_first(size_bytes, alignment);
+    FreeNode *node = bins_.best(size_bytes);
+    if (node == nullptr || holds(node, size_bytes, alignment))
+        return node;
+    for (int looked = 0; node != nullptr && looked < kCandidates; ++looked) {
+        if (holds(node, size_bytes, alignment))
+            return node;
+        node = node->size_bytes < SizeBins::kListedBytes && node->next != nullptr
+                   ? node->next
+                   : bins_.best(node->size_bytes + kFreeGranule);
+    }
+    node = bins_.best(size_bytes + alignment - kFreeGranule);
+    return node;
+}
+
+FreeNode *FreeListResource::choose_first(size_t size_bytes, size_t alignment) const {
+    FreeNode *node = chain_.head();
+    while (node != nullptr && !holds(node, size_bytes, alignment))
+        node = node->next;
+    return node;
+}
+
+Freed FreeListResource::deallocate(void *pointer, size_t size_bytes, size_t alignment) {
+    {
+        const std::lock_guard lock(mutex_);
+        if (is_abandoned_)
+            return Freed::foreign;
+        if (Territory *territory = find(address_of(pointer)))
+            return give(*territory, address_of(pointer), block_bytes(size_bytes));
+    }
+    return settle(pointer, size_bytes, alignment);
+}
+
+Freed FreeListResource::deallocate_many(void *const *blocks, size_t count, size_t size_bytes,
+                                        size_t alignment) {
+    Freed fault = Freed::done;
+    std::vector<void *> unsettled;
+    {
+        const std::lock_guard lock(mutex_);
+        for (size_t index = 0; index < count; ++index) {
+            Territory *territory = is_abandoned_ ? nullptr : find(address_of(blocks[index]));
+            Freed freed = Freed::done;
+            if (territory == nullptr)
+                unsettled.push_back(blocks[index]);
+            else
+                freed = give(*territory, address_of(blocks[index]), block_bytes(size_bytes));
+            if (fault == Freed::done)
+                fault = freed;
+        }
+    }
+    const Freed freed =
+        MemoryResource::deallocate_many(unsettled.data(), unsettled.size(), size_bytes, alignment);
+    return fault == Freed::done ? freed : fault;
+}
+
+/// Takes a block back that lies in a territory, and joins it with its free neighbours.
+Freed FreeListResource::give(Territory &territory, uintptr_t start, size_t size_bytes) {
+    if ((start - territory.start) % kFreeGranule != 0)
+        return Freed::not_a_block;
+    const size_t first = territory.granule(start);
+    if (size_bytes == 0 || size_bytes / kFreeGranule > territory.granule_count - first)
+        return Freed::wrong_size;
+    const size_t after = first + size_bytes / kFreeGranule;
+    if (territory.is_free(first))
+        return Freed::already_free;
+    if (territory.is_free(after - 1))
+        return Freed::wrong_size;
+    if (live_count_ > 0 && live_bytes_ >= size_bytes) {
+        --live_count_;
+        live_bytes_ -= size_bytes;
+    }
+    uintptr_t stop = start + size_bytes;
+    if (FreeNode *next = territory.at(after)) {
+        stop += next->size_bytes;
+        remove(territory, next);
+    }
+    if (FreeNode *previous = territory.before(first)) {
+        start = address_of(previous);
+        remove(territory, previous);
+    }
+    insert(territory, start, stop - start);
+    return Freed::done;
+}
+
+void FreeListResource::insert(Territory &territory, uintptr_t start, size_t size_bytes) {
+    auto *node = reinterpret_cast<FreeNode *>(start);
+    node->size_bytes = size_bytes;
+    node->footer() = size_bytes;
+    territory.mark(node);
+    free_bytes_ += size_bytes;
+    ++free_count_;
+    if (settings_.fit == Fit::first)
+        chain_.push(node);
+    else
+        bins_.insert(node);
+}
+
+void FreeListResource::remove(Territory &territory, FreeNode *node) {
+    if (settings_.fit == Fit::first)
+        chain_.remove(node);
+    else
+        bins_.remove(node);
+    territory.unmark(node);
+    free_bytes_ -= node->size_bytes;
+    --free_count_;
+}
+
+Territory *FreeListResource::find(uintptr_t address) {
+    if (last_ != nullptr && last_->contains(address))
+        return last_;
+    const auto after = territories_.upper_bound(address);
+    if (after == territories_.begin())
+        return nullptr;
+    Territory &found = std::prev(after)->second;
+    return found.contains(address) ? last_ = &found : nullptr;
+}
+
+/// A block from upstream; what comes with it beyond the request goes to the list.
+void *FreeListResource::from_upstream(size_t size_bytes, size_t alignment) {
+    size_t chunk_bytes = std::max(size_bytes, block_bytes(settings_.chunk_bytes));
+    void *pointer = upstream_->allocate(chunk_bytes, alignment);
+    if (pointer == nullptr && chunk_bytes > size_bytes)
+        pointer = upstream_->allocate(chunk_bytes = size_bytes, alignment);
+    if (pointer == nullptr)
+        return nullptr;
+    const Range range = joins_all_ ? upstream_->range_of(pointer) : Range{};
+    const std::lock_guard lock(mutex_);
+    const uintptr_t start = address_of(pointer);
+    Territory *territory = find(start);
+    if (territory == nullptr) {
+        const uintptr_t from = joins_all_ ? align_up(range.start, kFreeGranule) : start;
+        const size_t bytes = joins_all_ ? range.start + range.size_bytes - from : chunk_bytes;
+        territory = &territories_.try_emplace(from, from, bytes).first->second;
+        if (!joins_all_) {
+            territory->chunk_bytes = chunk_bytes;
+            territory->chunk_alignment = alignment;
+        }
+    }
+    live_bytes_ += size_bytes;
+    ++live_count_;
+    if (chunk_bytes > size_bytes)
+        insert(*territory, start + size_bytes, chunk_bytes - size_bytes);
+    return pointer;
+}
+
+/// Takes in a block that upstream gave to others.
+Freed FreeListResource::settle(void *pointer, size_t size_bytes, size_t alignment) {
+    const Range range = upstream_->range_of(pointer);
+    if (!range.contains(pointer))
+        return Freed::foreign;
+    const uintptr_t start = address_of(pointer);
+    const size_t bytes = std::max<size_t>(size_bytes, 1) / kFreeGranule * kFreeGranule;
+    if (bytes == 0 || start % kFreeGranule != 0 || (!joins_all_ && start != range.start))
+        return Freed::not_a_block;
+    if (bytes > range.start + range.size_bytes - start)
+        return Freed::wrong_size;
+    const std::lock_guard lock(mutex_);
+    if (is_abandoned_)
+        return Freed::foreign;
+    Territory *territory = find(start);
+    if (territory == nullptr) {
+        const uintptr_t from = joins_all_ ? align_up(range.start, kFreeGranule) : start;
+        const size_t extent = joins_all_ ? range.start + range.size_bytes - from : bytes;
+        territory = &territories_.try_emplace(from, from, extent).first->second;
+        if (!joins_all_) {
+            territory->chunk_bytes = size_bytes;
+            territory->chunk_alignment = alignment;
+        }
+    }
+    return give(*territory, start, bytes);
+}
+
+size_t FreeListResource::trim() {
+    std::vector<Territory> whole;
+    {
+        const std::lock_guard lock(mutex_);
+        for (auto each = territories_.begin(); each != territories_.end();) {
+            Territory &territory = each->second;
+            FreeNode *node = territory.chunk_bytes > 0 ? territory.at(0) : nullptr;
+            if (node == nullptr || node->size_bytes != territory.size_bytes()) {
+                ++each;
+                continue;
+            }
+            remove(territory, node);
+            whole.push_back(std::move(territory));
+            each = territories_.erase(each);
+        }
+        last_ = nullptr;
+    }
+    size_t bytes = 0;
+    for (const Territory &territory : whole) {
+        upstream_->deallocate(reinterpret_cast<void *>(territory.start), territory.chunk_bytes,
+                              territory.chunk_alignment);
+        bytes += territory.chunk_bytes;
+    }
+    return bytes;
+}
+
+Statistics FreeListResource::statistics() const {
+    const std::lock_guard lock(mutex_);
+    const size_t held_bytes = live_bytes_ + free_bytes_;
+    return {live_bytes_, live_count_, held_bytes, held_bytes};
+}
+
+size_t FreeListResource::free_bytes() const {
+    const std::lock_guard lock(mutex_);
+    return free_bytes_;
+}
+
+size_t FreeListResource::free_count() const {
+    const std::lock_guard lock(mutex_);
+    return free_count_;
+}
+
+size_t FreeListResource::available_bytes() const {
+    const size_t above = upstream_->available_bytes();
+    return above == SIZE_MAX ? SIZE_MAX : above + free_bytes();
+}
+
+std::string FreeListResource::refusal(size_t size_bytes, size_t alignment) const {
+    if (is_abandoned_)
+        return "the list lies in shared memory and belongs to the parent process.";
+    return "no free block of " + std::to_string(free_count()) + " holds it, " +
+           std::to_string(free_bytes()) + " bytes in all, and upstream " +
+           upstream_->refusal(size_bytes, alignment);
+}
+
+void FreeListResource::after_fork(bool is_child) {
+    is_abandoned_ = is_abandoned_ || (is_child && upstream_->is_shared());
+    mutex_.unlock();
+}
+
+} // namespace tightship::resource
