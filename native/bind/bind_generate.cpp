@@ -37,14 +37,6 @@ std::shared_ptr<const Kernel> append(const std::string &node, const std::array<i
         {node, sizes[0], sizes[1], sizes[2], sizes[3], sizes[4], has_firsts, is_circular});
 }
 
-std::shared_ptr<const Kernel> rotary_embedding(const std::string &node, bool is_interleaved,
-                                               const std::array<int64_t, 4> &sizes,
-                                               const Dims &shape,
-                                               const std::array<Dims, 3> &strides) {
-    return kernels::rotary_embedding({node, is_interleaved, sizes[0], sizes[1], sizes[2], sizes[3],
-                                      shape, strides[0], strides[1], strides[2]});
-}
-
 } // namespace
 
 void generate_kernels(nb::class_<Kernel> &kernel) {
@@ -72,12 +64,7 @@ void sequence_kernels(nb::class_<Kernel> &kernel) {
                     "Data, lengths, target. `sizes`: sequences, steps, bytes of a step.")
         .def_static("append", &append, "node"_a, "sizes"_a, "has_firsts"_a, "is_circular"_a,
                     "Past, update[, first steps], target. `sizes`: batches, groups, steps, new "
-                    "steps, bytes of a step.")
-        .def_static("rotary_embedding", &rotary_embedding, "node"_a, "is_interleaved"_a, "sizes"_a,
-                    "shape"_a, "strides"_a,
-                    "x, cosines, sines[, positions], target. `sizes`: pairs, length of a row, "
-                    "bytes from one of its elements to the next, rows of the cache or 0. "
-                    "`strides` around rows: x, target, positions or cache.");
+                    "steps, bytes of a step.");
 }
 
 } // namespace tightship::bind

@@ -631,12 +631,6 @@ class NativeKernel:
         Past, update[, first steps], target. `sizes`: batches, groups, steps, new steps, bytes of a step.
         """
 
-    @staticmethod
-    def rotary_embedding(node: str, is_interleaved: bool, sizes: Sequence[int], shape: Sequence[int], strides: Sequence[Sequence[int]]) -> NativeKernel:
-        """
-        x, cosines, sines[, positions], target. `sizes`: pairs, length of a row, bytes from one of its elements to the next, rows of the cache or 0. `strides` around rows: x, target, positions or cache.
-        """
-
     class AttentionRule:
         """How scores become weights; `mask` is none, added, kept or hidden."""
 
@@ -662,9 +656,9 @@ class NativeKernel:
         """
 
     @staticmethod
-    def rotary(shape: Sequence[int], strides: Sequence[Sequence[int]], partners: Sequence[int]) -> NativeKernel:
+    def rotary(node: str, shape: Sequence[int], sizes: Sequence[int], strides: Sequence[Sequence[int]], along: tuple[Sequence[int], Sequence[int], Sequence[int]]) -> NativeKernel:
         """
-        Source, cosine, sine, target, of float32: pairs turned by an angle; `shape` counts pairs, strides lead from pair to pair, partners within one, in bytes.
+        Source, cosines, sines[, positions], target, of float32: pairs turned by an angle. `sizes`: pairs of a row, elements after them, rows of the tables or 0; `strides` around rows; `along` a row: from element to element, pair to pair, within a pair. In bytes.
         """
 
     class RecurrentRule:

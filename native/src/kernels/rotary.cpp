@@ -1,77 +1,151 @@
 #include "tightship/kernels/rotary.hpp"
 
-#include <utility>
+#include "tightship/kernels/spans.hpp"
+
+#include <algorithm>
+#include <cstring>
 
 namespace tightship::kernels {
 
 namespace {
 
-using Offsets = std::array<int64_t, 4>;
+constexpr int64_t kFloat = sizeof(float);
+constexpr int64_t kPairs = 16; ///< that are turned at once where they lie together
 
 enum Operand : size_t { kSource, kCosine, kSine, kTarget };
+using Places = std::array<char *, 4>;
+using Distances = std::array<int64_t, 4>;
 
-float at(const char *address) {
-    return *reinterpret_cast<const float *>(address);
-}
+struct Floats {
+    float at[kPairs];
 
-/// Pairs whose elements lie side by side with those of the next pair, in all operands.
-void turn_dense(const std::array<char *, 4> &first, const Offsets &partners, int64_t count) {
-    const auto *a = reinterpret_cast<const float *>(first[kSource]);
-    const auto *b = reinterpret_cast<const float *>(first[kSource] + partners[kSource]);
-    const auto *cosine_a = reinterpret_cast<const float *>(first[kCosine]);
-    const auto *cosine_b = reinterpret_cast<const float *>(first[kCosine] + partners[kCosine]);
-    const auto *sine_a = reinterpret_cast<const float *>(first[kSine]);
-    const auto *sine_b = reinterpret_cast<const float *>(first[kSine] + partners[kSine]);
-    auto *__restrict target_a = reinterpret_cast<float *>(first[kTarget]);
-    auto *__restrict target_b = reinterpret_cast<float *>(first[kTarget] + partners[kTarget]);
-    for (int64_t index = 0; index < count; ++index) {
-        target_a[index] = a[index] * cosine_a[index] - b[index] * sine_a[index];
-        target_b[index] = b[index] * cosine_b[index] + a[index] * sine_b[index];
+    explicit Floats(const char *from) { std::memcpy(at, from, sizeof at); }
+};
+
+/// kPairs pairs whose elements lie side by side with those of the next pair, in all operands. All
+/// is read before anything is written, for the target may be the source.
+void turn_halves(const Places &first, const Distances &partners) {
+    const Floats a(first[kSource]), b(first[kSource] + partners[kSource]);
+    const Floats cosine_a(first[kCosine]), cosine_b(first[kCosine] + partners[kCosine]);
+    const Floats sine_a(first[kSine]), sine_b(first[kSine] + partners[kSine]);
+    float turned_a[kPairs], turned_b[kPairs];
+    for (int64_t pair = 0; pair < kPairs; ++pair) {
+        turned_a[pair] = a.at[pair] * cosine_a.at[pair] - b.at[pair] * sine_a.at[pair];
+        turned_b[pair] = b.at[pair] * cosine_b.at[pair] + a.at[pair] * sine_b.at[pair];
     }
+    std::memcpy(first[kTarget], turned_a, sizeof turned_a);
+    std::memcpy(first[kTarget] + partners[kTarget], turned_b, sizeof turned_b);
 }
 
-void turn(std::array<char *, 4> first, const Offsets &steps, const Offsets &partners,
-          int64_t count) {
-    for (int64_t index = 0; index < count; ++index) {
-        const float a = at(first[kSource]), b = at(first[kSource] + partners[kSource]);
-        const float cosine_b = at(first[kCosine] + partners[kCosine]);
-        const float sine_b = at(first[kSine] + partners[kSine]);
-        *reinterpret_cast<float *>(first[kTarget]) = a * at(first[kCosine]) - b * at(first[kSine]);
-        *reinterpret_cast<float *>(first[kTarget] + partners[kTarget]) = b * cosine_b + a * sine_b;
-        for (size_t operand = 0; operand < 4; ++operand)
-            first[operand] += steps[operand];
+/// kPairs pairs of neighbours, after one another; tables have an entry for each pair.
+void turn_neighbours(const Places &first) {
+    float pairs[2 * kPairs], turned[2 * kPairs];
+    std::memcpy(pairs, first[kSource], sizeof pairs);
+    const Floats cosine(first[kCosine]), sine(first[kSine]);
+    for (int64_t pair = 0; pair < kPairs; ++pair) {
+        const float a = pairs[2 * pair], b = pairs[2 * pair + 1];
+        turned[2 * pair] = a * cosine.at[pair] - b * sine.at[pair];
+        turned[2 * pair + 1] = b * cosine.at[pair] + a * sine.at[pair];
     }
+    std::memcpy(first[kTarget], turned, sizeof turned);
 }
 
-class Rotary : public Kernel {
+void turn_pair(const Places &first, const Distances &partners) {
+    const auto second = [&](Operand operand) {
+        return load<float>(first[operand] + partners[operand]);
+    };
+    const float a = load<float>(first[kSource]), b = second(kSource);
+    const float turned_a = a * load<float>(first[kCosine]) - b * load<float>(first[kSine]);
+    const float turned_b = b * second(kCosine) + a * second(kSine);
+    store(first[kTarget], turned_a);
+    store(first[kTarget] + partners[kTarget], turned_b);
+}
+
+class RotaryKernel : public Kernel {
   public:
-    Rotary(const Dims &shape, const std::array<Dims, 4> &strides, const Offsets &partners)
-        : nest_(shape, strides), partners_(partners) {}
+    explicit RotaryKernel(const Rotary &given)
+        : r_(given), nest_(given.shape, given.strides),
+          positions_(has_positions() ? given.shape : Dims{0},
+                     {has_positions() ? given.strides[kCosine] : Dims{0}}),
+          are_halves_(given.steps == Distances{kFloat, kFloat, kFloat, kFloat}),
+          are_neighbours_(given.steps == Distances{2 * kFloat, kFloat, kFloat, 2 * kFloat} &&
+                          given.partners == Distances{kFloat, 0, 0, kFloat}) {}
 
     void run(std::span<char *const> operands, int threads) const override {
-        const Offsets &steps = nest_.row_steps();
-        const bool is_dense = steps == Offsets{4, 4, 4, 4};
-        nest_.for_each_row(threads, [&](const auto &offsets, int64_t length) {
-            std::array<char *, 4> first;
-            for (size_t operand = 0; operand < 4; ++operand)
-                first[operand] = operands[operand] + offsets[operand];
-            if (is_dense)
-                turn_dense(first, partners_, length);
-            else
-                turn(first, steps, partners_, length);
-        });
+        if (has_positions())
+            check(operands[3]);
+        const Distances &along = nest_.row_steps();
+        nest_.for_each_row(
+            threads,
+            [&](const Distances &offsets, int64_t length) {
+                for (int64_t row = 0; row < length; ++row)
+                    turn_row(places_of(operands, offsets, along, row));
+            },
+            std::max<int64_t>(2 * r_.pairs + r_.rest, 1));
     }
 
   private:
+    bool has_positions() const { return r_.position_count > 0; }
+
+    void check(const char *positions) const {
+        const int64_t step = positions_.row_steps()[0];
+        positions_.for_each_row(1, [&](const auto &offsets, int64_t length) {
+            for (int64_t index = 0; index < length; ++index) {
+                const auto position = load<int64_t>(positions + offsets[0] + index * step);
+                if (position < 0 || position >= r_.position_count)
+                    throw KernelError("Node `" + r_.node + "` has a position of " +
+                                      std::to_string(position) + "; it must be in [0, " +
+                                      std::to_string(r_.position_count - 1) + "].");
+            }
+        });
+    }
+
+    Places places_of(std::span<char *const> operands, const Distances &offsets,
+                     const Distances &along, int64_t row) const {
+        const auto offset = [&](Operand operand) {
+            return offsets[operand] + row * along[operand];
+        };
+        int64_t cosine = offset(kCosine), sine = offset(kSine);
+        if (has_positions())
+            cosine = sine = load<int64_t>(operands[3] + cosine) * r_.pairs * kFloat;
+        return {operands[0] + offset(kSource), operands[1] + cosine, operands[2] + sine,
+                operands.back() + offset(kTarget)};
+    }
+
+    void turn_row(Places first) const {
+        char *const source = first[kSource], *const target = first[kTarget];
+        int64_t pair = 0;
+        for (; (are_halves_ || are_neighbours_) && pair + kPairs <= r_.pairs; pair += kPairs) {
+            if (are_halves_)
+                turn_halves(first, r_.partners);
+            else
+                turn_neighbours(first);
+            advance(first, kPairs);
+        }
+        for (; pair < r_.pairs; ++pair) {
+            turn_pair(first, r_.partners);
+            advance(first, 1);
+        }
+        if (r_.rest > 0 && source != target)
+            copy_span<float>(source + 2 * r_.pairs * r_.source_step, r_.source_step,
+                             target + 2 * r_.pairs * r_.target_step, r_.target_step, r_.rest);
+    }
+
+    void advance(Places &first, int64_t pairs) const {
+        for (size_t operand = 0; operand < first.size(); ++operand)
+            first[operand] += pairs * r_.steps[operand];
+    }
+
+    Rotary r_;
     LoopNest<4> nest_;
-    Offsets partners_;
+    LoopNest<1> positions_;
+    bool are_halves_, are_neighbours_;
 };
 
 } // namespace
 
-std::shared_ptr<const Kernel> rotary(const Dims &shape, const std::array<Dims, 4> &strides,
-                                     const std::array<int64_t, 4> &partners) {
-    return std::make_shared<Rotary>(shape, strides, partners);
+std::shared_ptr<const Kernel> rotary(const Rotary &rotary) {
+    return std::make_shared<RotaryKernel>(rotary);
 }
 
 } // namespace tightship::kernels

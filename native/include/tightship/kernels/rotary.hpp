@@ -6,15 +6,26 @@
 
 #include <array>
 #include <memory>
+#include <string>
 
 namespace tightship::kernels {
 
-/// Source, cosine, sine, target, of float32: each pair of elements is turned by an angle.
-///
-/// `shape` counts pairs; `strides` lead from the first element of one pair to that of the next,
-/// and `partners` from the first element of a pair to its second, in bytes, by operand:
-/// `a' = a cos(a) - b sin(a)`, `b' = b cos(b) + a sin(b)`, tables read where `a` and `b` are.
-std::shared_ptr<const Kernel> rotary(const Dims &shape, const std::array<Dims, 4> &strides,
-                                     const std::array<int64_t, 4> &partners);
+/// Rows of float32 pairs that are turned by an angle each. Distances are in bytes, of source,
+/// cosines, sines, target.
+struct Rotary {
+    std::string node;                 ///< named by errors
+    Dims shape;                       ///< of what is around rows
+    int64_t pairs, rest;              ///< of a row; elements after the pairs are copied
+    int64_t position_count;           ///< of rows of the tables; 0 where no positions are given
+    std::array<Dims, 4> strides;      ///< around rows; of the tables or, if given, of positions
+    std::array<int64_t, 4> steps;     ///< from the first element of a pair to the next pair's
+    std::array<int64_t, 4> partners;  ///< from the first element of a pair to its second
+    int64_t source_step, target_step; ///< from one element of a row to the next
+};
+
+/// Source, cosines, sines, positions (int64) if `position_count`, target, which may be the source:
+/// `a' = a cos(a) - b sin(a)`, `b' = b cos(b) + a sin(b)`, tables read where `a` and `b` are. With
+/// positions the tables are dense, `pairs` to a row.
+std::shared_ptr<const Kernel> rotary(const Rotary &rotary);
 
 } // namespace tightship::kernels

@@ -1,4 +1,4 @@
-/// Kernels along the steps of sequences: reversed, appended to a cache, turned by position.
+/// Kernels along the steps of sequences: reversed, appended to a cache.
 #pragma once
 
 #include "tightship/kernel.hpp"
@@ -26,18 +26,5 @@ struct Append {
     bool has_firsts, is_circular;
 };
 std::shared_ptr<const Kernel> append(const Append &append);
-
-/// x, cosines, sines, positions (int64) if `position_count`, target, which may be x: float32
-/// pairs turned by the angle of their position, those past `pairs` copied.
-struct RotaryEmbedding {
-    std::string node; ///< named by errors
-    bool is_interleaved;
-    int64_t pairs, row_length, x_step; ///< the last in bytes, along a row
-    int64_t position_count;            ///< of rows of the cache; 0 where no positions are given
-    Dims shape;                        ///< of what is around rows
-    /// Byte strides: of x, of the target, and of positions, or of the cache where none are given.
-    Dims source, target, angles;
-};
-std::shared_ptr<const Kernel> rotary_embedding(const RotaryEmbedding &embedding);
 
 } // namespace tightship::kernels

@@ -40,12 +40,12 @@ NATIVE_EMITTERS: Mapping[tuple[str, str], NativeEmitter] = OnDemand(
             "ReduceL1 ReduceL2 ReduceLogSum ReduceLogSumExp ReduceMax ReduceMean ReduceMin "
             "ReduceProd ReduceSum ReduceSumSquare"
         ),
-        "rotary.ROTARY": [("tightship", "Rotary")],
+        "rotary.ROTARY": [("tightship", "Rotary"), ("", "RotaryEmbedding")],
         "rows.NORMALIZATION": of_onnx(
             "GroupNormalization InstanceNormalization LayerNormalization LogSoftmax "
             "RMSNormalization Softmax"
         ),
-        "sequence.SEQUENCE": of_onnx("ReverseSequence RotaryEmbedding TensorScatter"),
+        "sequence.SEQUENCE": of_onnx("ReverseSequence TensorScatter"),
     },
 )
 """By domain and operator."""

@@ -1,31 +1,108 @@
-"""Rotary position embedding over operands as they lie."""
+"""Rotary position embedding over operands as they lie.
+
+Pairs are halves of a row, or neighbours on it.
+"""
+
+from collections.abc import Sequence
 
 from tightship._core import NativeKernel
+from tightship.engine.kernels.site import Site, require
 from tightship.engine.lower.builder import Builder
-from tightship.engine.lower.native.layout import broadcast_strides, byte_strides, plain
-from tightship.graph import Node
+from tightship.engine.lower.native.layout import (
+    broadcast_strides,
+    byte_strides,
+    plain,
+    site_of,
+)
+from tightship.engine.program import Operand
+from tightship.graph import DType, Node
 
 
 def rotary(builder: Builder, node: Node) -> bool:
-    """Pairs are halves of the last axis, or neighbours on it; tables may hold one entry a pair."""
+    """What exporters spell out; tables may hold one entry a pair, or one an element."""
     source, *tables = (plain(builder, name) for name in node.inputs)
     target = builder.output(node.outputs[0])
+    operands = (source, *tables, target)
     *outer, width = source.shape
-    pairs = width // 2
     is_interleaved = bool(node.attributes["interleaved"])
-    strides, partners = [], []
-    for operand in (source, *tables, target):
-        own = byte_strides(operand)
-        is_whole = operand.shape[-1] == width
-        apart = 1 if is_interleaved else pairs
-        partners.append(apart * own[-1] if is_whole else 0)
-        wide = broadcast_strides(operand, [*outer, operand.shape[-1]])
-        wide[-1] = own[-1] * (2 if is_whole and is_interleaved else 1)
-        strides.append(wide)
-    kernel = NativeKernel.rotary([*outer, pairs], strides, partners)
+    strides = [broadcast_strides(each, [*outer, each.shape[-1]])[:-1] for each in operands]
+    items = [byte_strides(each)[-1] for each in operands]
+    paired = [each.shape[-1] == width for each in operands]
+    kernel = NativeKernel.rotary(
+        node.name,
+        outer,
+        (width // 2, 0, 0),
+        strides,
+        (items, *_along(items, paired, width // 2, is_interleaved=is_interleaved)),
+    )
     builder.native(node, ("rotary", kernel), [source, *tables], [target])
     return True
 
 
-ROTARY = {("tightship", "Rotary"): rotary}
+def _along(
+    items: Sequence[int], paired: Sequence[bool], pairs: int, *, is_interleaved: bool
+) -> tuple[list[int], list[int]]:
+    """Bytes from pair to pair and within a pair, by operand; some have one element a pair."""
+    steps = [
+        item * (2 if is_interleaved and has_both else 1)
+        for item, has_both in zip(items, paired, strict=True)
+    ]
+    apart = 1 if is_interleaved else pairs
+    partners = [
+        item * apart if has_both else 0 for item, has_both in zip(items, paired, strict=True)
+    ]
+    return steps, partners
+
+
+def rotary_embedding(builder: Builder, node: Node) -> bool:
+    """ONNX's operator, of (batch, heads, steps, row), or of (batch, steps, heads by row)."""
+    site = site_of(builder, node)
+    shape = site.shape(0)
+    require(site.input(0).dtype is DType.FLOAT32 and len(shape) in (3, 4) and 0 not in shape)
+    heads = shape[1] if len(shape) == 4 else site.integer("num_heads", 0)
+    require(heads > 0)
+    row = shape[3] if len(shape) == 4 else shape[2] // heads
+    pairs = (site.integer("rotary_embedding_dim", 0) or row) // 2
+    has_positions = site.has_input(3)
+    require(site.shape(1)[-1] == pairs and len(site.shape(1)) == (2 if has_positions else 3))
+    require(not has_positions or site.input(3).dtype is DType.INT64)
+    x = plain(builder, node.inputs[0])
+    reads = [x, *(builder.dense(name) for name in node.inputs[1:] if name)]
+    target = builder.output(node.outputs[0])
+    around = shape[:3] if len(shape) == 4 else (shape[0], shape[1], heads)
+    angles = _angle_strides(reads[3] if has_positions else reads[1], around, len(shape))
+    items = [byte_strides(each)[-1] for each in (*reads[:3], target)]
+    is_interleaved = bool(site.integer("interleaved", 0))
+    kernel = NativeKernel.rotary(
+        node.name,
+        around,
+        (pairs, row - 2 * pairs, site.shape(1)[0] if has_positions else 0),
+        [_around(x, row), angles, angles, _around(target, row)],
+        (items, *_along(items, (True, False, False, True), pairs, is_interleaved=is_interleaved)),
+    )
+    taken_over = _taken_over(site, x, target)
+    builder.native(node, ("rotary", kernel), reads, [target], in_place=taken_over)
+    return True
+
+
+def _taken_over(site: Site, x: Operand, target: Operand) -> list[tuple[Operand, Operand]]:
+    is_alike = byte_strides(x) == byte_strides(target)
+    return [(target, x)] if is_alike and site.read_once(0) else []
+
+
+def _around(operand: Operand, row: int) -> list[int]:
+    """Strides of what is around rows; heads may lie side by side in one axis with them."""
+    strides = byte_strides(operand)
+    return strides[:3] if len(strides) == 4 else [*strides[:2], row * strides[2]]
+
+
+def _angle_strides(angles: Operand, around: tuple[int, ...], rank: int) -> list[int]:
+    """Strides of positions, or of a cache for each batch and step, under what is around rows."""
+    batch, step = byte_strides(angles)[:2]
+    batch = batch if angles.shape[0] > 1 else 0
+    assert angles.shape[1] == around[2 if rank == 4 else 1], (angles, around)
+    return [batch, 0, step] if rank == 4 else [batch, step, 0]
+
+
+ROTARY = {("tightship", "Rotary"): rotary, ("", "RotaryEmbedding"): rotary_embedding}
 """By domain and operator."""
