@@ -25,6 +25,9 @@ constexpr int64_t kTile = 14;      ///< rows that are held in registers
 constexpr int64_t kGathered = 256; ///< rows gathered at once
 
 constexpr int64_t kAhead = 16384; ///< bytes of weights between what is fetched and used
+constexpr int64_t kFewRows = 3;   ///< rows whose sums of several blocks fit into registers
+constexpr int64_t kAtOnce = 4;    ///< blocks that few rows are multiplied by at once
+constexpr int64_t kNear = 8;      ///< channels between what is fetched and used of each of them
 
 /// Room for the rows that one thread gathers.
 int64_t gathered_floats(const ConvolutionShape &shape) {
@@ -131,6 +134,47 @@ template <int Rows> void multiply(const Tile &tile) {
     end<Rows>(tile, sums, masks);
 }
 
+/// Few rows times several blocks of weights at once: as many streams from memory, which one core
+/// reads faster than one.
+template <int Rows> void multiply_blocks(const Tile &tile) {
+    const __mmask16 masks[2] = {mask_of(kBlock), mask_of(kBlock)};
+    const int64_t size = tile.depth * kBlock;
+    Sums<Rows> sums[kAtOnce];
+    Tile part = tile;
+#pragma GCC unroll 4
+    for (int block = 0; block < kAtOnce; ++block) {
+        part.target = tile.target + block * kBlock;
+        part.start = tile.start + (tile.start == nullptr ? 0 : block * kBlock);
+        part.addend = tile.addend + (tile.addend == nullptr ? 0 : block * kBlock);
+        begin<Rows>(part, sums[block], masks);
+    }
+    const int64_t near_end = std::max<int64_t>(tile.depth - kNear, 0);
+    for (int64_t index = 0; index < tile.depth; ++index) {
+        const float *weights = tile.weights + index * kBlock;
+        const float *ahead =
+            weights + kNear * kBlock + (index < near_end ? 0 : (kAtOnce - 1) * size);
+#pragma GCC unroll 4
+        for (int block = 0; block < kAtOnce; ++block) {
+            _mm_prefetch(reinterpret_cast<const char *>(ahead + block * size), _MM_HINT_T0);
+            _mm_prefetch(reinterpret_cast<const char *>(ahead + block * size + kLanes),
+                         _MM_HINT_T0);
+            const __m512 left = _mm512_loadu_ps(weights + block * size);
+            const __m512 right = _mm512_loadu_ps(weights + block * size + kLanes);
+#pragma GCC unroll 4
+            for (int row = 0; row < Rows; ++row) {
+                const __m512 value = _mm512_set1_ps(tile.source[row * tile.source_step + index]);
+                sums[block][row][0] = _mm512_fmadd_ps(value, left, sums[block][row][0]);
+                sums[block][row][1] = _mm512_fmadd_ps(value, right, sums[block][row][1]);
+            }
+        }
+    }
+#pragma GCC unroll 4
+    for (int block = 0; block < kAtOnce; ++block) {
+        part.target = tile.target + block * kBlock;
+        end<Rows>(part, sums[block], masks);
+    }
+}
+
 #pragma GCC pop_options
 
 using Multiply = void (*)(const Tile &);
@@ -138,11 +182,14 @@ constexpr Multiply kMultiply[kTile + 1] = {nullptr,      multiply<1>,  multiply<
                                            multiply<4>,  multiply<5>,  multiply<6>,  multiply<7>,
                                            multiply<8>,  multiply<9>,  multiply<10>, multiply<11>,
                                            multiply<12>, multiply<13>, multiply<14>};
+constexpr Multiply kMultiplyBlocks[kFewRows + 1] = {nullptr, multiply_blocks<1>, multiply_blocks<2>,
+                                                    multiply_blocks<3>};
 
 #else
 
 using Multiply = void (*)(const Tile &);
 constexpr Multiply kMultiply[kTile + 1] = {};
+constexpr Multiply kMultiplyBlocks[kFewRows + 1] = {};
 
 #endif
 
@@ -222,7 +269,7 @@ class StreamedConvolution : public Kernel {
     void compute(const Operands &places, const Part &part) const {
         const int64_t chunks = shape_.taps() * shape_.channels / shape_.depth;
         if (shape_.by_block) {
-            for (int64_t block = part.first_block; block < part.block_end; ++block)
+            for (int64_t block = add_blocks(places, part); block < part.block_end; ++block)
                 for (int64_t chunk = 0; chunk < chunks; ++chunk)
                     add_block(places, part, block, chunk, rows_of(places, part, chunk));
             return;
@@ -250,10 +297,26 @@ class StreamedConvolution : public Kernel {
         return tile;
     }
 
-    /// Adds what a block of weights gives to the sums in the target.
-    void add_block(const Operands &places, const Part &part, int64_t block, int64_t chunk,
-                   Tile tile) const {
-        static constexpr float kZeros[kBlock] = {};
+    /// Computes the blocks of a product of few rows that can be taken several at once; returns
+    /// the first one left.
+    int64_t add_blocks(const Operands &places, const Part &part) const {
+        int64_t block = part.first_block;
+        if (!shape_.is_product() || part.row_count > kFewRows)
+            return block;
+        const int64_t whole = std::min(part.block_end, shape_.outputs / kBlock);
+        for (; block + kAtOnce <= whole; block += kAtOnce) {
+            Tile tile = of_block(places, block, 0, rows_of(places, part, 0));
+            const int64_t at = part.first_row * shape_.outputs + block * kBlock;
+            tile.target = places.target + at;
+            tile.addend = places.addend == nullptr ? nullptr : places.addend + at;
+            kMultiplyBlocks[part.row_count](tile);
+        }
+        return block;
+    }
+
+    /// A tile's weights, and what its sums start from and end in.
+    Tile of_block(const Operands &places, int64_t block, int64_t chunk, Tile tile) const {
+        static constexpr float kZeros[kAtOnce * kBlock] = {};
         const int64_t column = block * kBlock, size = shape_.depth * kBlock;
         const int64_t blocks = (shape_.outputs + kBlock - 1) / kBlock;
         const int64_t chunks = shape_.taps() * shape_.channels / shape_.depth;
@@ -265,18 +328,26 @@ class StreamedConvolution : public Kernel {
         tile.high = high_;
         if (chunk == 0)
             tile.start = places.bias == nullptr ? kZeros : places.bias + column;
+        return tile;
+    }
+
+    /// Adds what a block of weights gives to the sums in the target.
+    void add_block(const Operands &places, const Part &part, int64_t block, int64_t chunk,
+                   const Tile &rows) const {
+        Tile tile = of_block(places, block, chunk, rows);
+        const int64_t column = block * kBlock;
         const int64_t tiles = (part.row_count + kTile - 1) / kTile;
         const char *ahead = reinterpret_cast<const char *>(tile.weights) + kAhead;
         const float *source = tile.source;
         for (int64_t index = 0, row = 0; index < tiles; ++index) {
-            const int64_t rows = (part.row_count - row + tiles - index - 1) / (tiles - index);
+            const int64_t count = (part.row_count - row + tiles - index - 1) / (tiles - index);
             const int64_t at = (part.first_row + row) * shape_.outputs + column;
             tile.source = source + row * tile.source_step;
             tile.target = places.target + at;
             tile.addend = chunk == 0 && places.addend != nullptr ? places.addend + at : nullptr;
             fetch(tile, ahead, index, tiles);
-            kMultiply[rows](tile);
-            row += rows;
+            kMultiply[count](tile);
+            row += count;
         }
     }
 

@@ -57,6 +57,17 @@ def stacked(*shape, columns) -> Case:
     return net.case()
 
 
+def added(rows, depth, columns, *, residual=False, then=None) -> Case:
+    """A product, a constant row, perhaps another value, and an activation."""
+    net = Net()
+    y = net("MatMul", net("Relu", net.normal("x", 1, rows, depth)), net.weight(depth, columns))
+    y = net("Add", y, net.bias(columns))
+    if residual:
+        y = net("Add", y, net("Abs", net.normal("r", 1, rows, columns)))
+    net.output(net("Neg", net(then, y) if then else y))
+    return net.case()
+
+
 CASES: dict[str, Callable[[], Case]] = {
     "pointwise": lambda: conv((1, 256, 7, 7), 96, (1, 1), then="Relu"),
     "pointwise, no bias": lambda: conv((1, 256, 7, 7), 96, (1, 1), bias=False),
@@ -72,6 +83,12 @@ CASES: dict[str, Callable[[], Case]] = {
     "a kernel as large as the image": lambda: conv((1, 64, 3, 3), 333, (3, 3)),
     "of one axis": lambda: conv((2, 128, 20), 160, (3,), pads=[1, 1]),
     "one row": lambda: product(1, 300, 1000, transB=1),
+    "one row, several blocks and a part of one": lambda: product(1, 161, 5 * 32 + 9),
+    "two rows, several blocks": lambda: added(2, 260, 9 * 32, residual=True),
+    "three rows, shallow": lambda: product(3, 5, 130 * 32),
+    "a constant row added": lambda: added(1, 192, 160, then="Relu"),
+    "an activation apart": lambda: added(1, 192, 160, residual=True, then="Gelu"),
+    "another activation apart": lambda: added(3, 200, 330, then="Tanh"),
     "rows in registers": lambda: product(14, 129, 200),
     "rows by a matrix": lambda: product(30, 224, 96, transB=1),
     "a stack of rows": lambda: stacked(2, 3, 5, 160, columns=128),

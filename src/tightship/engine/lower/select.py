@@ -11,7 +11,7 @@ from tightship.engine.lower.cost import concat_ns, cost_ns
 from tightship.engine.lower.dequantized import Measured, Quantization, measured, quantization
 from tightship.engine.lower.elide_concat import elide_concat, load_bytes
 from tightship.engine.lower.native import emit_native
-from tightship.engine.lower.native.streamed import streamed
+from tightship.engine.lower.native.streamed import ends_apart, streamed
 from tightship.engine.lower.onednn import EMITTERS, QUANTIZED_EMITTERS
 from tightship.engine.lower.options import Choice, Options
 from tightship.engine.lower.parts import PARTING, cut
@@ -127,6 +127,10 @@ def _emit(builder: Builder, node: Node) -> None:
     if _moves_nothing(builder, node):
         return
     if (builder.options.use_onednn and _quantized(builder, node)) or streamed(builder, node):
+        return
+    if ends_apart(builder, node):
+        for part in (replace(node, fused=node.fused[:-1]), node.fused[-1]):
+            _emit(builder, part)
         return
     if builder.options.use_onednn and _onednn(builder, node):
         return

@@ -5,13 +5,13 @@ weights take from memory, unless they are fetched ahead of their use. A product 
 a constant matrix is a convolution of one tap.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tightship import _core
 from tightship._core import MemoryDesc, NativeKernel
 from tightship.engine.lower.builder import Builder
 from tightship.engine.lower.layouts import AVX512, channels_last, row_major
-from tightship.engine.lower.onednn.post_ops import eltwise_of
+from tightship.engine.lower.onednn.post_ops import eltwise_of, take_bias
 from tightship.engine.lower.onednn.window import window_of
 from tightship.engine.lower.widened import Widened
 from tightship.engine.program import Operand
@@ -22,6 +22,8 @@ BLOCK = 32
 """Outputs that a block of weights serves."""
 ROWS_MAX = 64
 """Rows up to which streaming pays: 10 to 25 % of a convolution with 49, nothing with 196."""
+FEW_ROWS = 3
+"""Rows up to which the kernel reads several blocks of weights at once."""
 ROWS_AT_ONCE = 14
 """Rows that the kernel holds in registers."""
 DEPTH_MAX = 128
@@ -120,12 +122,38 @@ def streamed(builder: Builder, node: Node) -> bool:
         return False  # other numbers of rows would want other layouts of the matrix
     if not _is_covered(builder, node):
         return False
-    problem = {"Conv": _convolution, "Gemm": _gemm, "MatMul": _matmul}[node.operator](builder, node)
-    ending = _ending(builder, node)
-    if problem is None or ending is None or not problem.pays:
+    problem = PROBLEMS[node.operator](builder, node)
+    if problem is None or not problem.pays:
         return False
-    _emit(builder, node, problem, ending)
+    head, bias = _with_bias(builder, node, problem)
+    ending = _ending(builder, head)
+    if ending is None:
+        return False
+    _emit(builder, head, problem, bias, ending)
     return True
+
+
+def ends_apart(builder: Builder, node: Node) -> bool:
+    """Whether a product of few rows streams if only its last fused node is run by itself."""
+    if not node.fused or not builder.options.stream_weights or builder.options.packed is not None:
+        return False
+    if node.domain or node.operator not in ("Gemm", "MatMul") or not _is_covered(builder, node):
+        return False
+    problem = PROBLEMS[node.operator](builder, node)
+    if problem is None or problem.rows > FEW_ROWS or not problem.pays:
+        return False
+    whole, _ = _with_bias(builder, node, problem)
+    if _ending(builder, whole) is not None or not whole.fused:
+        return False
+    head, _ = _with_bias(builder, replace(node, fused=node.fused[:-1]), problem)
+    return eltwise_of(builder, node.fused[-1]) is not None and _ending(builder, head) is not None
+
+
+def _with_bias(builder: Builder, node: Node, problem: Problem) -> tuple[Node, str]:
+    """The node without a constant row that it adds to a product, and that row or its own bias."""
+    if len(node.inputs) > 2 or node.operator == "Conv":
+        return node, node.inputs[2] if len(node.inputs) > 2 else ""
+    return take_bias(builder, node, problem.counts[2])
 
 
 def _is_covered(builder: Builder, node: Node) -> bool:
@@ -210,13 +238,12 @@ def _ending(builder: Builder, node: Node) -> Ending | None:
     return Ending(addend, low, high)
 
 
-def _emit(builder: Builder, node: Node, problem: Problem, ending: Ending) -> None:
+def _emit(builder: Builder, node: Node, problem: Problem, bias: str, ending: Ending) -> None:
     name, shape = node.writes[0], builder.value(node.writes[0]).static_shape
     is_image = node.operator == "Conv"
     layout = channels_last if is_image else row_major
     reads = [builder.in_layout(node.inputs[0], layout(builder.value(node.inputs[0]).static_shape))]
     reads.append(builder.weight(node.inputs[1], *problem.layouts()))
-    bias = node.inputs[2] if len(node.inputs) > 2 else ""
     if bias:
         vector = MemoryDesc([problem.counts[2]])
         reads.append(builder.weight(bias, vector, vector))
@@ -233,6 +260,9 @@ def _emit(builder: Builder, node: Node, problem: Problem, ending: Ending) -> Non
         scratch_bytes=kernel.scratch_bytes(builder.threads),
         in_place=[(target, reads[-1])] if ending.addend and _apart(reads) else [],
     )  # fmt: skip
+
+
+PROBLEMS = {"Conv": _convolution, "Gemm": _gemm, "MatMul": _matmul}
 
 
 def _apart(reads: list[Operand]) -> bool:

@@ -6,7 +6,13 @@ from tightship._core import MemoryDesc, PrimitiveDesc
 from tightship.engine.lower.builder import DST, SRC, Builder
 from tightship.engine.lower.layouts import dense_strides, row_major
 from tightship.engine.lower.onednn.choose import fast
-from tightship.engine.lower.onednn.post_ops import Destination, Epilogue, epilogue, with_epilogue
+from tightship.engine.lower.onednn.post_ops import (
+    Destination,
+    Epilogue,
+    epilogue,
+    take_bias,
+    with_epilogue,
+)
 from tightship.engine.lower.widened import half_weights
 from tightship.graph import DType, Node, element_count
 
@@ -139,17 +145,6 @@ def _emit(builder: Builder, node: Node, product: _Product) -> bool:
     target = builder.output_as(node.writes[0], layout)
     builder.primitive(node, desc, reads, [target], extra.share)
     return True
-
-
-def take_bias(builder: Builder, node: Node, columns: int) -> tuple[Node, str]:
-    """The first fused node as the bias, if it adds a constant row."""
-    if node.fused and node.fused[0].operator == "Add":
-        first, name = node.fused[0], node.outputs[0]
-        other = first.inputs[1 if first.inputs[0] == name else 0]
-        constant = builder.constant(other)
-        if constant is not None and constant.shape == (columns,):
-            return node.absorbed(), other
-    return node, ""
 
 
 def _batched(builder: Builder, node: Node, left: tuple[int, ...], right: tuple[int, ...]) -> bool:

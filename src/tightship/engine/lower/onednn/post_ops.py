@@ -205,3 +205,14 @@ def _add_binary(
             return True
     result.add_binary(algorithm, other, desc)
     return True
+
+
+def take_bias(builder: Builder, node: Node, columns: int) -> tuple[Node, str]:
+    """The first fused node as the bias, if it adds a constant row."""
+    if node.fused and node.fused[0].operator == "Add":
+        first, name = node.fused[0], node.outputs[0]
+        other = first.inputs[1 if first.inputs[0] == name else 0]
+        constant = builder.constant(other)
+        if constant is not None and constant.shape == (columns,):
+            return node.absorbed(), other
+    return node, ""

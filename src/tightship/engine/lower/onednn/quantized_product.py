@@ -6,8 +6,7 @@ from tightship._core import MemoryDesc, PrimitiveDesc
 from tightship.engine.lower.builder import DST, Builder
 from tightship.engine.lower.dequantized import Measured, Quantization
 from tightship.engine.lower.onednn.choose import fast
-from tightship.engine.lower.onednn.matmul import take_bias
-from tightship.engine.lower.onednn.post_ops import with_epilogue
+from tightship.engine.lower.onednn.post_ops import take_bias, with_epilogue
 from tightship.engine.lower.onednn.quantized import (
     WEIGHTS,
     IntegerWeights,
