@@ -9,6 +9,7 @@ from tightship.errors import GraphError
 from tightship.frontend.onnx import types
 from tightship.frontend.onnx.attributes import read_attributes
 from tightship.frontend.onnx.constant_node import constant_value
+from tightship.frontend.onnx.contrib import OPSETS, spelled
 from tightship.frontend.onnx.control import Body, ControlNode, ReadBody, type_control
 from tightship.frontend.onnx.functions import Functions, Origin
 from tightship.frontend.onnx.infer import InferenceCall, infer
@@ -77,7 +78,7 @@ class _GraphReader:
             self.declared[value.name] = types.bind(value.type, self.reader.symbols)
         self._read_initializers(owner)
         for node, origin in self.reader.functions.expand(self.proto.node, self.origin):
-            self._read_node(node, origin)
+            self._read_contributed(node, origin)
         outputs = tuple(value.name for value in self.proto.output)
         if len(set(outputs)) != len(outputs):
             raise GraphError(f"{owner} has two outputs of the same name.")
@@ -107,6 +108,17 @@ class _GraphReader:
     def _add_constant(self, name: str, constant: Constant, owner: str) -> None:
         self.scope.define(name, types.tensor_type(constant.dtype, constant.shape), owner)
         self.scope.constants[name] = self.constants[name] = constant
+
+    def _read_contributed(self, proto: NodeProto, origin: Origin) -> None:
+        """Read a node, or in its place the nodes that spell what ONNX Runtime has added to ONNX."""
+        owner = f"Node {label(proto)}"
+        nodes = spelled(proto, origin.opsets, lambda name: self.scope.type_of(name, owner))
+        if nodes is None:
+            self._read_node(proto, origin)
+            return
+        written = Origin(OPSETS, origin.depth + 1)
+        for node in nodes:
+            self._read_node(node, written)
 
     def _read_node(self, proto: NodeProto, origin: Origin) -> None:
         domain = normal_domain(proto.domain)

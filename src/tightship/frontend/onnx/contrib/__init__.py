@@ -1,0 +1,56 @@
+"""Operators that ONNX Runtime adds to ONNX's, written as ONNX's own when a file is read."""
+
+from collections.abc import Callable, Iterator
+
+from onnx import NodeProto, TypeProto, helper
+
+from tightship.errors import GraphError
+from tightship.frontend.onnx.contrib.activations import ACTIVATIONS
+from tightship.frontend.onnx.contrib.attention import ATTENTION
+from tightship.frontend.onnx.contrib.normalization import NORMALIZATIONS, layer_normalization
+from tightship.frontend.onnx.contrib.products import PRODUCTS
+from tightship.frontend.onnx.contrib.quantized import QUANTIZED
+from tightship.frontend.onnx.contrib.spelling import OPSET, Spelling
+from tightship.frontend.onnx.schema import Opsets, label, normal_domain, read_opsets
+
+DOMAIN = "com.microsoft"
+FIRST_LAYER_NORMALIZATION = 17
+"""The opset that has the operator; ONNX Runtime writes it into files of older ones too."""
+
+SPELLINGS: dict[tuple[str, str], Callable[[Spelling], None]] = {
+    **{
+        (DOMAIN, operator): spell
+        for table in (ACTIVATIONS, ATTENTION, NORMALIZATIONS, PRODUCTS, QUANTIZED)
+        for operator, spell in table.items()
+    },
+    ("", "SimplifiedLayerNormalization"): NORMALIZATIONS["SimplifiedLayerNormalization"],
+}
+"""By domain and operator."""
+
+OPSETS = read_opsets([helper.make_opsetid("", OPSET)], "A contributed operator")
+
+
+def spelled(
+    node: NodeProto, opsets: Opsets, type_of: Callable[[str], TypeProto]
+) -> Iterator[NodeProto] | None:
+    """The nodes that a node of ONNX Runtime's is written as, of opsets `OPSETS`; None of others.
+
+    Raises:
+        GraphError: The operator, or an option it has, is not known; names it, and what is.
+    """
+    domain = normal_domain(node.domain)
+    spell = SPELLINGS.get((domain, node.op_type))
+    if not domain and node.op_type == "LayerNormalization":
+        is_old = opsets.versions.get("", 1) < FIRST_LAYER_NORMALIZATION
+        spell = layer_normalization if is_old else None
+    if spell is not None:
+        spelling = Spelling(node, type_of)
+        spell(spelling)
+        return iter(spelling.finished())
+    if domain == DOMAIN:
+        known = ", ".join(sorted(operator for each, operator in SPELLINGS if each == domain))
+        raise GraphError(
+            f"Node {label(node)} uses operator `{node.op_type}` of domain `{DOMAIN}`, which is not "
+            f"supported; of that domain there are {known}. Export the model without it."
+        )
+    return None

@@ -1,0 +1,55 @@
+"""Activations of the domain com.microsoft."""
+
+from tightship.frontend.onnx.contrib.spelling import Spelling
+
+
+def gelu(s: Spelling) -> None:
+    """By the error function."""
+    s.give(0, s("Gelu", s.input(0)))
+
+
+def bias_gelu(s: Spelling) -> None:
+    """Gelu of a sum."""
+    s.give(0, s("Gelu", s("Add", s.input(0), s.input(1))))
+
+
+def fast_gelu(s: Spelling) -> None:
+    """By the hyperbolic tangent, of a sum if there is a bias."""
+    x = s("Add", s.input(0), s.input(1)) if s.input(1) else s.input(0)
+    s.give(0, s("Gelu", x, approximate="tanh"))
+
+
+def quick_gelu(s: Spelling) -> None:
+    """`x * sigmoid(alpha * x)`."""
+    x = s.input(0)
+    inner = s("Mul", x, s.like(s.number("alpha", 1.702), x))
+    s.give(0, s("Mul", x, s("Sigmoid", inner)))
+
+
+def activated(s: Spelling, name: str, x: str) -> str:
+    """What a fused operator's `activation`, with its `activation_params`, makes of `x`."""
+    parameters = s.numbers("activation_params")
+    if not name:
+        return x
+    if name in ("Relu", "Sigmoid", "Tanh"):
+        return s(name, x)
+    if name == "LeakyRelu":
+        return s(name, x, alpha=parameters[0] if parameters else 0.01)
+    if name == "HardSigmoid" and len(parameters) == 2:
+        return s(name, x, alpha=parameters[0], beta=parameters[1])
+    if name == "Clip" and len(parameters) == 2:
+        low, high = (s.like(bound, s.input(0)) for bound in parameters)
+        return s(name, x, low, high)
+    raise s.refusal(
+        f"the activation `{name}` with {len(parameters)} parameters",
+        "there are Clip, HardSigmoid, LeakyRelu, Relu, Sigmoid and Tanh",
+    )
+
+
+ACTIVATIONS = {
+    "BiasGelu": bias_gelu,
+    "FastGelu": fast_gelu,
+    "Gelu": gelu,
+    "QuickGelu": quick_gelu,
+}
+"""By operator."""

@@ -1,0 +1,125 @@
+"""Operators on quantized tensors of the domain com.microsoft, spelled as those on real numbers."""
+
+from collections.abc import Callable
+
+from tightship.frontend.onnx.contrib.spelling import Spelling
+
+INT8 = 3
+Rule = Callable[[Spelling], None]
+
+
+def _real(s: Spelling, first: int) -> str:
+    """The tensor at an input, whose scale and zero point are the next two."""
+    names = [s.input(first + offset) for offset in range(3)]
+    return s("DequantizeLinear", *names)
+
+
+def _give(s: Spelling, x: str, first: int, like: str) -> None:
+    """Quantize the result by the scale and zero point at an input and the next."""
+    scale, zero = s.input(first), s.input(first + 1)
+    if not zero:
+        zero = s.constant(0, "int8" if s.dtype(like) == INT8 else "uint8")
+    s.give(0, s("QuantizeLinear", x, scale, zero))
+
+
+def _binary(operator: str) -> Rule:
+    def spell(s: Spelling) -> None:
+        _give(s, s(operator, _real(s, 0), _real(s, 3)), 6, s.input(0))
+
+    return spell
+
+
+def _unary(operator: str, *attributes: str) -> Rule:
+    def spell(s: Spelling) -> None:
+        given = {name: value for name, value in s.others().items() if name in attributes}
+        _give(s, s(operator, _real(s, 0), **given), 3, s.input(0))
+
+    return spell
+
+
+def _pooling(operator: str) -> Rule:
+    def spell(s: Spelling) -> None:
+        x = _real(s, 0)
+        rank = len(s.shape(s.input(0)))
+        last = bool(s.integer("channels_last", 0))
+        if last:
+            x = s("Transpose", x, perm=[0, rank - 1, *range(1, rank - 1)])
+        x = s(operator, x, **s.others("channels_last"))
+        if last:
+            x = s("Transpose", x, perm=[0, *range(2, rank), 1])
+        _give(s, x, 3, s.input(0))
+
+    return spell
+
+
+def concat(s: Spelling) -> None:
+    """Each tensor by its own scale, the result by another."""
+    parts = [_real(s, first) for first in range(2, len(s.node.input), 3)]
+    _give(s, s("Concat", *parts, axis=s.integer("axis", 0)), 0, s.input(2))
+
+
+def gemm(s: Spelling) -> None:
+    """With a bias in int32; real numbers if no scale of the result is given."""
+    turned, alpha = s.integer("transB", 0), s.number("alpha", 1.0)
+    left, scales = _real(s, 0), [s.input(1), s.input(4)]
+    right = s("DequantizeLinear", *(s.input(index) for index in (3, 4, 5)), axis=0 if turned else 1)
+    inputs = [left, right]
+    if s.input(6):
+        step = s("Mul", *scales)
+        if alpha != 1.0:
+            step = s("Mul", step, s.constant(alpha, "float32"))
+        inputs.append(s("Mul", s("Cast", s.input(6), to=1), step))
+    x = s("Gemm", *inputs, alpha=alpha, transA=s.integer("transA", 0), transB=turned)
+    if s.input(7):
+        _give(s, x, 7, s.input(0))
+    else:
+        s.give(0, x)
+
+
+def dynamic_matmul(s: Spelling) -> None:
+    """The left operand is quantized by its own range."""
+    left, scale, zero = s.many("DynamicQuantizeLinear", 3, s.input(0))
+    _scaled(s, (left, scale, zero), (s.input(1), s.input(2), s.input(3)), s.input(4))
+
+
+def matmul_to_float(s: Spelling) -> None:
+    """Both operands are integers."""
+    left, right, left_scale, right_scale, left_zero, right_zero, bias = (
+        s.input(index) for index in range(7)
+    )
+    if not left_zero:
+        left_zero = s.constant(0, "int8" if s.dtype(left) == INT8 else "uint8")
+    _scaled(s, (left, left_scale, left_zero), (right, right_scale, right_zero), bias)
+
+
+def _scaled(
+    s: Spelling, left: tuple[str, str, str], right: tuple[str, str, str], bias: str
+) -> None:
+    sums = s("MatMulInteger", left[0], right[0], left[2], right[2])
+    x = s("Mul", s("Cast", sums, to=1), s("Mul", left[1], right[1]))
+    s.give(0, s("Add", x, bias) if bias else x)
+
+
+def _same(operator: str) -> Rule:
+    def spell(s: Spelling) -> None:
+        s.give(0, s(operator, *s.node.input, **s.others()))
+
+    return spell
+
+
+QUANTIZED = {
+    "DequantizeLinear": _same("DequantizeLinear"),
+    "DynamicQuantizeMatMul": dynamic_matmul,
+    "MatMulIntegerToFloat": matmul_to_float,
+    "QGemm": gemm,
+    "QLinearAdd": _binary("Add"),
+    "QLinearAveragePool": _pooling("AveragePool"),
+    "QLinearConcat": concat,
+    "QLinearGlobalAveragePool": _pooling("GlobalAveragePool"),
+    "QLinearLeakyRelu": _unary("LeakyRelu", "alpha"),
+    "QLinearMul": _binary("Mul"),
+    "QLinearSigmoid": _unary("Sigmoid"),
+    "QLinearSoftmax": _unary("Softmax", "axis"),
+    "QuantizeLinear": _same("QuantizeLinear"),
+}
+"""By operator."""
