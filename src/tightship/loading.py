@@ -12,7 +12,7 @@ from tightship.engine.lower.select import rewritten
 from tightship.engine.memory_plan import MemoryPlan
 from tightship.engine.prepare import (
     ModelSource,
-    PackedLayouts,
+    PackedBefore,
     Prepared,
     Settings,
     name_of,
@@ -146,7 +146,7 @@ def measure(
     choices, key = Choices(Path(file)), choice_key(graph, settings)
     choice = choices.read().get(key)
     if choice is None:
-        packed: PackedLayouts | None = {} if _is_open(source.declared) else None
+        packed: PackedBefore | None = {} if _is_open(source.declared) else None
         small = rewritten(graph, settings.without)
 
         def prepare_with(choice: Choice | None) -> Prepared:
@@ -191,7 +191,7 @@ def _variants(source: OnnxFile, name: str, settings: Settings, bounds: Bounds) -
 
 def _anew(source: OnnxFile, name: str, settings: Settings) -> Prepared:
     """The model for the shapes of its settings, from its file."""
-    packed: PackedLayouts | None = {} if _is_open(source.declared) else None
+    packed: PackedBefore | None = {} if _is_open(source.declared) else None
     return prepare(source.graph(settings.shapes), name, settings, packed)
 
 

@@ -139,3 +139,19 @@ def test_a_value_is_static_where_its_bytes_are_known(dtype, shape, static):
     else:
         with pytest.raises(AssertionError):
             assert value.static_shape
+
+
+def test_readers_are_found_by_name_in_order():
+    nodes = (Node("n0", "Neg", ("x",), ("a",)), Node("n1", "Add", ("a", "a"), ("b",)),
+             Node("n2", "Add", ("x", "a"), ("y",)))  # fmt: skip
+    graph = Graph("g", ("x",), ("y",), {}, nodes)
+    assert graph.reads == {"x": (0, 2), "a": (1, 2)}
+    assert graph.retyped(nodes, {}, {}, {}).reads == graph.reads
+
+
+def test_what_a_node_absorbs_is_its_own_then():
+    fused = (Node("n1", "Add", ("a", "w"), ("b",)), Node("n2", "Relu", ("b",), ("y",)))
+    node = Node("n0", "MatMul", ("x", "m"), ("a",), {"k": 1}, fused=fused).absorbed()
+    assert (node.name, node.operator, node.inputs) == ("n0", "MatMul", ("x", "m"))
+    assert (node.outputs, node.fused, node.writes) == (("b",), fused[1:], ("y",))
+    assert (node.reads, node.attributes) == (("x", "m", "w"), {"k": 1})

@@ -18,6 +18,7 @@ from tightship.engine.program import (
 from tightship.engine.weight_store import PackedCopy, Progress, WeightStore
 
 SCRATCHPAD = 80
+COMPILED = CompiledWork()
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,13 +80,17 @@ def build(placement: Placement, store: WeightStore, progress: Progress | None = 
 
 
 def _compiled(placement: Placement) -> Placement:
-    steps = tuple(
-        replace(step, work=CompiledWork())
-        if isinstance(step.work, PrimitiveWork | NativeWork)
-        else step
-        for step in placement.lowered.steps
-    )
+    steps = tuple(map(_taken_over, placement.lowered.steps))
     return replace(placement, lowered=replace(placement.lowered, steps=steps))
+
+
+def _taken_over(step: LoweredStep) -> LoweredStep:
+    if not isinstance(step.work, PrimitiveWork | NativeWork):
+        return step
+    return LoweredStep(
+        step.name, step.operator, step.kernel, step.implementation, step.reads, step.writes,
+        COMPILED, step.scratch_bytes, step.sharing, step.dynamic_reason,
+    )  # fmt: skip
 
 
 def _segments(

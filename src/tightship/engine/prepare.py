@@ -6,18 +6,18 @@ from os import PathLike
 from pathlib import Path
 
 from tightship import _core
-from tightship._core import MemoryDesc
 from tightship.engine.footprint import runtime_bytes
 from tightship.engine.library import library_key, open_library
 from tightship.engine.lower.options import Choice
 from tightship.engine.lower.select import rewritten, select
 from tightship.engine.memory_plan import MemoryPlan
 from tightship.engine.placement import Placement, memory_plan, place
+from tightship.engine.program import PackedWeight
 from tightship.errors import InputError
 from tightship.graph import Graph
 
 Shapes = Mapping[str, Sequence[int]]
-PackedLayouts = Mapping[str, Sequence[MemoryDesc]]
+PackedBefore = Mapping[str, Sequence[PackedWeight]]
 ModelSource = str | PathLike[str] | bytes
 
 
@@ -63,7 +63,7 @@ class Prepared:
 
 
 def prepare(
-    graph: Graph, name: str, settings: Settings, packed: PackedLayouts | None = None
+    graph: Graph, name: str, settings: Settings, packed: PackedBefore | None = None
 ) -> Prepared:
     """Lower and place a graph; `packed` as for `prepare_rewritten`.
 
@@ -81,7 +81,7 @@ def prepare_rewritten(
     node_count: int,
     name: str,
     settings: Settings,
-    packed: PackedLayouts | None = None,
+    packed: PackedBefore | None = None,
 ) -> Prepared:
     """Select kernels for a graph that passes have been over, and place it.
 
@@ -90,8 +90,8 @@ def prepare_rewritten(
         node_count: Nodes that the model's file has.
         name: What reports call the model.
         settings: What else the plan depends on.
-        packed: Layouts, by name, that programs for other shapes have packed constants in; None
-            where there are no other shapes.
+        packed: Constants, by name, as programs for other shapes have packed them; None where
+            there are no other shapes.
 
     Raises:
         GraphError, LibraryError: As `prepare`.

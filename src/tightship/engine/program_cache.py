@@ -19,6 +19,12 @@ from tightship.errors import InputError
 from tightship.graph.length import UnboundLengthError
 from tightship.resource import HostResource
 
+GROWTH_BYTES = 1 << 20
+"""By how much more an arena than all before may take before preparing gives back what it touched.
+
+Otherwise that waits until a program runs again: where each run has another shape, as in a text
+that grows, the next one needs it too.
+"""
 Key = tuple[tuple[str, tuple[int, ...]], ...]
 
 
@@ -122,7 +128,7 @@ class ProgramCache:
         self._pool = ArenaPool(self.resource, bounds.arenas)
         self._programs: OrderedDict[Key, Program | None] = OrderedDict()
         self._hits = self._misses = self._evictions = 0
-        self._closed = False
+        self._closed = self._has_unused = False
         self._lock = threading.RLock()
         self._changed = threading.Condition(self._lock)
         self._making = threading.Lock()
@@ -134,7 +140,7 @@ class ProgramCache:
         self._fixed_bytes = self._weights_bytes + first.runtime_bytes - own
         self._base = WeightStore(self.resource)
         self._base.adopt(executable.weights)
-        self._layouts = self._base.layouts()
+        self._packed = self._base.by_name()
         self.first_lowered = executable.placement.lowered
         self.first_key = key_of(self.first_lowered)
         self._programs[self.first_key] = Program(executable, own)
@@ -199,7 +205,7 @@ class ProgramCache:
         """
         if self._variants is None or key == self.first_key:
             return self.first_plan
-        return self._shared_plan(self._variants.prepare(dict(key), self._layouts))
+        return self._shared_plan(self._variants.prepare(dict(key), self._packed))
 
     def _shared_plan(self, prepared: Prepared) -> MemoryPlan:
         """A plan as it is beside the weights that are packed already."""
@@ -226,6 +232,9 @@ class ProgramCache:
                     self._programs.move_to_end(key)
                     self._hits += 1
                     program.pins += 1
+                    if self._has_unused:
+                        self._has_unused = False
+                        release_unused()
                     return program
                 limits.check()
                 self._changed.wait(POLL_S)
@@ -251,7 +260,7 @@ class ProgramCache:
 
     def _make(self, key: Key, limits: Limits) -> Program:
         assert self._variants is not None
-        prepared = self._variants.prepare(dict(key), self._layouts)
+        prepared = self._variants.prepare(dict(key), self._packed)
         if self._bounds.limit_bytes is not None:
             self._variants.check(self._shared_plan(prepared), dict(key))
         placement = prepared.placement
@@ -259,9 +268,13 @@ class ProgramCache:
         try:
             executable = build(placement, self._store)
         except UnboundLengthError:  # a constant that cannot be had for other lengths
-            prepared = self._variants.prepare_anew(dict(key), self._layouts)
+            prepared = self._variants.prepare_anew(dict(key), self._packed)
             executable = build(prepared.placement, self._store)
-        release_unused()
+        with self._lock:
+            largest = max((p.executable.arena_bytes for p in self._held()), default=0)
+        self._has_unused = executable.arena_bytes <= largest + GROWTH_BYTES
+        if not self._has_unused:
+            release_unused()
         with self._lock:
             program = Program(executable, own, pins=1)
             self._programs[key] = program

@@ -22,20 +22,19 @@ def _step(step: LoweredStep, written: set[int]) -> Step:
 
     To write a part of a slot of which others are written already is to use what it holds.
     """
-    aliases = tuple(Alias(sharing.output, sharing.input, sharing.kind) for sharing in step.sharing)
-    writes = tuple(slot for slot in _slots(step.writes) if slot not in written)
-    earlier = [operand for operand in step.writes if operand.index in written]
+    reads, writes = _slots(step.reads), _slots(step.writes)
+    if not written.isdisjoint(writes):
+        reads = tuple(dict.fromkeys([*reads, *[slot for slot in writes if slot in written]]))
+        writes = tuple([slot for slot in writes if slot not in written])
     written.update(writes)
-    return Step(
-        step.name,
-        step.operator,
-        _slots((*step.reads, *earlier)),
-        writes,
-        step.scratch_bytes,
-        aliases,
-    )
+    aliases = tuple([Alias(s.output, s.input, s.kind) for s in step.sharing])
+    return Step(step.name, step.operator, reads, writes, step.scratch_bytes, aliases)
 
 
 def _slots(operands: tuple[Operand, ...]) -> tuple[int, ...]:
-    planned = (Space.ARENA, Space.EXTERNAL)
-    return tuple(dict.fromkeys(o.index for o in operands if o.space in planned))
+    slots = []
+    for operand in operands:
+        space, index = operand.space, operand.index
+        if (space is Space.ARENA or space is Space.EXTERNAL) and index not in slots:
+            slots.append(index)
+    return tuple(slots)

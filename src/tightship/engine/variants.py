@@ -7,7 +7,7 @@ from types import MappingProxyType
 
 from tightship.engine.lower.select import rewritten
 from tightship.engine.memory_plan import MemoryPlan
-from tightship.engine.prepare import PackedLayouts, Prepared, Settings, prepare, prepare_rewritten
+from tightship.engine.prepare import PackedBefore, Prepared, Settings, prepare, prepare_rewritten
 from tightship.engine.template import Declared, Template, template_of
 from tightship.graph import Graph, Shape
 
@@ -40,9 +40,7 @@ class Variants:
     _templates: list[tuple[Template, int]] = field(default_factory=list)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
-    def prepare(
-        self, shapes: InputShapes, packed: PackedLayouts = MappingProxyType({})
-    ) -> Prepared:
+    def prepare(self, shapes: InputShapes, packed: PackedBefore = MappingProxyType({})) -> Prepared:
         """The model lowered and placed for these shapes, with constants packed as they are.
 
         Raises:
@@ -63,7 +61,7 @@ class Variants:
         graph, node_count = found
         return prepare_rewritten(graph, node_count, self.name, settings, packed)
 
-    def prepare_anew(self, shapes: InputShapes, packed: PackedLayouts) -> Prepared:
+    def prepare_anew(self, shapes: InputShapes, packed: PackedBefore) -> Prepared:
         """As `prepare`, from the file.
 
         Raises:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from tightship._core import Block, MemoryDesc
+from tightship._core import Block
 from tightship.engine.allocation import allocate
 from tightship.engine.lower.affine import Scaled
 from tightship.engine.pack import Packer, staging_bytes
@@ -61,12 +61,12 @@ class WeightStore:
         Raises:
             OutOfMemoryError: The block, or room to stage a piece, cannot be allocated.
         """
-        missing = self.missing(weights)
-        if missing:
-            self._pack(missing, progress)
         found = [self._find(weight) for weight in weights]
+        if None in found:
+            self._pack([w for w, copy in zip(weights, found, strict=True) if not copy], progress)
+            found = [copy or self._find(w) for w, copy in zip(weights, found, strict=True)]
         assert None not in found
-        return tuple(copy for copy in found if copy is not None)
+        return tuple([copy for copy in found if copy is not None])
 
     def adopt(self, copies: Iterable[PackedCopy]) -> None:
         """Take in copies that another store made."""
@@ -77,12 +77,11 @@ class WeightStore:
         """Every copy there is."""
         return [copy for copies in self._copies.values() for copy in copies]
 
-    def layouts(self) -> dict[str, list[MemoryDesc]]:
-        """Layouts of constants by name, of those that are not as they lie in the file."""
-        found: dict[str, list[MemoryDesc]] = {}
+    def by_name(self) -> dict[str, list[PackedWeight]]:
+        """Constants in the layouts that there are copies of."""
+        found: dict[str, list[PackedWeight]] = {}
         for copy in self.copies_held():
-            if copy.weight.desc is not None:
-                found.setdefault(copy.weight.name, []).append(copy.weight.desc)
+            found.setdefault(copy.weight.name, []).append(copy.weight)
         return found
 
     def keep(self, used: Iterable[PackedCopy]) -> None:
@@ -127,7 +126,7 @@ def _like(weight: PackedWeight, copies: Iterable[PackedCopy]) -> PackedCopy | No
     """The copy in a weight's layout."""
     for copy in copies:
         other = copy.weight
-        if (
+        if other is weight or (
             other.size_bytes == weight.size_bytes
             and other.desc == weight.desc
             and other.source == weight.source

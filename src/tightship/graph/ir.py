@@ -8,6 +8,7 @@ which the graph can run.
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from dataclasses import fields as dataclass_fields
+from functools import cached_property
 
 from tightship.errors import GraphError
 from tightship.graph.constant import Constant
@@ -148,6 +149,15 @@ class Graph:
             if name not in defined:
                 raise GraphError(f"Output `{name}` of graph `{self.name}` is defined nowhere.")
 
+    @cached_property
+    def reads(self) -> Mapping[str, tuple[int, ...]]:
+        """Positions of the nodes that read each name, in order."""
+        found: dict[str, tuple[int, ...]] = {}
+        for index, node in enumerate(self.nodes):
+            for name in node.reads:
+                found[name] = (*found.get(name, ()), index)
+        return found
+
     def retyped(
         self,
         nodes: tuple[Node, ...],
@@ -162,6 +172,7 @@ class Graph:
         )  # fmt: skip
         for entry, value in zip(dataclass_fields(Graph), fields, strict=True):
             object.__setattr__(graph, entry.name, value)
+        graph.__dict__["reads"] = self.reads
         return graph
 
     def value(self, name: str) -> Value:

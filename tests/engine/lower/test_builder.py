@@ -14,7 +14,6 @@ from tests.models import filled
 from tests.zoo.networks import STATIC
 from tightship import _core
 from tightship.engine.lower.layouts import dense_strides
-from tightship.engine.lower.reads import last_reads
 from tightship.engine.program import PrimitiveWork, Space
 from tightship.planner import AliasKind
 
@@ -224,12 +223,6 @@ def test_weights_that_several_want_alike_are_packed_once():
         w=filled(16, 16, 1, 1),
     )
     assert [w.name for w in lowered(graph).weights] == ["w"]
-
-
-def test_a_last_read_is_the_last_and_outputs_are_read_beyond():
-    graph = graph_of("g (float[2] x) => (float[2] y, float[2] a) "
-                     "{ a = Neg (x) b = Exp (x) y = Add (b, b) }")  # fmt: skip
-    assert last_reads(graph) == {"x": 1, "b": 2, "y": 3, "a": 3}
 
 
 def test_strides_of_a_dense_array():

@@ -16,7 +16,6 @@ from tightship.engine.lower.layouts import (
 )
 from tightship.engine.lower.options import Options
 from tightship.engine.lower.packed_weights import PackedWeights
-from tightship.engine.lower.reads import last_reads, readers_in_order
 from tightship.engine.memory_plan import KernelKind
 from tightship.engine.program import (
     Lowered,
@@ -43,8 +42,7 @@ class Builder:
     """The program so far.
 
     Every value has one home (`home`); other layouts of it are copies made on demand and
-    shared by all who ask for the same. `known` has every value known before the run, by name;
-    `readers` the nodes that read a value, in order.
+    shared by all who ask for the same. `known` has every value known before the run, by name.
     """
 
     def __init__(self, graph: Graph, threads: int, options: Options) -> None:
@@ -53,8 +51,6 @@ class Builder:
         self.options = options
         self.position = 0
         self.described = Descriptions().once
-        self.readers = readers_in_order(graph)
-        self._last_read = last_reads(graph)
         self._added: dict[str, Constant] = {}
         self._values = dict(graph.values)
         self.known: Mapping[str, Constant] = ChainMap(
@@ -63,7 +59,7 @@ class Builder:
         self._objects: dict[str, Constant] = {}
         self._steps: list[LoweredStep] = []
         self._slots: list[Slot] = []
-        self._weights = PackedWeights()
+        self._weights = PackedWeights(options.packed or {})
         self._homes: dict[str, Operand] = {}
         self._names: dict[int, list[str]] = {}
         self._copies: dict[str, list[Operand]] = {}
@@ -79,6 +75,14 @@ class Builder:
         """The type of a value."""
         return self._values.get(name) or Value(name)
 
+    def readers(self, name: str) -> list[Node]:
+        """The nodes that read a value, in order."""
+        return [self.graph.nodes[index] for index in self.graph.reads.get(name, ())]
+
+    def _is_last_to_read(self, name: str) -> bool:
+        positions = self.graph.reads.get(name, ())
+        return (not positions or positions[-1] <= self.position) and name not in self.graph.outputs
+
     def constant(self, name: str) -> Constant | None:
         """The constant of this name, if it is one."""
         return self._added.get(name) or self.graph.constants.get(name)
@@ -90,12 +94,8 @@ class Builder:
 
     def packed_layout(self, name: str, dims: Sequence[int]) -> MemoryDesc | None:
         """A layout of these dimensions that another program has packed a constant in."""
-        if self.options.packed is None:
-            return None
-        for desc in self.options.packed.get(name, ()):
-            if desc.dims == dims:
-                return desc
-        return None
+        packed = [weight.desc for weight in (self.options.packed or {}).get(name, ())]
+        return next((desc for desc in packed if desc is not None and desc.dims == dims), None)
 
     def defer(self, name: str, tensor: Quantization | Measured, emit: Callable[[], None]) -> None:
         """Leave out the step that dequantizes a value until somebody asks where it is."""
@@ -132,8 +132,7 @@ class Builder:
     def dies_here(self, operand: Operand) -> bool:
         """Whether the node being lowered is the last to read an arena slot's bytes."""
         return operand.space is Space.ARENA and all(
-            self._last_read.get(name, -1) <= self.position
-            for name in self._names.get(operand.index, ())
+            self._is_last_to_read(name) for name in self._names.get(operand.index, ())
         )
 
     def overwritable(self, node: Node, name: str, desc: MemoryDesc) -> Operand | None:
@@ -146,8 +145,7 @@ class Builder:
             return None
         home = seen_as(self.home(name), desc)
         if home is None:
-            dies = self._last_read.get(name, -1) <= self.position
-            return self.in_layout(name, desc) if dies else None
+            return self.in_layout(name, desc) if self._is_last_to_read(name) else None
         homes = [self._homes[i] for i in inputs if i in self._homes]
         alone = sum((h.space, h.index) == (home.space, home.index) for h in homes) == 1
         return home if alone and self.dies_here(home) and self._is_whole(home) else None
@@ -170,12 +168,10 @@ class Builder:
 
     def in_layout(self, name: str, desc: MemoryDesc) -> Operand:
         """A value in the given layout, copied into it if need be."""
-        home = self.home(name)
-        if home.desc is desc:
-            return home
         present = self._present(name, desc)
         if present is not None:
             return present
+        home = self.home(name)
         assert home.desc is not None, home
         if home.desc.dims != desc.dims:
             home = self.dense(name)
@@ -298,13 +294,13 @@ class Builder:
         `share` lists operands whose bytes the destination may, or must, take over; an operand
         tied to the destination is not bound a second time.
         """
-        tied = tuple(source for source, kind in share if kind is AliasKind.TIED)
+        tied = [source for source, kind in share if kind is AliasKind.TIED]
         assert not tied or writes[0].space is Space.ARENA, writes[0]
         arguments = (*reads, (DST, writes[0]))
         self.step(
             node,
             ("onednn", desc.implementation),
-            ((*(operand for _, operand in reads), *tied), tuple(writes)),
+            ((*[operand for _, operand in reads], *tied), tuple(writes)),
             PrimitiveWork(desc, arguments),
             scratch_bytes=desc.scratchpad_bytes,
             share=[(writes[0], source, kind) for source, kind in share],
@@ -358,7 +354,7 @@ class Builder:
             and self._is_whole(source)
             and not any(_is_view(operand, source) for operand in reads)
         )
-        operator = "+".join((node.operator, *(fused.operator for fused in node.fused)))
+        operator = "+".join([node.operator, *[fused.operator for fused in node.fused]])
         self._steps.append(
             LoweredStep(
                 node.name, operator, *how, reads, writes, work, scratch_bytes, sharing,

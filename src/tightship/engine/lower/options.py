@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from tightship._core import MemoryDesc
+from tightship.engine.program import PackedWeight
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,5 +31,5 @@ class Options:
     stream_weights: bool = True
     blocked: bool = False
     """Channels in blocks of a register's width instead of what the library prefers."""
-    packed: Mapping[str, Sequence[MemoryDesc]] | None = None
-    """Layouts, by name, that constants are packed in already; None if no other program has any."""
+    packed: Mapping[str, Sequence[PackedWeight]] | None = None
+    """Constants packed already, by name; None if no other program has any."""

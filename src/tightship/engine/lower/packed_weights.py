@@ -1,5 +1,7 @@
 """Constants as kernels want them, each layout of one packed once."""
 
+from collections.abc import Mapping, Sequence
+
 from tightship._core import MemoryDesc
 from tightship.engine.program import Operand, PackedWeight, Space
 from tightship.graph import Constant
@@ -7,9 +9,13 @@ from tightship.graph.layout import size_bytes
 
 
 class PackedWeights:
-    """The weights of a program so far; an operand's index is its place in `weights`."""
+    """The weights of a program so far; an operand's index is its place in `weights`.
 
-    def __init__(self) -> None:
+    `before` are those of programs for other shapes, by name.
+    """
+
+    def __init__(self, before: Mapping[str, Sequence[PackedWeight]]) -> None:
+        self._before = before
         self.weights: list[PackedWeight] = []
         self._layouts: dict[str, list[int]] = {}
 
@@ -22,6 +28,9 @@ class PackedWeights:
             if packed.desc == desc and packed.source == source:
                 return Operand(name, Space.WEIGHTS, index, constant.dtype, constant.shape, desc)
         self._layouts.setdefault(name, []).append(len(self.weights))
+        for packed in self._before.get(name, ()):
+            if packed.constant is constant and packed.desc == desc and packed.source == source:
+                return self._add(packed, desc)
         return self._add(PackedWeight(name, constant, desc.size_bytes, source, desc), desc)
 
     def row_major(self, name: str, constant: Constant, desc: MemoryDesc | None) -> Operand:

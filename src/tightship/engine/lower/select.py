@@ -4,7 +4,6 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 
 from tightship import _core
-from tightship._core import MemoryDesc
 from tightship.engine.kernels import numpy_kernel, object_kernel
 from tightship.engine.lower.builder import Builder
 from tightship.engine.lower.cost import concat_ns, cost_ns
@@ -22,7 +21,7 @@ from tightship.engine.lower.passes import (
     run_passes,
 )
 from tightship.engine.lower.views import same_bytes
-from tightship.engine.program import KernelWork, Lowered, Operand, ReferenceWork
+from tightship.engine.program import KernelWork, Lowered, Operand, PackedWeight, ReferenceWork
 from tightship.graph import DType, Graph, Node, Value
 from tightship.planner import AliasKind
 
@@ -60,7 +59,7 @@ def select(
     graph: Graph,
     threads: int = 1,
     without: Collection[str] = (),
-    packed: Mapping[str, Sequence[MemoryDesc]] | None = None,
+    packed: Mapping[str, Sequence[PackedWeight]] | None = None,
     choice: Choice | None = None,
 ) -> Lowered:
     """Kernels for the nodes of a rewritten graph.
@@ -69,8 +68,8 @@ def select(
         graph: What passes have left of a graph.
         threads: Threads of each kernel.
         without: Passes left out.
-        packed: Layouts, by name, that programs for other shapes have packed constants in; taken
-            where they will do. None where there are no other shapes.
+        packed: Constants, by name, as programs for other shapes have packed them; taken where
+            they will do. None where there are no other shapes.
         choice: What a measurement chose; None leaves it to the table of costs.
 
     Raises:

@@ -105,7 +105,7 @@ def _layout(builder: Builder, node: Node) -> MemoryDesc | None:
         or name in builder.graph.outputs
         or not any(
             node.operator == "Transpose" and node.attributes.get("perm") == heads_after
-            for node in builder.readers.get(name, ())
+            for node in builder.readers(name)
         )
     ):
         return None

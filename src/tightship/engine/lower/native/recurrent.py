@@ -34,7 +34,7 @@ def recurrent(builder: Builder, node: Node) -> bool:
     writes = {
         part: _target(builder, name, part)
         for part, name in zip(WRITTEN, node.outputs, strict=False)
-        if name in builder.graph.outputs or builder.readers.get(name)
+        if name in builder.graph.outputs or builder.readers(name)
     }
     per_step, per_row = _elements(gates, (1, 0) if by_batch else (0, 1))
     sequence: tuple[int, ...] = (0, 0, 0)
