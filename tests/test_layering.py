@@ -13,6 +13,7 @@ Layers, top to bottom; an import goes strictly down, and names side by side neve
     frontend | planner | resource
     graph
     quantity
+    trace
     errors | _core
 
 An import within a function counts as one at the top.
@@ -30,6 +31,7 @@ SOURCE = Path(__file__).parents[1] / "src" / "tightship"
 ALLOWED: Mapping[str, str] = {  # the longest prefix of a module's name decides
     "errors": "",
     "quantity": "errors",
+    "trace": "errors",
     "graph": "errors graph",
     "resource": "_core",
     "frontend": "_core errors graph frontend",
@@ -48,7 +50,8 @@ ALLOWED: Mapping[str, str] = {  # the longest prefix of a module's name decides
     "planner.alias_choice": "planner.cell planner.problem planner.schedule",
     "planner.liveness": "planner.alias_choice planner.cell planner.problem planner.schedule",
     "planner.format": (
-        "_core errors planner.format planner.names planner.plan planner.problem planner.verify"
+        "_core errors trace planner.format planner.names planner.plan planner.problem"
+        " planner.verify"
     ),
     "view": "quantity view",
     "engine": "_core errors graph planner resource engine",

@@ -5,11 +5,13 @@ import os
 from collections.abc import Callable
 
 from tightship import __version__
-from tightship.cli import cost_command, plan_command, run_command, view_command
+from tightship.cli import cost_command, plan_command, run_command, verify_command, view_command
 from tightship.errors import InputError
 from tightship.quantity import parse_bytes
 
 Run = Callable[[argparse.Namespace], int]
+
+BUFFERS = "buffers: minimalloc's CSV, a plan (.json), a trace (.json, .jsonl) or .tflite"
 
 
 def parser() -> argparse.ArgumentParser:
@@ -31,6 +33,7 @@ def parser() -> argparse.ArgumentParser:
     _run(
         _command(commands, "run", "load a model, run it, compare plan and reality", run_command.run)
     )
+    _verify(_command(commands, "verify", "judge anybody's plan of buffers", verify_command.run))
     _view(
         _command(commands, "view", "write a picture of a plan as one HTML page", view_command.run)
     )
@@ -46,17 +49,20 @@ def _command(
 
 
 def _plan(command: argparse.ArgumentParser) -> None:
-    command.add_argument("file", metavar="MODEL|CSV", help="an ONNX model, or minimalloc's CSV")
+    command.add_argument("file", metavar="MODEL|BUFFERS", help=f"an ONNX model, or {BUFFERS}")
     _model_options(command)
     _limit_options(command)
     command.add_argument(
         "--capacity",
         type=_size,
         metavar="N",
-        help="of a CSV: bytes the buffers must fit; without it the peak is minimised",
+        help="of buffers: bytes they must fit; without it the peak is minimised",
     )
     command.add_argument(
-        "-o", "--output", metavar="OUT", help="write the plan: .csv, .json, .html, .svg or .txt"
+        "-o",
+        "--output",
+        metavar="OUT",
+        help="write the plan: .csv, .json, .html, .svg, .txt; of a .tflite that too",
     )
     command.add_argument("--json", action="store_true", help="print JSON, amounts in bytes")
 
@@ -136,8 +142,16 @@ def _cost(command: argparse.ArgumentParser) -> None:
     command.add_argument("--json", action="store_true", help="print JSON, amounts in bytes")
 
 
+def _verify(command: argparse.ArgumentParser) -> None:
+    command.add_argument(
+        "file", metavar="PLAN", help="a CSV with a column `offset`, a plan (.json), or .tflite"
+    )
+    command.add_argument("--capacity", type=_size, metavar="N", help="bytes the plan must fit")
+    command.add_argument("--json", action="store_true", help="print JSON, amounts in bytes")
+
+
 def _view(command: argparse.ArgumentParser) -> None:
-    command.add_argument("file", metavar="MODEL|CSV", help="an ONNX model, or minimalloc's CSV")
+    command.add_argument("file", metavar="MODEL|BUFFERS", help=f"an ONNX model, or {BUFFERS}")
     _model_options(command)
     command.add_argument(
         "-o",

@@ -11,7 +11,7 @@ from tightship.errors import InputError
 from tightship.loading import check_limit
 from tightship.loading import plan as plan_model
 from tightship.planner import Plan, solve
-from tightship.planner.format import read_csv, write_csv, write_plan
+from tightship.planner.format.problem_file import holds_buffers, read_problem, write_placed
 from tightship.quantity import format_bytes
 from tightship.view.report import report
 
@@ -19,13 +19,13 @@ EXIT_CODES = {"optimal": 0, "feasible": 0, "infeasible": 1, "budget": 3}
 
 
 def run(options: argparse.Namespace) -> int:
-    """Plan a model, or place the buffers of a CSV."""
-    return _plan_csv(options) if options.file.endswith(".csv") else _plan_model(options)
+    """Plan a model, or place the buffers of a file."""
+    return _plan_buffers(options) if holds_buffers(Path(options.file)) else _plan_model(options)
 
 
 def _plan_model(options: argparse.Namespace) -> int:
     if options.capacity is not None:
-        raise InputError("`--capacity` is for a CSV; a model takes `--max-memory`.")
+        raise InputError("`--capacity` is for buffers; a model takes `--max-memory`.")
     settings = Settings(dict(options.shape), options.threads, options.without)
     plan = plan_model(options.file, shapes=settings.shapes, threads=settings.threads,
                       without=settings.without, tune=tune(options, options.file))  # fmt: skip
@@ -40,31 +40,23 @@ def _plan_model(options: argparse.Namespace) -> int:
     return 0
 
 
-def _plan_csv(options: argparse.Namespace) -> int:
+def _plan_buffers(options: argparse.Namespace) -> int:
     for given, name in ((options.shape, "shape"), (options.max_memory, "max-memory"),
                         (options.tune is not None, "tune")):  # fmt: skip
         if given:
-            raise InputError(f"`--{name}` is for a model; a CSV takes `--capacity`.")
-    problem, _ = read_csv(Path(options.file), capacity_bytes=options.capacity)
+            raise InputError(f"`--{name}` is for a model; buffers take `--capacity`.")
+    source = Path(options.file)
+    problem, _ = read_problem(source, capacity_bytes=options.capacity)
     start = time.perf_counter_ns()
     plan = solve(problem)
     solve_ns = time.perf_counter_ns() - start
     if options.output:
-        _write(plan, Path(options.output))
+        write_placed(Path(options.output), plan, source)
     if options.json:
         show_json(_json(plan, solve_ns))
     else:
-        show(_text(Path(options.file).name, plan, solve_ns))
+        show(_text(source.name, plan, solve_ns))
     return EXIT_CODES[plan.status]
-
-
-def _write(plan: Plan, path: Path) -> None:
-    if path.suffix == ".csv":
-        write_csv(path, plan.problem, plan.offset_bytes)
-    elif path.suffix == ".json":
-        write_plan(path, plan)
-    else:
-        raise InputError(f"A plan of buffers is written as .csv or .json, not as `{path.name}`.")
 
 
 def _json(plan: Plan, solve_ns: int) -> dict[str, object]:

@@ -9,8 +9,8 @@ from tightship.cli.output import show
 from tightship.errors import InputError
 from tightship.loading import plan
 from tightship.planner import solve
-from tightship.planner.format import read_csv
 from tightship.planner.format.atomic import write_text
+from tightship.planner.format.problem_file import holds_buffers, read_problem
 from tightship.view.picture import Picture, picture_of_buffers
 from tightship.view.svg import svg
 from tightship.view.timeline import timeline
@@ -19,7 +19,7 @@ DRAWINGS = {".html": timeline, ".svg": svg}
 
 
 def run(options: argparse.Namespace) -> int:
-    """Draw the plan of a model, or of the buffers of a CSV."""
+    """Draw the plan of a model, or of the buffers of a file."""
     path = Path(options.output)
     if path.suffix not in DRAWINGS:
         raise InputError(f"A picture is written as .html or .svg, not as `{path.name}`.")
@@ -31,11 +31,11 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _picture(options: argparse.Namespace) -> Picture:
-    if not options.file.endswith(".csv"):
+    if not holds_buffers(Path(options.file)):
         shapes = dict(options.shape)
         return plan(options.file, shapes=shapes, threads=options.threads,
                     without=options.without).picture()  # fmt: skip
-    problem, offsets = read_csv(Path(options.file))
+    problem, offsets = read_problem(Path(options.file))
     solved = solve(problem)
     placed = solved.offset_bytes if offsets is None else offsets
     names = problem.names or tuple(str(index) for index in range(problem.count))

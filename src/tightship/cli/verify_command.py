@@ -1,0 +1,59 @@
+"""`tightship verify`: whether anybody's plan would corrupt memory."""
+
+import argparse
+from pathlib import Path
+
+from tightship.cli.output import show, show_json
+from tightship.errors import InvalidPlanError
+from tightship.planner import lower_bound, verify_offsets
+from tightship.planner.format.problem_file import read_offsets
+from tightship.quantity import format_bytes
+
+VALID, INVALID = 0, 1
+
+
+def run(options: argparse.Namespace) -> int:
+    """Judge a plan; say what collides, or what it takes."""
+    path = Path(options.file)
+    try:
+        facts = _judge(path, options.capacity)
+    except InvalidPlanError as error:
+        if options.json:
+            show_json({"valid": False, "error": str(error)})
+        else:
+            show(f"{path.name}: not valid. {error}\n")
+        return INVALID
+    if options.json:
+        show_json({"valid": True, **facts})
+    else:
+        peak, bound = facts["peak_bytes"], facts["lower_bound_bytes"]
+        gap = f", {peak / bound - 1:.2%} above its lower bound" if bound else ""
+        show(
+            f"{path.name}: valid. {facts['buffer_count']:,} buffers in {peak} bytes "
+            f"({format_bytes(peak)}){gap}\n"
+        )
+    return VALID
+
+
+def _judge(path: Path, capacity_bytes: int | None) -> dict[str, int]:
+    """What a valid plan takes.
+
+    Raises:
+        InvalidPlanError: Two buffers collide, one is misaligned, or the capacity is exceeded.
+        FormatError, InputError, OSError: There is no plan in the file.
+    """
+    problem, offsets = read_offsets(path, capacity_bytes=capacity_bytes)
+    verify_offsets(problem, offsets)
+    tops = offsets + problem.size_bytes
+    peak = int(tops.max(initial=0))
+    if capacity_bytes is not None and peak > capacity_bytes:
+        index = int(tops.argmax())
+        raise InvalidPlanError(
+            f"Buffer {problem.label(index)} ends at byte {peak}; the capacity is "
+            f"{capacity_bytes} bytes."
+        )
+    return {
+        "peak_bytes": peak,
+        "lower_bound_bytes": lower_bound(problem),
+        "buffer_count": problem.count,
+    }

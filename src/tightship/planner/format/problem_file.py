@@ -1,0 +1,90 @@
+"""Any file of buffers: a problem, and offsets where the file has them."""
+
+from dataclasses import replace
+from pathlib import Path
+
+from tightship.errors import InputError
+from tightship.planner.format.allocation_trace import read_trace_problem
+from tightship.planner.format.minimalloc_csv import read_csv, write_csv
+from tightship.planner.format.plan_file import read_plan, write_plan
+from tightship.planner.format.tflite import UNPLANNED, read_tflite, write_tflite
+from tightship.planner.plan import Plan
+from tightship.planner.problem import Int64Array, Problem
+
+SUFFIXES = (".csv", ".json", ".jsonl", ".tflite")
+"""Ends of the names of files that hold buffers."""
+
+
+def holds_buffers(path: Path) -> bool:
+    """Whether a file's name says that it holds buffers, and not a model to be lowered."""
+    return path.suffix in SUFFIXES
+
+
+def read_problem(
+    path: Path, *, capacity_bytes: int | None = None
+) -> tuple[Problem, Int64Array | None]:
+    """Read minimalloc's CSV, a plan, an allocation trace or a TensorFlow Lite model.
+
+    Offsets are returned as they are. A plan in JSON is verified, and its capacity holds if none
+    is given.
+
+    Raises:
+        FormatError: The file is damaged or holds something else; what is wrong is named.
+        InvalidPlanError: A plan in JSON would corrupt memory.
+        OSError: The file cannot be read.
+    """
+    if path.suffix == ".csv":
+        return read_csv(path, capacity_bytes=capacity_bytes)
+    if path.suffix == ".tflite":
+        tensors = read_tflite(path, capacity_bytes=capacity_bytes)
+        return tensors.problem, tensors.offset_bytes
+    if path.suffix == ".jsonl" or path.read_bytes().lstrip()[:1] == b"[":
+        return read_trace_problem(path, capacity_bytes=capacity_bytes), None
+    plan = read_plan(path)
+    if capacity_bytes is None:
+        return plan.problem, plan.offset_bytes
+    return replace(plan.problem, capacity_bytes=capacity_bytes), plan.offset_bytes
+
+
+def read_offsets(path: Path, *, capacity_bytes: int | None = None) -> tuple[Problem, Int64Array]:
+    """Read a file that must hold an offset for every buffer.
+
+    Raises:
+        InputError: It holds none, or leaves one open.
+        FormatError, InvalidPlanError, OSError: As `read_problem`.
+    """
+    problem, offsets = read_problem(path, capacity_bytes=capacity_bytes)
+    if offsets is None:
+        raise InputError(f"`{path}` holds buffers without offsets: there is no plan to judge.")
+    if path.suffix == ".tflite" and (offsets == UNPLANNED).any():
+        index = int((offsets == UNPLANNED).argmax())
+        raise InputError(
+            f"`{path}` leaves tensor {problem.label(index)} to the interpreter: its place is not "
+            "known."
+        )
+    return problem, offsets
+
+
+def write_placed(path: Path, plan: Plan, source: Path) -> None:
+    """Write a plan in the form that the name of `path` asks for.
+
+    Args:
+        path: Ends in .csv, in .json, or in .tflite if the source does.
+        plan: The plan.
+        source: The file that the problem came from.
+
+    Raises:
+        InputError: The name asks for none of these.
+        OSError: The file cannot be written; an older one is then untouched.
+    """
+    if path.suffix == ".csv":
+        write_csv(path, plan.problem, plan.offset_bytes)
+    elif path.suffix == ".json":
+        write_plan(path, plan)
+    elif path.suffix == source.suffix == ".tflite":
+        write_tflite(path, source, read_tflite(source), plan.offset_bytes)
+    else:
+        raise InputError(
+            f"A plan of buffers is written as .csv or .json, or as .tflite for a model of that "
+            f"form; not as `{path.name}`."
+        )
