@@ -12,6 +12,7 @@ FRAMEWORKS = ("onnx", "onnxruntime", "torch", "jax", "google.protobuf")
 UNUSED = (
     *("numpy.random", "hashlib", "json", "csv", "decimal", "statistics", "http"),
     *("tightship.tuning", "tightship.cli", "tightship.backend", "tightship.planner.format"),
+    *("tightship.planner.constrained", "tightship.planner.items", "tightship.planner.collision"),
     *("tightship.engine.drawing", "tightship.engine.profile", "tightship.view.report"),
     *("tightship.engine.kernels.elementwise", "tightship.engine.kernels.control"),
     *("tightship.engine.lower.native.elementwise", "tightship.engine.lower.native.recurrent"),
@@ -19,7 +20,7 @@ UNUSED = (
 """Not needed to run a network of convolutions."""
 OF_ONNX = {"csv", "json"}
 """Of these, what `onnx` imports, which reads the file."""
-IMPORTED_MAX = 118
+IMPORTED_MAX = 119
 """Modules of the package itself that importing it may load."""
 
 RUN = """

@@ -36,14 +36,27 @@ ALLOWED: Mapping[str, str] = {  # the longest prefix of a module's name decides
     "resource": "_core",
     "frontend": "_core errors graph frontend",
     "planner": "planner",
-    "planner.problem": "errors",
+    "planner.constraints": "errors",
+    "planner.constraint_checks": "errors planner.constraints",
+    "planner.problem": "errors planner.constraint_checks planner.constraints",
     "planner.names": "",
     "planner.schedule": "errors",
     "planner.plan": "planner.problem",
     "planner.verify": (  # nothing that a solver uses
-        "_core.first_overlap errors planner.problem planner.plan"
+        "_core.first_overlap errors planner.collision planner.problem planner.plan"
+        " planner.verify_constraints"
     ),
-    "planner.bound": "_core planner.problem",
+    "planner.collision": "errors planner.problem",
+    "planner.verify_constraints": (
+        "_core.first_overlap errors planner.collision planner.constraints planner.problem"
+    ),
+    "planner.items": "planner.constraints planner.problem",
+    "planner.constrained": (
+        "_core planner.bound planner.constraints planner.items planner.place planner.plan"
+        " planner.problem"
+    ),
+    "planner.bound": "_core planner.constrained_bound planner.problem",
+    "planner.constrained_bound": "_core planner.constraints planner.items planner.problem",
     "planner.place": "_core planner.problem planner.place",
     "planner.large": "planner.place planner.problem",
     "planner.cell": "errors planner.schedule",

@@ -5,6 +5,7 @@ NB_MODULE(_core, module) {
     tightship::bind::planner(module);
     tightship::bind::table(module);
     tightship::bind::verifier(module);
+    tightship::bind::items(module);
     tightship::bind::resource(module);
     tightship::bind::numpy_bound(module);
     tightship::bind::stop_flag(module);

@@ -85,6 +85,11 @@ def first_overlap(rectangles: Annotated[NDArray[numpy.int64], dict(shape=(4, Non
     Two of n rectangles that share a byte in a step; rows: sizes, starts, stops, offsets.
     """
 
+def place_items(rectangles: Annotated[NDArray[numpy.int64], dict(shape=(None, 5), order='C', device='cpu', writable=False)], columns: Annotated[NDArray[numpy.int64], dict(shape=(4, None), order='C', device='cpu', writable=False)], forbidden: Annotated[NDArray[numpy.int64], dict(shape=(None, 5), order='C', device='cpu', writable=False)], capacity: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], by_cost: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], order: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> tuple[Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C')], Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C')]]:
+    """
+    Base and bank of each item: the first bank by cost and the lowest base it fits.
+    """
+
 def release_code(path: str) -> None:
     """
     Drops the resident pages of a loaded library's code; they come back as they run.

@@ -2,6 +2,7 @@
 
 from tightship.planner.bound import lower_bound
 from tightship.planner.comparison import compare
+from tightship.planner.constraints import Bank, Constraints, ForbiddenRange
 from tightship.planner.liveness import Buffers, problem_of
 from tightship.planner.plan import Plan, PlanStatus
 from tightship.planner.portfolio import solve
@@ -13,7 +14,10 @@ from tightship.planner.verify import verify, verify_offsets
 __all__ = [
     "Alias",
     "AliasKind",
+    "Bank",
     "Buffers",
+    "Constraints",
+    "ForbiddenRange",
     "Plan",
     "PlanStatus",
     "Problem",

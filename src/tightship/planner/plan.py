@@ -16,6 +16,8 @@ proved that no plan fits the capacity. `budget`: none was found that fits, and n
 class Plan:
     """Offsets of n buffers, int64 of shape (n,), read-only, in bytes from the arena's base.
 
+    With banks, `bank` holds the bank of each buffer, and offsets count from its base.
+
     A plan that does not fit its capacity (`infeasible`, `budget`) still holds the offsets of the
     smallest peak found.
     """
@@ -25,16 +27,41 @@ class Plan:
     strategy: str
     lower_bound_bytes: int
     status: PlanStatus
+    bank: Int64Array | None = None
 
     def __post_init__(self) -> None:
-        offsets = np.array(self.offset_bytes, np.int64)
-        offsets.flags.writeable = False
-        object.__setattr__(self, "offset_bytes", offsets)
+        for name in ("offset_bytes", "bank"):
+            if getattr(self, name) is not None:
+                column = np.array(getattr(self, name), np.int64)
+                column.flags.writeable = False
+                object.__setattr__(self, name, column)
 
     @property
     def peak_bytes(self) -> int:
-        """Bytes the arena needs: the largest offset + size; 0 without buffers."""
-        return int((self.offset_bytes + self.problem.size_bytes).max(initial=0))
+        """Bytes the arenas need, the sum over banks of the largest offset + size."""
+        return sum(self.bank_peak_bytes)
+
+    @property
+    def bank_peak_bytes(self) -> tuple[int, ...]:
+        """The largest offset + size in each bank; 0 where nothing lies."""
+        tops = self.offset_bytes + self.problem.size_bytes
+        if self.bank is None:
+            return (int(tops.max(initial=0)),)
+        assert self.problem.constraints is not None
+        return tuple(
+            int(tops[self.bank == bank].max(initial=0))
+            for bank in range(self.problem.constraints.bank_count)
+        )
+
+    @property
+    def cost(self) -> int:
+        """What the banks charge for the bytes of all buffers; 0 without banks."""
+        if self.bank is None or self.problem.constraints is None:
+            return 0
+        return sum(
+            int(self.problem.size_bytes[self.bank == index].sum()) * bank.cost_per_byte
+            for index, bank in enumerate(self.problem.constraints.banks)
+        )
 
     @property
     def gap(self) -> float:
@@ -45,6 +72,11 @@ class Plan:
 
     @property
     def fits(self) -> bool:
-        """Whether the capacity, if there is one, holds the plan."""
-        capacity = self.problem.capacity_bytes
-        return capacity is None or self.peak_bytes <= capacity
+        """Whether the capacity of the problem and of each bank, if there is one, holds the plan."""
+        constraints = self.problem.constraints
+        limits = [bank.capacity_bytes for bank in constraints.banks] if constraints else []
+        limits = limits or [self.problem.capacity_bytes]
+        peaks = self.bank_peak_bytes
+        return all(
+            limit is None or peak <= limit for peak, limit in zip(peaks, limits, strict=True)
+        )

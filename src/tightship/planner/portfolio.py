@@ -60,6 +60,12 @@ def solve(problem: Problem, *, effort: int = EFFORT) -> Plan:
     Raises:
         InvalidPlanError: A placement is wrong; nothing wrong is ever returned.
     """
+    if problem.constraints is not None:
+        from tightship.planner.constrained import constrained_plan  # few problems need it
+
+        constrained = constrained_plan(problem, effort)
+        verify(constrained)
+        return constrained
     bound = lower_bound(problem)
     best: Plan | None = None
     for strategy, offsets in _placements(problem, bound, effort):

@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tightship.errors import PlanError
+from tightship.planner.constraints import Constraints
 
 Int64Array = NDArray[np.int64]
 
@@ -24,7 +25,8 @@ class Problem:
 
     Raises:
         PlanError: A column has another length or type, a size or start is negative, a lifetime
-            is empty, an alignment is no power of two, or the sizes add up to 2**62 or more.
+            is empty, an alignment is no power of two, the sizes add up to 2**62 or more, or the
+            constraints cannot be about these buffers.
     """
 
     size_bytes: Int64Array
@@ -33,6 +35,7 @@ class Problem:
     alignment: Int64Array
     names: Sequence[str] | None = None
     capacity_bytes: int | None = None
+    constraints: Constraints | None = None
 
     def __post_init__(self) -> None:
         for column in ("size_bytes", "start_step", "stop_step", "alignment"):
@@ -51,6 +54,12 @@ class Problem:
         self._check_buffers()
         if self.capacity_bytes is not None and self.capacity_bytes < 0:
             raise PlanError(f"capacity_bytes is {self.capacity_bytes}; it must be >= 0.")
+        if self.constraints is not None:
+            from tightship.planner.constraint_checks import check_constraints  # few need it
+
+            check_constraints(self.constraints, self.columns())
+            if self.constraints.banks and self.capacity_bytes is not None:
+                raise PlanError("A problem with banks has their capacities, and none of its own.")
 
     def _check_buffers(self) -> None:
         for column in ("size_bytes", "start_step"):

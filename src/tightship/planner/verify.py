@@ -22,7 +22,7 @@ def verify(plan: Plan) -> None:
         InvalidPlanError: `verify_offsets` fails, the peak is below the plan's lower bound, a
             plan that claims to fit leaves its capacity, or its status contradicts its numbers.
     """
-    verify_offsets(plan.problem, plan.offset_bytes)
+    verify_offsets(plan.problem, plan.offset_bytes, plan.bank)
     peak, bound, capacity = plan.peak_bytes, plan.lower_bound_bytes, plan.problem.capacity_bytes
     if peak < bound:
         raise InvalidPlanError(
@@ -34,23 +34,31 @@ def verify(plan: Plan) -> None:
         )
     if plan.status in ("optimal", "feasible"):
         _verify_capacity(plan)
-    elif capacity is None or peak <= capacity:
+    elif plan.fits:
         raise InvalidPlanError(
             f"The plan is called {plan.status}, but its {peak} bytes fit the capacity {capacity}."
         )
-    elif plan.status == "infeasible" and bound <= capacity:
+    elif plan.status == "infeasible" and (capacity is None or bound <= capacity):
         raise InvalidPlanError(
             f"The plan is called infeasible, but lower_bound_bytes={bound} is within the "
             f"capacity of {capacity} bytes."
         )
 
 
-def verify_offsets(problem: Problem, offset_bytes: Int64Array) -> None:
+def verify_offsets(
+    problem: Problem, offset_bytes: Int64Array, bank: Int64Array | None = None
+) -> None:
     """Check that no two buffers share a byte in a step, whatever the capacity.
 
+    Args:
+        problem: n buffers.
+        offset_bytes: Where they lie; shape (n,).
+        bank: The bank of each, where the problem has banks.
+
     Raises:
-        InvalidPlanError: Two live buffers overlap, or an offset is missing, negative or
-            misaligned. The message names the buffers, bytes and steps.
+        InvalidPlanError: Two live buffers overlap, an offset is missing, negative or misaligned,
+            or a constraint of the problem is not honoured. The message names the buffers, bytes
+            and steps.
 
     Complexity: O(n log n) comparisons for n buffers.
     """
@@ -69,34 +77,36 @@ def verify_offsets(problem: Problem, offset_bytes: Int64Array) -> None:
             f"Buffer {problem.label(index)} has offset_bytes={offset_bytes[index]}; it must be a "
             f"multiple of its alignment {problem.alignment[index]}."
         )
-    _verify_disjoint(problem, offset_bytes)
+    if problem.constraints is None:
+        _verify_disjoint(problem, offset_bytes)
+    else:
+        from tightship.planner.verify_constraints import Places, verify_constraints  # few need it
+
+        verify_constraints(problem, problem.constraints, Places(offset_bytes, bank))
 
 
 def _verify_disjoint(problem: Problem, offset_bytes: Int64Array) -> None:
     rows = (problem.size_bytes, problem.start_step, problem.stop_step, offset_bytes)
     overlap = first_overlap(np.stack(rows))
     if overlap is not None:
-        raise _overlap(problem, offset_bytes, *overlap)
+        from tightship.planner.collision import collision
+
+        raise collision(problem, offset_bytes, *overlap)
 
 
 def _verify_capacity(plan: Plan) -> None:
-    problem, capacity = plan.problem, plan.problem.capacity_bytes
-    if capacity is None:
-        return
+    problem = plan.problem
     tops = plan.offset_bytes + problem.size_bytes
-    for index in np.flatnonzero(tops > capacity)[:1]:
-        raise InvalidPlanError(
-            f"Buffer {problem.label(index)} ends at byte {tops[index]}; the capacity is "
-            f"{capacity} bytes."
-        )
-
-
-def _overlap(problem: Problem, offsets: Int64Array, one: int, other: int) -> InvalidPlanError:
-    one, other = sorted((one, other))
-    tops = [int(offsets[index] + problem.size_bytes[index]) for index in (one, other)]
-    start = max(problem.start_step[one], problem.start_step[other])
-    stop = min(problem.stop_step[one], problem.stop_step[other])
-    return InvalidPlanError(
-        f"Buffers {problem.label(one)} and {problem.label(other)} overlap: bytes "
-        f"[{max(offsets[one], offsets[other])}, {min(tops)}) in steps [{start}, {stop})."
-    )
+    limits = [("the capacity", problem.capacity_bytes, tops)]
+    if plan.bank is not None and problem.constraints is not None:
+        for index, bank in enumerate(problem.constraints.banks):
+            inside = np.where(plan.bank == index, tops, 0)
+            limits.append((f"the capacity of bank `{bank.name}`", bank.capacity_bytes, inside))
+    for name, capacity, ends in limits:
+        if capacity is None:
+            continue
+        for index in np.flatnonzero(ends > capacity)[:1]:
+            raise InvalidPlanError(
+                f"Buffer {problem.label(index)} ends at byte {ends[index]}; {name} is "
+                f"{capacity} bytes."
+            )

@@ -100,7 +100,14 @@ def read_plan(path: Path) -> Plan:
     offset_bytes = columns.pop("offset_bytes")
     capacity = None if fields.raw["capacity_bytes"] is None else fields.integer("capacity_bytes")
     try:
-        problem = Problem(**columns, names=named or None, capacity_bytes=capacity)
+        problem = Problem(
+            columns["size_bytes"],
+            columns["start_step"],
+            columns["stop_step"],
+            columns["alignment"],
+            named or None,
+            capacity,
+        )
     except PlanError as error:
         raise FormatError(f"`{path}`: {error}") from error
     bound = fields.integer("lower_bound_bytes")

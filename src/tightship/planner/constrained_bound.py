@@ -1,0 +1,68 @@
+"""What no plan that honours constraints can go below."""
+
+from itertools import pairwise
+
+import numpy as np
+
+from tightship._core import lower_bound as _lower_bound
+from tightship.planner.constraints import FREE, Constraints, ForbiddenRange
+from tightship.planner.items import Items, items_of
+from tightship.planner.problem import Int64Array, Problem
+
+
+def constrained_bound(problem: Problem, constraints: Constraints) -> int:
+    """`lower_bound` of a problem with constraints."""
+    items = items_of(problem)
+    solid = problem.size_bytes > 0
+    alignment = int(problem.alignment[solid].min(initial=2**62))
+    bound = _lower_bound(_columns(items.rectangles, alignment if solid.any() else 1))
+    if constraints.banks:
+        return max(bound, _alone_in_banks(constraints, items))
+    pinned = _pinned_top(problem, constraints)
+    return max(bound, pinned, _around_forbidden(constraints.forbidden, items))
+
+
+def _columns(rectangles: Int64Array, alignment: int) -> Int64Array:
+    _, start, stop, bottom, top = rectangles.T
+    return np.stack([top - bottom, start, stop, np.full(len(start), alignment)])
+
+
+def _pinned_top(problem: Problem, constraints: Constraints) -> int:
+    pinned = constraints.pinned_offset_bytes
+    if pinned is None:
+        return 0
+    return int((pinned + problem.size_bytes)[pinned != FREE].max(initial=0))
+
+
+def _alone_in_banks(constraints: Constraints, items: Items) -> int:
+    """The sum over banks of the largest load of the items that may lie in no other."""
+    banks = items.columns[3][items.rectangles[:, 0]]
+    only = (_lower_bound(_columns(items.rectangles[banks == 1 << bank], 1))
+            for bank in range(constraints.bank_count))  # fmt: skip
+    return sum(only)
+
+
+def _around_forbidden(forbidden: tuple[ForbiddenRange, ...], items: Items) -> int:
+    """The largest top of a load that is laid around the bytes forbidden in its step."""
+    ends = sorted({end for place in forbidden for end in (place.start_step, place.stop_step)})
+    highest = 0
+    for start, stop in pairwise(ends):
+        rows = items.rectangles
+        clipped = rows[(rows[:, 1] < stop) & (rows[:, 2] > start)].copy()
+        clipped[:, 1] = np.maximum(clipped[:, 1], start)
+        clipped[:, 2] = np.minimum(clipped[:, 2], stop)
+        load = _lower_bound(_columns(clipped, 1))
+        places = [p for p in forbidden if p.start_step <= start and stop <= p.stop_step]
+        highest = max(highest, _top_around(load, places))
+    return highest
+
+
+def _top_around(load: int, forbidden: list[ForbiddenRange]) -> int:
+    """How high `load` bytes reach if they fill all that is not forbidden."""
+    top = 0
+    for place in sorted(forbidden, key=lambda one: one.start_byte):
+        if load <= place.start_byte - top:
+            break
+        load -= max(0, place.start_byte - top)
+        top = max(top, place.stop_byte)
+    return top + load if load else 0

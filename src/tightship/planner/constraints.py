@@ -1,0 +1,121 @@
+"""What a plan must honour beyond sizes, lifetimes and alignment."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tightship.errors import PlanError
+
+Int64Array = NDArray[np.int64]
+BoolArray = NDArray[np.bool_]
+
+FREE = -1
+"""The pin of a buffer that has none, and the group of one that is in none."""
+
+BANK_COUNT_MAX = 62
+BYTES_MAX = 2**62
+STEP_MAX = 2**63 - 1
+
+
+@dataclass(frozen=True, slots=True)
+class Bank:
+    """An address space of its own, with offsets from 0.
+
+    A `capacity_bytes` of None is no limit. `cost_per_byte` is charged once for each byte of each
+    buffer placed here.
+    """
+
+    name: str
+    capacity_bytes: int | None = None
+    cost_per_byte: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class ForbiddenRange:
+    """Bytes `[start_byte, stop_byte)` of a bank that nothing may use in some steps."""
+
+    start_byte: int
+    stop_byte: int
+    start_step: int = 0
+    stop_step: int = STEP_MAX
+    bank: int = 0
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Constraints:
+    """Constraints on the n buffers of a problem; each part may be left out.
+
+    Attributes:
+        pinned_offset_bytes: Where a buffer must lie, or `FREE`; shape (n,).
+        gaps: Steps `[start, stop)` within a lifetime in which the buffer's bytes are free for
+            others: rows of buffer, start and stop; shape (g, 3).
+        forbidden: Bytes that nothing may use.
+        banks: Address spaces; without any there is one, without an end and without cost.
+        allowed_banks: Whether a buffer may lie in a bank; shape (n, banks). None allows all.
+        group: A rigid group for each buffer, or `FREE`; shape (n,). Members of a group lie in one
+            bank at fixed distances, and may share bytes with each other: they are views of one
+            piece of memory, or parts of one result.
+        group_offset_bytes: How far a member lies above its group's base; shape (n,).
+    """
+
+    pinned_offset_bytes: Int64Array | None = None
+    gaps: Int64Array | None = None
+    forbidden: tuple[ForbiddenRange, ...] = ()
+    banks: tuple[Bank, ...] = ()
+    allowed_banks: BoolArray | None = None
+    group: Int64Array | None = None
+    group_offset_bytes: Int64Array | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("pinned_offset_bytes", "gaps", "group", "group_offset_bytes"):
+            values = getattr(self, name)
+            if values is None:
+                continue
+            if values.dtype != np.int64 or values.ndim != (2 if name == "gaps" else 1):
+                raise PlanError(f"`{name}` is {values.dtype} of shape {values.shape}, not int64.")
+            object.__setattr__(self, name, _frozen(values))
+        if self.allowed_banks is not None:
+            object.__setattr__(self, "allowed_banks", _frozen(self.allowed_banks))
+        if self.gaps is not None:
+            if self.gaps.shape[1] != 3:
+                raise PlanError(f"`gaps` has shape {self.gaps.shape}; rows must be of three.")
+            rows = np.lexsort((self.gaps[:, 1], self.gaps[:, 0]))
+            object.__setattr__(self, "gaps", _frozen(self.gaps[rows]))
+        if (self.group is None) != (self.group_offset_bytes is None):
+            raise PlanError("`group` and `group_offset_bytes` must be given together.")
+        self._check_banks()
+
+    @property
+    def bank_count(self) -> int:
+        """How many address spaces there are; 1 where no banks are given."""
+        return max(1, len(self.banks))
+
+    def _check_banks(self) -> None:
+        if len(self.banks) > BANK_COUNT_MAX:
+            raise PlanError(f"There are {len(self.banks)} banks; at most {BANK_COUNT_MAX} may be.")
+        for bank in self.banks:
+            if (bank.capacity_bytes or 0) < 0 or bank.cost_per_byte < 0:
+                raise PlanError(f"Bank `{bank.name}` has a capacity or cost below 0.")
+        for place in self.forbidden:
+            if not 0 <= place.start_byte < place.stop_byte <= BYTES_MAX:
+                raise PlanError(
+                    f"The forbidden bytes [{place.start_byte}, {place.stop_byte}) must hold a "
+                    f"byte and lie in [0, {BYTES_MAX}]."
+                )
+            if not 0 <= place.start_step < place.stop_step <= STEP_MAX:
+                raise PlanError(
+                    f"Bytes are forbidden in steps [{place.start_step}, {place.stop_step}), which "
+                    "hold no step."
+                )
+            if not 0 <= place.bank < self.bank_count:
+                raise PlanError(
+                    f"Bytes are forbidden in bank {place.bank}; there are {self.bank_count} banks."
+                )
+
+
+def _frozen(values: NDArray[Any]) -> NDArray[Any]:
+    column = np.array(values)
+    column.flags.writeable = False
+    return column

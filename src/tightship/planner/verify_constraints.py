@@ -1,0 +1,201 @@
+"""The judge of constraints. It shares no code with any solver."""
+
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+
+from tightship._core import first_overlap
+from tightship.errors import InvalidPlanError
+from tightship.planner.collision import collision
+from tightship.planner.constraints import FREE, Constraints
+from tightship.planner.problem import Int64Array, Problem
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Places:
+    """Offsets of n buffers, and their banks where there are banks."""
+
+    offset_bytes: Int64Array
+    bank: Int64Array | None
+
+    def bank_of(self, buffer: int) -> int:
+        """The bank of a buffer; 0 where there are none."""
+        return 0 if self.bank is None else int(self.bank[buffer])
+
+
+@dataclass(frozen=True, slots=True)
+class _Piece:
+    """Bytes [bottom, top) of a bank in steps [start, stop), and whose they are."""
+
+    bank: int
+    start: int
+    stop: int
+    bottom: int
+    top: int
+    buffer: int
+
+
+def verify_constraints(problem: Problem, constraints: Constraints, places: Places) -> None:
+    """Check that a plan honours constraints, and that no two buffers share a byte in a step.
+
+    Members of one group may share bytes, and a buffer has none during its gaps.
+
+    Raises:
+        InvalidPlanError: A buffer is not where it is pinned, in a wrong bank, or in forbidden
+            bytes, a group is torn apart, or two buffers overlap.
+    """
+    _verify_banks(problem, constraints, places)
+    if constraints.pinned_offset_bytes is not None:
+        pinned = constraints.pinned_offset_bytes
+        for index in np.flatnonzero((pinned != FREE) & (pinned != places.offset_bytes))[:1]:
+            raise InvalidPlanError(
+                f"Buffer {problem.label(index)} is pinned to byte {pinned[index]}; the plan has it "
+                f"at {places.offset_bytes[index]}."
+            )
+    if constraints.group is not None:
+        _verify_groups(problem, constraints, places)
+    pieces = [
+        _Piece(
+            places.bank_of(buffer),
+            start,
+            stop,
+            int(places.offset_bytes[buffer]),
+            int(places.offset_bytes[buffer] + problem.size_bytes[buffer]),
+            buffer,
+        )
+        for buffer, start, stop in _live(problem, constraints)
+    ]
+    _verify_forbidden(problem, constraints, pieces)
+    _verify_disjoint(problem, constraints, places, pieces)
+
+
+def _verify_banks(problem: Problem, constraints: Constraints, places: Places) -> None:
+    if (places.bank is None) == bool(constraints.banks):
+        raise InvalidPlanError(
+            f"The problem has {len(constraints.banks)} banks; the plan names "
+            f"{'no' if places.bank is None else 'a'} bank for each buffer."
+        )
+    if places.bank is None:
+        return
+    if places.bank.shape != (problem.count,):
+        raise InvalidPlanError(
+            f"The plan has banks of shape {places.bank.shape}; there are {problem.count} buffers."
+        )
+    for index in np.flatnonzero((places.bank < 0) | (places.bank >= len(constraints.banks)))[:1]:
+        raise InvalidPlanError(
+            f"Buffer {problem.label(index)} is in bank {places.bank[index]}; there are "
+            f"{len(constraints.banks)} banks."
+        )
+    if constraints.allowed_banks is None:
+        return
+    allowed = constraints.allowed_banks[np.arange(problem.count), places.bank]
+    for index in np.flatnonzero(~allowed)[:1]:
+        fine = np.flatnonzero(constraints.allowed_banks[index])
+        names = ", ".join(f"`{constraints.banks[bank].name}`" for bank in fine)
+        raise InvalidPlanError(
+            f"Buffer {problem.label(index)} is in bank "
+            f"`{constraints.banks[int(places.bank[index])].name}`; it is allowed in {names}."
+        )
+
+
+def _verify_groups(problem: Problem, constraints: Constraints, places: Places) -> None:
+    assert constraints.group is not None
+    assert constraints.group_offset_bytes is not None
+    first: dict[int, int] = {}
+    for member in np.flatnonzero(constraints.group != FREE).tolist():
+        other = first.setdefault(int(constraints.group[member]), member)
+        apart = constraints.group_offset_bytes[member] - constraints.group_offset_bytes[other]
+        actual = places.offset_bytes[member] - places.offset_bytes[other]
+        if apart != actual:
+            raise InvalidPlanError(
+                f"Buffers {problem.label(other)} and {problem.label(member)} are of one group and "
+                f"must lie {apart} bytes apart; the plan has them {actual} apart."
+            )
+        if places.bank_of(member) != places.bank_of(other):
+            raise InvalidPlanError(
+                f"Buffers {problem.label(other)} and {problem.label(member)} are of one group; the "
+                f"plan has them in banks {places.bank_of(other)} and {places.bank_of(member)}."
+            )
+
+
+def _live(problem: Problem, constraints: Constraints) -> list[tuple[int, int, int]]:
+    """Buffer, start and stop of each stretch in which a buffer that is not empty has its bytes."""
+    gaps: dict[int, list[tuple[int, int]]] = {}
+    if constraints.gaps is not None:
+        for buffer, start, stop in constraints.gaps.tolist():
+            gaps.setdefault(buffer, []).append((start, stop))
+    stretches = []
+    for buffer in np.flatnonzero(problem.size_bytes).tolist():
+        begin = int(problem.start_step[buffer])
+        for start, stop in sorted(gaps.get(buffer, [])):
+            stretches.append((buffer, begin, start))
+            begin = stop
+        stretches.append((buffer, begin, int(problem.stop_step[buffer])))
+    return stretches
+
+
+def _verify_forbidden(problem: Problem, constraints: Constraints, pieces: list[_Piece]) -> None:
+    for place in constraints.forbidden:
+        for piece in pieces:
+            start, stop = max(piece.start, place.start_step), min(piece.stop, place.stop_step)
+            bottom, top = max(piece.bottom, place.start_byte), min(piece.top, place.stop_byte)
+            if piece.bank == place.bank and start < stop and bottom < top:
+                raise InvalidPlanError(
+                    f"Buffer {problem.label(piece.buffer)} uses forbidden bytes "
+                    f"[{bottom}, {top}) in steps [{start}, {stop})."
+                )
+
+
+def _verify_disjoint(
+    problem: Problem, constraints: Constraints, places: Places, pieces: list[_Piece]
+) -> None:
+    """Compare pieces, where those of a group that meet count as one."""
+    group = constraints.group
+    parts: dict[int, list[_Piece]] = {}
+    alone: list[_Piece] = []
+    for piece in pieces:
+        if group is None or group[piece.buffer] == FREE:
+            alone.append(piece)
+        else:
+            parts.setdefault(int(group[piece.buffer]), []).append(piece)
+    every = alone + [one for members in parts.values() for one in _merged(members)]
+    for bank in range(constraints.bank_count):
+        inside = [piece for piece in every if piece.bank == bank]
+        columns = [[piece.top - piece.bottom for piece in inside]]
+        columns += [[piece.start for piece in inside], [piece.stop for piece in inside]]
+        columns += [[piece.bottom for piece in inside]]
+        overlap = first_overlap(np.array(columns, np.int64))
+        if overlap is not None:
+            raise _shared(problem, places, pieces, (inside[overlap[0]], inside[overlap[1]]))
+
+
+def _merged(members: list[_Piece]) -> list[_Piece]:
+    """Disjoint pieces that cover what some pieces cover."""
+    steps = sorted({step for piece in members for step in (piece.start, piece.stop)})
+    merged: list[_Piece] = []
+    for start, stop in pairwise(steps):
+        top = -1
+        for piece in sorted(members, key=lambda one: one.bottom):
+            if piece.start <= start and stop <= piece.stop and piece.top > top:
+                bottom = max(piece.bottom, top)
+                merged.append(_Piece(piece.bank, start, stop, bottom, piece.top, piece.buffer))
+                top = piece.top
+    return merged
+
+
+def _shared(
+    problem: Problem, places: Places, pieces: list[_Piece], overlap: tuple[_Piece, _Piece]
+) -> InvalidPlanError:
+    one, other = overlap
+    start, stop = max(one.start, other.start), min(one.stop, other.stop)
+    whole = [
+        next(
+            piece
+            for piece in pieces
+            if piece.buffer == part.buffer and piece.start <= start < piece.stop
+        )
+        for part in overlap
+    ]
+    start, stop = max(piece.start for piece in whole), min(piece.stop for piece in whole)
+    return collision(problem, places.offset_bytes, one.buffer, other.buffer, f"[{start}, {stop})")
