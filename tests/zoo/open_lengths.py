@@ -70,6 +70,22 @@ def line(channels: int = 16) -> bytes:
     return opened(net, {"x": ("batch", 3, 32, "width")})
 
 
+def picture(channels: int = 16) -> bytes:
+    """Text to be found: `x` of [batch, 3, height, width], made smaller and larger again."""
+    net = Net(6, opset=17)
+    net.normal("x", 1, 3, 8, 40)
+    x = net("Conv", "x", net.weight(channels, 3, 3, 3), net.bias(channels), pads=[1, 1, 1, 1],
+            strides=[2, 2])  # fmt: skip
+    x = net("Relu", x)
+    small = net("Conv", x, net.weight(channels, channels, 1, 1), net.bias(channels))
+    factors = net.constant(np.array([1, 1, 2, 2], np.float32))
+    large = net("Resize", small, "", factors, mode="nearest", nearest_mode="floor",
+                coordinate_transformation_mode="asymmetric")  # fmt: skip
+    turned = net("ConvTranspose", x, net.weight(channels, 5, 2, 2), strides=[2, 2])
+    net.output(net("Sigmoid", net("Concat", large, turned, axis=1)))
+    return opened(net, {"x": ("batch", 3, "height", "width")})
+
+
 def opened(net: Net, shapes: Mapping[str, Sequence[int | str]]) -> bytes:
     """The model with these shapes of its inputs, and no shapes of its outputs."""
     graph = net.graph()

@@ -11,7 +11,12 @@ from tightship.engine.lower.select import rewritten
 from tightship.engine.template import template_of
 from tightship.frontend.onnx import open_bytes
 
-MODELS = {"text": open_lengths.text, "sound": open_lengths.sound, "line": open_lengths.line}
+MODELS = {
+    "text": open_lengths.text,
+    "sound": open_lengths.sound,
+    "line": open_lengths.line,
+    "picture": open_lengths.picture,
+}
 
 
 @functools.cache
@@ -24,6 +29,7 @@ def shaped(name, length, batch=1):
         "text": {"ids": (batch, length)},
         "sound": {"x": (1, 8, length)},
         "line": {"x": (batch, 3, 32, length)},
+        "picture": {"x": (batch, 3, 9, length)},
     }[name]
 
 
@@ -88,6 +94,29 @@ def test_weights_are_the_same_constants_for_all_lengths():
     large = [n for n, c in first.constants.items() if np.prod(c.shape) > 1000]
     assert len(large) > 8
     assert all(first.constants[name] is second.constants[name] for name in large)
+
+
+@pytest.mark.parametrize(("scale", "expected"), [(2.0, True), (1.5, False), (0.5, False)])
+def test_a_length_is_followed_through_resizing_by_whole_factors_only(scale, expected):
+    text = f"""g (float[1, 2, 4, n] x) => (float[1, 2, a, b] y)
+        <float[4] s = {{1.0, 1.0, 2.0, {scale}}}> {{ y = Resize (x, , s) }}"""
+    opened = open_bytes(parse(text).SerializeToString())
+    found = template_of(opened.graph({"x": (1, 2, 4, 8)}), opened.declared, rewritten)
+    assert (found is not None) == expected
+
+
+def test_a_length_is_followed_through_a_transposed_convolution():
+    weights = ", ".join(["0.5"] * 18)
+    text = f"""g (float[1, 2, n] x) => (float[1, 6, m] y) <float[2, 3, 3] w = {{{weights}}}>
+        {{ y = ConvTranspose <strides = [3], dilations = [2], pads = [1, 0], group = 2,
+          output_padding = [1]> (x, w) }}"""
+    opened = open_bytes(parse(text).SerializeToString())
+    found = template_of(opened.graph({"x": (1, 2, 9)}), opened.declared, rewritten)
+    assert found is not None
+    for length in (2, 7, 30):
+        graph = found.graph({"x": (1, 2, length)})
+        assert graph is not None
+        assert graph.value("y") == opened.graph({"x": (1, 2, length)}).value("y")
 
 
 def test_an_operator_without_a_rule_has_no_template():

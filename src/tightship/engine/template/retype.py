@@ -68,6 +68,7 @@ class Retyper:
             node,
             tuple([self._shape(name) if name else None for name in node.inputs]),
             tuple([self._flat(name) if name else None for name in node.inputs]),
+            tuple([self._constant(name) if name else None for name in node.inputs]),
         )
         shapes = rule(site)
         for name, shape in zip(node.outputs, shapes, strict=False):

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from tightship.graph import Node
+from tightship.graph import Constant, Node
 from tightship.graph.length import quotient
 
 Shape = tuple[int, ...]
@@ -21,6 +21,8 @@ class Site:
     node: Node
     shapes: tuple[Shape | None, ...]
     elements: tuple[Elements | None, ...]
+    constants: tuple[Constant | None, ...] = ()
+    """Inputs that are known, where their elements are no integers."""
 
     def shape(self, index: int = 0) -> Shape:
         """Shape of an input that must be there."""
@@ -273,6 +275,44 @@ def _windowed(site: Site, channels: int, kernel: Sequence[int]) -> list[Shape]:
     return [(shape[0], channels, *spatial)]
 
 
+def _transposed_convolution(site: Site) -> list[Shape]:
+    shape, weights = site.shape(), site.shape(1)
+    rank = len(shape) - 2
+    if "output_shape" in site.node.attributes or shape[1] != weights[0]:
+        raise NoRuleError
+    if site.node.attributes.get("auto_pad", "NOTSET") != "NOTSET":
+        raise NoRuleError
+    strides = site.integers("strides") or (1,) * rank
+    dilations = site.integers("dilations") or (1,) * rank
+    pads = site.integers("pads") or (0,) * (2 * rank)
+    extra = site.integers("output_padding") or (0,) * rank
+    spatial = []
+    for axis in range(rank):
+        reach = dilations[axis] * (weights[2 + axis] - 1) + 1 + extra[axis]
+        before = shape[2 + axis] * strides[axis] - strides[axis]
+        spatial.append(before + (reach - pads[axis] - pads[rank + axis]))
+    return [(shape[0], weights[1] * site.integer("group", 1), *spatial)]
+
+
+def _resize(site: Site) -> list[Shape]:
+    """By sizes that are known, or by whole factors."""
+    node, shape = site.node, site.shape()
+    if node.version < 11 or not {"axes", "keep_aspect_ratio_policy"}.isdisjoint(node.attributes):
+        raise NoRuleError
+    if len(node.inputs) > 3 and node.inputs[3]:
+        sizes = site.elements[3]
+        if sizes is None:
+            raise NoRuleError
+        return [tuple(sizes)]
+    factors = site.constants[2] if len(node.inputs) > 2 else None
+    if factors is None or factors.shape != (len(shape),):
+        raise NoRuleError
+    whole = [int(factor) for factor in factors.array().tolist()]
+    if whole != factors.array().tolist() or min(whole) < 1:
+        raise NoRuleError
+    return [tuple(length * factor for length, factor in zip(shape, whole, strict=True))]
+
+
 def _convolution(site: Site) -> list[Shape]:
     weights = site.shape(1)
     if site.shape()[1] != weights[1] * site.integer("group", 1):
@@ -323,6 +363,7 @@ RULES: dict[str, Rule] = {
     "Conv": _convolution,
     "ConvInteger": _convolution,
     "DynamicQuantizeLinear": _dynamic_quantize,
+    "ConvTranspose": _transposed_convolution,
     "Expand": _expand,
     "Flatten": _flatten,
     "Gather": _gather,
@@ -334,6 +375,7 @@ RULES: dict[str, Rule] = {
     "MaxPool": _pooling,
     "Range": _range,
     "Reshape": _reshape,
+    "Resize": _resize,
     "Shape": _shape,
     "Slice": _slice,
     "Split": _split,

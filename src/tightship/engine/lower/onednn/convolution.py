@@ -55,9 +55,11 @@ def _emit(builder: Builder, node: Node, dtype: DType = DType.FLOAT32) -> bool:
     else:
         return False
     layout = plain.operand(DST)
-    chosen = with_epilogue(
-        builder, node, layout, lambda extra: convolved.describe(source, layout, extra)
-    )
+    chosen: tuple[PrimitiveDesc, Epilogue] | None = plain, Epilogue()
+    if node.fused:
+        chosen = with_epilogue(
+            builder, node, layout, lambda extra: convolved.describe(source, layout, extra)
+        )
     if chosen is None:
         return False
     convolved.emit(*chosen)
@@ -128,19 +130,37 @@ class _Convolution:
     def describe(
         self, source: MemoryDesc, destination: MemoryDesc, extra: Epilogue
     ) -> PrimitiveDesc | None:
-        channels = self.target_shape[1]
+        """In the layout of weights that the primitive likes best.
+
+        The one that another program has packed them in is taken where the same implementation
+        takes it.
+        """
         if self.dtype is not DType.FLOAT32:
             source = MemoryDesc.any(source.dims, self.dtype.value)
-        operands = [
-            source,
-            MemoryDesc.any(self.weights.dims, self.dtype.value),
-            MemoryDesc([channels]) if self.bias else None,
-            destination,
-        ]
-        return fast(
-            lambda: PrimitiveDesc.convolution(
-                operands, self.window.parts, transposed=self.transposed, attributes=extra.attributes
-            )
+        free = MemoryDesc.any(self.weights.dims, self.dtype.value)
+        best = self._described([source, free, destination], extra)
+        packed = self.builder.packed_layout(self.node.inputs[1], self.weights.dims)
+        if best is None or packed is None or packed == best.operand(WEIGHTS):
+            return best
+        other = self._described([source, packed, destination], extra)
+        return other if other and other.implementation == best.implementation else best
+
+    def _described(self, operands: list[MemoryDesc], extra: Epilogue) -> PrimitiveDesc | None:
+        """Once for all convolutions that are alike."""
+        source, weights, destination = operands
+        bias = MemoryDesc([self.target_shape[1]]) if self.bias else None
+        parts = self.window.parts
+        key = ("convolution", *operands, bias, *map(tuple, parts), self.transposed, extra.key)
+        return self.builder.described(
+            key,
+            lambda: fast(
+                lambda: PrimitiveDesc.convolution(
+                    [source, weights, bias, destination],
+                    parts,
+                    transposed=self.transposed,
+                    attributes=extra.attributes,
+                )
+            ),
         )
 
     def emit(self, desc: PrimitiveDesc, extra: Epilogue) -> None:
