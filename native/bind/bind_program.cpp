@@ -6,6 +6,7 @@
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
 namespace nb = nanobind;
@@ -59,22 +60,20 @@ void *first_byte(nb::handle array) {
 }
 
 #ifdef TIGHTSHIP_ONEDNN
+using Argument = std::tuple<int, const onednn::MemoryDesc *, Address>;
+
 void primitives(nb::class_<Program> &program) {
-    program
-        .def(
-            "operand",
-            [](Program &self, const onednn::MemoryDesc &desc, Address address) {
-                return self.primitives.operand(desc, place(address));
-            },
-            "desc"_a, "place"_a)
-        .def(
-            "add_primitive",
-            [](Program &self, std::shared_ptr<onednn::PrimitiveDesc> desc,
-               const std::vector<std::pair<int, uint32_t>> &arguments) {
-                self.primitives.add(std::move(desc), arguments);
-                self.add_primitive();
-            },
-            "desc"_a, "arguments"_a);
+    program.def(
+        "add_primitive",
+        [](Program &self, std::shared_ptr<onednn::PrimitiveDesc> desc,
+           const std::vector<Argument> &arguments) {
+            std::vector<std::pair<int, uint32_t>> bound;
+            for (const auto &[number, layout, address] : arguments)
+                bound.emplace_back(number, self.primitives.operand(*layout, place(address)));
+            self.primitives.add(std::move(desc), bound);
+            self.add_primitive();
+        },
+        "desc"_a, "arguments"_a, "Arguments are numbers with the layout and place of each.");
 }
 #endif
 

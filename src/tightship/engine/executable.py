@@ -142,10 +142,10 @@ def _add_native(
     arguments = []
     for argument, operand in work.arguments:
         assert operand.desc is not None
-        arguments.append((argument, native.operand(operand.desc, places.place(operand))))
+        arguments.append((argument, operand.desc, places.place(operand)))
     if scratch is not None:
         desc = work.desc.operand(SCRATCHPAD)
-        arguments.append((SCRATCHPAD, native.operand(desc, (0, scratch))))
+        arguments.append((SCRATCHPAD, desc, (0, scratch)))
     native.add_primitive(work.desc, arguments)
 
 

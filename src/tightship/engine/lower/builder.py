@@ -50,7 +50,8 @@ class Builder:
         self.threads = threads
         self.options = options
         self.position = 0
-        self.described = Descriptions().once
+        descriptions = Descriptions()
+        self.described, self.row_major = descriptions.once, descriptions.row_major
         self._added: dict[str, Constant] = {}
         self._values = dict(graph.values)
         self.known: Mapping[str, Constant] = ChainMap(
@@ -220,7 +221,7 @@ class Builder:
 
     def _describable(self, dtype: DType, shape: tuple[int, ...]) -> MemoryDesc | None:
         if self.options.use_onednn and dtype in DESCRIBABLE and 0 not in shape and len(shape) <= 12:
-            return row_major(shape, dtype)
+            return self.row_major(shape, dtype)
         return None
 
     def output(self, name: str, desc: MemoryDesc | None = None) -> Operand:

@@ -120,7 +120,7 @@ def _by_matrix(builder: Builder, node: Node, product: _Product) -> bool:
 def _emit(builder: Builder, node: Node, product: _Product) -> bool:
     if not product.bias:
         node, product.bias = take_bias(builder, node, product.columns)
-    layout = MemoryDesc([product.source[0], product.columns])
+    layout = builder.row_major((product.source[0], product.columns))
     matrix = node.inputs[1]
     chosen = with_epilogue(
         builder, node, layout, lambda extra: product.describe(builder, extra, matrix)
@@ -139,7 +139,7 @@ def _emit(builder: Builder, node: Node, product: _Product) -> bool:
         ),
     ]
     if product.bias:
-        row = MemoryDesc([1, product.columns])
+        row = builder.row_major((1, product.columns))
         reads.append((BIAS, builder.weight(product.bias, row, row)))
     reads.extend(extra.bound(builder))
     target = builder.output_as(node.writes[0], layout)

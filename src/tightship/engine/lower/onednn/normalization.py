@@ -53,8 +53,9 @@ def layer_normalization(builder: Builder, node: Node) -> bool:
         c is None or element_count(c.shape) != columns for c in constants
     ):
         return False
-    rows = MemoryDesc([element_count(shape[:axis]), columns])
-    key = "layer", element_count(shape[:axis]), columns, epsilon_of(node), len(names)
+    count = element_count(shape[:axis])
+    rows = builder.row_major((count, columns))
+    key = "layer", count, columns, epsilon_of(node), len(names)
     desc = builder.described(
         key,
         lambda: fast(
@@ -66,7 +67,7 @@ def layer_normalization(builder: Builder, node: Node) -> bool:
     if desc is None:
         return False
     source = builder.in_layout(node.inputs[0], rows)
-    vector = MemoryDesc([columns])
+    vector = builder.row_major((columns,))
     reads: list[tuple[int, Operand]] = [(SRC, source)]
     for argument, name in zip((SCALE, SHIFT), names, strict=False):
         reads.append((argument, builder.weight(name, vector, vector)))
