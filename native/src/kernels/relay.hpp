@@ -40,7 +40,7 @@ class Relay {
 
   private:
     static constexpr int64_t kLineBytes = 64;
-    static constexpr int kSpins = 1 << 12; ///< a few times as long as a round takes
+    static constexpr int kSpins = 1 << 9; ///< about as long as a round takes
 
     /// The first counts parts that are done, each other one the rounds that a part has begun.
     std::atomic_ref<int64_t> counter(int64_t line) const {
