@@ -112,6 +112,8 @@ LEFT_OUT = {
 
 ELSEWHERE = {
     "expand_loss": "test_expand_loss",
+    "expand_einsum": "test_expand_einsum",
+    "expand_lp_pool": "test_expand_lp_pool",
     "expand_quantized": "test_quantized",
     "join_quantized": "test_join_quantized",
     "widen_floats": "test_widen_floats",

@@ -3,7 +3,9 @@
 from collections.abc import Callable, Collection
 
 from tightship.engine.lower.drop_repeats import drop_repeats
+from tightship.engine.lower.expand_einsum import expand_einsum
 from tightship.engine.lower.expand_loss import expand_loss
+from tightship.engine.lower.expand_lp_pool import expand_lp_pool
 from tightship.engine.lower.expand_power import expand_power
 from tightship.engine.lower.expand_product import expand_product
 from tightship.engine.lower.expand_quantized import expand_quantized
@@ -30,6 +32,8 @@ from tightship.graph import Graph
 GRAPH_PASSES: tuple[Callable[[Graph], Graph], ...] = (
     widen_floats,
     expand_loss,
+    expand_lp_pool,
+    expand_einsum,
     expand_quantized,
     join_quantized,
     fold_constants,

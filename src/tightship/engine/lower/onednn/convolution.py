@@ -11,7 +11,7 @@ from tightship.engine.lower.layouts import dense_strides
 from tightship.engine.lower.onednn.choose import fast
 from tightship.engine.lower.onednn.parameters import parameter
 from tightship.engine.lower.onednn.post_ops import Epilogue, with_epilogue
-from tightship.engine.lower.onednn.window import window_of
+from tightship.engine.lower.onednn.window import transposed_window_of, window_of
 from tightship.engine.lower.widened import half_weights
 from tightship.engine.program import Operand
 from tightship.graph import Derived, DType, Node
@@ -39,10 +39,7 @@ def convolution(builder: Builder, node: Node) -> bool:
 
 
 def transposed_convolution(builder: Builder, node: Node) -> bool:
-    """Emit a ConvTranspose, if its pads say where its output lies."""
-    automatic = node.attributes.get("auto_pad", "NOTSET") not in ("NOTSET", "VALID")
-    if automatic or "output_shape" in node.attributes:
-        return False
+    """Emit a ConvTranspose with its fused nodes."""
     return convolution(builder, node)
 
 
@@ -107,9 +104,11 @@ class _Convolution:
         self.transposed = node.operator == "ConvTranspose"
         kernel = builder.value(node.inputs[1]).static_shape[2:]
         before, after = self.source_shape[2:], self.target_shape[2:]
-        if self.transposed:
-            before, after = after, before
-        self.window = window_of(node, kernel, before, after)
+        self.window = (
+            transposed_window_of(node, kernel, before, after)
+            if self.transposed
+            else window_of(node, kernel, before, after)
+        )
         self.weights = self._weights()
 
     def _weights(self) -> MemoryDesc:

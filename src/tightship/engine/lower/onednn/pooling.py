@@ -22,7 +22,9 @@ def pooling(builder: Builder, node: Node) -> bool:
     counts_padding = bool(node.attributes.get("count_include_pad", 0))
     declared = node.attributes.get("pads", (0,) * (2 * len(window.kernel)))
     assert isinstance(declared, tuple)
-    if counts_padding and window.end != declared[len(window.kernel) :]:
+    given = tuple(int(pad) for pad in declared[len(window.kernel) :])
+    beyond = any(end > pad for end, pad in zip(window.end, given, strict=True))
+    if counts_padding and beyond:
         return False
     algorithm = "average_with_padding" if counts_padding else "average"
     return _emit(builder, node, algorithm, window)

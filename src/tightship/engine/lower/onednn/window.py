@@ -1,6 +1,6 @@
 """Strides, dilations and padding of convolutions and poolings, as oneDNN counts them."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tightship.graph import Node
 
@@ -45,6 +45,36 @@ def window_of(
         begin = _ints(node, "pads", (0,) * (2 * rank))[:rank]
     end = tuple(t - b for t, b in zip(total, begin, strict=True))
     return Window(kernel, strides, dilations, begin, end)
+
+
+def transposed_window_of(
+    node: Node, kernel: tuple[int, ...], before: tuple[int, ...], after: tuple[int, ...]
+) -> Window:
+    """The window of a transposed convolution: it stands over what is written.
+
+    Where pads are not given they are what is too much, the smaller half of it in front only for
+    `SAME_UPPER`.
+    """
+    rank = len(kernel)
+    auto = node.attributes.get("auto_pad", "NOTSET")
+    if auto == "VALID":
+        return window_of(_padded(node, (0,) * rank), kernel, after, before)
+    if auto == "NOTSET" and "output_shape" not in node.attributes:
+        return window_of(node, kernel, after, before)
+    strides, dilations = _ints(node, "strides", (1,) * rank), _ints(node, "dilations", (1,) * rank)
+    extra = _ints(node, "output_padding", (0,) * rank)
+    total = [
+        (i - 1) * s + e + (k - 1) * d + 1 - o
+        for i, s, e, k, d, o in zip(before, strides, extra, kernel, dilations, after, strict=True)
+    ]
+    begin = tuple((max(each, 0) + (auto != "SAME_UPPER")) // 2 for each in total)
+    return window_of(_padded(node, begin), kernel, after, before)
+
+
+def _padded(node: Node, begin: tuple[int, ...]) -> Node:
+    """The node with these pads in front; those behind follow from the sizes."""
+    pads = (*begin, *(0 for _ in begin))
+    return replace(node, attributes={**node.attributes, "auto_pad": "NOTSET", "pads": pads})
 
 
 def _ints(node: Node, name: str, default: tuple[int, ...]) -> tuple[int, ...]:

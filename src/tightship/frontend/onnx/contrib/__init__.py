@@ -7,6 +7,7 @@ from onnx import NodeProto, TypeProto, helper
 from tightship.errors import GraphError
 from tightship.frontend.onnx.contrib.activations import ACTIVATIONS
 from tightship.frontend.onnx.contrib.attention import ATTENTION
+from tightship.frontend.onnx.contrib.grouped_attention import GROUPED_ATTENTION
 from tightship.frontend.onnx.contrib.normalization import NORMALIZATIONS, layer_normalization
 from tightship.frontend.onnx.contrib.products import PRODUCTS
 from tightship.frontend.onnx.contrib.quantized import QUANTIZED
@@ -20,7 +21,14 @@ FIRST_LAYER_NORMALIZATION = 17
 SPELLINGS: dict[tuple[str, str], Callable[[Spelling], None]] = {
     **{
         (DOMAIN, operator): spell
-        for table in (ACTIVATIONS, ATTENTION, NORMALIZATIONS, PRODUCTS, QUANTIZED)
+        for table in (
+            ACTIVATIONS,
+            ATTENTION,
+            GROUPED_ATTENTION,
+            NORMALIZATIONS,
+            PRODUCTS,
+            QUANTIZED,
+        )
         for operator, spell in table.items()
     },
     ("", "SimplifiedLayerNormalization"): NORMALIZATIONS["SimplifiedLayerNormalization"],

@@ -13,7 +13,7 @@ from tightship.frontend.onnx.schema import label
 
 Attribute: TypeAlias = int | float | str | Sequence[int] | Sequence[float] | TensorProto
 
-OPSET = 23
+OPSET = 24
 """The opset that the nodes written have their meaning from."""
 
 
