@@ -23,7 +23,7 @@ RUNS = 1000
 QUICK = ("resnet50_folded", "gpt2")
 MODELS = (
     "resnet50_folded", "efficientnet_b0", "unet", "bert", "bert_decomposed", "gpt2", "gpt2_decode",
-    "vit", "whisper_encoder", "whisper_decoder", "lstm", "gru",
+    "vit", "whisper_encoder", "whisper_decoder", "lstm", "gru", "bert_int8",
 )  # fmt: skip
 
 
