@@ -115,6 +115,7 @@ ELSEWHERE = {
     "expand_einsum": "test_expand_einsum",
     "expand_lp_pool": "test_expand_lp_pool",
     "expand_quantized": "test_quantized",
+    "join_group_norm": "test_join_group_norm",
     "join_quantized": "test_join_quantized",
     "widen_floats": "test_widen_floats",
     "sink_dequantize": "test_quantized",

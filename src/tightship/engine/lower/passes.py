@@ -17,6 +17,7 @@ from tightship.engine.lower.fuse_attention import fuse_attention
 from tightship.engine.lower.fuse_quantize import fuse_quantize
 from tightship.engine.lower.fuse_residual import fuse_residual
 from tightship.engine.lower.join_activation import join_activation
+from tightship.engine.lower.join_group_norm import join_group_norm
 from tightship.engine.lower.join_normalization import join_normalization
 from tightship.engine.lower.join_quantized import join_quantized
 from tightship.engine.lower.join_rotary import join_rotary
@@ -44,6 +45,7 @@ GRAPH_PASSES: tuple[Callable[[Graph], Graph], ...] = (
     drop_repeats,
     join_activation,
     join_normalization,
+    join_group_norm,
     join_rotary,
     fuse_attention,
     pool_means,
