@@ -1,11 +1,10 @@
 """The passes over the graph, in order; each can be switched off by its name."""
 
 from collections.abc import Callable, Collection
+from importlib import import_module
 
 from tightship.engine.lower.drop_repeats import drop_repeats
-from tightship.engine.lower.expand_einsum import expand_einsum
 from tightship.engine.lower.expand_loss import expand_loss
-from tightship.engine.lower.expand_lp_pool import expand_lp_pool
 from tightship.engine.lower.expand_power import expand_power
 from tightship.engine.lower.expand_product import expand_product
 from tightship.engine.lower.expand_quantized import expand_quantized
@@ -17,7 +16,6 @@ from tightship.engine.lower.fuse_attention import fuse_attention
 from tightship.engine.lower.fuse_quantize import fuse_quantize
 from tightship.engine.lower.fuse_residual import fuse_residual
 from tightship.engine.lower.join_activation import join_activation
-from tightship.engine.lower.join_group_norm import join_group_norm
 from tightship.engine.lower.join_normalization import join_normalization
 from tightship.engine.lower.join_quantized import join_quantized
 from tightship.engine.lower.join_rotary import join_rotary
@@ -30,11 +28,27 @@ from tightship.engine.lower.widen_floats import widen_floats
 from tightship.errors import InputError
 from tightship.graph import Graph
 
+
+def seldom(place: str, operator: str) -> Callable[[Graph], Graph]:
+    """The pass at `module.name`, which is imported for the first graph with an operator."""
+    module, name = place.split(".")
+
+    def graph_pass(graph: Graph) -> Graph:
+        if all(node.operator != operator for node in graph.nodes):
+            return graph
+        imported = import_module(f"tightship.engine.lower.{module}")
+        found: Callable[[Graph], Graph] = getattr(imported, name)
+        return found(graph)
+
+    graph_pass.__name__ = name
+    return graph_pass
+
+
 GRAPH_PASSES: tuple[Callable[[Graph], Graph], ...] = (
     widen_floats,
     expand_loss,
-    expand_lp_pool,
-    expand_einsum,
+    seldom("expand_lp_pool.expand_lp_pool", "LpPool"),
+    seldom("expand_einsum.expand_einsum", "Einsum"),
     expand_quantized,
     join_quantized,
     fold_constants,
@@ -45,7 +59,7 @@ GRAPH_PASSES: tuple[Callable[[Graph], Graph], ...] = (
     drop_repeats,
     join_activation,
     join_normalization,
-    join_group_norm,
+    seldom("join_group_norm.join_group_norm", "InstanceNormalization"),
     join_rotary,
     fuse_attention,
     pool_means,
