@@ -103,3 +103,16 @@ def test_donated_inputs_are_external_and_given_up():
     assert given.values[0].external
     assert given.values[0].donated
     assert AliasKind.IN_PLACE in {alias.kind for step in given.steps for alias in step.aliases}
+
+
+def test_operands_of_a_leading_concatenation_are_its_parts():
+    text = """net (float[1, 2, 3] x, float[1, 4, 3] y) => (float[1, 7, 3] c, float[1, 2, 6] d) {
+        c = Concat <axis = 1> (x, w, y)
+        d = Concat <axis = 2> (x, x)
+    }"""
+    graph = made(text, w=filled(1, 1, 3))
+    parts = [alias for step in graph.schedule.steps for alias in step.aliases]
+    assert [(part.input, part.kind, part.offset_bytes) for part in parts] == [
+        (0, AliasKind.PART, 0),
+        (1, AliasKind.PART, 36),
+    ]

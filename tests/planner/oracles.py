@@ -53,7 +53,10 @@ def lowest_offset(placed, row) -> int:
 
 
 class Replay:
-    """Runs a schedule over bytes: each value is a pattern, and must be whole when it is read."""
+    """Runs a schedule over bytes: each value is a pattern, and must be whole when it is read.
+
+    What holds parts that were written where it keeps them is made of theirs; nothing is copied.
+    """
 
     def __init__(self, schedule: Schedule, buffers: Buffers, offset_bytes) -> None:
         self.schedule = schedule
@@ -62,6 +65,7 @@ class Replay:
         tops = offset_bytes + buffers.problem.size_bytes
         self.arena = np.zeros(int(tops.max(initial=0)), np.int64)
         self.pattern = {}
+        self.parts = {}
         donated = [i for i, value in enumerate(schedule.values) if value.donated]
         self.lender = {value: value for value in donated}
         self.lent = dict.fromkeys(donated)
@@ -88,16 +92,37 @@ class Replay:
         views = [a.input for a in step.aliases if a.output == value and a.kind is AliasKind.VIEW]
         if views:
             self.pattern[value] = self.pattern.get(views[0])
+            self.parts[value] = self.parts.get(views[0], [])
             if views[0] in self.lender:
                 self.lender[value] = self.lender[views[0]]
             return
         self.pattern[value] = 1 + value
+        self.parts[value] = [a for a in self.buffers.parts if a.output == value]
         for alias in step.aliases:
             if alias.output == value and alias.input in self.lender and self.is_over(alias):
                 self.lender[value] = lender = self.lender[alias.input]
                 self.lent[lender] = 1 + value
                 assert self.sizes_fit(value, lender)
-        self.arena[self.bytes_of(value)] = 1 + value
+        if self.buffers.of_value[value] != NO_BUFFER:
+            room = self.arena[self.bytes_of(value)]
+            room[self.is_own(value)] = 1 + value
+
+    def is_own(self, value):
+        """Which bytes of a value are not those of a part."""
+        own = np.ones(self.schedule.values[value].size_bytes, bool)
+        for part in self.parts.get(value, ()):
+            size = self.schedule.values[part.input].size_bytes
+            own[part.offset_bytes : part.offset_bytes + size] = False
+        return own
+
+    def expected(self, value):
+        """What the bytes of a value hold."""
+        content = np.full(self.schedule.values[value].size_bytes, self.pattern[value])
+        for part in self.parts.get(value, ()):
+            inner = self.expected(part.input)
+            room = content[part.offset_bytes :][: len(inner)]
+            room[:] = inner[: len(room)]
+        return content
 
     def is_over(self, alias) -> bool:
         return alias.kind is AliasKind.TIED or alias in self.buffers.in_place
@@ -111,15 +136,18 @@ class Replay:
             written = self.pattern.get(value)
             assert self.lent[self.lender[value]] == written, f"donated bytes of {value} {when}"
         if self.buffers.of_value[value] != NO_BUFFER:
-            intact = self.arena[self.bytes_of(value)] == self.pattern[value]
+            intact = self.arena[self.bytes_of(value)] == self.expected(value)
             assert intact.all(), f"value {value} {when}"
 
     def bytes_of(self, value) -> slice:
-        return self.slice(self.buffers.of_value[value], self.schedule.values[value].size_bytes)
+        inside = self.buffers.inside.get(value, 0)
+        scheduled = self.schedule.values[value]
+        assert inside % scheduled.alignment == 0
+        return self.slice(self.buffers.of_value[value], scheduled.size_bytes, inside)
 
-    def slice(self, buffer, size) -> slice:
+    def slice(self, buffer, size, inside=0) -> slice:
         if buffer == NO_BUFFER:
             return slice(0, 0)
-        start = int(self.offset_bytes[buffer])
-        assert size <= self.buffers.problem.size_bytes[buffer]
+        start = int(self.offset_bytes[buffer]) + inside
+        assert inside + size <= self.buffers.problem.size_bytes[buffer]
         return slice(start, start + size)

@@ -1,6 +1,6 @@
 """Hypothesis strategies: problems and schedules that are valid by construction."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from hypothesis import strategies as st
@@ -64,7 +64,10 @@ def schedules(draw) -> Schedule:
     draft = _Draft()
     for _ in range(draw(st.integers(1, 2))):
         draft.add(draw(st.integers(1, 40)), external=True, donated=draw(st.booleans()))
-    steps = [_draw_step(draw, draft, f"s{index}") for index in range(draw(st.integers(1, 8)))]
+    steps = [
+        (_draw_concat if draw(st.integers(0, 4)) == 0 else _draw_step)(draw, draft, f"s{index}")
+        for index in range(draw(st.integers(1, 8)))
+    ]
     internal = [value for value in draft.alive if not draft.is_external(value)]
     outputs = draw(st.lists(st.sampled_from(internal), max_size=2, unique=True)) if internal else []
     return Schedule(tuple(draft.values), tuple(steps), tuple(outputs))
@@ -87,6 +90,19 @@ def _draw_step(draw, draft: _Draft, name: str) -> Step:
     return Step(name, "Op", tuple(reads), tuple(writes), draw(st.integers(0, 20)), tuple(aliases))
 
 
+def _draw_concat(draw, draft: _Draft, name: str) -> Step:
+    """A step whose output holds its operands one after another; some of them may be its parts."""
+    reads = draw(st.lists(st.sampled_from(draft.alive), min_size=1, max_size=3, unique=True))
+    sizes = [draft.values[value].size_bytes for value in reads]
+    output = draft.add(sum(sizes) + draw(st.integers(0, 8)), external=draw(st.integers(0, 5)) == 0)
+    aliases = [
+        Alias(output, value, AliasKind.PART, sum(sizes[:index]))
+        for index, value in enumerate(reads)
+        if draw(st.booleans())
+    ]
+    return Step(name, "Concat", tuple(reads), (output,), 0, tuple(aliases))
+
+
 def _kinds(draft: _Draft, reads: list[int], source: int) -> list[AliasKind]:
     """Aliases that bind and may be made to `source`."""
     alone = [draft.family[value] for value in reads].count(draft.family[source]) == 1
@@ -98,7 +114,17 @@ def _kinds(draft: _Draft, reads: list[int], source: int) -> list[AliasKind]:
 
 
 def _draw_output(draw, draft: _Draft, kind: AliasKind | None, source: int) -> int:
-    size = draw(st.integers(0, 40))
+    size = draw(st.one_of(st.integers(0, 5).map(lambda units: 8 * units), st.integers(0, 40)))
     if kind is AliasKind.VIEW:
         return draft.add(min(size, draft.values[source].size_bytes), family=draft.family[source])
     return draft.add(size, external=kind is None and draw(st.booleans()))
+
+
+def of_one_size(schedule: Schedule, size_bytes: int) -> Schedule:
+    """The schedule with all values of one size, and so without parts."""
+    values = tuple(replace(value, size_bytes=size_bytes) for value in schedule.values)
+    steps = tuple(
+        replace(step, aliases=tuple(a for a in step.aliases if a.kind is not AliasKind.PART))
+        for step in schedule.steps
+    )
+    return Schedule(values, steps, schedule.outputs)

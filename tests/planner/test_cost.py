@@ -48,7 +48,14 @@ def test_colours_are_left_out_where_they_would_take_too_long():
 def padded(schedule):
     """The schedule with every size a multiple of every alignment."""
     values = tuple(replace(v, size_bytes=64 * v.size_bytes, alignment=64) for v in schedule.values)
-    steps = tuple(replace(s, scratch_bytes=64 * s.scratch_bytes) for s in schedule.steps)
+    steps = tuple(
+        replace(
+            step,
+            scratch_bytes=64 * step.scratch_bytes,
+            aliases=tuple(replace(a, offset_bytes=64 * a.offset_bytes) for a in step.aliases),
+        )
+        for step in schedule.steps
+    )
     return replace(schedule, values=values, steps=steps)
 
 

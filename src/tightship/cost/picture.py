@@ -46,7 +46,7 @@ def _rectangles(planned: SchedulePlan) -> tuple[Rectangle, ...]:
             stop[shown[value]] = index + 1
     for value in schedule.outputs:
         stop[shown[value]] = len(schedule.steps)
-    over = _overwritten(schedule, planned.buffers.in_place)
+    over = _overwritten(schedule, (*planned.buffers.parts, *planned.buffers.in_place))
     rectangles = []
     for value, scheduled in enumerate(schedule.values):
         offset = planned.value_offset(value)
@@ -70,6 +70,6 @@ def _shown(schedule: Schedule) -> list[int]:
 
 
 def _overwritten(schedule: Schedule, taken: tuple[Alias, ...]) -> dict[int, int]:
-    """Values that were written over another, and over which."""
+    """Values that took over another's bytes, and whose."""
     tied = (a for step in schedule.steps for a in step.aliases if a.kind is AliasKind.TIED)
     return {alias.output: alias.input for alias in (*tied, *taken)}

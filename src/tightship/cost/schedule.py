@@ -60,8 +60,8 @@ def schedule_of(graph: Graph, *, donate_inputs: bool = False) -> GraphSchedule:
             tuple(index_of[name] for name in node.writes),
             0,
             tuple(
-                Alias(index_of[output], index_of[source], kind)
-                for output, source, kind in _aliases(graph, node, index_of)
+                Alias(index_of[output], index_of[source], kind, offset_bytes)
+                for output, source, kind, offset_bytes in _aliases(graph, node, index_of)
             ),
         )
         for node in nodes
@@ -88,20 +88,42 @@ def _constant_bytes(graph: Graph, name: str) -> int:
 
 def _aliases(
     graph: Graph, node: Node, planned: Collection[str]
-) -> Iterator[tuple[str, str, AliasKind]]:
-    """Outputs that are, or may be, in the bytes of an input; operators of ONNX alone have any."""
+) -> Iterator[tuple[str, str, AliasKind, int]]:
+    """Outputs that are, or may be, in the bytes of an input, and from which byte on.
+
+    Operators of ONNX alone have any.
+    """
     if node.domain or not node.inputs or node.fused:
         return
     first = node.inputs[0]
     if node.operator in RESHAPING and first in planned:
-        yield node.outputs[0], first, AliasKind.VIEW
+        yield node.outputs[0], first, AliasKind.VIEW, 0
     elif node.operator in CUTTING and first in planned and _is_stretch(graph, node):
-        yield from ((output, first, AliasKind.VIEW) for output in node.writes)
+        yield from ((output, first, AliasKind.VIEW, 0) for output in node.writes)
     elif node.operator in ELEMENTWISE or node.operator in NORMALIZING:
         count = None if node.operator in ELEMENTWISE else 1
         for source in dict.fromkeys(node.inputs[:count]):
             if source in planned and _fits(graph, source, node.outputs[0]):
-                yield node.outputs[0], source, AliasKind.IN_PLACE
+                yield node.outputs[0], source, AliasKind.IN_PLACE, 0
+    elif node.operator == "Concat" and node.outputs[0] in planned:
+        yield from _parts(graph, node, planned)
+
+
+def _parts(
+    graph: Graph, node: Node, planned: Collection[str]
+) -> Iterator[tuple[str, str, AliasKind, int]]:
+    """Operands of a concatenation that lie in it as they are, one after another."""
+    whole = graph.value(node.outputs[0])
+    parts = [graph.value(name) for name in node.inputs]
+    if not whole.is_static or not all(part.is_static for part in parts):
+        return
+    if not all(_is_leading(whole.static_shape, part.static_shape) for part in parts):
+        return
+    offset_bytes = 0
+    for name, part in zip(node.inputs, parts, strict=True):
+        if name in planned:
+            yield node.outputs[0], name, AliasKind.PART, offset_bytes
+        offset_bytes += part.size_bytes
 
 
 def _fits(graph: Graph, source: str, output: str) -> bool:

@@ -1,6 +1,7 @@
-"""Which outputs are written over an input: a choice that no step's load may pay for."""
+"""Which values share a buffer that need not: a choice that no step's load may pay for."""
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -9,15 +10,29 @@ from tightship.planner.problem import Int64Array
 from tightship.planner.schedule import Alias, AliasKind, Schedule
 
 
-def choose(
-    schedule: Schedule, cells: list[Cell], without: Collection[Alias] = ()
-) -> tuple[Alias, ...]:
-    """Merge cells along IN_PLACE aliases that hold, and return these in the order of their steps.
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """Aliases that were taken, in the order of their steps, and where that leaves values.
+
+    `inside` holds the bytes between the start of a cell and a value, where there are any.
+    """
+
+    in_place: tuple[Alias, ...] = ()
+    parts: tuple[Alias, ...] = ()
+    inside: Mapping[int, int] = field(default_factory=dict)
+
+
+NOTHING = Chosen()
+
+
+def choose(schedule: Schedule, cells: list[Cell], without: Collection[Alias] = ()) -> Chosen:
+    """Merge cells along IN_PLACE and PART aliases that hold.
 
     An alias holds if nobody reads the input's bytes later and no other operand of the step lies
     in them. First those are taken that cost nothing: between cells of one size, and over donated
     bytes. Two cells of different sizes cost bytes where only the smaller would be live; these
-    are taken where they lower the largest load, or leave it as it is.
+    are taken where they lower the largest load, or leave it as it is; and so are the parts of an
+    output, which reserve all of it from the first of them on.
 
     Args:
         schedule: Values and steps.
@@ -30,14 +45,14 @@ def choose(
     choice.take_free()
     choice.lower_peak()
     choice.take_within(choice.peak_bytes)
-    return tuple(alias for _, alias in sorted(choice.taken, key=lambda pair: pair[0]))
+    return choice.chosen()
 
 
-def choose_all(schedule: Schedule, cells: list[Cell]) -> tuple[Alias, ...]:
+def choose_all(schedule: Schedule, cells: list[Cell]) -> Chosen:
     """Merge cells of one size along every IN_PLACE alias that holds, as `choose` does first."""
     choice = _Choice(schedule, cells, frozenset())
     choice.take_free()
-    return tuple(alias for _, alias in choice.taken)
+    return choice.chosen()
 
 
 class _Choice:
@@ -48,6 +63,12 @@ class _Choice:
         self.cells = cells
         self.load = _load_bytes(schedule, cells)
         self.taken: list[tuple[int, Alias]] = []
+        self.inside: dict[int, int] = {}
+        self._overwrites: dict[Cell, tuple[int, ...]] = {}
+        for index, step in enumerate(schedule.steps):
+            for alias in step.aliases:
+                if alias.kind is AliasKind.TIED:
+                    self._overwrite(cells[alias.output], index)
         self._without = without
         self._done: set[int] = set()
 
@@ -55,6 +76,15 @@ class _Choice:
     def peak_bytes(self) -> int:
         """The largest load."""
         return int(self.load.max(initial=0))
+
+    def chosen(self) -> Chosen:
+        """What was taken, in the order of steps."""
+        taken = [alias for _, alias in sorted(self.taken, key=lambda pair: pair[0])]
+        return Chosen(
+            tuple(alias for alias in taken if alias.kind is AliasKind.IN_PLACE),
+            tuple(alias for alias in taken if alias.kind is AliasKind.PART),
+            self.inside,
+        )
 
     def take_free(self) -> None:
         """Take aliases that raise no step's load."""
@@ -76,21 +106,33 @@ class _Choice:
         for index in range(len(self.schedule.steps)):
             for alias in sorted(self._offered(index), key=self._growth):
                 if self._holds(index, alias):
-                    change = self._change(alias)
-                    if int((self.load[change[0]] + change[1]).max()) <= limit:
+                    span, change = self._change(alias)
+                    if int((self.load[span] + change).max()) <= limit:
                         self._take(index, alias)
+            for parts in self._parts(index):
+                span, change = self._parts_change(parts)
+                if int((self.load[span] + change).max()) <= limit:
+                    self._take_parts(index, parts)
 
     def _lower_once(self) -> bool:
-        peak = self.peak_bytes
-        for index in np.flatnonzero(self.load == peak).tolist():
+        for index in np.flatnonzero(self.load == self.peak_bytes).tolist():
             for alias in sorted(self._offered(index), key=self._shared, reverse=True):
                 if self._holds(index, alias):
                     span, change = self._change(alias)
-                    before, after = self.load[span], self.load[span] + change
-                    if after.max() <= peak and (after == peak).sum() < (before == peak).sum():
+                    if self._helps(span, change):
                         self._take(index, alias)
                         return True
+            for parts in self._parts(index):
+                span, change = self._parts_change(parts)
+                if self._helps(span, change):
+                    self._take_parts(index, parts)
+                    return True
         return False
+
+    def _helps(self, span: slice, change: Int64Array) -> bool:
+        """Whether fewer steps have the largest load after a change, and none a larger one."""
+        peak, before, after = self.peak_bytes, self.load[span], self.load[span] + change
+        return bool(after.max() <= peak and (after == peak).sum() < (before == peak).sum())
 
     def _offered(self, index: int) -> Iterator[Alias]:
         for alias in self.schedule.steps[index].aliases:
@@ -118,6 +160,9 @@ class _Choice:
         step = self.schedule.steps[index]
         return (
             alias.output not in self._done
+            and alias.input not in self.inside
+            and alias.output not in self.inside
+            and cell.start_step == index
             and not cell.external
             and (not host.external or _holds_donated(host, cell))
             and not host.is_kept
@@ -146,8 +191,68 @@ class _Choice:
             span, change = self._change(alias)
             self.load[span] += change
         merge(self.cells, host, cell)
+        self._overwrite(host, index, *self._overwrites.get(cell, ()))
         self._done.add(alias.output)
         self.taken.append((index, alias))
+
+    def _parts(self, index: int) -> Iterator[list[Alias]]:
+        """For each output of a step the parts of it that may be written where it keeps them."""
+        offered: dict[int, list[Alias]] = {}
+        for alias in self.schedule.steps[index].aliases:
+            if alias.kind is AliasKind.PART and alias not in self._without:
+                offered.setdefault(alias.output, []).append(alias)
+        for output, parts in offered.items():
+            whole = self.cells[output]
+            first_of: dict[Cell, Alias] = {}
+            for part in parts:
+                if self._is_apart(index, part, whole):
+                    first_of.setdefault(self.cells[part.input], part)
+            if output not in self._done and whole.start_step == index and first_of:
+                yield list(first_of.values())
+
+    def _overwrite(self, cell: Cell, *steps: int) -> None:
+        self._overwrites[cell] = (*self._overwrites.get(cell, ()), *steps)
+
+    def _is_apart(self, index: int, part: Alias, whole: Cell) -> bool:
+        """Whether a part has a cell of its own, which would fit its place in the whole.
+
+        Nothing is written over the part once it is one, nor over the whole while the part lives.
+        """
+        cell = self.cells[part.input]
+        if max(self._overwrites.get(cell, ()), default=-1) >= index:
+            return False
+        return (
+            all(step >= cell.stop_step for step in self._overwrites.get(whole, ()))
+            and cell is not whole
+            and not cell.external
+            and not whole.external
+            and part.input not in self.inside
+            and cell.size_bytes == self.schedule.values[part.input].size_bytes
+            and part.offset_bytes % cell.alignment == 0
+        )
+
+    def _parts_change(self, parts: list[Alias]) -> tuple[slice, Int64Array]:
+        whole = self.cells[parts[0].output]
+        cells = [whole, *(self.cells[part.input] for part in parts)]
+        start = min(cell.start_step for cell in cells)
+        stop = max(cell.stop_step for cell in cells)
+        change = np.full(stop - start, whole.size_bytes)
+        for cell in cells:
+            change[cell.start_step - start : cell.stop_step - start] -= cell.size_bytes
+        return slice(start, stop), change
+
+    def _take_parts(self, index: int, parts: list[Alias]) -> None:
+        span, change = self._parts_change(parts)
+        self.load[span] += change
+        for part in parts:
+            cell = self.cells[part.input]
+            for value in cell.values if part.offset_bytes else ():
+                self.inside[value] = self.inside.get(value, 0) + part.offset_bytes
+            whole = self.cells[part.output]
+            merge(self.cells, whole, cell)
+            self._overwrite(whole, *self._overwrites.get(cell, ()))
+            self.taken.append((index, part))
+        self._done.add(parts[0].output)
 
 
 def _holds_donated(host: Cell, cell: Cell) -> bool:

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 
 from tightship.errors import PlanError
-from tightship.planner.schedule import Alias, AliasKind, Schedule
+from tightship.planner.schedule import BINDING, Alias, AliasKind, Schedule
 
 
 @dataclass(slots=True, eq=False)
@@ -38,7 +38,7 @@ def cells_of(schedule: Schedule) -> list[Cell]:
     for index, cell in enumerate(cells):
         cell.values.append(index)
     for index, step in enumerate(schedule.steps):
-        bound = {a.output: a for a in step.aliases if a.kind is not AliasKind.IN_PLACE}
+        bound = {a.output: a for a in step.aliases if a.kind in BINDING}
         for value in step.writes:
             cell = cells[value]
             cell.start_step, cell.stop_step = index, last_use[value] + 1
@@ -58,6 +58,7 @@ def cells_of(schedule: Schedule) -> list[Cell]:
 
 def merge(cells: list[Cell], host: Cell, cell: Cell) -> None:
     """Move the values of a cell into another one, in place."""
+    host.start_step = min(host.start_step, cell.start_step)
     host.stop_step = max(host.stop_step, cell.stop_step)
     host.size_bytes = max(host.size_bytes, cell.size_bytes)
     host.alignment = max(host.alignment, cell.alignment)

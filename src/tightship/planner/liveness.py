@@ -1,11 +1,11 @@
 """From a schedule to buffers: who lives when, and who may live in whose bytes."""
 
-from collections.abc import Collection
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
 
 import numpy as np
 
-from tightship.planner.alias_choice import choose
+from tightship.planner.alias_choice import NOTHING, Chosen, choose
 from tightship.planner.cell import Cell, cells_of
 from tightship.planner.problem import Problem
 from tightship.planner.schedule import Alias, Schedule
@@ -23,13 +23,16 @@ class Buffers:
 
     `of_value` and `of_scratch` hold, for each value and each step, the index of its buffer in
     `problem`, or -1 where there is none: an external value, a view of one, a value that no step
-    writes, a step without scratch. `in_place` lists the optional aliases that were taken.
+    writes, a step without scratch. `in_place` and `parts` list the optional aliases that were
+    taken. `inside` holds the bytes between the start of a buffer and a value, where there are any.
     """
 
     problem: Problem
     of_value: tuple[int, ...]
     of_scratch: tuple[int, ...]
     in_place: tuple[Alias, ...]
+    parts: tuple[Alias, ...] = ()
+    inside: Mapping[int, int] = field(default_factory=dict)
 
 
 def problem_of(
@@ -43,9 +46,9 @@ def problem_of(
 
     Args:
         schedule: Values and steps.
-        in_place: Whether IN_PLACE aliases may be taken, as `choose` does; VIEW and TIED ones
-            always are.
-        without: IN_PLACE aliases to leave out.
+        in_place: Whether IN_PLACE and PART aliases may be taken, as `choose` does; VIEW and TIED
+            ones always are.
+        without: IN_PLACE and PART aliases to leave out.
 
     Raises:
         PlanError: An external value is bound to one inside the arena, or a value is TIED to
@@ -54,12 +57,12 @@ def problem_of(
     Complexity: O(values + reads), and O(span) for each alias of different sizes.
     """
     cells = cells_of(schedule)
-    taken = choose(schedule, cells, without) if in_place else ()
-    return buffers_of(schedule, cells, taken)
+    chosen = choose(schedule, cells, without) if in_place else NOTHING
+    return buffers_of(schedule, cells, chosen)
 
 
-def buffers_of(schedule: Schedule, cells: list[Cell], taken: tuple[Alias, ...]) -> Buffers:
-    """The buffers of cells that were merged along the IN_PLACE aliases `taken`."""
+def buffers_of(schedule: Schedule, cells: list[Cell], chosen: Chosen) -> Buffers:
+    """The buffers of cells that were merged along the aliases `chosen`."""
     written = sorted(value for step in schedule.steps for value in step.writes)
     placed = dict.fromkeys(cells[value] for value in written if not cells[value].external)
     index_of = {cell: index for index, cell in enumerate(placed)}
@@ -71,7 +74,14 @@ def buffers_of(schedule: Schedule, cells: list[Cell], taken: tuple[Alias, ...]) 
     for index, cell in _scratch_cells(schedule):
         of_scratch[index] = len(buffers)
         buffers.append(cell)
-    return Buffers(_problem(buffers), tuple(of_value), tuple(of_scratch), taken)
+    return Buffers(
+        _problem(buffers),
+        tuple(of_value),
+        tuple(of_scratch),
+        chosen.in_place,
+        chosen.parts,
+        chosen.inside,
+    )
 
 
 def _scratch_cells(schedule: Schedule) -> list[tuple[int, Cell]]:

@@ -15,6 +15,12 @@ class AliasKind(enum.Enum):
     """The output is written over the input, always; the input dies at this step."""
     IN_PLACE = "in_place"
     """The output may be written over the input if nobody reads the input's bytes later."""
+    PART = "part"
+    """The input may be written where the output keeps it; the step then copies nothing of it."""
+
+
+BINDING = (AliasKind.VIEW, AliasKind.TIED)
+"""Kinds that leave no choice."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,12 +28,14 @@ class Alias:
     """An output that shares, or may share, the buffer of an input of the same step.
 
     TIED and IN_PLACE promise that the step may write `output` over `input` whichever of its
-    operands `input` is. Nothing is promised about other values in the same buffer.
+    operands `input` is. Nothing is promised about other values in the same buffer. A PART of an
+    output is what it holds from `offset_bytes` on, unchanged: an operand of a concatenation.
     """
 
     output: int
     input: int
     kind: AliasKind
+    offset_bytes: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +72,7 @@ class Schedule:
 
     Checked once, when it is made: indices are in range, a value is written at most once and,
     unless external, not read before; an output has either one VIEW or TIED alias or any number
-    of IN_PLACE ones. Values in `outputs` are read after the last step.
+    of others. Values in `outputs` are read after the last step.
 
     Raises:
         PlanError: One of these does not hold, or a size or alignment cannot be.
@@ -113,13 +121,30 @@ class Schedule:
                     f"Step `{step.name}` has an alias of output {alias.output} to input "
                     f"{alias.input}; it must write the one and read the other."
                 )
-        bound = [alias.output for alias in step.aliases if alias.kind is not AliasKind.IN_PLACE]
+        bound = [alias.output for alias in step.aliases if alias.kind in BINDING]
         for index in bound:
             if sum(alias.output == index for alias in step.aliases) > 1:
                 raise PlanError(
                     f"Step `{step.name}` ties `{self.values[index].name}` to one input and "
                     "aliases it to another; an output has one buffer."
                 )
+
+        self._check_parts(step)
+
+    def _check_parts(self, step: Step) -> None:
+        """Parts lie inside their output, and beside each other."""
+        ends: dict[int, int] = {}
+        parts = [alias for alias in step.aliases if alias.kind is AliasKind.PART]
+        for part in sorted(parts, key=lambda part: (part.output, part.offset_bytes)):
+            end = part.offset_bytes + self.values[part.input].size_bytes
+            before = ends.get(part.output, 0)
+            if not before <= part.offset_bytes <= end <= self.values[part.output].size_bytes:
+                raise PlanError(
+                    f"Step `{step.name}` has `{self.values[part.input].name}` as bytes "
+                    f"[{part.offset_bytes}, {end}) of `{self.values[part.output].name}`; parts "
+                    "must lie inside their output and apart from each other."
+                )
+            ends[part.output] = end
 
     def _check_indices(self, indices: tuple[int, ...], who: str) -> None:
         for index in indices:

@@ -28,7 +28,8 @@ class SchedulePlan:
 
     def value_offset(self, value: int) -> int | None:
         """Bytes from the arena's base; None for a value outside the arena."""
-        return self._offset(self.buffers.of_value[value])
+        offset = self._offset(self.buffers.of_value[value])
+        return None if offset is None else offset + self.buffers.inside.get(value, 0)
 
     def scratch_offset(self, step: int) -> int | None:
         """Bytes from the arena's base; None for a step without scratch."""
@@ -50,7 +51,7 @@ def plan_schedule(schedule: Schedule) -> SchedulePlan:
         PlanError: Values are bound to each other in a way that no plan can honour.
     """
     best = _planned(schedule, problem_of(schedule))
-    if _is_tight(best) or not best.buffers.in_place:
+    if _is_tight(best) or not (best.buffers.in_place or best.buffers.parts):
         return best
     apart = problem_of(schedule, in_place=False)
     if lower_bound(apart.problem) < best.plan.peak_bytes:
@@ -87,7 +88,8 @@ def _high(planned: SchedulePlan) -> Collection[Alias]:
     tops = plan.offset_bytes + plan.problem.size_bytes
     above = np.flatnonzero(tops > plan.lower_bound_bytes)
     rank = {int(buffer): -int(tops[buffer]) for buffer in above}
-    held = [alias for alias in planned.buffers.in_place if of_value[alias.output] in rank]
+    taken = (*planned.buffers.in_place, *planned.buffers.parts)
+    held = [alias for alias in taken if of_value[alias.output] in rank]
     return sorted(held, key=lambda alias: rank[of_value[alias.output]])
 
 

@@ -2,10 +2,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.planner.problems import schedules
+from tests.planner.problems import of_one_size, schedules
 from tests.planner.scheme.graphs import different_shapes, replay, sigmoids
 from tightship.planner.liveness import problem_of
-from tightship.planner.schedule import Schedule, ScheduledValue
 from tightship.planner.scheme.colour import ORDERS, colour, conflicts
 
 
@@ -28,8 +27,7 @@ def test_every_value_is_whole_when_it_is_read(schedule, order, in_place):
 
 @given(schedules())
 def test_in_order_of_time_colours_are_as_few_as_values_of_one_step(schedule):
-    same = tuple(ScheduledValue(v.name, 8, 8, v.external, v.donated) for v in schedule.values)
-    schedule = Schedule(same, schedule.steps, schedule.outputs)
+    schedule = of_one_size(schedule, 8)
     problem = problem_of(schedule).problem
     live = [
         sum(start <= step < stop for start, stop in problem.columns()[1:3].T.tolist())

@@ -9,6 +9,7 @@ from tightship.planner.place.order import by_size, by_start
 from tightship.planner.problem import Int64Array, Problem
 from tightship.planner.schedule import Schedule
 from tightship.planner.scheme.blocks import Blocks
+from tightship.planner.scheme.reference_count import buffers_in_place
 
 ORDERS: Mapping[str, Callable[[Problem], Int64Array]] = {"size": by_size, "start": by_start}
 """Orders in which buffers get colours: the largest first takes few bytes; in order of time there
@@ -36,7 +37,7 @@ def colour(schedule: Schedule, *, in_place: bool = True, order: str = "size") ->
 
     Complexity: O(n^2) for n buffers.
     """
-    buffers = problem_of(schedule, in_place=in_place)
+    buffers = buffers_in_place(schedule) if in_place else problem_of(schedule, in_place=False)
     colours = _colours(buffers.problem, order)
     sizes = np.zeros(int(colours.max(initial=-1)) + 1, np.int64)
     np.maximum.at(sizes, colours, buffers.problem.size_bytes)
