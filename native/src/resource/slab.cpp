@@ -24,10 +24,6 @@ size_t count_blocks(size_t size_bytes, size_t block_bytes, size_t alignment, boo
     return least;
 }
 
-uint64_t inverse_of(uint64_t odd) {
-    return odd == 1 ? 0 : ~uint64_t{0} / odd + 1;
-}
-
 } // namespace
 
 SlabResource::SlabResource(std::shared_ptr<MemoryResource> upstream, size_t size_bytes,
@@ -45,8 +41,7 @@ SlabResource::SlabResource(std::shared_ptr<MemoryResource> upstream, size_t size
         throw Misuse("`size_bytes` (= " + std::to_string(size_bytes) + ") has no room for a block" +
                      (is_inside ? " and its bits" : "") + ": `block_bytes` is " +
                      std::to_string(block_bytes) + ".");
-    shift_ = std::countr_zero(block_bytes);
-    inverse_ = inverse_of(block_bytes >> shift_);
+    inverse_ = ~uint64_t{0} / block_bytes + 1;
     region_.obtain(std::move(upstream), size_bytes, region_alignment);
     const size_t bits_bytes = FreeBits::size_bytes(block_count_);
     start_ = region_.start();
@@ -62,45 +57,29 @@ SlabResource::SlabResource(std::shared_ptr<MemoryResource> upstream, size_t size
     cells_.spread(free_->word_count());
 }
 
-/// The product with the inverse is exact below 2**64 / odd: a slab of odd parts above 2**20 would
-/// have to be larger than 16 TiB to leave that range.
-Freed SlabResource::locate(const void *pointer, Place &place) const {
-    const size_t offset = static_cast<const char *>(pointer) - start_;
-    if (offset >= capacity_bytes_) [[unlikely]]
-        return Freed::foreign;
-    size_t index = offset >> shift_;
-    if (inverse_ != 0)
-        index = static_cast<size_t>(static_cast<unsigned __int128>(index) * inverse_ >> 64);
-    if (index * block_bytes_ != offset) [[unlikely]]
-        return Freed::not_a_block;
-    place = {index / 64, uint64_t{1} << index % 64};
-    return Freed::done;
-}
-
 void *SlabResource::allocate(size_t size_bytes, size_t alignment) {
     if (!serves(size_bytes, alignment)) [[unlikely]]
         return nullptr;
-    Cell *cell = cells_.own();
+    Cell *cell = cells_.known();
     if (cell != nullptr && cell->enter()) [[likely]] {
-        char *given = cell->get_hot();
-        if (given != nullptr) {
+        if (char *hot = cell->get_hot(); hot != nullptr) {
             cell->set_hot(nullptr);
             cell->leave();
-            return given;
+            return hot;
         }
-        const uint64_t bits = cell->get_bits();
-        if (bits != 0) {
+        if (const uint64_t bits = cell->get_bits(); bits != 0) {
             cell->set_bits(bits & (bits - 1));
-            given = block(cell->get_word(), bits);
+            char *given = block(cell->get_word(), bits);
             cell->leave();
             return given;
         }
         cell->leave();
     }
-    return allocate_slowly(cell);
+    return allocate_slowly();
 }
 
-void *SlabResource::allocate_slowly(Cell *cell) {
+void *SlabResource::allocate_slowly() {
+    Cell *cell = cells_.own();
     size_t word = cell != nullptr ? cell->get_word() : thread_slot() % free_->word_count();
     if (cell == nullptr || cell->is_closed.load(std::memory_order_relaxed) != 0) {
         const uint64_t bit = claim(word, 1);
@@ -136,38 +115,39 @@ bool SlabResource::collect() {
 void SlabResource::empty_into_bitmap(Cell &cell) {
     if (cell.get_bits() != 0)
         free_->release(cell.get_word(), cell.get_bits());
-    if (Place place; cell.get_hot() != nullptr && locate(cell.get_hot(), place) == Freed::done)
-        free_->release(place.word, place.bit);
+    if (size_t hot; cell.get_hot() != nullptr && locate(cell.get_hot(), hot) == Freed::done)
+        free_->release(hot / 64, bit(hot));
     cell.set_bits(0);
     cell.set_hot(nullptr);
 }
 
 Freed SlabResource::deallocate(void *pointer, size_t size_bytes, size_t) {
-    Place place;
-    if (const Freed found = locate(pointer, place); found != Freed::done) [[unlikely]]
+    size_t index;
+    if (const Freed found = locate(pointer, index); found != Freed::done) [[unlikely]]
         return found;
     if (size_bytes > block_bytes_) [[unlikely]]
         return Freed::wrong_size;
-    Cell *cell = cells_.own();
-    if (cell == nullptr || !cell->enter()) [[unlikely]]
-        return deallocate_slowly(place);
-    char *const hot = cell->get_hot();
-    const bool is_own = cell->get_word() == place.word;
-    if (hot == pointer || (is_own && (cell->get_bits() & place.bit) != 0) ||
-        (words_[place.word].load(std::memory_order_relaxed) & place.bit) != 0) [[unlikely]] {
+    Cell *cell = cells_.known();
+    if (cell != nullptr && cell->enter()) [[likely]] {
+        uint64_t free = words_[index / 64].load(std::memory_order_relaxed);
+        if (cell->get_word() == index / 64)
+            free |= cell->get_bits();
+        if ((free >> index % 64 & 1) == 0 && cell->get_hot() == nullptr) [[likely]] {
+            cell->set_hot(static_cast<char *>(pointer));
+            cell->leave();
+            return Freed::done;
+        }
         cell->leave();
-        return Freed::already_free;
     }
-    if (hot == nullptr)
-        cell->set_hot(static_cast<char *>(pointer));
-    else if (is_own)
-        cell->set_bits(cell->get_bits() | place.bit);
-    cell->leave();
-    return hot == nullptr || is_own ? Freed::done : deallocate_slowly(place);
+    return deallocate_slowly(pointer, index);
 }
 
-Freed SlabResource::deallocate_slowly(Place place) {
-    return free_->release(place.word, place.bit) == 0 ? Freed::done : Freed::already_free;
+/// Where the cell keeps a block already, or keeps none, or is closed.
+Freed SlabResource::deallocate_slowly(const void *pointer, size_t index) {
+    Cell *cell = cells_.own();
+    if (cell != nullptr && cell->get_hot() == pointer)
+        return Freed::already_free;
+    return release_run(index / 64, bit(index));
 }
 
 size_t SlabResource::spread(void **blocks, size_t word, uint64_t bits) const {
@@ -231,25 +211,20 @@ Freed SlabResource::deallocate_many(void *const *blocks, size_t count, size_t si
         if (fault == Freed::done)
             fault = freed;
     };
-    size_t word = SIZE_MAX;
-    uint64_t bits = 0;
-    for (size_t index = 0; index < count; ++index) {
-        Place place;
-        if (const Freed found = locate(blocks[index], place); found != Freed::done) {
+    for (size_t each = 0; each < count;) {
+        size_t first, next;
+        const Freed found = locate(blocks[each++], first);
+        if (found != Freed::done) {
             note(found);
-        } else if (place.word != word) {
-            if (bits != 0)
-                note(release_run(word, bits));
-            word = place.word;
-            bits = place.bit;
-        } else if ((bits & place.bit) != 0) {
-            note(Freed::already_free);
-        } else {
-            bits |= place.bit;
+            continue;
         }
+        uint64_t bits = bit(first);
+        for (; each < count; ++each, bits |= bit(next))
+            if (locate(blocks[each], next) != Freed::done || next / 64 != first / 64 ||
+                (bits & bit(next)) != 0)
+                break;
+        note(release_run(first / 64, bits));
     }
-    if (bits != 0)
-        note(release_run(word, bits));
     return fault;
 }
 
@@ -259,9 +234,9 @@ Freed SlabResource::release_run(size_t word, uint64_t bits) {
     uint64_t before;
     if (cell != nullptr && cell->get_word() == word && cell->enter()) {
         before = cell->get_bits() & bits;
-        if (Place hot; cell->get_hot() != nullptr && locate(cell->get_hot(), hot) == Freed::done &&
-                       hot.word == word)
-            before |= hot.bit & bits;
+        if (size_t hot; cell->get_hot() != nullptr && locate(cell->get_hot(), hot) == Freed::done &&
+                        hot / 64 == word)
+            before |= bit(hot) & bits;
         before |= free_->set_of(word) & bits;
         cell->set_bits(cell->get_bits() | (bits & ~before));
         cell->leave();

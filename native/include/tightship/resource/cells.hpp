@@ -51,12 +51,14 @@ class Cells {
 
     Cells();
 
+    /// The calling thread's, if the thread was here before; else null.
+    Cell *known() {
+        const uint32_t slot = tls_thread_slot;
+        return slot < count_ ? &cells_[slot] : nullptr;
+    }
     /// The calling thread's; null where it has none.
     Cell *own() {
-        uint32_t slot = tls_thread_slot;
-        if (slot < count_) [[likely]]
-            return &cells_[slot];
-        slot = thread_slot();
+        const uint32_t slot = thread_slot();
         return slot < count_ ? &cells_[slot] : nullptr;
     }
     uint32_t count() const { return count_; }

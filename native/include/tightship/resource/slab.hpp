@@ -31,10 +31,11 @@ class SlabResource final : public MemoryResource, private Forkable {
     SlabResource(std::shared_ptr<MemoryResource> upstream, size_t size_bytes, size_t block_bytes,
                  std::shared_ptr<MemoryResource> control = nullptr);
 
-    void *allocate(size_t size_bytes, size_t alignment = kDefaultAlignment) override;
+    [[gnu::aligned(64)]] void *allocate(size_t size_bytes,
+                                        size_t alignment = kDefaultAlignment) override;
     /// Sees a block that is free already, unless it is in another thread's cell.
-    Freed deallocate(void *pointer, size_t size_bytes,
-                     size_t alignment = kDefaultAlignment) override;
+    [[gnu::aligned(64)]] Freed deallocate(void *pointer, size_t size_bytes,
+                                          size_t alignment = kDefaultAlignment) override;
     size_t allocate_many(void **blocks, size_t count, size_t size_bytes,
                          size_t alignment = kDefaultAlignment) override;
     Freed deallocate_many(void *const *blocks, size_t count, size_t size_bytes,
@@ -58,22 +59,24 @@ class SlabResource final : public MemoryResource, private Forkable {
     size_t alignment() const { return alignment_; }
 
   private:
-    /// Where a block's bit is.
-    struct Place {
-        size_t word;
-        uint64_t bit;
-    };
-
     char *block(size_t word, uint64_t bits) const {
         return start_ + (word * 64 + static_cast<size_t>(std::countr_zero(bits))) * block_bytes_;
     }
-    /// Done, with the place of a block that begins at `pointer`, or what is wrong with that.
-    Freed locate(const void *pointer, Place &place) const;
+    /// Done, with the index of the block that begins at `pointer`, or what is wrong with that.
+    /// The product with the inverse is the quotient wherever that leaves no rest.
+    [[gnu::always_inline]] Freed locate(const void *pointer, size_t &index) const {
+        const size_t offset = static_cast<const char *>(pointer) - start_;
+        if (offset >= capacity_bytes_) [[unlikely]]
+            return Freed::foreign;
+        index = static_cast<size_t>(static_cast<unsigned __int128>(offset) * inverse_ >> 64);
+        return index * block_bytes_ == offset ? Freed::done : Freed::not_a_block;
+    }
+    static uint64_t bit(size_t index) { return uint64_t{1} << index % 64; }
     /// The word's `bits` as addresses; returns how many.
     size_t spread(void **blocks, size_t word, uint64_t bits) const;
 
-    void *allocate_slowly(Cell *cell);
-    Freed deallocate_slowly(Place place);
+    [[gnu::noinline]] void *allocate_slowly();
+    [[gnu::noinline]] Freed deallocate_slowly(const void *pointer, size_t index);
     uint64_t claim(size_t &word, size_t limit);
     void keep(Cell *cell, size_t word, uint64_t bits);
     bool collect();
@@ -88,8 +91,7 @@ class SlabResource final : public MemoryResource, private Forkable {
     size_t capacity_bytes_ = 0;
     size_t block_bytes_;
     size_t alignment_ = 1;
-    uint64_t inverse_ = 0; // 2**64 / odd part of block_bytes, rounded up; 0 where that is 1
-    int shift_ = 0;        // block_bytes is its odd part times 2**shift
+    uint64_t inverse_ = 0; // 2**64 / block_bytes, rounded up
     Cells cells_;
     const FreeBits::Word *words_ = nullptr; // of the bitmap
     size_t block_count_ = 0;
