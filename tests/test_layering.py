@@ -33,7 +33,7 @@ ALLOWED: Mapping[str, str] = {  # the longest prefix of a module's name decides
     "quantity": "errors",
     "trace": "errors",
     "graph": "errors graph",
-    "resource": "_core",
+    "resource": "_core errors quantity resource",
     "frontend": "_core errors graph frontend",
     "planner": "planner",
     "planner.constraints": "errors",

@@ -41,6 +41,7 @@ UNREFERENCED = {
     "src/tightship/cli/__main__.py": "`python -m tightship.cli`",
 }
 ENVIRONMENT_READERS = {
+    "src/tightship/resource/settings.py": "how places are divided, before the first is made",
     "src/tightship/engine/library.py": "which libdnnl, before anything is loaded",
 }
 

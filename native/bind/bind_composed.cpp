@@ -74,15 +74,6 @@ void composite(nb::module_ &module) {
             "of\n"
             "the region for such blocks, by rising size; `free_list_last` serves from what came\n"
             "back only when the bump is used up.")
-        .def_prop_ro_static(
-            "default_slabs",
-            [](nb::handle) {
-                std::vector<std::pair<size_t, double>> shares;
-                for (const auto &[block_bytes, share] : CompositeResource::default_slabs())
-                    shares.emplace_back(block_bytes, share);
-                return shares;
-            },
-            nb::sig("def default_slabs(cls, /) -> list[tuple[int, float]]"))
         .def_prop_ro("slabs", &CompositeResource::slabs)
         .def_prop_ro("bump", &CompositeResource::bump)
         .def_prop_ro("free_list", &CompositeResource::free_list);
@@ -91,6 +82,15 @@ void composite(nb::module_ &module) {
 } // namespace
 
 void composed_resources(nb::module_ &module) {
+    module.def(
+        "default_slabs",
+        [] {
+            std::vector<std::pair<size_t, double>> shares;
+            for (const auto &[block_bytes, share] : CompositeResource::default_slabs())
+                shares.emplace_back(block_bytes, share);
+            return shares;
+        },
+        "Block sizes and shares of a composite that is told of none.");
     free_list(module);
     composite(module);
 }

@@ -1,12 +1,15 @@
 #include "bind.hpp"
 #include "count.hpp"
 
+#include "tightship/os.hpp"
 #include "tightship/resource/bump.hpp"
 #include "tightship/resource/host.hpp"
 #include "tightship/resource/region.hpp"
+#include "tightship/resource/shared.hpp"
 #include "tightship/resource/slab.hpp"
 
 #include <nanobind/stl/shared_ptr.h>
+#include <nanobind/stl/string.h>
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -16,9 +19,12 @@ namespace tightship::bind {
 namespace {
 
 using resource::BumpResource;
+using resource::FileResource;
 using resource::HostResource;
 using resource::MemoryResource;
 using resource::PageResource;
+using resource::SegmentResource;
+using resource::SharedResource;
 using resource::SlabResource;
 
 using Upstream = std::shared_ptr<MemoryResource>;
@@ -34,6 +40,27 @@ class RegionOfBuffer final : public resource::RegionResource {
     Py_buffer view_;
 };
 
+void shared(nb::module_ &module) {
+    nb::class_<SharedResource, PageResource>(
+        module, "SharedResource", "Pages of files, a file for each block; a fork shares them.")
+        .def(
+            "descriptor_of",
+            [](const SharedResource &self, uintptr_t address) {
+                const int file = self.descriptor_of(reinterpret_cast<void *>(address));
+                if (file < 0)
+                    throw resource::Misuse("No block of the resource begins at " +
+                                           std::to_string(address) + ".");
+                return file;
+            },
+            "address"_a, "The open file that a block is of, for another process to map.");
+    nb::class_<SegmentResource, SharedResource>(module, "SegmentResource",
+                                                "Shared memory without a name.")
+        .def(nb::init<>());
+    nb::class_<FileResource, SharedResource>(module, "FileResource",
+                                             "Files without a name in a folder, mapped.")
+        .def(nb::init<std::string>(), "folder"_a);
+}
+
 void page_resources(nb::module_ &module) {
     nb::class_<PageResource, MemoryResource>(module, "PageResource",
                                              "Whole pages, mapped for each block.")
@@ -43,7 +70,18 @@ void page_resources(nb::module_ &module) {
         .def_prop_ro("allocation_count", &PageResource::allocation_count, "Of all time.");
     nb::class_<HostResource, PageResource>(
         module, "HostResource", "Zeroed pages of the process's own, huge ones where they fit.")
-        .def(nb::init<>());
+        .def(nb::init<>())
+        .def(
+            "__init__",
+            [](HostResource *self, int node, bool is_filled, bool is_locked) {
+                new (self) HostResource({node, is_filled, is_locked});
+            },
+            nb::kw_only(), "node"_a = -1, "is_filled"_a = false, "is_locked"_a = false,
+            "Pages of NUMA node `node` while it has some, -1 for any; backed with memory at once,\n"
+            "and kept there as far as the process may.")
+        .def_prop_ro("locked_bytes", &HostResource::locked_bytes,
+                     "Of all blocks of all time, what could be locked.");
+    shared(module);
     nb::class_<RegionOfBuffer, MemoryResource>(
         module, "RegionResource",
         "Memory that the caller has: one block at a time of a writable buffer.")
@@ -111,6 +149,8 @@ void slab(nb::module_ &module) {
 } // namespace
 
 void resource_kinds(nb::module_ &module) {
+    module.def("current_cpu", &os::current_cpu,
+               "The processor that the calling thread runs on, as of now.");
     page_resources(module);
     bump(module);
     slab(module);

@@ -1,7 +1,7 @@
 """The native core: placement, host memory, kernels, oneDNN, programs."""
 
 from collections.abc import Sequence
-from typing import Annotated, Any, Final, SupportsIndex
+from typing import Annotated, Any, SupportsIndex, overload
 
 import numpy
 from numpy.typing import NDArray
@@ -211,6 +211,9 @@ class Block:
 
     def __deepcopy__(self, arg: object, /) -> None: ...
 
+def current_cpu() -> int:
+    """The processor that the calling thread runs on, as of now."""
+
 class PageResource(MemoryResource):
     """Whole pages, mapped for each block."""
 
@@ -227,7 +230,35 @@ class PageResource(MemoryResource):
 class HostResource(PageResource):
     """Zeroed pages of the process's own, huge ones where they fit."""
 
+    @overload
     def __init__(self) -> None: ...
+
+    @overload
+    def __init__(self, *, node: int = -1, is_filled: bool = False, is_locked: bool = False) -> None:
+        """
+        Pages of NUMA node `node` while it has some, -1 for any; backed with memory at once,
+        and kept there as far as the process may.
+        """
+
+    @property
+    def locked_bytes(self) -> int:
+        """Of all blocks of all time, what could be locked."""
+
+class SharedResource(PageResource):
+    """Pages of files, a file for each block; a fork shares them."""
+
+    def descriptor_of(self, address: int) -> int:
+        """The open file that a block is of, for another process to map."""
+
+class SegmentResource(SharedResource):
+    """Shared memory without a name."""
+
+    def __init__(self) -> None: ...
+
+class FileResource(SharedResource):
+    """Files without a name in a folder, mapped."""
+
+    def __init__(self, folder: str) -> None: ...
 
 class RegionResource(MemoryResource):
     """Memory that the caller has: one block at a time of a writable buffer."""
@@ -285,6 +316,9 @@ class SlabResource(MemoryResource):
     def alignment(self) -> int:
         """The largest power of two that every block is at a multiple of."""
 
+def default_slabs() -> list[tuple[int, float]]:
+    """Block sizes and shares of a composite that is told of none."""
+
 class FreeListResource(MemoryResource):
     """
     Blocks of any size that were given back, joined and cut to serve others.
@@ -315,9 +349,6 @@ class CompositeResource(MemoryResource):
         the region for such blocks, by rising size; `free_list_last` serves from what came
         back only when the bump is used up.
         """
-
-    default_slabs: Final[list[tuple[int, float]]] = ...
-    """default_slabs(cls, /) -> list[tuple[int, float]]"""
 
     @property
     def slabs(self) -> list[SlabResource]: ...

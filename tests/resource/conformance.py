@@ -4,8 +4,10 @@ import ctypes
 import functools
 import gc
 import random
+import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 
 import hypothesis.strategies as st
 import numpy as np
@@ -15,17 +17,23 @@ from tightship.errors import OutOfMemoryError
 from tightship.resource import (
     BumpResource,
     CompositeResource,
+    FileResource,
     FreeListResource,
     HostResource,
     MemoryResource,
     RegionResource,
+    SegmentResource,
     SlabResource,
 )
 
 REGION_BYTES = 1 << 16
 
+FOLDER = "/dev/shm" if Path("/dev/shm").is_dir() else tempfile.gettempdir()
+"""For files that are mapped; in memory where it can be, for the sake of time."""
+
 UPSTREAMS: dict[str, Callable[[], MemoryResource]] = {
     "host": HostResource,
+    "segment": SegmentResource,
     "region": lambda: RegionResource(bytearray(2 * REGION_BYTES)),
     "bump": lambda: BumpResource(HostResource(), 4 * REGION_BYTES, 2),
     "slab": lambda: SlabResource(HostResource(), 4 * REGION_BYTES, REGION_BYTES),
@@ -52,6 +60,9 @@ RESOURCES: dict[str, Callable[[MemoryResource], MemoryResource]] = {
 ROOTS: dict[str, Callable[[], MemoryResource]] = {
     "host": HostResource,
     "region": lambda: RegionResource(bytearray(REGION_BYTES)),
+    "segment": SegmentResource,
+    "file": lambda: FileResource(FOLDER),
+    "filled": lambda: HostResource(is_filled=True, is_locked=True, node=0),
 }
 
 

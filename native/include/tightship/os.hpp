@@ -16,8 +16,23 @@ void *map(size_t size_bytes, size_t alignment);
 /// The processor that the calling thread runs on, as of now; 0 where the system does not say.
 unsigned current_cpu();
 
-/// REQUIRES: the range is what `map` returned.
+/// REQUIRES: the range is what `map` or `map_file` returned.
 void unmap(void *pointer, size_t size_bytes);
+
+bool has_node(int node);
+/// Has pages that are not there yet come from a NUMA node while it has some.
+void prefer_node(void *pointer, size_t size_bytes, int node);
+/// Backs pages with memory that are not there yet.
+void fill(void *pointer, size_t size_bytes);
+/// Keeps pages in memory; false where the process may not lock so many.
+bool lock(void *pointer, size_t size_bytes);
+
+/// A new file without a name, of zeros: in memory, or in a folder, its room taken; -1 if refused.
+int memory_file(size_t size_bytes);
+int unnamed_file(const std::string &folder, size_t size_bytes);
+void close_file(int file);
+/// A file's bytes, written through to it; as `map` otherwise.
+void *map_file(int file, size_t size_bytes, size_t alignment);
 
 /// Prepares `thread_barrier` for the process; false where the system has none.
 bool register_thread_barrier();

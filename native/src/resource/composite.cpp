@@ -64,7 +64,7 @@ CompositeResource::CompositeResource(std::shared_ptr<MemoryResource> upstream, s
     }
     const auto rest = static_cast<size_t>(stop - next);
     bump_ = std::make_shared<BumpResource>(std::make_shared<RegionResource>(next, rest, is_shared_),
-                                           rest);
+                                           rest, 1);
     rest_ = std::make_shared<FreeListResource>(
         bump_,
         FreeListResource::Settings{.fit = settings.fit, .upstream_first = settings.free_list_last});

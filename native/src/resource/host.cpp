@@ -4,8 +4,23 @@
 
 namespace tightship::resource {
 
+HostResource::HostResource(Settings settings) : settings_(settings) {
+    if (settings.node >= 0 && !os::has_node(settings.node))
+        throw Misuse("`node` (= " + std::to_string(settings.node) +
+                     ") is not a NUMA node of this machine.");
+}
+
 void *HostResource::map(size_t size_bytes, size_t alignment) {
-    return os::map(size_bytes, alignment);
+    void *pointer = os::map(size_bytes, alignment);
+    if (pointer == nullptr)
+        return nullptr;
+    if (settings_.node >= 0)
+        os::prefer_node(pointer, size_bytes, settings_.node);
+    if (settings_.is_filled)
+        os::fill(pointer, size_bytes);
+    if (settings_.is_locked && os::lock(pointer, size_bytes))
+        locked_bytes_ += size_bytes;
+    return pointer;
 }
 
 void HostResource::unmap(void *pointer, size_t size_bytes) {

@@ -3,13 +3,32 @@
 
 #include "tightship/resource/pages.hpp"
 
+#include <atomic>
+
 namespace tightship::resource {
 
 /// Zeroed, private to the process, huge where they span huge pages and the system has them.
 class HostResource final : public PageResource {
+  public:
+    struct Settings {
+        int node = -1;          ///< NUMA node that pages come from while it has some; -1 any
+        bool is_filled = false; ///< backed with memory at once, not when touched
+        bool is_locked = false; ///< kept in memory, as far as the process may
+    };
+
+    HostResource() = default;
+    /// Throws `Misuse` where the node is not there.
+    explicit HostResource(Settings settings);
+
+    /// Of all blocks of all time, what could be locked.
+    size_t locked_bytes() const { return locked_bytes_; }
+
   private:
     void *map(size_t size_bytes, size_t alignment) override;
     void unmap(void *pointer, size_t size_bytes) override;
+
+    Settings settings_;
+    std::atomic<size_t> locked_bytes_{0};
 };
 
 } // namespace tightship::resource

@@ -1,0 +1,43 @@
+/// Pages of files: memory that other processes can map, or that a disk backs.
+#pragma once
+
+#include "tightship/resource/pages.hpp"
+
+#include <string>
+
+namespace tightship::resource {
+
+/// A file for each block, mapped shared. A child of a fork sees the parent's writes; the block is
+/// then of both, and each gives back its own mapping.
+class SharedResource : public PageResource {
+  public:
+    bool is_shared() const final { return true; }
+    /// The open file that a block is of; -1 where `pointer` is no block.
+    int descriptor_of(const void *pointer) const;
+
+  private:
+    void *map(size_t size_bytes, size_t alignment) final;
+    void unmap(void *pointer, size_t size_bytes) final;
+    /// A new file of `size_bytes` zeros, without a name; -1 when refused.
+    virtual int open_file(size_t size_bytes) = 0;
+
+    mutable std::mutex files_mutex_;
+    std::map<uintptr_t, int> files_; // descriptors by address
+};
+
+/// Files in memory, that the system may swap but not write to a disk.
+class SegmentResource final : public SharedResource {
+    int open_file(size_t size_bytes) override;
+};
+
+/// Files in a folder, their room taken in advance: what is not in use can leave memory for it.
+class FileResource final : public SharedResource {
+  public:
+    explicit FileResource(std::string folder) : folder_(std::move(folder)) {}
+
+  private:
+    int open_file(size_t size_bytes) override;
+    std::string folder_;
+};
+
+} // namespace tightship::resource

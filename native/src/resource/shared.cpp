@@ -1,0 +1,43 @@
+#include "tightship/resource/shared.hpp"
+
+#include "tightship/os.hpp"
+
+namespace tightship::resource {
+
+int SharedResource::descriptor_of(const void *pointer) const {
+    const std::lock_guard lock(files_mutex_);
+    const auto found = files_.find(reinterpret_cast<uintptr_t>(pointer));
+    return found == files_.end() ? -1 : found->second;
+}
+
+void *SharedResource::map(size_t size_bytes, size_t alignment) {
+    const int file = open_file(size_bytes);
+    if (file < 0)
+        return nullptr;
+    void *pointer = os::map_file(file, size_bytes, alignment);
+    if (pointer == nullptr) {
+        os::close_file(file);
+        return nullptr;
+    }
+    const std::lock_guard lock(files_mutex_);
+    files_.emplace(reinterpret_cast<uintptr_t>(pointer), file);
+    return pointer;
+}
+
+void SharedResource::unmap(void *pointer, size_t size_bytes) {
+    os::unmap(pointer, size_bytes);
+    const std::lock_guard lock(files_mutex_);
+    const auto found = files_.find(reinterpret_cast<uintptr_t>(pointer));
+    os::close_file(found->second);
+    files_.erase(found);
+}
+
+int SegmentResource::open_file(size_t size_bytes) {
+    return os::memory_file(size_bytes);
+}
+
+int FileResource::open_file(size_t size_bytes) {
+    return os::unnamed_file(folder_, size_bytes);
+}
+
+} // namespace tightship::resource

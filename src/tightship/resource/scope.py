@@ -1,0 +1,19 @@
+"""Blocks that end with a `with` statement."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from tightship._core import BumpResource
+
+
+@contextmanager
+def scope(bump: BumpResource) -> Iterator[BumpResource]:
+    """Every block that `bump` gives within the statement ends with it; scopes nest.
+
+    No other thread may be allocating from it when the statement begins or ends.
+    """
+    mark = bump.mark()
+    try:
+        yield bump
+    finally:
+        bump.rewind(mark)

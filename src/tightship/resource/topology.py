@@ -1,0 +1,61 @@
+"""Which processors and how much memory each NUMA node has: data, read once, or given."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+SYSTEM = Path("/sys/devices/system/node")
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """One NUMA node; `distances` to every node, in the order of the topology."""
+
+    number: int
+    cpus: frozenset[int]
+    memory_bytes: int
+    distances: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Topology:
+    """All nodes of a machine, at least one of them with memory."""
+
+    nodes: tuple[Node, ...]
+
+    def nearest(self, cpu: int) -> Node:
+        """The node with memory nearest to a processor; one of no node counts as the first's."""
+        own = next((node for node in self.nodes if cpu in node.cpus), self.nodes[0])
+        return min(
+            (distance, node.number, node)
+            for distance, node in zip(own.distances, self.nodes, strict=True)
+            if node.memory_bytes > 0
+        )[2]
+
+
+def read_topology(folder: Path = SYSTEM, machine_bytes: int = 0) -> Topology:
+    """The machine's topology as the system tells it; one node of `machine_bytes` where it does not.
+
+    A node's `cpulist` and `distance` are files of that name; its memory is in `meminfo`, in kB.
+    """
+    numbers = sorted(int(path.name[4:]) for path in folder.glob("node[0-9]*"))
+    nodes = tuple(_read_node(folder / f"node{number}", number) for number in numbers)
+    if any(node.memory_bytes > 0 for node in nodes):
+        return Topology(nodes)
+    return Topology((Node(0, frozenset(), machine_bytes, (10,)),))
+
+
+def _read_node(folder: Path, number: int) -> Node:
+    meminfo = (folder / "meminfo").read_text(encoding="ascii").split()
+    memory_bytes = int(meminfo[meminfo.index("MemTotal:") + 1]) * 1024
+    distances = tuple(map(int, (folder / "distance").read_text(encoding="ascii").split()))
+    return Node(
+        number, parse_cpus((folder / "cpulist").read_text("ascii")), memory_bytes, distances
+    )
+
+
+def parse_cpus(text: str) -> frozenset[int]:
+    """The numbers of a list such as `0-3,8`."""
+    ranges = [part.partition("-") for part in text.strip().split(",") if part]
+    return frozenset(
+        cpu for first, _, last in ranges for cpu in range(int(first), int(last or first) + 1)
+    )
