@@ -156,3 +156,13 @@ def test_a_child_of_a_fork_has_a_slab_of_its_own(slab):
     thread.join()
     slab.deallocate(mine, 64)
     assert slab.statistics().current_count == 0
+
+
+def test_a_thread_takes_over_what_an_ended_one_kept(slab):
+    """The number of a thread that has ended goes to the next, with the blocks it kept."""
+    for _ in range(20):
+        held = []
+        in_thread(lambda held=held: held.append(slab.allocate(64)))
+        slab.deallocate(held[0], 64)
+        assert slab.statistics().current_count == 0
+    assert len(exhaust(slab)) == slab.block_count

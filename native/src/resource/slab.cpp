@@ -192,15 +192,20 @@ size_t SlabResource::allocate_many(void **blocks, size_t count, size_t size_byte
     return given;
 }
 
-/// Makes a word the cell's, with those of its blocks that are left; the cell has none.
+/// Makes a word the cell's, with those of its blocks that are left. What the cell has, left there
+/// by a thread that has ended, goes to the bitmap.
 void SlabResource::keep(Cell *cell, size_t word, uint64_t bits) {
     if (cell != nullptr && cell->enter()) {
+        const uint64_t found = cell->get_bits();
+        const size_t found_word = cell->get_word();
         cell->set_bits(bits);
         cell->set_word(word);
         cell->leave();
-    } else if (bits != 0) {
-        free_->release(word, bits);
+        word = found_word;
+        bits = found;
     }
+    if (bits != 0)
+        free_->release(word, bits);
 }
 
 Freed SlabResource::deallocate_many(void *const *blocks, size_t count, size_t size_bytes, size_t) {

@@ -1,0 +1,297 @@
+/// Loops over memory resources and over other allocators, which take turns in one process.
+///
+///     resource_loops ROUNDS NAME=LIBRARY... -> one JSON object a line: loop, contender, ns
+///
+/// Nanoseconds are processor time of the thread that works, per block.
+#include "tightship/resource/composite.hpp"
+#include "tightship/resource/host.hpp"
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <ctime>
+#include <dlfcn.h>
+#include <functional>
+#include <random>
+#include <thread>
+
+namespace {
+
+using namespace tightship::resource;
+
+/// Who is asked for blocks, through one call by pointer each way.
+struct Contender {
+    std::string name;
+    void *(*allocate)(size_t) = nullptr;
+    void (*release)(void *) = nullptr;
+    MemoryResource *resource = nullptr;
+
+    void *get(size_t size_bytes) const {
+        return resource != nullptr ? resource->allocate(size_bytes) : allocate(size_bytes);
+    }
+    void put(void *pointer, size_t size_bytes) const {
+        if (resource != nullptr)
+            resource->deallocate(pointer, size_bytes);
+        else
+            release(pointer);
+    }
+};
+
+struct Loop {
+    std::string name;
+    std::string contender;
+    std::function<double()> run;
+    std::vector<double> ns = {};
+};
+
+double thread_ns() {
+    timespec now;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+    return static_cast<double>(now.tv_sec) * 1e9 + static_cast<double>(now.tv_nsec);
+}
+
+/// Nanoseconds of one of `count` steps.
+template <typename Step> double timed(size_t count, Step step) {
+    const double start = thread_ns();
+    for (size_t index = 0; index < count; ++index)
+        step(index);
+    return (thread_ns() - start) / static_cast<double>(count);
+}
+
+void seen(void *pointer) {
+    asm volatile("" : : "r"(pointer) : "memory");
+}
+
+double pairs(const Contender &who, size_t size_bytes) {
+    return timed(200'000, [&](size_t) {
+        void *pointer = who.get(size_bytes);
+        seen(pointer);
+        who.put(pointer, size_bytes);
+    });
+}
+
+double batches(const Contender &who, size_t size_bytes, size_t count) {
+    std::vector<void *> blocks(count);
+    return timed(100'000 / count,
+                 [&](size_t) {
+                     for (void *&block : blocks)
+                         block = who.get(size_bytes);
+                     for (void *block : blocks)
+                         who.put(block, size_bytes);
+                 }) /
+           static_cast<double>(count);
+}
+
+double many(MemoryResource &resource, size_t size_bytes) {
+    void *blocks[64];
+    return timed(3000,
+                 [&](size_t) {
+                     if (resource.allocate_many(blocks, 64, size_bytes) != 64)
+                         std::abort();
+                     resource.deallocate_many(blocks, 64, size_bytes);
+                 }) /
+           64;
+}
+
+/// 10,000 live blocks of 16 to 1024 bytes, one after another replaced by a new one.
+double replacing(const Contender &who, unsigned seed) {
+    struct Live {
+        void *pointer;
+        size_t size_bytes;
+    };
+    std::minstd_rand random(seed);
+    std::vector<Live> live(10'000);
+    for (Live &each : live) {
+        each.size_bytes = 16 + random() % 1009;
+        each.pointer = who.get(each.size_bytes);
+    }
+    const double ns = timed(100'000, [&](size_t) {
+        const auto number = random();
+        Live &each = live[number % live.size()];
+        who.put(each.pointer, each.size_bytes);
+        each.size_bytes = 16 + (number >> 7) % 1009;
+        each.pointer = who.get(each.size_bytes);
+    });
+    for (const Live &each : live)
+        who.put(each.pointer, each.size_bytes);
+    return ns;
+}
+
+/// Two threads at once; the mean of what a block costs each.
+double both(const std::function<double(unsigned)> &work) {
+    double ns[2] = {};
+    std::atomic<int> ready{0};
+    const auto run = [&](unsigned number) {
+        ++ready;
+        while (ready.load() < 2) {
+        }
+        ns[number] = work(number);
+    };
+    std::thread other(run, 1);
+    run(0);
+    other.join();
+    return (ns[0] + ns[1]) / 2;
+}
+
+/// Blocks that one thread asks for and another gives back; the cost of both to each block.
+double handed_over(const Contender &who, size_t size_bytes) {
+    constexpr size_t kCount = 4096, kTimes = 10;
+    std::vector<void *> blocks(kCount);
+    std::atomic<int> turn{0};
+    double other_ns = 0, ns = 0;
+    std::thread other([&] {
+        for (size_t time = 0; time < kTimes; ++time) {
+            while (turn.load() != 1)
+                std::this_thread::yield();
+            other_ns += timed(kCount, [&](size_t index) { who.put(blocks[index], size_bytes); });
+            turn = 0;
+        }
+    });
+    for (size_t time = 0; time < kTimes; ++time) {
+        while (turn.load() != 0)
+            std::this_thread::yield();
+        ns += timed(kCount, [&](size_t index) { blocks[index] = who.get(size_bytes); });
+        turn = 1;
+    }
+    other.join();
+    return (ns + other_ns) / kTimes;
+}
+
+/// A slab of 64 MiB of which a share is in use, holes at random.
+struct FilledSlab {
+    explicit FilledSlab(double share)
+        : slab(std::make_shared<HostResource>(), size_t{64} << 20, 64), live(slab.block_count()) {
+        if (slab.allocate_many(live.data(), live.size(), 64) != live.size())
+            std::abort();
+        std::shuffle(live.begin(), live.end(), std::minstd_rand(1));
+        const auto kept = static_cast<size_t>(static_cast<double>(live.size()) * share);
+        slab.deallocate_many(live.data() + kept, live.size() - kept, 64);
+        live.resize(kept);
+    }
+    /// Live blocks at random replaced by new ones.
+    double churn() {
+        return timed(100'000, [&](size_t) {
+            void *&each = live[random() % live.size()];
+            slab.deallocate(each, 64);
+            each = slab.allocate(64);
+        });
+    }
+
+    SlabResource slab;
+    std::vector<void *> live;
+    std::minstd_rand random;
+};
+
+/// A free list with so many blocks that no two of them can join.
+struct FilledList {
+    FilledList(size_t count, Fit fit)
+        : list(std::make_shared<BumpResource>(std::make_shared<HostResource>(),
+                                              (count + 1000) * 2 * 2200, 1),
+               FreeListResource::Settings{.fit = fit}) {
+        std::minstd_rand random(2);
+        std::vector<std::pair<void *, size_t>> blocks(2 * count);
+        for (auto &[pointer, size_bytes] : blocks) {
+            size_bytes = 64 + random() % 4033;
+            pointer = list.allocate(size_bytes);
+        }
+        for (size_t index = 0; index < blocks.size(); index += 2)
+            list.deallocate(blocks[index].first, blocks[index].second);
+        for (size_t &size : sizes)
+            size = 64 + random() % 4033;
+    }
+    double pairs() {
+        return timed(20'000, [&](size_t index) {
+            const size_t size_bytes = sizes[index % 4096];
+            void *pointer = list.allocate(size_bytes);
+            seen(pointer);
+            list.deallocate(pointer, size_bytes);
+        });
+    }
+
+    FreeListResource list;
+    size_t sizes[4096];
+};
+
+std::vector<Contender> peers(int count, char **arguments) {
+    std::vector<Contender> found = {{"glibc", std::malloc, std::free}};
+    for (int index = 0; index < count; ++index) {
+        const std::string argument = arguments[index];
+        const size_t equals = argument.find('=');
+        void *library = dlopen(argument.c_str() + equals + 1, RTLD_NOW | RTLD_LOCAL);
+        if (library == nullptr) {
+            std::fprintf(stderr, "%s\n", dlerror());
+            std::exit(1);
+        }
+        found.push_back({argument.substr(0, equals),
+                         reinterpret_cast<void *(*)(size_t)>(dlsym(library, "malloc")),
+                         reinterpret_cast<void (*)(void *)>(dlsym(library, "free"))});
+    }
+    return found;
+}
+
+void add_allocators(std::vector<Loop> &loops, const Contender &who, bool is_slab) {
+    for (const size_t size : {size_t{16}, size_t{64}, size_t{1024}})
+        if (!is_slab || size == 64)
+            loops.push_back({"pair " + std::to_string(size), who.name,
+                             [who, size] { return pairs(who, size); }});
+    loops.push_back({"batch 64", who.name, [who] { return batches(who, 64, 1000); }});
+    loops.push_back({"pair 64, 2 threads", who.name,
+                     [who] { return both([who](unsigned) { return pairs(who, 64); }); }});
+    loops.push_back({"hand-over 64", who.name, [who] { return handed_over(who, 64); }});
+    if (is_slab)
+        return;
+    loops.push_back({"replace 16-1024", who.name, [who] { return replacing(who, 1); }});
+    loops.push_back({"replace 16-1024, 2 threads", who.name, [who] {
+                         return both([who](unsigned seed) { return replacing(who, seed + 1); });
+                     }});
+}
+
+} // namespace
+
+int main(int count, char **arguments) {
+    const int rounds = std::atoi(arguments[1]);
+    const auto host = std::make_shared<HostResource>();
+    SlabResource slab(host, size_t{64} << 20, 64);
+    CompositeResource composite(host, size_t{2048} << 20);
+    std::vector<Loop> loops;
+    for (const Contender &peer : peers(count - 2, arguments + 2))
+        add_allocators(loops, peer, false);
+    add_allocators(loops, {"slab", nullptr, nullptr, &slab}, true);
+    add_allocators(loops, {"composite", nullptr, nullptr, &composite}, false);
+    loops.push_back({"many 64", "slab", [&] { return many(slab, 64); }});
+    loops.push_back({"batch 64 of 64", "slab",
+                     [&] { return batches({"slab", nullptr, nullptr, &slab}, 64, 64); }});
+    std::vector<std::unique_ptr<FilledSlab>> slabs;
+    for (const int percent : {0, 50, 90, 99}) {
+        auto &filled = *slabs.emplace_back(std::make_unique<FilledSlab>(percent / 100.0));
+        const std::string full = "slab " + std::to_string(percent) + " % full";
+        loops.push_back(
+            {"pair", full, [&] { return pairs({"slab", nullptr, nullptr, &filled.slab}, 64); }});
+        if (percent > 0)
+            loops.push_back({"churn", full, [&] { return filled.churn(); }});
+    }
+    std::vector<std::unique_ptr<FilledList>> lists;
+    for (const auto &[blocks, fit] : {std::pair{size_t{1000}, Fit::best},
+                                      {size_t{1'000'000}, Fit::best},
+                                      {size_t{1000}, Fit::first},
+                                      {size_t{10'000}, Fit::first}}) {
+        auto &filled = *lists.emplace_back(std::make_unique<FilledList>(blocks, fit));
+        loops.push_back({fit == Fit::best ? "best fit" : "first fit",
+                         std::to_string(blocks) + " free blocks", [&] { return filled.pairs(); }});
+    }
+    for (int round = -1; round < rounds; ++round)
+        for (size_t turn = 0; turn < loops.size(); ++turn) {
+            Loop &loop = loops[round % 2 == 0 ? turn : loops.size() - 1 - turn];
+            const double ns = loop.run();
+            if (round >= 0)
+                loop.ns.push_back(ns);
+        }
+    for (const Loop &loop : loops) {
+        std::printf("{\"loop\": \"%s\", \"contender\": \"%s\", \"ns\": [", loop.name.c_str(),
+                    loop.contender.c_str());
+        for (size_t round = 0; round < loop.ns.size(); ++round)
+            std::printf("%s%.3f", round == 0 ? "" : ", ", loop.ns[round]);
+        std::printf("]}\n");
+    }
+}

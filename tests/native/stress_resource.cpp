@@ -1,0 +1,159 @@
+/// Threads that fill blocks, hand them to each other, check and give them back.
+///
+///     stress_resource [STEPS] [SEED] -> exit code 0, or a line that says what was wrong
+#include "tightship/resource/composite.hpp"
+#include "tightship/resource/host.hpp"
+#include "tightship/resource/shared.hpp"
+
+#include <atomic>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <functional>
+#include <random>
+#include <string>
+#include <thread>
+
+namespace {
+
+using namespace tightship::resource;
+
+constexpr size_t kThreads = 4;
+constexpr size_t kSlots = 256;
+
+void require(bool holds, const char *what) {
+    if (!holds) {
+        std::fprintf(stderr, "%s\n", what);
+        std::exit(1);
+    }
+}
+
+/// Written at the start of a block: what the rest is filled with, and how long it is.
+struct Cookie {
+    uint32_t size_bytes;
+    uint8_t filling;
+};
+
+void fill(void *block, size_t size_bytes, uint8_t filling) {
+    std::memset(block, filling, size_bytes);
+    *static_cast<Cookie *>(block) = {static_cast<uint32_t>(size_bytes), filling};
+}
+
+size_t check(void *block) {
+    const Cookie cookie = *static_cast<Cookie *>(block);
+    for (size_t index = sizeof(Cookie); index < cookie.size_bytes; ++index)
+        require(static_cast<uint8_t *>(block)[index] == cookie.filling,
+                "the contents of a block have changed");
+    return cookie.size_bytes;
+}
+
+/// Where threads leave blocks for each other.
+struct Exchange {
+    std::atomic<void *> slots[kSlots] = {};
+};
+
+size_t size_for(std::minstd_rand &random, size_t size_max) {
+    return sizeof(Cookie) + random() % (size_max - sizeof(Cookie) + 1);
+}
+
+void give_back(MemoryResource &resource, void *block) {
+    if (block != nullptr) {
+        const size_t size_bytes = check(block);
+        require(resource.deallocate(block, size_bytes, 8) == Freed::done, "a block was refused");
+    }
+}
+
+void work(MemoryResource &resource, Exchange &exchange, size_t size_max, size_t steps,
+          unsigned seed) {
+    std::minstd_rand random(seed);
+    for (size_t step = 0; step < steps; ++step) {
+        if (random() % 16 == 0) {
+            void *blocks[80];
+            const size_t size_bytes = size_for(random, size_max);
+            const size_t count = resource.allocate_many(blocks, 1 + random() % 80, size_bytes, 8);
+            for (size_t index = 0; index < count; ++index)
+                fill(blocks[index], size_bytes, static_cast<uint8_t>(index));
+            for (size_t index = 0; index < count; ++index)
+                check(blocks[index]);
+            require(resource.deallocate_many(blocks, count, size_bytes, 8) == Freed::done,
+                    "one of many blocks was refused");
+            continue;
+        }
+        const size_t size_bytes = size_for(random, size_max);
+        void *block = resource.allocate(size_bytes, 8);
+        if (block != nullptr)
+            fill(block, size_bytes, static_cast<uint8_t>(random()));
+        give_back(resource, exchange.slots[random() % kSlots].exchange(block));
+    }
+}
+
+void stress(const char *name, MemoryResource &resource, size_t size_max, size_t steps,
+            unsigned seed) {
+    std::printf("%s\n", name);
+    Exchange exchange;
+    // Threads end and others begin in between: what they kept to themselves must not be lost.
+    for (unsigned generation = 0; generation < 3; ++generation) {
+        std::vector<std::thread> threads;
+        for (unsigned number = 0; number < kThreads; ++number)
+            threads.emplace_back(work, std::ref(resource), std::ref(exchange), size_max, steps / 3,
+                                 seed + generation * 100 + number);
+        for (std::thread &thread : threads)
+            thread.join();
+    }
+    for (auto &slot : exchange.slots)
+        give_back(resource, slot.exchange(nullptr));
+    if (resource.supports_free())
+        require(resource.statistics().current_count == 0, "a block was lost");
+}
+
+/// A slab with so few blocks that threads call back what others keep all the time.
+void exhaust(size_t steps) {
+    std::printf("scarce slab\n");
+    SlabResource slab(std::make_shared<HostResource>(), 64 * 130, 64);
+    std::atomic<size_t> given{0};
+    std::vector<std::thread> threads;
+    for (size_t number = 0; number < kThreads; ++number)
+        threads.emplace_back([&] {
+            for (size_t step = 0; step < steps; ++step) {
+                void *blocks[40];
+                size_t count = 0;
+                while (count < 40 && (blocks[count] = slab.allocate(64)) != nullptr)
+                    ++count;
+                require(given.fetch_add(count) + count <= slab.block_count(),
+                        "more blocks were given than there are");
+                given.fetch_sub(count);
+                while (count > 0)
+                    require(slab.deallocate(blocks[--count], 64) == Freed::done,
+                            "a block was refused");
+            }
+        });
+    for (std::thread &thread : threads)
+        thread.join();
+    require(slab.statistics().current_count == 0, "a block was lost");
+    std::vector<void *> all(slab.block_count() + 1);
+    require(slab.allocate_many(all.data(), all.size(), 64) == slab.block_count(),
+            "a block is out of reach");
+}
+
+} // namespace
+
+int main(int count, char **arguments) {
+    const size_t steps = count > 1 ? std::strtoul(arguments[1], nullptr, 10) : 30'000;
+    const auto seed = static_cast<unsigned>(count > 2 ? std::atoi(arguments[2]) : 1);
+    const auto host = std::make_shared<HostResource>();
+    SlabResource slab(host, 1 << 20, 256);
+    stress("slab", slab, 256, steps, seed);
+    SlabResource tight(host, 400 * 256, 256);
+    stress("slab that is too small", tight, 256, steps, seed);
+    SlabResource shared(std::make_shared<SegmentResource>(), 1 << 20, 120);
+    stress("slab in shared memory", shared, 120, steps, seed);
+    BumpResource bump(host, size_t{64} << 20, 3);
+    stress("bump", bump, 500, steps / 10, seed);
+    FreeListResource best(host, {.chunk_bytes = 1 << 16});
+    stress("free list", best, 3000, steps / 3, seed);
+    FreeListResource first(std::make_shared<BumpResource>(host, 1 << 22, 2), {.fit = Fit::first});
+    stress("free list, first fit", first, 3000, steps / 3, seed);
+    CompositeResource composite(host, 1 << 21, {.slabs = {{64, 0.1}, {512, 0.2}}});
+    stress("composite", composite, 2000, steps, seed);
+    exhaust(steps / 30);
+}
