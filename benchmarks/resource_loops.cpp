@@ -20,22 +20,21 @@ namespace {
 
 using namespace tightship::resource;
 
-/// Who is asked for blocks, through one call by pointer each way.
-struct Contender {
-    std::string name;
-    void *(*allocate)(size_t) = nullptr;
-    void (*release)(void *) = nullptr;
-    MemoryResource *resource = nullptr;
+/// Another allocator: two functions of a library.
+struct Peer {
+    void *(*allocate)(size_t);
+    void (*release)(void *);
 
-    void *get(size_t size_bytes) const {
-        return resource != nullptr ? resource->allocate(size_bytes) : allocate(size_bytes);
-    }
-    void put(void *pointer, size_t size_bytes) const {
-        if (resource != nullptr)
-            resource->deallocate(pointer, size_bytes);
-        else
-            release(pointer);
-    }
+    void *get(size_t size_bytes) const { return allocate(size_bytes); }
+    void put(void *pointer, size_t) const { release(pointer); }
+};
+
+/// A resource of ours, called as what it is.
+template <typename Resource> struct Ours {
+    Resource *resource;
+
+    void *get(size_t size_bytes) const { return resource->allocate(size_bytes); }
+    void put(void *pointer, size_t size_bytes) const { resource->deallocate(pointer, size_bytes); }
 };
 
 struct Loop {
@@ -63,7 +62,7 @@ void seen(void *pointer) {
     asm volatile("" : : "r"(pointer) : "memory");
 }
 
-double pairs(const Contender &who, size_t size_bytes) {
+template <typename Contender> double pairs(const Contender &who, size_t size_bytes) {
     return timed(200'000, [&](size_t) {
         void *pointer = who.get(size_bytes);
         seen(pointer);
@@ -71,6 +70,7 @@ double pairs(const Contender &who, size_t size_bytes) {
     });
 }
 
+template <typename Contender>
 double batches(const Contender &who, size_t size_bytes, size_t count) {
     std::vector<void *> blocks(count);
     return timed(100'000 / count,
@@ -95,7 +95,7 @@ double many(MemoryResource &resource, size_t size_bytes) {
 }
 
 /// 10,000 live blocks of 16 to 1024 bytes, one after another replaced by a new one.
-double replacing(const Contender &who, unsigned seed) {
+template <typename Contender> double replacing(const Contender &who, unsigned seed) {
     struct Live {
         void *pointer;
         size_t size_bytes;
@@ -135,7 +135,7 @@ double both(const std::function<double(unsigned)> &work) {
 }
 
 /// Blocks that one thread asks for and another gives back; the cost of both to each block.
-double handed_over(const Contender &who, size_t size_bytes) {
+template <typename Contender> double handed_over(const Contender &who, size_t size_bytes) {
     constexpr size_t kCount = 4096, kTimes = 10;
     std::vector<void *> blocks(kCount);
     std::atomic<int> turn{0};
@@ -213,8 +213,27 @@ struct FilledList {
     size_t sizes[4096];
 };
 
-std::vector<Contender> peers(int count, char **arguments) {
-    std::vector<Contender> found = {{"glibc", std::malloc, std::free}};
+template <typename Contender>
+void add_allocator(std::vector<Loop> &loops, const std::string &name, Contender who) {
+    constexpr bool is_slab = std::is_same_v<Contender, Ours<SlabResource>>;
+    for (const size_t size : {size_t{16}, size_t{64}, size_t{1024}})
+        if (!is_slab || size == 64)
+            loops.push_back(
+                {"pair " + std::to_string(size), name, [who, size] { return pairs(who, size); }});
+    loops.push_back({"batch 64", name, [who] { return batches(who, 64, 1000); }});
+    loops.push_back({"pair 64, 2 threads", name,
+                     [who] { return both([who](unsigned) { return pairs(who, 64); }); }});
+    loops.push_back({"hand-over 64", name, [who] { return handed_over(who, 64); }});
+    if (is_slab)
+        return;
+    loops.push_back({"replace 16-1024", name, [who] { return replacing(who, 1); }});
+    loops.push_back({"replace 16-1024, 2 threads", name, [who] {
+                         return both([who](unsigned seed) { return replacing(who, seed + 1); });
+                     }});
+}
+
+void add_peers(std::vector<Loop> &loops, int count, char **arguments) {
+    add_allocator(loops, "glibc", Peer{std::malloc, std::free});
     for (int index = 0; index < count; ++index) {
         const std::string argument = arguments[index];
         const size_t equals = argument.find('=');
@@ -223,28 +242,10 @@ std::vector<Contender> peers(int count, char **arguments) {
             std::fprintf(stderr, "%s\n", dlerror());
             std::exit(1);
         }
-        found.push_back({argument.substr(0, equals),
-                         reinterpret_cast<void *(*)(size_t)>(dlsym(library, "malloc")),
-                         reinterpret_cast<void (*)(void *)>(dlsym(library, "free"))});
+        add_allocator(loops, argument.substr(0, equals),
+                      Peer{reinterpret_cast<void *(*)(size_t)>(dlsym(library, "malloc")),
+                           reinterpret_cast<void (*)(void *)>(dlsym(library, "free"))});
     }
-    return found;
-}
-
-void add_allocators(std::vector<Loop> &loops, const Contender &who, bool is_slab) {
-    for (const size_t size : {size_t{16}, size_t{64}, size_t{1024}})
-        if (!is_slab || size == 64)
-            loops.push_back({"pair " + std::to_string(size), who.name,
-                             [who, size] { return pairs(who, size); }});
-    loops.push_back({"batch 64", who.name, [who] { return batches(who, 64, 1000); }});
-    loops.push_back({"pair 64, 2 threads", who.name,
-                     [who] { return both([who](unsigned) { return pairs(who, 64); }); }});
-    loops.push_back({"hand-over 64", who.name, [who] { return handed_over(who, 64); }});
-    if (is_slab)
-        return;
-    loops.push_back({"replace 16-1024", who.name, [who] { return replacing(who, 1); }});
-    loops.push_back({"replace 16-1024, 2 threads", who.name, [who] {
-                         return both([who](unsigned seed) { return replacing(who, seed + 1); });
-                     }});
 }
 
 } // namespace
@@ -255,19 +256,20 @@ int main(int count, char **arguments) {
     SlabResource slab(host, size_t{64} << 20, 64);
     CompositeResource composite(host, size_t{2048} << 20);
     std::vector<Loop> loops;
-    for (const Contender &peer : peers(count - 2, arguments + 2))
-        add_allocators(loops, peer, false);
-    add_allocators(loops, {"slab", nullptr, nullptr, &slab}, true);
-    add_allocators(loops, {"composite", nullptr, nullptr, &composite}, false);
+    add_peers(loops, count - 2, arguments + 2);
+    add_allocator(loops, "slab", Ours<SlabResource>{&slab});
+    add_allocator(loops, "composite", Ours<CompositeResource>{&composite});
+    loops.push_back(
+        {"pair 64", "slab, virtual calls", [&] { return pairs(Ours<MemoryResource>{&slab}, 64); }});
     loops.push_back({"many 64", "slab", [&] { return many(slab, 64); }});
-    loops.push_back({"batch 64 of 64", "slab",
-                     [&] { return batches({"slab", nullptr, nullptr, &slab}, 64, 64); }});
+    loops.push_back(
+        {"batch 64 of 64", "slab", [&] { return batches(Ours<SlabResource>{&slab}, 64, 64); }});
     std::vector<std::unique_ptr<FilledSlab>> slabs;
     for (const int percent : {0, 50, 90, 99}) {
         auto &filled = *slabs.emplace_back(std::make_unique<FilledSlab>(percent / 100.0));
         const std::string full = "slab " + std::to_string(percent) + " % full";
         loops.push_back(
-            {"pair", full, [&] { return pairs({"slab", nullptr, nullptr, &filled.slab}, 64); }});
+            {"pair", full, [&] { return pairs(Ours<SlabResource>{&filled.slab}, 64); }});
         if (percent > 0)
             loops.push_back({"churn", full, [&] { return filled.churn(); }});
     }
