@@ -1,9 +1,8 @@
 """Blocks for the engine, and what is said when the system refuses one."""
 
-from tightship._core import Block
+from tightship._core import Block, HostResource
 from tightship.engine.schedule import ALIGNMENT
 from tightship.errors import OutOfMemoryError
-from tightship.resource import HostResource
 
 
 def allocate(resource: HostResource, size_bytes: int, what: str) -> Block:

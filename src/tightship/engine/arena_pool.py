@@ -8,13 +8,12 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from tightship._core import Block, NativeContext
+from tightship._core import Block, HostResource, NativeContext
 from tightship.engine.allocation import allocate
 from tightship.engine.executable import Executable, PythonStep
 from tightship.engine.limits import Limits
 from tightship.engine.program import Operand, Space
 from tightship.errors import InputError
-from tightship.resource import HostResource
 
 Array = NDArray[np.generic]
 

@@ -5,6 +5,7 @@ from collections import OrderedDict
 from dataclasses import dataclass, replace
 from types import TracebackType
 
+from tightship._core import HostResource
 from tightship.engine.arena_pool import POLL_S, Arena, ArenaPool, Room
 from tightship.engine.executable import Executable, build
 from tightship.engine.footprint import program_bytes
@@ -17,7 +18,6 @@ from tightship.engine.variants import Variants
 from tightship.engine.weight_store import Progress, WeightStore, aligned_offsets
 from tightship.errors import InputError
 from tightship.graph.length import UnboundLengthError
-from tightship.resource import HostResource
 
 GROWTH_BYTES = 1 << 20
 """By how much more an arena than all before may take before preparing gives back what it touched.

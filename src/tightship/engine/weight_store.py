@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from tightship._core import Block
+from tightship._core import Block, HostResource
 from tightship.engine.allocation import allocate
 from tightship.engine.lower.affine import Scaled
 from tightship.engine.pack import Packer, staging_bytes
@@ -14,7 +14,6 @@ from tightship.engine.program import PackedWeight
 from tightship.engine.schedule import ALIGNMENT
 from tightship.graph import Constant
 from tightship.graph.followed import constant_key
-from tightship.resource import HostResource
 
 Progress = Callable[[int, int], None]
 """Called with bytes of weights packed, and of all that are to be."""
