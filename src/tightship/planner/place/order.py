@@ -3,6 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
+from tightship._core import load_max, sorted_rows
 from tightship.planner.problem import Int64Array, Problem
 
 Key = Int64Array | NDArray[np.float64]
@@ -67,31 +68,14 @@ def _area(problem: Problem) -> NDArray[np.float64]:
 
 
 def _load_max(problem: Problem) -> Int64Array:
-    """For each buffer the largest load of a step of its lifetime.
-
-    The load changes only where a buffer starts or stops. `highest[j][i]` is the largest of the
-    2**j loads from the i-th such step on, so two of its entries cover any lifetime.
-    """
-    steps = np.unique(np.concatenate([problem.start_step, problem.stop_step]))
-    start = np.searchsorted(steps, problem.start_step)
-    stop = np.searchsorted(steps, problem.stop_step)
-    change = np.zeros(len(steps), np.int64)
-    np.add.at(change, start, problem.size_bytes)
-    np.subtract.at(change, stop, problem.size_bytes)
-    highest = [np.cumsum(change)]
-    span = 1
-    while 2 * span <= len(steps):
-        last = highest[-1]
-        highest.append(np.maximum(last[:-span], last[span:]))
-        span *= 2
-    level = np.log2(stop - start).astype(np.int64)
-    result = np.empty(problem.count, np.int64)
-    for power in np.unique(level):
-        chosen = level == power
-        row = highest[power]
-        result[chosen] = np.maximum(row[start[chosen]], row[stop[chosen] - 2 ** int(power)])
-    return result
+    """For each buffer the largest load of a step of its lifetime."""
+    return load_max(problem.columns())
 
 
 def _descending(*keys: Key) -> Int64Array:
-    return np.lexsort([-key for key in reversed(keys)]).astype(np.int64)
+    return sorted_rows([_falling(key) for key in keys])
+
+
+def _falling(key: Key) -> Int64Array:
+    """Integers in the opposite order; the bits of floats >= 0 are in the order of the floats."""
+    return -(key.view(np.int64) if key.dtype == np.float64 else key).astype(np.int64)
