@@ -63,8 +63,8 @@ ALLOWED: Mapping[str, str] = {  # the longest prefix of a module's name decides
     "planner.alias_choice": "planner.cell planner.problem planner.schedule",
     "planner.liveness": "planner.alias_choice planner.cell planner.problem planner.schedule",
     "planner.format": (
-        "_core errors trace planner.format planner.names planner.plan planner.problem"
-        " planner.verify"
+        "_core errors trace planner.constraints planner.format planner.names planner.plan"
+        " planner.problem planner.verify"
     ),
     "view": "quantity view",
     "engine": "_core errors graph planner resource engine",

@@ -84,7 +84,7 @@ HEADER = "id,lower,upper,size"
         ("id,lower,size\n", "one of the columns `upper` .* and `end`"),
         ("id,lower,upper,end,size\n", "one of the columns `upper` .* and `end`"),
         ("id,upper,size\n", "line 1: column `lower` is missing"),
-        ("id,lower,upper,size,gaps\n", "line 1: column `gaps` is unknown"),
+        ("id,lower,upper,size,colour\n", "line 1: column `colour` is unknown"),
         ("id,lower,upper,size,size\n", "line 1: column `size` is there twice"),
         ("b1,0,3,4\n", "line 1: column `b1` is unknown"),
         (f"{HEADER}\nb1,0,3,4\nb2,0,3\n", "line 3 has 3 fields; the header names 4 columns"),

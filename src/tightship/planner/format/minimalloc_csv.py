@@ -1,9 +1,10 @@
 """The CSV that minimalloc reads and writes: one buffer a line.
 
-    id,lower,upper,size[,alignment][,offset]
+    id,lower,upper,size[,alignment][,gaps][,pinned][,group,group_offset][,offset]
 
 Steps are half-open, `[lower, upper)`; a column named `end` instead of `upper` holds the last
-step itself. Sizes, alignments and offsets are in bytes; the alignment is 1 where not given.
+step itself, and its gaps hold theirs. Sizes, alignments and offsets are in bytes; the alignment is
+1 where not given. A column `hint` is skipped.
 """
 
 from dataclasses import dataclass
@@ -20,16 +21,18 @@ from tightship._core import (
     write_table_rows,
 )
 from tightship.errors import FormatError, PlanError
+from tightship.planner.constraints import Constraints
 from tightship.planner.format.atomic import write_bytes
+from tightship.planner.format.csv_constraints import INTEGER_COLUMNS, columns_of, constraints_in
 from tightship.planner.names import Names, names_of
 from tightship.planner.problem import Int64Array, Problem
 
 REQUIRED = ("id", "lower", "size")
 STOPS = ("upper", "end")
-OPTIONAL = ("alignment", "offset")
+OPTIONAL = ("alignment", "gaps", "hint", *INTEGER_COLUMNS, "offset")
 
 INT64_MAX = 2**63 - 1
-INTEGER, WORDS = 0, 2
+KINDS = {"id": 2, "gaps": 2, "hint": 3} | dict.fromkeys(INTEGER_COLUMNS, 1)
 
 
 def read_csv(path: Path, *, capacity_bytes: int | None = None) -> tuple[Problem, Int64Array | None]:
@@ -54,7 +57,7 @@ def read_csv(path: Path, *, capacity_bytes: int | None = None) -> tuple[Problem,
     header = [field.decode().strip() for field in first.fields]
     _refuse(path, header, first.refusal)
     _check_header(path, header)
-    kinds = [WORDS if name == "id" else INTEGER for name in header]
+    kinds = [KINDS.get(name, 0) for name in header]
     table = read_table_rows(content, first, kinds)
     _refuse(path, header, table.refusal)
     del content
@@ -68,6 +71,7 @@ def read_csv(path: Path, *, capacity_bytes: int | None = None) -> tuple[Problem,
             rows.alignment(),
             names,
             capacity_bytes,
+            rows.constraints(),
         )
     except PlanError as error:
         raise FormatError(f"`{path}`: {error}") from error
@@ -81,6 +85,7 @@ def write_csv(path: Path, problem: Problem, offset_bytes: Int64Array | None = No
     alignment is not 1. The capacity is not written.
 
     Raises:
+        PlanError: The problem has banks or forbidden bytes, for which a CSV has no place.
         OSError: The file cannot be written; an older one is then untouched.
     """
     columns: dict[str, tuple[bytes | None, Int64Array]] = {
@@ -94,6 +99,7 @@ def write_csv(path: Path, problem: Problem, offset_bytes: Int64Array | None = No
         columns["id"] = (names.text, names.stop)
     if (problem.alignment != 1).any():
         columns["alignment"] = (None, problem.alignment)
+    columns |= columns_of(problem)
     if offset_bytes is not None:
         columns["offset"] = (None, offset_bytes)
     rows = write_table_rows(list(columns.values()))
@@ -122,6 +128,12 @@ class _Rows:
                 f"{self.where(repeated, 'id')}: `{names[repeated][:40]}` is there twice."
             )
         return names
+
+    def constraints(self) -> Constraints | None:
+        """What the other columns state."""
+        values = {name: self.columns[name] for name in INTEGER_COLUMNS if name in self.columns}
+        gaps = Names(*self.columns["gaps"]) if "gaps" in self.columns else None
+        return constraints_in(values, gaps, int("end" in self.columns), self.where)
 
     def alignment(self) -> Int64Array:
         """The column `alignment`, or 1 everywhere."""
@@ -196,6 +208,8 @@ def _check_header(path: Path, header: list[str]) -> None:
     for name in REQUIRED:
         if name not in header:
             raise FormatError(f"`{path}`, line 1: column `{name}` is missing.")
+    if ("group" in header) != ("group_offset" in header):
+        raise FormatError(f"`{path}`, line 1: `group` and `group_offset` must come together.")
     if sum(name in header for name in STOPS) != 1:
         raise FormatError(
             f"`{path}`, line 1: there must be one of the columns `upper` (the step after the "

@@ -4,16 +4,28 @@
  "peak_bytes": ..., "lower_bound_bytes": ..., "capacity_bytes": ... or null,
  "buffers": [{"name": ... or null, "size_bytes": ..., "alignment": ...,
               "start_step": ..., "stop_step": ..., "offset_bytes": ...}, ...]}
+
+Fields of constraints are described in `plan_constraints`.
 """
 
 import json
+from json.encoder import encode_basestring
 from pathlib import Path
-from typing import NoReturn, cast, get_args
+from typing import cast, get_args
 
 import numpy as np
 
 from tightship.errors import FormatError, PlanError
 from tightship.planner.format.atomic import write_text
+from tightship.planner.format.json_fields import Fields, load_json
+from tightship.planner.format.plan_constraints import (
+    BUFFER_KEYS,
+    HEAD_KEYS,
+    buffer_fields,
+    head_fields,
+    read_bank_of,
+    read_constraints,
+)
 from tightship.planner.plan import Plan, PlanStatus
 from tightship.planner.problem import Int64Array, Problem
 from tightship.planner.verify import verify
@@ -32,7 +44,6 @@ PLAN_KEYS = (
     "buffers",
 )
 COLUMN_KEYS = ("size_bytes", "alignment", "start_step", "stop_step", "offset_bytes")
-INT64_MAX = 2**63 - 1
 
 
 def write_plan(path: Path, plan: Plan) -> None:
@@ -42,16 +53,7 @@ def write_plan(path: Path, plan: Plan) -> None:
         OSError: The file cannot be written; an older one is then untouched.
     """
     problem = plan.problem
-    columns = (
-        problem.names or (None,) * problem.count,
-        problem.size_bytes.tolist(),
-        problem.alignment.tolist(),
-        problem.start_step.tolist(),
-        problem.stop_step.tolist(),
-        plan.offset_bytes.tolist(),
-    )
-    rows = zip(*columns, strict=True)
-    head = {
+    head: dict[str, object] = {
         "format": FORMAT,
         "version": VERSION,
         "strategy": plan.strategy,
@@ -60,13 +62,18 @@ def write_plan(path: Path, plan: Plan) -> None:
         "lower_bound_bytes": plan.lower_bound_bytes,
         "capacity_bytes": problem.capacity_bytes,
     }
-    buffers = [
-        json.dumps(dict(zip(("name", *COLUMN_KEYS), row, strict=True)), ensure_ascii=False)
-        for row in rows
-    ]
+    buffers = _rows(plan)
+    if problem.constraints is not None:
+        head |= head_fields(problem.constraints)
+        more = buffer_fields(problem.constraints, plan.bank, problem.count)
+        buffers = [
+            f"{row}, {json.dumps(fields)[1:-1]}" if fields else row
+            for row, fields in zip(buffers, more, strict=True)
+        ]
     opening = json.dumps(head, ensure_ascii=False, indent=1).removesuffix("\n}")
-    body = ",\n  ".join(buffers)
-    write_text(path, f'{opening},\n "buffers": [\n  {body}\n ]\n}}\n')
+    body = "},\n  {".join(buffers)
+    rows = f"{{{body}}}" if buffers else ""
+    write_text(path, f'{opening},\n "buffers": [\n  {rows}\n ]\n}}\n')
 
 
 def read_plan(path: Path) -> Plan:
@@ -79,19 +86,16 @@ def read_plan(path: Path) -> Plan:
             have the numbers it states.
         OSError: The file cannot be read.
     """
-    fields = _Fields(f"`{path}`", _load(path))
+    fields = Fields(f"`{path}`", load_json(path))
     if fields.raw.get("format") != FORMAT:
         raise FormatError(f"`{path}` is not a plan file: `format` must be `{FORMAT}`.")
     version = fields.integer("version")
     if version != VERSION:
         raise FormatError(f"`{path}` has version {version}; this reader knows version {VERSION}.")
-    fields.check_keys(PLAN_KEYS)
-    buffers = [
-        _Fields(f"`{path}`, `buffers[{index}]`", raw)
-        for index, raw in enumerate(fields.items("buffers"))
-    ]
+    fields.check_keys(PLAN_KEYS, HEAD_KEYS)
+    buffers = fields.objects("buffers")
     for buffer in buffers:
-        buffer.check_keys(("name", *COLUMN_KEYS))
+        buffer.check_keys(("name", *COLUMN_KEYS), BUFFER_KEYS)
     names = [buffer.optional_text("name") for buffer in buffers]
     named = tuple(name for name in names if name is not None)
     if 0 < len(named) < len(names):
@@ -107,11 +111,13 @@ def read_plan(path: Path) -> Plan:
             columns["alignment"],
             named or None,
             capacity,
+            read_constraints(fields, buffers),
         )
     except PlanError as error:
         raise FormatError(f"`{path}`: {error}") from error
     bound = fields.integer("lower_bound_bytes")
-    plan = Plan(problem, offset_bytes, fields.text("strategy"), bound, _status(fields))
+    bank = read_bank_of(buffers, problem.constraints)
+    plan = Plan(problem, offset_bytes, fields.text("strategy"), bound, _status(fields), bank)
     if plan.peak_bytes != fields.integer("peak_bytes"):
         raise FormatError(
             f"`{path}` states peak_bytes={fields.integer('peak_bytes')}; its offsets end at "
@@ -121,83 +127,31 @@ def read_plan(path: Path) -> Plan:
     return plan
 
 
-class _Fields:
-    """One JSON object, and where it is."""
-
-    def __init__(self, where: str, raw: object) -> None:
-        if not isinstance(raw, dict):
-            raise FormatError(f"{where} is not a JSON object.")
-        self.where = where
-        self.raw: dict[str, object] = raw
-
-    def check_keys(self, keys: tuple[str, ...]) -> None:
-        """Refuse an object with other keys than these."""
-        for key in keys:
-            if key not in self.raw:
-                raise FormatError(f"{self.where} has no `{key}`.")
-        for key in self.raw:
-            if key not in keys:
-                raise FormatError(f"{self.where} has an unknown field `{key}`.")
-
-    def integer(self, key: str) -> int:
-        """A non-negative int64."""
-        value = self.raw.get(key)
-        if type(value) is not int or not 0 <= value <= INT64_MAX:
-            self._refuse(key, f"an integer in [0, {INT64_MAX}]")
-        return value
-
-    def text(self, key: str) -> str:
-        """A string."""
-        value = self.raw.get(key)
-        if not isinstance(value, str):
-            self._refuse(key, "a string")
-        return value
-
-    def optional_text(self, key: str) -> str | None:
-        """A string or null."""
-        return None if self.raw[key] is None else self.text(key)
-
-    def items(self, key: str) -> list[object]:
-        """An array."""
-        value = self.raw.get(key)
-        if not isinstance(value, list):
-            self._refuse(key, "an array")
-        return value
-
-    def _refuse(self, key: str, needed: str) -> NoReturn:
-        raise FormatError(
-            f"{self.where}: `{key}` is {json.dumps(self.raw.get(key))[:40]}; it must be {needed}."
-        )
+def _rows(plan: Plan) -> list[str]:
+    """The fields of each buffer."""
+    problem = plan.problem
+    names = problem.names
+    quoted = ["null"] * problem.count if names is None else [encode_basestring(n) for n in names]
+    columns = (
+        problem.size_bytes,
+        problem.alignment,
+        problem.start_step,
+        problem.stop_step,
+        plan.offset_bytes,
+    )
+    rows = zip(quoted, *(column.tolist() for column in columns), strict=True)
+    return [
+        f'"name": {name}, "size_bytes": {size}, "alignment": {alignment}, "start_step": {start}, '
+        f'"stop_step": {stop}, "offset_bytes": {offset}'
+        for name, size, alignment, start, stop, offset in rows
+    ]
 
 
-def _load(path: Path) -> object:
-    try:
-        return json.loads(
-            path.read_bytes().decode("utf-8"),
-            object_pairs_hook=_unique_keys,
-            parse_constant=_refuse_constant,
-        )
-    except (ValueError, RecursionError) as error:
-        raise FormatError(f"`{path}` is not a plan file in JSON: {error}.") from error
-
-
-def _unique_keys(pairs: list[tuple[str, object]]) -> dict[str, object]:
-    unique = dict(pairs)
-    if len(unique) != len(pairs):
-        repeated = next(key for i, (key, _) in enumerate(pairs) if key in dict(pairs[:i]))
-        raise FormatError(f"field `{repeated}` is there twice")
-    return unique
-
-
-def _refuse_constant(name: str) -> NoReturn:
-    raise FormatError(f"`{name}` is not JSON")
-
-
-def _column(buffers: list[_Fields], key: str) -> Int64Array:
+def _column(buffers: list[Fields], key: str) -> Int64Array:
     return np.array([buffer.integer(key) for buffer in buffers], np.int64)
 
 
-def _status(fields: _Fields) -> PlanStatus:
+def _status(fields: Fields) -> PlanStatus:
     status = fields.text("status")
     if status not in get_args(PlanStatus):
         raise FormatError(

@@ -1,0 +1,105 @@
+"""Constraints in the columns of a CSV: `gaps`, `pinned`, `group` and `group_offset`.
+
+Gaps are `start-stop` with blanks between them, as minimalloc writes them; a buffer without a pin or
+a group has nothing there.
+"""
+
+import re
+from collections.abc import Callable, Mapping
+
+import numpy as np
+
+from tightship.errors import FormatError, PlanError
+from tightship.planner.constraints import FREE, STEP_MAX, Constraints
+from tightship.planner.names import Names, names_of
+from tightship.planner.problem import Int64Array, Problem
+
+INTEGER_COLUMNS = ("pinned", "group", "group_offset")
+_GAP = re.compile(r"([0-9]{1,19})-([0-9]{1,19})", re.ASCII)
+
+Column = tuple[bytes | None, Int64Array]
+
+
+def constraints_in(
+    columns: Mapping[str, Int64Array],
+    gaps: Names | None,
+    included: int,
+    where: Callable[[int, str], str],
+) -> Constraints | None:
+    """The constraints that the columns of a file state; None if it has no such columns.
+
+    Args:
+        columns: Those of `INTEGER_COLUMNS` that the file has, `FREE` where nothing stands.
+        gaps: The column `gaps`, if there is one.
+        included: 1 where the second step of a gap is its last, as in a column `end`; else 0.
+        where: Row and column in a message.
+
+    Raises:
+        FormatError: A gap cannot be read, or a buffer has a group without an offset in it.
+    """
+    if not columns and gaps is None:
+        return None
+    group, offset = columns.get("group"), columns.get("group_offset")
+    if group is not None and offset is not None:
+        for row in np.flatnonzero((group == FREE) != (offset == FREE))[:1]:
+            raise FormatError(
+                f"{where(row, 'group_offset')}: a member of a group has an offset, others none."
+            )
+        offset = np.maximum(offset, 0)
+    rows = None if gaps is None else _gaps(gaps, included, where)
+    return Constraints(columns.get("pinned"), rows, group=group, group_offset_bytes=offset)
+
+
+def columns_of(problem: Problem) -> dict[str, Column]:
+    """The columns that state the constraints of a problem.
+
+    Raises:
+        PlanError: There are banks or forbidden bytes, for which a CSV has no place.
+    """
+    constraints = problem.constraints
+    if constraints is None:
+        return {}
+    if constraints.banks or constraints.forbidden:
+        raise PlanError("A CSV holds no banks and no forbidden bytes; write a `.json` plan.")
+    columns: dict[str, Column] = {}
+    if constraints.gaps is not None:
+        texts: list[list[str]] = [[] for _ in range(problem.count)]
+        for buffer, start, stop in constraints.gaps.tolist():
+            texts[buffer].append(f"{start}-{stop}")
+        columns["gaps"] = _words([" ".join(pairs) for pairs in texts])
+    if constraints.pinned_offset_bytes is not None:
+        columns["pinned"] = _optional(constraints.pinned_offset_bytes)
+    if constraints.group is not None and constraints.group_offset_bytes is not None:
+        columns["group"] = _optional(constraints.group)
+        grouped = constraints.group != FREE
+        columns["group_offset"] = _optional(np.where(grouped, constraints.group_offset_bytes, FREE))
+    return columns
+
+
+def _optional(values: Int64Array) -> Column:
+    return _words(["" if value == FREE else str(value) for value in values.tolist()])
+
+
+def _words(words: list[str]) -> Column:
+    names = names_of(words)
+    return names.text, names.stop
+
+
+def _gaps(gaps: Names, included: int, where: Callable[[int, str], str]) -> Int64Array:
+    rows = []
+    starts = np.concatenate([[0], gaps.stop[:-1]])
+    for row in np.flatnonzero(gaps.stop > starts).tolist():
+        for text in gaps[row].split():
+            match = _GAP.fullmatch(text)
+            if match is None:
+                raise FormatError(
+                    f"{where(row, 'gaps')}: {text[:40]!r} is not a gap; it must be `start-stop` in "
+                    "digits."
+                )
+            start, stop = int(match[1]), int(match[2]) + included
+            if not start < stop <= STEP_MAX:
+                raise FormatError(
+                    f"{where(row, 'gaps')}: a gap of [{start}, {stop}) holds no step."
+                )
+            rows.append((row, start, stop))
+    return np.array(rows, np.int64).reshape(-1, 3)
