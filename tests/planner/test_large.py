@@ -19,7 +19,7 @@ def test_more_effort_tries_more_and_nothing_wrong(drawn, effort):
         verify_offsets(drawn, offsets)
     more = [strategy for strategy, _ in large_placements(drawn, bound, 2 * effort + 1)]
     assert [strategy for strategy, _ in placements] == more[: len(placements)]
-    assert len(placements) >= 2
+    assert len(placements) >= 1
 
 
 def test_much_effort_promotes_by_every_order():

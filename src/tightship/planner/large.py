@@ -13,10 +13,12 @@ OrderOf = Callable[[Problem], Int64Array]
 LARGE_COUNT = 5_000
 """From this many buffers on, placements that compare pairs of them take too long."""
 
-PAIRS_PER_BUFFER = 128
+PAIRS_PER_BUFFER = 100
 """What placing one buffer takes, in pairs of buffers looked at."""
 
 ORDERS: dict[str, OrderOf] = {
+    "load_and_reach": order.by_load_and_reach,
+    "rough_load": order.by_rough_load,
     "load_and_start": order.by_load_and_start,
     "load": order.by_load,
     "size": order.by_size,
@@ -34,17 +36,17 @@ def large_placements(problem: Problem, bound: int, effort: int) -> Iterator[tupl
     Args:
         problem: n buffers.
         bound: The peak to reach, in bytes.
-        effort: Pairs of buffers to look at; the first two placements are made in any case.
+        effort: Pairs of buffers to look at; the first placement is made in any case.
     """
     left = effort // (PAIRS_PER_BUFFER * max(1, problem.count))
     singles: list[tuple[str, Callable[[], Int64Array]]] = [
-        ("lowest_first:start", partial(_ordered, problem, order.by_start)),
         ("best_fit", partial(best_fit, problem)),
+        ("lowest_first:start", partial(_ordered, problem, order.by_start)),
     ]
     for name, order_of in ORDERS.items():
         singles.append((f"lowest_first:{name}", partial(_ordered, problem, order_of)))
     for number, (strategy, place) in enumerate(singles):
-        if number >= max(2, left):
+        if number >= max(1, left):
             return
         yield strategy, place()
     rounds = (left - len(singles)) // len(ORDERS)

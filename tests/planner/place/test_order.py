@@ -29,6 +29,13 @@ def test_the_first_is_the_largest_by_its_key(order_of, expected):
     assert order_of(made).tolist() == expected
 
 
+def test_the_reach_counts_the_nearer_end_and_roughness_forgives_a_thousandth():
+    made = problem((5000, 0, 6, 1), (5000, 4, 9, 1), (10011, 9, 40, 1), (19, 3, 8, 1))
+    assert order.by_load(made).tolist() == [0, 1, 3, 2]
+    assert order.by_load_and_reach(made).tolist() == [0, 3, 1, 2]
+    assert order.by_rough_load(made).tolist() == [2, 0, 1, 3]
+
+
 @given(problems())
 def test_the_load_of_a_buffer_is_the_largest_of_its_steps(drawn):
     loads = drawn.load_bytes(20)

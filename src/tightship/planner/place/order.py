@@ -54,6 +54,26 @@ def by_load_and_start(problem: Problem) -> Int64Array:
     return _descending(_load_max(problem), -problem.start_step, problem.size_bytes)
 
 
+def by_load_and_reach(problem: Problem) -> Int64Array:
+    """Largest load during the lifetime first; then what lives longest before and after the peak.
+
+    Of the steps from the peak to both ends of a lifetime the fewer count: what is live at the peak
+    is stacked with the narrowest on top, so that room remains on both sides.
+    """
+    load = _load_max(problem)
+    highest = load == load.max(initial=0)
+    peak_step = problem.start_step[highest].max(initial=0)
+    reach = np.minimum(peak_step - problem.start_step, problem.stop_step - peak_step)
+    return _descending(load, reach, problem.size_bytes)
+
+
+def by_rough_load(problem: Problem) -> Int64Array:
+    """Largest load during the lifetime in thousandths of the peak first; then the longest lived."""
+    load = _load_max(problem)
+    thousandth = max(1, int(load.max(initial=0)) // 1000)
+    return _descending(load // thousandth, _lifetime(problem), problem.size_bytes)
+
+
 def by_load_and_size(problem: Problem) -> Int64Array:
     """Largest load during the lifetime first; then the largest, then the longest lived."""
     return _descending(_load_max(problem), problem.size_bytes, _lifetime(problem))
