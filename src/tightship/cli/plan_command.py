@@ -60,6 +60,10 @@ def _plan_buffers(options: argparse.Namespace) -> int:
 
 
 def _json(plan: Plan, solve_ns: int) -> dict[str, object]:
+    banks = {}
+    if plan.bank is not None:
+        banks = {"bank": plan.bank.tolist(), "bank_peak_bytes": list(plan.bank_peak_bytes),
+                 "cost": plan.cost}  # fmt: skip
     return {
         "status": plan.status,
         "peak_bytes": plan.peak_bytes,
@@ -70,6 +74,7 @@ def _json(plan: Plan, solve_ns: int) -> dict[str, object]:
         "strategy": plan.strategy,
         "solve_ns": solve_ns,
         "offset_bytes": plan.offset_bytes.tolist(),
+        **banks,
     }
 
 
@@ -81,6 +86,12 @@ def _text(name: str, plan: Plan, solve_ns: int) -> str:
         f"{plan.problem.count} buffers of {int(plan.problem.size_bytes.sum())} bytes in all",
         f"placed by {plan.strategy} in {solve_ns / 1e6:.1f} ms",
     ]
+    constraints = plan.problem.constraints
+    if plan.bank is not None and constraints is not None:
+        for bank, peak in zip(constraints.banks, plan.bank_peak_bytes, strict=True):
+            limit = "no limit" if bank.capacity_bytes is None else f"of {bank.capacity_bytes}"
+            lines.append(f"bank `{bank.name}`: {peak} bytes, {limit}")
+        lines.append(f"cost {plan.cost}")
     if capacity is not None:
         verdict = {
             "infeasible": "proved not to fit: the buffers live at one step take more",

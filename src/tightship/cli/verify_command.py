@@ -5,7 +5,8 @@ from pathlib import Path
 
 from tightship.cli.output import show, show_json
 from tightship.errors import InvalidPlanError
-from tightship.planner import lower_bound, verify_offsets
+from tightship.planner import Plan, lower_bound, verify_offsets
+from tightship.planner.format import read_plan
 from tightship.planner.format.problem_file import read_offsets
 from tightship.quantity import format_bytes
 
@@ -43,9 +44,11 @@ def _judge(path: Path, capacity_bytes: int | None) -> dict[str, int]:
         FormatError, InputError, OSError: There is no plan in the file.
     """
     problem, offsets = read_offsets(path, capacity_bytes=capacity_bytes)
-    verify_offsets(problem, offsets)
+    has_banks = problem.constraints is not None and problem.constraints.banks
+    bank = read_plan(path).bank if has_banks else None  # only a plan in JSON has banks
+    verify_offsets(problem, offsets, bank)
     tops = offsets + problem.size_bytes
-    peak = int(tops.max(initial=0))
+    peak = Plan(problem, offsets, "given", 0, "feasible", bank).peak_bytes
     if capacity_bytes is not None and peak > capacity_bytes:
         index = int(tops.argmax())
         raise InvalidPlanError(
