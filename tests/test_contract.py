@@ -8,6 +8,8 @@ import pytest
 
 from tests.small_models import dense
 from tests.zoo import light
+from tests.zoo.catalogue import FULL as FULL_MODELS
+from tests.zoo.catalogue import SMALL as SMALL_MODELS
 from tightship._core import HAS_ONEDNN
 
 MARGIN_BYTES = 2 << 20
@@ -34,6 +36,7 @@ with tightship.load(path, max_memory=sys.argv[2], **settings) as model:
         name: np.zeros(shape, dtype.numpy) for name, (dtype, shape) in model.input_types.items()
     }
     for _ in range(3):
+        results = None
         results = model.run(inputs)
     print(json.dumps({
         "planned": model.plan.peak_bytes,
@@ -53,6 +56,7 @@ def run(path, shapes=None, data_limit=None, max_memory="16GiB", without=(), thre
 
 SMALL = ["squeezenet", "shufflenet", "densenet121", "resnet50", "inception_v1"]
 LARGE = [name for name in light.NAMES if name not in SMALL]
+FULL = ["efficientnet_b0", "gpt2_decode", "whisper_decoder", "lstm", "resnet50_int8", "bert_int8"]
 MODELS = SMALL + [pytest.param(name, marks=pytest.mark.slow) for name in LARGE]
 
 
@@ -67,6 +71,28 @@ def test_a_process_stays_inside_its_plan(name):
 def test_a_model_loads_and_runs_under_a_limit_on_data(name):
     planned = run(light.path_of(name))["planned"]
     assert run(light.path_of(name), data_limit=planned + DATA_MARGIN_BYTES)["finite"]
+
+
+BUILT = {
+    **{name: (SMALL_MODELS[name], 1) for name in SMALL_MODELS},
+    "mobilenet_v2@8": (SMALL_MODELS["mobilenet_v2"], 8),
+    **{f"{name}, full": (FULL_MODELS[name], 1) for name in FULL},
+    "resnet50_folded@8, full": (FULL_MODELS["resnet50_folded"], 8),
+}
+QUICK = ["gru", "yolo", "whisper_decoder", "resnet50_int8"]
+CASES = [name if name in QUICK else pytest.param(name, marks=pytest.mark.slow) for name in BUILT]
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_what_people_run_stays_inside_its_plan(name, tmp_path):
+    build, batch = BUILT[name]
+    case = build(batch)
+    path = tmp_path / "model.onnx"
+    path.write_bytes(case.model)
+    shapes = {name: array.shape for name, array in case.feeds.items()}
+    seen = run(path, shapes)
+    assert seen["gained"] <= seen["planned"] + MARGIN_BYTES
+    run(path, shapes, data_limit=seen["planned"] + DATA_MARGIN_BYTES)
 
 
 @pytest.mark.parametrize("threads", [2, 8])

@@ -6,7 +6,7 @@ from os import PathLike
 from pathlib import Path
 
 from tightship.budget import ARENAS_MAX, PlanForBatch, check_budget, check_shapes
-from tightship.engine.library import release_unused
+from tightship.engine.library import open_library, release_unused
 from tightship.engine.lower.options import Choice
 from tightship.engine.lower.select import rewritten
 from tightship.engine.memory_plan import MemoryPlan
@@ -57,6 +57,7 @@ def plan(
         InputError: `shapes`, `threads` or `without` do not fit.
     """
     settings = Settings(shapes, threads, without)
+    _open_library(settings)
     if tune is not None:
         settings = measure(model, settings, tune)
     return _anew(open_model(model), name_of(model), settings).plan
@@ -104,6 +105,7 @@ def load(
     if programs < 1:
         raise InputError(f"`programs` is {programs}; it must be at least 1.")
     settings = Settings(shapes, threads, without)
+    _open_library(settings)
     source = open_model(model)
     bounds = Bounds(ARENAS_MAX, limit, dynamic, programs, parse_bytes(program_memory))
     if tune is not None:
@@ -201,6 +203,12 @@ def _is_open(declared: Declared) -> bool:
         shape is None or not all(isinstance(dimension, int) for dimension in shape)
         for shape in declared.values()
     )
+
+
+def _open_library(settings: Settings) -> None:
+    """Before anything is read: opening is what takes the most, though not for long."""
+    if "onednn" not in settings.without:
+        open_library()
 
 
 def open_model(model: ModelSource) -> OnnxFile:

@@ -8,6 +8,7 @@ from tests.models import filled
 from tests.zoo.networks import STATIC
 from tightship import _core
 from tightship.engine.footprint import (
+    COMPILING_BYTES,
     FRONTEND_BYTES,
     HEAP_BYTES,
     ONEDNN_BYTES,
@@ -61,6 +62,14 @@ def test_a_program_with_primitives_pays_for_their_library(program):
     assert runtime_bytes(program, 0) >= FRONTEND_BYTES + ONEDNN_BYTES
 
 
+@ONEDNN
+def test_compiling_counts_where_the_arena_is_smaller(program):
+    small = runtime_bytes(program, 0)
+    (*others, last) = program.slots
+    roomy = replace(program, slots=(*others, replace(last, size_bytes=COMPILING_BYTES)))
+    assert 0 < small - runtime_bytes(roomy, 0) <= COMPILING_BYTES
+
+
 def test_a_reference_kernel_pays_for_its_library():
     program = lowered(graph_of("g (float[3] x) => (int64[1, n] y) { y = NonZero (x) }"))
     assert isinstance(program.steps[0].work, ReferenceWork)
@@ -88,7 +97,7 @@ def test_a_weight_that_is_computed_whole_is_held_while_it_is_packed():
     (weight,) = program.weights
     small = runtime_bytes(program, 2)
     large = runtime_bytes(replace(program, weights=(replace(weight, constant=constant),)), 2)
-    assert large - small >= 2 * 4 * count - MIB
+    assert large - small >= 2 * 4 * count - COMPILING_BYTES
     inline = Inline(np.zeros(1, np.float32))
     as_it_is = replace(program, weights=(replace(weight, constant=inline),))
     assert runtime_bytes(as_it_is, 2) == small

@@ -14,10 +14,12 @@ from tightship.graph import Derived, element_count, size_bytes
 
 MIB = 1 << 20
 SRC, WEIGHTS, DST = 1, 33, 17
-FRONTEND_BYTES = 18 * MIB
+FRONTEND_BYTES = 16 * MIB
 """onnx imported and its protobuf classes loaded, without the pages of its code."""
-ONEDNN_BYTES = 10 * MIB
-"""Pages of libdnnl that running touches; what choosing kernels touched is dropped."""
+ONEDNN_BYTES = 6 * MIB
+"""Pages of libdnnl that running touches; what opening it and choosing touched is dropped."""
+COMPILING_BYTES = 4 * MIB
+"""Further pages of it that compiling touches, before anything of an arena is."""
 REFERENCE_BYTES = 12 * MIB
 """onnx.reference and its operators."""
 NODE_BYTES = 8 << 10
@@ -26,7 +28,7 @@ STEP_BYTES = 16 << 10
 """A step: its operands, its description and its generated code as far as it is touched."""
 THREAD_BYTES = MIB
 """A further thread of the OpenMP runtime: its stack as far as it is touched."""
-HEAP_BYTES = 21 * MIB
+HEAP_BYTES = 17 * MIB
 """Of all that, what counts as data before any code is generated."""
 BLAS_BYTES = 32 * MIB
 """A buffer that the BLAS of NumPy reserves at its first product, and touches in part."""
@@ -94,12 +96,16 @@ def _kernels_of_pointwise(work: PrimitiveWork) -> int:
 
 
 def _beyond_arena(lowered: Lowered) -> int:
-    """What packing takes beside packed weights, where the arena and its like are smaller.
+    """What loading takes beside packed weights, where the arena and its like are smaller.
 
-    Nothing has been touched of them while weights are packed.
+    Nothing has been touched of them while weights are packed and primitives compiled. An arena
+    has room for the largest slot.
     """
-    idle = sum(slot.size_bytes for slot in lowered.slots if slot.external)
-    return max(0, _packing_bytes(lowered.weights) - idle)
+    compiles = any(isinstance(step.work, PrimitiveWork) for step in lowered.steps)
+    loading = max(_packing_bytes(lowered.weights), COMPILING_BYTES if compiles else 0)
+    largest = max((slot.size_bytes for slot in lowered.slots if not slot.external), default=0)
+    idle = largest + sum(slot.size_bytes for slot in lowered.slots if slot.external)
+    return max(0, loading - idle)
 
 
 def _packing_bytes(weights: Sequence[PackedWeight]) -> int:
