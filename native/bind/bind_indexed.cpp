@@ -1,6 +1,7 @@
 #include "bind.hpp"
 #include "tightship/kernels/indexed.hpp"
 
+#include <nanobind/stl/pair.h>
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
@@ -30,9 +31,12 @@ kernels::Walk walk(const Walk &given) {
     return {std::get<0>(given), std::get<1>(given), std::get<2>(given), std::get<3>(given)};
 }
 
-std::shared_ptr<const Kernel> gather(int64_t item_bytes, const Indexing &tuples,
-                                     const Walk &given) {
-    return kernels::gather(item_bytes, indexing(tuples), walk(given));
+std::shared_ptr<const Kernel> gather(int64_t item_bytes, const Indexing &tuples, const Walk &given,
+                                     std::pair<int64_t, int64_t> blocks) {
+    kernels::Indexing made = indexing(tuples);
+    for (kernels::Coordinate &each : made.coordinates)
+        std::tie(each.block, each.block_step) = blocks;
+    return kernels::gather(item_bytes, made, walk(given));
 }
 
 std::shared_ptr<const Kernel> scatter(const std::tuple<int64_t, std::string, std::string> &type,
@@ -47,10 +51,13 @@ std::shared_ptr<const Kernel> scatter(const std::tuple<int64_t, std::string, std
 
 void indexed_kernels(nb::class_<Kernel> &kernel) {
     kernel
-        .def_static("gather", &gather, "item_bytes"_a, "indexing"_a, "walk"_a,
-                    "Data, indices, result. `indexing`: node, bytes of an index, shape and "
-                    "strides of the tuples, and for each of their indices (length, index step, "
-                    "data step). `walk`: shape; strides of data, tuples, result.")
+        .def_static(
+            "gather", &gather, "item_bytes"_a, "indexing"_a, "walk"_a,
+            "blocks"_a = std::pair<int64_t, int64_t>(0, 0),
+            "Data, indices, result. `indexing`: node, bytes of an index, shape and "
+            "strides of the tuples, and for each of their indices (length, index step, "
+            "data step). `walk`: shape; strides of data, tuples, result. `blocks`: elements "
+            "after which a data step starts again, 0 for none, and bytes between these.")
         .def_static("scatter", &scatter, "type"_a, "indexing"_a, "walk"_a, "whole"_a,
                     nb::sig("def scatter(type: tuple[int, str, str], indexing: tuple[str, int, "
                             "Sequence[int], Sequence[int], Sequence[tuple[int, int, int]]], walk: "

@@ -626,9 +626,9 @@ class NativeKernel:
         """
 
     @staticmethod
-    def gather(item_bytes: int, indexing: tuple[str, int, Sequence[int], Sequence[int], Sequence[tuple[int, int, int]]], walk: tuple[Sequence[int], Sequence[int], Sequence[int], Sequence[int]]) -> NativeKernel:
+    def gather(item_bytes: int, indexing: tuple[str, int, Sequence[int], Sequence[int], Sequence[tuple[int, int, int]]], walk: tuple[Sequence[int], Sequence[int], Sequence[int], Sequence[int]], blocks: tuple[int, int] = (0, 0)) -> NativeKernel:
         """
-        Data, indices, result. `indexing`: node, bytes of an index, shape and strides of the tuples, and for each of their indices (length, index step, data step). `walk`: shape; strides of data, tuples, result.
+        Data, indices, result. `indexing`: node, bytes of an index, shape and strides of the tuples, and for each of their indices (length, index step, data step). `walk`: shape; strides of data, tuples, result. `blocks`: elements after which a data step starts again, 0 for none, and bytes between these.
         """
 
     @staticmethod

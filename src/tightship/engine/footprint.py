@@ -22,7 +22,7 @@ COMPILING_BYTES = 4 * MIB
 """Further pages of it that compiling touches, before anything of an arena is."""
 REFERENCE_BYTES = 12 * MIB
 """onnx.reference and its operators."""
-NODE_BYTES = 8 << 10
+NODE_BYTES = 12 << 10
 """A node of the file: its records, types and names."""
 STEP_BYTES = 16 << 10
 """A step: its operands, its description and its generated code as far as it is touched."""

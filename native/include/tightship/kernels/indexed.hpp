@@ -11,9 +11,11 @@ namespace tightship::kernels {
 
 /// One index of a tuple: what it counts.
 struct Coordinate {
-    int64_t length;     ///< of the dimension; negative indices count from its end
-    int64_t index_step; ///< bytes from the tuple's first index to this one
-    int64_t data_step;  ///< bytes from one element of the dimension to the next
+    int64_t length;         ///< of the dimension; negative indices count from its end
+    int64_t index_step;     ///< bytes from the tuple's first index to this one
+    int64_t data_step;      ///< bytes from one element of the dimension to the next
+    int64_t block = 0;      ///< elements after which `data_step` starts again; 0 for none
+    int64_t block_step = 0; ///< bytes from one block to the next
 };
 
 /// Tuples of indices of 4 or 8 bytes, and what they point into.

@@ -39,8 +39,11 @@ class Tuples {
     }
 
     template <class Index> static int64_t offset(const char *from, const Coordinate &along) {
-        const int64_t index = load<Index>(from);
-        return (index < 0 ? index + along.length : index) * along.data_step;
+        int64_t index = load<Index>(from);
+        index += index < 0 ? along.length : 0;
+        if (along.block == 0)
+            return index * along.data_step;
+        return index / along.block * along.block_step + index % along.block * along.data_step;
     }
 
     template <class Index> void check_all(const char *tuples) const;

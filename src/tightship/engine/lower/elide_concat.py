@@ -6,20 +6,17 @@ in one stretch live as long as the longest of them, so a concatenation is left a
 the memory needed would grow.
 """
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from tightship._core import MemoryDesc
+from tightship.engine.lower.moved import moved_work
 from tightship.engine.program import (
-    KernelWork,
     Lowered,
     LoweredStep,
-    NativeWork,
     Operand,
     PrimitiveWork,
-    ReferenceWork,
     Space,
-    Work,
 )
 from tightship.engine.schedule import ALIGNMENT, schedule_of
 from tightship.planner import AliasKind
@@ -180,23 +177,6 @@ def _moved(step: LoweredStep, homes: Mapping[int, tuple[int, int]]) -> LoweredSt
         step,
         reads=reads,
         writes=tuple(map(move, step.writes)),
-        work=_work(step.work, move),
+        work=moved_work(step.work, move),
         sharing=tuple(s for s in sharing if used.count(s.input) == 1),
-    )
-
-
-def _work(work: Work, move: Callable[[Operand], Operand]) -> Work:
-    if isinstance(work, PrimitiveWork):
-        return replace(work, arguments=tuple((number, move(o)) for number, o in work.arguments))
-    if isinstance(work, NativeWork):
-        return replace(work, operands=tuple(map(move, work.operands)))
-    assert isinstance(work, KernelWork | ReferenceWork)
-    return _python_work(work, lambda operand: None if operand is None else move(operand))
-
-
-def _python_work(
-    work: KernelWork | ReferenceWork, move: Callable[[Operand | None], Operand | None]
-) -> Work:
-    return replace(
-        work, inputs=tuple(map(move, work.inputs)), outputs=tuple(map(move, work.outputs))
     )

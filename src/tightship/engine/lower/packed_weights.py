@@ -1,8 +1,10 @@
 """Constants as kernels want them, each layout of one packed once."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from tightship._core import MemoryDesc
+from tightship.engine.lower.transposed import untransposed
 from tightship.engine.program import Operand, PackedWeight, Space
 from tightship.graph import Constant
 from tightship.graph.layout import size_bytes
@@ -22,16 +24,22 @@ class PackedWeights:
     def packed(
         self, name: str, constant: Constant, source: MemoryDesc, desc: MemoryDesc
     ) -> Operand:
-        """A constant packed into a layout, once for all who want the same."""
+        """A constant packed into a layout, once for all who want the same.
+
+        What is a transposed matrix of the file is packed from there.
+        """
+        shape = constant.shape
+        constant, source = untransposed(constant, source)
         for index in self._layouts.get(name, ()):
             packed = self.weights[index]
             if packed.desc == desc and packed.source == source:
-                return Operand(name, Space.WEIGHTS, index, constant.dtype, constant.shape, desc)
+                return Operand(name, Space.WEIGHTS, index, constant.dtype, shape, desc)
         self._layouts.setdefault(name, []).append(len(self.weights))
         for packed in self._before.get(name, ()):
             if packed.constant is constant and packed.desc == desc and packed.source == source:
-                return self._add(packed, desc)
-        return self._add(PackedWeight(name, constant, desc.size_bytes, source, desc), desc)
+                return replace(self._add(packed, desc), shape=shape)
+        weight = PackedWeight(name, constant, desc.size_bytes, source, desc)
+        return replace(self._add(weight, desc), shape=shape)
 
     def row_major(self, name: str, constant: Constant, desc: MemoryDesc | None) -> Operand:
         """A constant as it lies in its file; `desc` is that layout where oneDNN knows it."""

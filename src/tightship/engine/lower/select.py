@@ -20,6 +20,7 @@ from tightship.engine.lower.passes import (
     ONEDNN_PASSES,
     run_passes,
 )
+from tightship.engine.lower.share_tables import share_tables
 from tightship.engine.lower.views import same_bytes
 from tightship.engine.program import KernelWork, Lowered, Operand, PackedWeight, ReferenceWork
 from tightship.graph import DType, Graph, Node, Value
@@ -85,27 +86,28 @@ def select(
         use_onednn and "native" not in without and "stream_weights" not in without,
         packed=packed,
     )
-    joins = "elide_concat" not in without
     if choice is not None:
         blocked = choice.layouts == "blocked"
         streams = options.stream_weights and choice.stream_weights
         chosen = replace(options, blocked=blocked, stream_weights=streams)
-        return _selected(graph, threads, chosen, joins=joins)
-    lowered = _selected(graph, threads, options, joins=joins)
+        return _selected(graph, threads, chosen, without)
+    lowered = _selected(graph, threads, options, without)
     if use_onednn and options.choose_layouts and "blocked_layouts" not in without:
         return _cheaper(
-            lowered, lambda: _selected(graph, threads, replace(options, blocked=True), joins=joins)
+            lowered, lambda: _selected(graph, threads, replace(options, blocked=True), without)
         )
     return lowered
 
 
-def _selected(graph: Graph, threads: int, options: Options, *, joins: bool) -> Lowered:
+def _selected(graph: Graph, threads: int, options: Options, without: Collection[str]) -> Lowered:
     builder = Builder(graph, threads, options)
     for position, node in enumerate(graph.nodes):
         builder.position = position
         _emit(builder, node)
     lowered = replace(builder.finish(), layouts="blocked" if options.blocked else "library")
-    return elide_concat(lowered) if joins else lowered
+    if "share_tables" not in without:
+        lowered = share_tables(lowered)
+    return lowered if "elide_concat" in without else elide_concat(lowered)
 
 
 def _cheaper(lowered: Lowered, blocked: Callable[[], Lowered]) -> Lowered:
