@@ -1,4 +1,18 @@
 #include "bind.hpp"
+#include "tightship/os.hpp"
+
+#include <dlfcn.h>
+
+namespace {
+
+/// Making the module ran code all over this file, most of it never again.
+void release_own_code() {
+    Dl_info found{};
+    if (dladdr(reinterpret_cast<void *>(&release_own_code), &found) != 0)
+        tightship::os::release_code(found.dli_fname);
+}
+
+} // namespace
 
 NB_MODULE(_core, module) {
     module.doc() = "The native core: placement, host memory, kernels, oneDNN, programs.";
@@ -13,4 +27,5 @@ NB_MODULE(_core, module) {
     tightship::bind::onednn(module);
     tightship::bind::kernels(module);
     tightship::bind::program(module);
+    release_own_code();
 }

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cinttypes>
 #include <cstdio>
-#include <filesystem>
-#include <fstream>
+#include <cstdlib>
+#include <string>
 #include <string_view>
 
 #ifdef __GLIBC__
@@ -94,18 +94,26 @@ void thread_barrier() {}
 
 void release_code(const std::string &path) {
 #ifdef __linux__
-    std::error_code unknown;
-    const std::string file = std::filesystem::canonical(path, unknown).string();
-    std::ifstream maps(unknown ? "" : "/proc/self/maps");
-    for (std::string line; std::getline(maps, line);) {
+    // The C library alone: streams would bring in more code than some files have.
+    char *const canonical = realpath(path.c_str(), nullptr);
+    std::FILE *const maps = canonical ? std::fopen("/proc/self/maps", "re") : nullptr;
+    const std::string end = canonical ? " " + std::string(canonical) + "\n" : "";
+    std::free(canonical);
+    if (maps == nullptr)
+        return;
+    char *line = nullptr;
+    size_t room = 0;
+    while (getline(&line, &room, maps) > 0) {
         uintptr_t start = 0, stop = 0;
         char access[5] = {};
-        if (!line.ends_with(" " + file) ||
-            std::sscanf(line.c_str(), "%" SCNxPTR "-%" SCNxPTR " %4s", &start, &stop, access) != 3)
+        if (!std::string_view(line).ends_with(end) ||
+            std::sscanf(line, "%" SCNxPTR "-%" SCNxPTR " %4s", &start, &stop, access) != 3)
             continue;
         if (std::string_view(access) == "r-xp")
             madvise(reinterpret_cast<void *>(start), stop - start, MADV_DONTNEED);
     }
+    std::free(line);
+    std::fclose(maps);
 #else
     (void)path;
 #endif
