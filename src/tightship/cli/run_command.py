@@ -37,6 +37,7 @@ def run(options: argparse.Namespace) -> int:
     """Run a model on given or seeded inputs; print what it took and what was planned."""
     path = options.file or str(resnet50())
     tuned = tune(options, path)
+    random = np.random.Generator(np.random.PCG64(SEED))  # importing it is not the model's
     resident, data = process.resident_bytes(), process.data_bytes()
     with (
         Progress("packing weights") as progress,
@@ -51,7 +52,7 @@ def run(options: argparse.Namespace) -> int:
             progress=progress,
         ) as model,
     ):
-        inputs = _inputs(model, options.input)
+        inputs = _inputs(model, options.input, random)
         outputs, times = _timed(model, inputs, options.repeat, options.timeout)
         measured = Measured(
             process.peak_resident_bytes() - resident, process.data_bytes() - data, times
@@ -72,7 +73,7 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
-def _inputs(model: Model, given: list[str]) -> dict[str, Array]:
+def _inputs(model: Model, given: list[str], random: np.random.Generator) -> dict[str, Array]:
     """Arrays from files, the rest filled from a seed."""
     arrays: dict[str, Array] = {}
     for option in given:
@@ -80,7 +81,6 @@ def _inputs(model: Model, given: list[str]) -> dict[str, Array]:
         if not separator:
             raise InputError(f"`{option}` is no input; write NAME=FILE.npy.")
         arrays[name] = _loaded(file)
-    random = np.random.Generator(np.random.PCG64(SEED))
     for name, (dtype, shape) in model.input_types.items():
         if name in arrays:
             continue
