@@ -253,7 +253,7 @@ void add_peers(std::vector<Loop> &loops, int count, char **arguments) {
 int main(int count, char **arguments) {
     const int rounds = std::atoi(arguments[1]);
     const auto host = std::make_shared<HostResource>();
-    SlabResource slab(host, size_t{64} << 20, 64);
+    SlabResource slab(host, size_t{64} << 20, 64), fresh(host, size_t{64} << 20, 64);
     CompositeResource composite(host, size_t{2048} << 20);
     std::vector<Loop> loops;
     add_peers(loops, count - 2, arguments + 2);
@@ -261,9 +261,9 @@ int main(int count, char **arguments) {
     add_allocator(loops, "composite", Ours<CompositeResource>{&composite});
     loops.push_back(
         {"pair 64", "slab, virtual calls", [&] { return pairs(Ours<MemoryResource>{&slab}, 64); }});
-    loops.push_back({"many 64", "slab", [&] { return many(slab, 64); }});
+    loops.push_back({"many 64", "slab", [&] { return many(fresh, 64); }});
     loops.push_back(
-        {"batch 64 of 64", "slab", [&] { return batches(Ours<SlabResource>{&slab}, 64, 64); }});
+        {"batch 64 of 64", "slab", [&] { return batches(Ours<SlabResource>{&fresh}, 64, 64); }});
     std::vector<std::unique_ptr<FilledSlab>> slabs;
     for (const int percent : {0, 50, 90, 99}) {
         auto &filled = *slabs.emplace_back(std::make_unique<FilledSlab>(percent / 100.0));

@@ -14,7 +14,7 @@ bool Cells::close(bool all) {
     bool is_any = false;
     for (uint32_t index = 0; index < count_; ++index) {
         Cell &cell = cells_[index];
-        if (all || cell.get_bits() != 0 || cell.get_hot() != nullptr) {
+        if (all || cell.get_filled() != 0 || cell.get_hot() != nullptr) {
             cell.is_closed.store(1, std::memory_order_relaxed);
             is_any = true;
         }
@@ -29,14 +29,10 @@ bool Cells::close(bool all) {
     return true;
 }
 
-void Cells::spread(size_t word_count) {
-    for (uint32_t index = 0; index < count_; ++index)
-        cells_[index].set_word(index * size_t{8} % word_count);
-}
-
 void Cells::forget() {
     for (uint32_t index = 0; index < count_; ++index) {
-        cells_[index].set_bits(0);
+        for (size_t slot = 0; slot < Cell::kSlots; ++slot)
+            cells_[index].set_bits(slot, 0);
         cells_[index].set_hot(nullptr);
     }
 }

@@ -54,7 +54,6 @@ SlabResource::SlabResource(std::shared_ptr<MemoryResource> upstream, size_t size
     }
     free_.emplace(bits, block_count_);
     words_ = free_->words();
-    cells_.spread(free_->word_count());
 }
 
 void *SlabResource::allocate(size_t size_bytes, size_t alignment) {
@@ -67,9 +66,9 @@ void *SlabResource::allocate(size_t size_bytes, size_t alignment) {
             cell->leave();
             return hot;
         }
-        if (const uint64_t bits = cell->get_bits(); bits != 0) {
-            cell->set_bits(bits & (bits - 1));
-            char *given = block(cell->get_word(), bits);
+        if (const uint32_t filled = cell->get_filled(); filled != 0) {
+            const auto slot = static_cast<size_t>(std::countr_zero(filled));
+            char *given = block(cell->get_word(slot), cell->take(slot));
             cell->leave();
             return given;
         }
@@ -80,7 +79,7 @@ void *SlabResource::allocate(size_t size_bytes, size_t alignment) {
 
 void *SlabResource::allocate_slowly() {
     Cell *cell = cells_.own();
-    size_t word = cell != nullptr ? cell->get_word() : thread_slot() % free_->word_count();
+    size_t word = first_word();
     if (cell == nullptr || cell->is_closed.load(std::memory_order_relaxed) != 0) {
         const uint64_t bit = claim(word, 1);
         return bit == 0 ? nullptr : block(word, bit);
@@ -90,6 +89,11 @@ void *SlabResource::allocate_slowly() {
         return nullptr;
     keep(cell, word, bits & (bits - 1));
     return block(word, bits);
+}
+
+/// Where the calling thread looks for free blocks: each in a line of the bitmap of its own.
+size_t SlabResource::first_word() const {
+    return thread_slot() * size_t{8} % free_->word_count();
 }
 
 /// Free blocks of one word, which the bitmap no longer has; calls back what cells hold if it must.
@@ -113,11 +117,13 @@ bool SlabResource::collect() {
 }
 
 void SlabResource::empty_into_bitmap(Cell &cell) {
-    if (cell.get_bits() != 0)
-        free_->release(cell.get_word(), cell.get_bits());
+    for (size_t slot = 0; slot < Cell::kSlots; ++slot) {
+        if (cell.get_bits(slot) != 0)
+            free_->release(cell.get_word(slot), cell.get_bits(slot));
+        cell.set_bits(slot, 0);
+    }
     if (size_t hot; cell.get_hot() != nullptr && locate(cell.get_hot(), hot) == Freed::done)
         free_->release(hot / 64, bit(hot));
-    cell.set_bits(0);
     cell.set_hot(nullptr);
 }
 
@@ -129,20 +135,30 @@ Freed SlabResource::deallocate(void *pointer, size_t size_bytes, size_t) {
         return Freed::wrong_size;
     Cell *cell = cells_.known();
     if (cell != nullptr && cell->enter()) [[likely]] {
-        uint64_t free = words_[index / 64].load(std::memory_order_relaxed);
-        if (cell->get_word() == index / 64)
-            free |= cell->get_bits();
-        if ((free >> index % 64 & 1) == 0 && cell->get_hot() == nullptr) [[likely]] {
-            cell->set_hot(static_cast<char *>(pointer));
-            cell->leave();
-            return Freed::done;
+        const size_t word = index / 64, slot = word % Cell::kSlots;
+        const bool is_own = cell->get_word(slot) == word;
+        uint64_t free = words_[word].load(std::memory_order_relaxed);
+        if (is_own)
+            free |= cell->get_bits(slot);
+        if ((free >> index % 64 & 1) == 0) [[likely]] {
+            char *const hot = cell->get_hot();
+            if (hot == nullptr) {
+                cell->set_hot(static_cast<char *>(pointer));
+                cell->leave();
+                return Freed::done;
+            }
+            if (is_own && hot != pointer) {
+                cell->add(slot, bit(index));
+                cell->leave();
+                return Freed::done;
+            }
         }
         cell->leave();
     }
     return deallocate_slowly(pointer, index);
 }
 
-/// Where the cell keeps a block already, or keeps none, or is closed.
+/// Where the block is of a word that the cell has none of, or free already, or the cell closed.
 Freed SlabResource::deallocate_slowly(const void *pointer, size_t index) {
     Cell *cell = cells_.own();
     if (cell != nullptr && cell->get_hot() == pointer)
@@ -169,19 +185,21 @@ size_t SlabResource::allocate_many(void **blocks, size_t count, size_t size_byte
         return 0;
     size_t given = 0;
     Cell *cell = cells_.own();
-    size_t word = cell != nullptr ? cell->get_word() : 0;
     if (cell != nullptr && cell->enter()) {
         if (char *hot = cell->get_hot(); hot != nullptr && count > 0) {
             cell->set_hot(nullptr);
             blocks[given++] = hot;
         }
-        const uint64_t bits = cell->get_bits();
-        const uint64_t taken = FreeBits::lowest(bits, count - given);
-        cell->set_bits(bits & ~taken);
-        given += spread(blocks + given, word, taken);
+        while (given < count && cell->get_filled() != 0) {
+            const auto slot = static_cast<size_t>(std::countr_zero(cell->get_filled()));
+            const uint64_t bits = cell->get_bits(slot);
+            const uint64_t taken = FreeBits::lowest(bits, count - given);
+            cell->set_bits(slot, bits & ~taken);
+            given += spread(blocks + given, cell->get_word(slot), taken);
+        }
         cell->leave();
     }
-    while (given < count) {
+    for (size_t word = given < count ? first_word() : 0; given < count;) {
         const uint64_t bits = claim(word, 64);
         if (bits == 0)
             break;
@@ -192,20 +210,41 @@ size_t SlabResource::allocate_many(void **blocks, size_t count, size_t size_byte
     return given;
 }
 
-/// Makes a word the cell's, with those of its blocks that are left. What the cell has, left there
-/// by a thread that has ended, goes to the bitmap.
+/// Puts free blocks of a word into the cell; those of another word that were in its slot go to the
+/// bitmap, as all do where the cell is closed.
 void SlabResource::keep(Cell *cell, size_t word, uint64_t bits) {
     if (cell != nullptr && cell->enter()) {
-        const uint64_t found = cell->get_bits();
-        const size_t found_word = cell->get_word();
-        cell->set_bits(bits);
-        cell->set_word(word);
+        const size_t slot = word % Cell::kSlots;
+        const size_t before_word = cell->get_word(slot);
+        const uint64_t before = cell->get_bits(slot);
+        cell->set(slot, word, before_word == word ? before | bits : bits);
         cell->leave();
-        word = found_word;
-        bits = found;
+        if (before_word == word)
+            return;
+        word = before_word;
+        bits = before;
     }
     if (bits != 0)
         free_->release(word, bits);
+}
+
+/// Takes back `blocks[0]`, which is at `index`, with those that follow it and are of the same word,
+/// no two the same; `count` becomes how many those are. Neighbours in order need no division.
+Freed SlabResource::release_together(void *const *blocks, size_t &count, size_t index) {
+    const size_t word = index / 64, stop = std::min(word * 64 + 64, block_count_);
+    const size_t in_order = std::min(count, stop - index);
+    size_t taken = 1;
+    for (const char *each = static_cast<char *>(blocks[0]);
+         taken < in_order && blocks[taken] == each + block_bytes_; ++taken)
+        each += block_bytes_;
+    uint64_t bits = (~uint64_t{0} >> (64 - taken)) << index % 64;
+    for (; taken < count && locate(blocks[taken], index) == Freed::done; ++taken) {
+        if (index / 64 != word || (bits & bit(index)) != 0)
+            break;
+        bits |= bit(index);
+    }
+    count = taken;
+    return release_run(word, bits);
 }
 
 Freed SlabResource::deallocate_many(void *const *blocks, size_t count, size_t size_bytes, size_t) {
@@ -217,38 +256,29 @@ Freed SlabResource::deallocate_many(void *const *blocks, size_t count, size_t si
             fault = freed;
     };
     for (size_t each = 0; each < count;) {
-        size_t first, next;
-        const Freed found = locate(blocks[each++], first);
-        if (found != Freed::done) {
+        size_t first, together = count - each;
+        const Freed found = locate(blocks[each], first);
+        if (found == Freed::done)
+            note(release_together(blocks + each, together, first));
+        else
             note(found);
-            continue;
-        }
-        uint64_t bits = bit(first);
-        for (; each < count; ++each, bits |= bit(next))
-            if (locate(blocks[each], next) != Freed::done || next / 64 != first / 64 ||
-                (bits & bit(next)) != 0)
-                break;
-        note(release_run(first / 64, bits));
+        each += found == Freed::done ? together : 1;
     }
     return fault;
 }
 
-/// Puts blocks of one word back: into the cell where that is its word, else into the bitmap.
+/// Takes blocks of one word back, but those that are free already.
 Freed SlabResource::release_run(size_t word, uint64_t bits) {
     Cell *cell = cells_.own();
-    uint64_t before;
-    if (cell != nullptr && cell->get_word() == word && cell->enter()) {
-        before = cell->get_bits() & bits;
+    uint64_t before = free_->set_of(word);
+    if (cell != nullptr) {
+        before |= cell->bits_of(word);
         if (size_t hot; cell->get_hot() != nullptr && locate(cell->get_hot(), hot) == Freed::done &&
                         hot / 64 == word)
-            before |= bit(hot) & bits;
-        before |= free_->set_of(word) & bits;
-        cell->set_bits(cell->get_bits() | (bits & ~before));
-        cell->leave();
-    } else {
-        before = free_->release(word, bits);
+            before |= bit(hot);
     }
-    return before == 0 ? Freed::done : Freed::already_free;
+    keep(cell, word, bits & ~before);
+    return (before & bits) == 0 ? Freed::done : Freed::already_free;
 }
 
 Range SlabResource::range_of(const void *pointer) const {
@@ -262,8 +292,7 @@ Range SlabResource::range_of(const void *pointer) const {
 Statistics SlabResource::statistics() const {
     size_t free = free_->set_count();
     for (uint32_t index = 0; index < cells_.count(); ++index)
-        free += static_cast<size_t>(std::popcount(cells_[index].get_bits())) +
-                (cells_[index].get_hot() != nullptr);
+        free += cells_[index].count();
     const size_t live = block_count_ - std::min(free, block_count_);
     const size_t touched = touched_words_.load(std::memory_order_relaxed) * 64;
     return {live * block_bytes_, live, capacity_bytes_,

@@ -4,6 +4,7 @@
 #include "tightship/resource/thread_slot.hpp"
 
 #include <atomic>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -11,14 +12,18 @@
 
 namespace tightship::resource {
 
-/// What one thread has of a slab. Written by its owner while `is_busy`, by others only after
+/// What one thread has of a slab: the block given back last, and free blocks of some words, each
+/// word in the slot of its number. Written by its owner while `is_busy`, by others only after
 /// `Cells::close` has closed it; no atomic operation, no fence on the owner's side.
-struct alignas(64) Cell {
-    std::atomic<uint32_t> is_busy{0};   ///< the owner is within
-    std::atomic<uint32_t> is_closed{0}; ///< the owner must stay out
-    std::atomic<uint64_t> bits{0};      ///< free blocks of one word, no longer set in the bitmap
-    std::atomic<size_t> word{0};        ///< which word
-    std::atomic<char *> hot{nullptr};   ///< the block given back last: out again at once
+struct Cell {
+    static constexpr size_t kSlots = 8;
+
+    alignas(128) std::atomic<uint32_t> is_busy{0}; ///< the owner is within
+    std::atomic<uint32_t> is_closed{0};            ///< the owner must stay out
+    std::atomic<char *> hot{nullptr};              ///< the block given back last: out again at once
+    std::atomic<uint32_t> filled{0};               ///< slots with bits
+    std::atomic<uint32_t> words[kSlots] = {};
+    std::atomic<uint64_t> bits[kSlots] = {}; ///< free blocks of those words, not in the bitmap
 
     /// False where others have closed it; else the owner is within until `leave`.
     bool enter() {
@@ -32,13 +37,49 @@ struct alignas(64) Cell {
     void leave() { is_busy.store(0, std::memory_order_release); }
 
     // Nobody else writes meanwhile, so these need be no more than plain.
-    uint64_t get_bits() const { return bits.load(std::memory_order_relaxed); }
-    void set_bits(uint64_t value) { bits.store(value, std::memory_order_relaxed); }
-    size_t get_word() const { return word.load(std::memory_order_relaxed); }
-    void set_word(size_t value) { word.store(value, std::memory_order_relaxed); }
     char *get_hot() const { return hot.load(std::memory_order_relaxed); }
     void set_hot(char *value) { hot.store(value, std::memory_order_relaxed); }
+    uint32_t get_filled() const { return filled.load(std::memory_order_relaxed); }
+    size_t get_word(size_t slot) const { return words[slot].load(std::memory_order_relaxed); }
+    uint64_t get_bits(size_t slot) const { return bits[slot].load(std::memory_order_relaxed); }
+    /// The free blocks it has of a word.
+    uint64_t bits_of(size_t word) const {
+        const size_t slot = word % kSlots;
+        return get_word(slot) == word ? get_bits(slot) : 0;
+    }
+    size_t count() const {
+        size_t blocks = get_hot() != nullptr;
+        for (size_t slot = 0; slot < kSlots; ++slot)
+            blocks += static_cast<size_t>(std::popcount(get_bits(slot)));
+        return blocks;
+    }
+    void set(size_t slot, size_t word, uint64_t value) {
+        words[slot].store(static_cast<uint32_t>(word), std::memory_order_relaxed);
+        set_bits(slot, value);
+    }
+    void set_bits(size_t slot, uint64_t value) {
+        bits[slot].store(value, std::memory_order_relaxed);
+        const uint32_t others = get_filled() & ~(1u << slot);
+        set_filled(others | static_cast<uint32_t>(value != 0) << slot);
+    }
+    /// More free blocks of the word that the slot has.
+    void add(size_t slot, uint64_t value) {
+        bits[slot].store(get_bits(slot) | value, std::memory_order_relaxed);
+        set_filled(get_filled() | 1u << slot);
+    }
+    /// The lowest bit of a slot that has some; it is taken.
+    uint64_t take(size_t slot) {
+        const uint64_t found = get_bits(slot), rest = found & (found - 1);
+        bits[slot].store(rest, std::memory_order_relaxed);
+        if (rest == 0)
+            set_filled(get_filled() & ~(1u << slot));
+        return found;
+    }
+
+  private:
+    void set_filled(uint32_t value) { filled.store(value, std::memory_order_relaxed); }
 };
+static_assert(sizeof(Cell) == 128);
 
 /// The cells of a slab, one for each of the first threads.
 ///
@@ -78,8 +119,6 @@ class Cells {
     /// Closes cells, all of them or those that hold something; false where there was none.
     bool close(bool all);
     void open();
-    /// Has each thread look for blocks from a line of the bitmap of its own on.
-    void spread(size_t word_count);
     /// Empties every cell. REQUIRES: all are closed.
     void forget();
 

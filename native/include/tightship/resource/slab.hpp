@@ -18,9 +18,9 @@ namespace tightship::resource {
 ///               or apart, in a block of `control`
 ///
 /// A thread takes the free blocks of a whole word, 64 at most, into its cell, by one atomic
-/// operation, and serves itself from there. A block of another word that it gives back waits in
-/// its cell for the next request, or goes to the bitmap by one atomic operation. When the bitmap
-/// is used up, what the cells hold is called back: no block is out of reach.
+/// operation, and serves itself from there. What it gives back waits in its cell as well; blocks of
+/// a word that another one displaces there go to the bitmap by one atomic operation. When the
+/// bitmap is used up, what the cells hold is called back: no block is out of reach.
 ///
 /// Equation, while no call is in flight:
 ///     blocks = live + bits set in the bitmap + bits in cells + hot blocks
@@ -78,9 +78,11 @@ class SlabResource final : public MemoryResource, private Forkable {
     [[gnu::noinline]] void *allocate_slowly();
     [[gnu::noinline]] Freed deallocate_slowly(const void *pointer, size_t index);
     uint64_t claim(size_t &word, size_t limit);
+    size_t first_word() const;
     void keep(Cell *cell, size_t word, uint64_t bits);
     bool collect();
     void empty_into_bitmap(Cell &cell);
+    Freed release_together(void *const *blocks, size_t &count, size_t index);
     Freed release_run(size_t word, uint64_t bits);
 
     void before_fork() override;
