@@ -16,6 +16,7 @@ void arithmetic_kernels(nanobind::class_<Kernel> &kernel);
 void row_kernels(nanobind::class_<Kernel> &kernel);
 void rank_kernels(nanobind::class_<Kernel> &kernel);
 void planner(nanobind::module_ &module);
+void search(nanobind::module_ &module);
 void table(nanobind::module_ &module);
 void verifier(nanobind::module_ &module);
 void items(nanobind::module_ &module);

@@ -1,8 +1,5 @@
 #include "bind.hpp"
-
-#include <nanobind/ndarray.h>
-
-#include <memory>
+#include "columns.hpp"
 
 #include "tightship/place.hpp"
 
@@ -11,17 +8,7 @@ namespace {
 
 namespace nb = nanobind;
 
-using Columns = nb::ndarray<const std::int64_t, nb::shape<4, -1>, nb::c_contig, nb::device::cpu>;
 using Indices = nb::ndarray<const std::int64_t, nb::shape<-1>, nb::c_contig, nb::device::cpu>;
-using Result = nb::ndarray<nb::numpy, std::int64_t, nb::shape<-1>, nb::c_contig>;
-
-place::Buffers buffers_of(const Columns &columns) {
-    const std::size_t count = columns.shape(1);
-    const auto row = [&](std::size_t index) {
-        return std::span(columns.data() + index * count, count);
-    };
-    return {row(0), row(1), row(2), row(3)};
-}
 
 place::Order order_of(const Columns &columns, const Indices &order) {
     const std::size_t count = columns.shape(1);
@@ -31,14 +18,6 @@ place::Order order_of(const Columns &columns, const Indices &order) {
         if (order(i) < 0 || static_cast<std::size_t>(order(i)) >= count)
             throw nb::index_error("order holds an index of no buffer");
     return {order.data(), count};
-}
-
-Result to_numpy(place::Offsets offsets) {
-    auto owned = std::make_unique<place::Offsets>(std::move(offsets));
-    nb::capsule owner(owned.get(),
-                      [](void *data) noexcept { delete static_cast<place::Offsets *>(data); });
-    place::Offsets *released = owned.release();
-    return Result(released->data(), {released->size()}, owner);
 }
 
 /// Runs a placement without the GIL.

@@ -17,6 +17,7 @@ void release_own_code() {
 NB_MODULE(_core, module) {
     module.doc() = "The native core: placement, host memory, kernels, oneDNN, programs.";
     tightship::bind::planner(module);
+    tightship::bind::search(module);
     tightship::bind::table(module);
     tightship::bind::verifier(module);
     tightship::bind::items(module);

@@ -30,6 +30,30 @@ def place_promote(columns: Annotated[NDArray[numpy.int64], dict(shape=(4, None),
     Offsets: the best of several rounds, each blaming what ended above the target.
     """
 
+class Fit:
+    """What the exact search found out."""
+
+    @property
+    def verdict(self) -> str: ...
+
+    @property
+    def offsets(self) -> Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C')]: ...
+
+    @property
+    def conflict(self) -> Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C')]: ...
+
+    @property
+    def bound(self) -> int: ...
+
+    @property
+    def effort(self) -> int: ...
+
+    @property
+    def nodes(self) -> int: ...
+
+def search_fit(columns: Annotated[NDArray[numpy.int64], dict(shape=(4, None), order='C', device='cpu', writable=False)], capacity: int, effort: int, threads: int, stop: StopFlag | None) -> Fit:
+    """Whether buffers fit a capacity, and where."""
+
 class TableRefusal:
     """Why a table is refused, and where."""
 

@@ -1,11 +1,15 @@
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from hypothesis import given
+from hypothesis import strategies as st
 
 from tests.planner.oracles import smallest_peak
+from tests.planner.planted import planted
 from tests.planner.problems import problem, problems
+from tightship._core import StopFlag
 from tightship.planner.bound import lower_bound
 from tightship.planner.format import read_csv
 from tightship.planner.portfolio import solve
@@ -19,7 +23,7 @@ def test_a_plan_is_verified_and_between_bound_and_sum(drawn):
     plan = solve(drawn)
     verify(plan)
     padded = int((drawn.size_bytes + drawn.alignment - 1).sum())
-    assert lower_bound(drawn) == plan.lower_bound_bytes <= plan.peak_bytes <= padded
+    assert lower_bound(drawn) <= plan.lower_bound_bytes <= plan.peak_bytes <= padded
 
 
 @given(problems(count_max=6))
@@ -51,13 +55,50 @@ def test_a_capacity_decides_the_status(capacity, status):
 
 
 @pytest.mark.parametrize(
-    ("capacity", "status"), [(49, "feasible"), (48, "budget"), (35, "budget"), (34, "infeasible")]
+    ("capacity", "bound", "status"),
+    [(49, 35, "feasible"), (48, 49, "infeasible"), (35, 36, "infeasible"), (34, 35, "infeasible")],
 )
-def test_a_capacity_that_is_neither_met_nor_excluded_is_left_open(capacity, status):
+def test_a_search_decides_what_the_bound_does_not(capacity, bound, status):
     # The third buffer's alignment of 1 keeps the padding of the others out of the bound.
     made = problem((17, 0, 1, 16), (17, 0, 1, 16), (1, 0, 1, 1), capacity_bytes=capacity)
     plan = solve(made)
-    assert (plan.lower_bound_bytes, plan.peak_bytes, plan.status) == (35, 49, status)
+    assert (plan.lower_bound_bytes, plan.peak_bytes, plan.status) == (bound, 49, status)
+    assert (plan.conflict is not None) == (status == "infeasible")
+
+
+def test_a_search_that_may_not_look_leaves_open_what_the_bound_does_not_decide():
+    made = problem((17, 0, 1, 16), (17, 0, 1, 16), (1, 0, 1, 1), capacity_bytes=40)
+    plan = solve(made, effort=0)
+    assert (plan.status, plan.conflict) == ("budget", None)
+
+
+@given(problems(count_max=6))
+def test_the_smallest_plan_is_found_and_proved(drawn):
+    plan = solve(drawn)
+    assert (plan.status, plan.peak_bytes) == ("optimal", smallest_peak(drawn))
+
+
+@given(problems(count_max=6), st.integers(0, 200))
+def test_a_capacity_is_met_or_proved_too_small(drawn, capacity):
+    plan = solve(replace(drawn, capacity_bytes=capacity), goal="fit")
+    fits = smallest_peak(drawn) <= capacity
+    assert plan.fits == fits
+    assert (plan.status == "infeasible") == (not fits)
+
+
+def test_a_goal_of_the_smallest_goes_below_the_capacity():
+    made = planted(seed=3, cuts=20, capacity=64)
+    roomy = replace(made, capacity_bytes=10 * 64)
+    assert solve(roomy, goal="minimize").peak_bytes == 64
+
+
+def test_a_set_stop_flag_ends_the_search_with_a_plan_that_is_valid():
+    flag = StopFlag()
+    flag.set()
+    made = planted(seed=3, cuts=60, capacity=1024)
+    plan = solve(made, stop=flag)
+    verify(plan)
+    assert plan.strategy != "exact"
 
 
 def test_without_effort_there_is_still_a_plan():

@@ -12,6 +12,17 @@ PlanStatus = Literal["optimal", "feasible", "infeasible", "budget"]
 proved that no plan fits the capacity. `budget`: none was found that fits, and none excluded."""
 
 
+@dataclass(frozen=True, slots=True)
+class Conflict:
+    """Buffers, by rising index, that no placement puts within the capacity together.
+
+    `is_minimal`: without any one of them the others do fit.
+    """
+
+    buffers: tuple[int, ...]
+    is_minimal: bool
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Plan:
     """Offsets of n buffers, int64 of shape (n,), read-only, in bytes from the arena's base.
@@ -19,7 +30,7 @@ class Plan:
     With banks, `bank` holds the bank of each buffer, and offsets count from its base.
 
     A plan that does not fit its capacity (`infeasible`, `budget`) still holds the offsets of the
-    smallest peak found.
+    smallest peak found. An `infeasible` one of a few thousand buffers names a `conflict`.
     """
 
     problem: Problem
@@ -28,6 +39,7 @@ class Plan:
     lower_bound_bytes: int
     status: PlanStatus
     bank: Int64Array | None = None
+    conflict: Conflict | None = None
 
     def __post_init__(self) -> None:
         for name in ("offset_bytes", "bank"):

@@ -1,29 +1,37 @@
 """Several placements, the smallest verified one wins."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
+from typing import Literal
 
+import numpy as np
+
+from tightship._core import StopFlag
 from tightship.planner.bound import lower_bound
+from tightship.planner.conflict import smallest_conflict
+from tightship.planner.improve import improve
 from tightship.planner.large import LARGE_COUNT, large_placements
 from tightship.planner.place import order
 from tightship.planner.place.best_fit import best_fit
+from tightship.planner.place.exact import fit
 from tightship.planner.place.first_fit import first_fit
 from tightship.planner.place.greedy_by_size import greedy_by_size
-from tightship.planner.place.lowest_first import lowest_first, promote
+from tightship.planner.place.lowest_first import lowest_first
 from tightship.planner.place.shared_objects import shared_objects
-from tightship.planner.plan import Plan, PlanStatus
-from tightship.planner.problem import Int64Array, Problem
+from tightship.planner.plan import Conflict, Plan, PlanStatus
+from tightship.planner.problem import TOTAL_BYTES_MAX, Int64Array, Problem
 from tightship.planner.verify import verify
 
-EFFORT = 200_000_000
-"""Pairs of buffers that `solve` may look at, if not told otherwise; some tenths of a second."""
+Goal = Literal["fit", "minimize"]
+"""`fit`: any plan within the capacity. `minimize`: the smallest."""
+
+EFFORT: Mapping[Goal, int] = {"fit": 5_000_000_000, "minimize": 200_000_000}
+"""Pairs of buffers that `solve` may look at, if not told otherwise: it gives up a fit after some
+ten seconds, and a smaller peak after some tenths of a second."""
 
 ALWAYS_TRIED = 4
 """Placements that are tried whatever the effort."""
-
-ROUNDS_MAX = 400
-"""Rounds of one promotion; more of them rarely find anything."""
 
 OrderOf = Callable[[Problem], Int64Array]
 
@@ -43,41 +51,122 @@ LOWEST_FIRST_ORDERS: dict[str, OrderOf] = {
     "load_and_area": order.by_load_and_area,
     "lifetime": order.by_lifetime,
 }
-"""Orders for `lowest_first` and `promote`, by the name that a plan reports."""
+"""Orders for `lowest_first`, by the name that a plan reports."""
 
 
-def solve(problem: Problem, *, effort: int = EFFORT) -> Plan:
-    """The smallest plan of several placements; the search ends at the lower bound.
+def solve(
+    problem: Problem,
+    *,
+    goal: Goal | None = None,
+    effort: int | None = None,
+    threads: int = 1,
+    stop: StopFlag | None = None,
+) -> Plan:
+    """A plan that fits the capacity, or the smallest that can be found.
 
-    The same problem and effort give the same plan. Of equal peaks the earlier placement wins. A
-    plan that exceeds `problem.capacity_bytes` is returned all the same and says so in its status.
+    Several placements are tried, then, below `LARGE_COUNT` buffers, exact search; all ends at the
+    goal. The same problem, goal and effort give the same plan, whatever the threads. Of equal
+    peaks the earlier placement wins. A plan that exceeds `problem.capacity_bytes` is returned all
+    the same and says so in its status.
 
     Args:
         problem: n buffers.
-        effort: Pairs of buffers to look at before the search ends; `ALWAYS_TRIED` placements
-            are tried in any case.
+        goal: `fit` is content with any plan within the capacity; `minimize` stops at a peak that
+            is proved smallest. `fit` where the problem has a capacity, if not given.
+        effort: Pairs of buffers to look at, roughly, before the search ends; `EFFORT` of the goal,
+            if not given. `ALWAYS_TRIED` placements are tried in any case.
+        threads: How many threads may search at once.
+        stop: Set from another thread, it ends the search with what has been found.
 
     Raises:
         InvalidPlanError: A placement is wrong; nothing wrong is ever returned.
     """
+    if goal is None:
+        goal = "minimize" if problem.capacity_bytes is None else "fit"
+    if effort is None:
+        is_searched = problem.count < LARGE_COUNT and problem.constraints is None
+        effort = EFFORT[goal if is_searched else "minimize"]
     if problem.constraints is not None:
         from tightship.planner.constrained import constrained_plan  # few problems need it
 
         constrained = constrained_plan(problem, effort)
         verify(constrained)
         return constrained
-    bound = lower_bound(problem)
-    best: Plan | None = None
-    for strategy, offsets in _placements(problem, bound, effort):
-        plan = Plan(problem, offsets, strategy, bound, "feasible")
-        if best is None or plan.peak_bytes < best.peak_bytes:
-            best = plan
-        if best.peak_bytes == bound:
+    found = _Found(problem, goal, lower_bound(problem))
+    for strategy, offsets in _placements(problem, found.target_bytes, effort):
+        found.add(strategy, offsets)
+        if found.is_done:
             break
-    assert best is not None
-    judged = replace(best, status=_status(best))
-    verify(judged)
-    return judged
+    if problem.count < LARGE_COUNT:
+        found.search(effort, threads, stop)
+    plan = found.plan()
+    verify(plan)
+    return plan
+
+
+class _Found:
+    """The smallest offsets so far, what is proved about any, and when to stop."""
+
+    def __init__(self, problem: Problem, goal: Goal, bound_bytes: int) -> None:
+        self.problem = problem
+        self.goal = goal
+        self.bound_bytes = bound_bytes
+        self.peak_bytes = 2 * TOTAL_BYTES_MAX
+        self.strategy = ""
+        self.offset_bytes = np.zeros(0, np.int64)
+        self.conflict: Conflict | None = None
+
+    @property
+    def target_bytes(self) -> int:
+        """The peak to reach."""
+        capacity = self.problem.capacity_bytes
+        if self.goal == "minimize" or capacity is None:
+            return self.bound_bytes
+        return max(self.bound_bytes, capacity)
+
+    @property
+    def is_done(self) -> bool:
+        return self.peak_bytes <= self.target_bytes
+
+    def add(self, strategy: str, offset_bytes: Int64Array) -> None:
+        """Keep a placement if it is smaller."""
+        peak = int((offset_bytes + self.problem.size_bytes).max(initial=0))
+        if peak < self.peak_bytes:
+            self.peak_bytes, self.strategy, self.offset_bytes = peak, strategy, offset_bytes
+
+    def search(self, effort: int, threads: int, stop: StopFlag | None) -> None:
+        """Search for what the goal is still short of, and for a conflict where none is left."""
+        problem, capacity = self.problem, self.problem.capacity_bytes
+        if capacity is not None and self.peak_bytes > capacity:
+            found = fit(problem, capacity, effort=effort, threads=threads, stop=stop)
+            if found.verdict == "fits":
+                self.add("exact", found.offset_bytes)
+            elif found.verdict == "infeasible":
+                self.bound_bytes = max(self.bound_bytes, found.bound_bytes)
+                self.conflict = smallest_conflict(
+                    problem, capacity, found.conflict, effort=effort // 4, stop=stop
+                )
+        if self.goal == "fit" or self.is_done:
+            return
+        steps = improve(
+            problem, self.peak_bytes, self.bound_bytes, effort=effort, threads=threads, stop=stop
+        )
+        for step in steps:
+            self.bound_bytes = step.bound_bytes
+            if step.offset_bytes is not None:
+                self.add("exact", step.offset_bytes)
+
+    def plan(self) -> Plan:
+        """What has been found, and how good it is."""
+        plan = Plan(
+            self.problem,
+            self.offset_bytes,
+            self.strategy,
+            min(self.bound_bytes, self.peak_bytes),
+            "feasible",
+            conflict=self.conflict,
+        )
+        return replace(plan, status=_status(plan))
 
 
 def _placements(problem: Problem, bound: int, effort: int) -> Iterator[tuple[str, Int64Array]]:
@@ -91,10 +180,6 @@ def _placements(problem: Problem, bound: int, effort: int) -> Iterator[tuple[str
             return
         yield strategy, place()
         left -= 1
-    rounds = min(ROUNDS_MAX, left // len(LOWEST_FIRST_ORDERS))
-    if rounds > 0:
-        for name, order_of in LOWEST_FIRST_ORDERS.items():
-            yield f"promote:{name}", promote(problem, order_of(problem), bound, rounds)
 
 
 def _single_placements(problem: Problem) -> Iterator[tuple[str, Callable[[], Int64Array]]]:

@@ -94,7 +94,7 @@ def _high(planned: SchedulePlan) -> Collection[Alias]:
 
 
 def _is_tight(planned: SchedulePlan) -> bool:
-    return planned.plan.peak_bytes == planned.plan.lower_bound_bytes
+    return planned.plan.peak_bytes == lower_bound(planned.buffers.problem)
 
 
 def _smaller(one: SchedulePlan, other: SchedulePlan) -> SchedulePlan:

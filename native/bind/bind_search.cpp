@@ -1,0 +1,52 @@
+#include "bind.hpp"
+#include "columns.hpp"
+
+#include "tightship/search/fit.hpp"
+
+namespace tightship::bind {
+
+namespace nb = nanobind;
+
+namespace {
+
+const char *name_of(search::Verdict verdict) {
+    switch (verdict) {
+    case search::Verdict::fits:
+        return "fits";
+    case search::Verdict::infeasible:
+        return "infeasible";
+    case search::Verdict::open:
+        return "open";
+    }
+    return "";
+}
+
+search::Answer fit(const Columns &columns, std::int64_t capacity, std::int64_t effort, int threads,
+                   const StopFlag *stop) {
+    if (capacity < 0)
+        throw nb::value_error("capacity is negative");
+    nb::gil_scoped_release release;
+    return search::fit(buffers_of(columns), capacity, {effort, threads, stop});
+}
+
+} // namespace
+
+void search(nb::module_ &module) {
+    nb::class_<search::Answer>(module, "Fit", "What the exact search found out.")
+        .def_prop_ro("verdict",
+                     [](const search::Answer &answer) { return name_of(answer.verdict); })
+        .def_prop_ro(
+            "offsets", [](const search::Answer &answer) { return to_numpy(answer.offsets); },
+            nb::rv_policy::automatic)
+        .def_prop_ro(
+            "conflict", [](const search::Answer &answer) { return to_numpy(answer.conflict); },
+            nb::rv_policy::automatic)
+        .def_ro("bound", &search::Answer::bound)
+        .def_ro("effort", &search::Answer::effort)
+        .def_ro("nodes", &search::Answer::nodes);
+    module.def("search_fit", &fit, nb::arg("columns"), nb::arg("capacity"), nb::arg("effort"),
+               nb::arg("threads"), nb::arg("stop").none(),
+               "Whether buffers fit a capacity, and where.");
+}
+
+} // namespace tightship::bind

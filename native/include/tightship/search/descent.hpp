@@ -1,0 +1,110 @@
+/// One attempt to place an instance: depth first, with blame.
+///
+/// Every placement can be pushed down until each buffer rests on the floor or on another; only
+/// such are looked for. A buffer below which nothing undecided can come is either placed where it
+/// rests, or is carried by one placed later. The first is tried first. If it fails, the failure
+/// is a claim: a set of buffers that do not fit together above their present lowest offsets. If
+/// the decision raised none of these, the claim held before, and the second is not tried.
+///
+/// Parts of the instance that no undecided buffer connects are solved one after the other.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <limits>
+#include <span>
+#include <vector>
+
+#include "tightship/search/bits.hpp"
+#include "tightship/search/instance.hpp"
+#include "tightship/stop_flag.hpp"
+
+namespace tightship::search {
+
+enum class Outcome { placed, failed, stopped };
+
+/// What attempts learn from each other: how often a buffer was to blame, a section too full.
+struct Blame {
+    std::vector<std::int64_t> buffer, section;
+};
+
+/// Whether an attempt is still wanted.
+struct Wanted {
+    const StopFlag *stop;                  // may be null
+    const std::atomic<std::int64_t> *done; // the first attempt known to settle the matter
+    std::int64_t attempt;
+
+    bool operator()() const {
+        return *done >= attempt && !(stop && stop->load(std::memory_order_relaxed));
+    }
+};
+
+template <class Unit> class Descent {
+  public:
+    /// Of buffers that may be decided at the same offset, the first by `rank` is.
+    Descent(const Instance<Unit> &instance, std::span<const int> rank, Blame &blame);
+
+    /// Decides at most `nodes_max` times. REQUIRES: is called once.
+    Outcome run(std::int64_t nodes_max, const Wanted &wanted);
+
+    std::int64_t nodes() const { return nodes_; }
+    std::span<const Unit> offsets() const { return at_; } // after `placed`
+    const Bits &conflict() const { return claim_; }       // after `failed`
+
+  private:
+    static constexpr Unit kFar = std::numeric_limits<Unit>::max() / 2 + 1;
+    static constexpr int kNone = -1;
+
+    enum Cause : int { kPlaced = -1, kSupported = -2, kDeferred = -3, kCarried = -4 };
+
+    struct Change {
+        int buffer;
+        Cause cause;
+        Unit rest, low; // before
+    };
+
+    struct Part { // sections [begin, end)
+        int begin, end;
+        std::int64_t blame;
+    };
+
+    template <class Visit> void for_each_neighbour(int buffer, Visit visit) const;
+    Unit align_up(Unit offset, int buffer) const;
+    Unit lowest_carrier(int buffer);
+    bool is_before(int one, int other) const;
+
+    Outcome solve(Part part);
+    Outcome solve_parts(Part whole, int placed);
+    int choose(const Part &part);
+    bool place(int buffer);
+    bool defer(int buffer);
+    bool raise(int buffer, Unit low, Cause cause);
+    bool watch(int section);
+    bool watch_all_of(int buffer);
+    void set_witness(int section, int buffer);
+    bool unwind(std::size_t size);
+    void unplace(int buffer);
+    void claim_neighbours(int buffer);
+
+    const Instance<Unit> &instance_;
+    std::span<const int> rank_;
+    Blame &blame_;
+    Wanted wanted_{};
+    std::vector<Unit> rest_;    // where it rests on those placed; kFar once placed
+    std::vector<Unit> low_;     // no lower, >= rest_; above it where it must be carried
+    std::vector<Unit> at_;      // of those placed
+    std::vector<Unit> total_;   // of each section: sizes not yet placed
+    std::vector<int> crossing_; // of each section: undecided buffers live in the one before, too
+    std::vector<int> witness_;  // of each section: one that can lie at its bottom
+    std::vector<int> watching_; // of each buffer: sections that have it as their witness
+    std::vector<int> raised_;   // witnesses that have been raised
+    std::vector<Unit> blocks_;  // room for `choose`
+    std::vector<Change> changes_;
+    std::vector<Part> parts_;
+    std::vector<std::uint64_t> reasons_; // claims behind buffers deferred, a stack
+    Bits claim_;
+    std::int64_t nodes_ = 0;
+    std::int64_t nodes_max_ = 0;
+};
+
+} // namespace tightship::search
