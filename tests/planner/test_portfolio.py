@@ -12,6 +12,7 @@ from tests.planner.problems import problem, problems
 from tightship._core import StopFlag
 from tightship.planner.bound import lower_bound
 from tightship.planner.format import read_csv
+from tightship.planner.plan import Conflict
 from tightship.planner.portfolio import solve
 from tightship.planner.verify import verify
 
@@ -64,6 +65,12 @@ def test_a_search_decides_what_the_bound_does_not(capacity, bound, status):
     plan = solve(made)
     assert (plan.lower_bound_bytes, plan.peak_bytes, plan.status) == (bound, 49, status)
     assert (plan.conflict is not None) == (status == "infeasible")
+
+
+def test_what_exceeds_the_capacity_in_one_step_is_named():
+    made = problem((8, 0, 2, 1), (12, 1, 3, 1), (3, 2, 4, 1), capacity_bytes=19)
+    plan = solve(made)
+    assert (plan.status, plan.conflict) == ("infeasible", Conflict((0, 1), is_minimal=True))
 
 
 def test_a_search_that_may_not_look_leaves_open_what_the_bound_does_not_decide():

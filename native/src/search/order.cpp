@@ -19,7 +19,7 @@ constexpr std::array<std::array<Key, 3>, Orders::kSorts> kSortKeys{{
 
 /// Positions that chance may add, and that the greatest blame takes away, of 1000 buffers.
 constexpr std::int64_t kChance = 50;
-constexpr std::int64_t kBlame = 400;
+constexpr std::int64_t kBlame = 800;
 
 /// A number that looks drawn by lot, of a counter. Source: Steele, Lea, Flood, "Fast Splittable
 /// Pseudorandom Number Generators", 2014.

@@ -9,12 +9,9 @@ import numpy as np
 
 from tightship._core import StopFlag
 from tightship.planner.bound import lower_bound
-from tightship.planner.conflict import smallest_conflict
-from tightship.planner.improve import improve
 from tightship.planner.large import LARGE_COUNT, large_placements
 from tightship.planner.place import order
 from tightship.planner.place.best_fit import best_fit
-from tightship.planner.place.exact import fit
 from tightship.planner.place.first_fit import first_fit
 from tightship.planner.place.greedy_by_size import greedy_by_size
 from tightship.planner.place.lowest_first import lowest_first
@@ -97,7 +94,7 @@ def solve(
         found.add(strategy, offsets)
         if found.is_done:
             break
-    if problem.count < LARGE_COUNT:
+    if problem.count < LARGE_COUNT and not (found.is_done and found.fits):
         found.search(effort, threads, stop)
     plan = found.plan()
     verify(plan)
@@ -126,7 +123,14 @@ class _Found:
 
     @property
     def is_done(self) -> bool:
+        """Whether no smaller peak is wanted, or possible."""
         return self.peak_bytes <= self.target_bytes
+
+    @property
+    def fits(self) -> bool:
+        """Whether the capacity, if there is one, holds the offsets."""
+        capacity = self.problem.capacity_bytes
+        return capacity is None or self.peak_bytes <= capacity
 
     def add(self, strategy: str, offset_bytes: Int64Array) -> None:
         """Keep a placement if it is smaller."""
@@ -136,8 +140,12 @@ class _Found:
 
     def search(self, effort: int, threads: int, stop: StopFlag | None) -> None:
         """Search for what the goal is still short of, and for a conflict where none is left."""
+        from tightship.planner.conflict import smallest_conflict  # few problems need them
+        from tightship.planner.improve import improve
+        from tightship.planner.place.exact import fit
+
         problem, capacity = self.problem, self.problem.capacity_bytes
-        if capacity is not None and self.peak_bytes > capacity:
+        if capacity is not None and not self.fits:
             found = fit(problem, capacity, effort=effort, threads=threads, stop=stop)
             if found.verdict == "fits":
                 self.add("exact", found.offset_bytes)
