@@ -1,3 +1,4 @@
+import re
 from xml.etree import ElementTree
 
 import pytest
@@ -12,7 +13,8 @@ NAME = "{http://www.w3.org/2000/svg}"
 
 
 def hints(picture, **options):
-    return [e.text for e in ElementTree.fromstring(svg(picture, **options)).iter(f"{NAME}title")]
+    rectangles = ElementTree.fromstring(svg(picture, **options)).iter(f"{NAME}rect")
+    return [title.text for r in rectangles if (title := r.find(f"{NAME}title")) is not None]
 
 
 def test_every_buffer_of_a_small_plan_is_drawn_with_a_hint():
@@ -62,3 +64,17 @@ def test_any_name_gives_well_formed_xml(name):
 
 def test_an_empty_plan_is_an_empty_picture():
     assert hints(Picture("empty", 0, 0, ())) == []
+
+
+def test_the_load_is_drawn_over_the_steps_and_touches_the_bound():
+    two = Picture("two", 400, 400, (Rectangle("a", 100, 0, 0, 5), Rectangle("b", 300, 100, 4, 9)))
+    paths = ElementTree.fromstring(svg(two)).iter(f"{NAME}path")
+    (curve,) = (path for path in paths if path.get("class") == "ts-load")
+    heights = [float(y) for y in re.findall(r"[V ]([0-9.]+)", curve.get("d"))]
+    (bound,) = (
+        line
+        for line in ElementTree.fromstring(svg(two)).iter(f"{NAME}line")
+        if line.get("class") == "ts-bound"
+    )
+    assert min(heights) == float(bound.get("y1"))
+    assert len(set(heights)) == 3

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from html import escape
 
 from tightship.quantity import format_bytes
+from tightship.view.load_curve import load_curve
 from tightship.view.palette import Colouring, colouring
 from tightship.view.picture import Picture, Rectangle
 from tightship.view.scale import byte_ticks, step_ticks
@@ -20,12 +21,13 @@ STYLE = """
 .ts-card{fill:#fff}.ts-ink{fill:#1c2024}.ts-soft{fill:#62686f}.ts-grid{stroke:#e6e8eb}
 .ts-bound{stroke:#0f766e;stroke-dasharray:5 4}.ts-bound-text{fill:#0f766e}
 .ts-peak{stroke:#c2410c;stroke-dasharray:2 3}.ts-peak-text{fill:#c2410c}
+.ts-load{fill:none;stroke:#1c2024;stroke-width:1.2;stroke-opacity:.75}
 .ts-0{fill:#3f6fa8}.ts-1{fill:#3b9a8f}.ts-2{fill:#b5813a}.ts-3{fill:#a8567e}.ts-4{fill:#6f63ab}
 .ts-5{fill:#6d8f3c}.ts-6{fill:#848b95}.ts-7{fill:#c3a99a}.ts-on{fill:#fff}
 @media(prefers-color-scheme:dark){
 .ts-card{fill:#1a1e22}.ts-ink{fill:#e8eaed}.ts-soft{fill:#9aa2ab}.ts-grid{stroke:#2b3137}
 .ts-bound{stroke:#5eead4}.ts-bound-text{fill:#5eead4}
-.ts-peak{stroke:#fb923c}.ts-peak-text{fill:#fb923c}
+.ts-peak{stroke:#fb923c}.ts-peak-text{fill:#fb923c}.ts-load{stroke:#e8eaed}
 .ts-0{fill:#7aa5d8}.ts-1{fill:#63c0b3}.ts-2{fill:#dcae6b}.ts-3{fill:#d68bb0}.ts-4{fill:#a59ade}
 .ts-5{fill:#a5c46f}.ts-6{fill:#8b939d}.ts-7{fill:#8a7468}.ts-on{fill:#0e1114}}
 """
@@ -76,6 +78,7 @@ def svg(picture: Picture, *, rectangles_max: int = 1000) -> str:
         *_heading(picture),
         *_axes(scale),
         *_buffers(picture, colours, scale, rectangles_max),
+        *_load(picture, scale),
         *_levels(picture, scale),
         *_legend(colours),
         "</svg>",
@@ -195,6 +198,15 @@ def _runs(columns: list[int]) -> Iterator[tuple[int, int]]:
             start = column
         previous = column
     yield start, previous + 1 - start
+
+
+def _load(picture: Picture, scale: _Scale) -> Iterator[str]:
+    """Live bytes over the steps, on the scale of addresses: what lies above it is lost."""
+    if picture.rectangles:
+        curve = load_curve(picture.load(), scale.steps, _RIGHT - _LEFT, scale.y, _LEFT)
+        yield f'<path class="ts-load" d="{curve}"><title>live bytes</title></path>'
+        middle = (_LEFT + _RIGHT) / 2
+        yield _words(middle, _BOTTOM + 32, "line: live bytes", "ts-soft", "middle")
 
 
 def _levels(picture: Picture, scale: _Scale) -> Iterator[str]:
