@@ -54,9 +54,8 @@ def run(options: argparse.Namespace) -> int:
     ):
         inputs = _inputs(model, options.input, random)
         outputs, times = _timed(model, inputs, options.repeat, options.timeout)
-        measured = Measured(
-            process.peak_resident_bytes() - resident, process.data_bytes() - data, times
-        )
+        grown = max(0, process.data_bytes() - data)  # loading gives back what was freed before
+        measured = Measured(process.peak_resident_bytes() - resident, grown, times)
         wanted = options.profile or options.by_operator or options.trace
         profile = model.profile(inputs, repeat=options.repeat) if wanted else None
     if options.output:
