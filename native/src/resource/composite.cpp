@@ -60,7 +60,7 @@ CompositeResource::CompositeResource(std::shared_ptr<MemoryResource> upstream, s
     const size_t largest = slabs_.empty() ? 0 : slabs_.back()->block_bytes();
     for (size_t step = 0, slab = 0; step <= largest / kStep && !slabs_.empty(); ++step) {
         slab += slabs_[slab]->block_bytes() < step * kStep;
-        classes_.push_back(static_cast<uint8_t>(slab));
+        classes_.push_back(slabs_[slab].get());
     }
     const auto rest = static_cast<size_t>(stop - next);
     bump_ = std::make_shared<BumpResource>(std::make_shared<RegionResource>(next, rest, is_shared_),
@@ -71,42 +71,56 @@ CompositeResource::CompositeResource(std::shared_ptr<MemoryResource> upstream, s
 }
 
 void *CompositeResource::allocate(size_t size_bytes, size_t alignment) {
-    size_t slab = class_of(size_bytes);
-    for (size_t tried = 0; tried < kSpill && slab < slabs_.size(); ++slab) {
-        if (slabs_[slab]->alignment() < alignment)
-            continue;
-        if (void *pointer = slabs_[slab]->allocate(size_bytes, alignment))
+    SlabResource *slab = class_of(size_bytes);
+    if (slab == nullptr)
+        return rest_->allocate(size_bytes, alignment);
+    if (slab->serves(size_bytes, alignment)) [[likely]]
+        if (void *pointer = slab->allocate(size_bytes, alignment)) [[likely]]
             return pointer;
-        ++tried;
-    }
+    return allocate_slowly(size_bytes, alignment);
+}
+
+size_t CompositeResource::serving_slabs(SlabResource *(&found)[2], size_t size_bytes,
+                                        size_t alignment) const {
+    size_t count = 0;
+    for (const auto &slab : slabs_)
+        if (count < 2 && slab->serves(size_bytes, alignment))
+            found[count++] = slab.get();
+    return count;
+}
+
+void *CompositeResource::allocate_slowly(size_t size_bytes, size_t alignment) {
+    SlabResource *slabs[2];
+    const size_t count = serving_slabs(slabs, size_bytes, alignment);
+    for (size_t index = 0; index < count; ++index)
+        if (void *pointer = slabs[index]->allocate(size_bytes, alignment))
+            return pointer;
     return rest_->allocate(size_bytes, alignment);
 }
 
 MemoryResource &CompositeResource::part_of(const void *pointer, size_t size_bytes) const {
-    if (static_cast<const char *>(pointer) < slabs_stop_) {
-        const size_t likely = class_of(size_bytes);
-        if (likely < slabs_.size() && slabs_[likely]->contains(pointer))
-            return *slabs_[likely];
+    if (SlabResource *likely = class_of(size_bytes); likely != nullptr && likely->contains(pointer))
+        return *likely;
+    if (static_cast<const char *>(pointer) < slabs_stop_)
         for (const auto &slab : slabs_)
             if (slab->contains(pointer))
                 return *slab;
-    }
     return *rest_;
 }
 
 Freed CompositeResource::deallocate(void *pointer, size_t size_bytes, size_t alignment) {
+    if (SlabResource *likely = class_of(size_bytes); likely != nullptr && likely->contains(pointer))
+        return likely->deallocate(pointer, size_bytes, alignment);
     return part_of(pointer, size_bytes).deallocate(pointer, size_bytes, alignment);
 }
 
 size_t CompositeResource::allocate_many(void **blocks, size_t count, size_t size_bytes,
                                         size_t alignment) {
-    size_t given = 0, slab = class_of(size_bytes);
-    for (size_t tried = 0; tried < kSpill && slab < slabs_.size() && given < count; ++slab) {
-        if (slabs_[slab]->alignment() < alignment)
-            continue;
-        given += slabs_[slab]->allocate_many(blocks + given, count - given, size_bytes, alignment);
-        ++tried;
-    }
+    SlabResource *slabs[2];
+    const size_t serving = serving_slabs(slabs, size_bytes, alignment);
+    size_t given = 0;
+    for (size_t index = 0; index < serving && given < count; ++index)
+        given += slabs[index]->allocate_many(blocks + given, count - given, size_bytes, alignment);
     return given + rest_->allocate_many(blocks + given, count - given, size_bytes, alignment);
 }
 

@@ -57,21 +57,23 @@ class CompositeResource final : public MemoryResource {
     const std::shared_ptr<FreeListResource> &free_list() const { return rest_; }
 
   private:
-    /// The smallest slab whose blocks hold `size_bytes`; `slabs_.size()` where none do.
-    size_t class_of(size_t size_bytes) const {
+    /// The smallest slab whose blocks hold `size_bytes`; null where none do.
+    SlabResource *class_of(size_t size_bytes) const {
         const size_t step = (size_bytes + kStep - 1) / kStep;
-        return step < classes_.size() ? classes_[step] : slabs_.size();
+        return step < classes_.size() ? classes_[step] : nullptr;
     }
+    /// Slabs that a request may spill to, the best first; they are tried in turn.
+    size_t serving_slabs(SlabResource *(&found)[2], size_t size_bytes, size_t alignment) const;
+    void *allocate_slowly(size_t size_bytes, size_t alignment);
     /// The part that a block lies in; the free list where it lies in no slab.
     MemoryResource &part_of(const void *pointer, size_t size_bytes) const;
 
     static constexpr size_t kStep = 8;
-    static constexpr size_t kSpill = 2; // slabs that are tried
 
     bool is_shared_;
     Chunk region_;
     std::vector<std::shared_ptr<SlabResource>> slabs_; // by rising size, one after another
-    std::vector<uint8_t> classes_;                     // by size in steps
+    std::vector<SlabResource *> classes_; // the smallest slab that holds a size, by size in steps
     const char *slabs_stop_ = nullptr;
     std::shared_ptr<BumpResource> bump_;
     std::shared_ptr<FreeListResource> rest_;
