@@ -62,12 +62,13 @@ ALLOWED: Mapping[str, str] = {  # the longest prefix of a module's name decides
     "planner.conflict": "_core planner.place planner.plan planner.problem",
     "planner.improve": "_core planner.place planner.problem",
     "planner.portfolio": "_core planner",
+    "planner.reuse": "_core errors planner.plan planner.problem planner.verify",
     "planner.cell": "errors planner.schedule",
     "planner.alias_choice": "planner.cell planner.problem planner.schedule",
     "planner.liveness": "planner.alias_choice planner.cell planner.problem planner.schedule",
     "planner.format": (
         "_core errors trace planner.constraints planner.format planner.names planner.plan"
-        " planner.problem planner.verify"
+        " planner.problem planner.reuse planner.verify"
     ),
     "view": "quantity view",
     "engine": "_core errors graph planner resource engine",

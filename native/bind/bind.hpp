@@ -21,6 +21,7 @@ void table(nanobind::module_ &module);
 void verifier(nanobind::module_ &module);
 void items(nanobind::module_ &module);
 void order(nanobind::module_ &module);
+void reuse(nanobind::module_ &module);
 void resource(nanobind::module_ &module);
 void resource_blocks(nanobind::module_ &module, nanobind::class_<resource::MemoryResource> &base);
 void resource_kinds(nanobind::module_ &module);

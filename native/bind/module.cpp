@@ -22,6 +22,7 @@ NB_MODULE(_core, module) {
     tightship::bind::verifier(module);
     tightship::bind::items(module);
     tightship::bind::order(module);
+    tightship::bind::reuse(module);
     tightship::bind::resource(module);
     tightship::bind::numpy_bound(module);
     tightship::bind::stop_flag(module);

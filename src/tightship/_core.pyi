@@ -120,6 +120,9 @@ def load_max(columns: Annotated[NDArray[numpy.int64], dict(shape=(4, None), orde
 def sorted_rows(keys: Sequence[Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)]]) -> Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C')]:
     """Rows by rising keys; the first counts most, ties go by index."""
 
+def reduce_reuse(columns: Annotated[NDArray[numpy.int64], dict(shape=(4, None), order='C', device='cpu', writable=False)], penalties: Annotated[NDArray[numpy.int64], dict(shape=(None, 3), order='C', device='cpu', writable=False)], capacity: int, offsets: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], moves: int) -> Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C')]:
+    """Offsets within a capacity at which fewer costly pairs share a byte."""
+
 def release_code(path: str) -> None:
     """
     Drops the resident pages of a loaded library's code; they come back as they run.
