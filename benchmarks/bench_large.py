@@ -26,7 +26,7 @@ from tightship.planner.format import read_csv, write_csv
 from tightship.planner.place.best_fit import best_fit
 
 COUNTS = (1_000, 10_000, 100_000, 1_000_000)
-QUALITY_PAIRS_PER_BUFFER = 400
+QUALITY_PAIRS_PER_BUFFER = 800
 LARGE = ("S_1.csv", "pangu_2.6B.csv", "Y_1.csv")
 
 Row = dict[str, object]

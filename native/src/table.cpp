@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <charconv>
 #include <unordered_set>
+#include <utility>
 
 namespace tightship::table {
 namespace {
@@ -117,6 +118,21 @@ Fault read_integer(std::string_view text, std::int64_t &value) {
     return outside ? Fault::out_of_range : Fault::none;
 }
 
+/// Whether each word is longer than the one before, or as long and larger: then all differ.
+bool rises(std::string_view text, std::span<const std::int64_t> stop) {
+    std::string_view last;
+    std::size_t begin = 0;
+    for (std::size_t row = 0; row < stop.size(); ++row) {
+        const auto end = static_cast<std::size_t>(stop[row]);
+        const std::string_view word = text.substr(begin, end - begin);
+        if (row > 0 && std::pair(word.size(), word) <= std::pair(last.size(), last))
+            return false;
+        last = word;
+        begin = end;
+    }
+    return true;
+}
+
 class Reader {
   public:
     Reader(std::span<const Kind> kinds) : kinds_(kinds) {
@@ -221,6 +237,8 @@ Table read_rows(std::string_view content, const Header &header, std::span<const 
 }
 
 std::size_t first_repeat(std::string_view text, std::span<const std::int64_t> stop) {
+    if (rises(text, stop))
+        return stop.size();
     std::unordered_set<std::string_view> seen;
     seen.reserve(stop.size());
     std::size_t begin = 0;

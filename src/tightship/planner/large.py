@@ -13,7 +13,7 @@ OrderOf = Callable[[Problem], Int64Array]
 LARGE_COUNT = 5_000
 """From this many buffers on, placements that compare pairs of them take too long."""
 
-PAIRS_PER_BUFFER = 100
+PAIRS_PER_BUFFER = 200
 """What placing one buffer takes, in pairs of buffers looked at."""
 
 ORDERS: dict[str, OrderOf] = {
