@@ -52,6 +52,10 @@ const char *fault_of(Freed freed) {
         return "no block begins there.";
     case Freed::already_free:
         return "the block is free already.";
+    case Freed::wrong_alignment:
+        return "the block was not asked for by that alignment.";
+    case Freed::damaged:
+        return "bytes beside it were written to; it stays live.";
     default:
         return "the block was not asked for by that size.";
     }
@@ -138,6 +142,21 @@ void statistics_class(nb::module_ &module) {
                 "Of those, what has ever been in blocks or between them.");
 }
 
+void refuse_copies(nb::class_<MemoryResource> &base) {
+    base.def("__copy__",
+             [](nb::handle) { throw nb::type_error("A memory resource cannot be copied."); })
+        .def("__deepcopy__",
+             [](nb::handle, nb::handle) {
+                 throw nb::type_error("A memory resource cannot be copied.");
+             })
+        .def(
+            "__reduce_ex__",
+            [](nb::handle, nb::handle) {
+                throw nb::type_error("A memory resource cannot be pickled.");
+            },
+            nb::sig(kReduceSignature));
+}
+
 } // namespace
 
 void resource(nb::module_ &module) {
@@ -173,6 +192,9 @@ void resource(nb::module_ &module) {
         .def("trim", &MemoryResource::trim, "Gives unused memory back upstream; returns its bytes.")
         .def_prop_ro("supports_free", &MemoryResource::supports_free,
                      "Whether a block that is given back can be handed out again.")
+        .def_prop_ro(
+            "largest_bytes", [](const MemoryResource &self) { return self.reach().size_bytes; },
+            "No request for more can ever be met; 2**64 - 1 where only the system knows.")
         .def("statistics", &MemoryResource::statistics)
         .def(
             "__eq__",
@@ -184,19 +206,8 @@ void resource(nb::module_ &module) {
             nb::arg("other").none(),
             "Whether blocks of one resource may be given back to the other.")
         .def("__hash__",
-             [](const MemoryResource &self) { return reinterpret_cast<uintptr_t>(&self) >> 4; })
-        .def("__copy__",
-             [](nb::handle) { throw nb::type_error("A memory resource cannot be copied."); })
-        .def("__deepcopy__",
-             [](nb::handle, nb::handle) {
-                 throw nb::type_error("A memory resource cannot be copied.");
-             })
-        .def(
-            "__reduce_ex__",
-            [](nb::handle, nb::handle) {
-                throw nb::type_error("A memory resource cannot be pickled.");
-            },
-            nb::sig(kReduceSignature));
+             [](const MemoryResource &self) { return reinterpret_cast<uintptr_t>(&self) >> 4; });
+    refuse_copies(base);
     resource_blocks(module, base);
     resource_kinds(module);
 }

@@ -155,6 +155,7 @@ void resource_kinds(nb::module_ &module) {
     bump(module);
     slab(module);
     composed_resources(module);
+    adaptors(module);
 }
 
 } // namespace tightship::bind

@@ -1,6 +1,6 @@
 """The native core: placement, host memory, kernels, oneDNN, programs."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Annotated, Any, SupportsIndex, overload
 
 import numpy
@@ -191,6 +191,12 @@ class MemoryResource:
     @property
     def supports_free(self) -> bool:
         """Whether a block that is given back can be handed out again."""
+
+    @property
+    def largest_bytes(self) -> int:
+        """
+        No request for more can ever be met; 2**64 - 1 where only the system knows.
+        """
 
     def statistics(self) -> ResourceStatistics: ...
 
@@ -391,6 +397,178 @@ class CompositeResource(MemoryResource):
 
     @property
     def free_list(self) -> FreeListResource: ...
+
+class Adaptor(MemoryResource):
+    """Changes how its upstream behaves; owns no memory."""
+
+    @property
+    def upstream(self) -> MemoryResource: ...
+
+class LimitingResource(Adaptor):
+    """No more than so many bytes at a time."""
+
+    def __init__(self, upstream: MemoryResource, limit_bytes: int) -> None:
+        """Bytes count as they are asked for."""
+
+    @property
+    def current_bytes(self) -> int: ...
+
+    @property
+    def limit_bytes(self) -> int: ...
+
+class AlignedResource(Adaptor):
+    """Coarser alignment than is asked for."""
+
+    def __init__(self, upstream: MemoryResource, alignment: int, threshold_bytes: int = 0) -> None:
+        """
+        Blocks of `threshold_bytes` and more are at multiples of `alignment` at least.
+        """
+
+class ResourceCounters:
+    """Of blocks that came within a scope: live now, at most, and in all."""
+
+    @property
+    def current_bytes(self) -> int:
+        """Below 0 where older blocks ended."""
+
+    @property
+    def current_count(self) -> int: ...
+
+    @property
+    def peak_bytes(self) -> int: ...
+
+    @property
+    def peak_count(self) -> int: ...
+
+    @property
+    def total_bytes(self) -> int: ...
+
+    @property
+    def total_count(self) -> int: ...
+
+class StatisticsResource(Adaptor):
+    """Counts what is asked for, in scopes."""
+
+    def __init__(self, upstream: MemoryResource) -> None: ...
+
+    def counters(self) -> ResourceCounters:
+        """Of the innermost scope."""
+
+    def push(self) -> int:
+        """Begins a scope at zero; returns how many there are now."""
+
+    def pop(self, depth: int) -> ResourceCounters:
+        """
+        Ends the innermost scope, which `push` called `depth`, and adds it to the one around
+        it. Raises InputError where that is not the innermost.
+        """
+
+class TracingResource(Adaptor):
+    """A CSV line for each call: `Thread,Time,Action,Pointer,Size,Stream`."""
+
+    def __init__(self, upstream: MemoryResource, path: str) -> None:
+        """
+        Writes over the file. Lines are held back until `flush`, or the resource's end.
+        """
+
+    def flush(self) -> None:
+        """Raises InputError where a line could not be written, ever."""
+
+    @property
+    def path(self) -> str: ...
+
+class FailingResource(Adaptor):
+    """Refuses on purpose."""
+
+    def __init__(self, upstream: MemoryResource, first: int, count: int = 1) -> None:
+        """Refuses `count` allocations from number `first` on, counted from 1."""
+
+    @property
+    def allocation_count(self) -> int:
+        """Asked for so far, refused ones included."""
+
+class BinningResource(Adaptor):
+    """Sizes that go to resources of their own."""
+
+    def __init__(self, upstream: MemoryResource, bins: Sequence[tuple[int, MemoryResource]]) -> None:
+        """
+        `bins` are pairs of the largest size that goes to a resource, and the resource, by
+        rising size. What has no bin goes to `upstream`; a bin that is full refuses.
+        """
+
+class CallbackResource(MemoryResource):
+    """Blocks that Python functions give and take back."""
+
+    def __init__(self, allocate: Callable[[int, int], int], deallocate: Callable[[int, int, int], None]) -> None:
+        """
+        `allocate(size_bytes, alignment)` returns an address, 0 for none; what it raises is
+        a refusal, and so is an address that is not aligned. `deallocate(address,
+        size_bytes, alignment)` takes it back. They live as long as the resource: what they
+        refer to must not refer to it.
+        """
+
+class FailureCallbackResource(Adaptor):
+    """Asks again where a function says so."""
+
+    def __init__(self, upstream: MemoryResource, callback: Callable[[int], bool]) -> None:
+        """
+        `callback(size_bytes)` is called when memory is refused: True asks again, False (or
+        an exception, which is written to standard error) lets the refusal stand.
+        """
+
+class LiveBlock:
+    """A block that is out."""
+
+    @property
+    def address(self) -> int: ...
+
+    @property
+    def size_bytes(self) -> int:
+        """As asked for."""
+
+    @property
+    def alignment(self) -> int: ...
+
+    @property
+    def number(self) -> int:
+        """Counts from 1 in the order they came."""
+
+    @property
+    def origin(self) -> str:
+        """
+        Python frames that asked for it, a line each, the innermost first; or empty.
+        """
+
+class TrackingResource(Adaptor):
+    """Knows which blocks are out, and who asked for them."""
+
+    def __init__(self, upstream: MemoryResource, *, stacks: bool = False) -> None:
+        """`stacks` keeps the innermost 16 Python frames of each block."""
+
+    def live(self) -> list[LiveBlock]:
+        """The blocks that are out, the oldest first."""
+
+    @property
+    def live_bytes(self) -> int: ...
+
+class GuardedResource(Adaptor):
+    """
+    Finds writes beside blocks and after their end: canaries and a quarantine.
+    """
+
+    def __init__(self, upstream: MemoryResource, *, quarantine_bytes: int = 1048576) -> None:
+        """
+        A block lies between canaries of 32 bytes; one that is damaged cannot be given back.
+        Of what came back, `quarantine_bytes` wait before they can be handed out again.
+        """
+
+    def faults(self) -> list[str]:
+        """
+        A sentence for each damaged block, live or given back. No thread may be writing.
+        """
+
+    @property
+    def quarantined_bytes(self) -> int: ...
 
 class NumpyBound:
     """

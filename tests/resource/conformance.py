@@ -3,6 +3,7 @@
 import ctypes
 import functools
 import gc
+import os
 import random
 import tempfile
 from collections.abc import Callable
@@ -15,15 +16,26 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from tightship.errors import OutOfMemoryError
 from tightship.resource import (
+    AlignedResource,
+    BinningResource,
     BumpResource,
+    CallbackResource,
     CompositeResource,
+    FailingResource,
+    FailureCallbackResource,
     FileResource,
     FreeListResource,
+    GuardedResource,
     HostResource,
+    LimitingResource,
     MemoryResource,
     RegionResource,
     SegmentResource,
     SlabResource,
+    StatisticsResource,
+    TracingResource,
+    TrackingResource,
+    pool,
 )
 
 REGION_BYTES = 1 << 16
@@ -53,6 +65,29 @@ RESOURCES: dict[str, Callable[[MemoryResource], MemoryResource]] = {
     ),
     "composite_seed": lambda upstream: CompositeResource(
         upstream, REGION_BYTES, slabs=[(16, 0.1), (512, 0.6)], best_fit=False, free_list_last=True
+    ),
+    "pool": lambda upstream: pool(upstream, initial_bytes=4096, maximum_bytes=REGION_BYTES),
+    "limiting": lambda upstream: LimitingResource(upstream, REGION_BYTES // 8),
+    "statistics": StatisticsResource,
+    "tracing": lambda upstream: TracingResource(upstream, os.devnull),
+    "tracking": TrackingResource,
+    "tracking_stacks": lambda upstream: TrackingResource(upstream, stacks=True),
+    "failing": lambda upstream: FailingResource(upstream, 7, 3),
+    "failure_callback": lambda upstream: FailureCallbackResource(upstream, lambda _: False),
+    "aligned": lambda upstream: AlignedResource(FreeListResource(upstream), 512, 100),
+    "guarded": lambda upstream: GuardedResource(FreeListResource(upstream), quarantine_bytes=4096),
+    "binning": lambda upstream: BinningResource(
+        FreeListResource(upstream),
+        [(64, SlabResource(HostResource(), 4096, 64)), (600, HostResource())],
+    ),
+    "callback": lambda upstream: CallbackResource(upstream.allocate, upstream.deallocate),
+    "checking": lambda upstream: TrackingResource(
+        GuardedResource(
+            LimitingResource(FreeListResource(upstream), REGION_BYTES), quarantine_bytes=1024
+        )
+    ),
+    "counted_limit": lambda upstream: StatisticsResource(
+        LimitingResource(TrackingResource(upstream), REGION_BYTES)
     ),
     "slab_apart": lambda upstream: SlabResource(upstream, REGION_BYTES, 512, HostResource()),
 }

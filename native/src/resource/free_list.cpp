@@ -29,6 +29,11 @@ bool holds(const FreeNode *node, size_t size_bytes, size_t alignment) {
 
 FreeListResource::FreeListResource(std::shared_ptr<MemoryResource> upstream, Settings settings)
     : upstream_(std::move(upstream)), settings_(settings), joins_all_(!upstream_->supports_free()) {
+    const size_t largest_bytes = upstream_->reach().size_bytes;
+    if (settings_.chunk_bytes > largest_bytes)
+        throw Misuse("`chunk_bytes` (= " + std::to_string(settings_.chunk_bytes) +
+                     ") is more than `upstream` ever gives: " + std::to_string(largest_bytes) +
+                     " bytes.");
 }
 
 FreeListResource::~FreeListResource() {

@@ -33,6 +33,7 @@ class BumpResource final : public MemoryResource {
                          size_t alignment = kDefaultAlignment) override;
     Range range_of(const void *pointer) const override;
     bool supports_free() const override { return false; }
+    Reach reach() const override { return {.size_bytes = capacity_bytes()}; }
     bool is_shared() const override { return is_shared_; }
     Statistics statistics() const override;
 

@@ -30,7 +30,21 @@ struct Statistics {
 };
 
 /// What became of a block that was given back; all but `done` leave everything as it was.
-enum class Freed : uint8_t { done, foreign, not_a_block, already_free, wrong_size };
+enum class Freed : uint8_t {
+    done,
+    foreign,
+    not_a_block,
+    already_free,
+    wrong_size,
+    wrong_alignment,
+    damaged,
+};
+
+/// No request for more bytes, nor for a coarser alignment, can ever be met.
+struct Reach {
+    size_t size_bytes = SIZE_MAX;
+    size_t alignment = SIZE_MAX;
+};
 
 /// Gives and takes back blocks of memory. Every method may be called from any thread.
 ///
@@ -63,6 +77,8 @@ class MemoryResource {
     virtual Range range_of(const void *pointer) const = 0;
     bool owns(const void *pointer) const { return range_of(pointer).contains(pointer); }
 
+    /// What can be asked for at all, whatever is in use.
+    virtual Reach reach() const { return {}; }
     /// Whether a block that is given back can be handed out again.
     virtual bool supports_free() const { return true; }
     /// Whether blocks of one may be given back to the other.

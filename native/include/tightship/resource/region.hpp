@@ -18,6 +18,7 @@ class RegionResource : public MemoryResource {
     Range range_of(const void *pointer) const final {
         return range_.contains(pointer) ? range_ : Range{};
     }
+    Reach reach() const final { return {.size_bytes = range_.size_bytes}; }
     bool is_shared() const final { return is_shared_; }
     Statistics statistics() const final;
     std::string refusal(size_t size_bytes, size_t alignment) const final;

@@ -42,6 +42,7 @@ class SlabResource final : public MemoryResource, private Forkable {
                           size_t alignment = kDefaultAlignment) override;
     /// One block.
     Range range_of(const void *pointer) const override;
+    Reach reach() const override { return {block_bytes_, alignment_}; }
     bool is_shared() const override { return is_shared_; }
     Statistics statistics() const override;
     std::string refusal(size_t size_bytes, size_t alignment) const override;

@@ -1,0 +1,133 @@
+#include "bind.hpp"
+#include "count.hpp"
+#include "held_callable.hpp"
+
+#include "tightship/resource/adaptor/failing.hpp"
+#include "tightship/resource/live_blocks.hpp"
+
+#include <algorithm>
+#include <nanobind/stl/shared_ptr.h>
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+namespace tightship::bind {
+
+namespace {
+
+using resource::Freed;
+using resource::LiveBlock;
+using resource::MemoryResource;
+using resource::Range;
+using resource::Statistics;
+
+/// Blocks that Python functions give. What they raise is a refusal, or is written to stderr.
+class CallbackResource final : public MemoryResource {
+  public:
+    CallbackResource(nb::callable allocate, nb::callable deallocate)
+        : allocate_(std::move(allocate)), deallocate_(std::move(deallocate)) {}
+
+    void *allocate(size_t size_bytes, size_t alignment) override {
+        const size_t asked = std::max<size_t>(size_bytes, 1);
+        void *pointer = call(asked, alignment);
+        if (pointer == nullptr || live_.add(pointer, asked, alignment))
+            return pointer;
+        give_back(pointer, asked, alignment);
+        return nullptr;
+    }
+
+    Freed deallocate(void *pointer, size_t size_bytes, size_t alignment) override {
+        LiveBlock block;
+        const size_t asked = std::max<size_t>(size_bytes, 1);
+        const Freed freed = live_.remove(pointer, asked, alignment, block);
+        if (freed == Freed::done)
+            give_back(pointer, asked, alignment);
+        return freed;
+    }
+
+    Range range_of(const void *pointer) const override { return live_.range_of(pointer); }
+    Statistics statistics() const override {
+        const size_t bytes = live_.size_bytes();
+        return {bytes, live_.count(), bytes, bytes};
+    }
+    size_t available_bytes() const override { return SIZE_MAX; }
+    std::string refusal(size_t, size_t) const override {
+        const std::string words = raised_.words();
+        return words.empty() ? "the function gave no memory."
+                             : "the function gave no memory; it raised last " + words;
+    }
+
+  private:
+    void *call(size_t size_bytes, size_t alignment) {
+        const nb::gil_scoped_acquire gil;
+        try {
+            const auto address = nb::cast<uintptr_t>(allocate_.get()(size_bytes, alignment));
+            if (address % alignment == 0)
+                return reinterpret_cast<void *>(address);
+            deallocate_.get()(address, size_bytes, alignment);
+        } catch (const nb::python_error &error) {
+            raised_.note(error);
+        } catch (const nb::cast_error &) {
+        }
+        return nullptr;
+    }
+
+    void give_back(void *pointer, size_t size_bytes, size_t alignment) {
+        const nb::gil_scoped_acquire gil;
+        try {
+            deallocate_.get()(reinterpret_cast<uintptr_t>(pointer), size_bytes, alignment);
+        } catch (nb::python_error &error) {
+            error.discard_as_unraisable(deallocate_.get());
+        }
+    }
+
+    HeldCallable allocate_, deallocate_;
+    Raised raised_;
+    resource::LiveBlocks live_;
+};
+
+using resource::FailureCallbackResource;
+
+/// What a function raises means that it does not want to try again.
+FailureCallbackResource::Callback retrying(nb::callable function) {
+    return [held = HeldCallable(std::move(function))](size_t size_bytes) {
+        const nb::gil_scoped_acquire gil;
+        try {
+            return nb::cast<bool>(held.get()(size_bytes));
+        } catch (nb::python_error &error) {
+            error.discard_as_unraisable(held.get());
+        } catch (const nb::cast_error &) {
+        }
+        return false;
+    };
+}
+
+} // namespace
+
+void callback_resources(nb::module_ &module) {
+    nb::class_<CallbackResource, MemoryResource>(module, "CallbackResource",
+                                                 "Blocks that Python functions give and take back.")
+        .def(nb::init<nb::callable, nb::callable>(), "allocate"_a, "deallocate"_a,
+             nb::sig("def __init__(self, allocate: collections.abc.Callable[[int, int], int], "
+                     "deallocate: collections.abc.Callable[[int, int, int], None]) -> None"),
+             "`allocate(size_bytes, alignment)` returns an address, 0 for none; what it raises is\n"
+             "a refusal, and so is an address that is not aligned. `deallocate(address,\n"
+             "size_bytes, alignment)` takes it back. They live as long as the resource: what they\n"
+             "refer to must not refer to it.");
+    nb::class_<FailureCallbackResource, resource::Adaptor>(module, "FailureCallbackResource",
+                                                           "Asks again where a function says so.")
+        .def(
+            "__init__",
+            [](FailureCallbackResource *self, std::shared_ptr<MemoryResource> upstream,
+               nb::callable callback) {
+                new (self)
+                    FailureCallbackResource(std::move(upstream), retrying(std::move(callback)));
+            },
+            "upstream"_a, "callback"_a,
+            nb::sig("def __init__(self, upstream: MemoryResource, "
+                    "callback: collections.abc.Callable[[int], bool]) -> None"),
+            "`callback(size_bytes)` is called when memory is refused: True asks again, False (or\n"
+            "an exception, which is written to standard error) lets the refusal stand.");
+}
+
+} // namespace tightship::bind

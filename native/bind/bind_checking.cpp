@@ -1,0 +1,92 @@
+#include "bind.hpp"
+#include "count.hpp"
+
+#include "tightship/resource/adaptor/guarded.hpp"
+#include "tightship/resource/adaptor/tracking.hpp"
+
+#include <nanobind/stl/shared_ptr.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+namespace tightship::bind {
+
+namespace {
+
+using resource::Adaptor;
+using resource::GuardedResource;
+using resource::LiveBlock;
+using resource::MemoryResource;
+using resource::TrackingResource;
+
+using Upstream = std::shared_ptr<MemoryResource>;
+
+constexpr size_t kFramesMax = 16;
+
+/// The Python frames of the calling thread, a line each, the innermost first.
+std::string python_frames() {
+    if (!Py_IsInitialized())
+        return {};
+    const nb::gil_scoped_acquire gil;
+    std::string lines;
+    auto frame = nb::borrow(reinterpret_cast<PyObject *>(PyEval_GetFrame()));
+    for (size_t depth = 0; depth < kFramesMax && frame.is_valid() && !frame.is_none(); ++depth) {
+        const nb::object code = frame.attr("f_code");
+        const int line = PyFrame_GetLineNumber(reinterpret_cast<PyFrameObject *>(frame.ptr()));
+        lines += std::string(nb::str(code.attr("co_filename")).c_str()) + ":" +
+                 std::to_string(line) + " in " + nb::str(code.attr("co_name")).c_str() + "\n";
+        frame = frame.attr("f_back");
+    }
+    return lines;
+}
+
+void tracking(nb::module_ &module) {
+    nb::class_<LiveBlock>(module, "LiveBlock", "A block that is out.")
+        .def_ro("address", &LiveBlock::start)
+        .def_ro("size_bytes", &LiveBlock::size_bytes, "As asked for.")
+        .def_ro("alignment", &LiveBlock::alignment)
+        .def_ro("number", &LiveBlock::number, "Counts from 1 in the order they came.")
+        .def_ro("origin", &LiveBlock::origin,
+                "Python frames that asked for it, a line each, the innermost first; or empty.");
+    nb::class_<TrackingResource, Adaptor>(module, "TrackingResource",
+                                          "Knows which blocks are out, and who asked for them.")
+        .def(
+            "__init__",
+            [](TrackingResource *self, Upstream upstream, bool stacks) {
+                new (self) TrackingResource(std::move(upstream),
+                                            stacks ? python_frames : TrackingResource::Origin{});
+            },
+            "upstream"_a, nb::kw_only(), "stacks"_a = false,
+            "`stacks` keeps the innermost 16 Python frames of each block.")
+        .def("live", &TrackingResource::live, "The blocks that are out, the oldest first.")
+        .def_prop_ro("live_bytes", &TrackingResource::live_bytes);
+}
+
+void guarded(nb::module_ &module) {
+    nb::class_<GuardedResource, Adaptor>(
+        module, "GuardedResource",
+        "Finds writes beside blocks and after their end: canaries and a quarantine.")
+        .def(
+            "__init__",
+            [](GuardedResource *self, Upstream upstream, Count quarantine) {
+                new (self) GuardedResource(std::move(upstream),
+                                           at_least(0, "quarantine_bytes", quarantine));
+            },
+            "upstream"_a, nb::kw_only(), "quarantine_bytes"_a = 1 << 20,
+            "A block lies between canaries of 32 bytes; one that is damaged cannot be given back.\n"
+            "Of what came back, `quarantine_bytes` wait before they can be handed out again.")
+        .def("faults", &GuardedResource::faults,
+             "A sentence for each damaged block, live or given back. No thread may be writing.")
+        .def_prop_ro("quarantined_bytes", &GuardedResource::quarantined_bytes);
+}
+
+} // namespace
+
+void checking_adaptors(nb::module_ &module) {
+    tracking(module);
+    guarded(module);
+}
+
+} // namespace tightship::bind

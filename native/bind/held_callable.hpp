@@ -1,0 +1,49 @@
+/// A Python function that native code holds, calls and drops, on whatever thread.
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <nanobind/nanobind.h>
+#include <string>
+
+namespace tightship::bind {
+
+class HeldCallable {
+  public:
+    explicit HeldCallable(nanobind::callable function)
+        : function_(function.release().ptr(), [](PyObject *held) {
+              if (!Py_IsInitialized())
+                  return;
+              const nanobind::gil_scoped_acquire gil;
+              Py_DECREF(held);
+          }) {}
+
+    /// REQUIRES: the GIL is held.
+    nanobind::handle get() const { return function_.get(); }
+
+  private:
+    std::shared_ptr<PyObject> function_;
+};
+
+/// What a function raised last, in words, for whoever was refused because of it.
+class Raised {
+  public:
+    /// REQUIRES: the GIL is held.
+    void note(const nanobind::python_error &error) {
+        const std::string words =
+            std::string(nanobind::str(error.type().attr("__name__")).c_str()) + ": " +
+            nanobind::str(error.value()).c_str();
+        const std::lock_guard lock(mutex_);
+        words_ = words;
+    }
+    std::string words() const {
+        const std::lock_guard lock(mutex_);
+        return words_;
+    }
+
+  private:
+    mutable std::mutex mutex_;
+    std::string words_;
+};
+
+} // namespace tightship::bind

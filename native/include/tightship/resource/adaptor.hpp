@@ -1,0 +1,42 @@
+/// A resource that changes how its upstream behaves, and owns no memory.
+#pragma once
+
+#include "tightship/resource/memory_resource.hpp"
+
+#include <memory>
+#include <utility>
+
+namespace tightship::resource {
+
+/// All is as the upstream has it, but for what a subclass says. Its statistics are the upstream's,
+/// with what the upstream gave to others.
+class Adaptor : public MemoryResource {
+  public:
+    void *allocate(size_t size_bytes, size_t alignment = kDefaultAlignment) override {
+        return upstream_->allocate(size_bytes, alignment);
+    }
+    Freed deallocate(void *pointer, size_t size_bytes,
+                     size_t alignment = kDefaultAlignment) override {
+        return upstream_->deallocate(pointer, size_bytes, alignment);
+    }
+    Range range_of(const void *pointer) const override { return upstream_->range_of(pointer); }
+    Reach reach() const override { return upstream_->reach(); }
+    bool supports_free() const override { return upstream_->supports_free(); }
+    bool is_shared() const override { return upstream_->is_shared(); }
+    Statistics statistics() const override { return upstream_->statistics(); }
+    size_t trim() override { return upstream_->trim(); }
+    std::string refusal(size_t size_bytes, size_t alignment) const override {
+        return upstream_->refusal(size_bytes, alignment);
+    }
+    size_t available_bytes() const override { return upstream_->available_bytes(); }
+
+    const std::shared_ptr<MemoryResource> &upstream() const { return upstream_; }
+
+  protected:
+    explicit Adaptor(std::shared_ptr<MemoryResource> upstream) : upstream_(std::move(upstream)) {}
+
+  private:
+    std::shared_ptr<MemoryResource> upstream_;
+};
+
+} // namespace tightship::resource

@@ -1,0 +1,43 @@
+/// What happens when memory is refused: refusing on purpose, and asking again.
+#pragma once
+
+#include "tightship/resource/adaptor.hpp"
+
+#include <atomic>
+#include <functional>
+
+namespace tightship::resource {
+
+/// Refuses allocations number `first` to `first + count - 1`, counted from 1.
+class FailingResource final : public Adaptor {
+  public:
+    FailingResource(std::shared_ptr<MemoryResource> upstream, uint64_t first, uint64_t count = 1);
+
+    void *allocate(size_t size_bytes, size_t alignment = kDefaultAlignment) override;
+    std::string refusal(size_t size_bytes, size_t alignment) const override;
+
+    /// Asked for so far, refused ones included.
+    uint64_t allocation_count() const { return allocation_count_; }
+
+  private:
+    bool refuses(uint64_t number) const { return number - first_ < count_; }
+
+    uint64_t first_, count_;
+    std::atomic<uint64_t> allocation_count_{0};
+};
+
+/// Asks again as long as `callback`, told of the bytes that were refused, says so.
+class FailureCallbackResource final : public Adaptor {
+  public:
+    using Callback = std::function<bool(size_t size_bytes)>;
+
+    FailureCallbackResource(std::shared_ptr<MemoryResource> upstream, Callback callback)
+        : Adaptor(std::move(upstream)), callback_(std::move(callback)) {}
+
+    void *allocate(size_t size_bytes, size_t alignment = kDefaultAlignment) override;
+
+  private:
+    Callback callback_;
+};
+
+} // namespace tightship::resource

@@ -1,0 +1,50 @@
+/// Which blocks are out, kept outside of them.
+#pragma once
+
+#include "tightship/resource/fork_guard.hpp"
+#include "tightship/resource/memory_resource.hpp"
+
+#include <map>
+#include <mutex>
+#include <vector>
+
+namespace tightship::resource {
+
+struct LiveBlock {
+    uintptr_t start = 0;
+    size_t size_bytes = 0; ///< as asked for
+    size_t alignment = 0;
+    uint64_t number = 0; ///< counts from 1 in the order they came
+    std::string origin;  ///< where it was asked for; empty where nobody looked
+};
+
+class LiveBlocks final : private Forkable {
+  public:
+    /// False, and nothing changed, where there is no memory to keep it.
+    bool add(void *pointer, size_t size_bytes, size_t alignment, std::string origin = {});
+    /// Takes a block out, or says why it is none.
+    Freed remove(void *pointer, size_t size_bytes, size_t alignment, LiveBlock &removed);
+    /// Puts back what `remove` took out, with its number.
+    void restore(LiveBlock block);
+
+    Range range_of(const void *pointer) const;
+    size_t size_bytes() const;
+    size_t count() const;
+    std::vector<LiveBlock> all() const; ///< the oldest first
+
+  private:
+    using Blocks = std::map<uintptr_t, LiveBlock>;
+
+    Blocks::const_iterator find(uintptr_t address) const;
+
+    void before_fork() override { mutex_.lock(); }
+    void after_fork(bool) override { mutex_.unlock(); }
+
+    mutable std::mutex mutex_;
+    Blocks blocks_;
+    size_t size_bytes_ = 0; // their sum
+    uint64_t last_number_ = 0;
+    ForkGuard guard_{*this};
+};
+
+} // namespace tightship::resource

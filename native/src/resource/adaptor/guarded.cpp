@@ -1,0 +1,197 @@
+#include "tightship/resource/adaptor/guarded.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+
+namespace tightship::resource {
+
+namespace {
+
+constexpr size_t kCanaryBytes = 32;
+constexpr unsigned char kFilling = 0xDD;
+constexpr size_t kFaultsMax = 100;
+
+using Canary = std::array<uint64_t, kCanaryBytes / sizeof(uint64_t)>;
+
+/// Another one for each address, so that a copied block does not bring its own.
+Canary canary_at(const char *pointer) {
+    Canary canary;
+    canary.fill(reinterpret_cast<uintptr_t>(pointer) * 0x9E3779B97F4A7C15 ^ 0xC0DEDBADC0DEDBAD);
+    return canary;
+}
+
+void plant(char *pointer) {
+    const Canary canary = canary_at(pointer);
+    std::memcpy(pointer, canary.data(), kCanaryBytes);
+}
+
+bool stands(const char *pointer) {
+    const Canary canary = canary_at(pointer);
+    return std::memcmp(pointer, canary.data(), kCanaryBytes) == 0;
+}
+
+/// What lies before a block: the canary, and what keeps the block aligned.
+size_t lead_bytes(size_t alignment) {
+    return std::max(alignment, kCanaryBytes);
+}
+
+size_t whole_bytes(const LiveBlock &block) {
+    return lead_bytes(block.alignment) + block.size_bytes + kCanaryBytes;
+}
+
+char *start_of(const LiveBlock &block) {
+    return reinterpret_cast<char *>(block.start);
+}
+
+bool is_whole(const LiveBlock &block) {
+    return stands(start_of(block) - kCanaryBytes) && stands(start_of(block) + block.size_bytes);
+}
+
+bool is_untouched(const LiveBlock &block) {
+    const auto *bytes = reinterpret_cast<const unsigned char *>(block.start);
+    return std::all_of(bytes, bytes + block.size_bytes,
+                       [](unsigned char byte) { return byte == kFilling; });
+}
+
+std::string told(const LiveBlock &block, const char *what) {
+    char text[32];
+    std::snprintf(text, sizeof text, "%#zx", static_cast<size_t>(block.start));
+    return "Block " + std::to_string(block.number) + " of " + std::to_string(block.size_bytes) +
+           " bytes at " + text + " " + what;
+}
+
+constexpr const char *kBeside = "was written to beside its bytes.";
+constexpr const char *kAfter = "was written to after it was given back.";
+
+} // namespace
+
+GuardedResource::GuardedResource(std::shared_ptr<MemoryResource> upstream, size_t quarantine_bytes)
+    : Adaptor(std::move(upstream)), quarantine_bytes_(quarantine_bytes) {
+    if (!this->upstream()->supports_free())
+        throw Misuse("`upstream` takes no block back: there is nothing to hold in quarantine. Put "
+                     "a `FreeListResource` between them.");
+    const size_t largest_bytes = this->upstream()->reach().size_bytes;
+    if (largest_bytes <= 2 * kCanaryBytes)
+        throw Misuse("`upstream` never gives more than " + std::to_string(largest_bytes) +
+                     " bytes: the canaries of a block take " + std::to_string(2 * kCanaryBytes) +
+                     ".");
+}
+
+GuardedResource::~GuardedResource() {
+    for (const LiveBlock &block : waiting_)
+        let_go(block);
+}
+
+void *GuardedResource::allocate(size_t size_bytes, size_t alignment) {
+    const size_t asked = std::max<size_t>(size_bytes, 1);
+    const size_t lead = lead_bytes(alignment);
+    if (asked > SIZE_MAX - lead - kCanaryBytes)
+        return nullptr;
+    const size_t whole = lead + asked + kCanaryBytes;
+    void *given = upstream()->allocate(whole, alignment);
+    if (given == nullptr && quarantined_bytes() > 0) {
+        leave_room(quarantine_bytes_);
+        given = upstream()->allocate(whole, alignment);
+    }
+    if (given == nullptr)
+        return nullptr;
+    char *start = static_cast<char *>(given) + lead;
+    plant(start - kCanaryBytes);
+    plant(start + asked);
+    if (live_.add(start, asked, alignment))
+        return start;
+    upstream()->deallocate(given, whole, alignment);
+    return nullptr;
+}
+
+Freed GuardedResource::deallocate(void *pointer, size_t size_bytes, size_t alignment) {
+    LiveBlock block;
+    const Freed freed = live_.remove(pointer, std::max<size_t>(size_bytes, 1), alignment, block);
+    if (freed == Freed::foreign && is_waiting(pointer))
+        return Freed::already_free;
+    if (freed != Freed::done)
+        return freed;
+    if (!is_whole(block)) {
+        live_.restore(std::move(block));
+        return Freed::damaged;
+    }
+    std::memset(pointer, kFilling, block.size_bytes);
+    const size_t bytes = block.size_bytes;
+    {
+        const std::lock_guard lock(mutex_);
+        waiting_bytes_ += bytes;
+        waiting_.push_back(std::move(block));
+    }
+    leave_room(0);
+    return Freed::done;
+}
+
+bool GuardedResource::is_waiting(const void *pointer) const {
+    const std::lock_guard lock(mutex_);
+    return std::ranges::find(waiting_, reinterpret_cast<uintptr_t>(pointer), &LiveBlock::start) !=
+           waiting_.end();
+}
+
+/// Lets the oldest go until `room_bytes` more could wait.
+void GuardedResource::leave_room(size_t room_bytes) {
+    std::vector<LiveBlock> leaving;
+    {
+        const std::lock_guard lock(mutex_);
+        while (!waiting_.empty() && waiting_bytes_ > quarantine_bytes_ - room_bytes) {
+            waiting_bytes_ -= waiting_.front().size_bytes;
+            leaving.push_back(std::move(waiting_.front()));
+            waiting_.pop_front();
+        }
+    }
+    for (const LiveBlock &block : leaving)
+        let_go(block);
+}
+
+void GuardedResource::let_go(const LiveBlock &block) {
+    const bool is_untouched_whole = is_untouched(block) && is_whole(block);
+    const Freed freed = upstream()->deallocate(start_of(block) - lead_bytes(block.alignment),
+                                               whole_bytes(block), block.alignment);
+    if (is_untouched_whole && freed == Freed::done)
+        return;
+    const std::lock_guard lock(mutex_);
+    if (faults_.size() < kFaultsMax)
+        faults_.push_back(told(block, is_untouched_whole ? "was refused by `upstream`." : kAfter));
+}
+
+Reach GuardedResource::reach() const {
+    const Reach whole = upstream()->reach();
+    if (whole.size_bytes == SIZE_MAX)
+        return whole;
+    return {whole.size_bytes - 2 * kCanaryBytes, whole.alignment};
+}
+
+Statistics GuardedResource::statistics() const {
+    const Statistics below = upstream()->statistics();
+    return {live_.size_bytes(), live_.count(), below.reserved_bytes, below.touched_bytes};
+}
+
+size_t GuardedResource::trim() {
+    leave_room(quarantine_bytes_);
+    return upstream()->trim();
+}
+
+std::vector<std::string> GuardedResource::faults() const {
+    std::vector<std::string> found;
+    for (const LiveBlock &block : live_.all())
+        if (!is_whole(block))
+            found.push_back(told(block, kBeside));
+    const std::lock_guard lock(mutex_);
+    found.insert(found.begin(), faults_.begin(), faults_.end());
+    for (const LiveBlock &block : waiting_)
+        if (!is_untouched(block) || !is_whole(block))
+            found.push_back(told(block, kAfter));
+    return found;
+}
+
+size_t GuardedResource::quarantined_bytes() const {
+    const std::lock_guard lock(mutex_);
+    return waiting_bytes_;
+}
+
+} // namespace tightship::resource
