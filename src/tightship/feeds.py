@@ -36,7 +36,7 @@ def bind(lowered: Lowered, inputs: Mapping[str, ArrayLike], outputs: Mapping[str
         if operand.space is Space.OBJECT:
             bound.objects[name] = _object(inputs[name], operand)
         else:
-            bound.external[operand.index] = _input(name, inputs[name], operand)
+            bound.external[operand.slot] = _input(name, inputs[name], operand)
     taken = list(bound.external.values()) if outputs else []
     for name, operand in lowered.outputs.items():
         if operand.space is Space.OBJECT:
@@ -48,9 +48,9 @@ def bind(lowered: Lowered, inputs: Mapping[str, ArrayLike], outputs: Mapping[str
         elif name in outputs:
             _check_output(name, outputs[name], operand, taken)
             taken.append(outputs[name])
-            bound.external[operand.index] = outputs[name]
+            bound.external[operand.slot] = outputs[name]
         else:
-            bound.external[operand.index] = np.empty(operand.shape, operand.dtype.numpy)
+            bound.external[operand.slot] = np.empty(operand.shape, operand.dtype.numpy)
     return bound
 
 

@@ -165,9 +165,7 @@ class Model:
             fed = feeds.bind(program.lowered, inputs, outputs or {})
             execute(program.executable, arena, fed.external, fed.objects, limits)
         return {
-            name: fed.objects[name]
-            if operand.space is Space.OBJECT
-            else fed.external[operand.index]
+            name: fed.objects[name] if operand.space is Space.OBJECT else fed.external[operand.slot]
             for name, operand in program.lowered.outputs.items()
         }
 

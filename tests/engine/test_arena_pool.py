@@ -240,7 +240,7 @@ def test_arrays_of_an_arena_lie_where_the_plan_says():
                 assert array.ctypes.data == (
                     arena.block.address + placement.offset_of(operand)
                     if operand.space is Space.ARENA
-                    else executable.weights[operand.index].address
+                    else executable.weights[operand.slot].address
                 )
                 assert (array.shape, array.dtype) == ((8,), np.int32)
                 assert array.flags.writeable == (operand.space is Space.ARENA)

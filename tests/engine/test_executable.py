@@ -1,6 +1,5 @@
 import gc
 import sys
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -80,8 +79,8 @@ def test_what_is_built_holds_no_description_of_a_primitive():
     assert sys.getrefcount(desc) == before
     steps = executable.placement.lowered.steps
     assert not any(is_native(step.work) for step in steps)
-    assert [replace(step, work=None) for step in steps] == [
-        replace(step, work=None) for step in placement.lowered.steps
+    assert [step._replace(work=None) for step in steps] == [
+        step._replace(work=None) for step in placement.lowered.steps
     ]
 
 

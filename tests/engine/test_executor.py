@@ -37,7 +37,7 @@ class Loaded:
         execute(self.executable, self.arena, bound.external, bound.objects, Limits(stop, **limits))
         self.objects = bound.objects
         return {
-            name: bound.objects[name] if o.space is Space.OBJECT else bound.external[o.index]
+            name: bound.objects[name] if o.space is Space.OBJECT else bound.external[o.slot]
             for name, o in self.program.outputs.items()
         }
 

@@ -19,7 +19,7 @@ ONEDNN = pytest.mark.skipif(not _core.HAS_ONEDNN, reason="built without oneDNN")
 
 def in_arena(operands):
     """Arena slots of operands, each once."""
-    return list(dict.fromkeys(o.index for o in operands if o.space is Space.ARENA))
+    return list(dict.fromkeys(o.slot for o in operands if o.space is Space.ARENA))
 
 
 def room_of(placement, slot):
@@ -124,7 +124,7 @@ def test_an_output_in_place_lies_in_its_input_and_one_that_may_not_elsewhere():
     placement = prepared(graph_of(
         "g (int32[99] x) => (int32[99] y) { a = Neg (x) b = Abs (a) c = Neg (b) y = Add (c, b) }"
     )).placement  # fmt: skip
-    a, b, c = (room_of(placement, step.writes[0].index) for step in placement.lowered.steps[:3])
+    a, b, c = (room_of(placement, step.writes[0].slot) for step in placement.lowered.steps[:3])
     assert a == b
     assert c != b
     assert placement.arena_bytes == 2 * -(-99 * 4 // ALIGNMENT) * ALIGNMENT - 52
@@ -226,8 +226,8 @@ def test_the_schedule_says_what_the_steps_say():
     schedule = schedule_of(program)
     for step, planned in zip(program.steps, schedule.steps, strict=True):
         places = (Space.ARENA, Space.EXTERNAL)
-        assert set(planned.reads) == {o.index for o in step.reads if o.space in places}
-        assert set(planned.writes) == {o.index for o in step.writes if o.space in places}
+        assert set(planned.reads) == {o.slot for o in step.reads if o.space in places}
+        assert set(planned.writes) == {o.slot for o in step.writes if o.space in places}
         assert planned.scratch_bytes == step.scratch_bytes
     assert [v.external for v in schedule.values] == [slot.external for slot in program.slots]
     assert [v.size_bytes for v in schedule.values] == [slot.size_bytes for slot in program.slots]

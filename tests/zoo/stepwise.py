@@ -28,7 +28,7 @@ def run_poisoned(model: Model, inputs: dict[str, Array]) -> dict[str, Array]:
             alone = replace(executable, segments=(segment,))
             execute(alone, arena, fed.external, fed.objects, Limits())
         return {
-            name: fed.objects[name] if o.space is Space.OBJECT else fed.external[o.index]
+            name: fed.objects[name] if o.space is Space.OBJECT else fed.external[o.slot]
             for name, o in program.lowered.outputs.items()
         }
 

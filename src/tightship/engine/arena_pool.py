@@ -44,7 +44,7 @@ class Arena:
         placement = executable.placement
         for operand in (*segment.step.reads, *segment.step.writes):
             if operand.space is Space.WEIGHTS:
-                array = executable.weights[operand.index].array()
+                array = executable.weights[operand.slot].array()
             elif operand.space is Space.ARENA:
                 offset = placement.offset_of(operand)
                 array = room[offset : offset + operand.size_bytes]
@@ -63,7 +63,7 @@ class Arena:
 
 
 def _key(operand: Operand) -> tuple[Space, int, int, tuple[int, ...]]:
-    return operand.space, operand.index, operand.offset_bytes, operand.shape
+    return operand.space, operand.slot, operand.offset_bytes, operand.shape
 
 
 @dataclass(slots=True, eq=False)

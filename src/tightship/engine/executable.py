@@ -163,8 +163,8 @@ class _Places:
         if operand.space is Space.ARENA:
             return 0, self.placement.offset_of(operand)
         if operand.space is Space.WEIGHTS:
-            return 1, self.weights[operand.index].address - _base(self.weights)
-        return 2 + operand.index, 0
+            return 1, self.weights[operand.slot].address - _base(self.weights)
+        return 2 + operand.slot, 0
 
     def first_element(self, operand: Operand) -> tuple[int, int]:
         """Place of an operand's first element, which a part of another has further on."""

@@ -114,7 +114,7 @@ class _Run:
 
     def planned(self, operand: Operand) -> Array:
         if operand.space is Space.EXTERNAL:
-            return self.external[operand.index].reshape(operand.shape)
+            return self.external[operand.slot].reshape(operand.shape)
         return self.arena.array(operand)
 
     def any(self, operand: Operand) -> Any:  # noqa: ANN401

@@ -5,10 +5,11 @@ A process runs few of the operators there are; a module keeps some 30 KB residen
 
 from collections.abc import Iterable, Iterator, Mapping
 from importlib import import_module
-from typing import TypeVar
+from typing import TypeVar, overload
 
 K = TypeVar("K")
 V = TypeVar("V")
+T = TypeVar("T")
 
 
 class OnDemand(Mapping[K, V]):
@@ -25,6 +26,14 @@ class OnDemand(Mapping[K, V]):
         if key not in self._found:
             self._found[key] = self._table(self._places[key])[key]
         return self._found[key]
+
+    @overload
+    def get(self, key: K, default: None = None, /) -> V | None: ...
+    @overload
+    def get(self, key: K, default: V | T, /) -> V | T: ...
+    def get(self, key: K, default: T | None = None, /) -> V | T | None:
+        """The value of a key, or the default; most lookups of a selection find nothing."""
+        return self[key] if key in self._places else default
 
     def __contains__(self, key: object) -> bool:
         return key in self._places

@@ -35,10 +35,10 @@ class Placement:
     def offset_of(self, operand: Operand) -> int:
         """Bytes from the base of the operand's space."""
         if operand.space is Space.WEIGHTS:
-            return self.weight_offsets[operand.index]
+            return self.weight_offsets[operand.slot]
         if operand.space is Space.EXTERNAL:
             return 0
-        return (self.schedule_plan.value_offset(operand.index) or 0) + operand.offset_bytes
+        return (self.schedule_plan.value_offset(operand.slot) or 0) + operand.offset_bytes
 
 
 def place(lowered: Lowered) -> Placement:

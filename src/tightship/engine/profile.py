@@ -109,7 +109,7 @@ def moved_bytes(step: LoweredStep) -> tuple[int, int]:
 
 
 def _sizes(operands: tuple[Operand, ...]) -> list[int]:
-    return list({(o.space, o.index, o.name): o.size_bytes for o in operands}.values())
+    return list({(o.space, o.slot, o.name): o.size_bytes for o in operands}.values())
 
 
 def _shapes(operands: tuple[Operand, ...]) -> str:

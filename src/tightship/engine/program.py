@@ -3,6 +3,7 @@
 import enum
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from tightship._core import MemoryDesc, NativeKernel, PrimitiveDesc
 from tightship.engine.kernels import Kernel
@@ -13,7 +14,7 @@ from tightship.planner.schedule import AliasKind
 
 
 class Space(enum.Enum):
-    """Which memory an operand's index counts in."""
+    """Which memory an operand's slot is in."""
 
     ARENA = "arena"
     EXTERNAL = "external"
@@ -22,17 +23,16 @@ class Space(enum.Enum):
     """Outside every plan: a Python object whose bytes only the run knows."""
 
 
-@dataclass(frozen=True, slots=True)
-class Operand:
+class Operand(NamedTuple):
     """A value somewhere: slot of the arena, input or output, packed weight, or object.
 
     `desc` is its oneDNN layout; None means row-major, or nothing oneDNN could describe. It begins
-    `offset_bytes` into its slot.
+    `offset_bytes` into its slot. A tuple, because a new length makes hundreds.
     """
 
     name: str
     space: Space
-    index: int
+    slot: int
     dtype: DType
     shape: tuple[int, ...]
     desc: MemoryDesc | None = None
@@ -46,7 +46,7 @@ class Operand:
     def under(self, desc: MemoryDesc) -> "Operand":
         """The same bytes described otherwise."""
         return Operand(
-            self.name, self.space, self.index, self.dtype, self.shape, desc, self.offset_bytes
+            self.name, self.space, self.slot, self.dtype, self.shape, desc, self.offset_bytes
         )
 
 
@@ -128,8 +128,7 @@ class Sharing:
     kind: AliasKind
 
 
-@dataclass(frozen=True, slots=True)
-class LoweredStep:
+class LoweredStep(NamedTuple):
     """One kernel call: its work, and what the planner must know of it."""
 
     name: str

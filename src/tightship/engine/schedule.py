@@ -34,7 +34,7 @@ def _step(step: LoweredStep, written: set[int]) -> Step:
 def _slots(operands: tuple[Operand, ...]) -> tuple[int, ...]:
     slots = []
     for operand in operands:
-        space, index = operand.space, operand.index
-        if (space is Space.ARENA or space is Space.EXTERNAL) and index not in slots:
-            slots.append(index)
+        space, slot = operand.space, operand.slot
+        if (space is Space.ARENA or space is Space.EXTERNAL) and slot not in slots:
+            slots.append(slot)
     return tuple(slots)

@@ -66,14 +66,14 @@ def test_an_output_may_be(text, without):
 @pytest.mark.parametrize("text", OUTPUTS.values(), ids=OUTPUTS)
 def test_every_output_has_a_place_of_its_own_where_the_caller_has_it(text):
     program = lowered(output_graph(text))
-    slots = [o.index for o in (*program.inputs.values(), *program.outputs.values())]
+    slots = [o.slot for o in (*program.inputs.values(), *program.outputs.values())]
     assert len(set(slots)) == len(slots)
     for name, operand in program.outputs.items():
         assert operand.space is Space.EXTERNAL
-        assert program.slots[operand.index].external
-        assert program.slots[operand.index].name == name
-    written = [o.index for step in program.steps for o in step.writes]
-    assert {o.index for o in program.outputs.values()} <= set(written)
+        assert program.slots[operand.slot].external
+        assert program.slots[operand.slot].name == name
+    written = [o.slot for step in program.steps for o in step.writes]
+    assert {o.slot for o in program.outputs.values()} <= set(written)
 
 
 def test_an_output_is_written_straight_to_where_the_caller_has_it():
@@ -124,7 +124,7 @@ def test_a_value_is_reordered_only_where_its_layout_differs_and_once(name):
         assert source.desc != target.desc, step.name
         key = (
             source.space,
-            source.index,
+            source.slot,
             source.desc.dims,
             target.desc.strides,
             target.desc.blocks,
@@ -140,11 +140,11 @@ def test_a_sum_in_place_takes_over_bytes_that_die(name):
         for sharing in step.sharing:
             if sharing.kind is not AliasKind.TIED:
                 continue
-            later = [o.index for after in steps[index + 1 :] for o in after.reads
+            later = [o.slot for after in steps[index + 1 :] for o in after.reads
                      if o.space in (Space.ARENA, Space.EXTERNAL)]  # fmt: skip
             assert sharing.input not in later, step.name
             reading = [o for o in step.reads
-                       if o.space is Space.ARENA and o.index == sharing.input]  # fmt: skip
+                       if o.space is Space.ARENA and o.slot == sharing.input]  # fmt: skip
             assert len({o.name for o in reading}) == 1
 
 

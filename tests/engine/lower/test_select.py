@@ -106,8 +106,8 @@ def test_a_kernel_may_write_over_what_it_reads():
     graph = graph_of("g (int32[9] x) => (int32[9] y) { a = Neg (x) b = Abs (a) y = Neg (b) }")
     steps = lowered(graph).steps
     assert [s.kind for step in steps for s in step.sharing] == [AliasKind.IN_PLACE]
-    assert [s.output for s in steps[1].sharing] == [steps[1].writes[0].index]
-    assert [s.input for s in steps[1].sharing] == [steps[0].writes[0].index]
+    assert [s.output for s in steps[1].sharing] == [steps[1].writes[0].slot]
+    assert [s.input for s in steps[1].sharing] == [steps[0].writes[0].slot]
 
 
 REASONS = {

@@ -97,5 +97,5 @@ def test_other_weights_are_where_they_were():
     for step in lowered.steps:
         for operand in step.reads:
             if operand.space is Space.WEIGHTS and step.operator != "Gather":
-                assert lowered.weights[operand.index].name == operand.name
+                assert lowered.weights[operand.slot].name == operand.name
     assert_close(run(graph), expected(graph))

@@ -103,7 +103,7 @@ class Builder:
         self._deferred[name] = tensor, emit
         for source in map(self.home, tensor.reads):
             if source.space is Space.ARENA:
-                self._names[source.index].append(name)
+                self._names[source.slot].append(name)
 
     def quantized(self, name: str) -> Quantization | Measured | None:
         """The integers under a value, if it is known by them."""
@@ -133,7 +133,7 @@ class Builder:
     def dies_here(self, operand: Operand) -> bool:
         """Whether the node being lowered is the last to read an arena slot's bytes."""
         return operand.space is Space.ARENA and all(
-            self._is_last_to_read(name) for name in self._names.get(operand.index, ())
+            self._is_last_to_read(name) for name in self._names.get(operand.slot, ())
         )
 
     def overwritable(self, node: Node, name: str, desc: MemoryDesc) -> Operand | None:
@@ -148,12 +148,12 @@ class Builder:
         if home is None:
             return self.in_layout(name, desc) if self._is_last_to_read(name) else None
         homes = [self._homes[i] for i in inputs if i in self._homes]
-        alone = sum((h.space, h.index) == (home.space, home.index) for h in homes) == 1
+        alone = sum((h.space, h.slot) == (home.space, home.slot) for h in homes) == 1
         return home if alone and self.dies_here(home) and self._is_whole(home) else None
 
     def _is_whole(self, operand: Operand) -> bool:
         """Whether an operand in the arena is its slot from the first byte to the last."""
-        desc, slot = operand.desc, self._slots[operand.index]
+        desc, slot = operand.desc, self._slots[operand.slot]
         return desc is None or (desc.offset_bytes == 0 and desc.size_bytes == slot.size_bytes)
 
     def writes_outside(self, name: str, desc: MemoryDesc) -> bool:
@@ -252,14 +252,14 @@ class Builder:
         value = self.value(name)
         self._settle(
             name,
-            Operand(name, source.space, source.index, source.dtype, value.static_shape, desc),
+            Operand(name, source.space, source.slot, source.dtype, value.static_shape, desc),
         )
 
     def _settle(self, name: str, operand: Operand) -> Operand:
         """Make an operand a value's home, one of perhaps several values in the same slot."""
         self._homes[name] = operand
         if operand.space is Space.ARENA:
-            self._names.setdefault(operand.index, []).append(name)
+            self._names.setdefault(operand.slot, []).append(name)
         return operand
 
     def object_operand(self, value: Value) -> Operand:
@@ -348,7 +348,7 @@ class Builder:
         """
         reads, writes = operands
         sharing = tuple(
-            Sharing(target.index, source.index, kind)
+            Sharing(target.slot, source.slot, kind)
             for target, source, kind in share
             if target.space is Space.ARENA
             and source.space is Space.ARENA
@@ -375,7 +375,7 @@ class Builder:
         home = self.home(name)
         if home.space is Space.OBJECT:
             return home
-        is_own = home.space is Space.EXTERNAL and self._slots[home.index].name == name
+        is_own = home.space is Space.EXTERNAL and self._slots[home.slot].name == name
         if is_own and name not in self._inputs:
             return home
         if home.desc is not None and not self._present(name, row_major(home.shape, home.dtype)):
@@ -392,5 +392,5 @@ class Builder:
 
 def _is_view(operand: Operand, source: Operand) -> bool:
     """Whether an operand is another value in the bytes of `source`."""
-    place = (operand.space, operand.index)
-    return place == (source.space, source.index) and operand.name != source.name
+    place = (operand.space, operand.slot)
+    return place == (source.space, source.slot) and operand.name != source.name

@@ -81,13 +81,13 @@ def _join(lowered: Lowered, step: LoweredStep, index: int) -> _Join | None:
     start = 0
     for source in sources:
         offset = _stretch(target.desc, source.desc, axis, start)
-        if offset is None or offset % ALIGNMENT or source.index in tied:
+        if offset is None or offset % ALIGNMENT or source.slot in tied:
             return None
-        if source.size_bytes != lowered.slots[source.index].size_bytes:
+        if source.size_bytes != lowered.slots[source.slot].size_bytes:
             return None
-        parts.append((source.index, offset))
+        parts.append((source.slot, offset))
         start += source.shape[axis]
-    return _Join(index, target.index, tuple(parts))
+    return _Join(index, target.slot, tuple(parts))
 
 
 def _axis(target: MemoryDesc, sources: Sequence[MemoryDesc]) -> int:
@@ -165,16 +165,15 @@ def _moved(step: LoweredStep, homes: Mapping[int, tuple[int, int]]) -> LoweredSt
     """A step whose operands are in their new homes; nothing is written over a part in place."""
 
     def move(operand: Operand) -> Operand:
-        if operand.space is not Space.ARENA or operand.index not in homes:
+        if operand.space is not Space.ARENA or operand.slot not in homes:
             return operand
-        slot, offset = homes[operand.index]
-        return replace(operand, index=slot, offset_bytes=operand.offset_bytes + offset)
+        slot, offset = homes[operand.slot]
+        return operand._replace(slot=slot, offset_bytes=operand.offset_bytes + offset)
 
     reads = tuple(map(move, step.reads))
-    used = [operand.index for operand in dict.fromkeys(reads) if operand.space is Space.ARENA]
+    used = [operand.slot for operand in dict.fromkeys(reads) if operand.space is Space.ARENA]
     sharing = (s for s in step.sharing if s.input not in homes and s.output not in homes)
-    return replace(
-        step,
+    return step._replace(
         reads=reads,
         writes=tuple(map(move, step.writes)),
         work=moved_work(step.work, move),

@@ -1,7 +1,6 @@
 """Constants as kernels want them, each layout of one packed once."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 
 from tightship._core import MemoryDesc
 from tightship.engine.lower.transposed import untransposed
@@ -37,9 +36,9 @@ class PackedWeights:
         self._layouts.setdefault(name, []).append(len(self.weights))
         for packed in self._before.get(name, ()):
             if packed.constant is constant and packed.desc == desc and packed.source == source:
-                return replace(self._add(packed, desc), shape=shape)
+                return self._add(packed, desc)._replace(shape=shape)
         weight = PackedWeight(name, constant, desc.size_bytes, source, desc)
-        return replace(self._add(weight, desc), shape=shape)
+        return self._add(weight, desc)._replace(shape=shape)
 
     def row_major(self, name: str, constant: Constant, desc: MemoryDesc | None) -> Operand:
         """A constant as it lies in its file; `desc` is that layout where oneDNN knows it."""

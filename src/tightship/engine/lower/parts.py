@@ -7,6 +7,8 @@ from tightship.graph import DType, Node
 
 RESHAPING = frozenset({"Reshape", "Flatten", "Squeeze", "Unsqueeze", "Identity", "Dropout"})
 PARTING = frozenset({"Split", "Slice", "Gather"})
+PASSING_ON = RESHAPING | PARTING | {"Transpose"}
+"""What has nothing but other views of its first input to give."""
 
 
 def cut(builder: Builder, node: Node) -> bool:
@@ -64,9 +66,8 @@ def _takes_parts(builder: Builder, reader: Node, name: str) -> bool:
         return False
     if reader.operator == "Concat":
         return True
-    is_view = reader.operator == "Transpose" or reader.operator in RESHAPING | PARTING
     return (
-        is_view
+        reader.operator in PASSING_ON
         and name == reader.inputs[0]
         and all(takes_parts(builder, output) for output in reader.writes)
     )

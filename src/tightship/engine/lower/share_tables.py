@@ -65,7 +65,7 @@ def _packed(lowered: Lowered, index: int) -> _Packed | None:
 
 
 def _is(operand: Operand, index: int) -> bool:
-    return operand.space is Space.WEIGHTS and operand.index == index
+    return operand.space is Space.WEIGHTS and operand.slot == index
 
 
 def _gathers_rows(step: LoweredStep, index: int, shape: Sequence[int]) -> bool:
@@ -102,19 +102,19 @@ def _without(lowered: Lowered, index: int, packed: _Packed) -> Lowered:
     """The program without a table; what gathered from it reads the packed matrix."""
 
     def move(operand: Operand) -> Operand:
-        if operand.space is not Space.WEIGHTS or operand.index < index:
+        if operand.space is not Space.WEIGHTS or operand.slot < index:
             return operand
-        if operand.index > index:
-            return replace(operand, index=operand.index - 1)
+        if operand.slot > index:
+            return operand._replace(slot=operand.slot - 1)
         place = packed.index - (packed.index > index)
-        return replace(operand, index=place, desc=lowered.weights[packed.index].desc)
+        return operand._replace(slot=place, desc=lowered.weights[packed.index].desc)
 
     def step_of(step: LoweredStep) -> LoweredStep:
         work = moved_work(step.work, move)
         if any(_is(operand, index) for operand in step.reads):
             assert isinstance(work, NativeWork)
             work = replace(work, kernel=_kernel(step.name, work.operands, packed))
-        return replace(step, reads=tuple(map(move, step.reads)), work=work)
+        return step._replace(reads=tuple(map(move, step.reads)), work=work)
 
     weights = (*lowered.weights[:index], *lowered.weights[index + 1 :])
     return replace(lowered, weights=weights, steps=tuple(map(step_of, lowered.steps)))

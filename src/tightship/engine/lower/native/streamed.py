@@ -267,5 +267,5 @@ PROBLEMS = {"Conv": _convolution, "Gemm": _gemm, "MatMul": _matmul}
 
 def _apart(reads: list[Operand]) -> bool:
     """Whether the last operand's bytes are no other's."""
-    places = [(operand.space, operand.index) for operand in reads]
+    places = [(operand.space, operand.slot) for operand in reads]
     return places.count(places[-1]) == 1

@@ -64,7 +64,7 @@ def binary(builder: Builder, node: Node) -> bool:
             first = builder.in_layout(left, layout)
             second = builder.in_layout(right, other_layout)
             target = builder.output(node.outputs[0], layout)
-            share = [(first, AliasKind.IN_PLACE)] if second.index != first.index else []
+            share = [(first, AliasKind.IN_PLACE)] if second.slot != first.slot else []
             builder.primitive(node, desc, [(SRC, first), (SRC_1, second)], [target], share)
             return True
     return False

@@ -1,7 +1,5 @@
 """Operators that move elements: concatenation, transposition, channel shuffle."""
 
-from dataclasses import replace
-
 from tightship._core import Attributes, MemoryDesc, PrimitiveDesc
 from tightship.engine.lower.builder import DST, SRC, Builder
 from tightship.engine.lower.layouts import channels_last, row_major
@@ -94,8 +92,8 @@ def channel_shuffle(builder: Builder, node: Node) -> bool:
     dealt = MemoryDesc(dims, "float32", [step[0], step[1] * groups, step[1], *step[2:]])
     desc = PrimitiveDesc.reorder(taken, dealt, Attributes())
     target = builder.output(node.outputs[0], source.desc)
-    seen = replace(target, desc=dealt)
-    builder.primitive(node, desc, [(SRC, replace(source, desc=taken))], [seen])
+    seen = target.under(dealt)
+    builder.primitive(node, desc, [(SRC, source.under(taken))], [seen])
     return True
 
 

@@ -1,7 +1,5 @@
 """Weights and other parameters of a primitive, constant or computed."""
 
-from dataclasses import replace
-
 from tightship._core import MemoryDesc
 from tightship.engine.lower.builder import Builder
 from tightship.engine.program import Operand
@@ -18,7 +16,7 @@ def parameter(builder: Builder, name: str, source: MemoryDesc, desc: MemoryDesc)
     """
     if builder.constant(name) is not None:
         return builder.weight(name, source, desc)
-    plain = replace(builder.dense(name), desc=source)
+    plain = builder.dense(name).under(source)
     if source == desc:
         return plain
     copy = builder.room(f"{name}.{desc.format}", desc)

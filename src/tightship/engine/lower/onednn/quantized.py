@@ -1,7 +1,7 @@
 """Products, additions and poolings of 8-bit integers; scales and zero points go with them."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from tightship._core import Attributes, MemoryDesc
 from tightship.engine.lower.builder import DST, SRC, Builder
@@ -68,7 +68,7 @@ class Scales:
             found.append((argument, builder.weight(name, vector, vector)))
         for argument, name, dtype in self.values:
             one = MemoryDesc([1], dtype.value)
-            found.append((argument, replace(builder.dense(name), desc=one)))
+            found.append((argument, builder.dense(name).under(one)))
         return found
 
 
