@@ -46,8 +46,15 @@ def iterations(start: int, stop: int, step: int, chunk: int) -> list[int]:
 
 
 def worker_count() -> int:
-    names = [task / "comm" for task in Path("/proc/self/task").iterdir()]
-    return sum(name.read_text() == "tightship\n" for name in names if name.exists())
+    return sum(name_of(task) == "tightship\n" for task in Path("/proc/self/task").iterdir())
+
+
+def name_of(task: Path) -> str:
+    """Empty for a thread that has ended since it was listed."""
+    try:
+        return (task / "comm").read_text()
+    except (FileNotFoundError, ProcessLookupError):
+        return ""
 
 
 @pytest.mark.parametrize("count", [1, 2, 3, 4, 8, 1024])
@@ -93,7 +100,7 @@ def test_no_ticket_passes_a_barrier_before_all_have_come() -> None:
         assert passed == [0] * 12
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     st.integers(-50, 50), st.integers(-50, 50), st.sampled_from([-3, -1, 1, 2, 7]),
     st.integers(0, 5), st.integers(1, 5),

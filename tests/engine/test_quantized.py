@@ -149,7 +149,7 @@ def convolutions(draw):
     return text, weights
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(convolutions())
 def test_any_convolution_of_integers_is_the_one_of_real_numbers_rounded(case):
     text, weights = case

@@ -38,7 +38,7 @@ def feeds(name: str, length: int) -> dict[str, np.ndarray[Any, Any]]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", MODELS)
-@settings(max_examples=4, deadline=None)
+@settings(max_examples=4)
 @given(lengths=st.lists(st.integers(9, 64), min_size=3, max_size=5))
 def test_a_length_gives_what_a_model_loaded_for_it_gives(name: str, lengths: list[int]) -> None:
     with tightship.load(source(name), shapes=MODELS[name][1](20)) as model:

@@ -64,7 +64,7 @@ def direct(x: Any, w: Any, bias: Any, attributes: Any) -> Any:
     return out
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(convolutions())
 def test_any_geometry_agrees_with_the_definition(given_: dict[str, Any]):
     groups = given_["attributes"]["group"]
@@ -76,7 +76,7 @@ def test_any_geometry_agrees_with_the_definition(given_: dict[str, Any]):
     np.testing.assert_allclose(result, expected, rtol=1e-4, atol=1e-4)
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(convolutions())
 def test_a_transposed_convolution_is_the_adjoint(given_: dict[str, Any]):
     """Sums of products with any y and x agree: <conv(x), y> = <x, transposed(y)>."""

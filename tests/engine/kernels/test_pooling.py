@@ -52,7 +52,7 @@ def windows(x: Any, positions: tuple[int, ...], attributes: dict[str, Any]) -> A
         yield (..., *place), padded[(..., *taps)].reshape(*x.shape[:2], -1)
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(pools())
 def test_the_largest_of_each_window_is_taken(given_: Any):
     x, attributes = given_
@@ -62,7 +62,7 @@ def test_the_largest_of_each_window_is_taken(given_: Any):
         np.testing.assert_array_equal(result[place], inside.max(-1))
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(pools(), st.booleans())
 def test_the_mean_of_each_window_counts_padding_if_asked_to(given_: Any, include: bool):
     x, attributes = given_

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import onnxruntime
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from onnx import TensorProto, helper
 
@@ -80,7 +80,6 @@ def ours(operator: str, inputs: Inputs, **attributes: Any) -> list[np.ndarray]:
 
 
 @pytest.mark.parametrize("operator", sorted(GATES))
-@settings(deadline=None)
 @given(
     direction=st.sampled_from(["forward", "reverse", "bidirectional"]),
     filled=st.integers(0, 31),

@@ -29,7 +29,7 @@ def results(graph):
     return run(graph, inputs={"x": x, "w": w})["y"], (x, w)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(data=st.data())
 def test_every_product_is_numpys(data):
     counts = data.draw(st.tuples(*[st.integers(0, 2)] * 4))

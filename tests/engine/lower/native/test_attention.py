@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.engine.test_native import run_kernel
@@ -46,7 +46,6 @@ SIZES = st.tuples(
 )  # fmt: skip
 
 
-@settings(deadline=None)
 @given(SIZES, st.integers(1, 3))
 def test_any_sizes_are_right_with_any_mask(sizes, threads):
     arrays = operands(sizes)

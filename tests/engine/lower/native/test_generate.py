@@ -24,7 +24,7 @@ def counted(shape: tuple[int, ...], dtype: Any = np.float32) -> Any:
     hnp.array_shapes(min_dims=2, max_dims=4, min_side=0, max_side=5), ITEMS,
     st.sampled_from([None, 0, 1, -1, 3, -3, 2**62, -(2**62)]), st.booleans(), THREADS,
 )  # fmt: skip
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 def test_a_triangle_is_kept(shape, dtype, diagonal, upper, threads):
     inputs = [counted(shape, dtype)] + ([] if diagonal is None else [np.array(diagonal)])
     case = typed("Trilu", *inputs, upper=int(upper), like=[inputs[0]])
@@ -47,7 +47,7 @@ def test_a_triangle_of_what_lies_otherwise_or_dies(text: str):
     st.sampled_from([np.int32, np.int64, np.float32, np.uint8, np.int8]),
     ITEMS, st.integers(0, 5), THREADS, st.data(),
 )  # fmt: skip
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 def test_ones_are_put_where_indices_say(shape, dtype, item, depth, threads, data):
     low = 0 if np.dtype(dtype).kind == "u" else -8
     index = data.draw(hnp.arrays(np.int64, shape, elements=st.integers(low, 8))).astype(dtype)
@@ -67,14 +67,14 @@ def test_numbers_grow_by_a_step(dtype: Any, count: int):
 
 
 @given(st.integers(0, 5), st.integers(0, 5), st.integers(-6, 6), ITEMS)
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 def test_ones_on_a_diagonal(rows, columns, shift, dtype):
     x = np.zeros((rows, columns), dtype)
     assert_as_numpy(typed("EyeLike", x, k=shift, like=[x]))
 
 
 @given(hnp.array_shapes(min_dims=0, max_dims=3, min_side=0, max_side=40), ITEMS, THREADS)
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 def test_one_element_everywhere(shape, dtype, threads):
     like = np.zeros(shape, dtype)
     case = typed("ConstantOfShape", np.array(shape, np.int64), value=np.ones(1, dtype), like=[like])

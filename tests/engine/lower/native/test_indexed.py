@@ -26,7 +26,7 @@ def counted(shape: tuple[int, ...], dtype: Any = np.float32) -> Any:
 
 
 @given(SHAPES, ITEMS, INDEX_TYPES, THREADS, st.data())
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 def test_rows_of_any_axis_are_gathered(shape, dtype, index_type, threads, data):
     axis = data.draw(st.integers(-len(shape), len(shape) - 1))
     bound = {"min_value": -shape[axis], "max_value": shape[axis] - 1}
@@ -36,7 +36,7 @@ def test_rows_of_any_axis_are_gathered(shape, dtype, index_type, threads, data):
 
 
 @given(SHAPES, ITEMS, INDEX_TYPES, THREADS, st.data())
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 def test_elements_are_gathered_and_scattered_along_an_axis(shape, dtype, index_type, threads, data):
     x, axis = counted(shape, dtype), data.draw(st.integers(-len(shape), len(shape) - 1))
     lengths = [data.draw(st.integers(0, n)) for n in shape]
@@ -49,7 +49,7 @@ def test_elements_are_gathered_and_scattered_along_an_axis(shape, dtype, index_t
 
 
 @given(ITEMS, THREADS, st.integers(0, 2), st.integers(0, 1), st.integers(0, 3))
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 def test_rows_are_gathered_by_tuples(dtype, threads, batch, depth, count):
     x = counted((2, 3, 4, 5), dtype)
     shape = (*x.shape[:batch], count, depth + 1)

@@ -21,7 +21,7 @@ def counted(shape: tuple[int, ...], dtype: Any = np.float32) -> Any:
 
 
 @given(SHAPES, ITEMS, st.sampled_from(["constant", "edge", "reflect", "wrap"]), THREADS, st.data())
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 def test_a_pad_mirrors_repeats_fills_and_takes_away(shape, dtype, mode, threads, data):
     amounts = st.lists(st.integers(-2, 7), min_size=len(shape), max_size=len(shape))
     before, after = data.draw(amounts), data.draw(amounts)
@@ -45,7 +45,7 @@ def test_a_pad_whose_filling_is_an_attribute():
 
 
 @given(SHAPES, ITEMS, THREADS, st.data())
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 def test_the_nearest_element_is_taken_whatever_the_type(shape, dtype, threads, data):
     sizes = [data.draw(st.integers(1, 9)) for _ in shape]
     mode = data.draw(st.sampled_from(["asymmetric", "half_pixel", "align_corners"]))
@@ -79,7 +79,7 @@ def test_rows_that_lie_together_are_copied_at_once():
 
 
 @given(SHAPES, ITEMS, st.data())
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 def test_a_crop_or_a_pad_leaves_the_middle_in_the_middle(shape, dtype, data):
     sizes = [data.draw(st.integers(0, 9)) for _ in shape]
     case = typed("CenterCropPad", counted(shape, dtype), np.array(sizes), version=18,

@@ -29,7 +29,7 @@ def ints(*elements: int) -> Any:
 
 
 @given(SHAPES, DTYPES, THREADS, st.randoms())
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 def test_a_transpose_of_any_element_size(shape, dtype, threads, random):
     order = list(range(len(shape)))
     random.shuffle(order)
@@ -44,7 +44,7 @@ def test_a_transpose_in_tiles_of_any_element_size(shape, dtype):
 
 
 @given(SHAPES, DTYPES, THREADS, st.data())
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 def test_a_slice_of_any_signs_and_beyond_the_ends(shape, dtype, threads, data):
     bound = st.lists(st.integers(-7, 7), min_size=len(shape), max_size=len(shape))
     starts, ends = data.draw(bound), data.draw(bound)
@@ -67,7 +67,7 @@ def _walk(start: int, end: int, step: int, length: int) -> range:
 
 
 @given(SHAPES, DTYPES, THREADS, st.data())
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 def test_what_is_split_and_what_is_joined(shape, dtype, threads, data):
     x = counted(shape, dtype)
     axis = data.draw(st.integers(-len(shape), len(shape) - 1))
@@ -79,7 +79,7 @@ def test_what_is_split_and_what_is_joined(shape, dtype, threads, data):
 
 
 @given(SHAPES, DTYPES, THREADS, st.data())
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 def test_what_is_repeated(shape, dtype, threads, data):
     x = counted(shape, dtype)
     repeats = data.draw(st.lists(st.integers(0, 3), min_size=len(shape), max_size=len(shape)))

@@ -84,7 +84,7 @@ def results(case, threads=1, without=()):
     return first
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(layers(), st.integers(2, 3))
 def test_every_form_is_right_and_the_same_on_any_threads(case, threads):
     found, wanted = results(case), results(case, without=BY_NUMPY)

@@ -30,7 +30,7 @@ def check(case: Typed, threads: int, rtol: float = 0) -> None:
 
 
 @given(st.booleans(), st.booleans(), st.booleans(), st.sampled_from([0, 4, 20]), st.integers(1, 3))
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 def test_pairs_are_turned_by_their_position(interleaved, flat, given_positions, part, threads):
     batch, heads, steps, row = 2, 3, 5, 20
     x = seeded(batch, steps, heads * row) if flat else seeded(batch, heads, steps, row)

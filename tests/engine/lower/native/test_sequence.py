@@ -29,7 +29,7 @@ def check(case: Typed, threads: int, rtol: float = 0) -> None:
 
 
 @given(st.integers(1, 4), st.integers(1, 5), st.booleans(), st.integers(1, 3), st.data())
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 def test_sequences_are_reversed_up_to_their_lengths(count, steps, first, threads, data):
     x = seeded(steps, count, 3) if first else seeded(count, steps, 3)
     each = st.lists(st.integers(1, steps), min_size=count, max_size=count)
@@ -48,7 +48,7 @@ def test_a_length_beyond_the_sequence_is_refused(length: int):
 @given(
     st.sampled_from(["linear", "circular"]), st.sampled_from([-2, 1]), st.integers(1, 3), st.data()
 )
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 def test_steps_are_written_into_a_cache(mode, axis, threads, data):
     x, update = seeded(2, 4, 6, 3), seeded(2, 4, 2, 3)
     if axis == 1:

@@ -32,7 +32,7 @@ def product_graph(left, right, zeros, constants):
     return graph_of(text, **{name: arrays[name] for name in constants}), inputs
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     types=st.tuples(*[st.sampled_from([np.uint8, np.int8])] * 2),
     outer=st.sampled_from([(), (2,), (2, 3)]),
