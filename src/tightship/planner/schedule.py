@@ -112,7 +112,8 @@ class Schedule:
                 raise PlanError(
                     f"Step `{step.name}` writes `{self.values[index].name}` a second time."
                 )
-        self._check_aliases(step)
+        if step.aliases:
+            self._check_aliases(step)
 
     def _check_aliases(self, step: Step) -> None:
         for alias in step.aliases:
@@ -129,12 +130,12 @@ class Schedule:
                     "aliases it to another; an output has one buffer."
                 )
 
-        self._check_parts(step)
+        if parts := [alias for alias in step.aliases if alias.kind is AliasKind.PART]:
+            self._check_parts(step, parts)
 
-    def _check_parts(self, step: Step) -> None:
+    def _check_parts(self, step: Step, parts: list[Alias]) -> None:
         """Parts lie inside their output, and beside each other."""
         ends: dict[int, int] = {}
-        parts = [alias for alias in step.aliases if alias.kind is AliasKind.PART]
         for part in sorted(parts, key=lambda part: (part.output, part.offset_bytes)):
             end = part.offset_bytes + self.values[part.input].size_bytes
             before = ends.get(part.output, 0)
