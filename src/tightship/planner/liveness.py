@@ -34,6 +34,11 @@ class Buffers:
     parts: tuple[Alias, ...] = ()
     inside: Mapping[int, int] = field(default_factory=dict)
 
+    @property
+    def is_merged(self) -> bool:
+        """Whether any optional alias was taken."""
+        return bool(self.in_place or self.parts)
+
 
 def problem_of(
     schedule: Schedule, *, in_place: bool = True, without: Collection[Alias] = ()
