@@ -91,6 +91,18 @@ def test_what_follows_from_shapes_takes_no_step():
     assert [step.operator for step in graph.schedule.steps] == ["Reshape"]
 
 
+def test_a_constant_that_a_node_fills_is_a_weight():
+    graph = made(
+        """net (float[2, 4] x) => (float[2, 3] y) {
+            w = ConstantOfShape (shape)
+            y = MatMul (x, w)
+        }""",
+        shape=np.array([4, 3]),
+    )
+    assert graph.weight_bytes == 48
+    assert [step.operator for step in graph.schedule.steps] == ["MatMul"]
+
+
 def test_a_size_that_depends_on_data_is_named_and_counts_nothing():
     graph = made("net (float[8] x) => (int64[1, n] y) { y = NonZero (x) }")
     assert graph.unsized == ("y",)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from math import prod
 
 from tightship.cost.operators import CUTTING, ELEMENTWISE, NORMALIZING, RESHAPING
-from tightship.graph import Graph, Node
+from tightship.graph import Constant, Graph, Node
 from tightship.graph.layout import DType, size_bytes
 from tightship.planner import Alias, AliasKind, Schedule, ScheduledValue, Step
 
@@ -71,7 +71,7 @@ def schedule_of(graph: Graph, *, donate_inputs: bool = False) -> GraphSchedule:
     return GraphSchedule(
         Schedule(values, steps, outputs),
         sum(value.size_bytes for value in values if value.external),
-        sum(_constant_bytes(graph, name) for name in graph.constants if name in read),
+        sum(_constant_bytes(graph.constant(name)) for name in read),
         tuple(name for name in names if not graph.value(name).is_static),
     )
 
@@ -81,9 +81,10 @@ def _size_bytes(graph: Graph, name: str) -> int:
     return value.size_bytes if value.is_static else 0
 
 
-def _constant_bytes(graph: Graph, name: str) -> int:
-    constant = graph.constants[name]
-    return 0 if constant.dtype is DType.STRING else size_bytes(constant.dtype, constant.shape)
+def _constant_bytes(constant: Constant | None) -> int:
+    if constant is None or constant.dtype is DType.STRING:
+        return 0
+    return size_bytes(constant.dtype, constant.shape)
 
 
 def _aliases(
