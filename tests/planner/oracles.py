@@ -76,6 +76,10 @@ class Replay:
                 self.check(value, f"before {step.name}")
             scratch = self.slice(self.buffers.of_scratch[index], step.scratch_bytes)
             self.arena[scratch] = -1 - index
+            for alias in step.aliases:
+                if self.is_over(alias) and self.buffers.of_value[alias.output] != NO_BUFFER:
+                    output, source = self.bytes_of(alias.output), self.bytes_of(alias.input)
+                    assert output.start == source.start, f"{alias} is not in place"
             overwritten = {alias.input for alias in step.aliases if self.is_over(alias)}
             for value in step.writes:
                 self.write(value, step)

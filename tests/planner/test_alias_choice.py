@@ -193,3 +193,39 @@ def test_the_trap_a_part_read_later_is_not_written_over_with_the_whole_nor_alone
     buffers = problem_of(changed)
     assert not (buffers.in_place and part(3, 1, 0) in buffers.parts)
     Replay(changed, buffers, plan_schedule(changed).plan.offset_bytes).run()
+
+
+def whole(schedule):
+    """The aliases taken, once every value was found whole at its place."""
+    planned = plan_schedule(schedule)
+    Replay(schedule, planned.buffers, planned.plan.offset_bytes).run()
+    return planned.buffers
+
+
+def test_nothing_is_written_over_a_part_in_the_middle_of_a_dead_whole():
+    sizes = (("x", 8), ("a", 8), ("b", 8), ("c", 16), ("d", 8), ("f", 16))
+    values = tuple(ScheduledValue(name, size, 8, name == "x") for name, size in sizes)
+    steps = (
+        Step("a", "Op", (0,), (1,)),
+        Step("b", "Op", (0,), (2,)),
+        Step("c", "Concat", (1, 2), (3,), 64, (part(3, 1, 0), part(3, 2, 8))),
+        Step("d", "Op", (3,), (4,)),
+        Step("f", "Op", (2,), (5,), 0, (over(5, 2),)),
+    )
+    buffers = whole(Schedule(values, steps))
+    assert buffers.parts == (part(3, 1, 0), part(3, 2, 8))
+    assert buffers.in_place == ()
+
+
+def test_what_is_larger_than_a_part_does_not_lie_over_its_neighbours():
+    sizes = (("x", 8), ("a", 8), ("e", 16), ("b", 8), ("c", 16))
+    values = tuple(ScheduledValue(name, size, 8, name == "x") for name, size in sizes)
+    steps = (
+        Step("a", "Op", (0,), (1,)),
+        Step("e", "Op", (0,), (2,)),
+        Step("b", "Op", (2,), (3,), 0, (over(3, 2),)),
+        Step("c", "Concat", (3, 1), (4,), 8, (part(4, 3, 0), part(4, 1, 8))),
+    )
+    buffers = whole(Schedule(values, steps, (4,)))
+    assert buffers.parts == (part(4, 3, 0), part(4, 1, 8))
+    assert buffers.in_place == ()
