@@ -112,9 +112,29 @@ def test_a_capacity_is_met_or_proved_too_small(capsys, csv_file, capacity, code)
     assert run(capsys, "plan", csv_file, "--capacity", capacity)[0] == code
 
 
+def test_buffers_that_do_not_fit_together_are_named(capsys, csv_file):
+    _, out, _ = run(capsys, "plan", csv_file, "--capacity", 11)
+    assert "proved not to fit" in out
+    assert "these 2 buffers do not fit together" in out
+    assert "the others do: `0`, `1`" in out or "the others do: `1`, `2`" in out
+    _, out, _ = run(capsys, "plan", csv_file, "--capacity", 11, "--json")
+    conflict = json.loads(out)["conflict"]
+    assert conflict["minimal"]
+    assert conflict["buffers"] in (["0", "1"], ["1", "2"])
+
+
+def test_minimize_goes_on_where_a_capacity_is_met(capsys, csv_file):
+    code, out, _ = run(capsys, "plan", csv_file, "--capacity", 1000, "--minimize", "--json")
+    values = json.loads(out)
+    assert code == 0
+    assert values["peak_bytes"] == 12
+    assert values["capacity_bytes"] == 1000
+    assert values["conflict"] is None
+
+
 def test_an_undecided_plan_has_an_exit_code_of_its_own(capsys, csv_file, monkeypatch):
     undecided = replace(solve(read_csv(csv_file, capacity_bytes=12)[0]), status="budget")
-    monkeypatch.setattr(plan_command, "solve", lambda _: undecided)
+    monkeypatch.setattr(plan_command, "solve", lambda *_, **__: undecided)
     code, out, _ = run(capsys, "plan", csv_file, "--capacity", 12)
     assert code == 3
     assert "none was excluded" in out
@@ -123,6 +143,7 @@ def test_an_undecided_plan_has_an_exit_code_of_its_own(capsys, csv_file, monkeyp
 def test_options_of_the_other_kind_are_refused(capsys, csv_file, model_file):
     assert run(capsys, "plan", csv_file, "--shape", "x=1")[0] == 2
     assert run(capsys, "plan", model_file, "--capacity", "5")[0] == 2
+    assert run(capsys, "plan", model_file, "--minimize")[0] == 2
 
 
 def test_run_compares_the_plan_with_what_happened(capsys, model_file):

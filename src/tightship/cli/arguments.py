@@ -59,6 +59,11 @@ def _plan(command: argparse.ArgumentParser) -> None:
         help="of buffers: bytes they must fit; without it the peak is minimised",
     )
     command.add_argument(
+        "--minimize",
+        action="store_true",
+        help="of buffers: find the smallest peak where a capacity is given, too",
+    )
+    command.add_argument(
         "-o",
         "--output",
         metavar="OUT",

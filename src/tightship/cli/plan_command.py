@@ -10,10 +10,15 @@ from tightship.engine.prepare import Settings
 from tightship.errors import InputError
 from tightship.loading import check_limit
 from tightship.loading import plan as plan_model
-from tightship.planner import Plan, solve
+from tightship.planner import Plan, Problem, solve
 from tightship.planner.format.problem_file import holds_buffers, read_problem, write_placed
+from tightship.planner.plan import Conflict
 from tightship.quantity import format_bytes
 from tightship.view.report import report
+from tightship.view.text import printable
+
+CONFLICT_SHOWN = 12
+"""Buffers of a conflict that are named in text; JSON names all."""
 
 EXIT_CODES = {"optimal": 0, "feasible": 0, "infeasible": 1, "budget": 3}
 
@@ -26,6 +31,8 @@ def run(options: argparse.Namespace) -> int:
 def _plan_model(options: argparse.Namespace) -> int:
     if options.capacity is not None:
         raise InputError("`--capacity` is for buffers; a model takes `--max-memory`.")
+    if options.minimize:
+        raise InputError("`--minimize` is for buffers; a model's arena is always minimised.")
     settings = Settings(dict(options.shape), options.threads, options.without)
     plan = plan_model(options.file, shapes=settings.shapes, threads=settings.threads,
                       without=settings.without, tune=tune(options, options.file))  # fmt: skip
@@ -48,7 +55,7 @@ def _plan_buffers(options: argparse.Namespace) -> int:
     source = Path(options.file)
     problem, _ = read_problem(source, capacity_bytes=options.capacity)
     start = time.perf_counter_ns()
-    plan = solve(problem)
+    plan = solve(problem, goal="minimize" if options.minimize else None, threads=options.threads)
     solve_ns = time.perf_counter_ns() - start
     if options.output:
         write_placed(Path(options.output), plan, source)
@@ -72,6 +79,7 @@ def _json(plan: Plan, solve_ns: int) -> dict[str, object]:
         "capacity_bytes": plan.problem.capacity_bytes,
         "buffer_count": plan.problem.count,
         "strategy": plan.strategy,
+        "conflict": _conflict_json(plan),
         "solve_ns": solve_ns,
         "offset_bytes": plan.offset_bytes.tolist(),
         **banks,
@@ -94,8 +102,33 @@ def _text(name: str, plan: Plan, solve_ns: int) -> str:
         lines.append(f"cost {plan.cost}")
     if capacity is not None:
         verdict = {
-            "infeasible": "proved not to fit: the buffers live at one step take more",
+            "infeasible": "proved not to fit",
             "budget": "no plan that fits was found, and none was excluded",
         }.get(plan.status, "fits")
         lines.append(f"capacity {capacity} bytes: {verdict}")
+    if plan.conflict is not None:
+        lines.append(_conflict_text(plan.problem, plan.conflict))
     return "\n".join(lines) + "\n"
+
+
+def _conflict_json(plan: Plan) -> dict[str, object] | None:
+    if plan.conflict is None:
+        return None
+    names = _names(plan.problem, plan.conflict)
+    return {"buffers": names, "minimal": plan.conflict.is_minimal}
+
+
+def _conflict_text(problem: Problem, conflict: Conflict) -> str:
+    """The buffers that cannot be placed together."""
+    names = [f"`{printable(name)}`" for name in _names(problem, conflict)]
+    more = f" and {len(names) - CONFLICT_SHOWN} more" if len(names) > CONFLICT_SHOWN else ""
+    least = ", and without any one of them the others do" if conflict.is_minimal else ""
+    return (
+        f"these {len(names)} buffers do not fit together{least}: "
+        f"{', '.join(names[:CONFLICT_SHOWN])}{more}"
+    )
+
+
+def _names(problem: Problem, conflict: Conflict) -> list[str]:
+    names = problem.names
+    return [str(index) if names is None else names[index] for index in conflict.buffers]
