@@ -119,7 +119,7 @@ class _Ways:
         self.merged = buffers_in_place(schedule)
         self.planned = plan_schedule(schedule)
         arena = self.planned.plan.peak_bytes
-        chosen = self.planned.plan.lower_bound_bytes
+        chosen = lower_bound(self.planned.buffers.problem)
         if arena != chosen:
             chosen = min(arena, lower_bound(problem_of(schedule).problem))
         self.columns = Columns(
