@@ -229,3 +229,17 @@ def test_what_is_larger_than_a_part_does_not_lie_over_its_neighbours():
     buffers = whole(Schedule(values, steps, (4,)))
     assert buffers.parts == (part(4, 3, 0), part(4, 1, 8))
     assert buffers.in_place == ()
+
+
+def test_parts_of_a_part_lie_inside_it_whichever_is_taken_first():
+    # The second concatenation has the largest load, and is looked at before the first.
+    sizes = (("x", 8), ("a", 8), ("b", 8), ("c", 16), ("e", 24))
+    values = tuple(ScheduledValue(name, size, 8, name == "x") for name, size in sizes)
+    steps = (
+        Step("a", "Op", (0,), (1,)),
+        Step("c", "Concat", (1, 0), (3,), 0, (part(3, 1, 0),)),
+        Step("b", "Op", (0,), (2,)),
+        Step("e", "Concat", (2, 3), (4,), 64, (part(4, 2, 0), part(4, 3, 8))),
+    )
+    buffers = whole(Schedule(values, steps, (4,)))
+    assert part(4, 3, 8) in buffers.parts

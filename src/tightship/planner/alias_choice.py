@@ -228,8 +228,12 @@ class _Choice:
             and not whole.external
             and part.input not in self.inside
             and cell.size_bytes == self.schedule.values[part.input].size_bytes
-            and part.offset_bytes % cell.alignment == 0
+            and self._place(part) % cell.alignment == 0
         )
+
+    def _place(self, part: Alias) -> int:
+        """Bytes between the start of the whole's cell and a part."""
+        return self.inside.get(part.output, 0) + part.offset_bytes
 
     def _parts_change(self, parts: list[Alias]) -> tuple[slice, Int64Array]:
         whole = self.cells[parts[0].output]
@@ -245,9 +249,9 @@ class _Choice:
         span, change = self._parts_change(parts)
         self.load[span] += change
         for part in parts:
-            cell = self.cells[part.input]
-            for value in cell.values if part.offset_bytes else ():
-                self.inside[value] = self.inside.get(value, 0) + part.offset_bytes
+            cell, place = self.cells[part.input], self._place(part)
+            for value in cell.values if place else ():
+                self.inside[value] = self.inside.get(value, 0) + place
             whole = self.cells[part.output]
             merge(self.cells, whole, cell)
             self._overwrite(whole, *self._overwrites.get(cell, ()))
