@@ -68,6 +68,14 @@ def test_parts_of_a_result_lie_in_it_and_others_beside():
     assert plan.status == "optimal"
 
 
+def test_a_group_whose_base_must_be_misaligned_is_placed_so_that_its_members_are_not():
+    group = Constraints(group=column(0, 0, FREE), group_offset_bytes=column(4, 12, 0))
+    made = problem((8, 0, 2, 8), (8, 0, 2, 8), (4, 0, 2, 8), constraints=group)
+    plan = solve(made)
+    assert (plan.offset_bytes % 8).tolist() == [0, 0, 0]
+    assert plan.peak_bytes == 20
+
+
 def test_forbidden_bytes_raise_the_bound_and_are_left_alone():
     forbidden = (ForbiddenRange(4, 10, 0, 2), ForbiddenRange(12, 14, 5, 6))
     made = problem((8, 0, 2, 1), (4, 0, 2, 1), constraints=Constraints(forbidden=forbidden))

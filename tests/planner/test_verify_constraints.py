@@ -44,6 +44,12 @@ FAULTS = {
         None,
         r"Buffer 1 `b` uses forbidden bytes \[14, 16\) in steps \[5, 6\)",
     ),
+    "forbidden by a byte": (
+        {"forbidden": (ForbiddenRange(15, 32, 5, 9),)},
+        (0, 8),
+        None,
+        r"Buffer 1 `b` uses forbidden bytes \[15, 16\) in steps \[5, 6\)",
+    ),
     "torn": (
         {"group": column(3, 3), "group_offset_bytes": column(0, 4)},
         (8, 16),

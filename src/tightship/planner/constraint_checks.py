@@ -106,7 +106,10 @@ def _check_group(constraints: Constraints, alignment: Int64Array, members: Int64
                 f"{offset[member] - offset[fixed[0]]} bytes apart."
             )
         for member, base in zip(fixed[:1], bases[:1], strict=True):
-            if base < 0 or (base + offset[strictest]) % alignment[strictest] != 0:
+            if (
+                base + offset[members].min() < 0
+                or (base + offset[strictest]) % alignment[strictest] != 0
+            ):
                 raise PlanError(
                     f"Buffer {member} is pinned to byte {pinned[member]}; that puts its group at "
                     f"byte {base}, where it cannot lie or is misaligned."

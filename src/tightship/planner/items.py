@@ -14,7 +14,8 @@ class Items:
 
     Attributes:
         of_buffer: The item of each buffer; shape (n,).
-        offset_bytes: How far each buffer lies above its item's base; shape (n,).
+        offset_bytes: How far each buffer lies above its item's base, where the lowest lies;
+            shape (n,).
         rectangles: Rows of item, start and stop step, and bottom and top in bytes above the base,
             by rising item; shape (r, 5). Those of one item are disjoint.
         columns: Rows of alignment, remainder of the base by it, pinned base or `FREE`, and allowed
@@ -54,6 +55,9 @@ def items_of(problem: Problem) -> Items:
     offset = np.zeros(problem.count, np.int64)
     if constraints.group_offset_bytes is not None:
         offset[~alone] = constraints.group_offset_bytes[~alone]
+        lowest = np.full(item.max(initial=-1) + 1, np.iinfo(np.int64).max)
+        np.minimum.at(lowest, item, offset)
+        offset -= lowest[item]
     rows = _rows(problem, constraints)
     buffer = rows[:, 0]
     rectangles = np.column_stack(

@@ -54,8 +54,7 @@ class ReusePenalties:
         first, second, cost = self.rows.T
         tops = offset_bytes + problem.size_bytes
         bottom = np.maximum(offset_bytes[first], offset_bytes[second])
-        solid = np.minimum(problem.size_bytes[first], problem.size_bytes[second]) > 0
-        return int(cost[solid & (bottom < np.minimum(tops[first], tops[second]))].sum())
+        return int(cost[bottom < np.minimum(tops[first], tops[second])].sum())
 
 
 def reduce_reuse(plan: Plan, penalties: ReusePenalties, *, moves: int = MOVES) -> Plan:
