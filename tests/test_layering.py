@@ -3,7 +3,7 @@
 Layers, top to bottom; an import goes strictly down, and names side by side never meet:
 
     cli
-    backend
+    plug | backend
     loading | cost
     tuning
     model | budget
@@ -88,6 +88,7 @@ ALLOWED: Mapping[str, str] = {  # the longest prefix of a module's name decides
     "tuning": "errors graph planner.format engine feeds model",
     "loading": "errors quantity graph frontend engine budget model tuning",
     "cost": "errors quantity graph planner view cost",
+    "plug": "_core plug",
     "backend": "errors loading model",
     "cli": "errors quantity graph planner view engine feeds model loading cost __version__ cli",
     "": "_core errors planner engine.memory_plan model loading",  # `tightship` itself

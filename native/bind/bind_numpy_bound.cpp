@@ -1,9 +1,6 @@
-/// NumPy arrays counted against a byte bound while a scope is open (NEP 49).
-///
-/// NumPy hands out its C functions as a table whose order is part of its ABI, and finds the
-/// allocator of new arrays in a context variable; so neither its headers nor other threads are
-/// involved. An array keeps its allocator alive, and is counted until it is freed.
+/// NumPy arrays counted against a byte bound while a scope is open.
 #include "bind.hpp"
+#include "numpy_handler.hpp"
 
 #include <algorithm>
 #include <atomic>
@@ -18,20 +15,6 @@ using namespace nb::literals;
 namespace tightship::bind {
 
 namespace {
-
-constexpr size_t kSetHandler = 304; ///< of NumPy's C function table
-constexpr const char *kCapsuleName = "mem_handler";
-
-/// NumPy's `PyDataMem_Handler`, version 1.
-struct Handler {
-    char name[127];
-    uint8_t version;
-    void *context;
-    void *(*allocate)(void *, size_t);
-    void *(*allocate_zeroed)(void *, size_t, size_t);
-    void *(*reallocate)(void *, void *, size_t);
-    void (*release)(void *, void *, size_t);
-};
 
 /// live_bytes <= limit_bytes at every return of an allocation.
 class Bound {
@@ -105,50 +88,24 @@ void release(void *context, void *pointer, size_t) {
     bound_of(context).give(pointer);
 }
 
-/// The handler, its context and the bound live as long as any array made under it.
-nb::object handler_capsule(const std::shared_ptr<Bound> &bound) {
-    auto *handler = new Handler{
-        "tightship_bound", 1,      new std::shared_ptr<Bound>(bound), allocate, allocate_zeroed,
-        reallocate,        release};
-    return nb::capsule(handler, kCapsuleName, [](void *pointer) noexcept {
-        auto *owned = static_cast<Handler *>(pointer);
-        delete static_cast<std::shared_ptr<Bound> *>(owned->context);
-        delete owned;
-    });
-}
-
-nb::object set_handler(nb::handle handler) {
-    using SetHandler = PyObject *(*)(PyObject *);
-    nb::object module;
-    try {
-        module = nb::module_::import_("numpy._core._multiarray_umath");
-    } catch (nb::python_error &) {
-        module = nb::module_::import_("numpy.core._multiarray_umath");
-    }
-    const auto table = nb::cast<nb::capsule>(module.attr("_ARRAY_API"));
-    const auto set = reinterpret_cast<SetHandler>(static_cast<void **>(table.data())[kSetHandler]);
-    PyObject *before = set(handler.ptr());
-    if (before == nullptr)
-        throw nb::python_error();
-    return nb::steal(before);
+nb::object handler_of(const std::shared_ptr<Bound> &bound) {
+    return numpy_handler_capsule(
+        {"tightship_bound", 1, nullptr, allocate, allocate_zeroed, reallocate, release}, bound);
 }
 
 /// A scope in which the calling thread's new arrays count against the bound.
 class NumpyBound {
   public:
     explicit NumpyBound(int64_t limit_bytes)
-        : bound_(std::make_shared<Bound>(limit_bytes)), handler_(handler_capsule(bound_)) {}
+        : bound_(std::make_shared<Bound>(limit_bytes)), scope_(handler_of(bound_)) {}
 
-    void enter() { before_ = set_handler(handler_); }
-    void leave() {
-        set_handler(before_);
-        before_ = nb::object();
-    }
+    void enter() { scope_.enter(); }
+    void leave() { scope_.leave(); }
     const Bound &bound() const { return *bound_; }
 
   private:
     std::shared_ptr<Bound> bound_;
-    nb::object handler_, before_;
+    NumpyScope scope_;
 };
 
 } // namespace

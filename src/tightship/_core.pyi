@@ -591,6 +591,15 @@ class NumpyBound:
     def refused_bytes(self) -> int:
         """Live bytes that the last refused request would have made."""
 
+class NumpyScope:
+    """Within `with`, arrays the thread makes are blocks of a resource."""
+
+    def __init__(self, resource: MemoryResource) -> None: ...
+
+    def __enter__(self) -> None: ...
+
+    def __exit__(self, *args: object) -> None: ...
+
 class StopFlag:
     """Set from any thread to end a run between two steps."""
 

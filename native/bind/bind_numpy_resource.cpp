@@ -1,0 +1,63 @@
+/// NumPy arrays in the blocks of a resource while a scope is open.
+#include "bind.hpp"
+#include "numpy_handler.hpp"
+
+#include "tightship/resource/sized_blocks.hpp"
+
+#include <nanobind/stl/shared_ptr.h>
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+namespace tightship::bind {
+
+namespace {
+
+using resource::MemoryResource;
+namespace sized = resource::sized;
+
+MemoryResource &resource_of(void *context) {
+    return *static_cast<std::shared_ptr<MemoryResource> *>(context)->get();
+}
+
+void *allocate(void *context, size_t size) {
+    return sized::allocate(resource_of(context), size);
+}
+
+void *allocate_zeroed(void *context, size_t count, size_t size) {
+    return sized::allocate_zeroed(resource_of(context), count, size);
+}
+
+void *reallocate(void *context, void *pointer, size_t size) {
+    return sized::reallocate(resource_of(context), pointer, size);
+}
+
+/// NumPy's size is not to be relied on: an array's shape can be set.
+void release(void *context, void *pointer, size_t) {
+    sized::release(resource_of(context), pointer);
+}
+
+nb::object handler_of(std::shared_ptr<MemoryResource> resource) {
+    return numpy_handler_capsule(
+        {"tightship", 1, nullptr, allocate, allocate_zeroed, reallocate, release},
+        std::move(resource));
+}
+
+} // namespace
+
+void numpy_resource(nb::module_ &module) {
+    nb::class_<NumpyScope>(module, "NumpyScope",
+                           "Within `with`, arrays the thread makes are blocks of a resource.")
+        .def(
+            "__init__",
+            [](NumpyScope *self, std::shared_ptr<MemoryResource> resource) {
+                new (self) NumpyScope(handler_of(std::move(resource)));
+            },
+            "resource"_a)
+        .def("__enter__", [](NumpyScope &self) { self.enter(); })
+        .def(
+            "__exit__", [](NumpyScope &self, const nb::args &) { self.leave(); },
+            nb::sig("def __exit__(self, *args: object) -> None"));
+}
+
+} // namespace tightship::bind

@@ -1,0 +1,5 @@
+"""Our memory beneath other libraries."""
+
+from tightship.plug import numpy
+
+__all__ = ["numpy"]
