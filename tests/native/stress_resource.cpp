@@ -12,7 +12,9 @@
 #include <functional>
 #include <random>
 #include <string>
+#include <sys/wait.h>
 #include <thread>
+#include <unistd.h>
 
 namespace {
 
@@ -135,6 +137,34 @@ void exhaust(size_t steps) {
             "a block is out of reach");
 }
 
+/// Children of a process whose threads are in the middle of calls.
+void fork_often(const std::shared_ptr<MemoryResource> &resource) {
+    std::printf("forks\n");
+    std::atomic<bool> is_over{false};
+    std::vector<std::thread> threads;
+    for (size_t number = 0; number < 2; ++number)
+        threads.emplace_back([&] {
+            while (!is_over) {
+                void *block = resource->allocate(5000);
+                require(resource->deallocate(block, 5000) == Freed::done, "a block was refused");
+            }
+        });
+    for (int time = 0; time < 50; ++time) {
+        const pid_t child = fork();
+        if (child == 0) {
+            alarm(20); // a lock that another thread had would be waited for without end
+            void *block = resource->allocate(5000);
+            _exit(resource->deallocate(block, 5000) == Freed::done ? 0 : 1);
+        }
+        int status = 0;
+        waitpid(child, &status, 0);
+        require(status == 0, "a child could not use a resource");
+    }
+    is_over = true;
+    for (std::thread &thread : threads)
+        thread.join();
+}
+
 } // namespace
 
 int main(int count, char **arguments) {
@@ -155,5 +185,11 @@ int main(int count, char **arguments) {
     stress("free list, first fit", first, 3000, steps / 3, seed);
     CompositeResource composite(host, 1 << 21, {.slabs = {{64, 0.1}, {512, 0.2}}});
     stress("composite", composite, 2000, steps, seed);
+#ifndef __SANITIZE_THREAD__ // which does not follow a fork of several threads
+    fork_often(host);
+    fork_often(std::make_shared<SegmentResource>());
+    fork_often(std::make_shared<FreeListResource>(host));
+    fork_often(std::make_shared<SlabResource>(host, 8 << 20, 5000));
+#endif
     exhaust(steps / 30);
 }

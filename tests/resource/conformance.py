@@ -3,6 +3,7 @@
 import ctypes
 import functools
 import gc
+import mmap
 import os
 import random
 import tempfile
@@ -46,7 +47,7 @@ FOLDER = "/dev/shm" if Path("/dev/shm").is_dir() else tempfile.gettempdir()
 UPSTREAMS: dict[str, Callable[[], MemoryResource]] = {
     "host": HostResource,
     "segment": SegmentResource,
-    "region": lambda: RegionResource(bytearray(2 * REGION_BYTES)),
+    "region": lambda: RegionResource(mmap.mmap(-1, 2 * REGION_BYTES)),
     "bump": lambda: BumpResource(HostResource(), 4 * REGION_BYTES, 2),
     "slab": lambda: SlabResource(HostResource(), 4 * REGION_BYTES, REGION_BYTES),
 }
@@ -94,7 +95,7 @@ RESOURCES: dict[str, Callable[[MemoryResource], MemoryResource]] = {
 
 ROOTS: dict[str, Callable[[], MemoryResource]] = {
     "host": HostResource,
-    "region": lambda: RegionResource(bytearray(REGION_BYTES)),
+    "region": lambda: RegionResource(mmap.mmap(-1, REGION_BYTES)),
     "segment": SegmentResource,
     "file": lambda: FileResource(FOLDER),
     "filled": lambda: HostResource(is_filled=True, is_locked=True, node=0),

@@ -5,9 +5,9 @@
 namespace tightship::resource {
 
 int SharedResource::descriptor_of(const void *pointer) const {
-    const std::lock_guard lock(files_mutex_);
-    const auto found = files_.find(reinterpret_cast<uintptr_t>(pointer));
-    return found == files_.end() ? -1 : found->second;
+    const std::lock_guard lock(files_.mutex);
+    const auto found = files_.descriptors.find(reinterpret_cast<uintptr_t>(pointer));
+    return found == files_.descriptors.end() ? -1 : found->second;
 }
 
 void *SharedResource::map(size_t size_bytes, size_t alignment) {
@@ -19,17 +19,20 @@ void *SharedResource::map(size_t size_bytes, size_t alignment) {
         os::close_file(file);
         return nullptr;
     }
-    const std::lock_guard lock(files_mutex_);
-    files_.emplace(reinterpret_cast<uintptr_t>(pointer), file);
+    const std::lock_guard lock(files_.mutex);
+    files_.descriptors.emplace(reinterpret_cast<uintptr_t>(pointer), file);
     return pointer;
 }
 
+/// The entry goes first: once unmapped, the address may be another block's.
 void SharedResource::unmap(void *pointer, size_t size_bytes) {
+    {
+        const std::lock_guard lock(files_.mutex);
+        const auto found = files_.descriptors.find(reinterpret_cast<uintptr_t>(pointer));
+        os::close_file(found->second);
+        files_.descriptors.erase(found);
+    }
     os::unmap(pointer, size_bytes);
-    const std::lock_guard lock(files_mutex_);
-    const auto found = files_.find(reinterpret_cast<uintptr_t>(pointer));
-    os::close_file(found->second);
-    files_.erase(found);
 }
 
 int SegmentResource::open_file(size_t size_bytes) {

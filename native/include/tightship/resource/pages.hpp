@@ -1,6 +1,7 @@
 /// Whole pages, mapped for each request and unmapped when it ends: the roots of every stack.
 #pragma once
 
+#include "tightship/resource/fork_guard.hpp"
 #include "tightship/resource/memory_resource.hpp"
 
 #include <map>
@@ -9,7 +10,7 @@
 namespace tightship::resource {
 
 /// Keeps the ranges it has mapped; what they are mapped to is its subclasses' idea.
-class PageResource : public MemoryResource {
+class PageResource : public MemoryResource, private Forkable {
   public:
     void *allocate(size_t size_bytes, size_t alignment = kDefaultAlignment) final;
     Freed deallocate(void *pointer, size_t size_bytes, size_t alignment = kDefaultAlignment) final;
@@ -26,11 +27,15 @@ class PageResource : public MemoryResource {
     virtual void *map(size_t size_bytes, size_t alignment) = 0;
     virtual void unmap(void *pointer, size_t size_bytes) = 0;
 
+    void before_fork() final { mutex_.lock(); }
+    void after_fork(bool) final { mutex_.unlock(); }
+
     mutable std::mutex mutex_;
     std::map<uintptr_t, size_t> live_; // sizes by address
     size_t current_bytes_ = 0;         // their sum
     size_t peak_bytes_ = 0;
     size_t allocation_count_ = 0;
+    ForkGuard guard_{*this};
 };
 
 } // namespace tightship::resource

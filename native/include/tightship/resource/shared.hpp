@@ -21,8 +21,16 @@ class SharedResource : public PageResource {
     /// A new file of `size_bytes` zeros, without a name; -1 when refused.
     virtual int open_file(size_t size_bytes) = 0;
 
-    mutable std::mutex files_mutex_;
-    std::map<uintptr_t, int> files_; // descriptors by address
+    /// Descriptors by address, and their lock; a fork waits for it.
+    struct Files final : resource::Forkable {
+        void before_fork() override { mutex.lock(); }
+        void after_fork(bool) override { mutex.unlock(); }
+
+        std::mutex mutex;
+        std::map<uintptr_t, int> descriptors;
+        ForkGuard guard{*this};
+    };
+    mutable Files files_;
 };
 
 /// Files in memory, that the system may swap but not write to a disk.
