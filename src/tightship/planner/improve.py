@@ -2,13 +2,17 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import count
 
 from tightship._core import StopFlag
 from tightship.planner.place.exact import fit
 from tightship.planner.problem import Int64Array, Problem
 
-FIRST_SHARE = 8
-"""The first search may take one part in so many of the effort; later ones take more."""
+BOUND_SHARE = 2
+"""The first search, for the bound itself, may take one part in so many of the effort."""
+
+FIRST_SHARE = 4
+"""Each search of the next round may take one part in so many of what is left."""
 
 STEPS = 4
 """How often a round halves the distance between what is open and what is placed."""
@@ -45,22 +49,25 @@ def improve(
         threads: How many threads may search at once.
         stop: Set from another thread, it ends the search.
     """
-    share = max(1, effort // FIRST_SHARE)
-    while effort > 0 and not (stop and stop.is_set()):
-        target = still_open = bound_bytes
-        for _ in range(STEPS):
-            found = fit(problem, target, effort=min(share, effort), threads=threads, stop=stop)
-            effort -= max(found.effort, 1)
-            if found.verdict == "fits":
-                peak_bytes = int((found.offset_bytes + problem.size_bytes).max())
-                yield Step(found.offset_bytes, bound_bytes)
-            elif found.verdict == "infeasible":
-                bound_bytes = min(found.bound_bytes, peak_bytes)
-                yield Step(None, bound_bytes)
-            else:
-                still_open = target
-            if peak_bytes <= bound_bytes or effort <= 0:
-                return
-            still_open = max(still_open, bound_bytes)
-            target = still_open + (peak_bytes - still_open) // 2
-        share *= 2
+    share = max(1, effort // BOUND_SHARE)
+    still_open = target = bound_bytes
+    for turn in count():
+        if effort <= 0 or (stop and stop.is_set()):
+            return
+        found = fit(problem, target, effort=min(share, effort), threads=threads, stop=stop)
+        effort -= max(found.effort, 1)
+        if found.verdict == "fits":
+            peak_bytes = int((found.offset_bytes + problem.size_bytes).max())
+            yield Step(found.offset_bytes, bound_bytes)
+        elif found.verdict == "infeasible":
+            bound_bytes = min(found.bound_bytes, peak_bytes)
+            yield Step(None, bound_bytes)
+        else:
+            still_open = target
+        if peak_bytes <= bound_bytes:
+            return
+        if turn % STEPS == 0:
+            share = max(1, effort // FIRST_SHARE) if turn == 0 else 2 * share
+            still_open = bound_bytes
+        still_open = max(still_open, bound_bytes)
+        target = still_open + (peak_bytes - still_open) // 2

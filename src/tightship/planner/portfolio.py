@@ -1,8 +1,9 @@
 """Several placements, the smallest verified one wins."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
+from itertools import islice
 from typing import Literal
 
 import numpy as np
@@ -27,8 +28,8 @@ EFFORT: Mapping[Goal, int] = {"fit": 5_000_000_000, "minimize": 200_000_000}
 """Pairs of buffers that `solve` may look at, if not told otherwise: it gives up a fit after some
 ten seconds, and a smaller peak after some tenths of a second."""
 
-ALWAYS_TRIED = 4
-"""Placements that are tried whatever the effort."""
+ALWAYS_TRIED = 3
+"""Placements that are tried whatever the effort, and before any search."""
 
 OrderOf = Callable[[Problem], Int64Array]
 
@@ -61,10 +62,10 @@ def solve(
 ) -> Plan:
     """A plan that fits the capacity, or the smallest that can be found.
 
-    Several placements are tried, then, below `LARGE_COUNT` buffers, exact search; all ends at the
-    goal. The same problem, goal and effort give the same plan, whatever the threads. Of equal
-    peaks the earlier placement wins. A plan that exceeds `problem.capacity_bytes` is returned all
-    the same and says so in its status.
+    A few placements are tried, then, below `LARGE_COUNT` buffers, exact search, then the other
+    placements; all ends at the goal. The same problem, goal and effort give the same plan, on any
+    number of threads. Of equal peaks the earlier placement wins. A plan that exceeds
+    `problem.capacity_bytes` is returned all the same and says so in its status.
 
     Args:
         problem: n buffers.
@@ -90,12 +91,11 @@ def solve(
         verify(constrained)
         return constrained
     found = _Found(problem, goal, lower_bound(problem))
-    for strategy, offsets in _placements(problem, found.target_bytes, effort):
-        found.add(strategy, offsets)
-        if found.is_done:
-            break
+    placements = _placements(problem, found.target_bytes, effort)
+    found.place(islice(placements, ALWAYS_TRIED))
     if problem.count < LARGE_COUNT and not (found.is_done and found.fits):
         found.search(effort, threads, stop)
+    found.place(placements)
     plan = found.plan()
     verify(plan)
     return plan
@@ -131,6 +131,14 @@ class _Found:
         """Whether the capacity, if there is one, holds the offsets."""
         capacity = self.problem.capacity_bytes
         return capacity is None or self.peak_bytes <= capacity
+
+    def place(self, placements: Iterable[tuple[str, Int64Array]]) -> None:
+        """Make placements until no more are wanted."""
+        if not self.is_done:
+            for strategy, offset_bytes in placements:
+                self.add(strategy, offset_bytes)
+                if self.is_done:
+                    break
 
     def add(self, strategy: str, offset_bytes: Int64Array) -> None:
         """Keep a placement if it is smaller."""
@@ -194,11 +202,11 @@ def _single_placements(problem: Problem) -> Iterator[tuple[str, Callable[[], Int
     """One placement each, the most promising first."""
     yield "greedy_by_size", partial(greedy_by_size, problem)
     yield "best_fit", partial(best_fit, problem)
-    yield "shared_objects", partial(shared_objects, problem)
     for name, order_of in LOWEST_FIRST_ORDERS.items():
         yield f"lowest_first:{name}", partial(lowest_first, problem, order_of(problem))
     for name, order_of in FIRST_FIT_ORDERS.items():
         yield f"first_fit:{name}", partial(first_fit, problem, order_of(problem))
+    yield "shared_objects", partial(shared_objects, problem)
 
 
 def _status(plan: Plan) -> PlanStatus:
