@@ -146,6 +146,10 @@ template <class Unit> Outcome Descent<Unit>::solve(Part part) {
 
 /// Solves what is left of `whole` after `placed` has been taken out of it.
 template <class Unit> Outcome Descent<Unit>::solve_parts(Part whole, int placed) {
+    const auto cut = std::find(crossing_.begin() + instance_.begin[placed] + 1,
+                               crossing_.begin() + instance_.end[placed], 0);
+    if (cut == crossing_.begin() + instance_.end[placed])
+        return total_[whole.begin] == 0 ? Outcome::placed : solve(whole);
     const std::size_t first = parts_.size();
     int begin = whole.begin;
     const auto add = [&](int end) {

@@ -33,8 +33,8 @@ class SchedulePlan:
 def plan_schedule(schedule: Schedule) -> SchedulePlan:
     """The smallest plan found over choices of in-place aliases.
 
-    First with all that keep the load low. A plan of those that ends above its lower bound is held
-    against one without any. Aliases therefore never raise the peak; of equal peaks the plan with
+    First with all that keep the load low. A plan of those that ends above the lower bound without
+    any is held against one without. Aliases therefore never raise the peak; of equal peaks the plan with
     them wins.
 
     Raises:
@@ -42,7 +42,7 @@ def plan_schedule(schedule: Schedule) -> SchedulePlan:
     """
     merged = _planned(schedule, problem_of(schedule))
     peak = merged.plan.peak_bytes
-    if peak == lower_bound(merged.buffers.problem) or not merged.buffers.is_merged:
+    if not merged.buffers.is_merged:
         return merged
     apart = problem_of(schedule, in_place=False)
     if peak <= lower_bound(apart.problem):
