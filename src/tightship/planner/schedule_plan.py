@@ -34,8 +34,8 @@ def plan_schedule(schedule: Schedule) -> SchedulePlan:
     """The smallest plan found over choices of in-place aliases.
 
     First with all that keep the load low. A plan of those that ends above the lower bound without
-    any is held against one without. Aliases therefore never raise the peak; of equal peaks the plan with
-    them wins.
+    any is held against one without. Aliases therefore never raise the peak; of equal peaks the
+    plan with them wins.
 
     Raises:
         PlanError: Values are bound to each other in a way that no plan can honour.
