@@ -9,10 +9,11 @@ Layers, top to bottom; an import goes strictly down, and names side by side neve
     model | budget
     feeds
     engine
-    view
+    view | replay
     frontend | planner | resource
     graph
     quantity
+    rmm_log | torch_snapshot
     trace
     errors | _core
 
@@ -32,6 +33,9 @@ ALLOWED: Mapping[str, str] = {  # the longest prefix of a module's name decides
     "errors": "",
     "quantity": "errors",
     "trace": "errors",
+    "rmm_log": "errors trace",
+    "torch_snapshot": "errors trace",
+    "replay": "_core trace resource",
     "graph": "errors graph",
     "resource": "_core errors quantity resource",
     "frontend": "_core errors graph frontend",
@@ -90,12 +94,15 @@ ALLOWED: Mapping[str, str] = {  # the longest prefix of a module's name decides
     "cost": "errors quantity graph planner view cost",
     "plug": "_core plug",
     "backend": "errors loading model",
-    "cli": "errors quantity graph planner view engine feeds model loading cost __version__ cli",
+    "cli": (
+        "errors quantity graph planner view engine feeds model loading cost __version__ cli"
+        " replay resource rmm_log torch_snapshot trace"
+    ),
     "": "_core errors planner engine.memory_plan model loading",  # `tightship` itself
 }
 
 FOREIGN: Mapping[str, str] = {  # who may import what is not ours, nor Python's
-    "numpy": "graph planner frontend engine feeds model tuning backend cli",
+    "numpy": "graph planner frontend engine feeds model tuning replay backend cli",
     "ml_dtypes": "graph.layout engine.kernels",
     "onnx": "frontend.onnx engine.kernels.reference engine.kernels.to_proto backend",
     "google": "frontend.onnx",  # protobuf, the form of an ONNX file

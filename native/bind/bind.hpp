@@ -30,6 +30,7 @@ void adaptors(nanobind::module_ &module);
 void callback_resources(nanobind::module_ &module);
 void checking_adaptors(nanobind::module_ &module);
 void numpy_resource(nanobind::module_ &module);
+void replaying(nanobind::module_ &module);
 void numpy_bound(nanobind::module_ &module);
 void stop_flag(nanobind::module_ &module);
 void onednn(nanobind::module_ &module);

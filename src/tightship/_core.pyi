@@ -600,6 +600,30 @@ class NumpyScope:
 
     def __exit__(self, *args: object) -> None: ...
 
+class Replayed:
+    """What a resource did with a recorded sequence."""
+
+    @property
+    def peak_live_bytes(self) -> int:
+        """As they were asked for."""
+
+    @property
+    def peak_held_bytes(self) -> int:
+        """What the resource had touched at most; 0 where nobody looked."""
+
+    @property
+    def refused_count(self) -> int: ...
+
+    @property
+    def duration_ns(self) -> int:
+        """Processor time of the thread."""
+
+def replay(resource: MemoryResource, slots: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], sizes: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], *, looks: bool) -> Replayed:
+    """
+    Allocates `sizes[i]` bytes into slot `slots[i]`, or gives back what slot
+    `~slots[i]` has. A slot must be free when something comes to it.
+    """
+
 class StopFlag:
     """Set from any thread to end a run between two steps."""
 

@@ -5,7 +5,14 @@ import os
 from collections.abc import Callable
 
 from tightship import __version__
-from tightship.cli import cost_command, plan_command, run_command, verify_command, view_command
+from tightship.cli import (
+    cost_command,
+    plan_command,
+    replay_command,
+    run_command,
+    verify_command,
+    view_command,
+)
 from tightship.errors import InputError
 from tightship.quantity import parse_bytes
 
@@ -36,6 +43,14 @@ def parser() -> argparse.ArgumentParser:
     _verify(_command(commands, "verify", "judge anybody's plan of buffers", verify_command.run))
     _view(
         _command(commands, "view", "write a picture of a plan as one HTML page", view_command.run)
+    )
+    _replay(
+        _command(
+            commands,
+            "replay",
+            "say what memory resources make of a recorded trace",
+            replay_command.run,
+        )
     )
     return top
 
@@ -152,6 +167,23 @@ def _verify(command: argparse.ArgumentParser) -> None:
         "file", metavar="PLAN", help="a CSV with a column `offset`, a plan (.json), or .tflite"
     )
     command.add_argument("--capacity", type=_size, metavar="N", help="bytes the plan must fit")
+    command.add_argument("--json", action="store_true", help="print JSON, amounts in bytes")
+
+
+def _replay(command: argparse.ArgumentParser) -> None:
+    command.add_argument(
+        "file",
+        metavar="TRACE",
+        help="a trace (.json, .jsonl), a log of the RAPIDS Memory Manager (.csv) or a memory "
+        "snapshot of PyTorch (.pickle, .pkl)",
+    )
+    command.add_argument(
+        "--resource",
+        action="append",
+        metavar="SPEC",
+        help="names from the outermost to the root, each with a size or none, as in "
+        "`limit:1GiB/pool:2MiB`; give several to compare",
+    )
     command.add_argument("--json", action="store_true", help="print JSON, amounts in bytes")
 
 

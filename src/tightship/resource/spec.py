@@ -1,0 +1,78 @@
+"""Resources described in a word: `composite`, `limit:1GiB/pool:2MiB`."""
+
+import os
+from collections.abc import Callable, Mapping
+from typing import TypeVar
+
+from tightship._core import (
+    BumpResource,
+    CompositeResource,
+    FreeListResource,
+    GuardedResource,
+    HostResource,
+    LimitingResource,
+    MemoryResource,
+    StatisticsResource,
+    TrackingResource,
+)
+from tightship.errors import InputError
+from tightship.quantity import parse_bytes
+
+CHUNK_BYTES = 2 << 20
+
+_Make = TypeVar("_Make")
+
+
+def _half_of_memory() -> int:
+    return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 2
+
+
+ROOTS: Mapping[str, Callable[[int | None], MemoryResource]] = {
+    "composite": lambda size: CompositeResource(HostResource(), size or _half_of_memory()),
+    "seed": lambda size: CompositeResource(
+        HostResource(), size or _half_of_memory(), best_fit=False, free_list_last=True
+    ),
+    "pool": lambda size: FreeListResource(HostResource(), chunk_bytes=size or CHUNK_BYTES),
+    "first_fit": lambda size: FreeListResource(
+        HostResource(), chunk_bytes=size or CHUNK_BYTES, best_fit=False
+    ),
+    "bump": lambda size: BumpResource(HostResource(), size or _half_of_memory(), 1),
+    "host": lambda _: HostResource(),
+}
+"""By name, of a size: a region's, or that of the chunks a free list takes."""
+
+ADAPTORS: Mapping[str, Callable[[MemoryResource, int | None], MemoryResource]] = {
+    "limit": lambda upstream, size: LimitingResource(upstream, size or 0),
+    "statistics": lambda upstream, _: StatisticsResource(upstream),
+    "tracking": lambda upstream, _: TrackingResource(upstream),
+    "guarded": lambda upstream, size: GuardedResource(upstream, quarantine_bytes=size or 0),
+}
+
+DEFAULTS = ("composite", "seed", "pool", "first_fit", "host")
+
+
+def resource_from(spec: str) -> MemoryResource:
+    """Make what `spec` says: names from the outermost to the root, each with a size or none.
+
+    Raises:
+        InputError: A name is unknown, a size is none, or the stack can never work.
+        OutOfMemoryError: The system refuses the root its region.
+    """
+    *outer, root = [_part(part) for part in spec.split("/")]
+    name, size = root
+    resource = _found("root", name, ROOTS)(size)
+    for name, size in reversed(outer):
+        resource = _found("adaptor", name, ADAPTORS)(resource, size)
+    return resource
+
+
+def _part(text: str) -> tuple[str, int | None]:
+    name, _, size = text.partition(":")
+    return name, parse_bytes(size) if size else None
+
+
+def _found(kind: str, name: str, table: Mapping[str, _Make]) -> _Make:
+    if name not in table:
+        known = ", ".join(f"`{each}`" for each in table)
+        raise InputError(f"`{name}` is no {kind} of a resource: {known} are.")
+    return table[name]

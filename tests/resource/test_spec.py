@@ -1,0 +1,46 @@
+import pytest
+
+from tightship.errors import InputError
+from tightship.resource import CompositeResource, FreeListResource, LimitingResource
+from tightship.resource.spec import DEFAULTS, resource_from
+
+
+@pytest.mark.parametrize("spec", [*DEFAULTS, "bump:1MiB", "guarded:4KiB/tracking/host"])
+def test_what_is_named_gives_blocks(spec):
+    resource = resource_from(spec)
+    resource.deallocate(resource.allocate(100), 100)
+
+
+def test_names_go_from_the_outermost_to_the_root():
+    resource = resource_from("statistics/limit:1MiB/pool:64KiB")
+    assert isinstance(resource.upstream, LimitingResource)
+    assert resource.upstream.limit_bytes == 1 << 20
+    assert isinstance(resource.upstream.upstream, FreeListResource)
+    address = resource.allocate(100)
+    assert resource.statistics().reserved_bytes == 64 << 10
+    assert resource.counters().current_bytes == 100
+    resource.deallocate(address, 100)
+
+
+def test_a_root_has_the_size_it_is_given():
+    resource = resource_from("composite:3MiB")
+    assert isinstance(resource, CompositeResource)
+    assert resource.statistics().reserved_bytes == 3 << 20
+
+
+@pytest.mark.parametrize(
+    ("spec", "words"),
+    [
+        ("", "`` is no root"),
+        ("heap", "`heap` is no root of a resource: `composite`"),
+        ("pool/host", "`pool` is no adaptor of a resource: `limit`"),
+        ("host/limit:1GiB", "`limit` is no root"),
+        ("limit/host", "`limit_bytes` (= 0)"),
+        ("pool:lots", "lots"),
+        ("guarded/bump:1MiB", "takes no block back"),
+    ],
+)
+def test_what_cannot_be_made_is_refused_in_words(spec, words):
+    with pytest.raises(InputError) as error:
+        resource_from(spec)
+    assert words in str(error.value)
