@@ -27,6 +27,8 @@ void resource_blocks(nanobind::module_ &module, nanobind::class_<resource::Memor
 void resource_kinds(nanobind::module_ &module);
 void composed_resources(nanobind::module_ &module);
 void adaptors(nanobind::module_ &module);
+/// Shows the garbage collector an adaptor's upstream.
+int traverse_adaptor(PyObject *self, visitproc visit, void *arg);
 void callback_resources(nanobind::module_ &module);
 void checking_adaptors(nanobind::module_ &module);
 void numpy_resource(nanobind::module_ &module);

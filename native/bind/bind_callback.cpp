@@ -45,6 +45,12 @@ class CallbackResource final : public MemoryResource {
         return freed;
     }
 
+    int traverse(visitproc visit, void *arg) const {
+        Py_VISIT(allocate_.get().ptr());
+        Py_VISIT(deallocate_.get().ptr());
+        return 0;
+    }
+
     Range range_of(const void *pointer) const override { return live_.range_of(pointer); }
     Statistics statistics() const override {
         const size_t bytes = live_.size_bytes();
@@ -89,39 +95,66 @@ class CallbackResource final : public MemoryResource {
 using resource::FailureCallbackResource;
 
 /// What a function raises means that it does not want to try again.
-FailureCallbackResource::Callback retrying(nb::callable function) {
-    return [held = HeldCallable(std::move(function))](size_t size_bytes) {
+struct Retry {
+    HeldCallable function;
+
+    bool operator()(size_t size_bytes) const {
         const nb::gil_scoped_acquire gil;
         try {
-            return nb::cast<bool>(held.get()(size_bytes));
+            return nb::cast<bool>(function.get()(size_bytes));
         } catch (nb::python_error &error) {
-            error.discard_as_unraisable(held.get());
+            error.discard_as_unraisable(function.get());
         } catch (const nb::cast_error &) {
         }
         return false;
-    };
+    }
+};
+
+int traverse_callback(PyObject *self, visitproc visit, void *arg) {
+    Py_VISIT(Py_TYPE(self));
+    if (nb::inst_ready(self))
+        return nb::inst_ptr<CallbackResource>(self)->traverse(visit, arg);
+    return 0;
 }
+
+int traverse_failure(PyObject *self, visitproc visit, void *arg) {
+    if (const int stopped = traverse_adaptor(self, visit, arg))
+        return stopped;
+    if (nb::inst_ready(self))
+        Py_VISIT(nb::inst_ptr<FailureCallbackResource>(self)
+                     ->callback()
+                     .target<Retry>()
+                     ->function.get()
+                     .ptr());
+    return 0;
+}
+
+PyType_Slot callback_slots[] = {{Py_tp_traverse, reinterpret_cast<void *>(traverse_callback)},
+                                {0, nullptr}};
+PyType_Slot failure_slots[] = {{Py_tp_traverse, reinterpret_cast<void *>(traverse_failure)},
+                               {0, nullptr}};
 
 } // namespace
 
 void callback_resources(nb::module_ &module) {
     nb::class_<CallbackResource, MemoryResource>(module, "CallbackResource",
+                                                 nb::type_slots(callback_slots),
                                                  "Blocks that Python functions give and take back.")
         .def(nb::init<nb::callable, nb::callable>(), "allocate"_a, "deallocate"_a,
              nb::sig("def __init__(self, allocate: collections.abc.Callable[[int, int], int], "
                      "deallocate: collections.abc.Callable[[int, int, int], None]) -> None"),
              "`allocate(size_bytes, alignment)` returns an address, 0 for none; what it raises is\n"
              "a refusal, and so is an address that is not aligned. `deallocate(address,\n"
-             "size_bytes, alignment)` takes it back. They live as long as the resource: what they\n"
-             "refer to must not refer to it.");
+             "size_bytes, alignment)` takes it back.");
     nb::class_<FailureCallbackResource, resource::Adaptor>(module, "FailureCallbackResource",
+                                                           nb::type_slots(failure_slots),
                                                            "Asks again where a function says so.")
         .def(
             "__init__",
             [](FailureCallbackResource *self, std::shared_ptr<MemoryResource> upstream,
                nb::callable callback) {
-                new (self)
-                    FailureCallbackResource(std::move(upstream), retrying(std::move(callback)));
+                new (self) FailureCallbackResource(std::move(upstream),
+                                                   Retry{HeldCallable(std::move(callback))});
             },
             "upstream"_a, "callback"_a,
             nb::sig("def __init__(self, upstream: MemoryResource, "

@@ -503,8 +503,7 @@ class CallbackResource(MemoryResource):
         """
         `allocate(size_bytes, alignment)` returns an address, 0 for none; what it raises is
         a refusal, and so is an address that is not aligned. `deallocate(address,
-        size_bytes, alignment)` takes it back. They live as long as the resource: what they
-        refer to must not refer to it.
+        size_bytes, alignment)` takes it back.
         """
 
 class FailureCallbackResource(Adaptor):

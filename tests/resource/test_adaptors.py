@@ -1,6 +1,8 @@
 import csv
+import gc
 import os
 import threading
+import weakref
 
 import pytest
 
@@ -331,3 +333,25 @@ def test_one_resource_in_two_bins_is_refused():
     host = HostResource()
     with pytest.raises(InputError, match="has the resource of another bin, or the upstream"):
         BinningResource(host, [(64, host)])
+
+
+class Told:
+    """What functions refer to, that refers to a resource."""
+
+
+def cycle(depth):
+    told = Told()
+    resource = FailureCallbackResource(
+        CallbackResource(lambda *_: told.resource, lambda *_: None), lambda _: told.resource
+    )
+    for _ in range(depth):
+        resource = StatisticsResource(resource)
+    told.resource = resource
+    return weakref.ref(told)
+
+
+@pytest.mark.parametrize("depth", [0, 1, 2])
+def test_a_function_that_refers_to_its_resource_goes_with_it(depth):
+    seen = cycle(depth)
+    gc.collect()
+    assert seen() is None

@@ -36,6 +36,8 @@ class FailureCallbackResource final : public Adaptor {
 
     void *allocate(size_t size_bytes, size_t alignment = kDefaultAlignment) override;
 
+    const Callback &callback() const { return callback_; }
+
   private:
     Callback callback_;
 };
