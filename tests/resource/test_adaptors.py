@@ -137,6 +137,7 @@ def test_a_fork_writes_no_line_twice(tmp_path):
     address = resource.allocate(300)
     child = os.fork()
     if child == 0:
+        resource.flush()
         os._exit(0)
     os.waitpid(child, 0)
     resource.deallocate(address, 300)
