@@ -189,7 +189,7 @@ int main(int count, char **arguments) {
     fork_often(host);
     fork_often(std::make_shared<SegmentResource>());
     fork_often(std::make_shared<FreeListResource>(host));
-    fork_often(std::make_shared<SlabResource>(host, 1 << 20, 5008));
+    fork_often(std::make_shared<SlabResource>(host, 1 << 23, 5008));
 #endif
     exhaust(steps / 30);
 }
