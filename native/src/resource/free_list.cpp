@@ -215,6 +215,21 @@ Territory *FreeListResource::find(uintptr_t address) {
     return found.contains(address) ? last_ = &found : nullptr;
 }
 
+/// The territory at an address, made of the range it lies in, or of the chunk that begins there.
+Territory &FreeListResource::territory_of(uintptr_t start, Range range, Asked asked) {
+    if (Territory *known = find(start))
+        return *known;
+    if (joins_all_) {
+        const uintptr_t from = align_up(range.start, kFreeGranule);
+        const size_t bytes = range.start + range.size_bytes - from;
+        return territories_.try_emplace(from, from, bytes).first->second;
+    }
+    Territory &made = territories_.try_emplace(start, start, asked.size_bytes).first->second;
+    made.chunk_bytes = asked.size_bytes;
+    made.chunk_alignment = asked.alignment;
+    return made;
+}
+
 /// A block from upstream; what comes with it beyond the request goes to the list.
 void *FreeListResource::from_upstream(size_t size_bytes, size_t alignment) {
     size_t chunk_bytes = std::max(size_bytes, block_bytes(settings_.chunk_bytes));
@@ -226,20 +241,11 @@ void *FreeListResource::from_upstream(size_t size_bytes, size_t alignment) {
     const Range range = joins_all_ ? upstream_->range_of(pointer) : Range{};
     const std::lock_guard lock(mutex_);
     const uintptr_t start = address_of(pointer);
-    Territory *territory = find(start);
-    if (territory == nullptr) {
-        const uintptr_t from = joins_all_ ? align_up(range.start, kFreeGranule) : start;
-        const size_t bytes = joins_all_ ? range.start + range.size_bytes - from : chunk_bytes;
-        territory = &territories_.try_emplace(from, from, bytes).first->second;
-        if (!joins_all_) {
-            territory->chunk_bytes = chunk_bytes;
-            territory->chunk_alignment = alignment;
-        }
-    }
+    Territory &territory = territory_of(start, range, {chunk_bytes, alignment});
     live_bytes_ += size_bytes;
     ++live_count_;
     if (chunk_bytes > size_bytes)
-        insert(*territory, start + size_bytes, chunk_bytes - size_bytes);
+        insert(territory, start + size_bytes, chunk_bytes - size_bytes);
     return pointer;
 }
 
@@ -257,17 +263,7 @@ Freed FreeListResource::settle(void *pointer, size_t size_bytes, size_t alignmen
     const std::lock_guard lock(mutex_);
     if (is_abandoned_)
         return Freed::foreign;
-    Territory *territory = find(start);
-    if (territory == nullptr) {
-        const uintptr_t from = joins_all_ ? align_up(range.start, kFreeGranule) : start;
-        const size_t extent = joins_all_ ? range.start + range.size_bytes - from : bytes;
-        territory = &territories_.try_emplace(from, from, extent).first->second;
-        if (!joins_all_) {
-            territory->chunk_bytes = size_bytes;
-            territory->chunk_alignment = alignment;
-        }
-    }
-    return give(*territory, start, bytes);
+    return give(territory_of(start, range, {size_bytes, alignment}), start, bytes);
 }
 
 size_t FreeListResource::trim() {

@@ -65,6 +65,11 @@ class FreeListResource final : public MemoryResource, private Forkable {
     void insert(Territory &territory, uintptr_t start, size_t size_bytes);
     void remove(Territory &territory, FreeNode *node);
     Territory *find(uintptr_t address);
+    /// Size and alignment that upstream was asked for.
+    struct Asked {
+        size_t size_bytes, alignment;
+    };
+    Territory &territory_of(uintptr_t start, Range range, Asked asked);
 
     // These do not.
     void *from_upstream(size_t size_bytes, size_t alignment);
