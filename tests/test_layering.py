@@ -9,6 +9,7 @@ Layers, top to bottom; an import goes strictly down, and names side by side neve
     model | budget
     feeds
     engine
+    workload
     view | replay
     frontend | planner | resource
     graph
@@ -36,6 +37,7 @@ ALLOWED: Mapping[str, str] = {  # the longest prefix of a module's name decides
     "rmm_log": "errors trace",
     "torch_snapshot": "errors trace",
     "replay": "_core trace resource",
+    "workload": "errors quantity trace resource replay",
     "graph": "errors graph",
     "resource": "_core errors quantity resource",
     "frontend": "_core errors graph frontend",
@@ -96,13 +98,13 @@ ALLOWED: Mapping[str, str] = {  # the longest prefix of a module's name decides
     "backend": "errors loading model",
     "cli": (
         "errors quantity graph planner view engine feeds model loading cost __version__ cli"
-        " replay resource rmm_log torch_snapshot trace"
+        " replay resource rmm_log torch_snapshot trace workload"
     ),
     "": "_core errors planner engine.memory_plan model loading",  # `tightship` itself
 }
 
 FOREIGN: Mapping[str, str] = {  # who may import what is not ours, nor Python's
-    "numpy": "graph planner frontend engine feeds model tuning replay backend cli",
+    "numpy": "graph planner frontend engine feeds model tuning replay workload backend cli",
     "ml_dtypes": "graph.layout engine.kernels",
     "onnx": "frontend.onnx engine.kernels.reference engine.kernels.to_proto backend",
     "google": "frontend.onnx",  # protobuf, the form of an ONNX file

@@ -9,6 +9,7 @@ from tightship.cli import (
     cost_command,
     plan_command,
     replay_command,
+    resource_command,
     run_command,
     verify_command,
     view_command,
@@ -19,6 +20,11 @@ from tightship.quantity import parse_bytes
 Run = Callable[[argparse.Namespace], int]
 
 BUFFERS = "buffers: minimalloc's CSV, a plan (.json), a trace (.json, .jsonl) or .tflite"
+
+TRACE = (
+    "a trace (.json, .jsonl), a log of the RAPIDS Memory Manager (.csv) or a memory snapshot of "
+    "PyTorch (.pickle, .pkl)"
+)
 
 
 def parser() -> argparse.ArgumentParser:
@@ -50,6 +56,11 @@ def parser() -> argparse.ArgumentParser:
             "replay",
             "say what memory resources make of a recorded trace",
             replay_command.run,
+        )
+    )
+    _resource(
+        commands.add_parser(
+            "resource", help="divide memory for a workload", description="About memory resources."
         )
     )
     return top
@@ -170,13 +181,23 @@ def _verify(command: argparse.ArgumentParser) -> None:
     command.add_argument("--json", action="store_true", help="print JSON, amounts in bytes")
 
 
-def _replay(command: argparse.ArgumentParser) -> None:
-    command.add_argument(
-        "file",
-        metavar="TRACE",
-        help="a trace (.json, .jsonl), a log of the RAPIDS Memory Manager (.csv) or a memory "
-        "snapshot of PyTorch (.pickle, .pkl)",
+def _resource(command: argparse.ArgumentParser) -> None:
+    commands = command.add_subparsers(title="commands", required=True, metavar="COMMAND")
+    profile = _command(
+        commands, "profile", "recommend a division for a recorded trace", resource_command.run
     )
+    profile.add_argument("file", metavar="TRACE", help=TRACE)
+    profile.add_argument(
+        "--size",
+        type=_size,
+        metavar="1GiB",
+        help="of the region to divide (default: the least that holds the trace, and a quarter)",
+    )
+    profile.add_argument("--json", action="store_true", help="print JSON, amounts in bytes")
+
+
+def _replay(command: argparse.ArgumentParser) -> None:
+    command.add_argument("file", metavar="TRACE", help=TRACE)
     command.add_argument(
         "--resource",
         action="append",

@@ -5,12 +5,10 @@ from functools import partial
 from pathlib import Path
 
 from tightship.cli.output import show, show_json
+from tightship.cli.trace_file import read_any_trace
 from tightship.quantity import format_bytes
 from tightship.replay import Outcome, replay
 from tightship.resource.spec import DEFAULTS, resource_from
-from tightship.rmm_log import read_rmm_log
-from tightship.torch_snapshot import read_snapshot
-from tightship.trace import Trace, read_trace
 
 DONE, REFUSED = 0, 1
 
@@ -20,7 +18,7 @@ COLUMNS = ("resource", "peak held", "of live", "fragmentation", "ns/operation", 
 def run(options: argparse.Namespace) -> int:
     """Replay a trace against each resource; print what it held and how long it took."""
     path = Path(options.file)
-    trace = _read(path)
+    trace = read_any_trace(path)
     outcomes = {
         spec: replay(trace, partial(resource_from, spec)) for spec in options.resource or DEFAULTS
     }
@@ -29,19 +27,6 @@ def run(options: argparse.Namespace) -> int:
     else:
         show(_table(path.name, outcomes))
     return REFUSED if any(outcome.refused_count for outcome in outcomes.values()) else DONE
-
-
-def _read(path: Path) -> Trace:
-    """By the end of the file's name.
-
-    Raises:
-        FormatError, OSError: There is no trace in the file.
-    """
-    if path.suffix == ".csv":
-        return read_rmm_log(path)
-    if path.suffix in (".pickle", ".pkl"):
-        return read_snapshot(path)
-    return read_trace(path)
 
 
 def _facts(spec: str, outcome: Outcome) -> dict[str, object]:

@@ -74,6 +74,11 @@ def parse_shares(text: str) -> Shares:
     return tuple(shares)
 
 
+def shares_text(shares: Shares) -> str:
+    """What `parse_shares` reads as these shares, to four digits."""
+    return ",".join(f"{block_bytes}:{share * 100:.4g}%" for block_bytes, share in shares)
+
+
 def _is_ours(name: str) -> bool:
     return name.startswith(PREFIX)
 
