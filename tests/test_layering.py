@@ -68,13 +68,17 @@ ALLOWED: Mapping[str, str] = {  # the longest prefix of a module's name decides
     "planner.conflict": "_core planner.place planner.plan planner.problem",
     "planner.improve": "_core planner.place planner.problem",
     "planner.portfolio": "_core planner",
-    "planner.reuse": "_core errors planner.plan planner.problem planner.verify",
+    "planner.penalties": "errors planner.problem",
+    "planner.verify_reuse": (  # nothing that a solver uses
+        "planner.penalties planner.plan planner.problem planner.verify"
+    ),
+    "planner.reuse": "_core errors planner.penalties planner.plan planner.verify_reuse",
     "planner.cell": "errors planner.schedule",
     "planner.alias_choice": "planner.cell planner.problem planner.schedule",
     "planner.liveness": "planner.alias_choice planner.cell planner.problem planner.schedule",
     "planner.format": (
         "_core errors trace planner.constraints planner.format planner.names planner.plan"
-        " planner.problem planner.reuse planner.verify"
+        " planner.penalties planner.problem planner.verify"
     ),
     "view": "quantity view",
     "engine": "_core errors graph planner resource engine",

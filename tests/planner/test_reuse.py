@@ -5,9 +5,11 @@ from hypothesis import strategies as st
 
 from tests.planner.problems import problem, problems, rows
 from tightship.errors import PlanError
+from tightship.planner.penalties import ReusePenalties
 from tightship.planner.plan import Plan
 from tightship.planner.portfolio import solve
-from tightship.planner.reuse import ReusePenalties, reduce_reuse
+from tightship.planner.reuse import reduce_reuse
+from tightship.planner.verify_reuse import reuse_cost
 
 
 def penalties(*pairs):
@@ -31,7 +33,7 @@ def test_reuse_is_reduced_within_the_capacity_and_never_raised(drawn, data, spar
     given_pairs = penalties(*data.draw(pairs_of(made.count)))
     reduced = reduce_reuse(plan, given_pairs, moves=50)
     assert reduced.fits
-    costs = [given_pairs.cost(made, one.offset_bytes) for one in (plan, reduced)]
+    costs = [reuse_cost(made, given_pairs, one.offset_bytes) for one in (plan, reduced)]
     assert costs[1] <= costs[0]
     again = reduce_reuse(plan, given_pairs, moves=50)
     assert again.offset_bytes.tolist() == reduced.offset_bytes.tolist()
@@ -45,29 +47,14 @@ def test_with_room_for_all_nothing_is_reused(drawn, data):
     every = penalties(*data.draw(pairs_of(drawn.count)))
     live = [pair for pair in every.rows.tolist() if pair[2]]
     reduced = reduce_reuse(plan, penalties(*live), moves=2000)
-    assert penalties(*live).cost(drawn, reduced.offset_bytes) == 0
+    assert reuse_cost(drawn, penalties(*live), reduced.offset_bytes) == 0
 
 
 def test_the_dearer_of_two_pairs_is_kept_apart():
     made = problem((8, 0, 1, 1), (8, 1, 2, 1), (8, 2, 3, 1), capacity_bytes=16)
     pairs = penalties((0, 1, 5), (1, 2, 4), (0, 2, 1))
     reduced = reduce_reuse(solve(made), pairs)
-    assert pairs.cost(made, reduced.offset_bytes) == 1
-
-
-def test_an_empty_buffer_reuses_nothing():
-    made = problem((8, 0, 1, 1), (0, 1, 2, 1), capacity_bytes=8)
-    assert penalties((0, 1, 3)).cost(made, np.array([0, 4])) == 0
-
-
-@pytest.mark.parametrize(
-    ("pair", "words"),
-    [((0, 0, 1), "0 and 0 and costs 1; it must be of two"), ((0, 1, -1), "costs -1"),
-     ((0, 1, 2**41), "cost from 0 to")],
-)  # fmt: skip
-def test_a_penalty_that_means_nothing_is_refused(pair, words):
-    with pytest.raises(PlanError, match=words):
-        penalties(pair)
+    assert reuse_cost(made, pairs, reduced.offset_bytes) == 1
 
 
 def test_penalties_are_of_buffers_and_plans_have_a_capacity():

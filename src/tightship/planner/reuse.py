@@ -5,56 +5,18 @@ first: a synchronisation that the program would not need otherwise. Where the ca
 such pairs are kept apart.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
 from tightship._core import reduce_reuse as _reduce_reuse
 from tightship.errors import PlanError
+from tightship.planner.penalties import ReusePenalties
 from tightship.planner.plan import Plan
-from tightship.planner.problem import Int64Array, Problem
-from tightship.planner.verify import verify
+from tightship.planner.verify_reuse import verified_reuse_cost
 
 MOVES = 20_000
 """Moves of the search, if not told otherwise; about a second for a few hundred buffers."""
-
-COST_MAX = 2**40
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class ReusePenalties:
-    """m pairs of buffers and what it costs if they share a byte: rows of first, second and cost.
-
-    `rows` is int64 of shape (m, 3), copied and made read-only.
-
-    Raises:
-        PlanError: Another type or shape, a pair of one buffer, or a cost outside [0, 2**40].
-    """
-
-    rows: Int64Array
-
-    def __post_init__(self) -> None:
-        if self.rows.dtype != np.int64 or self.rows.ndim != 2 or self.rows.shape[1] != 3:
-            raise PlanError(
-                f"Penalties are {self.rows.dtype} of shape {self.rows.shape}; they must be int64 "
-                "of shape (m, 3)."
-            )
-        rows = np.array(self.rows)
-        rows.flags.writeable = False
-        object.__setattr__(self, "rows", rows)
-        first, second, cost = rows.T
-        for index in np.flatnonzero((first == second) | (cost < 0) | (cost > COST_MAX))[:1]:
-            raise PlanError(
-                f"Penalty {index} is of buffers {first[index]} and {second[index]} and costs "
-                f"{cost[index]}; it must be of two, and cost from 0 to {COST_MAX}."
-            )
-
-    def cost(self, problem: Problem, offset_bytes: Int64Array) -> int:
-        """The sum over the pairs that share a byte."""
-        first, second, cost = self.rows.T
-        tops = offset_bytes + problem.size_bytes
-        bottom = np.maximum(offset_bytes[first], offset_bytes[second])
-        return int(cost[bottom < np.minimum(tops[first], tops[second])].sum())
 
 
 def reduce_reuse(plan: Plan, penalties: ReusePenalties, *, moves: int = MOVES) -> Plan:
@@ -92,5 +54,6 @@ def reduce_reuse(plan: Plan, penalties: ReusePenalties, *, moves: int = MOVES) -
     reduced = replace(
         plan, offset_bytes=offsets, strategy=f"{plan.strategy}+reduce_reuse", status="feasible"
     )
-    verify(reduced)
+    cost = verified_reuse_cost(reduced, penalties)
+    assert cost <= verified_reuse_cost(plan, penalties)
     return reduced

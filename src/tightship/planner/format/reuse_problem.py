@@ -16,8 +16,8 @@ import numpy as np
 
 from tightship.errors import FormatError, PlanError
 from tightship.planner.format.json_fields import Fields
+from tightship.planner.penalties import ReusePenalties
 from tightship.planner.problem import Problem
-from tightship.planner.reuse import ReusePenalties
 
 
 def read_reuse_problem(path: Path) -> tuple[Problem, ReusePenalties]:

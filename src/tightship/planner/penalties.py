@@ -1,0 +1,39 @@
+"""Pairs of buffers that had better not share bytes."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from tightship.errors import PlanError
+from tightship.planner.problem import Int64Array
+
+COST_MAX = 2**40
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ReusePenalties:
+    """m pairs of buffers and what it costs if they share a byte: rows of first, second and cost.
+
+    `rows` is int64 of shape (m, 3), copied and made read-only.
+
+    Raises:
+        PlanError: Another type or shape, a pair of one buffer, or a cost outside [0, 2**40].
+    """
+
+    rows: Int64Array
+
+    def __post_init__(self) -> None:
+        if self.rows.dtype != np.int64 or self.rows.ndim != 2 or self.rows.shape[1] != 3:
+            raise PlanError(
+                f"Penalties are {self.rows.dtype} of shape {self.rows.shape}; they must be int64 "
+                "of shape (m, 3)."
+            )
+        rows = np.array(self.rows)
+        rows.flags.writeable = False
+        object.__setattr__(self, "rows", rows)
+        first, second, cost = rows.T
+        for index in np.flatnonzero((first == second) | (cost < 0) | (cost > COST_MAX))[:1]:
+            raise PlanError(
+                f"Penalty {index} is of buffers {first[index]} and {second[index]} and costs "
+                f"{cost[index]}; it must be of two, and cost from 0 to {COST_MAX}."
+            )

@@ -1,0 +1,33 @@
+"""The judge of what reuse costs. It shares no code with any solver."""
+
+import numpy as np
+
+from tightship.planner.penalties import ReusePenalties
+from tightship.planner.plan import Plan
+from tightship.planner.problem import Int64Array, Problem
+from tightship.planner.verify import verify
+
+
+def verified_reuse_cost(plan: Plan, penalties: ReusePenalties) -> int:
+    """What the reuse of bytes costs in a plan that is right.
+
+    Raises:
+        InvalidPlanError: `verify` fails.
+    """
+    verify(plan)
+    return reuse_cost(plan.problem, penalties, plan.offset_bytes)
+
+
+def reuse_cost(problem: Problem, penalties: ReusePenalties, offset_bytes: Int64Array) -> int:
+    """The sum over the pairs that are never live together and share at least a byte.
+
+    How many bytes they share does not matter, nor what lies between them in time. A pair that is
+    live together reuses nothing, and neither does an empty buffer.
+    """
+    first, second, cost = penalties.rows.T
+    start, stop = problem.start_step, problem.stop_step
+    apart = (stop[first] <= start[second]) | (stop[second] <= start[first])
+    stop_bytes = offset_bytes + problem.size_bytes
+    low = np.maximum(offset_bytes[first], offset_bytes[second])
+    high = np.minimum(stop_bytes[first], stop_bytes[second])
+    return int(cost[apart & (low < high)].sum())
