@@ -109,6 +109,21 @@ char *BumpResource::from_part(size_t part, const Asked &asked) {
     }
 }
 
+bool BumpResource::allocate_at(const void *start, size_t size_bytes) {
+    const size_t before = reinterpret_cast<uintptr_t>(start) - start_;
+    if (before == 0 || before > capacity_bytes())
+        return false;
+    const size_t part = (before - 1) / part_bytes_, used = before - part * part_bytes_;
+    if (size_bytes > part_bytes_ - used)
+        return false;
+    std::atomic<uint64_t> &cursor = cursors_[part]->word;
+    uint64_t word = cursor.load(std::memory_order_relaxed);
+    const uint64_t blocks = (word >> 32) + 1;
+    const uint64_t next = blocks << 32 | used_granules(align_up(used + size_bytes, kGranule));
+    return used_bytes(word) == used &&
+           cursor.compare_exchange_strong(word, next, std::memory_order_acq_rel);
+}
+
 char *BumpResource::from_parts(const Asked &asked) {
     for (size_t first = 0; first + 1 < cursors_.size(); ++first)
         if (char *pointer = over_parts(first, asked))

@@ -58,7 +58,11 @@ void *FreeListResource::allocate(size_t size_bytes, size_t alignment) {
         if (void *pointer = take(bytes, alignment))
             return pointer;
     }
-    return settings_.upstream_first ? nullptr : from_upstream(bytes, alignment);
+    if (settings_.upstream_first)
+        return nullptr;
+    if (void *pointer = from_longer_end(bytes, alignment))
+        return pointer;
+    return from_upstream(bytes, alignment);
 }
 
 size_t FreeListResource::allocate_many(void **blocks, size_t count, size_t size_bytes,
@@ -169,17 +173,22 @@ Freed FreeListResource::give(Territory &territory, uintptr_t start, size_t size_
         --live_count_;
         live_bytes_ -= size_bytes;
     }
+    join(territory, start, size_bytes);
+    return Freed::done;
+}
+
+/// A free block, in one with the free blocks beside it.
+void FreeListResource::join(Territory &territory, uintptr_t start, size_t size_bytes) {
     uintptr_t stop = start + size_bytes;
-    if (FreeNode *next = territory.at(after)) {
+    if (FreeNode *next = territory.at(territory.granule(stop))) {
         stop += next->size_bytes;
         remove(territory, next);
     }
-    if (FreeNode *previous = territory.before(first)) {
+    if (FreeNode *previous = territory.before(territory.granule(start))) {
         start = address_of(previous);
         remove(territory, previous);
     }
     insert(territory, start, stop - start);
-    return Freed::done;
 }
 
 void FreeListResource::insert(Territory &territory, uintptr_t start, size_t size_bytes) {
@@ -230,6 +239,30 @@ Territory &FreeListResource::territory_of(uintptr_t start, Range range, Asked as
     return made;
 }
 
+/// A block at the end of what upstream gave, which ends with a free block that is too small: only
+/// what is missing comes from upstream. Else that block would stay, and a program whose requests
+/// grow would hold the sum of them.
+void *FreeListResource::from_longer_end(size_t size_bytes, size_t alignment) {
+    uintptr_t stop;
+    size_t missing_bytes;
+    {
+        const std::lock_guard lock(mutex_);
+        stop = stop_;
+        const Territory *territory = stop == 0 || is_abandoned_ ? nullptr : find(stop - 1);
+        const FreeNode *last = territory ? territory->before(territory->granule(stop)) : nullptr;
+        if (last == nullptr)
+            return nullptr;
+        missing_bytes = align_up(address_of(last), alignment) + size_bytes - stop;
+    }
+    if (missing_bytes > size_bytes + alignment ||
+        !upstream_->allocate_at(reinterpret_cast<void *>(stop), missing_bytes))
+        return nullptr;
+    const std::lock_guard lock(mutex_);
+    stop_ = stop + missing_bytes;
+    join(*find(stop - 1), stop, missing_bytes);
+    return take(size_bytes, alignment);
+}
+
 /// A block from upstream; what comes with it beyond the request goes to the list.
 void *FreeListResource::from_upstream(size_t size_bytes, size_t alignment) {
     size_t chunk_bytes = std::max(size_bytes, block_bytes(settings_.chunk_bytes));
@@ -244,6 +277,8 @@ void *FreeListResource::from_upstream(size_t size_bytes, size_t alignment) {
     Territory &territory = territory_of(start, range, {chunk_bytes, alignment});
     live_bytes_ += size_bytes;
     ++live_count_;
+    if (joins_all_)
+        stop_ = start + chunk_bytes;
     if (chunk_bytes > size_bytes)
         insert(territory, start + size_bytes, chunk_bytes - size_bytes);
     return pointer;

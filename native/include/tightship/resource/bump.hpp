@@ -31,6 +31,8 @@ class BumpResource final : public MemoryResource {
                      size_t alignment = kDefaultAlignment) override;
     size_t allocate_many(void **blocks, size_t count, size_t size_bytes,
                          size_t alignment = kDefaultAlignment) override;
+    /// Where the last block of a part ends.
+    bool allocate_at(const void *start, size_t size_bytes) override;
     Range range_of(const void *pointer) const override;
     bool supports_free() const override { return false; }
     Reach reach() const override { return {.size_bytes = capacity_bytes()}; }

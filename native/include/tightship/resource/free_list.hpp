@@ -61,6 +61,7 @@ class FreeListResource final : public MemoryResource, private Forkable {
     void *take(size_t size_bytes, size_t alignment);
     FreeNode *choose(size_t size_bytes, size_t alignment) const;
     FreeNode *choose_first(size_t size_bytes, size_t alignment) const;
+    void join(Territory &territory, uintptr_t start, size_t size_bytes);
     Freed give(Territory &territory, uintptr_t start, size_t size_bytes);
     void insert(Territory &territory, uintptr_t start, size_t size_bytes);
     void remove(Territory &territory, FreeNode *node);
@@ -72,6 +73,7 @@ class FreeListResource final : public MemoryResource, private Forkable {
     Territory &territory_of(uintptr_t start, Range range, Asked asked);
 
     // These do not.
+    void *from_longer_end(size_t size_bytes, size_t alignment);
     void *from_upstream(size_t size_bytes, size_t alignment);
     Freed settle(void *pointer, size_t size_bytes, size_t alignment);
 
@@ -85,6 +87,7 @@ class FreeListResource final : public MemoryResource, private Forkable {
     bool is_abandoned_ = false; // in a child whose lists the parent writes to
     Territories territories_;
     Territory *last_ = nullptr; // found last
+    uintptr_t stop_ = 0;        // of what upstream gave last, where it takes nothing back
     FreeChain chain_;           // Fit::first
     SizeBins bins_;             // Fit::best
     size_t free_bytes_ = 0;
