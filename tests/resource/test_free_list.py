@@ -140,3 +140,39 @@ def test_blocks_of_shared_memory_are_a_list_like_any_other():
     block = free.allocate(5000)
     free.deallocate(block, 5000)
     assert free.allocate(5000) == block
+
+
+@pytest.mark.parametrize("best_fit", [True, False])
+@pytest.mark.parametrize("alignment", [16, 4096])
+def test_growing_requests_hold_no_more_than_the_largest(best_fit, alignment):
+    bump = BumpResource(HostResource(), 64 * MIB, 1)
+    free = FreeListResource(bump, best_fit=best_fit)
+    for size in range(4096, MIB, 40_000):
+        free.deallocate(free.allocate(size, alignment), size, alignment)
+    assert bump.statistics().touched_bytes <= MIB + alignment
+    assert free.free_count == 1
+
+
+def test_a_block_in_use_at_the_end_is_not_lengthened():
+    bump = BumpResource(HostResource(), 4 * MIB, 1)
+    free = FreeListResource(bump)
+    first, last = free.allocate(MIB), free.allocate(MIB)
+    free.deallocate(first, MIB)
+    assert free.allocate(2 * MIB - 64) == last + MIB
+
+
+def test_what_others_took_of_the_bump_stays_theirs():
+    bump = BumpResource(HostResource(), 4 * MIB, 1)
+    free = FreeListResource(bump)
+    ours = free.allocate(MIB)
+    theirs = bump.allocate(64)
+    free.deallocate(ours, MIB)
+    assert free.allocate(2 * MIB) == theirs + 64
+
+
+def test_an_end_that_cannot_be_lengthened_stays_whole():
+    free = FreeListResource(BumpResource(HostResource(), 2 * MIB, 1))
+    free.deallocate(free.allocate(MIB), MIB)
+    with pytest.raises(OutOfMemoryError):
+        free.allocate(3 * MIB)
+    assert (free.free_bytes, free.free_count) == (MIB, 1)

@@ -73,8 +73,8 @@ class MemoryResource {
     virtual Freed deallocate_many(void *const *blocks, size_t count, size_t size_bytes,
                                   size_t alignment = kDefaultAlignment);
 
-    /// The `size_bytes` bytes from `start` on as one more block, in line with what came last; false,
-    /// and nothing changed, where they are in use or the resource gives no block a place.
+    /// The `size_bytes` bytes from `start` on as one more block, in line with what came last;
+    /// false, and nothing changed, where they are in use or the resource gives no block a place.
     [[nodiscard]] virtual bool allocate_at(const void * /*start*/, size_t /*size_bytes*/) {
         return false;
     }
