@@ -1,7 +1,8 @@
-#include <set>
-#include <tuple>
+#include <algorithm>
 
-#include "tightship/packing/timeline.hpp"
+#include "tightship/packing/holes.hpp"
+#include "tightship/packing/rising.hpp"
+#include "tightship/place.hpp"
 
 namespace tightship::place {
 namespace {
@@ -10,6 +11,9 @@ constexpr std::uint32_t kNone = UINT32_MAX;
 
 /// Candidates looked at for a buffer whose alignment makes the first of them too small.
 constexpr int kCandidates = 16;
+
+/// How many events ahead memory is asked for.
+constexpr std::size_t kAhead = 6;
 
 /// One range of the arena, taken or free, in a list by offset.
 struct Range {
@@ -26,10 +30,14 @@ class Arena {
   public:
     /// Takes a range of `size` bytes and returns its handle.
     std::uint32_t take(std::int64_t size, std::int64_t alignment) {
-        const std::uint32_t hole = hole_for(size, alignment);
-        const std::uint32_t range = hole == kNone ? raised(size, alignment) : hole;
-        if (hole != kNone)
-            holes_.erase(key(range));
+        const packing::Holes::Place place = place_for(size, alignment);
+        std::uint32_t range;
+        if (holes_.is_end(place)) {
+            range = raised(size, alignment);
+        } else {
+            range = holes_[place].range;
+            holes_.erase(place);
+        }
         ranges_[range].free = false;
         const std::int64_t padding =
             align_up(ranges_[range].offset, alignment) - ranges_[range].offset;
@@ -45,38 +53,50 @@ class Arena {
         given.free = true;
         if (given.below != kNone && ranges_[given.below].free) {
             const std::uint32_t below = given.below;
-            holes_.erase(key(below));
+            erase(below);
             given.offset = ranges_[below].offset;
             given.size += ranges_[below].size;
             unlink(below);
         }
         if (given.above != kNone && ranges_[given.above].free) {
             const std::uint32_t above = given.above;
-            holes_.erase(key(above));
+            erase(above);
             given.size += ranges_[above].size;
             unlink(above);
         }
-        holes_.insert(key(range));
+        insert(range);
+    }
+
+    /// Says that a range is given back soon.
+    void expect(std::uint32_t range) const { __builtin_prefetch(ranges_.data() + range); }
+
+    /// Says that it is given back very soon. REQUIRES: expected before, so that it is at hand.
+    void expect_beside(std::uint32_t range) const {
+        if (range < ranges_.size()) {
+            __builtin_prefetch(ranges_.data() + ranges_[range].below);
+            __builtin_prefetch(ranges_.data() + ranges_[range].above);
+        }
     }
 
     std::int64_t offset(std::uint32_t range) const { return ranges_[range].offset; }
 
   private:
-    using Key = std::tuple<std::int64_t, std::int64_t, std::uint32_t>; // size, offset, range
-
-    Key key(std::uint32_t range) const {
+    packing::Hole as_hole(std::uint32_t range) const {
         return {ranges_[range].size, ranges_[range].offset, range};
     }
 
-    std::uint32_t hole_for(std::int64_t size, std::int64_t alignment) const {
-        auto hole = holes_.lower_bound({size, 0, 0});
-        for (int tried = 0; hole != holes_.end() && tried < kCandidates; ++hole, ++tried) {
-            const auto &[bytes, offset, range] = *hole;
+    void insert(std::uint32_t range) { holes_.insert(as_hole(range)); }
+    void erase(std::uint32_t range) { holes_.erase(holes_.at_least(as_hole(range))); }
+
+    packing::Holes::Place place_for(std::int64_t size, std::int64_t alignment) const {
+        auto place = holes_.at_least({size, 0, 0});
+        for (int tried = 0; !holes_.is_end(place) && tried < kCandidates; ++tried) {
+            const auto &[bytes, offset, range] = holes_[place];
             if (align_up(offset, alignment) - offset + size <= bytes)
-                return range;
+                return place;
+            place = holes_.next(place);
         }
-        hole = holes_.lower_bound({size + alignment - 1, 0, 0});
-        return hole == holes_.end() ? kNone : std::get<2>(*hole);
+        return holes_.at_least({size + alignment - 1, 0, 0});
     }
 
     /// A free range at the top that is large enough, because it goes above the high-water mark.
@@ -88,7 +108,7 @@ class Arena {
                 ranges_[top_].above = range;
             top_ = range;
         } else {
-            holes_.erase(key(top_));
+            erase(top_);
         }
         Range &top = ranges_[top_];
         top.size = align_up(top.offset, alignment) - top.offset + size;
@@ -103,7 +123,7 @@ class Arena {
         ranges_[range].below = hole;
         ranges_[range].offset += size;
         ranges_[range].size -= size;
-        holes_.insert(key(hole));
+        insert(hole);
     }
 
     void cut_above(std::uint32_t range, std::int64_t size) {
@@ -113,7 +133,7 @@ class Arena {
         (above == kNone ? top_ : ranges_[above].below) = hole;
         ranges_[range].above = hole;
         ranges_[range].size = size;
-        holes_.insert(key(hole));
+        insert(hole);
     }
 
     void unlink(std::uint32_t range) {
@@ -137,23 +157,76 @@ class Arena {
 
     std::vector<Range> ranges_;
     std::vector<std::uint32_t> unused_;
-    std::set<Key> holes_;
+    packing::Holes holes_;
     std::uint32_t top_ = kNone;
 };
+
+/// What happens to the buffers, numbered by their starts: twice the number where one starts, one
+/// more where it stops. In a step stops come first; empty buffers are left out.
+std::vector<std::uint32_t> events_of(std::span<const std::int64_t> size,
+                                     std::span<const std::int64_t> start,
+                                     std::span<const std::int64_t> stop) {
+    const packing::Rows stopping = packing::rising(stop);
+    std::vector<std::uint32_t> events;
+    events.reserve(2 * start.size());
+    const auto add = [&](std::uint32_t buffer, std::uint32_t stops) {
+        if (size[buffer] > 0)
+            events.push_back(2 * buffer + stops);
+    };
+    auto next = stopping.begin();
+    for (std::uint32_t buffer = 0; buffer < start.size(); ++buffer) {
+        for (; stop[*next] <= start[buffer]; ++next)
+            add(*next, 1);
+        add(buffer, 0);
+    }
+    for (; next != stopping.end(); ++next)
+        add(*next, 1);
+    return events;
+}
+
+/// Ranges of the buffers numbered by their starts, in the order of the events. What an event of the
+/// near future touches is fetched ahead: where buffers are many, no cache holds it.
+std::vector<std::int64_t> offsets_in_order(std::span<const std::int64_t> size,
+                                           std::span<const std::int64_t> alignment,
+                                           std::span<const std::uint32_t> events) {
+    std::vector<std::int64_t> offset(size.size(), 0);
+    std::vector<std::uint32_t> range_of(size.size());
+    Arena arena;
+    for (std::size_t at = 0; at < events.size(); ++at) {
+        if (at + 4 * kAhead < events.size()) {
+            __builtin_prefetch(&range_of[events[at + 4 * kAhead] / 2]);
+            arena.expect(range_of[events[at + 2 * kAhead] / 2]);
+            arena.expect_beside(range_of[events[at + kAhead] / 2]);
+        }
+        const std::uint32_t buffer = events[at] / 2;
+        if (events[at] % 2 == 1) {
+            arena.give_back(range_of[buffer]);
+        } else {
+            range_of[buffer] = arena.take(size[buffer], alignment[buffer]);
+            offset[buffer] = arena.offset(range_of[buffer]);
+        }
+    }
+    return offset;
+}
 
 } // namespace
 
 Offsets best_fit(const Buffers &buffers) {
-    Offsets offsets(buffers.count(), 0);
-    std::vector<std::uint32_t> range_of(buffers.count());
-    Arena arena;
-    packing::walk(
-        buffers,
-        [&](std::uint32_t i) {
-            range_of[i] = arena.take(buffers.size[i], buffers.alignment[i]);
-            offsets[i] = arena.offset(range_of[i]);
-        },
-        [&](std::uint32_t i) { arena.give_back(range_of[i]); });
+    const packing::Rows by_start = packing::rising(buffers.start);
+    const auto in_order = [&](std::span<const std::int64_t> column) {
+        std::vector<std::int64_t> sorted(column.size());
+        std::transform(by_start.begin(), by_start.end(), sorted.begin(),
+                       [&](std::uint32_t row) { return column[row]; });
+        return sorted;
+    };
+    const std::vector<std::int64_t> size = in_order(buffers.size);
+    const std::vector<std::uint32_t> events =
+        events_of(size, in_order(buffers.start), in_order(buffers.stop));
+    const std::vector<std::int64_t> offset =
+        offsets_in_order(size, in_order(buffers.alignment), events);
+    Offsets offsets(size.size());
+    for (std::size_t at = 0; at < offset.size(); ++at)
+        offsets[by_start[at]] = offset[at];
     return offsets;
 }
 
