@@ -2,7 +2,7 @@ import hypothesis.strategies as st
 import pytest
 from hypothesis import given
 
-from tightship.replay import replay
+from tightship.replay import PARTS, replay
 from tightship.resource import HostResource, LimitingResource, StatisticsResource
 from tightship.resource.spec import DEFAULTS, resource_from
 from tightship.trace import Event, Trace
@@ -63,6 +63,30 @@ def test_what_is_held_is_looked_at_after_each_allocation():
     assert outcome.peak_held_bytes == 8192
     assert outcome.held_ratio == 8192 / 5000
     assert outcome.fragmentation == 1 - 5000 / 8192
+
+
+@given(traces())
+def test_the_curves_reach_the_peaks_and_no_higher(trace):
+    outcome = replay(trace, lambda: resource_from("pool:64KiB"))
+    assert len(outcome.live_bytes) == len(outcome.held_bytes) == max(1, len(trace.events))
+    assert max(outcome.live_bytes) == outcome.peak_live_bytes
+    assert max(outcome.held_bytes) == outcome.peak_held_bytes
+    assert all(a <= b for a, b in zip(outcome.live_bytes, outcome.held_bytes, strict=True))
+
+
+def test_what_is_held_falls_where_blocks_go_back_to_the_system():
+    trace = Trace((Event(1, 5000, True), Event(2, 100, True), Event(1, 0, False)))
+    outcome = replay(trace, HostResource)
+    assert outcome.held_bytes == (8192, 12288, 4096)
+    assert outcome.live_bytes == (5000, 5100, 100)
+
+
+def test_many_events_share_the_parts_of_a_curve():
+    events = [Event(number, 10, True) for number in range(1, 1001)]
+    outcome = replay(Trace(tuple(events)), HostResource)
+    assert len(outcome.live_bytes) == len(outcome.held_bytes) == PARTS
+    assert outcome.live_bytes[-1] == 10_000
+    assert list(outcome.live_bytes) == sorted(outcome.live_bytes)
 
 
 def test_a_refused_block_is_counted_and_neither_live_nor_given_back():

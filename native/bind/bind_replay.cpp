@@ -1,9 +1,13 @@
 #include "bind.hpp"
+#include "count.hpp"
 
+#include "tightship/resource/caching_simulation.hpp"
+#include "tightship/resource/malloc.hpp"
 #include "tightship/resource/replay.hpp"
 
 #include <algorithm>
 #include <nanobind/ndarray.h>
+#include <nanobind/stl/vector.h>
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -12,12 +16,14 @@ namespace tightship::bind {
 
 namespace {
 
+using resource::CachingSimulation;
+using resource::MallocResource;
 using resource::MemoryResource;
 using resource::Replayed;
 
 using Column = nb::ndarray<const int64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 
-Replayed replay(MemoryResource &resource, Column slots, Column sizes, bool looks) {
+Replayed replay(MemoryResource &resource, Column slots, Column sizes, Count parts) {
     const std::span places(slots.data(), slots.size());
     const std::span bytes(sizes.data(), sizes.size());
     if (bytes.size() != places.size())
@@ -25,8 +31,9 @@ Replayed replay(MemoryResource &resource, Column slots, Column sizes, bool looks
     int64_t last = -1;
     for (const int64_t slot : places)
         last = std::max(last, slot < 0 ? ~slot : slot);
+    const size_t part_count = at_least(0, "part_count", parts);
     const nb::gil_scoped_release release;
-    return resource::replay(resource, places, bytes, static_cast<size_t>(last + 1), looks);
+    return resource::replay(resource, places, bytes, static_cast<size_t>(last + 1), part_count);
 }
 
 } // namespace
@@ -36,11 +43,22 @@ void replaying(nb::module_ &module) {
         .def_ro("peak_live_bytes", &Replayed::peak_live_bytes, "As they were asked for.")
         .def_ro("peak_held_bytes", &Replayed::peak_held_bytes,
                 "What the resource had touched at most; 0 where nobody looked.")
+        .def_ro("live_bytes", &Replayed::live_bytes, "The most in each part of the sequence.")
+        .def_ro("held_bytes", &Replayed::held_bytes, "The most in each part of the sequence.")
         .def_ro("refused_count", &Replayed::refused_count)
         .def_ro("duration_ns", &Replayed::duration_ns, "Processor time of the thread.");
-    module.def("replay", &replay, "resource"_a, "slots"_a, "sizes"_a, nb::kw_only(), "looks"_a,
+    module.def("replay", &replay, "resource"_a, "slots"_a, "sizes"_a, nb::kw_only(), "part_count"_a,
                "Allocates `sizes[i]` bytes into slot `slots[i]`, or gives back what slot\n"
-               "`~slots[i]` has. A slot must be free when something comes to it.");
+               "`~slots[i]` has. A slot must be free when something comes to it. What is held is\n"
+               "looked at where `part_count` is not 0.");
+    nb::class_<MallocResource, MemoryResource>(
+        module, "MallocResource",
+        "The C library's allocator, to compare with: it checks nothing that is given back.")
+        .def(nb::init<>());
+    nb::class_<CachingSimulation, MemoryResource>(
+        module, "CachingSimulation",
+        "What PyTorch's caching allocator for devices would hold: a simulation to compare with.")
+        .def(nb::init<>());
 }
 
 } // namespace tightship::bind

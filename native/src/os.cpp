@@ -125,4 +125,13 @@ void release_heap() {
 #endif
 }
 
+size_t heap_bytes() {
+#if defined(__GLIBC__) && __GLIBC_PREREQ(2, 33)
+    const struct mallinfo2 heap = mallinfo2();
+    return heap.arena + heap.hblkhd;
+#else
+    return 0;
+#endif
+}
+
 } // namespace tightship::os

@@ -611,17 +611,40 @@ class Replayed:
         """What the resource had touched at most; 0 where nobody looked."""
 
     @property
+    def live_bytes(self) -> list[int]:
+        """The most in each part of the sequence."""
+
+    @property
+    def held_bytes(self) -> list[int]:
+        """The most in each part of the sequence."""
+
+    @property
     def refused_count(self) -> int: ...
 
     @property
     def duration_ns(self) -> int:
         """Processor time of the thread."""
 
-def replay(resource: MemoryResource, slots: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], sizes: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], *, looks: bool) -> Replayed:
+def replay(resource: MemoryResource, slots: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], sizes: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], *, part_count: int) -> Replayed:
     """
     Allocates `sizes[i]` bytes into slot `slots[i]`, or gives back what slot
-    `~slots[i]` has. A slot must be free when something comes to it.
+    `~slots[i]` has. A slot must be free when something comes to it. What is held is
+    looked at where `part_count` is not 0.
     """
+
+class MallocResource(MemoryResource):
+    """
+    The C library's allocator, to compare with: it checks nothing that is given back.
+    """
+
+    def __init__(self) -> None: ...
+
+class CachingSimulation(MemoryResource):
+    """
+    What PyTorch's caching allocator for devices would hold: a simulation to compare with.
+    """
+
+    def __init__(self) -> None: ...
 
 class StopFlag:
     """Set from any thread to end a run between two steps."""

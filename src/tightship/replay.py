@@ -11,15 +11,17 @@ from tightship.resource import MemoryResource
 from tightship.trace import Trace
 
 ROUNDS = 3
+PARTS = 400
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """Peaks, and the least of several times.
+    """Peaks, what led to them, and the least of several times.
 
     `peak_live_bytes` counts blocks as they were asked for, `peak_held_bytes` what the resource had
-    touched; `ns_per_operation` is processor time of an allocation or a deallocation, with no
-    block written to.
+    touched; `live_bytes` and `held_bytes` have the most in each of `PARTS` parts of the trace.
+    `ns_per_operation` is processor time of an allocation or a deallocation, with no block written
+    to.
     """
 
     operation_count: int
@@ -27,6 +29,8 @@ class Outcome:
     peak_live_bytes: int
     peak_held_bytes: int
     ns_per_operation: float
+    live_bytes: tuple[int, ...]
+    held_bytes: tuple[int, ...]
 
     @property
     def held_ratio(self) -> float:
@@ -46,9 +50,9 @@ def replay(trace: Trace, make: Callable[[], MemoryResource]) -> Outcome:
         InputError, OutOfMemoryError: What `make` raises.
     """
     slots, sizes = _columns(trace)
-    looked = _core.replay(make(), slots, sizes, looks=True)
+    looked = _core.replay(make(), slots, sizes, part_count=max(1, min(PARTS, len(slots))))
     least_ns = min(
-        _core.replay(make(), slots, sizes, looks=False).duration_ns for _ in range(ROUNDS)
+        _core.replay(make(), slots, sizes, part_count=0).duration_ns for _ in range(ROUNDS)
     )
     return Outcome(
         operation_count=len(slots),
@@ -56,6 +60,8 @@ def replay(trace: Trace, make: Callable[[], MemoryResource]) -> Outcome:
         peak_live_bytes=looked.peak_live_bytes,
         peak_held_bytes=looked.peak_held_bytes,
         ns_per_operation=least_ns / max(1, len(slots)),
+        live_bytes=tuple(looked.live_bytes),
+        held_bytes=tuple(looked.held_bytes),
     )
 
 

@@ -44,6 +44,32 @@ def test_json_has_amounts_in_bytes(capsys, trace_file):
     assert host["held_ratio"] == 3 * 4096 / 5100
 
 
+@pytest.mark.parametrize("suffix", [".html", ".svg"])
+def test_a_picture_is_written_beside_the_table(capsys, trace_file, tmp_path, suffix):
+    target = tmp_path / f"replay{suffix}"
+    code, out, _ = run(capsys, trace_file, "-o", target, "--resource=host", "--resource=malloc")
+    assert code == 0
+    assert out.startswith("trace.json: 6 operations")
+    page = target.read_text()
+    assert all(words in page for words in ("host</tspan>", "malloc</tspan>", "6 operations"))
+
+
+def test_a_picture_of_another_kind_is_bad_usage(capsys, trace_file, tmp_path):
+    code, _, err = run(capsys, trace_file, "-o", tmp_path / "replay.png")
+    assert code == 2
+    assert "`replay.png`" in err
+
+
+def test_a_simulation_has_no_time_and_is_said_to_be_one(capsys, trace_file):
+    code, out, _ = run(capsys, trace_file, "--json")
+    assert code == 0
+    said = {each["resource"]: each for each in json.loads(out)["resources"]}
+    assert [spec for spec, each in said.items() if each["is_simulation"]] == ["pytorch_simulation"]
+    assert said["pytorch_simulation"]["ns_per_operation"] is None
+    assert said["pytorch_simulation"]["peak_held_bytes"] == 2 << 20
+    assert said["malloc"]["ns_per_operation"] > 0
+
+
 def test_what_a_resource_refuses_is_counted_and_the_exit_code_says_so(capsys, trace_file):
     code, out, _ = run(capsys, trace_file, "--json", "--resource", "limit:5050/host")
     assert code == 1

@@ -47,5 +47,7 @@ void release_code(const std::string &path);
 
 /// Gives whole free pages of the heap back to the system, wherever they are.
 void release_heap();
+/// What the heap has of the system, in use or not; 0 where the C library does not say.
+size_t heap_bytes();
 
 } // namespace tightship::os

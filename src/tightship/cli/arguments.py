@@ -205,6 +205,9 @@ def _replay(command: argparse.ArgumentParser) -> None:
         help="names from the outermost to the root, each with a size or none, as in "
         "`limit:1GiB/pool:2MiB`; give several to compare",
     )
+    command.add_argument(
+        "-o", "--output", metavar="OUT", help="draw what was live and held: .html or .svg"
+    )
     command.add_argument("--json", action="store_true", help="print JSON, amounts in bytes")
 
 

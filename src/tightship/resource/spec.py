@@ -6,11 +6,13 @@ from typing import TypeVar
 
 from tightship._core import (
     BumpResource,
+    CachingSimulation,
     CompositeResource,
     FreeListResource,
     GuardedResource,
     HostResource,
     LimitingResource,
+    MallocResource,
     MemoryResource,
     StatisticsResource,
     TrackingResource,
@@ -38,6 +40,8 @@ ROOTS: Mapping[str, Callable[[int | None], MemoryResource]] = {
     ),
     "bump": lambda size: BumpResource(HostResource(), size or _half_of_memory(), 1),
     "host": lambda _: HostResource(),
+    "malloc": lambda _: MallocResource(),
+    "pytorch_simulation": lambda _: CachingSimulation(),
 }
 """By name, of a size: a region's, or that of the chunks a free list takes."""
 
@@ -48,7 +52,15 @@ ADAPTORS: Mapping[str, Callable[[MemoryResource, int | None], MemoryResource]] =
     "guarded": lambda upstream, size: GuardedResource(upstream, quarantine_bytes=size or 0),
 }
 
-DEFAULTS = ("composite", "seed", "pool", "first_fit", "host")
+SIMULATIONS = frozenset({"pytorch_simulation"})
+"""Roots of which only what they hold is to be compared: their time is another program's."""
+
+DEFAULTS = ("composite", "pool", "malloc", "pytorch_simulation", "first_fit", "seed", "host")
+
+
+def is_simulation(spec: str) -> bool:
+    """Whether the root of the stack is a simulation."""
+    return spec.rsplit("/", 1)[-1].partition(":")[0] in SIMULATIONS
 
 
 def resource_from(spec: str) -> MemoryResource:

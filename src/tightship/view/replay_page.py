@@ -1,0 +1,67 @@
+"""A replay as one HTML page that needs nothing else: the picture, and the table for reading."""
+
+from base64 import b64encode
+from hashlib import sha256
+from html import escape
+
+from tightship.quantity import format_bytes
+from tightship.view.replay_picture import STYLE, Panel, ReplayPicture, replay_svg
+from tightship.view.text import printable
+
+PAGE_STYLE = """
+:root{color-scheme:light dark}
+body{font:14px system-ui,sans-serif;max-width:980px;margin:24px auto;padding:0 12px;
+background:light-dark(#f4f5f6,#121518);color:light-dark(#1c2024,#e8eaed)}
+h1{font-size:20px}table{border-collapse:collapse;margin-top:18px;width:100%}
+th,td{text-align:right;padding:4px 10px;border-bottom:1px solid light-dark(#dfe2e5,#2b3137)}
+th:first-child,td:first-child{text-align:left}
+"""
+
+_TITLES = ("resource", "peak held", "of live", "ns/operation", "refused")
+
+
+def replay_page(picture: ReplayPicture) -> str:
+    """The replay as an HTML document. It asks for nothing, and runs nothing.
+
+    Names are text in it, whatever characters they hold.
+    """
+    title = escape(printable(picture.title))
+    policy = f"default-src 'none'; style-src '{_hash(PAGE_STYLE)}' '{_hash(STYLE)}'"
+    rows = "\n".join(_row(picture, panel) for panel in picture.panels)
+    head = "".join(f'<th scope="col">{title}</th>' for title in _TITLES)
+    return f"""<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy" content="{policy}">
+<meta name="viewport" content="width=device-width">
+<title>{title}, replayed</title>
+<style>{PAGE_STYLE}</style>
+</head>
+<body>
+<h1>{title}, replayed</h1>
+{replay_svg(picture)}
+<table>
+<thead><tr>{head}</tr></thead>
+<tbody>
+{rows}
+</tbody>
+</table>
+</body>
+</html>
+"""
+
+
+def _row(picture: ReplayPicture, panel: Panel) -> str:
+    held_bytes = max(panel.held_bytes, default=0)
+    ratio = held_bytes / picture.peak_live_bytes if picture.peak_live_bytes else 1.0
+    time = "" if panel.ns_per_operation is None else f"{panel.ns_per_operation:.0f}"
+    cells = (
+        escape(printable(panel.name)), format_bytes(held_bytes), f"{ratio:.3f}x", time,
+        f"{panel.refused_count:,}",
+    )  # fmt: skip
+    return "<tr>" + "".join(f"<td>{cell}</td>" for cell in cells) + "</tr>"
+
+
+def _hash(text: str) -> str:
+    return f"sha256-{b64encode(sha256(text.encode()).digest()).decode()}"
