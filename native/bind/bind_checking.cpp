@@ -1,6 +1,7 @@
 #include "bind.hpp"
 #include "count.hpp"
 
+#include "tightship/resource/adaptor/guard_page.hpp"
 #include "tightship/resource/adaptor/guarded.hpp"
 #include "tightship/resource/adaptor/tracking.hpp"
 
@@ -17,6 +18,7 @@ namespace {
 
 using resource::Adaptor;
 using resource::GuardedResource;
+using resource::GuardPageResource;
 using resource::LiveBlock;
 using resource::MemoryResource;
 using resource::TrackingResource;
@@ -82,11 +84,29 @@ void guarded(nb::module_ &module) {
         .def_prop_ro("quarantined_bytes", &GuardedResource::quarantined_bytes);
 }
 
+void guard_pages(nb::module_ &module) {
+    nb::class_<GuardPageResource, Adaptor>(
+        module, "GuardPageResource",
+        "Stops a program at the first access beside a block: pages without access.")
+        .def(
+            "__init__",
+            [](GuardPageResource *self, Upstream upstream, Count quarantine) {
+                new (self) GuardPageResource(std::move(upstream),
+                                             at_least(0, "quarantine_bytes", quarantine));
+            },
+            "upstream"_a, nb::kw_only(), "quarantine_bytes"_a = 1 << 20,
+            "A block ends where a page begins that nobody may touch, as near as its alignment\n"
+            "admits; who does is stopped by a signal. So is who touches one of the\n"
+            "`quarantine_bytes` that came back last. A block takes three pages at least.")
+        .def_prop_ro("quarantined_bytes", &GuardPageResource::quarantined_bytes);
+}
+
 } // namespace
 
 void checking_adaptors(nb::module_ &module) {
     tracking(module);
     guarded(module);
+    guard_pages(module);
 }
 
 } // namespace tightship::bind

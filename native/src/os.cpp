@@ -119,6 +119,10 @@ void release_code(const std::string &path) {
 #endif
 }
 
+bool protect(void *pointer, size_t size_bytes, bool is_open) {
+    return mprotect(pointer, size_bytes, is_open ? PROT_READ | PROT_WRITE : PROT_NONE) == 0;
+}
+
 void release_heap() {
 #ifdef __GLIBC__
     malloc_trim(0);

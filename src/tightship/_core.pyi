@@ -569,6 +569,21 @@ class GuardedResource(Adaptor):
     @property
     def quarantined_bytes(self) -> int: ...
 
+class GuardPageResource(Adaptor):
+    """
+    Stops a program at the first access beside a block: pages without access.
+    """
+
+    def __init__(self, upstream: MemoryResource, *, quarantine_bytes: int = 1048576) -> None:
+        """
+        A block ends where a page begins that nobody may touch, as near as its alignment
+        admits; who does is stopped by a signal. So is who touches one of the
+        `quarantine_bytes` that came back last. A block takes three pages at least.
+        """
+
+    @property
+    def quarantined_bytes(self) -> int: ...
+
 class NumpyBound:
     """
     Within `with`, arrays the thread makes count against a bound; one too large raises MemoryError.

@@ -27,6 +27,7 @@ from tightship.resource import (
     FileResource,
     FreeListResource,
     GuardedResource,
+    GuardPageResource,
     HostResource,
     LimitingResource,
     MemoryResource,
@@ -77,6 +78,9 @@ RESOURCES: dict[str, Callable[[MemoryResource], MemoryResource]] = {
     "failure_callback": lambda upstream: FailureCallbackResource(upstream, lambda _: False),
     "aligned": lambda upstream: AlignedResource(FreeListResource(upstream), 512, 100),
     "guarded": lambda upstream: GuardedResource(FreeListResource(upstream), quarantine_bytes=4096),
+    "guard_pages": lambda upstream: GuardPageResource(
+        FreeListResource(upstream), quarantine_bytes=2048
+    ),
     "binning": lambda upstream: BinningResource(
         FreeListResource(upstream),
         [(64, SlabResource(HostResource(), 4096, 64)), (600, HostResource())],

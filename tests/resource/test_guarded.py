@@ -1,12 +1,14 @@
 """Misuses of memory: every one is seen by a checking stack."""
 
 import ctypes
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
 from tightship.errors import InputError
 from tightship.resource import (
     BumpResource,
+    CompositeResource,
     FreeListResource,
     GuardedResource,
     HostResource,
@@ -20,6 +22,9 @@ SIZES = ((1, 1), (24, 8), (64, 64), (1000, 16), (4096, 256), (70_000, 4096))
 STACKS = {
     "free_list": lambda: TrackingResource(
         GuardedResource(FreeListResource(HostResource()), quarantine_bytes=1 << 20)
+    ),
+    "composite": lambda: TrackingResource(
+        GuardedResource(CompositeResource(HostResource(), 1 << 22), quarantine_bytes=1 << 20)
     ),
     "host": lambda: GuardedResource(TrackingResource(HostResource()), quarantine_bytes=1 << 20),
 }
@@ -64,6 +69,43 @@ def test_a_misuse_is_seen_when_it_happens(misuse, size, alignment, stack):
     resource = STACKS[stack]()
     address = resource.allocate(size, alignment)
     assert "Cannot deallocate" in MISUSES[misuse](resource, address, size, alignment)
+
+
+def elsewhere(call, *arguments):
+    """Call on a thread of its own, which is gone afterwards."""
+    with ThreadPoolExecutor(1) as thread:
+        return thread.submit(call, *arguments).result()
+
+
+@pytest.mark.parametrize("stack", ["composite", "slab"])
+@pytest.mark.parametrize("is_first_here", [True, False])
+@pytest.mark.parametrize("others", [0, 1, 70])
+def test_a_block_that_another_thread_gave_back_is_not_given_back_twice(
+    stack, is_first_here, others
+):
+    """The slab below does not see it: the block is in the other thread's cell or word."""
+    slab = SlabResource(HostResource(), 1 << 20, 256)
+    resource = TrackingResource(GuardedResource(slab, quarantine_bytes=0))
+    if stack == "composite":
+        resource = STACKS[stack]()
+    blocks = [resource.allocate(100) for _ in range(1 + others)]
+    orders = (lambda call, *given: call(*given), elsewhere)
+    first, second = orders if is_first_here else reversed(orders)
+    for block in reversed(blocks):
+        first(resource.deallocate, block, 100)
+    assert "Cannot deallocate" in second(give, resource, blocks[0], 100, 16)
+    assert resource.statistics().current_count == 0
+
+
+def test_what_came_back_is_given_to_one_thread_only_whoever_gives_it_back_twice():
+    resource = STACKS["composite"]()
+    block = resource.allocate(100)
+    elsewhere(resource.deallocate, block, 100)
+    give(resource, block, 100, 16)
+    resource.trim()
+    blocks = [resource.allocate(100) for _ in range(200)]
+    blocks += elsewhere(lambda: [resource.allocate(100) for _ in range(200)])
+    assert len(set(blocks)) == 400
 
 
 @pytest.fixture

@@ -27,6 +27,9 @@ void fill(void *pointer, size_t size_bytes);
 /// Keeps pages in memory; false where the process may not lock so many.
 bool lock(void *pointer, size_t size_bytes);
 
+/// Has whole pages be written to and read, or not be touched at all; false where it cannot.
+bool protect(void *pointer, size_t size_bytes, bool is_open);
+
 /// A new file without a name, of zeros: in memory, or in a folder, its room taken; -1 if refused.
 int memory_file(size_t size_bytes);
 int unnamed_file(const std::string &folder, size_t size_bytes);

@@ -10,6 +10,7 @@ from tightship._core import (
     CompositeResource,
     FreeListResource,
     GuardedResource,
+    GuardPageResource,
     HostResource,
     LimitingResource,
     MallocResource,
@@ -50,6 +51,7 @@ ADAPTORS: Mapping[str, Callable[[MemoryResource, int | None], MemoryResource]] =
     "statistics": lambda upstream, _: StatisticsResource(upstream),
     "tracking": lambda upstream, _: TrackingResource(upstream),
     "guarded": lambda upstream, size: GuardedResource(upstream, quarantine_bytes=size or 0),
+    "guard_pages": lambda upstream, size: GuardPageResource(upstream, quarantine_bytes=size or 0),
 }
 
 SIMULATIONS = frozenset({"pytorch_simulation"})

@@ -67,7 +67,7 @@ constexpr const char *kAfter = "was written to after it was given back.";
 } // namespace
 
 GuardedResource::GuardedResource(std::shared_ptr<MemoryResource> upstream, size_t quarantine_bytes)
-    : Adaptor(std::move(upstream)), quarantine_bytes_(quarantine_bytes) {
+    : Adaptor(std::move(upstream)), waiting_(quarantine_bytes) {
     if (!this->upstream()->supports_free())
         throw Misuse("`upstream` takes no block back: there is nothing to hold in quarantine. Put "
                      "a `FreeListResource` between them.");
@@ -79,8 +79,7 @@ GuardedResource::GuardedResource(std::shared_ptr<MemoryResource> upstream, size_
 }
 
 GuardedResource::~GuardedResource() {
-    for (const LiveBlock &block : waiting_)
-        let_go(block);
+    let_go(true);
 }
 
 void *GuardedResource::allocate(size_t size_bytes, size_t alignment) {
@@ -91,7 +90,7 @@ void *GuardedResource::allocate(size_t size_bytes, size_t alignment) {
     const size_t whole = lead + asked + kCanaryBytes;
     void *given = upstream()->allocate(whole, alignment);
     if (given == nullptr && quarantined_bytes() > 0) {
-        leave_room(quarantine_bytes_);
+        let_go(true);
         given = upstream()->allocate(whole, alignment);
     }
     if (given == nullptr)
@@ -108,7 +107,7 @@ void *GuardedResource::allocate(size_t size_bytes, size_t alignment) {
 Freed GuardedResource::deallocate(void *pointer, size_t size_bytes, size_t alignment) {
     LiveBlock block;
     const Freed freed = live_.remove(pointer, std::max<size_t>(size_bytes, 1), alignment, block);
-    if (freed == Freed::foreign && is_waiting(pointer))
+    if (freed == Freed::foreign && waiting_.contains(pointer))
         return Freed::already_free;
     if (freed != Freed::done)
         return freed;
@@ -117,38 +116,17 @@ Freed GuardedResource::deallocate(void *pointer, size_t size_bytes, size_t align
         return Freed::damaged;
     }
     std::memset(pointer, kFilling, block.size_bytes);
-    const size_t bytes = block.size_bytes;
-    {
-        const std::lock_guard lock(mutex_);
-        waiting_bytes_ += bytes;
-        waiting_.push_back(std::move(block));
-    }
-    leave_room(0);
+    waiting_.add(std::move(block));
+    let_go(false);
     return Freed::done;
 }
 
-bool GuardedResource::is_waiting(const void *pointer) const {
-    const std::lock_guard lock(mutex_);
-    return std::ranges::find(waiting_, reinterpret_cast<uintptr_t>(pointer), &LiveBlock::start) !=
-           waiting_.end();
+void GuardedResource::let_go(bool all) {
+    for (const LiveBlock &block : waiting_.leaving(all))
+        give_back(block);
 }
 
-/// Lets the oldest go until `room_bytes` more could wait.
-void GuardedResource::leave_room(size_t room_bytes) {
-    std::vector<LiveBlock> leaving;
-    {
-        const std::lock_guard lock(mutex_);
-        while (!waiting_.empty() && waiting_bytes_ > quarantine_bytes_ - room_bytes) {
-            waiting_bytes_ -= waiting_.front().size_bytes;
-            leaving.push_back(std::move(waiting_.front()));
-            waiting_.pop_front();
-        }
-    }
-    for (const LiveBlock &block : leaving)
-        let_go(block);
-}
-
-void GuardedResource::let_go(const LiveBlock &block) {
+void GuardedResource::give_back(const LiveBlock &block) {
     const bool is_untouched_whole = is_untouched(block) && is_whole(block);
     const Freed freed = upstream()->deallocate(start_of(block) - lead_bytes(block.alignment),
                                                whole_bytes(block), block.alignment);
@@ -172,7 +150,7 @@ Statistics GuardedResource::statistics() const {
 }
 
 size_t GuardedResource::trim() {
-    leave_room(quarantine_bytes_);
+    let_go(true);
     return upstream()->trim();
 }
 
@@ -181,17 +159,13 @@ std::vector<std::string> GuardedResource::faults() const {
     for (const LiveBlock &block : live_.all())
         if (!is_whole(block))
             found.push_back(told(block, kBeside));
-    const std::lock_guard lock(mutex_);
-    found.insert(found.begin(), faults_.begin(), faults_.end());
-    for (const LiveBlock &block : waiting_)
+    waiting_.each([&found](const LiveBlock &block) {
         if (!is_untouched(block) || !is_whole(block))
             found.push_back(told(block, kAfter));
-    return found;
-}
-
-size_t GuardedResource::quarantined_bytes() const {
+    });
     const std::lock_guard lock(mutex_);
-    return waiting_bytes_;
+    found.insert(found.begin(), faults_.begin(), faults_.end());
+    return found;
 }
 
 } // namespace tightship::resource

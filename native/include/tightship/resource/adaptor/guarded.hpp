@@ -2,9 +2,8 @@
 #pragma once
 
 #include "tightship/resource/adaptor.hpp"
-#include "tightship/resource/live_blocks.hpp"
+#include "tightship/resource/quarantine.hpp"
 
-#include <deque>
 #include <mutex>
 
 namespace tightship::resource {
@@ -29,21 +28,18 @@ class GuardedResource final : public Adaptor, private Forkable {
     /// Looks at every block, live or waiting: a sentence for each that is damaged, after those
     /// that were found so far. No thread may be writing to them.
     std::vector<std::string> faults() const;
-    size_t quarantined_bytes() const;
+    size_t quarantined_bytes() const { return waiting_.size_bytes(); }
 
   private:
-    bool is_waiting(const void *pointer) const;
-    void leave_room(size_t room_bytes);
-    void let_go(const LiveBlock &block);
+    void let_go(bool all);
+    void give_back(const LiveBlock &block);
 
     void before_fork() override { mutex_.lock(); }
     void after_fork(bool) override { mutex_.unlock(); }
 
-    size_t quarantine_bytes_;
     LiveBlocks live_;
+    Quarantine waiting_;
     mutable std::mutex mutex_;
-    std::deque<LiveBlock> waiting_; // the oldest first
-    size_t waiting_bytes_ = 0;
     std::vector<std::string> faults_;
     ForkGuard guard_{*this};
 };

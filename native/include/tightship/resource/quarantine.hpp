@@ -1,0 +1,40 @@
+/// Blocks that came back and may not be handed out yet.
+#pragma once
+
+#include "tightship/resource/fork_guard.hpp"
+#include "tightship/resource/live_blocks.hpp"
+
+#include <deque>
+#include <mutex>
+#include <vector>
+
+namespace tightship::resource {
+
+class Quarantine final : private Forkable {
+  public:
+    explicit Quarantine(size_t limit_bytes) : limit_bytes_(limit_bytes) {}
+
+    void add(LiveBlock block);
+    bool contains(const void *pointer) const;
+    /// Takes out the oldest blocks until the others are within the limit; or all of them.
+    std::vector<LiveBlock> leaving(bool all);
+    size_t size_bytes() const;
+    /// Calls `look` with each; none leaves meanwhile.
+    template <typename Look> void each(Look look) const {
+        const std::lock_guard lock(mutex_);
+        for (const LiveBlock &block : blocks_)
+            look(block);
+    }
+
+  private:
+    void before_fork() override { mutex_.lock(); }
+    void after_fork(bool) override { mutex_.unlock(); }
+
+    size_t limit_bytes_;
+    mutable std::mutex mutex_;
+    std::deque<LiveBlock> blocks_; // the oldest first
+    size_t size_bytes_ = 0;        // their sum
+    ForkGuard guard_{*this};
+};
+
+} // namespace tightship::resource

@@ -1,0 +1,155 @@
+#include "tightship/resource/adaptor/guard_page.hpp"
+
+#include "tightship/os.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+namespace tightship::resource {
+
+namespace {
+
+constexpr size_t kCanaryBytes = 32;
+constexpr unsigned char kCanary = 0xC5;
+
+/// Where the parts of a block's memory are.
+struct Layout {
+    Layout(size_t size_bytes, size_t alignment_of_block)
+        : page(os::page_size()), alignment(std::max(page, alignment_of_block)),
+          whole_bytes(2 * page + align_up(size_bytes + kCanaryBytes + alignment_of_block, page)),
+          lead_bytes((whole_bytes - page - size_bytes) & ~(alignment_of_block - 1)) {}
+
+    size_t page;
+    size_t alignment;   // of the whole
+    size_t whole_bytes; // pages without access included
+    size_t lead_bytes;  // from its start to the block
+};
+
+struct Placed {
+    Placed(const LiveBlock &block, const Layout &layout)
+        : given(block.start - layout.lead_bytes), start(block.start),
+          stop(block.start + block.size_bytes),
+          open(((block.start - kCanaryBytes) & ~(layout.page - 1))),
+          shut(align_up(block.start + block.size_bytes, layout.page)) {}
+
+    bool protect(size_t page, bool is_open) const {
+        return os::protect(reinterpret_cast<void *>(open - page), page, is_open) &&
+               os::protect(reinterpret_cast<void *>(shut), page, is_open);
+    }
+    bool protect_between(bool is_open) const {
+        return os::protect(reinterpret_cast<void *>(open), shut - open, is_open);
+    }
+    void plant() const {
+        std::memset(reinterpret_cast<void *>(start - kCanaryBytes), kCanary, kCanaryBytes);
+        std::memset(reinterpret_cast<void *>(stop), kCanary, shut - stop);
+    }
+    bool is_whole() const {
+        const auto stands = [](uintptr_t from, uintptr_t to) {
+            return std::all_of(reinterpret_cast<unsigned char *>(from),
+                               reinterpret_cast<unsigned char *>(to),
+                               [](unsigned char byte) { return byte == kCanary; });
+        };
+        return stands(start - kCanaryBytes, start) && stands(stop, shut);
+    }
+
+    uintptr_t given;       // what the upstream gave
+    uintptr_t start, stop; // of the block
+    uintptr_t open, shut;  // pages that can be touched; one without access lies on either side
+};
+
+} // namespace
+
+GuardPageResource::GuardPageResource(std::shared_ptr<MemoryResource> upstream,
+                                     size_t quarantine_bytes)
+    : Adaptor(std::move(upstream)), waiting_(quarantine_bytes) {
+    if (!this->upstream()->supports_free())
+        throw Misuse("`upstream` takes no block back: there is nothing to hold in quarantine. Put "
+                     "a `FreeListResource` between them.");
+    const Reach reach = this->upstream()->reach();
+    const size_t page = os::page_size();
+    if (reach.size_bytes < 3 * page || reach.alignment < page)
+        throw Misuse("`upstream` never gives more than " + std::to_string(reach.size_bytes) +
+                     " bytes at multiples of " + std::to_string(reach.alignment) +
+                     ": a block between guard pages takes three pages of " + std::to_string(page) +
+                     ".");
+}
+
+GuardPageResource::~GuardPageResource() {
+    let_go(true);
+    for (const LiveBlock &block : live_.all()) {
+        const Layout layout(block.size_bytes, block.alignment);
+        Placed(block, layout).protect(layout.page, true);
+    }
+}
+
+void *GuardPageResource::allocate(size_t size_bytes, size_t alignment) {
+    const size_t asked = std::max<size_t>(size_bytes, 1);
+    if (asked > SIZE_MAX / 4 || alignment > SIZE_MAX / 4)
+        return nullptr;
+    const Layout layout(asked, alignment);
+    void *given = upstream()->allocate(layout.whole_bytes, layout.alignment);
+    if (given == nullptr && waiting_.size_bytes() > 0) {
+        let_go(true);
+        given = upstream()->allocate(layout.whole_bytes, layout.alignment);
+    }
+    if (given == nullptr)
+        return nullptr;
+    char *start = static_cast<char *>(given) + layout.lead_bytes;
+    const LiveBlock block{reinterpret_cast<uintptr_t>(start), asked, alignment, 0, {}};
+    const Placed placed(block, layout);
+    placed.plant();
+    if (placed.protect(layout.page, false) && live_.add(start, asked, alignment))
+        return start;
+    give_back(block);
+    return nullptr;
+}
+
+Freed GuardPageResource::deallocate(void *pointer, size_t size_bytes, size_t alignment) {
+    LiveBlock block;
+    const Freed freed = live_.remove(pointer, std::max<size_t>(size_bytes, 1), alignment, block);
+    if (freed == Freed::foreign && waiting_.contains(pointer))
+        return Freed::already_free;
+    if (freed != Freed::done)
+        return freed;
+    const Placed placed(block, Layout(block.size_bytes, block.alignment));
+    if (!placed.is_whole()) {
+        live_.restore(std::move(block));
+        return Freed::damaged;
+    }
+    placed.protect_between(false);
+    waiting_.add(std::move(block));
+    let_go(false);
+    return Freed::done;
+}
+
+void GuardPageResource::let_go(bool all) {
+    for (const LiveBlock &block : waiting_.leaving(all))
+        give_back(block);
+}
+
+void GuardPageResource::give_back(const LiveBlock &block) {
+    const Layout layout(block.size_bytes, block.alignment);
+    const Placed placed(block, layout);
+    if (placed.protect(layout.page, true) && placed.protect_between(true))
+        upstream()->deallocate(reinterpret_cast<void *>(placed.given), layout.whole_bytes,
+                               layout.alignment);
+}
+
+Reach GuardPageResource::reach() const {
+    const Reach whole = upstream()->reach();
+    if (whole.size_bytes == SIZE_MAX)
+        return whole;
+    return {whole.size_bytes - 2 * os::page_size() - kCanaryBytes, whole.alignment};
+}
+
+Statistics GuardPageResource::statistics() const {
+    const Statistics below = upstream()->statistics();
+    return {live_.size_bytes(), live_.count(), below.reserved_bytes, below.touched_bytes};
+}
+
+size_t GuardPageResource::trim() {
+    let_go(true);
+    return upstream()->trim();
+}
+
+} // namespace tightship::resource
