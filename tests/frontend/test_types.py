@@ -15,7 +15,9 @@ anything = st.recursive(tensors | st.builds(TypeProto), lambda t: t.map(types.se
 
 @given(dtypes, shapes)
 def test_a_shape_is_given_back(dtype: DType, shape: Shape | None) -> None:
-    assert types.value_of("v", types.tensor_type(dtype, shape)) == Value("v", dtype, shape)
+    assert types.values_of({"v": types.tensor_type(dtype, shape)}) == {
+        "v": Value("v", dtype, shape)
+    }
 
 
 @given(anything, anything)

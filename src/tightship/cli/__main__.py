@@ -2,6 +2,6 @@
 
 import sys
 
-from tightship.cli.main import main
+from tightship.cli.main import command_line
 
-sys.exit(main())
+sys.exit(command_line())

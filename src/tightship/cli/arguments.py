@@ -2,22 +2,10 @@
 
 import argparse
 import os
-from collections.abc import Callable
 
 from tightship import __version__
-from tightship.cli import (
-    cost_command,
-    plan_command,
-    replay_command,
-    resource_command,
-    run_command,
-    verify_command,
-    view_command,
-)
 from tightship.errors import InputError
 from tightship.quantity import parse_bytes
-
-Run = Callable[[argparse.Namespace], int]
 
 BUFFERS = "buffers: minimalloc's CSV, a plan (.json), a trace (.json, .jsonl) or .tflite"
 
@@ -28,7 +16,7 @@ TRACE = (
 
 
 def parser() -> argparse.ArgumentParser:
-    """The parser of every command; `options.run(options)` runs the one chosen."""
+    """The parser of every command; `options.command` names the one chosen."""
     top = argparse.ArgumentParser(
         prog="tightship",
         description="Know a model's peak memory before you run it, and run it in exactly that.",
@@ -37,27 +25,12 @@ def parser() -> argparse.ArgumentParser:
     )
     top.add_argument("--version", action="version", version=f"tightship {__version__}")
     commands = top.add_subparsers(title="commands", required=True, metavar="COMMAND")
-    _plan(_command(commands, "plan", "say what a model takes, from its file", plan_command.run))
-    _cost(
-        _command(
-            commands, "cost", "say what each idea of planning saves on a graph", cost_command.run
-        )
-    )
-    _run(
-        _command(commands, "run", "load a model, run it, compare plan and reality", run_command.run)
-    )
-    _verify(_command(commands, "verify", "judge anybody's plan of buffers", verify_command.run))
-    _view(
-        _command(commands, "view", "write a picture of a plan as one HTML page", view_command.run)
-    )
-    _replay(
-        _command(
-            commands,
-            "replay",
-            "say what memory resources make of a recorded trace",
-            replay_command.run,
-        )
-    )
+    _plan(_command(commands, "plan", "say what a model takes, from its file"))
+    _cost(_command(commands, "cost", "say what each idea of planning saves on a graph"))
+    _run(_command(commands, "run", "load a model, run it, compare plan and reality"))
+    _verify(_command(commands, "verify", "judge anybody's plan of buffers"))
+    _view(_command(commands, "view", "write a picture of a plan as one HTML page"))
+    _replay(_command(commands, "replay", "say what memory resources make of a recorded trace"))
     _resource(
         commands.add_parser(
             "resource", help="divide memory for a workload", description="About memory resources."
@@ -67,10 +40,10 @@ def parser() -> argparse.ArgumentParser:
 
 
 def _command(
-    commands: "argparse._SubParsersAction[argparse.ArgumentParser]", name: str, what: str, run: Run
+    commands: "argparse._SubParsersAction[argparse.ArgumentParser]", name: str, what: str
 ) -> argparse.ArgumentParser:
     command = commands.add_parser(name, help=what, description=what[0].upper() + what[1:] + ".")
-    command.set_defaults(run=run)
+    command.set_defaults(command=name)
     return command
 
 
@@ -183,9 +156,7 @@ def _verify(command: argparse.ArgumentParser) -> None:
 
 def _resource(command: argparse.ArgumentParser) -> None:
     commands = command.add_subparsers(title="commands", required=True, metavar="COMMAND")
-    profile = _command(
-        commands, "profile", "recommend a division for a recorded trace", resource_command.run
-    )
+    profile = _command(commands, "profile", "recommend a division for a recorded trace")
     profile.add_argument("file", metavar="TRACE", help=TRACE)
     profile.add_argument(
         "--size",

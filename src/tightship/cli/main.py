@@ -1,5 +1,7 @@
 """`tightship COMMAND ...`: errors become one line on standard error and an exit code."""
 
+import argparse
+import gc
 import os
 import sys
 from collections.abc import Sequence
@@ -13,6 +15,9 @@ BAD_INPUT = 2
 UNDECIDED = 3
 INTERRUPTED = 130
 
+COLLECT_AFTER = 100_000
+"""Objects to be made before cycles are looked for: a graph has many, and few of them."""
+
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command.
@@ -22,7 +27,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """
     options = parser().parse_args(arguments)
     try:
-        code: int = options.run(options)
+        code = _run(options)
         sys.stdout.flush()
     except (CapacityError, OutOfMemoryError) as error:
         return _complain(error, DOES_NOT_FIT)
@@ -35,6 +40,34 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         return INTERRUPTED
     return code
+
+
+def command_line() -> int:
+    """`main` for a process of its own, which looks for cycles seldom, and not at its end."""
+    gc.set_threshold(COLLECT_AFTER)
+    code = main()
+    gc.freeze()
+    return code
+
+
+def _run(options: argparse.Namespace) -> int:
+    """Run the command that was chosen; what only others need is not imported."""
+    match options.command:
+        case "cost":
+            from tightship.cli.cost_command import run
+        case "plan":
+            from tightship.cli.plan_command import run
+        case "profile":
+            from tightship.cli.resource_command import run
+        case "replay":
+            from tightship.cli.replay_command import run
+        case "run":
+            from tightship.cli.run_command import run
+        case "verify":
+            from tightship.cli.verify_command import run
+        case _:
+            from tightship.cli.view_command import run
+    return run(options)
 
 
 def _complain(what: Exception | str, code: int) -> int:

@@ -1,6 +1,6 @@
 """A graph as a schedule: every node a step, every tensor as large as its elements."""
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from math import prod
 
@@ -45,40 +45,30 @@ def schedule_of(graph: Graph, *, donate_inputs: bool = False) -> GraphSchedule:
         names.update(dict.fromkeys(node.writes))
     index_of = {name: index for index, name in enumerate(names)}
     inputs = frozenset(graph.inputs)
-    values = tuple(
-        ScheduledValue(
-            name, _size_bytes(graph, name), ALIGNMENT, name in inputs,
-            donate_inputs and name in inputs,
-        )
-        for name in names
-    )  # fmt: skip
-    steps = tuple(
-        Step(
-            node.name,
-            node.operator,
-            tuple(index_of[name] for name in node.reads if name in index_of),
-            tuple(index_of[name] for name in node.writes),
-            0,
-            tuple(
-                Alias(index_of[output], index_of[source], kind, offset_bytes)
-                for output, source, kind, offset_bytes in _aliases(graph, node, index_of)
-            ),
-        )
-        for node in nodes
-    )
+    sizes = [value.size_bytes if value.is_static else 0 for value in map(graph.value, names)]
+    values = tuple([
+        ScheduledValue(name, size, ALIGNMENT, name in inputs, donate_inputs and name in inputs)
+        for name, size in zip(names, sizes, strict=True)
+    ])  # fmt: skip
+    steps = tuple([_step(graph, node, index_of) for node in nodes])
     outputs = tuple(index_of[name] for name in dict.fromkeys(graph.outputs) if name in index_of)
     read = {name for node in nodes for name in node.reads}
     return GraphSchedule(
         Schedule(values, steps, outputs),
         sum(value.size_bytes for value in values if value.external),
-        sum(_constant_bytes(graph.constant(name)) for name in read),
+        sum(_constant_bytes(graph.constant(name)) for name in read - index_of.keys()),
         tuple(name for name in names if not graph.value(name).is_static),
     )
 
 
-def _size_bytes(graph: Graph, name: str) -> int:
-    value = graph.value(name)
-    return value.size_bytes if value.is_static else 0
+def _step(graph: Graph, node: Node, index_of: Mapping[str, int]) -> Step:
+    aliases = [
+        Alias(index_of[output], index_of[source], kind, offset_bytes)
+        for output, source, kind, offset_bytes in _aliases(graph, node, index_of)
+    ]
+    reads = tuple([index_of[name] for name in node.reads if name in index_of])
+    writes = tuple([index_of[name] for name in node.writes])
+    return Step(node.name, node.operator, reads, writes, 0, tuple(aliases))
 
 
 def _constant_bytes(constant: Constant | None) -> int:
@@ -130,12 +120,9 @@ def _parts(
 def _fits(graph: Graph, source: str, output: str) -> bool:
     """Whether every element of the output has one of at least its size at its place."""
     one, other = graph.value(source), graph.value(output)
-    return (
-        one.is_static
-        and other.is_static
-        and one.static_shape == other.static_shape
-        and other.size_bytes <= one.size_bytes
-    )
+    if not (one.is_static and other.is_static) or one.shape != other.shape:
+        return False
+    return one.dtype is other.dtype or other.size_bytes <= one.size_bytes
 
 
 def _is_stretch(graph: Graph, node: Node) -> bool:

@@ -65,7 +65,7 @@ class DType(enum.Enum):
             found = np.dtype(getattr(ml_dtypes, self.value))
         return found
 
-    @property
+    @functools.cached_property
     def itemsize(self) -> int:
         """Bytes an element takes in an array; 0 for strings, which live elsewhere."""
         return 0 if self is DType.STRING else self.numpy.itemsize

@@ -41,18 +41,20 @@ def choose(schedule: Schedule, cells: list[Cell], without: Collection[Alias] = (
 
     Complexity: O(values + reads), and O(span) for each alias between cells of different sizes.
     """
+    _, chosen = choose_in_turn(schedule, cells, without)
+    return chosen
+
+
+def choose_in_turn(
+    schedule: Schedule, cells: list[Cell], without: Collection[Alias] = ()
+) -> Iterator[Chosen]:
+    """`choose`, stopping between its two turns: what costs nothing is chosen, then all."""
     choice = _Choice(schedule, cells, frozenset(without))
     choice.take_free()
+    yield choice.chosen()
     choice.lower_peak()
     choice.take_within(choice.peak_bytes)
-    return choice.chosen()
-
-
-def choose_all(schedule: Schedule, cells: list[Cell]) -> Chosen:
-    """Merge cells of one size along every IN_PLACE alias that holds, as `choose` does first."""
-    choice = _Choice(schedule, cells, frozenset())
-    choice.take_free()
-    return choice.chosen()
+    yield choice.chosen()
 
 
 class _Choice:
@@ -83,7 +85,7 @@ class _Choice:
         return Chosen(
             tuple(alias for alias in taken if alias.kind is AliasKind.IN_PLACE),
             tuple(alias for alias in taken if alias.kind is AliasKind.PART),
-            self.inside,
+            dict(self.inside),
         )
 
     def take_free(self) -> None:

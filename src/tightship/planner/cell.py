@@ -31,22 +31,19 @@ def cells_of(schedule: Schedule) -> list[Cell]:
     last_use = _last_uses(schedule)
     kept = frozenset(schedule.outputs)
     cells = [
-        Cell(value.name, 0, last_use[index] + 1, value.size_bytes, value.alignment, value.external,
-             index in kept, value.donated)
-        for index, value in enumerate(schedule.values)
+        Cell(value.name, 0, last + 1, value.size_bytes, value.alignment, value.external,
+             index in kept, value.donated, [index])
+        for index, (value, last) in enumerate(zip(schedule.values, last_use, strict=True))
     ]  # fmt: skip
-    for index, cell in enumerate(cells):
-        cell.values.append(index)
     for index, step in enumerate(schedule.steps):
-        bound = {a.output: a for a in step.aliases if a.kind in BINDING}
         for value in step.writes:
-            cell = cells[value]
-            cell.start_step, cell.stop_step = index, last_use[value] + 1
-            if value not in bound:
+            cells[value].start_step = index
+        for alias in step.aliases:
+            if alias.kind not in BINDING:
                 continue
-            host = cells[bound[value].input]
-            if bound[value].kind is AliasKind.TIED:
-                _check_tie(schedule, index, bound[value], host, last_use)
+            host, cell = cells[alias.input], cells[alias.output]
+            if alias.kind is AliasKind.TIED:
+                _check_tie(schedule, index, alias, host, last_use)
             if cell.external and not host.external:
                 raise PlanError(
                     f"Step `{step.name}` binds external `{cell.name}` to `{host.name}`, which "
@@ -72,7 +69,9 @@ def _last_uses(schedule: Schedule) -> list[int]:
     """For each value the last step that reads or writes it; the last step of all if kept."""
     last = [0] * len(schedule.values)
     for index, step in enumerate(schedule.steps):
-        for value in (*step.reads, *step.writes):
+        for value in step.reads:
+            last[value] = index
+        for value in step.writes:
             last[value] = index
     for value in schedule.outputs:
         last[value] = len(schedule.steps) - 1

@@ -3,19 +3,17 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from tightship.planner.alias_choice import NOTHING, choose_in_turn
 from tightship.planner.bound import lower_bound
-from tightship.planner.liveness import problem_of
+from tightship.planner.cell import cells_of
+from tightship.planner.liveness import buffers_of
 from tightship.planner.place.shared_objects import MATCH_RANGE
 from tightship.planner.portfolio import solve
 from tightship.planner.schedule import Schedule
-from tightship.planner.schedule_plan import SchedulePlan, plan_schedule
+from tightship.planner.schedule_plan import SchedulePlan, smaller_plan
 from tightship.planner.scheme.colour import colour
 from tightship.planner.scheme.imperative import Imperative, run_buffers
-from tightship.planner.scheme.reference_count import (
-    MATCH_RANGES,
-    buffers_in_place,
-    recycled_bytes,
-)
+from tightship.planner.scheme.reference_count import MATCH_RANGES, recycled_bytes
 
 COLOURED_MAX = 2_000
 """Buffers up to which colouring, which is quadratic, is part of a cost."""
@@ -114,14 +112,15 @@ class _Ways:
     """The problems of a schedule, each made once, and its plan."""
 
     def __init__(self, schedule: Schedule) -> None:
-        self.buffers = problem_of(schedule, in_place=False)
+        cells = cells_of(schedule)
+        self.buffers = buffers_of(schedule, cells, NOTHING)
         self.apart = self.buffers.problem
-        self.merged = buffers_in_place(schedule)
-        self.planned = plan_schedule(schedule)
+        self.merged, merged = (
+            buffers_of(schedule, cells, chosen) for chosen in choose_in_turn(schedule, cells)
+        )
+        self.planned = smaller_plan(schedule, merged, lambda: self.buffers)
         arena = self.planned.plan.peak_bytes
-        chosen = lower_bound(self.planned.buffers.problem)
-        if arena != chosen:
-            chosen = min(arena, lower_bound(problem_of(schedule).problem))
+        chosen = min(arena, lower_bound(merged.problem))
         self.columns = Columns(
             naive_bytes=self.apart.total_bytes,
             in_place_bytes=self.merged.problem.total_bytes,

@@ -2,6 +2,7 @@
 
 import enum
 from dataclasses import dataclass
+from typing import NoReturn
 
 from tightship.errors import PlanError
 
@@ -86,27 +87,32 @@ class Schedule:
         for value in self.values:
             _check_value(value)
         written: set[int] = set()
+        readable = {index for index, value in enumerate(self.values) if value.external}
         for step in self.steps:
-            self._check_step(step, written)
+            if not readable.issuperset(step.reads):
+                self._refuse_reads(step, readable)
+            self._check_writes(step, written)
             written.update(step.writes)
+            readable.update(step.writes)
         self._check_indices(self.outputs, "The schedule keeps")
         for index in self.outputs:
-            if index not in written and not self.values[index].external:
+            if index not in readable:
                 raise PlanError(f"Output `{self.values[index].name}` is written by no step.")
 
-    def _check_step(self, step: Step, written: set[int]) -> None:
+    def _refuse_reads(self, step: Step, readable: set[int]) -> NoReturn:
         self._check_indices(step.reads, f"Step `{step.name}` reads")
+        index = next(index for index in step.reads if index not in readable)
+        raise PlanError(
+            f"Step `{step.name}` reads `{self.values[index].name}`, which no earlier step "
+            "writes. Order the steps, or make the value external."
+        )
+
+    def _check_writes(self, step: Step, written: set[int]) -> None:
         self._check_indices(step.writes, f"Step `{step.name}` writes")
         if step.scratch_bytes < 0:
             raise PlanError(
                 f"Step `{step.name}` has scratch_bytes={step.scratch_bytes}; it must be >= 0."
             )
-        for index in step.reads:
-            if index not in written and not self.values[index].external:
-                raise PlanError(
-                    f"Step `{step.name}` reads `{self.values[index].name}`, which no earlier step "
-                    "writes. Order the steps, or make the value external."
-                )
         for position, index in enumerate(step.writes):
             if index in written or index in step.writes[:position]:
                 raise PlanError(
@@ -122,6 +128,8 @@ class Schedule:
                     f"Step `{step.name}` has an alias of output {alias.output} to input "
                     f"{alias.input}; it must write the one and read the other."
                 )
+        if len(step.aliases) == 1 and step.aliases[0].kind is not AliasKind.PART:
+            return
         bound = [alias.output for alias in step.aliases if alias.kind in BINDING]
         for index in bound:
             if sum(alias.output == index for alias in step.aliases) > 1:

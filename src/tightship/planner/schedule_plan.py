@@ -1,5 +1,6 @@
 """The plan of a schedule: in-place aliases are chosen together with the offsets."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from tightship.planner.bound import lower_bound
@@ -40,15 +41,22 @@ def plan_schedule(schedule: Schedule) -> SchedulePlan:
     Raises:
         PlanError: Values are bound to each other in a way that no plan can honour.
     """
-    merged = _planned(schedule, problem_of(schedule))
-    peak = merged.plan.peak_bytes
-    if not merged.buffers.is_merged:
-        return merged
-    apart = problem_of(schedule, in_place=False)
-    if peak <= lower_bound(apart.problem):
-        return merged
-    other = _planned(schedule, apart)
-    return other if other.plan.peak_bytes < peak else merged
+    return smaller_plan(
+        schedule, problem_of(schedule), lambda: problem_of(schedule, in_place=False)
+    )
+
+
+def smaller_plan(schedule: Schedule, merged: Buffers, apart: Callable[[], Buffers]) -> SchedulePlan:
+    """`plan_schedule` of buffers that are made: with aliases, and, if need be, without any."""
+    first = _planned(schedule, merged)
+    peak = first.plan.peak_bytes
+    if not merged.is_merged:
+        return first
+    buffers = apart()
+    if peak <= lower_bound(buffers.problem):
+        return first
+    other = _planned(schedule, buffers)
+    return other if other.plan.peak_bytes < peak else first
 
 
 def _planned(schedule: Schedule, buffers: Buffers) -> SchedulePlan:

@@ -63,7 +63,9 @@ def is_packed(dtype: DType) -> bool:
 
 def packed_bytes(dtype: DType, shape: tuple[int, ...]) -> int:
     """Bytes the elements take in a file: whole bytes, the last one filled up."""
-    return -(-element_count(shape) * _BITS.get(dtype, dtype.itemsize * 8) // 8)
+    bits = _BITS.get(dtype)
+    count = element_count(shape)
+    return count * dtype.itemsize if bits is None else -(-count * bits // 8)
 
 
 def unpack(raw: NDArray[np.uint8], dtype: DType, shape: tuple[int, ...]) -> Array:

@@ -64,11 +64,12 @@ class OnnxFile:
             FormatError, GraphError, InputError: As `read`.
         """
         from tightship.frontend.onnx.functions import Origin
+        from tightship.frontend.onnx.infer import Inference
         from tightship.frontend.onnx.inputs import bind_inputs
         from tightship.frontend.onnx.reader import Reader
 
         bind = partial(bind_inputs, shapes=shapes or {}, allow_symbolic=allow_symbolic)
-        reader = Reader(self._tensors, self._functions, self._model.ir_version)
+        reader = Reader(self._tensors, self._functions, Inference(self._model.ir_version))
         with self._named():
             return reader.model_graph(self._model.graph, Origin(self._opsets), bind)
 

@@ -1,9 +1,9 @@
 """The output types of one node."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass, field
 
-from onnx import AttributeProto, NodeProto, TensorProto, TypeProto
+from onnx import AttributeProto, NodeProto, TypeProto, numpy_helper
 from onnx.checker import ValidationError
 from onnx.defs import OpSchema
 from onnx.shape_inference import InferenceError, infer_node_outputs
@@ -12,6 +12,7 @@ from tightship.errors import GraphError
 from tightship.frontend.onnx import types
 from tightship.frontend.onnx.guard import check_node
 from tightship.frontend.onnx.schema import Opsets
+from tightship.graph import Constant
 
 _SAME_SHAPE = frozenset({"Dropout", "GroupNormalization", "MeanVarianceNormalization"})
 """Operators whose outputs have the shape of their first input, though no rule says so."""
@@ -32,24 +33,67 @@ class InferenceCall:
     node: NodeProto
     schema: OpSchema
     inputs: Mapping[str, TypeProto]
-    data: Mapping[str, TensorProto]
+    data: Mapping[str, Constant]
     owner: str
     """What messages call the node."""
 
 
-def infer(call: InferenceCall, opsets: Opsets, ir_version: int) -> Sequence[TypeProto]:
-    """Types of a node's outputs, each unknown where nothing follows.
+@dataclass(frozen=True, slots=True)
+class Inference:
+    """The inference of one model's nodes; what equal layers have in common is done once.
 
-    Raises:
-        GraphError: The operator does not take these inputs or attributes.
+    Nodes are equal where operator, attributes, known values and, as objects, the types of the
+    inputs are. Equal types that it gives are the same object, which nobody may change.
     """
+
+    ir_version: int
+    _found: dict[Hashable, tuple[InferenceCall, Sequence[TypeProto]]] = field(default_factory=dict)
+    """The calls are kept, so that no other type gets the identity of one of theirs."""
+    _types: dict[bytes, TypeProto] = field(default_factory=dict)
+
+    def outputs(self, call: InferenceCall, opsets: Opsets) -> Sequence[TypeProto]:
+        """Types of a node's outputs, each unknown where nothing follows.
+
+        Raises:
+            GraphError: The operator does not take these inputs or attributes.
+        """
+        key = _key(call, opsets)
+        found = self._found.get(key)
+        if found is None:
+            types_ = _infer(call, opsets, self.ir_version)
+            found = self._found[key] = call, [self._same(type_) for type_ in types_]
+        return found[1]
+
+    def _same(self, type_: TypeProto) -> TypeProto:
+        return self._types.setdefault(type_.SerializeToString(), type_)
+
+
+def _key(call: InferenceCall, opsets: Opsets) -> Hashable:
+    """What the types of a node's outputs follow from, names left out."""
+    node, inputs, data = call.node, call.inputs, call.data
+    return (
+        id(call.schema),
+        id(opsets),
+        tuple([attribute.SerializeToString() for attribute in node.attribute]),
+        tuple([id(inputs[name]) if name else 0 for name in node.input]),
+        tuple([_content(data[name]) if name in data else None for name in node.input]),
+        tuple([name != "" for name in node.output]),
+    )
+
+
+def _content(constant: Constant) -> Hashable:
+    array = constant.array()
+    return array.dtype, array.shape, array.tobytes()
+
+
+def _infer(call: InferenceCall, opsets: Opsets, ir_version: int) -> Sequence[TypeProto]:
     check_node(call.node, call.owner)
     try:
         outputs: Mapping[str, TypeProto] = infer_node_outputs(
             call.schema,
             _without_graphs(call.node),
             call.inputs,
-            call.data,
+            {name: numpy_helper.from_array(value.array()) for name, value in call.data.items()},
             opset_imports=opsets.protos,
             ir_version=ir_version,
         )

@@ -42,7 +42,7 @@ def evaluate(node: Node, scope: Scope, inferred: Sequence[TypeProto]) -> Sequenc
     A node that cannot be evaluated is left to the run, which says what is wrong with it.
     """
     evaluator = EVALUATORS.get(node.operator)
-    if node.domain or evaluator is None or not _is_small(node, inferred):
+    if node.domain or evaluator is None:
         return None
     arrays: list[Array | None] = []
     for name in node.inputs:
@@ -50,6 +50,8 @@ def evaluate(node: Node, scope: Scope, inferred: Sequence[TypeProto]) -> Sequenc
         if name and constant is None:
             return None
         arrays.append(None if constant is None else constant.array())
+    if not _is_small(node, inferred):
+        return None
     try:
         with np.errstate(all="ignore"):
             found = evaluator(Call(tuple(arrays), node.attributes, node.version))

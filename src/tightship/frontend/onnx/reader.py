@@ -12,7 +12,7 @@ from tightship.frontend.onnx.constant_node import constant_value
 from tightship.frontend.onnx.contrib import OPSETS, spelled
 from tightship.frontend.onnx.control import Body, ControlNode, ReadBody, type_control
 from tightship.frontend.onnx.functions import Functions, Origin
-from tightship.frontend.onnx.infer import InferenceCall, infer
+from tightship.frontend.onnx.infer import Inference, InferenceCall
 from tightship.frontend.onnx.propagate import evaluate, foresee
 from tightship.frontend.onnx.schema import Schemas, label, normal_domain
 from tightship.frontend.onnx.scope import Scope
@@ -30,7 +30,7 @@ class Reader:
 
     tensors: Tensors
     functions: Functions
-    ir_version: int
+    inference: Inference
     schemas: Schemas = field(default_factory=Schemas)
     symbols: dict[str, int] = field(default_factory=dict)
 
@@ -74,8 +74,8 @@ class _GraphReader:
         owner = f"Graph `{self.proto.name}`"
         for name, type_ in inputs.items():
             self.scope.define(name, type_, owner)
-        for value in (*self.proto.value_info, *self.proto.output):
-            self.declared[value.name] = types.bind(value.type, self.reader.symbols)
+        self.declared.update({value.name: value.type for value in self.proto.value_info})
+        self.declared.update({value.name: value.type for value in self.proto.output})
         self._read_initializers(owner)
         for node, origin in self.reader.functions.expand(self.proto.node, self.origin):
             self._read_contributed(node, origin)
@@ -89,7 +89,7 @@ class _GraphReader:
             name=utf8(self.proto.name, "graph name"),
             inputs=tuple(inputs),
             outputs=outputs,
-            values={name: types.value_of(name, type_) for name, type_ in found.items()},
+            values=types.values_of(found),
             nodes=tuple(self.nodes),
             constants=self.constants,
             known=self.known,
@@ -106,7 +106,7 @@ class _GraphReader:
             self._add_constant(name, tensors.sparse(sparse, name), owner)
 
     def _add_constant(self, name: str, constant: Constant, owner: str) -> None:
-        self.scope.define(name, types.tensor_type(constant.dtype, constant.shape), owner)
+        self.scope.define(name, types.constant_type(constant.dtype, constant.shape), owner)
         self.scope.constants[name] = self.constants[name] = constant
 
     def _read_contributed(self, proto: NodeProto, origin: Origin) -> None:
@@ -152,7 +152,7 @@ class _GraphReader:
         if found is None and not graphs:
             data = self.scope.shape_data_of(inputs)
             call = InferenceCall(proto, schema, inputs, data, owner)
-            inferred = infer(call, origin.opsets, self.reader.ir_version)
+            inferred = self.reader.inference.outputs(call, origin.opsets)
             found = evaluate(node, self.scope, inferred)
         if found is None:
             self._define_outputs(node, inferred, owner)
@@ -178,14 +178,13 @@ class _GraphReader:
     def _define_outputs(self, node: Node, inferred: Sequence[TypeProto], owner: str) -> None:
         for name, type_ in zip(node.outputs, inferred, strict=False):
             if name:
-                checked = _checked(owner, name, type_, self.declared.get(name))
-                self.scope.define(name, checked, owner)
+                self.scope.define(name, self._checked(owner, name, type_), owner)
 
     def _define_known(self, node: Node, found: Sequence[Constant], owner: str) -> None:
         for name, constant in zip(node.outputs, found, strict=True):
-            type_ = types.tensor_type(constant.dtype, constant.shape)
+            type_ = types.constant_type(constant.dtype, constant.shape)
             if name:
-                _checked(owner, name, type_, self.declared.get(name))
+                self._checked(owner, name, type_)
                 self.scope.define(name, type_, owner)
                 self.scope.constants[name] = self.known[name] = constant
 
@@ -199,16 +198,16 @@ class _GraphReader:
         self.node_names.add(name)
         return name
 
-
-def _checked(owner: str, name: str, inferred: TypeProto, declared: TypeProto | None) -> TypeProto:
-    """What was inferred, completed by the declared type of the same element type."""
-    if declared is None:
-        return inferred
-    if types.is_tensor(inferred) and types.is_tensor(declared):
-        numbers = inferred.tensor_type.elem_type, declared.tensor_type.elem_type
-        if numbers[0] != numbers[1]:
-            raise GraphError(
-                f"{owner} gives `{name}` the element type {types.element_name(numbers[0])}, but "
-                f"the model declares {types.element_name(numbers[1])}."
-            )
-    return types.refine(inferred, declared)
+    def _checked(self, owner: str, name: str, inferred: TypeProto) -> TypeProto:
+        """What was inferred, completed by the declared type of the same element type."""
+        declared = self.declared.get(name)
+        if declared is None or declared == inferred:
+            return inferred
+        if types.is_tensor(inferred) and types.is_tensor(declared):
+            numbers = inferred.tensor_type.elem_type, declared.tensor_type.elem_type
+            if numbers[0] != numbers[1]:
+                raise GraphError(
+                    f"{owner} gives `{name}` the element type {types.element_name(numbers[0])}, "
+                    f"but the model declares {types.element_name(numbers[1])}."
+                )
+        return types.refine(inferred, types.bind(declared, self.reader.symbols))

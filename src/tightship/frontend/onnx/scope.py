@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from onnx import TensorProto, TypeProto, numpy_helper
+from onnx import TypeProto
 
 from tightship.errors import GraphError
 from tightship.frontend.onnx.text import utf8
@@ -27,7 +27,6 @@ class Scope:
     constants: dict[str, Constant] = field(default_factory=dict)
     captures: dict[str, None] = field(default_factory=dict)
     """Names taken from `outer`, in the order of their first use."""
-    _protos: dict[str, TensorProto | None] = field(default_factory=dict)
 
     def define(self, name: str, type_: TypeProto, owner: str) -> None:
         """Give a name its type.
@@ -69,15 +68,13 @@ class Scope:
             return None
         return constant if element_count(constant.shape) <= KNOWN_ELEMENTS_MAX else None
 
-    def shape_data_of(self, names: Iterable[str]) -> dict[str, TensorProto]:
+    def shape_data_of(self, names: Iterable[str]) -> dict[str, Constant]:
         """The known values, by name, that a shape may follow from: integers, or few floats."""
         data = {}
         for name in names:
-            if name not in self._protos:
-                self._protos[name] = _shape_data(self.small_constant_of(name))
-            proto = self._protos[name]
-            if proto is not None:
-                data[name] = proto
+            constant = self.small_constant_of(name)
+            if constant is not None and _gives_shapes(constant):
+                data[name] = constant
         return data
 
     def _find(self, name: str) -> TypeProto | None:
@@ -89,13 +86,11 @@ class Scope:
         return None
 
 
-def _shape_data(constant: Constant | None) -> TensorProto | None:
-    if constant is None:
-        return None
-    is_float = constant.dtype in _FLOATS and element_count(constant.shape) <= _KNOWN_FLOATS_MAX
-    if not is_float and constant.dtype not in _INTEGERS:
-        return None
-    return numpy_helper.from_array(constant.array())
+def _gives_shapes(constant: Constant) -> bool:
+    dtype = constant.dtype
+    if dtype in _FLOATS:
+        return element_count(constant.shape) <= _KNOWN_FLOATS_MAX
+    return dtype in _INTEGERS
 
 
 _FLOATS = frozenset({DType.FLOAT16, DType.FLOAT32, DType.FLOAT64})

@@ -20,6 +20,7 @@ RANK_MAX = 64
 """Dimensions that an array can have."""
 
 _ELEMENTS_MAX = 1 << 56
+_FIELD_NAMES = tuple(field.name.lower() for field in TensorField)
 
 _DENSE_FIELDS = {
     TensorField.FLOAT_DATA: (DType.FLOAT32, DType.COMPLEX64),
@@ -92,7 +93,7 @@ class Tensors:
         field = self.payloads.get((begin, stop))
         if field is None:
             raise FormatError(f"Tensor `{name}` is stored in segments, which is not supported.")
-        if any(getattr(tensor, other.name.lower()) for other in TensorField):
+        if any(getattr(tensor, other) for other in _FIELD_NAMES):
             raise FormatError(f"Tensor `{name}` stores its elements in more than one field.")
         if field is TensorField.RAW_DATA or dtype in _DENSE_FIELDS.get(field, ()):
             _check_size(name, dtype, shape, stop - begin)

@@ -4,6 +4,7 @@ A TypeProto with nothing set is a type that nobody knows.
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
 
 from onnx import TensorShapeProto, TypeProto
 
@@ -28,6 +29,12 @@ def is_tensor(type_: TypeProto) -> bool:
 def tensor_type(dtype: DType, shape: Sequence[Dimension] | None) -> TypeProto:
     """The type of a dense tensor; no shape where the rank is not known."""
     return with_shape(NUMBERS[dtype], shape)
+
+
+@lru_cache(maxsize=4096)
+def constant_type(dtype: DType, shape: tuple[int, ...]) -> TypeProto:
+    """The type of a constant; equal ones have the same object, which none may change."""
+    return tensor_type(dtype, shape)
 
 
 def element_name(number: int) -> str:
@@ -86,11 +93,17 @@ def static_shape_of(type_: TypeProto) -> tuple[int, ...] | None:
     return static if len(static) == len(shape) else None
 
 
-def value_of(name: str, type_: TypeProto) -> Value:
-    """A value of this type; only dense tensors have a dtype and a shape."""
+def values_of(types: Mapping[str, TypeProto]) -> dict[str, Value]:
+    """Values of these types; only dense tensors have a dtype and a shape."""
+    different = {id(type_): type_ for type_ in types.values()}
+    read = {key: _dtype_and_shape(type_) for key, type_ in different.items()}
+    return {name: Value(name, *read[id(type_)]) for name, type_ in types.items()}
+
+
+def _dtype_and_shape(type_: TypeProto) -> tuple[DType | None, Shape | None]:
     if not type_.HasField("tensor_type"):
-        return Value(name)
-    return Value(name, DTYPES.get(type_.tensor_type.elem_type), shape_of(type_))
+        return None, None
+    return DTYPES.get(type_.tensor_type.elem_type), shape_of(type_)
 
 
 def bind(type_: TypeProto, symbols: Mapping[str, int]) -> TypeProto:
@@ -127,8 +140,11 @@ def refine(inferred: TypeProto, declared: TypeProto) -> TypeProto:
         return declared
     if not (is_tensor(inferred) and is_tensor(declared)):
         return inferred
-    if shape_of(inferred) is None:
+    shape = shape_of(inferred)
+    if shape is None:
         return with_shape(inferred.tensor_type.elem_type, shape_of(declared))
+    if all(isinstance(dimension, int) for dimension in shape):
+        return inferred
     return merge(inferred, declared, _more_exact)
 
 

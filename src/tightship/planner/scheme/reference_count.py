@@ -12,7 +12,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from tightship.planner.alias_choice import choose_all
+from tightship.planner.alias_choice import choose_in_turn
 from tightship.planner.cell import cells_of
 from tightship.planner.liveness import NO_BUFFER, Buffers, buffers_of, problem_of
 from tightship.planner.place.shared_objects import MATCH_RANGE, shared_objects
@@ -61,7 +61,7 @@ def search_match_range(
 def buffers_in_place(schedule: Schedule) -> Buffers:
     """The buffers of a schedule with every IN_PLACE alias taken that is safe and of one size."""
     cells = cells_of(schedule)
-    return buffers_of(schedule, cells, choose_all(schedule, cells))
+    return buffers_of(schedule, cells, next(choose_in_turn(schedule, cells)))
 
 
 def recycle(buffers: Buffers, match_range: int) -> Blocks:
