@@ -27,8 +27,6 @@ size_t page_size() {
 
 namespace {
 
-constexpr size_t kHugePage = size_t{2} << 20;
-
 char *map_pages(size_t size_bytes) {
     void *pointer =
         mmap(nullptr, size_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);

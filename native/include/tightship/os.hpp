@@ -6,6 +6,9 @@
 
 namespace tightship::os {
 
+/// What the system makes huge pages of, where it has them.
+constexpr size_t kHugePage = size_t{2} << 20;
+
 size_t page_size();
 
 /// Anonymous, private, zeroed pages; `size_bytes` and `alignment` multiples of the page size.

@@ -1,0 +1,26 @@
+/// Work that a device does on its own, and how to know that it is done.
+#pragma once
+
+#include <memory>
+
+namespace tightship::resource {
+
+/// A point in a queue of work.
+class Fence {
+  public:
+    virtual ~Fence() = default;
+    /// Whether all that came before it is done. Once true, always true. Never blocks.
+    virtual bool is_signalled() = 0;
+    /// Returns when it is.
+    virtual void wait() = 0;
+};
+
+/// Work done one after the other, beside the thread that asks for it.
+class Stream {
+  public:
+    virtual ~Stream() = default;
+    /// A fence behind everything asked for so far; null where all of it is done.
+    virtual std::shared_ptr<Fence> record() = 0;
+};
+
+} // namespace tightship::resource

@@ -1,0 +1,20 @@
+/// The process's own memory as a paged device.
+#pragma once
+
+#include "tightship/resource/virtual/paged_device.hpp"
+
+namespace tightship::resource {
+
+/// Private pages, moved from address to address without a copy, huge ones where chunks span them.
+///
+/// A chunk has no memory before it is mapped for the first time, and then keeps it: its pages stay
+/// where they were mapped last until they are mapped elsewhere, so that moving costs one call.
+class HostDevice final : public PagedDevice {
+  public:
+    size_t granularity_bytes() const override;
+    std::unique_ptr<PhysicalMemory> create_physical_memory(size_t size_bytes) override;
+    std::unique_ptr<VirtualMemory> create_virtual_memory(size_t size_bytes,
+                                                         size_t alignment) override;
+};
+
+} // namespace tightship::resource

@@ -1,0 +1,158 @@
+#include "tightship/resource/virtual/host_device.hpp"
+
+#include "tightship/os.hpp"
+#include "tightship/os_map.hpp"
+
+#include <algorithm>
+#include <map>
+
+namespace tightship::resource {
+
+namespace {
+
+class HostVirtual;
+
+/// Knows where its pages are, be they mapped, left behind by `unmap`, parked, or not there yet.
+struct HostPhysical final : PhysicalMemory {
+    using PhysicalMemory::PhysicalMemory;
+    ~HostPhysical() override;
+
+    char *pages = nullptr; // null: none yet
+    HostVirtual *home =
+        nullptr; // whose addresses they are at; null: parked at addresses of its own
+};
+
+/// Never lets addresses go for a moment: another thread could map something there.
+class HostVirtual final : public VirtualMemory {
+  public:
+    using VirtualMemory::VirtualMemory;
+    ~HostVirtual() override {
+        clear(at(0), at(size_bytes()));
+        os::release(at(0), size_bytes());
+    }
+
+    bool map(size_t offset_bytes, Chunks chunks) override;
+    bool unmap(size_t, Chunks) override { return true; }
+
+    char *at(size_t offset_bytes) const { return reinterpret_cast<char *>(start() + offset_bytes); }
+    void forget(const HostPhysical &chunk) { tenants_.erase(chunk.pages); }
+
+  private:
+    bool extend(size_t more_bytes) override { return os::reserve_at(at(size_bytes()), more_bytes); }
+    void clear(char *start, char *stop);
+    bool lies(const HostPhysical &chunk, const char *where) const {
+        return chunk.home == this && chunk.pages == where;
+    }
+    bool settle(char *to, Chunks run, size_t run_bytes);
+
+    std::map<const char *, HostPhysical *> tenants_; // chunks whose pages lie here
+};
+
+HostPhysical &host(PhysicalMemory *chunk) {
+    return static_cast<HostPhysical &>(*chunk);
+}
+
+HostPhysical::~HostPhysical() {
+    if (home != nullptr) {
+        home->forget(*this);
+        os::decommit(pages, size_bytes());
+    } else if (pages != nullptr) {
+        os::release(pages, size_bytes());
+    }
+}
+
+/// Moves pages that were left here to addresses of their own; where the system has none, the
+/// chunk is without pages again.
+void HostVirtual::clear(char *start, char *stop) {
+    auto found = tenants_.lower_bound(start);
+    if (found != tenants_.begin() &&
+        std::prev(found)->first + std::prev(found)->second->size_bytes() > start)
+        --found;
+    while (found != tenants_.end() && found->first < stop) {
+        HostPhysical &chunk = *found->second;
+        found = tenants_.erase(found);
+        void *parking = os::reserve(chunk.size_bytes(), os::kHugePage);
+        if (parking != nullptr && !os::move_pages(chunk.pages, chunk.size_bytes(), parking)) {
+            os::release(parking, chunk.size_bytes());
+            parking = nullptr;
+        }
+        if (parking == nullptr)
+            os::decommit(chunk.pages, chunk.size_bytes());
+        chunk.pages = static_cast<char *>(parking);
+        chunk.home = nullptr;
+    }
+}
+
+/// Whether the pages of two chunks, one behind the other in a request, can be brought at once.
+bool follow(const HostPhysical &first, const HostPhysical &second) {
+    if (first.home != second.home || (first.pages == nullptr) != (second.pages == nullptr))
+        return false;
+    return first.pages == nullptr ||
+           (first.home != nullptr && second.pages == first.pages + first.size_bytes());
+}
+
+/// Brings the pages of chunks that `follow` each other.
+bool HostVirtual::settle(char *to, Chunks run, size_t run_bytes) {
+    char *const from = host(run.front()).pages;
+    HostVirtual *const home = host(run.front()).home;
+    if (from == nullptr ? !os::commit(to, run_bytes) : !os::move_pages(from, run_bytes, to))
+        return false;
+    if (from != nullptr && home == nullptr)
+        os::release(from, run_bytes);
+    for (PhysicalMemory *chunk : run) {
+        if (home != nullptr)
+            home->forget(host(chunk));
+        host(chunk).pages = to;
+        host(chunk).home = this;
+        tenants_.emplace(to, &host(chunk));
+        to += chunk->size_bytes();
+    }
+    return true;
+}
+
+bool HostVirtual::map(size_t offset_bytes, Chunks chunks) {
+    char *to = at(offset_bytes);
+    for (PhysicalMemory *chunk : chunks) {
+        if (!lies(host(chunk), to))
+            clear(to, to + chunk->size_bytes());
+        to += chunk->size_bytes();
+    }
+    to = at(offset_bytes);
+    while (!chunks.empty()) {
+        size_t count = 1, run_bytes = chunks.front()->size_bytes();
+        if (!lies(host(chunks.front()), to)) {
+            for (; count < chunks.size() && follow(host(chunks[count - 1]), host(chunks[count]));
+                 ++count)
+                run_bytes += chunks[count]->size_bytes();
+            if (!settle(to, chunks.first(count), run_bytes)) {
+                count = 1; // what the system keeps apart goes one by one
+                run_bytes = chunks.front()->size_bytes();
+                if (!settle(to, chunks.first(1), run_bytes))
+                    return false; // those before lie there as if they had been unmapped
+            }
+        }
+        to += run_bytes;
+        chunks = chunks.subspan(count);
+    }
+    return true;
+}
+
+} // namespace
+
+size_t HostDevice::granularity_bytes() const {
+    return os::page_size();
+}
+
+std::unique_ptr<PhysicalMemory> HostDevice::create_physical_memory(size_t size_bytes) {
+    return std::make_unique<HostPhysical>(size_bytes);
+}
+
+std::unique_ptr<VirtualMemory> HostDevice::create_virtual_memory(size_t size_bytes,
+                                                                 size_t alignment) {
+    void *start = os::reserve(size_bytes, std::max(alignment, os::kHugePage));
+    if (start == nullptr)
+        return nullptr;
+    return std::make_unique<HostVirtual>(reinterpret_cast<uintptr_t>(start), size_bytes);
+}
+
+} // namespace tightship::resource

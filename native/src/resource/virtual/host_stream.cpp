@@ -1,0 +1,74 @@
+#include "tightship/resource/virtual/host_stream.hpp"
+
+namespace tightship::resource {
+
+class HostStream::Point final : public Fence {
+  public:
+    Point(std::shared_ptr<Progress> progress, uint64_t count)
+        : progress_(std::move(progress)), count_(count) {}
+
+    bool is_signalled() override {
+        const std::lock_guard lock(progress_->mutex);
+        return progress_->done >= count_;
+    }
+    void wait() override {
+        std::unique_lock lock(progress_->mutex);
+        progress_->changed.wait(lock, [&] { return progress_->done >= count_; });
+    }
+
+  private:
+    std::shared_ptr<Progress> progress_;
+    uint64_t count_; // functions that come before it
+};
+
+HostStream::HostStream() : worker_([this] { work(); }) {}
+
+HostStream::~HostStream() {
+    {
+        const std::lock_guard lock(progress_->mutex);
+        is_ending_ = true;
+    }
+    progress_->changed.notify_all();
+    worker_.join();
+}
+
+void HostStream::submit(std::function<void()> work) {
+    {
+        const std::lock_guard lock(progress_->mutex);
+        queue_.push_back(std::move(work));
+        ++progress_->submitted;
+    }
+    progress_->changed.notify_all();
+}
+
+std::shared_ptr<Fence> HostStream::record() {
+    const std::lock_guard lock(progress_->mutex);
+    if (progress_->done == progress_->submitted)
+        return nullptr;
+    return std::make_shared<Point>(progress_, progress_->submitted);
+}
+
+void HostStream::synchronize() {
+    if (const auto fence = record())
+        fence->wait();
+}
+
+void HostStream::work() {
+    std::unique_lock lock(progress_->mutex);
+    for (;;) {
+        progress_->changed.wait(lock, [&] { return is_ending_ || !queue_.empty(); });
+        if (queue_.empty())
+            return;
+        {
+            const std::function<void()> next = std::move(queue_.front());
+            queue_.pop_front();
+            lock.unlock();
+            next();
+        }
+        lock.lock();
+        ++progress_->done;
+        progress_->changed.notify_all();
+    }
+}
+
+} // namespace tightship::resource
