@@ -29,6 +29,9 @@ void composed_resources(nanobind::module_ &module);
 void adaptors(nanobind::module_ &module);
 /// Shows the garbage collector an adaptor's upstream.
 int traverse_adaptor(PyObject *self, visitproc visit, void *arg);
+void virtual_resources(nanobind::module_ &module);
+/// Raises what became of a block that was given back.
+[[noreturn]] void refuse_block(resource::Freed freed, uint64_t address, size_t size_bytes);
 void callback_resources(nanobind::module_ &module);
 void checking_adaptors(nanobind::module_ &module);
 void numpy_resource(nanobind::module_ &module);

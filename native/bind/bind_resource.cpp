@@ -61,13 +61,6 @@ const char *fault_of(Freed freed) {
     }
 }
 
-[[noreturn, gnu::noinline]] void refuse_block(Freed freed, uint64_t address, size_t size_bytes) {
-    char text[32];
-    std::snprintf(text, sizeof text, "%#llx", static_cast<unsigned long long>(address));
-    throw Misuse("Cannot deallocate " + std::to_string(size_bytes) + " bytes at " + text + ": " +
-                 fault_of(freed));
-}
-
 [[noreturn, gnu::noinline]] void refuse_size(const MemoryResource &self, Count size,
                                              size_t alignment) {
     if (size.value < 1)
@@ -158,6 +151,13 @@ void refuse_copies(nb::class_<MemoryResource> &base) {
 }
 
 } // namespace
+
+[[gnu::noinline]] void refuse_block(Freed freed, uint64_t address, size_t size_bytes) {
+    char text[32];
+    std::snprintf(text, sizeof text, "%#llx", static_cast<unsigned long long>(address));
+    throw Misuse("Cannot deallocate " + std::to_string(size_bytes) + " bytes at " + text + ": " +
+                 fault_of(freed));
+}
 
 void resource(nb::module_ &module) {
     module.def("release_code", &os::release_code, "path"_a,

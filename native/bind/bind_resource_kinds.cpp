@@ -156,6 +156,7 @@ void resource_kinds(nb::module_ &module) {
     slab(module);
     composed_resources(module);
     adaptors(module);
+    virtual_resources(module);
 }
 
 } // namespace tightship::bind

@@ -584,6 +584,170 @@ class GuardPageResource(Adaptor):
     @property
     def quarantined_bytes(self) -> int: ...
 
+class PagedDevice:
+    """Physical chunks and addresses of a device, to be joined."""
+
+    @property
+    def granularity_bytes(self) -> int:
+        """Sizes of chunks are multiples of it."""
+
+class HostDevice(PagedDevice):
+    """Private pages, moved from address to address without a copy."""
+
+    def __init__(self) -> None: ...
+
+class SharedDevice(PagedDevice):
+    """Pages of a file in memory that other processes can map."""
+
+    def __init__(self) -> None: ...
+
+    @property
+    def descriptor(self) -> int:
+        """Of the open file."""
+
+class FailingDevice(PagedDevice):
+    """Refuses some calls, to test what happens then."""
+
+    def __init__(self, device: PagedDevice, first: int, count: int = 1) -> None:
+        """
+        Refuses `count` calls to create, reserve, map, unmap or grow, from number `first` on.
+        """
+
+    @property
+    def call_count(self) -> int:
+        """Such calls so far."""
+
+class PythonDevice(PagedDevice):
+    """A device that is a pair of functions."""
+
+    def __init__(self, create_physical_memory: Callable[[int], object], create_virtual_memory: Callable[[int, int], object], *, granularity_bytes: int = 4096, maps_twice: bool = False) -> None:
+        """
+        `create_physical_memory(size_bytes)` gives a chunk, any object;
+        `create_virtual_memory(size_bytes, alignment)` an object with `address` and the
+        methods `map(offset_bytes, chunks)`, `unmap(offset_bytes, chunks)` and
+        `extend(more_bytes)`, true when done. None, false or an exception is a refusal; an
+        object that is dropped gives back what it has.
+        """
+
+class Stream:
+    """Work done in order, beside the thread that asks for it."""
+
+class HostStream(Stream):
+    """A thread that runs functions in the order they were given."""
+
+    def __init__(self) -> None: ...
+
+    def submit(self, work: Callable[[], object]) -> None:
+        """
+        Runs it after what was submitted before; what it raises goes to stderr.
+        """
+
+    def synchronize(self) -> None:
+        """Returns when everything submitted so far is done."""
+
+class PythonStream(Stream):
+    """A stream that Python knows of."""
+
+    def __init__(self, record: Callable[[], object]) -> None:
+        """
+        `record()` gives a fence behind all work so far, an object with `is_signalled()`, or
+        None where all is done.
+        """
+
+class VirtualStatistics:
+    """What a virtual resource has; exact while no call is in flight."""
+
+    @property
+    def requested_bytes(self) -> int:
+        """As asked for, in live blocks."""
+
+    @property
+    def allocated_bytes(self) -> int:
+        """What live blocks take."""
+
+    @property
+    def peak_allocated_bytes(self) -> int:
+        """The most of it."""
+
+    @property
+    def physical_bytes(self) -> int:
+        """Of all chunks, live and cached."""
+
+    @property
+    def peak_physical_bytes(self) -> int:
+        """The most of it."""
+
+    @property
+    def cached_bytes(self) -> int:
+        """Of chunks that no live block has."""
+
+    @property
+    def address_bytes(self) -> int:
+        """Of reserved addresses."""
+
+    @property
+    def waiting_count(self) -> int:
+        """Addresses kept for work that is not done."""
+
+    @property
+    def allocation_count(self) -> int:
+        """Of all time."""
+
+    @property
+    def exact_count(self) -> int:
+        """Of these, met by memory that was mapped as it was."""
+
+    @property
+    def remap_count(self) -> int:
+        """Of these, those for which chunks were mapped elsewhere."""
+
+    @property
+    def created_count(self) -> int:
+        """Chunks made."""
+
+    @property
+    def moved_count(self) -> int:
+        """Chunks mapped elsewhere."""
+
+    @property
+    def released_count(self) -> int:
+        """Chunks given back to the device."""
+
+    @property
+    def retry_count(self) -> int:
+        """Requests repeated after caches were given back."""
+
+    @property
+    def wait_count(self) -> int:
+        """Requests that waited for a fence."""
+
+class VirtualResource(MemoryResource):
+    """Blocks at addresses that chunks are mapped to and moved between."""
+
+    def allocate_on(self, size_bytes: int, stream: Stream | None, alignment: int = 16) -> int:
+        """As `allocate`, for use in the order of a stream."""
+
+    def deallocate_on(self, address: int, size_bytes: int, stream: Stream | None, alignment: int = 16) -> None:
+        """
+        As `deallocate`, while work that the stream was given may still use the block: it
+        serves the same stream at once, others when that work is done.
+        """
+
+    def virtual_statistics(self) -> VirtualStatistics: ...
+
+class SeedVirtualResource(VirtualResource):
+    """
+    The virtual caching allocator as it was published: caches of chunks and of addresses.
+    """
+
+    def __init__(self, device: PagedDevice, chunk_bytes: int = 20971520) -> None: ...
+
+    @property
+    def chunk_bytes(self) -> int: ...
+
+    def set_chunk_size(self, chunk_bytes: int) -> None:
+        """Of chunks made from now on; what is cached goes back."""
+
 class NumpyBound:
     """
     Within `with`, arrays the thread makes count against a bound; one too large raises MemoryError.

@@ -11,9 +11,9 @@ class HostStream::Point final : public Fence {
         const std::lock_guard lock(progress_->mutex);
         return progress_->done >= count_;
     }
-    void wait() override {
+    bool wait_for(std::chrono::nanoseconds limit) override {
         std::unique_lock lock(progress_->mutex);
-        progress_->changed.wait(lock, [&] { return progress_->done >= count_; });
+        return progress_->changed.wait_for(lock, limit, [&] { return progress_->done >= count_; });
     }
 
   private:
@@ -49,8 +49,9 @@ std::shared_ptr<Fence> HostStream::record() {
 }
 
 void HostStream::synchronize() {
-    if (const auto fence = record())
-        fence->wait();
+    std::unique_lock lock(progress_->mutex);
+    const uint64_t count = progress_->submitted;
+    progress_->changed.wait(lock, [&] { return progress_->done >= count; });
 }
 
 void HostStream::work() {

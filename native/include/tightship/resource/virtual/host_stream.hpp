@@ -13,7 +13,7 @@
 namespace tightship::resource {
 
 /// Functions must not throw. The end of the stream waits for all of them.
-class HostStream final : public Stream {
+class HostStream : public Stream {
   public:
     HostStream();
     ~HostStream() override;

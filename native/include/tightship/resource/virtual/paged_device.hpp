@@ -41,7 +41,8 @@ class VirtualMemory {
     size_t size_bytes() const { return size_bytes_; }
 
     /// Joins chunks to the addresses from `offset_bytes` on. REQUIRES: nothing is mapped there,
-    /// the chunks are mapped nowhere, sizes and offset are multiples of the granularity.
+    /// the chunks are mapped nowhere (unless the device maps twice), sizes and offset are multiples
+    /// of the granularity.
     [[nodiscard]] virtual bool map(size_t offset_bytes, Chunks chunks) = 0;
     /// Separates chunks that one or more calls of `map` joined.
     [[nodiscard]] virtual bool unmap(size_t offset_bytes, Chunks chunks) = 0;
@@ -78,6 +79,8 @@ class PagedDevice {
                                                                  size_t alignment) = 0;
     /// Whether the processor can read and write what is mapped.
     virtual bool is_host() const { return true; }
+    /// Whether a chunk can be mapped in several places at once.
+    virtual bool maps_twice() const { return false; }
     virtual bool is_shared() const { return false; }
     /// How a thread takes a lock that is held while this device is called.
     virtual std::unique_lock<std::mutex> enter(std::mutex &mutex) const {

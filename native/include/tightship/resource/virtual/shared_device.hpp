@@ -16,6 +16,7 @@ class SharedDevice final : public PagedDevice {
     std::unique_ptr<PhysicalMemory> create_physical_memory(size_t size_bytes) override;
     std::unique_ptr<VirtualMemory> create_virtual_memory(size_t size_bytes,
                                                          size_t alignment) override;
+    bool maps_twice() const override { return true; }
     bool is_shared() const override { return true; }
     int descriptor() const;
     /// Where in the file a chunk is.

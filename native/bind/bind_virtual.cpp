@@ -1,0 +1,207 @@
+#include "bind.hpp"
+#include "count.hpp"
+#include "python_device.hpp"
+
+#include "tightship/resource/virtual/failing_device.hpp"
+#include "tightship/resource/virtual/host_device.hpp"
+#include "tightship/resource/virtual/seed_resource.hpp"
+#include "tightship/resource/virtual/shared_device.hpp"
+
+#include <nanobind/stl/shared_ptr.h>
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+namespace tightship::bind {
+
+namespace {
+
+using resource::FailingDevice;
+using resource::HostDevice;
+using resource::MemoryResource;
+using resource::PagedDevice;
+using resource::SeedVirtualResource;
+using resource::SharedDevice;
+using resource::Stream;
+using resource::VirtualResource;
+using resource::VirtualStatistics;
+
+using Device = std::shared_ptr<PagedDevice>;
+
+int traverse_python_device(PyObject *self, visitproc visit, void *arg) {
+    Py_VISIT(Py_TYPE(self));
+    if (nb::inst_ready(self))
+        return nb::inst_ptr<PythonDevice>(self)->traverse(visit, arg);
+    return 0;
+}
+
+PyType_Slot python_device_slots[] = {
+    {Py_tp_traverse, reinterpret_cast<void *>(traverse_python_device)}, {0, nullptr}};
+
+void devices(nb::module_ &module) {
+    nb::class_<PagedDevice>(module, "PagedDevice",
+                            "Physical chunks and addresses of a device, to be joined.")
+        .def_prop_ro("granularity_bytes", &PagedDevice::granularity_bytes,
+                     "Sizes of chunks are multiples of it.");
+    nb::class_<HostDevice, PagedDevice>(
+        module, "HostDevice", "Private pages, moved from address to address without a copy.")
+        .def(nb::init<>());
+    nb::class_<SharedDevice, PagedDevice>(module, "SharedDevice",
+                                          "Pages of a file in memory that other processes can map.")
+        .def(nb::init<>())
+        .def_prop_ro("descriptor", &SharedDevice::descriptor, "Of the open file.");
+    nb::class_<FailingDevice, PagedDevice>(module, "FailingDevice",
+                                           "Refuses some calls, to test what happens then.")
+        .def(
+            "__init__",
+            [](FailingDevice *self, Device device, Count first, Count count) {
+                new (self) FailingDevice(std::move(device), at_least(0, "first", first),
+                                         at_least(0, "count", count));
+            },
+            "device"_a, "first"_a, "count"_a = 1,
+            "Refuses `count` calls to create, reserve, map, unmap or grow, from number `first` on.")
+        .def_prop_ro("call_count", &FailingDevice::call_count, "Such calls so far.");
+    nb::class_<PythonDevice, PagedDevice>(module, "PythonDevice",
+                                          nb::type_slots(python_device_slots),
+                                          "A device that is a pair of functions.")
+        .def(
+            "__init__",
+            [](PythonDevice *self, nb::callable create_physical, nb::callable create_virtual,
+               Count granularity, bool maps_twice) {
+                new (self) PythonDevice(std::move(create_physical), std::move(create_virtual),
+                                        power_of_two("granularity_bytes", granularity), maps_twice);
+            },
+            "create_physical_memory"_a, "create_virtual_memory"_a, nb::kw_only(),
+            "granularity_bytes"_a = 4096, "maps_twice"_a = false,
+            nb::sig("def __init__(self, create_physical_memory: "
+                    "collections.abc.Callable[[int], object], create_virtual_memory: "
+                    "collections.abc.Callable[[int, int], object], *, "
+                    "granularity_bytes: int = 4096, maps_twice: bool = False) -> None"),
+            "`create_physical_memory(size_bytes)` gives a chunk, any object;\n"
+            "`create_virtual_memory(size_bytes, alignment)` an object with `address` and the\n"
+            "methods `map(offset_bytes, chunks)`, `unmap(offset_bytes, chunks)` and\n"
+            "`extend(more_bytes)`, true when done. None, false or an exception is a refusal; an\n"
+            "object that is dropped gives back what it has.");
+}
+
+void streams(nb::module_ &module) {
+    nb::class_<Stream>(module, "Stream", "Work done in order, beside the thread that asks for it.");
+    nb::class_<PythonHostStream, Stream>(
+        module, "HostStream", "A thread that runs functions in the order they were given.")
+        .def(nb::init<>())
+        .def(
+            "submit",
+            [](PythonHostStream &self, nb::callable work) {
+                self.submit([held = HeldCallable(std::move(work))] {
+                    const nb::gil_scoped_acquire gil;
+                    try {
+                        held.get()();
+                    } catch (nb::python_error &error) {
+                        error.discard_as_unraisable(held.get());
+                    }
+                });
+            },
+            "work"_a,
+            nb::sig("def submit(self, work: collections.abc.Callable[[], object]) -> None"),
+            "Runs it after what was submitted before; what it raises goes to stderr.")
+        .def("synchronize", &PythonHostStream::synchronize,
+             nb::call_guard<nb::gil_scoped_release>(),
+             "Returns when everything submitted so far is done.");
+    nb::class_<PythonStream, Stream>(module, "PythonStream", "A stream that Python knows of.")
+        .def(
+            nb::init<nb::callable>(), "record"_a,
+            nb::sig("def __init__(self, record: collections.abc.Callable[[], object]) -> None"),
+            "`record()` gives a fence behind all work so far, an object with `is_signalled()`, or\n"
+            "None where all is done.");
+}
+
+uintptr_t allocate_on(VirtualResource &self, Count size, const std::shared_ptr<Stream> &stream,
+                      Count alignment) {
+    const size_t boundary = power_of_two("alignment", alignment);
+    const size_t size_bytes = at_least(1, "size_bytes", size);
+    void *pointer = self.allocate_on(size_bytes, boundary, stream);
+    if (pointer == nullptr)
+        throw resource::Refused(self, size_bytes, boundary);
+    return reinterpret_cast<uintptr_t>(pointer);
+}
+
+void deallocate_on(VirtualResource &self, uintptr_t address, Count size,
+                   const std::shared_ptr<Stream> &stream, Count alignment) {
+    const size_t boundary = power_of_two("alignment", alignment);
+    const size_t size_bytes = at_least(1, "size_bytes", size);
+    const resource::Freed freed =
+        self.deallocate_on(reinterpret_cast<void *>(address), size_bytes, boundary, stream);
+    if (freed != resource::Freed::done)
+        refuse_block(freed, address, size_bytes);
+}
+
+void statistics(nb::module_ &module) {
+    nb::class_<VirtualStatistics>(module, "VirtualStatistics",
+                                  "What a virtual resource has; exact while no call is in flight.")
+        .def_ro("requested_bytes", &VirtualStatistics::requested_bytes,
+                "As asked for, in live blocks.")
+        .def_ro("allocated_bytes", &VirtualStatistics::allocated_bytes, "What live blocks take.")
+        .def_ro("peak_allocated_bytes", &VirtualStatistics::peak_allocated_bytes, "The most of it.")
+        .def_ro("physical_bytes", &VirtualStatistics::physical_bytes,
+                "Of all chunks, live and cached.")
+        .def_ro("peak_physical_bytes", &VirtualStatistics::peak_physical_bytes, "The most of it.")
+        .def_ro("cached_bytes", &VirtualStatistics::cached_bytes,
+                "Of chunks that no live block has.")
+        .def_ro("address_bytes", &VirtualStatistics::address_bytes, "Of reserved addresses.")
+        .def_ro("waiting_count", &VirtualStatistics::waiting_count,
+                "Addresses kept for work that is not done.")
+        .def_ro("allocation_count", &VirtualStatistics::allocation_count, "Of all time.")
+        .def_ro("exact_count", &VirtualStatistics::exact_count,
+                "Of these, met by memory that was mapped as it was.")
+        .def_ro("remap_count", &VirtualStatistics::remap_count,
+                "Of these, those for which chunks were mapped elsewhere.")
+        .def_ro("created_count", &VirtualStatistics::created_count, "Chunks made.")
+        .def_ro("moved_count", &VirtualStatistics::moved_count, "Chunks mapped elsewhere.")
+        .def_ro("released_count", &VirtualStatistics::released_count,
+                "Chunks given back to the device.")
+        .def_ro("retry_count", &VirtualStatistics::retry_count,
+                "Requests repeated after caches were given back.")
+        .def_ro("wait_count", &VirtualStatistics::wait_count, "Requests that waited for a fence.");
+}
+
+void resources(nb::module_ &module) {
+    constexpr size_t alignment = resource::kDefaultAlignment;
+    nb::class_<VirtualResource, MemoryResource>(
+        module, "VirtualResource",
+        "Blocks at addresses that chunks are mapped to and moved between.")
+        .def("allocate_on", &allocate_on, "size_bytes"_a, "stream"_a.none(),
+             "alignment"_a = alignment, "As `allocate`, for use in the order of a stream.")
+        .def("deallocate_on", &deallocate_on, "address"_a, "size_bytes"_a, "stream"_a.none(),
+             "alignment"_a = alignment,
+             "As `deallocate`, while work that the stream was given may still use the block: it\n"
+             "serves the same stream at once, others when that work is done.")
+        .def("virtual_statistics", &VirtualResource::virtual_statistics);
+    nb::class_<SeedVirtualResource, VirtualResource>(
+        module, "SeedVirtualResource",
+        "The virtual caching allocator as it was published: caches of chunks and of addresses.")
+        .def(
+            "__init__",
+            [](SeedVirtualResource *self, Device device, Count chunk) {
+                new (self)
+                    SeedVirtualResource(std::move(device), at_least(1, "chunk_bytes", chunk));
+            },
+            "device"_a, "chunk_bytes"_a = SeedVirtualResource::kChunkBytes)
+        .def_prop_ro("chunk_bytes", &SeedVirtualResource::chunk_bytes)
+        .def(
+            "set_chunk_size",
+            [](SeedVirtualResource &self, Count chunk) {
+                self.set_chunk_bytes(at_least(1, "chunk_bytes", chunk));
+            },
+            "chunk_bytes"_a, "Of chunks made from now on; what is cached goes back.");
+}
+
+} // namespace
+
+void virtual_resources(nb::module_ &module) {
+    devices(module);
+    streams(module);
+    statistics(module);
+    resources(module);
+}
+
+} // namespace tightship::bind

@@ -1,0 +1,174 @@
+#include "python_device.hpp"
+
+#include <thread>
+
+namespace nb = nanobind;
+
+namespace tightship::bind {
+
+namespace {
+
+using resource::Chunks;
+using resource::Fence;
+using resource::PhysicalMemory;
+using resource::VirtualMemory;
+
+/// An object of Python's, dropped with the GIL held.
+using Held = std::shared_ptr<PyObject>;
+
+Held hold(nb::object object) {
+    return Held(object.release().ptr(), [](PyObject *held) {
+        if (!Py_IsInitialized())
+            return;
+        const nb::gil_scoped_acquire gil;
+        Py_DECREF(held);
+    });
+}
+
+/// What a call gives as a truth; what it raises, written to stderr, is no.
+bool ask(nb::handle object, const char *name, auto... arguments) {
+    try {
+        return nb::cast<bool>(object.attr(name)(arguments...));
+    } catch (nb::python_error &error) {
+        error.discard_as_unraisable(name);
+    } catch (const nb::cast_error &) {
+    }
+    return false;
+}
+
+struct PythonPhysical final : PhysicalMemory {
+    PythonPhysical(size_t size_bytes, Held object)
+        : PhysicalMemory(size_bytes), object(std::move(object)) {}
+
+    Held object;
+};
+
+class PythonVirtual final : public VirtualMemory {
+  public:
+    PythonVirtual(uintptr_t start, size_t size_bytes, Held object)
+        : VirtualMemory(start, size_bytes), object_(std::move(object)) {}
+
+    bool map(size_t offset_bytes, Chunks chunks) override {
+        const nb::gil_scoped_acquire gil;
+        return ask(object_.get(), "map", offset_bytes, listed(chunks));
+    }
+    bool unmap(size_t offset_bytes, Chunks chunks) override {
+        const nb::gil_scoped_acquire gil;
+        return ask(object_.get(), "unmap", offset_bytes, listed(chunks));
+    }
+
+  private:
+    bool extend(size_t more_bytes) override {
+        const nb::gil_scoped_acquire gil;
+        return ask(object_.get(), "extend", more_bytes);
+    }
+    static nb::list listed(Chunks chunks) {
+        nb::list objects;
+        for (const PhysicalMemory *chunk : chunks)
+            objects.append(nb::handle(static_cast<const PythonPhysical *>(chunk)->object.get()));
+        return objects;
+    }
+
+    Held object_;
+};
+
+class PythonFence final : public Fence {
+  public:
+    explicit PythonFence(Held object) : object_(std::move(object)) {}
+
+    bool is_signalled() override {
+        const nb::gil_scoped_acquire gil;
+        return ask(object_.get(), "is_signalled");
+    }
+    bool wait_for(std::chrono::nanoseconds limit) override {
+        const auto stop = std::chrono::steady_clock::now() + limit;
+        while (!is_signalled()) {
+            if (std::chrono::steady_clock::now() >= stop)
+                return false;
+            const nb::gil_scoped_acquire gil; // held or not, it is let go of while this sleeps
+            const nb::gil_scoped_release release;
+            std::this_thread::sleep_for(std::chrono::microseconds(100));
+        }
+        return true;
+    }
+
+  private:
+    Held object_;
+};
+
+class PatientFence final : public Fence {
+  public:
+    explicit PatientFence(std::shared_ptr<Fence> inner) : inner_(std::move(inner)) {}
+
+    bool is_signalled() override { return inner_->is_signalled(); }
+    bool wait_for(std::chrono::nanoseconds limit) override {
+        const nb::gil_scoped_acquire gil;
+        const nb::gil_scoped_release release;
+        return inner_->wait_for(limit);
+    }
+
+  private:
+    std::shared_ptr<Fence> inner_;
+};
+
+} // namespace
+
+std::unique_ptr<PhysicalMemory> PythonDevice::create_physical_memory(size_t size_bytes) {
+    const nb::gil_scoped_acquire gil;
+    try {
+        nb::object made = create_physical_.get()(size_bytes);
+        return made.is_none() ? nullptr
+                              : std::make_unique<PythonPhysical>(size_bytes, hold(std::move(made)));
+    } catch (nb::python_error &error) {
+        error.discard_as_unraisable(create_physical_.get());
+        return nullptr;
+    }
+}
+
+std::unique_ptr<VirtualMemory> PythonDevice::create_virtual_memory(size_t size_bytes,
+                                                                   size_t alignment) {
+    const nb::gil_scoped_acquire gil;
+    try {
+        nb::object made = create_virtual_.get()(size_bytes, alignment);
+        if (made.is_none())
+            return nullptr;
+        const auto start = nb::cast<uintptr_t>(made.attr("address"));
+        if (start % alignment != 0)
+            return nullptr;
+        return std::make_unique<PythonVirtual>(start, size_bytes, hold(std::move(made)));
+    } catch (nb::python_error &error) {
+        error.discard_as_unraisable(create_virtual_.get());
+    } catch (const nb::cast_error &) {
+    }
+    return nullptr;
+}
+
+std::unique_lock<std::mutex> PythonDevice::enter(std::mutex &mutex) const {
+    const nb::gil_scoped_acquire gil;
+    const nb::gil_scoped_release release;
+    return std::unique_lock(mutex);
+}
+
+std::shared_ptr<Fence> PythonStream::record() {
+    const nb::gil_scoped_acquire gil;
+    try {
+        nb::object fence = record_.get()();
+        return fence.is_none() ? nullptr : std::make_shared<PythonFence>(hold(std::move(fence)));
+    } catch (nb::python_error &error) {
+        error.discard_as_unraisable(record_.get());
+        return nullptr;
+    }
+}
+
+PythonHostStream::~PythonHostStream() {
+    const nb::gil_scoped_acquire gil;
+    const nb::gil_scoped_release release;
+    synchronize();
+}
+
+std::shared_ptr<Fence> PythonHostStream::record() {
+    auto fence = HostStream::record();
+    return fence ? std::make_shared<PatientFence>(std::move(fence)) : nullptr;
+}
+
+} // namespace tightship::bind

@@ -1,0 +1,58 @@
+/// Paged devices and streams that are written in Python.
+#pragma once
+
+#include "held_callable.hpp"
+
+#include "tightship/resource/virtual/host_stream.hpp"
+#include "tightship/resource/virtual/paged_device.hpp"
+
+namespace tightship::bind {
+
+/// A pair of functions as a device. What they raise is a refusal.
+class PythonDevice final : public resource::PagedDevice {
+  public:
+    PythonDevice(nanobind::callable create_physical, nanobind::callable create_virtual,
+                 size_t granularity_bytes, bool maps_twice)
+        : create_physical_(std::move(create_physical)), create_virtual_(std::move(create_virtual)),
+          granularity_bytes_(granularity_bytes), maps_twice_(maps_twice) {}
+
+    size_t granularity_bytes() const override { return granularity_bytes_; }
+    std::unique_ptr<resource::PhysicalMemory> create_physical_memory(size_t size_bytes) override;
+    std::unique_ptr<resource::VirtualMemory> create_virtual_memory(size_t size_bytes,
+                                                                   size_t alignment) override;
+    bool maps_twice() const override { return maps_twice_; }
+    /// Without the GIL: who holds the lock may be waiting for that.
+    std::unique_lock<std::mutex> enter(std::mutex &mutex) const override;
+
+    int traverse(visitproc visit, void *arg) const {
+        Py_VISIT(create_physical_.get().ptr());
+        Py_VISIT(create_virtual_.get().ptr());
+        return 0;
+    }
+
+  private:
+    HeldCallable create_physical_, create_virtual_;
+    size_t granularity_bytes_;
+    bool maps_twice_;
+};
+
+/// A function that returns the fence behind all work so far, or None where all is done. A fence
+/// has `is_signalled()`; one that raises is not.
+class PythonStream final : public resource::Stream {
+  public:
+    explicit PythonStream(nanobind::callable record) : record_(std::move(record)) {}
+
+    std::shared_ptr<resource::Fence> record() override;
+
+  private:
+    HeldCallable record_;
+};
+
+/// Lets other threads of Python run while it is waited for: the work may need them.
+class PythonHostStream final : public resource::HostStream {
+  public:
+    ~PythonHostStream() override;
+    std::shared_ptr<resource::Fence> record() override;
+};
+
+} // namespace tightship::bind

@@ -1,0 +1,392 @@
+#include "tightship/resource/virtual/seed_resource.hpp"
+
+#include <algorithm>
+
+namespace tightship::resource {
+
+namespace {
+
+/// How long a request that the device refuses, and the end of a resource, wait for work.
+constexpr std::chrono::seconds kPatience{1};
+
+void check_chunk(const PagedDevice &device, size_t chunk_bytes) {
+    const size_t granularity = device.granularity_bytes(), largest = device.largest_chunk_bytes();
+    if (chunk_bytes == 0 || chunk_bytes % granularity != 0 || chunk_bytes > largest)
+        throw Misuse("`chunk_bytes` (= " + std::to_string(chunk_bytes) +
+                     ") must be a multiple of " + std::to_string(granularity) +
+                     " bytes, the device's granularity, and at most " + std::to_string(largest) +
+                     ".");
+}
+
+template <class Owners> std::vector<PhysicalMemory *> pointers(const Owners &chunks, auto get) {
+    std::vector<PhysicalMemory *> result;
+    result.reserve(chunks.size());
+    for (const auto &chunk : chunks)
+        result.push_back(get(chunk));
+    return result;
+}
+
+} // namespace
+
+SeedVirtualResource::SeedVirtualResource(std::shared_ptr<PagedDevice> device, size_t chunk_bytes)
+    : device_(std::move(device)), chunk_bytes_(chunk_bytes) {
+    check_chunk(*device_, chunk_bytes);
+}
+
+SeedVirtualResource::~SeedVirtualResource() {
+    for (auto &[start, mapping] : live_)
+        waiting_.push_back(std::move(mapping));
+    live_.clear();
+    for (auto &[size, mapping] : cache_)
+        waiting_.push_back(std::move(mapping));
+    cache_.clear();
+    wait_for_all();
+    settle_waiting();
+    settle_waiting(); // what the device refused once
+    for (Mapping &mapping : waiting_) {
+        // Work may still read and write it: it stays mapped for good.
+        (void)mapping.addresses.release();
+        for (Chunk &chunk : mapping.chunks)
+            new Chunk(std::move(chunk));
+    }
+}
+
+void *SeedVirtualResource::allocate_on(size_t size_bytes, size_t alignment,
+                                       const StreamPointer &stream) {
+    const auto lock = device_->enter(mutex_);
+    if (is_abandoned_ || size_bytes > SIZE_MAX - chunk_bytes_)
+        return nullptr;
+    settle_waiting();
+    const size_t count = (std::max<size_t>(size_bytes, 1) + chunk_bytes_ - 1) / chunk_bytes_;
+    const Request request{count * chunk_bytes_, std::max(alignment, device_->granularity_bytes()),
+                          stream};
+    const size_t moved_before = statistics_.moved_count;
+    Mapping mapping;
+    if (!obtain(request, mapping)) {
+        ++statistics_.retry_count;
+        release_unused();
+        if (!obtain(request, mapping)) {
+            wait_for_all();
+            release_unused();
+            if (!obtain(request, mapping))
+                return nullptr;
+        }
+    }
+    ++statistics_.allocation_count;
+    statistics_.remap_count += statistics_.moved_count > moved_before;
+    statistics_.requested_bytes += size_bytes;
+    statistics_.allocated_bytes += mapping.size_bytes;
+    statistics_.peak_allocated_bytes =
+        std::max(statistics_.peak_allocated_bytes, statistics_.allocated_bytes);
+    mapping.requested_bytes = size_bytes;
+    mapping.use = {};
+    const uintptr_t start = mapping.addresses->start();
+    live_.emplace(start, std::move(mapping));
+    return reinterpret_cast<void *>(start);
+}
+
+Freed SeedVirtualResource::deallocate_on(void *pointer, size_t size_bytes, size_t,
+                                         const StreamPointer &stream) {
+    const auto lock = device_->enter(mutex_);
+    const auto address = reinterpret_cast<uintptr_t>(pointer);
+    const auto found = live_.find(address);
+    if (found == live_.end()) {
+        for (const auto &[size, mapping] : cache_)
+            if (mapping.addresses->start() == address)
+                return Freed::already_free;
+        const auto after = live_.upper_bound(address);
+        const bool is_inside = after != live_.begin() && address - std::prev(after)->first <
+                                                             std::prev(after)->second.size_bytes;
+        return is_inside ? Freed::not_a_block : Freed::foreign;
+    }
+    Mapping &mapping = found->second;
+    if (mapping.requested_bytes != size_bytes)
+        return Freed::wrong_size;
+    statistics_.requested_bytes -= mapping.requested_bytes;
+    statistics_.allocated_bytes -= mapping.size_bytes;
+    mapping.use = {stream, stream ? stream->record() : nullptr};
+    if (mapping.chunk_bytes == chunk_bytes_)
+        cache_.emplace(mapping.size_bytes, std::move(mapping));
+    else
+        waiting_.push_back(std::move(mapping));
+    live_.erase(found);
+    return Freed::done;
+}
+
+bool SeedVirtualResource::obtain(const Request &request, Mapping &mapping) {
+    return reuse(request, mapping) || lengthen(request, mapping) || make(request, mapping);
+}
+
+/// Case 2: one of just that size.
+bool SeedVirtualResource::reuse(const Request &request, Mapping &mapping) {
+    const auto [first, last] = cache_.equal_range(request.size_bytes);
+    for (auto found = first; found != last; ++found) {
+        if (!found->second.use.allows(request.stream) ||
+            found->second.addresses->start() % request.alignment != 0)
+            continue;
+        mapping = std::move(found->second);
+        cache_.erase(found);
+        ++statistics_.exact_count;
+        return true;
+    }
+    return false;
+}
+
+/// Case 3: the largest smaller one, made longer where it is, or else elsewhere.
+bool SeedVirtualResource::lengthen(const Request &request, Mapping &mapping) {
+    auto base = cache_.lower_bound(request.size_bytes);
+    for (;;) {
+        if (base == cache_.begin())
+            return false;
+        --base;
+        if (base->second.use.allows(request.stream) &&
+            base->second.addresses->start() % request.alignment == 0)
+            break;
+    }
+    mapping = std::move(base->second);
+    cache_.erase(base);
+    const size_t before_bytes = mapping.size_bytes;
+    Haul haul;
+    bool is_done = gather(request.size_bytes - before_bytes, request.stream, haul);
+    const bool fits = mapping.addresses->size_bytes() >= request.size_bytes ||
+                      mapping.addresses->grow(request.size_bytes - mapping.addresses->size_bytes());
+    const auto more = pointers(haul.chunks, [](const FreeChunk &free) { return free.chunk.get(); });
+    if (is_done && fits && mapping.addresses->map(before_bytes, more)) {
+        for (FreeChunk &free : haul.chunks)
+            mapping.chunks.push_back(std::move(free.chunk));
+        mapping.size_bytes = request.size_bytes;
+        return true;
+    }
+    const auto back = cache_.emplace(before_bytes, std::move(mapping));
+    mapping = {};
+    Haul all;
+    if (is_done && may_rob(back->second, request.stream) && rob(back, before_bytes, all)) {
+        for (FreeChunk &free : haul.chunks)
+            all.add(std::move(free));
+        return join(request, all, mapping);
+    }
+    keep(haul);
+    return false;
+}
+
+/// Case 4, chunks of the smallest larger one; and case 1, chunks that nothing has, or new ones.
+bool SeedVirtualResource::make(const Request &request, Mapping &mapping) {
+    Haul haul;
+    const auto larger = find_to_rob(request.size_bytes, request.stream);
+    if (larger != cache_.end() && larger->first > request.size_bytes &&
+        rob(larger, request.size_bytes, haul))
+        return join(request, haul, mapping);
+    if (gather(request.size_bytes, request.stream, haul))
+        return join(request, haul, mapping);
+    keep(haul);
+    return false;
+}
+
+bool SeedVirtualResource::join(const Request &request, Haul &haul, Mapping &mapping) {
+    auto addresses = device_->create_virtual_memory(request.size_bytes, request.alignment);
+    const auto all = pointers(haul.chunks, [](const FreeChunk &free) { return free.chunk.get(); });
+    if (addresses == nullptr || !addresses->map(0, all)) {
+        keep(haul);
+        return false;
+    }
+    mapping.addresses = std::move(addresses);
+    for (FreeChunk &free : haul.chunks)
+        mapping.chunks.push_back(std::move(free.chunk));
+    mapping.size_bytes = request.size_bytes;
+    mapping.chunk_bytes = chunk_bytes_;
+    return true;
+}
+
+/// Whole chunks for `size_bytes`: from the cache of chunks, the oldest first; from the smallest
+/// mapping that has enough, or from the largest ones; or new.
+bool SeedVirtualResource::gather(size_t size_bytes, const StreamPointer &stream, Haul &haul) {
+    for (auto free = free_chunks_.begin();
+         free != free_chunks_.end() && haul.size_bytes < size_bytes;) {
+        if (!free->use.allows(stream)) {
+            ++free;
+            continue;
+        }
+        haul.add(std::move(*free));
+        free = free_chunks_.erase(free);
+        ++statistics_.moved_count;
+    }
+    while (haul.size_bytes < size_bytes) {
+        const auto found = find_to_rob(size_bytes - haul.size_bytes, stream);
+        if (found == cache_.end() || !rob(found, size_bytes - haul.size_bytes, haul))
+            break;
+    }
+    while (haul.size_bytes < size_bytes) {
+        Chunk chunk = create();
+        if (chunk == nullptr)
+            return false;
+        haul.add({std::move(chunk), {}});
+    }
+    return true;
+}
+
+SeedVirtualResource::Chunk SeedVirtualResource::create() {
+    auto made = device_->create_physical_memory(chunk_bytes_);
+    if (made == nullptr)
+        return nullptr;
+    ++statistics_.created_count;
+    statistics_.physical_bytes += chunk_bytes_;
+    statistics_.peak_physical_bytes =
+        std::max(statistics_.peak_physical_bytes, statistics_.physical_bytes);
+    return Chunk(made.release(), [this](PhysicalMemory *chunk) {
+        statistics_.physical_bytes -= chunk->size_bytes();
+        ++statistics_.released_count;
+        delete chunk;
+    });
+}
+
+bool SeedVirtualResource::may_rob(const Mapping &mapping, const StreamPointer &stream) const {
+    return mapping.use.is_done() || (device_->maps_twice() && mapping.use.stream == stream);
+}
+
+/// The smallest that has enough, else the largest; the end where none may be taken.
+SeedVirtualResource::Cache::iterator SeedVirtualResource::find_to_rob(size_t size_bytes,
+                                                                      const StreamPointer &stream) {
+    const auto larger = cache_.lower_bound(size_bytes);
+    for (auto found = larger; found != cache_.end(); ++found)
+        if (may_rob(found->second, stream))
+            return found;
+    for (auto found = larger; found != cache_.begin();)
+        if (may_rob((--found)->second, stream))
+            return found;
+    return cache_.end();
+}
+
+/// Takes its first chunks; the others are free. Its addresses stay until its work is done.
+bool SeedVirtualResource::rob(Cache::iterator found, size_t size_bytes, Haul &haul) {
+    Mapping &mapping = found->second;
+    const Use use = mapping.use;
+    const bool is_done = use.is_done();
+    if (is_done && !separate(mapping))
+        return false;
+    const size_t enough = haul.size_bytes + size_bytes;
+    for (const Chunk &chunk : mapping.chunks) {
+        if (haul.size_bytes < enough) {
+            haul.add({chunk, use});
+            ++statistics_.moved_count;
+        } else {
+            free_chunks_.push_back({chunk, use});
+        }
+    }
+    if (is_done)
+        mapping.chunks.clear(); // its addresses go when the chunks have left them
+    waiting_.push_back(std::move(mapping));
+    cache_.erase(found);
+    return true;
+}
+
+void SeedVirtualResource::keep(Haul &haul) {
+    for (FreeChunk &free : haul.chunks)
+        free_chunks_.push_back(std::move(free));
+    haul = {};
+}
+
+bool SeedVirtualResource::separate(const Mapping &mapping) {
+    return mapping.chunks.empty() ||
+           mapping.addresses->unmap(
+               0, pointers(mapping.chunks, [](const Chunk &chunk) { return chunk.get(); }));
+}
+
+void SeedVirtualResource::settle_waiting() {
+    std::erase_if(waiting_, [this](const Mapping &mapping) {
+        return mapping.use.is_done() && separate(mapping);
+    });
+}
+
+size_t SeedVirtualResource::release_unused() {
+    const size_t before_bytes = statistics_.physical_bytes;
+    settle_waiting();
+    std::erase_if(cache_, [this](auto &entry) {
+        return entry.second.use.is_done() && separate(entry.second);
+    });
+    std::erase_if(free_chunks_, [](const FreeChunk &free) { return free.use.is_done(); });
+    return before_bytes - statistics_.physical_bytes;
+}
+
+void SeedVirtualResource::wait_for_all() {
+    const auto stop = std::chrono::steady_clock::now() + kPatience;
+    const auto wait = [&](const Use &use) {
+        if (use.fence != nullptr)
+            use.fence->wait_for(std::max(stop - std::chrono::steady_clock::now(),
+                                         std::chrono::steady_clock::duration::zero()));
+    };
+    for (const auto &[size, mapping] : cache_)
+        wait(mapping.use);
+    for (const FreeChunk &free : free_chunks_)
+        wait(free.use);
+    for (const Mapping &mapping : waiting_)
+        wait(mapping.use);
+    ++statistics_.wait_count;
+}
+
+size_t SeedVirtualResource::trim() {
+    const auto lock = device_->enter(mutex_);
+    return release_unused();
+}
+
+size_t SeedVirtualResource::chunk_bytes() const {
+    const auto lock = device_->enter(mutex_);
+    return chunk_bytes_;
+}
+
+void SeedVirtualResource::set_chunk_bytes(size_t chunk_bytes) {
+    check_chunk(*device_, chunk_bytes);
+    const auto lock = device_->enter(mutex_);
+    if (chunk_bytes == chunk_bytes_)
+        return;
+    chunk_bytes_ = chunk_bytes;
+    for (auto &[size, mapping] : cache_)
+        waiting_.push_back(std::move(mapping));
+    cache_.clear();
+    free_chunks_.clear();
+    settle_waiting();
+}
+
+Range SeedVirtualResource::range_of(const void *pointer) const {
+    const auto lock = device_->enter(mutex_);
+    const auto after = live_.upper_bound(reinterpret_cast<uintptr_t>(pointer));
+    if (after == live_.begin())
+        return {};
+    const Range range{std::prev(after)->first, std::prev(after)->second.size_bytes};
+    return range.contains(pointer) ? range : Range{};
+}
+
+Statistics SeedVirtualResource::statistics() const {
+    const auto lock = device_->enter(mutex_);
+    return {statistics_.allocated_bytes, live_.size(), statistics_.physical_bytes,
+            statistics_.physical_bytes};
+}
+
+VirtualStatistics SeedVirtualResource::virtual_statistics() const {
+    const auto lock = device_->enter(mutex_);
+    VirtualStatistics now = statistics_;
+    for (const auto &[size, mapping] : cache_) {
+        now.cached_bytes += size;
+        now.address_bytes += mapping.addresses->size_bytes();
+    }
+    for (const FreeChunk &free : free_chunks_)
+        now.cached_bytes += free.chunk->size_bytes();
+    for (const auto &[start, mapping] : live_)
+        now.address_bytes += mapping.addresses->size_bytes();
+    for (const Mapping &mapping : waiting_)
+        now.address_bytes += mapping.addresses->size_bytes();
+    now.waiting_count = waiting_.size();
+    return now;
+}
+
+std::string SeedVirtualResource::refusal(size_t, size_t) const {
+    return "the device refuses, with " + std::to_string(virtual_statistics().physical_bytes) +
+           " bytes in chunks of " + std::to_string(chunk_bytes()) +
+           ". Ask for less, or make chunks smaller.";
+}
+
+void SeedVirtualResource::after_fork(bool is_child) {
+    is_abandoned_ = is_child && (device_->is_shared() || !device_->is_host());
+    mutex_.unlock();
+}
+
+} // namespace tightship::resource

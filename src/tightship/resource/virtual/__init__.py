@@ -1,0 +1,29 @@
+"""Memory whose addresses and bytes are two things: chunks mapped to blocks, and moved between."""
+
+from tightship._core import (
+    FailingDevice,
+    HostDevice,
+    HostStream,
+    PagedDevice,
+    PythonDevice,
+    PythonStream,
+    SeedVirtualResource,
+    SharedDevice,
+    Stream,
+    VirtualResource,
+    VirtualStatistics,
+)
+
+__all__ = [
+    "FailingDevice",
+    "HostDevice",
+    "HostStream",
+    "PagedDevice",
+    "PythonDevice",
+    "PythonStream",
+    "SeedVirtualResource",
+    "SharedDevice",
+    "Stream",
+    "VirtualResource",
+    "VirtualStatistics",
+]

@@ -1,0 +1,13 @@
+"""Every paged device that the tests run over: a new one joins by a line."""
+
+from collections.abc import Callable
+
+from tests.resource.virtual.file_pair import file_pair
+from tightship.resource.virtual import FailingDevice, HostDevice, PagedDevice, SharedDevice
+
+DEVICES: dict[str, Callable[[], PagedDevice]] = {
+    "host": HostDevice,
+    "shared": SharedDevice,
+    "python": file_pair,
+    "failing_never": lambda: FailingDevice(HostDevice(), 0, 0),
+}
