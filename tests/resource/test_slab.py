@@ -166,3 +166,31 @@ def test_a_thread_takes_over_what_an_ended_one_kept(slab):
         slab.deallocate(held[0], 64)
         assert slab.statistics().current_count == 0
     assert len(exhaust(slab)) == slab.block_count
+
+
+def test_a_block_that_another_thread_gave_back_is_free_already(slab):
+    block = slab.allocate(64)
+    may_end, has_given = threading.Event(), threading.Event()
+
+    def give():
+        slab.deallocate(block, 64)
+        has_given.set()
+        may_end.wait(10)
+
+    thread = threading.Thread(target=give)
+    thread.start()
+    assert has_given.wait(10)
+    with pytest.raises(InputError, match="free already"):
+        slab.deallocate(block, 64)
+    may_end.set()
+    thread.join()
+    assert len(set(exhaust(slab))) == slab.block_count
+
+
+def test_one_of_many_that_is_free_already_is_told_and_the_others_come_back(slab):
+    blocks = slab.allocate_many(192, 64)
+    slab.deallocate(int(blocks[70]), 64)
+    with pytest.raises(InputError, match="free already"):
+        slab.deallocate_many(blocks, 64)
+    assert slab.statistics().current_count == 0
+    assert len(set(exhaust(slab))) == slab.block_count

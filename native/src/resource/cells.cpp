@@ -7,14 +7,17 @@
 namespace tightship::resource {
 
 Cells::Cells()
-    : count_(os::register_thread_barrier() ? kCount : 0), cells_(std::make_unique<Cell[]>(count_)) {
+    : count_(os::register_thread_barrier() ? kCellCount : 0),
+      cells_(std::make_unique<Cell[]>(kCellCount + 1)) {
+    for (uint32_t index = count_; index <= kCellCount; ++index)
+        cells_[index].is_closed = 1;
 }
 
 bool Cells::close(bool all) {
     bool is_any = false;
     for (uint32_t index = 0; index < count_; ++index) {
         Cell &cell = cells_[index];
-        if (all || cell.get_filled() != 0 || cell.get_hot() != nullptr) {
+        if (all || !cell.is_empty()) {
             cell.is_closed.store(1, std::memory_order_relaxed);
             is_any = true;
         }
@@ -31,9 +34,8 @@ bool Cells::close(bool all) {
 
 void Cells::forget() {
     for (uint32_t index = 0; index < count_; ++index) {
-        for (size_t slot = 0; slot < Cell::kSlots; ++slot)
-            cells_[index].set_bits(slot, 0);
-        cells_[index].set_hot(nullptr);
+        cells_[index].set_depth(0);
+        cells_[index].set_bits(0);
     }
 }
 

@@ -57,9 +57,9 @@ CompositeResource::CompositeResource(std::shared_ptr<MemoryResource> upstream, s
         next += bytes;
     }
     slabs_stop_ = next;
-    const size_t largest = slabs_.empty() ? 0 : slabs_.back()->block_bytes();
-    for (size_t step = 0, slab = 0; step <= largest / kStep && !slabs_.empty(); ++step) {
-        slab += slabs_[slab]->block_bytes() < step * kStep;
+    slab_bytes_max_ = slabs_.empty() ? 0 : slabs_.back()->block_bytes();
+    for (size_t size = kStep, slab = 0; size <= slab_bytes_max_; size += kStep) {
+        slab += slabs_[slab]->block_bytes() < size;
         classes_.push_back(slabs_[slab].get());
     }
     const auto rest = static_cast<size_t>(stop - next);
@@ -71,12 +71,11 @@ CompositeResource::CompositeResource(std::shared_ptr<MemoryResource> upstream, s
 }
 
 void *CompositeResource::allocate(size_t size_bytes, size_t alignment) {
-    SlabResource *slab = class_of(size_bytes);
-    if (slab == nullptr)
-        return rest_->allocate(size_bytes, alignment);
-    if (slab->serves(size_bytes, alignment)) [[likely]]
-        if (void *pointer = slab->allocate(size_bytes, alignment)) [[likely]]
-            return pointer;
+    if (has_class(size_bytes)) [[likely]] {
+        SlabResource *slab = class_of(size_bytes);
+        if (alignment <= slab->alignment()) [[likely]]
+            return slab->from_cell([&] { return allocate_slowly(size_bytes, alignment); });
+    }
     return allocate_slowly(size_bytes, alignment);
 }
 
@@ -90,6 +89,8 @@ size_t CompositeResource::serving_slabs(SlabResource *(&found)[2], size_t size_b
 }
 
 void *CompositeResource::allocate_slowly(size_t size_bytes, size_t alignment) {
+    if (size_bytes > slab_bytes_max_)
+        return rest_->allocate(size_bytes, alignment);
     SlabResource *slabs[2];
     const size_t count = serving_slabs(slabs, size_bytes, alignment);
     for (size_t index = 0; index < count; ++index)
@@ -98,9 +99,7 @@ void *CompositeResource::allocate_slowly(size_t size_bytes, size_t alignment) {
     return rest_->allocate(size_bytes, alignment);
 }
 
-MemoryResource &CompositeResource::part_of(const void *pointer, size_t size_bytes) const {
-    if (SlabResource *likely = class_of(size_bytes); likely != nullptr && likely->contains(pointer))
-        return *likely;
+MemoryResource &CompositeResource::part_of(const void *pointer) const {
     if (static_cast<const char *>(pointer) < slabs_stop_)
         for (const auto &slab : slabs_)
             if (slab->contains(pointer))
@@ -109,9 +108,14 @@ MemoryResource &CompositeResource::part_of(const void *pointer, size_t size_byte
 }
 
 Freed CompositeResource::deallocate(void *pointer, size_t size_bytes, size_t alignment) {
-    if (SlabResource *likely = class_of(size_bytes); likely != nullptr && likely->contains(pointer))
-        return likely->deallocate(pointer, size_bytes, alignment);
-    return part_of(pointer, size_bytes).deallocate(pointer, size_bytes, alignment);
+    if (has_class(size_bytes)) [[likely]]
+        if (class_of(size_bytes)->to_cell(pointer, size_bytes)) [[likely]]
+            return Freed::done;
+    return deallocate_slowly(pointer, size_bytes, alignment);
+}
+
+Freed CompositeResource::deallocate_slowly(void *pointer, size_t size_bytes, size_t alignment) {
+    return part_of(pointer).deallocate(pointer, size_bytes, alignment);
 }
 
 size_t CompositeResource::allocate_many(void **blocks, size_t count, size_t size_bytes,
@@ -128,8 +132,8 @@ Freed CompositeResource::deallocate_many(void *const *blocks, size_t count, size
                                          size_t alignment) {
     Freed fault = Freed::done;
     for (size_t first = 0, last; first < count; first = last) {
-        MemoryResource &part = part_of(blocks[first], size_bytes);
-        for (last = first + 1; last < count && &part_of(blocks[last], size_bytes) == &part; ++last)
+        MemoryResource &part = part_of(blocks[first]);
+        for (last = first + 1; last < count && &part_of(blocks[last]) == &part; ++last)
             ;
         const Freed freed =
             part.deallocate_many(blocks + first, last - first, size_bytes, alignment);
@@ -140,7 +144,7 @@ Freed CompositeResource::deallocate_many(void *const *blocks, size_t count, size
 }
 
 Range CompositeResource::range_of(const void *pointer) const {
-    return part_of(pointer, 0).range_of(pointer);
+    return part_of(pointer).range_of(pointer);
 }
 
 Statistics CompositeResource::statistics() const {

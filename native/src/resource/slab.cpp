@@ -3,12 +3,20 @@
 #include "tightship/os.hpp"
 
 #include <algorithm>
+#include <array>
+#include <cstring>
 
 namespace tightship::resource {
 
 namespace {
 
 constexpr size_t kLine = 64;
+/// The states of a word of blocks that are all out.
+constexpr auto kLiveWord = [] {
+    std::array<uint8_t, 64> states;
+    states.fill(1);
+    return states;
+}();
 
 /// Blocks that fit, with their bits before them where these are inside.
 size_t count_blocks(size_t size_bytes, size_t block_bytes, size_t alignment, bool is_inside) {
@@ -53,41 +61,36 @@ SlabResource::SlabResource(std::shared_ptr<MemoryResource> upstream, size_t size
         bits = control_.start();
     }
     free_.emplace(bits, block_count_);
-    words_ = free_->words();
+    states_.reset(static_cast<uint8_t *>(std::calloc(block_count_, 1)));
+    if (states_ == nullptr)
+        throw std::bad_alloc();
 }
 
 void *SlabResource::allocate(size_t size_bytes, size_t alignment) {
     if (!serves(size_bytes, alignment)) [[unlikely]]
-        return nullptr;
-    Cell *cell = cells_.known();
-    if (cell != nullptr && cell->enter()) [[likely]] {
-        if (char *hot = cell->get_hot(); hot != nullptr) {
-            cell->set_hot(nullptr);
-            cell->leave();
-            return hot;
-        }
-        if (const uint32_t filled = cell->get_filled(); filled != 0) {
-            const auto slot = static_cast<size_t>(std::countr_zero(filled));
-            char *given = block(cell->get_word(slot), cell->take(slot));
-            cell->leave();
-            return given;
-        }
-        cell->leave();
-    }
-    return allocate_slowly();
+        return allocate_slowly(size_bytes, alignment);
+    return from_cell([&] { return allocate_slowly(size_bytes, alignment); });
 }
 
-void *SlabResource::allocate_slowly() {
+Freed SlabResource::deallocate(void *pointer, size_t size_bytes, size_t) {
+    if (to_cell(pointer, size_bytes)) [[likely]]
+        return Freed::done;
+    return deallocate_slowly(pointer, size_bytes);
+}
+
+/// Takes a word of the bitmap into the cell, or one block where that is closed.
+void *SlabResource::allocate_slowly(size_t size_bytes, size_t alignment) {
+    if (!serves(size_bytes, alignment))
+        return nullptr;
     Cell *cell = cells_.own();
+    const bool is_open = cell != nullptr && cell->is_closed.load(std::memory_order_relaxed) == 0;
     size_t word = first_word();
-    if (cell == nullptr || cell->is_closed.load(std::memory_order_relaxed) != 0) {
-        const uint64_t bit = claim(word, 1);
-        return bit == 0 ? nullptr : block(word, bit);
-    }
-    const uint64_t bits = claim(word, 64);
+    const uint64_t bits = claim(word, is_open ? 64 : 1);
     if (bits == 0)
         return nullptr;
-    keep(cell, word, bits & (bits - 1));
+    if (is_open)
+        keep(cell, word, bits & (bits - 1));
+    mark(word * 64 + lowest(bits), kLive);
     return block(word, bits);
 }
 
@@ -116,65 +119,77 @@ bool SlabResource::collect() {
     return cells_.close_each([this](Cell &cell) { empty_into_bitmap(cell); });
 }
 
-void SlabResource::empty_into_bitmap(Cell &cell) {
-    for (size_t slot = 0; slot < Cell::kSlots; ++slot) {
-        if (cell.get_bits(slot) != 0)
-            free_->release(cell.get_word(slot), cell.get_bits(slot));
-        cell.set_bits(slot, 0);
-    }
-    if (size_t hot; cell.get_hot() != nullptr && locate(cell.get_hot(), hot) == Freed::done)
-        free_->release(hot / 64, bit(hot));
-    cell.set_hot(nullptr);
-}
-
-Freed SlabResource::deallocate(void *pointer, size_t size_bytes, size_t) {
-    size_t index;
-    if (const Freed found = locate(pointer, index); found != Freed::done) [[unlikely]]
-        return found;
-    if (size_bytes > block_bytes_) [[unlikely]]
-        return Freed::wrong_size;
-    Cell *cell = cells_.known();
-    if (cell != nullptr && cell->enter()) [[likely]] {
-        const size_t word = index / 64, slot = word % Cell::kSlots;
-        const bool is_own = cell->get_word(slot) == word;
-        uint64_t free = words_[word].load(std::memory_order_relaxed);
-        if (is_own)
-            free |= cell->get_bits(slot);
-        if ((free >> index % 64 & 1) == 0) [[likely]] {
-            char *const hot = cell->get_hot();
-            if (hot == nullptr) {
-                cell->set_hot(static_cast<char *>(pointer));
-                cell->leave();
-                return Freed::done;
-            }
-            if (is_own && hot != pointer) {
-                cell->add(slot, bit(index));
-                cell->leave();
-                return Freed::done;
-            }
+/// Neighbours that came back together go by one atomic operation.
+void SlabResource::empty_stack(Cell &cell) {
+    size_t word = 0;
+    uint64_t bits = 0;
+    for (uint32_t place = 0; place < cell.get_depth(); ++place) {
+        size_t index = 0;
+        locate(cell.at(place), index);
+        if (index / 64 != word && bits != 0) {
+            free_->release(word, bits);
+            bits = 0;
         }
-        cell->leave();
+        word = index / 64;
+        bits |= bit(index);
     }
-    return deallocate_slowly(pointer, index);
+    if (bits != 0)
+        free_->release(word, bits);
+    cell.set_depth(0);
 }
 
-/// Where the block is of a word that the cell has none of, or free already, or the cell closed.
-Freed SlabResource::deallocate_slowly(const void *pointer, size_t index) {
+void SlabResource::empty_into_bitmap(Cell &cell) {
+    empty_stack(cell);
+    if (const uint64_t bits = cell.get_bits(); bits != 0)
+        free_->release(cell.get_word(), bits);
+    cell.set_bits(0);
+}
+
+/// Where the stack is full, or the cell closed, or the block not given by this process, or no
+/// block.
+Freed SlabResource::deallocate_slowly(void *pointer, size_t size_bytes) {
+    size_t index;
+    if (const Freed found = locate(pointer, index); found != Freed::done)
+        return found;
+    if (size_bytes > block_bytes_)
+        return Freed::wrong_size;
     Cell *cell = cells_.own();
-    if (cell != nullptr && cell->get_hot() == pointer)
+    if (!is_live(index) && (!is_shared_ || is_free(cell, pointer, index)))
         return Freed::already_free;
-    return release_run(index / 64, bit(index));
+    mark(index, kFree);
+    if (cell == nullptr || !cell->enter())
+        return free_->release(index / 64, bit(index)) == 0 ? Freed::done : Freed::already_free;
+    if (cell->get_depth() == Cell::kDepth)
+        empty_stack(*cell);
+    cell->push(cell->get_depth(), static_cast<char *>(pointer));
+    cell->leave();
+    return Freed::done;
 }
 
-size_t SlabResource::spread(void **blocks, size_t word, uint64_t bits) const {
+/// Whether the bitmap or the calling thread's cell has a block.
+bool SlabResource::is_free(const Cell *cell, const void *pointer, size_t index) const {
+    uint64_t free = free_->set_of(index / 64);
+    if (cell != nullptr) {
+        free |= cell->bits_of(index / 64);
+        for (uint32_t place = 0; place < cell->get_depth(); ++place)
+            if (cell->at(place) == pointer)
+                return true;
+    }
+    return (free & bit(index)) != 0;
+}
+
+size_t SlabResource::spread(void **blocks, size_t word, uint64_t bits) {
     size_t count = 0;
     if (bits == ~uint64_t{0}) {
+        std::memset(&states_[word * 64], kLive, 64);
         char *each = start_ + word * 64 * block_bytes_;
         for (; count < 64; ++count, each += block_bytes_)
             blocks[count] = each;
     } else {
-        for (; bits != 0; bits &= bits - 1)
+        for (; bits != 0; bits &= bits - 1) {
+            mark(word * 64 + lowest(bits), kLive);
             blocks[count++] = block(word, bits);
+        }
     }
     return count;
 }
@@ -186,17 +201,15 @@ size_t SlabResource::allocate_many(void **blocks, size_t count, size_t size_byte
     size_t given = 0;
     Cell *cell = cells_.own();
     if (cell != nullptr && cell->enter()) {
-        if (char *hot = cell->get_hot(); hot != nullptr && count > 0) {
-            cell->set_hot(nullptr);
-            blocks[given++] = hot;
+        while (given < count && cell->get_depth() != 0) {
+            char *each = cell->pop(cell->get_depth());
+            mark(quotient(each - start_), kLive);
+            blocks[given++] = each;
         }
-        while (given < count && cell->get_filled() != 0) {
-            const auto slot = static_cast<size_t>(std::countr_zero(cell->get_filled()));
-            const uint64_t bits = cell->get_bits(slot);
-            const uint64_t taken = FreeBits::lowest(bits, count - given);
-            cell->set_bits(slot, bits & ~taken);
-            given += spread(blocks + given, cell->get_word(slot), taken);
-        }
+        const uint64_t bits = cell->get_bits();
+        const uint64_t taken = FreeBits::lowest(bits, count - given);
+        cell->set_bits(bits & ~taken);
+        given += spread(blocks + given, cell->get_word(), taken);
         cell->leave();
     }
     for (size_t word = given < count ? first_word() : 0; given < count;) {
@@ -210,14 +223,13 @@ size_t SlabResource::allocate_many(void **blocks, size_t count, size_t size_byte
     return given;
 }
 
-/// Puts free blocks of a word into the cell; those of another word that were in its slot go to the
-/// bitmap, as all do where the cell is closed.
+/// Puts free blocks of a word into the cell; those of another word that it had go to the bitmap, as
+/// all do where the cell is closed.
 void SlabResource::keep(Cell *cell, size_t word, uint64_t bits) {
     if (cell != nullptr && cell->enter()) {
-        const size_t slot = word % Cell::kSlots;
-        const size_t before_word = cell->get_word(slot);
-        const uint64_t before = cell->get_bits(slot);
-        cell->set(slot, word, before_word == word ? before | bits : bits);
+        const size_t before_word = cell->get_word();
+        const uint64_t before = cell->get_bits();
+        cell->set(word, before_word == word ? before | bits : bits);
         cell->leave();
         if (before_word == word)
             return;
@@ -270,15 +282,20 @@ Freed SlabResource::deallocate_many(void *const *blocks, size_t count, size_t si
 /// Takes blocks of one word back, but those that are free already.
 Freed SlabResource::release_run(size_t word, uint64_t bits) {
     Cell *cell = cells_.own();
-    uint64_t before = free_->set_of(word);
-    if (cell != nullptr) {
-        before |= cell->bits_of(word);
-        if (size_t hot; cell->get_hot() != nullptr && locate(cell->get_hot(), hot) == Freed::done &&
-                        hot / 64 == word)
-            before |= bit(hot);
+    uint64_t given = bits;
+    uint8_t *states = &states_[word * 64];
+    if (bits == ~uint64_t{0} && std::memcmp(states, kLiveWord.data(), 64) == 0) {
+        std::memset(states, kFree, 64);
+    } else {
+        for (uint64_t rest = bits; rest != 0; rest &= rest - 1) {
+            const size_t index = word * 64 + lowest(rest);
+            if (!is_live(index) && (!is_shared_ || is_free(cell, block(word, rest), index)))
+                given &= ~(rest & -rest);
+            mark(index, kFree);
+        }
     }
-    keep(cell, word, bits & ~before);
-    return (before & bits) == 0 ? Freed::done : Freed::already_free;
+    keep(cell, word, given);
+    return given == bits ? Freed::done : Freed::already_free;
 }
 
 Range SlabResource::range_of(const void *pointer) const {

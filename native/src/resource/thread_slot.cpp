@@ -2,6 +2,7 @@
 
 #include "tightship/resource/fork_guard.hpp"
 
+#include <algorithm>
 #include <atomic>
 #include <bit>
 
@@ -15,6 +16,7 @@ struct Holder {
     ~Holder() {
         const uint32_t slot = tls_thread_slot;
         tls_thread_slot = kNoSlot;
+        tls_cell_offset = kCellCount * kCellBytes;
         if (slot < kSlotCount)
             taken[slot / 64].fetch_and(~(uint64_t{1} << slot % 64));
     }
@@ -52,7 +54,9 @@ uint32_t take_thread_slot() {
     static ChildSlots child_slots;
     static thread_local Holder holder;
     (void)holder;
-    return tls_thread_slot = lowest_free();
+    tls_thread_slot = lowest_free();
+    tls_cell_offset = std::min(tls_thread_slot, kCellCount) * kCellBytes;
+    return tls_thread_slot;
 }
 
 } // namespace tightship::resource

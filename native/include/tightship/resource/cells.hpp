@@ -12,18 +12,18 @@
 
 namespace tightship::resource {
 
-/// What one thread has of a slab: the block given back last, and free blocks of some words, each
-/// word in the slot of its number. Written by its owner while `is_busy`, by others only after
-/// `Cells::close` has closed it; no atomic operation, no fence on the owner's side.
+/// What one thread has of a slab: the blocks given back last, and free blocks of one word. Written
+/// by its owner while `is_busy`, by others only after `Cells::close` has closed it; no atomic
+/// operation, no fence on the owner's side.
 struct Cell {
-    static constexpr size_t kSlots = 8;
+    static constexpr uint32_t kDepth = 60;
 
-    alignas(128) std::atomic<uint32_t> is_busy{0}; ///< the owner is within
-    std::atomic<uint32_t> is_closed{0};            ///< the owner must stay out
-    std::atomic<char *> hot{nullptr};              ///< the block given back last: out again at once
-    std::atomic<uint32_t> filled{0};               ///< slots with bits
-    std::atomic<uint32_t> words[kSlots] = {};
-    std::atomic<uint64_t> bits[kSlots] = {}; ///< free blocks of those words, not in the bitmap
+    alignas(128) std::atomic<char *> stack[kDepth] = {}; ///< blocks given back, the last first out
+    std::atomic<uint32_t> depth{0};                      ///< how many of them
+    std::atomic<uint32_t> is_busy{0};                    ///< the owner is within
+    std::atomic<uint32_t> is_closed{0};                  ///< the owner must stay out
+    std::atomic<uint32_t> word{0};
+    std::atomic<uint64_t> bits{0}; ///< free blocks of that word, not in the bitmap
 
     /// False where others have closed it; else the owner is within until `leave`.
     bool enter() {
@@ -37,65 +37,45 @@ struct Cell {
     void leave() { is_busy.store(0, std::memory_order_release); }
 
     // Nobody else writes meanwhile, so these need be no more than plain.
-    char *get_hot() const { return hot.load(std::memory_order_relaxed); }
-    void set_hot(char *value) { hot.store(value, std::memory_order_relaxed); }
-    uint32_t get_filled() const { return filled.load(std::memory_order_relaxed); }
-    size_t get_word(size_t slot) const { return words[slot].load(std::memory_order_relaxed); }
-    uint64_t get_bits(size_t slot) const { return bits[slot].load(std::memory_order_relaxed); }
-    /// The free blocks it has of a word.
-    uint64_t bits_of(size_t word) const {
-        const size_t slot = word % kSlots;
-        return get_word(slot) == word ? get_bits(slot) : 0;
+    uint32_t get_depth() const { return depth.load(std::memory_order_relaxed); }
+    void set_depth(uint32_t value) { depth.store(value, std::memory_order_relaxed); }
+    char *at(uint32_t place) const { return stack[place].load(std::memory_order_relaxed); }
+    size_t get_word() const { return word.load(std::memory_order_relaxed); }
+    uint64_t get_bits() const { return bits.load(std::memory_order_relaxed); }
+    void set_bits(uint64_t value) { bits.store(value, std::memory_order_relaxed); }
+    void set(size_t of_word, uint64_t value) {
+        word.store(static_cast<uint32_t>(of_word), std::memory_order_relaxed);
+        set_bits(value);
     }
-    size_t count() const {
-        size_t blocks = get_hot() != nullptr;
-        for (size_t slot = 0; slot < kSlots; ++slot)
-            blocks += static_cast<size_t>(std::popcount(get_bits(slot)));
-        return blocks;
+    /// The free blocks it has of a word, besides those in `stack`.
+    uint64_t bits_of(size_t of_word) const { return get_word() == of_word ? get_bits() : 0; }
+    size_t count() const { return get_depth() + static_cast<size_t>(std::popcount(get_bits())); }
+    bool is_empty() const { return get_depth() == 0 && get_bits() == 0; }
+    /// REQUIRES: `deep` is `get_depth()`, above 0.
+    char *pop(uint32_t deep) {
+        set_depth(deep - 1);
+        return at(deep - 1);
     }
-    void set(size_t slot, size_t word, uint64_t value) {
-        words[slot].store(static_cast<uint32_t>(word), std::memory_order_relaxed);
-        set_bits(slot, value);
+    /// REQUIRES: `deep` is `get_depth()`, below `kDepth`.
+    void push(uint32_t deep, char *block) {
+        stack[deep].store(block, std::memory_order_relaxed);
+        set_depth(deep + 1);
     }
-    void set_bits(size_t slot, uint64_t value) {
-        bits[slot].store(value, std::memory_order_relaxed);
-        const uint32_t others = get_filled() & ~(1u << slot);
-        set_filled(others | static_cast<uint32_t>(value != 0) << slot);
-    }
-    /// More free blocks of the word that the slot has.
-    void add(size_t slot, uint64_t value) {
-        bits[slot].store(get_bits(slot) | value, std::memory_order_relaxed);
-        set_filled(get_filled() | 1u << slot);
-    }
-    /// The lowest bit of a slot that has some; it is taken.
-    uint64_t take(size_t slot) {
-        const uint64_t found = get_bits(slot), rest = found & (found - 1);
-        bits[slot].store(rest, std::memory_order_relaxed);
-        if (rest == 0)
-            set_filled(get_filled() & ~(1u << slot));
-        return found;
-    }
-
-  private:
-    void set_filled(uint32_t value) { filled.store(value, std::memory_order_relaxed); }
 };
-static_assert(sizeof(Cell) == 128);
+static_assert(sizeof(Cell) == kCellBytes);
 
-/// The cells of a slab, one for each of the first threads.
+/// The cells of a slab, one for each of the first threads, and one for all others that is closed.
 ///
 /// Entering is a store and a load that the processor may swap; who closes a cell makes up for it
 /// with a barrier on every running thread (`membarrier`), which only happens when a slab is used
-/// up or the process forks. Without that call in the kernel no thread has a cell.
+/// up or the process forks. Without that call in the kernel all cells are closed for good.
 class Cells {
   public:
-    static constexpr uint32_t kCount = 64;
-
     Cells();
 
-    /// The calling thread's, if the thread was here before; else null.
-    Cell *known() {
-        const uint32_t slot = tls_thread_slot;
-        return slot < count_ ? &cells_[slot] : nullptr;
+    /// The calling thread's, or the closed one.
+    Cell *likely() {
+        return reinterpret_cast<Cell *>(reinterpret_cast<char *>(cells_.get()) + tls_cell_offset);
     }
     /// The calling thread's; null where it has none.
     Cell *own() {
@@ -123,7 +103,7 @@ class Cells {
     void forget();
 
   private:
-    uint32_t count_;
+    uint32_t count_; // that threads can have
     std::unique_ptr<Cell[]> cells_;
 };
 

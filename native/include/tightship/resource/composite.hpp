@@ -57,16 +57,16 @@ class CompositeResource final : public MemoryResource {
     const std::shared_ptr<FreeListResource> &free_list() const { return rest_; }
 
   private:
-    /// The smallest slab whose blocks hold `size_bytes`; null where none do.
-    SlabResource *class_of(size_t size_bytes) const {
-        const size_t step = (size_bytes + kStep - 1) / kStep;
-        return step < classes_.size() ? classes_[step] : nullptr;
-    }
+    /// Whether a slab's blocks hold `size_bytes`, which is above 0.
+    bool has_class(size_t size_bytes) const { return size_bytes - 1 < slab_bytes_max_; }
+    /// The smallest slab whose blocks do. REQUIRES: `has_class(size_bytes)`.
+    SlabResource *class_of(size_t size_bytes) const { return classes_[(size_bytes - 1) / kStep]; }
     /// Slabs that a request may spill to, the best first; they are tried in turn.
     size_t serving_slabs(SlabResource *(&found)[2], size_t size_bytes, size_t alignment) const;
-    void *allocate_slowly(size_t size_bytes, size_t alignment);
+    [[gnu::noinline]] void *allocate_slowly(size_t size_bytes, size_t alignment);
+    [[gnu::noinline]] Freed deallocate_slowly(void *pointer, size_t size_bytes, size_t alignment);
     /// The part that a block lies in; the free list where it lies in no slab.
-    MemoryResource &part_of(const void *pointer, size_t size_bytes) const;
+    MemoryResource &part_of(const void *pointer) const;
 
     static constexpr size_t kStep = 8;
 
@@ -74,6 +74,7 @@ class CompositeResource final : public MemoryResource {
     Chunk region_;
     std::vector<std::shared_ptr<SlabResource>> slabs_; // by rising size, one after another
     std::vector<SlabResource *> classes_; // the smallest slab that holds a size, by size in steps
+    size_t slab_bytes_max_ = 0;
     const char *slabs_stop_ = nullptr;
     std::shared_ptr<BumpResource> bump_;
     std::shared_ptr<FreeListResource> rest_;

@@ -52,8 +52,6 @@ class FreeBits {
             taken |= bits & -bits;
         return taken;
     }
-    /// Level 0, to look at.
-    const Word *words() const { return levels_[0].words; }
     size_t word_count() const { return levels_[0].count; }
 
   private:

@@ -7,6 +7,7 @@
 #include "tightship/resource/free_bits.hpp"
 
 #include <bit>
+#include <cstdlib>
 #include <mutex>
 #include <optional>
 
@@ -18,12 +19,15 @@ namespace tightship::resource {
 ///               or apart, in a block of `control`
 ///
 /// A thread takes the free blocks of a whole word, 64 at most, into its cell, by one atomic
-/// operation, and serves itself from there. What it gives back waits in its cell as well; blocks of
-/// a word that another one displaces there go to the bitmap by one atomic operation. When the
-/// bitmap is used up, what the cells hold is called back: no block is out of reach.
+/// operation, and serves itself from there. What it gives back waits on a stack in its cell, the
+/// last one first out, and goes to the bitmap when that is full. When the bitmap is used up, what
+/// the cells hold is called back: no block is out of reach.
 ///
 /// Equation, while no call is in flight:
-///     blocks = live + bits set in the bitmap + bits in cells + hot blocks
+///     blocks = live + bits set in the bitmap + bits in cells + blocks on their stacks
+///
+/// A byte for each block, in memory of the process, says whether it is out, so that one that comes
+/// back twice is seen; what another process of shared memory did is not in it.
 class SlabResource final : public MemoryResource, private Forkable {
   public:
     /// Takes `size_bytes` of `upstream`; `control` null keeps the bits inside the region.
@@ -31,11 +35,10 @@ class SlabResource final : public MemoryResource, private Forkable {
     SlabResource(std::shared_ptr<MemoryResource> upstream, size_t size_bytes, size_t block_bytes,
                  std::shared_ptr<MemoryResource> control = nullptr);
 
-    [[gnu::aligned(64)]] void *allocate(size_t size_bytes,
-                                        size_t alignment = kDefaultAlignment) override;
-    /// Sees a block that is free already, unless it is in another thread's cell.
-    [[gnu::aligned(64)]] Freed deallocate(void *pointer, size_t size_bytes,
-                                          size_t alignment = kDefaultAlignment) override;
+    void *allocate(size_t size_bytes, size_t alignment = kDefaultAlignment) override;
+    /// Sees a block that is free already; in shared memory, one that this process gave back.
+    Freed deallocate(void *pointer, size_t size_bytes,
+                     size_t alignment = kDefaultAlignment) override;
     size_t allocate_many(void **blocks, size_t count, size_t size_bytes,
                          size_t alignment = kDefaultAlignment) override;
     Freed deallocate_many(void *const *blocks, size_t count, size_t size_bytes,
@@ -46,6 +49,48 @@ class SlabResource final : public MemoryResource, private Forkable {
     bool is_shared() const override { return is_shared_; }
     Statistics statistics() const override;
     std::string refusal(size_t size_bytes, size_t alignment) const override;
+
+    /// A block of the calling thread's cell; what `otherwise()` returns where that has none.
+    /// REQUIRES: `serves(size_bytes, alignment)`, of the request.
+    template <typename Otherwise> [[gnu::always_inline]] void *from_cell(Otherwise otherwise) {
+        Cell *cell = cells_.likely();
+        if (!cell->enter()) [[unlikely]]
+            return otherwise();
+        if (const uint32_t depth = cell->get_depth(); depth != 0) [[likely]] {
+            char *given = cell->pop(depth);
+            cell->leave();
+            mark(quotient(given - start_), kLive);
+            return given;
+        }
+        const uint64_t bits = cell->get_bits();
+        const size_t index = cell->get_word() * 64 + lowest(bits);
+        cell->set_bits(bits & (bits - 1));
+        cell->leave();
+        if (bits == 0)
+            return otherwise();
+        mark(index, kLive);
+        return start_ + index * block_bytes_;
+    }
+    /// Puts a block into the calling thread's cell; false, and nothing changed, where that is
+    /// full, or the block is none that is out.
+    [[gnu::always_inline]] bool to_cell(void *pointer, size_t size_bytes) {
+        const size_t offset = static_cast<const char *>(pointer) - start_;
+        const size_t index = quotient(offset);
+        if (offset >= capacity_bytes_ || index * block_bytes_ != offset ||
+            size_bytes > block_bytes_) [[unlikely]]
+            return false;
+        Cell *cell = cells_.likely();
+        if (!cell->enter()) [[unlikely]]
+            return false;
+        const uint32_t depth = cell->get_depth();
+        const bool goes = is_live(index) && depth != Cell::kDepth;
+        if (goes) [[likely]] {
+            mark(index, kFree);
+            cell->push(depth, static_cast<char *>(pointer));
+        }
+        cell->leave();
+        return goes;
+    }
 
     bool serves(size_t size_bytes, size_t alignment) const {
         return size_bytes <= block_bytes_ && alignment <= alignment_;
@@ -60,28 +105,41 @@ class SlabResource final : public MemoryResource, private Forkable {
     size_t alignment() const { return alignment_; }
 
   private:
+    enum State : uint8_t { kFree, kLive };
+    struct Free {
+        void operator()(void *pointer) const { std::free(pointer); }
+    };
+
+    static size_t lowest(uint64_t bits) { return static_cast<size_t>(std::countr_zero(bits)); }
     char *block(size_t word, uint64_t bits) const {
-        return start_ + (word * 64 + static_cast<size_t>(std::countr_zero(bits))) * block_bytes_;
+        return start_ + (word * 64 + lowest(bits)) * block_bytes_;
+    }
+    bool is_live(size_t index) const { return states_[index] == kLive; }
+    void mark(size_t index, State state) { states_[index] = state; }
+    /// What an offset is in blocks, where that leaves no rest.
+    size_t quotient(size_t offset) const {
+        return static_cast<size_t>(static_cast<unsigned __int128>(offset) * inverse_ >> 64);
     }
     /// Done, with the index of the block that begins at `pointer`, or what is wrong with that.
-    /// The product with the inverse is the quotient wherever that leaves no rest.
-    [[gnu::always_inline]] Freed locate(const void *pointer, size_t &index) const {
+    Freed locate(const void *pointer, size_t &index) const {
         const size_t offset = static_cast<const char *>(pointer) - start_;
         if (offset >= capacity_bytes_) [[unlikely]]
             return Freed::foreign;
-        index = static_cast<size_t>(static_cast<unsigned __int128>(offset) * inverse_ >> 64);
+        index = quotient(offset);
         return index * block_bytes_ == offset ? Freed::done : Freed::not_a_block;
     }
     static uint64_t bit(size_t index) { return uint64_t{1} << index % 64; }
     /// The word's `bits` as addresses; returns how many.
-    size_t spread(void **blocks, size_t word, uint64_t bits) const;
+    size_t spread(void **blocks, size_t word, uint64_t bits);
 
-    [[gnu::noinline]] void *allocate_slowly();
-    [[gnu::noinline]] Freed deallocate_slowly(const void *pointer, size_t index);
+    [[gnu::noinline]] void *allocate_slowly(size_t size_bytes, size_t alignment);
+    [[gnu::noinline]] Freed deallocate_slowly(void *pointer, size_t size_bytes);
     uint64_t claim(size_t &word, size_t limit);
     size_t first_word() const;
     void keep(Cell *cell, size_t word, uint64_t bits);
     bool collect();
+    bool is_free(const Cell *cell, const void *pointer, size_t index) const;
+    void empty_stack(Cell &cell);
     void empty_into_bitmap(Cell &cell);
     Freed release_together(void *const *blocks, size_t &count, size_t index);
     Freed release_run(size_t word, uint64_t bits);
@@ -96,7 +154,7 @@ class SlabResource final : public MemoryResource, private Forkable {
     size_t alignment_ = 1;
     uint64_t inverse_ = 0; // 2**64 / block_bytes, rounded up
     Cells cells_;
-    const FreeBits::Word *words_ = nullptr; // of the bitmap
+    std::unique_ptr<uint8_t[], Free> states_; // of blocks, touched by who has the block
     size_t block_count_ = 0;
     bool is_shared_ = false;
     Chunk region_;
