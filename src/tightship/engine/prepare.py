@@ -9,6 +9,7 @@ from tightship import _core
 from tightship.engine.footprint import runtime_bytes
 from tightship.engine.library import library_key, open_library
 from tightship.engine.lower.options import Choice
+from tightship.engine.lower.repeats import Repeat
 from tightship.engine.lower.select import rewritten, select
 from tightship.engine.memory_plan import MemoryPlan
 from tightship.engine.placement import Placement, memory_plan, place
@@ -82,6 +83,7 @@ def prepare_rewritten(
     name: str,
     settings: Settings,
     packed: PackedBefore | None = None,
+    repeats: Sequence[Repeat] = (),
 ) -> Prepared:
     """Select kernels for a graph that passes have been over, and place it.
 
@@ -92,6 +94,7 @@ def prepare_rewritten(
         settings: What else the plan depends on.
         packed: Constants, by name, as programs for other shapes have packed them; None where
             there are no other shapes.
+        repeats: Layers of it that are alike, where they are known.
 
     Raises:
         GraphError, LibraryError: As `prepare`.
@@ -102,7 +105,8 @@ def prepare_rewritten(
     if before is not None:
         _core.set_onednn_threads(settings.threads)
     try:
-        lowered = select(graph, settings.threads, settings.without, packed, settings.choice)
+        threads, without, choice = settings.threads, settings.without, settings.choice
+        lowered = select(graph, threads, without, packed, choice, repeats)
         placement = place(lowered)
     finally:
         if before is not None:

@@ -58,8 +58,8 @@ class Variants:
                 self._templates = [(template, len(graph.nodes)), *self._templates[:TEMPLATES_MAX]]
                 found = self._from_template(shapes)
                 assert found is not None, "a template holds for the shapes it was made for"
-        graph, node_count = found
-        return prepare_rewritten(graph, node_count, self.name, settings, packed)
+        graph, template, node_count = found
+        return prepare_rewritten(graph, node_count, self.name, settings, packed, template.repeats)
 
     def prepare_anew(self, shapes: InputShapes, packed: PackedBefore) -> Prepared:
         """As `prepare`, from the file.
@@ -75,11 +75,11 @@ class Variants:
         choice = self.settings.choice if loaded.items() <= dict(shapes).items() else None
         return replace(self.settings, shapes=shapes, choice=choice)
 
-    def _from_template(self, shapes: InputShapes) -> tuple[Graph, int] | None:
+    def _from_template(self, shapes: InputShapes) -> tuple[Graph, Template, int] | None:
         for template, node_count in self._templates:
             graph = template.graph(shapes)
             if graph is not None:
-                return graph, node_count
+                return graph, template, node_count
         return None
 
     def _rewrite(self, graph: Graph) -> Graph:

@@ -16,6 +16,7 @@ from tightship.engine.lower.layouts import (
 )
 from tightship.engine.lower.options import Options
 from tightship.engine.lower.packed_weights import PackedWeights
+from tightship.engine.lower.records import Records
 from tightship.engine.memory_plan import KernelKind
 from tightship.engine.program import (
     Lowered,
@@ -52,24 +53,16 @@ class Builder:
         self.position = 0
         descriptions = Descriptions()
         self.described, self.row_major = descriptions.once, descriptions.row_major
-        self._added: dict[str, Constant] = {}
+        self.records = Records(PackedWeights(options.packed or {}))
         self._values = dict(graph.values)
         self.known: Mapping[str, Constant] = ChainMap(
-            self._added, dict(graph.constants), dict(graph.known)
+            self.records.added, dict(graph.constants), dict(graph.known)
         )
-        self._objects: dict[str, Constant] = {}
-        self._steps: list[LoweredStep] = []
-        self._slots: list[Slot] = []
-        self._weights = PackedWeights(options.packed or {})
-        self._homes: dict[str, Operand] = {}
-        self._names: dict[int, list[str]] = {}
-        self._copies: dict[str, list[Operand]] = {}
-        self._deferred: dict[str, tuple[Quantization | Measured, Callable[[], None]]] = {}
         self._inputs = {name: self._input(graph.value(name)) for name in graph.inputs}
 
     def _input(self, value: Value) -> Operand:
         operand = self._external(value) if value.is_static else self.object_operand(value)
-        self._homes[value.name] = operand
+        self.records.homes[value.name] = operand
         return operand
 
     def value(self, name: str) -> Value:
@@ -86,11 +79,11 @@ class Builder:
 
     def constant(self, name: str) -> Constant | None:
         """The constant of this name, if it is one."""
-        return self._added.get(name) or self.graph.constants.get(name)
+        return self.records.added.get(name) or self.graph.constants.get(name)
 
     def add_constant(self, name: str, constant: Constant) -> None:
         """A constant that an emitter derives from the graph's."""
-        self._added[name] = constant
+        self.records.added[name] = constant
         self._values[name] = Value(name, constant.dtype, constant.shape)
 
     def packed_layout(self, name: str, dims: Sequence[int]) -> MemoryDesc | None:
@@ -100,40 +93,41 @@ class Builder:
 
     def defer(self, name: str, tensor: Quantization | Measured, emit: Callable[[], None]) -> None:
         """Leave out the step that dequantizes a value until somebody asks where it is."""
-        self._deferred[name] = tensor, emit
+        self.records.deferred[name] = tensor, emit
         for source in map(self.home, tensor.reads):
             if source.space is Space.ARENA:
-                self._names[source.slot].append(name)
+                self.records.names[source.slot].append(name)
 
     def quantized(self, name: str) -> Quantization | Measured | None:
         """The integers under a value, if it is known by them."""
-        return self._deferred[name][0] if name in self._deferred else None
+        return self.records.deferred[name][0] if name in self.records.deferred else None
 
     def home(self, name: str) -> Operand:
         """Where a value is; a constant is packed row-major when it is first asked for."""
-        if name in self._deferred and name not in self._homes:
-            self._deferred[name][1]()
-        if name not in self._homes:
+        homes, deferred = self.records.homes, self.records.deferred
+        if name in deferred and name not in homes:
+            deferred[name][1]()
+        if name not in homes:
             constant = self.constant(name)
             assert constant is not None, name
             if constant.dtype is DType.STRING:
-                self._objects[name] = constant
+                self.records.objects[name] = constant
                 self.object_operand(self.value(name))
             else:
                 desc = self._describable(constant.dtype, constant.shape)
-                self._homes[name] = self._weights.row_major(name, constant, desc)
-        return self._homes[name]
+                homes[name] = self.records.weights.row_major(name, constant, desc)
+        return homes[name]
 
     def home_is_planned(self, name: str) -> bool:
         """Whether a value has bytes of its own somewhere, and is not an object."""
-        if name in self._homes:
-            return self._homes[name].space is not Space.OBJECT
+        if name in self.records.homes:
+            return self.records.homes[name].space is not Space.OBJECT
         return self.value(name).is_static
 
     def dies_here(self, operand: Operand) -> bool:
         """Whether the node being lowered is the last to read an arena slot's bytes."""
         return operand.space is Space.ARENA and all(
-            self._is_last_to_read(name) for name in self._names.get(operand.slot, ())
+            self._is_last_to_read(name) for name in self.records.names.get(operand.slot, ())
         )
 
     def overwritable(self, node: Node, name: str, desc: MemoryDesc) -> Operand | None:
@@ -147,13 +141,13 @@ class Builder:
         home = seen_as(self.home(name), desc)
         if home is None:
             return self.in_layout(name, desc) if self._is_last_to_read(name) else None
-        homes = [self._homes[i] for i in inputs if i in self._homes]
+        homes = [self.records.homes[i] for i in inputs if i in self.records.homes]
         alone = sum((h.space, h.slot) == (home.space, home.slot) for h in homes) == 1
         return home if alone and self.dies_here(home) and self._is_whole(home) else None
 
     def _is_whole(self, operand: Operand) -> bool:
         """Whether an operand in the arena is its slot from the first byte to the last."""
-        desc, slot = operand.desc, self._slots[operand.slot]
+        desc, slot = operand.desc, self.records.slots[operand.slot]
         return desc is None or (desc.offset_bytes == 0 and desc.size_bytes == slot.size_bytes)
 
     def writes_outside(self, name: str, desc: MemoryDesc) -> bool:
@@ -179,12 +173,12 @@ class Builder:
             home = home.under(row_major(desc.dims, home.dtype))
         copy = self._arena(f"{name}.{desc.format}", home.dtype, home.shape, desc)
         self.reorder(home, copy)
-        self._copies.setdefault(name, []).append(copy)
+        self.records.copies.setdefault(name, []).append(copy)
         return copy
 
     def _present(self, name: str, desc: MemoryDesc) -> Operand | None:
         """A value in the given layout, if it or a copy lies so already."""
-        operands = (self.home(name), *self._copies.get(name, ()))
+        operands = (self.home(name), *self.records.copies.get(name, ()))
         return next((seen for o in operands if (seen := seen_as(o, desc)) is not None), None)
 
     def reorder(self, source: Operand, target: Operand) -> None:
@@ -217,7 +211,7 @@ class Builder:
         """A constant packed into a layout, once for all who want the same."""
         constant = self.constant(name)
         assert constant is not None, name
-        return self._weights.packed(name, constant, source, desc)
+        return self.records.weights.packed(name, constant, source, desc)
 
     def _describable(self, dtype: DType, shape: tuple[int, ...]) -> MemoryDesc | None:
         if self.options.use_onednn and dtype in DESCRIBABLE and 0 not in shape and len(shape) <= 12:
@@ -257,30 +251,32 @@ class Builder:
 
     def _settle(self, name: str, operand: Operand) -> Operand:
         """Make an operand a value's home, one of perhaps several values in the same slot."""
-        self._homes[name] = operand
+        self.records.homes[name] = operand
         if operand.space is Space.ARENA:
-            self._names.setdefault(operand.slot, []).append(name)
+            self.records.names.setdefault(operand.slot, []).append(name)
         return operand
 
     def object_operand(self, value: Value) -> Operand:
         """A value whose bytes only the run knows."""
         operand = Operand(value.name, Space.OBJECT, -1, value.dtype or DType.STRING, ())
-        self._homes[value.name] = operand
+        self.records.homes[value.name] = operand
         return operand
 
     def _external(self, value: Value) -> Operand:
         assert value.dtype is not None
         shape = value.static_shape
-        self._slots.append(Slot(value.name, value.size_bytes, external=True))
+        self.records.slots.append(Slot(value.name, value.size_bytes, external=True))
         desc = self._describable(value.dtype, shape)
-        return Operand(value.name, Space.EXTERNAL, len(self._slots) - 1, value.dtype, shape, desc)
+        return Operand(
+            value.name, Space.EXTERNAL, len(self.records.slots) - 1, value.dtype, shape, desc
+        )
 
     def _arena(
         self, name: str, dtype: DType, shape: tuple[int, ...], desc: MemoryDesc | None
     ) -> Operand:
         size = desc.size_bytes if desc else size_bytes(dtype, shape)
-        self._slots.append(Slot(name, size, external=False))
-        return Operand(name, Space.ARENA, len(self._slots) - 1, dtype, shape, desc)
+        self.records.slots.append(Slot(name, size, external=False))
+        return Operand(name, Space.ARENA, len(self.records.slots) - 1, dtype, shape, desc)
 
     def primitive(
         self,
@@ -356,7 +352,7 @@ class Builder:
             and not any(_is_view(operand, source) for operand in reads)
         )
         operator = "+".join([node.operator, *[fused.operator for fused in node.fused]])
-        self._steps.append(
+        self.records.steps.append(
             LoweredStep(
                 node.name, operator, *how, reads, writes, work, scratch_bytes, sharing,
                 dynamic_reason,
@@ -366,16 +362,17 @@ class Builder:
     def finish(self) -> Lowered:
         """The program, with every graph output where the caller will look for it."""
         outputs = {name: self._delivered(name) for name in self.graph.outputs}
+        records = self.records
         return Lowered(
-            tuple(self._steps), tuple(self._slots), tuple(self._weights.weights),
-            self._inputs, outputs, self._objects, self.threads,
+            tuple(records.steps), tuple(records.slots), tuple(records.weights.weights),
+            self._inputs, outputs, records.objects, self.threads,
         )  # fmt: skip
 
     def _delivered(self, name: str) -> Operand:
         home = self.home(name)
         if home.space is Space.OBJECT:
             return home
-        is_own = home.space is Space.EXTERNAL and self._slots[home.slot].name == name
+        is_own = home.space is Space.EXTERNAL and self.records.slots[home.slot].name == name
         if is_own and name not in self._inputs:
             return home
         if home.desc is not None and not self._present(name, row_major(home.shape, home.dtype)):

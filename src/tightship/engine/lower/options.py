@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from tightship.engine.lower.repeats import Repeat
 from tightship.engine.program import PackedWeight
 
 
@@ -33,3 +34,5 @@ class Options:
     """Channels in blocks of a register's width instead of what the library prefers."""
     packed: Mapping[str, Sequence[PackedWeight]] | None = None
     """Constants packed already, by name; None if no other program has any."""
+    repeats: Sequence[Repeat] = ()
+    """Layers of the graph that are alike."""

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from tightship._core import MemoryDesc
 from tightship.engine.lower.transposed import untransposed
 from tightship.engine.program import Operand, PackedWeight, Space
-from tightship.graph import Constant
+from tightship.graph import Constant, Derived
 from tightship.graph.layout import size_bytes
 
 
@@ -27,25 +27,57 @@ class PackedWeights:
 
         What is a transposed matrix of the file is packed from there.
         """
-        shape = constant.shape
-        constant, source = untransposed(constant, source)
-        for index in self._layouts.get(name, ()):
+        stored, source = untransposed(constant, source)
+        index = self._index(PackedWeight(name, stored, desc.size_bytes, source, desc))
+        return Operand(name, Space.WEIGHTS, index, constant.dtype, constant.shape, desc)
+
+    def _index(self, weight: PackedWeight) -> int:
+        """Place of what lies as `weight` does, which is added if nothing does."""
+        desc, source = weight.desc, weight.source
+        indices = self._layouts.setdefault(weight.name, [])
+        for index in indices:
             packed = self.weights[index]
             if packed.desc == desc and packed.source == source:
-                return Operand(name, Space.WEIGHTS, index, constant.dtype, shape, desc)
-        self._layouts.setdefault(name, []).append(len(self.weights))
-        for packed in self._before.get(name, ()):
-            if packed.constant is constant and packed.desc == desc and packed.source == source:
-                return self._add(packed, desc)._replace(shape=shape)
-        weight = PackedWeight(name, constant, desc.size_bytes, source, desc)
-        return self._add(weight, desc)._replace(shape=shape)
+                return index
+        indices.append(len(self.weights))
+        for packed in self._before.get(weight.name, ()):
+            is_same = packed.constant is weight.constant and packed.source == source
+            if is_same and packed.desc == desc:
+                weight = packed
+                break
+        self.weights.append(weight)
+        return indices[-1]
+
+    def twin(self, index: int, name: str, constants: tuple[Constant, Constant]) -> int:
+        """Place of a constant that lies as the one at `index` does, of which it is the like.
+
+        Args:
+            index: Place of a packed constant.
+            name: The name of another of its form.
+            constants: The two, as the graph has them.
+        """
+        weight, (first, second) = self.weights[index], constants
+        if weight.constant is not first:
+            assert isinstance(first, Derived), first
+            assert isinstance(second, Derived), second
+            second = second.sources[first.sources.index(weight.constant)]
+        twin = PackedWeight(name, second, weight.size_bytes, weight.source, weight.desc)
+        if weight.source is None:
+            self.weights.append(twin)
+            return len(self.weights) - 1
+        return self._index(twin)
+
+    def are_alike(self, name: str, other: str) -> bool:
+        """Whether programs for other shapes have packed two constants in the same layouts."""
+        first, second = self._before.get(name, ()), self._before.get(other, ())
+        return len(first) == len(second) and all(
+            one.desc == two.desc and one.source == two.source
+            for one, two in zip(first, second, strict=True)
+        )
 
     def row_major(self, name: str, constant: Constant, desc: MemoryDesc | None) -> Operand:
         """A constant as it lies in its file; `desc` is that layout where oneDNN knows it."""
         size = size_bytes(constant.dtype, constant.shape)
-        return self._add(PackedWeight(name, constant, size), desc)
-
-    def _add(self, weight: PackedWeight, desc: MemoryDesc | None) -> Operand:
-        self.weights.append(weight)
-        constant, index = weight.constant, len(self.weights) - 1
-        return Operand(weight.name, Space.WEIGHTS, index, constant.dtype, constant.shape, desc)
+        self.weights.append(PackedWeight(name, constant, size))
+        index = len(self.weights) - 1
+        return Operand(name, Space.WEIGHTS, index, constant.dtype, constant.shape, desc)

@@ -20,6 +20,8 @@ from tightship.engine.lower.passes import (
     ONEDNN_PASSES,
     run_passes,
 )
+from tightship.engine.lower.repeats import Repeat
+from tightship.engine.lower.replay import lower_layers
 from tightship.engine.lower.share_tables import share_tables
 from tightship.engine.lower.views import same_bytes
 from tightship.engine.program import KernelWork, Lowered, Operand, PackedWeight, ReferenceWork
@@ -62,6 +64,7 @@ def select(
     without: Collection[str] = (),
     packed: Mapping[str, Sequence[PackedWeight]] | None = None,
     choice: Choice | None = None,
+    repeats: Sequence[Repeat] = (),
 ) -> Lowered:
     """Kernels for the nodes of a rewritten graph.
 
@@ -72,6 +75,7 @@ def select(
         packed: Constants, by name, as programs for other shapes have packed them; taken where
             they will do. None where there are no other shapes.
         choice: What a measurement chose; None leaves it to the table of costs.
+        repeats: Layers of the graph that are alike, where they are known.
 
     Raises:
         GraphError: A node cannot be run by any kernel.
@@ -85,6 +89,7 @@ def select(
         "library_layouts" not in without,
         use_onednn and "native" not in without and "stream_weights" not in without,
         packed=packed,
+        repeats=repeats,
     )
     if choice is not None:
         blocked = choice.layouts == "blocked"
@@ -101,9 +106,19 @@ def select(
 
 def _selected(graph: Graph, threads: int, options: Options, without: Collection[str]) -> Lowered:
     builder = Builder(graph, threads, options)
-    for position, node in enumerate(graph.nodes):
+
+    def lower_node(position: int) -> None:
         builder.position = position
-        _emit(builder, node)
+        _emit(builder, graph.nodes[position])
+
+    position = 0
+    for repeat in options.repeats:
+        for each in range(position, repeat.start):
+            lower_node(each)
+        lower_layers(builder, repeat, lower_node)
+        position = repeat.stop
+    for each in range(position, len(graph.nodes)):
+        lower_node(each)
     lowered = replace(builder.finish(), layouts="blocked" if options.blocked else "library")
     if "share_tables" not in without:
         lowered = share_tables(lowered)

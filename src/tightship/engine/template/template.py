@@ -8,6 +8,7 @@ import numpy as np
 
 from tightship.engine.lower.affine import Scaled
 from tightship.engine.lower.fold_constants import reshaped
+from tightship.engine.lower.repeats import repeats_of
 from tightship.engine.template.retype import Retyper, is_followed
 from tightship.engine.template.rules import NoRuleError
 from tightship.graph import (
@@ -90,12 +91,16 @@ def _names(name: str, rank: int, declared: Declared) -> list[str]:
 
 
 class Template:
-    """A graph whose lengths are expressions, and the conditions under which they are right."""
+    """A graph whose lengths are expressions, and the conditions under which they are right.
+
+    `repeats` are layers of it that are alike, whatever the lengths.
+    """
 
     def __init__(self, declared: Declared, trace: Trace, graph: Graph) -> None:
         self._declared = declared
         self._trace = trace
         self._graph = graph
+        self.repeats = repeats_of(graph)
         names = {*graph.inputs, *graph.outputs, *graph.constants}
         for node in graph.nodes:
             names.update(node.reads, node.writes)
