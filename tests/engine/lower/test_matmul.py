@@ -22,7 +22,7 @@ def test_a_refused_product_of_stacks_adds_nothing(monkeypatch):
     assert transpose(builder, graph.nodes[0])
     monkeypatch.setattr(sys.modules[matmul.__module__], "fast", lambda _: None)
     assert not matmul(builder, graph.nodes[1])
-    assert not builder._steps
+    assert not builder.records.steps
     monkeypatch.undo()
     assert matmul(builder, graph.nodes[1])
-    assert [step.operator for step in builder._steps] == ["Reorder", "MatMul"]
+    assert [step.operator for step in builder.records.steps] == ["Reorder", "MatMul"]
