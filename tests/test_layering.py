@@ -57,16 +57,30 @@ ALLOWED: Mapping[str, str] = {  # the longest prefix of a module's name decides
         "_core.first_overlap errors planner.collision planner.constraints planner.problem"
     ),
     "planner.items": "planner.constraints planner.problem",
+    "planner.bank_cost": "planner.constraints planner.items",
+    "planner.constrained_orders": (
+        "_core errors planner.constraints planner.items planner.place planner.plan planner.problem"
+        " planner.verify"
+    ),
+    "planner.constrained_search": (
+        "_core planner.conflict planner.narrowing planner.place planner.plan"
+    ),
     "planner.constrained": (
-        "_core planner.bound planner.constraints planner.items planner.place planner.plan"
+        "_core planner.bank_cost planner.bound planner.constrained_orders"
+        " planner.constrained_search planner.constraints planner.items planner.large planner.plan"
         " planner.problem"
     ),
     "planner.bound": "_core planner.constrained_bound planner.problem",
     "planner.constrained_bound": "_core planner.constraints planner.items planner.problem",
     "planner.place": "_core planner.problem planner.place",
+    "planner.place.exact_items": (
+        "_core planner.constraints planner.items planner.place planner.problem"
+    ),
+    "planner.part": "planner.constraints planner.problem",
+    "planner.narrowing": "_core",
     "planner.large": "planner.place planner.problem",
-    "planner.conflict": "_core planner.place planner.plan planner.problem",
-    "planner.improve": "_core planner.place planner.problem",
+    "planner.conflict": "_core planner.part planner.place planner.plan planner.problem",
+    "planner.improve": "_core planner.narrowing planner.place planner.problem",
     "planner.portfolio": "_core planner",
     "planner.penalties": "errors planner.problem",
     "planner.verify_reuse": (  # nothing that a solver uses

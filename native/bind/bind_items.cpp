@@ -2,10 +2,15 @@
 
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/pair.h>
+#include <nanobind/stl/tuple.h>
 
-#include <memory>
+#include <algorithm>
+#include <numeric>
+#include <tuple>
 
+#include "columns.hpp"
 #include "tightship/packing/items.hpp"
+#include "tightship/search/fit_items.hpp"
 
 namespace tightship::bind {
 namespace {
@@ -13,9 +18,11 @@ namespace {
 namespace nb = nanobind;
 
 using Rows = nb::ndarray<const std::int64_t, nb::shape<-1, 5>, nb::c_contig, nb::device::cpu>;
-using Columns = nb::ndarray<const std::int64_t, nb::shape<4, -1>, nb::c_contig, nb::device::cpu>;
+using ItemColumns =
+    nb::ndarray<const std::int64_t, nb::shape<6, -1>, nb::c_contig, nb::device::cpu>;
+using BankColumns =
+    nb::ndarray<const std::int64_t, nb::shape<2, -1>, nb::c_contig, nb::device::cpu>;
 using Values = nb::ndarray<const std::int64_t, nb::shape<-1>, nb::c_contig, nb::device::cpu>;
-using Column = nb::ndarray<nb::numpy, std::int64_t, nb::shape<-1>, nb::c_contig>;
 
 static_assert(sizeof(packing::Rectangle) == 5 * sizeof(std::int64_t));
 
@@ -37,16 +44,7 @@ std::span<const std::int64_t> indices_of(const Values &values, std::size_t count
     return {values.data(), count};
 }
 
-Column to_numpy(std::vector<std::int64_t> values) {
-    auto owned = std::make_unique<std::vector<std::int64_t>>(std::move(values));
-    nb::capsule owner(owned.get(), [](void *data) noexcept {
-        delete static_cast<std::vector<std::int64_t> *>(data);
-    });
-    std::vector<std::int64_t> *released = owned.release();
-    return Column(released->data(), {released->size()}, owner);
-}
-
-std::pair<Column, Column> place_items(const Rows &rectangles, const Columns &columns,
+std::pair<Result, Result> place_items(const Rows &rectangles, const ItemColumns &columns,
                                       const Rows &forbidden, const Values &capacity,
                                       const Values &by_cost, const Values &order) {
     const std::size_t count = columns.shape(1);
@@ -54,7 +52,8 @@ std::pair<Column, Column> place_items(const Rows &rectangles, const Columns &col
     const auto row = [&](std::size_t index) {
         return std::span(columns.data() + index * count, count);
     };
-    const packing::Items items{rectangles_of(rectangles, count), row(0), row(1), row(2), row(3)};
+    const packing::Items items{
+        rectangles_of(rectangles, count), row(0), row(1), row(2), row(3), row(4)};
     const packing::Banks space{std::span(capacity.data(), banks), indices_of(by_cost, banks),
                                rectangles_of(forbidden, banks)};
     const auto checked = indices_of(order, count);
@@ -66,9 +65,44 @@ std::pair<Column, Column> place_items(const Rows &rectangles, const Columns &col
     return {to_numpy(std::move(places.base)), to_numpy(std::move(places.bank))};
 }
 
+/// What is to be stayed within: cost above the cheapest bank's, the sum of peaks, and the effort.
+using Within = std::tuple<std::int64_t, std::int64_t, std::int64_t>;
+
+search::ItemAnswer search_items(const Rows &rectangles, const ItemColumns &columns,
+                                const Rows &forbidden, const BankColumns &bank_columns,
+                                const Within &within, int threads, const StopFlag *stop) {
+    const std::size_t count = columns.shape(1);
+    const std::size_t bank_count = bank_columns.shape(1);
+    const auto row = [&](std::size_t index) {
+        return std::span(columns.data() + index * count, count);
+    };
+    const auto bank_row = [&](std::size_t index) {
+        return std::span(bank_columns.data() + index * bank_count, bank_count);
+    };
+    std::vector<std::int64_t> by_cost(bank_count);
+    std::iota(by_cost.begin(), by_cost.end(), 0);
+    std::ranges::stable_sort(by_cost, {}, [&](std::int64_t bank) { return bank_row(1)[bank]; });
+    const packing::Items items{
+        rectangles_of(rectangles, count), row(0), row(1), row(2), row(3), row(4)};
+    const packing::Banks banks{bank_row(0), by_cost, rectangles_of(forbidden, bank_count)};
+    const auto &[cost, peak, effort] = within;
+    nb::gil_scoped_release release;
+    return search::fit_items(items, banks, {bank_row(1), row(5)}, {cost, peak},
+                             {effort, threads, stop});
+}
+
 } // namespace
 
 void items(nb::module_ &module) {
+    nb::class_<search::ItemAnswer>(module, "ItemFit", "What the exact search for items found out.")
+        .def_ro("found", &search::ItemAnswer::found)
+        .def_prop_ro(
+            "banks", [](const search::ItemAnswer &answer) { return to_numpy(answer.banks); },
+            nb::rv_policy::automatic);
+    module.def("search_items", search_items, nb::arg("rectangles"), nb::arg("columns"),
+               nb::arg("forbidden"), nb::arg("bank_columns"), nb::arg("within"), nb::arg("threads"),
+               nb::arg("stop").none(),
+               "Whether items fit their banks, within a cost, a peak and an effort, and where.");
     module.def("place_items", place_items, nb::arg("rectangles"), nb::arg("columns"),
                nb::arg("forbidden"), nb::arg("capacity"), nb::arg("by_cost"), nb::arg("order"),
                "Base and bank of each item: the first bank by cost and the lowest base it fits.");

@@ -109,7 +109,21 @@ def first_overlap(rectangles: Annotated[NDArray[numpy.int64], dict(shape=(4, Non
     Two of n rectangles that share a byte in a step; rows: sizes, starts, stops, offsets.
     """
 
-def place_items(rectangles: Annotated[NDArray[numpy.int64], dict(shape=(None, 5), order='C', device='cpu', writable=False)], columns: Annotated[NDArray[numpy.int64], dict(shape=(4, None), order='C', device='cpu', writable=False)], forbidden: Annotated[NDArray[numpy.int64], dict(shape=(None, 5), order='C', device='cpu', writable=False)], capacity: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], by_cost: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], order: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> tuple[Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C')], Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C')]]:
+class ItemFit:
+    """What the exact search for items found out."""
+
+    @property
+    def found(self) -> Fit: ...
+
+    @property
+    def banks(self) -> Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C')]: ...
+
+def search_items(rectangles: Annotated[NDArray[numpy.int64], dict(shape=(None, 5), order='C', device='cpu', writable=False)], columns: Annotated[NDArray[numpy.int64], dict(shape=(6, None), order='C', device='cpu', writable=False)], forbidden: Annotated[NDArray[numpy.int64], dict(shape=(None, 5), order='C', device='cpu', writable=False)], bank_columns: Annotated[NDArray[numpy.int64], dict(shape=(2, None), order='C', device='cpu', writable=False)], within: tuple[int, int, int], threads: int, stop: StopFlag | None) -> ItemFit:
+    """
+    Whether items fit their banks, within a cost, a peak and an effort, and where.
+    """
+
+def place_items(rectangles: Annotated[NDArray[numpy.int64], dict(shape=(None, 5), order='C', device='cpu', writable=False)], columns: Annotated[NDArray[numpy.int64], dict(shape=(6, None), order='C', device='cpu', writable=False)], forbidden: Annotated[NDArray[numpy.int64], dict(shape=(None, 5), order='C', device='cpu', writable=False)], capacity: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], by_cost: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], order: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> tuple[Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C')], Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C')]]:
     """
     Base and bank of each item: the first bank by cost and the lowest base it fits.
     """

@@ -23,16 +23,22 @@ def planted(seed: int, cuts: int, capacity: int, steps: int = 40, shaved: float 
         shaved: The part of the buffers that are made one byte smaller.
     """
     drawn = random.Random(seed)
-    cells: list[Cell] = [(0, steps, 0, capacity)]
-    for _ in range(cuts):
-        cell = cells.pop(drawn.randrange(len(cells)))
-        cells.extend(_cut(cell, drawn))
-    drawn.shuffle(cells)
+    cells = cut_cells(drawn, cuts, capacity, steps)
     rows = [
         (top - offset - (top - offset > 1 and drawn.random() < shaved), start, stop, 1)
         for start, stop, offset, top in cells
     ]
     return Problem(*np.array(rows, np.int64).T, capacity_bytes=capacity)
+
+
+def cut_cells(drawn: random.Random, cuts: int, capacity: int, steps: int = 40) -> list[Cell]:
+    """A full rectangle of `capacity` bytes and `steps` steps, cut into cells in some order."""
+    cells: list[Cell] = [(0, steps, 0, capacity)]
+    for _ in range(cuts):
+        cell = cells.pop(drawn.randrange(len(cells)))
+        cells.extend(_cut(cell, drawn))
+    drawn.shuffle(cells)
+    return cells
 
 
 def _cut(cell: Cell, drawn: random.Random) -> list[Cell]:

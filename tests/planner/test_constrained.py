@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.planner.constrained_problems import column, constrained_problems, is_valid
+from tests.planner.constrained_problems import ALL, column, constrained_problems, is_valid
 from tests.planner.problems import problem
 from tightship.errors import InvalidPlanError
 from tightship.planner.bound import lower_bound
@@ -17,7 +17,7 @@ from tightship.planner.portfolio import solve
 EFFORT = 10**5
 
 
-@given(drawn=constrained_problems())
+@given(drawn=constrained_problems(parts=ALL))
 def test_a_plan_honours_every_constraint(drawn):
     plan = solve(drawn, effort=EFFORT)
     assert is_valid(drawn, plan.offset_bytes, plan.bank)
@@ -100,7 +100,9 @@ def test_a_buffer_that_fits_nowhere_is_placed_and_the_status_says_so():
         (8, 0, 1, 1), (8, 0, 1, 1), constraints=Constraints(banks=banks, allowed_banks=allowed)
     )
     plan = solve(made)
-    assert (plan.status, plan.bank.tolist(), plan.fits) == ("budget", [0, 0], False)
+    assert (plan.status, plan.bank.tolist(), plan.fits) == ("infeasible", [0, 0], False)
+    assert plan.conflict.buffers == (0, 1)
+    assert solve(made, effort=0).status == "budget"
 
 
 def test_promotion_finds_what_single_orders_miss():
@@ -109,7 +111,7 @@ def test_promotion_finds_what_single_orders_miss():
     start = rng.integers(0, 40, 60)
     made = problem(*zip(size, start, start + rng.integers(1, 20, 60), [1] * 60, strict=True),
                    constraints=Constraints())  # fmt: skip
-    single, promoted = (constrained_plan(made, effort) for effort in (0, 10**8))
+    single, promoted = (constrained_plan(made, "minimize", effort) for effort in (0, 10**8))
     assert promoted.peak_bytes < single.peak_bytes
 
 

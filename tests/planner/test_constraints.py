@@ -7,6 +7,8 @@ from tightship.errors import PlanError
 from tightship.planner.constraints import FREE, Bank, Constraints, ForbiddenRange
 
 ROWS = ((8, 0, 6, 4), (8, 2, 6, 8))
+WINDOW = {"gaps": np.array([[0, 1, 4]])}
+WINDOW = {"gaps": np.array([[0, 1, 4]])}
 
 
 @pytest.mark.parametrize(
@@ -18,10 +20,15 @@ ROWS = ((8, 0, 6, 4), (8, 2, 6, 8))
         ({"pinned_offset_bytes": np.zeros(2)}, "`pinned_offset_bytes` is float64"),
         ({"gaps": np.array([[0, 1]])}, "rows must be of three"),
         ({"gaps": np.array([[2, 1, 2]])}, "A gap is of buffer 2; there are 2"),
-        ({"gaps": np.array([[0, 0, 2]])}, r"Buffer 0 has a gap in steps \[0, 2\); .* \[0, 6\)"),
-        ({"gaps": np.array([[0, 5, 6]])}, r"Buffer 0 has a gap in steps \[5, 6\)"),
+        ({"gaps": np.array([[1, 1, 3]])}, r"Buffer 1 has a gap in steps \[1, 3\); .* \[2, 6\)"),
+        ({"gaps": np.array([[0, 5, 7]])}, r"Buffer 0 has a gap in steps \[5, 7\)"),
         ({"gaps": np.array([[0, 3, 3]])}, r"Buffer 0 has a gap in steps \[3, 3\)"),
-        ({"gaps": np.array([[0, 3, 4], [0, 1, 3]])}, "gaps that meet: up to step 3 and from 3"),
+        ({"gaps": np.array([[0, 3, 5], [0, 1, 4]])}, "overlap: up to step 4 and from 3 on"),
+        ({"gap_window_bytes": np.array([[0, 1]])}, r"a row of two for each of 0 gaps"),
+        (WINDOW | {"gap_window_bytes": np.array([[0, 1, 2]])}, r"shape \(1, 3\); it must have"),
+        (WINDOW | {"gap_window_bytes": np.array([[2, 9]])}, r"bytes \[2, 9\) in a gap; .* 8 bytes"),
+        (WINDOW | {"gap_window_bytes": np.array([[3, 2]])}, r"bytes \[3, 2\) in a gap"),
+        (WINDOW | {"gap_window_bytes": np.array([[-1, 2]])}, r"bytes \[-1, 2\) in a gap"),
         ({"forbidden": (ForbiddenRange(3, 3),)}, r"forbidden bytes \[3, 3\)"),
         ({"forbidden": (ForbiddenRange(3, 4, 5, 5),)}, r"in steps \[5, 5\)"),
         ({"forbidden": (ForbiddenRange(3, 4, bank=1),)}, "in bank 1; there are 1 banks"),

@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.planner.constrained_problems import column, constrained_problems, is_valid
+from tests.planner.constrained_problems import ALL, column, constrained_problems, is_valid
 from tests.planner.problems import problem
 from tightship.errors import InvalidPlanError
 from tightship.planner.constraints import FREE, Bank, Constraints, ForbiddenRange
@@ -14,7 +14,7 @@ from tightship.planner.verify import verify, verify_offsets
 BANKS = (Bank("sram", 16), Bank("dram"))
 
 
-@given(drawn=constrained_problems(), data=st.data())
+@given(drawn=constrained_problems(parts=ALL), data=st.data())
 def test_the_verdict_is_that_of_looking_at_every_cell(drawn, data):
     plan = solve(drawn, effort=0)
     offsets, banks = plan.offset_bytes.copy(), None if plan.bank is None else plan.bank.copy()

@@ -106,7 +106,7 @@ class Placement {
             const std::int64_t over =
                 items_.pinned[item] >= 0
                     ? base - items_.pinned[item]
-                    : std::max<std::int64_t>(0, base + top(item) - banks_.capacity[bank]);
+                    : std::max<std::int64_t>(0, base + items_.top[item] - banks_.capacity[bank]);
             if (over < least) {
                 least = over;
                 places_.base[item] = items_.pinned[item] >= 0 ? items_.pinned[item] : base;
@@ -127,13 +127,6 @@ class Placement {
   private:
     std::span<const Rectangle> rectangles(std::size_t item) const {
         return items_.rectangles.subspan(begins_[item], begins_[item + 1] - begins_[item]);
-    }
-
-    std::int64_t top(std::size_t item) const {
-        std::int64_t highest = 0;
-        for (const Rectangle &own : rectangles(item))
-            highest = std::max(highest, own.top);
-        return highest;
     }
 
     /// The lowest base, from the pinned one up, at which the item meets nothing placed.

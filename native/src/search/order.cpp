@@ -6,8 +6,6 @@
 namespace tightship::search {
 namespace {
 
-enum Key { kLoad, kLifetime, kArea, kSize, kKeys };
-
 constexpr std::array<std::array<Key, 3>, Orders::kSorts> kSortKeys{{
     {kLifetime, kArea, kLoad},
     {kLoad, kArea, kLifetime},
@@ -30,13 +28,14 @@ std::uint64_t lot(std::uint64_t counter) {
     return mixed ^ (mixed >> 31);
 }
 
-template <class Unit>
-std::array<std::vector<double>, kKeys> keys_of(const Instance<Unit> &instance) {
+} // namespace
+
+template <class Unit> Keys keys_of(const Instance<Unit> &instance) {
     std::vector<double> load(instance.sections(), 0);
     for (int section = 0; section < instance.sections(); ++section)
         for (const int member : instance.members_of(section))
             load[section] += static_cast<double>(instance.size[member]);
-    std::array<std::vector<double>, kKeys> keys;
+    Keys keys;
     for (int i = 0; i < instance.count(); ++i) {
         const auto size = static_cast<double>(instance.size[i]);
         const auto lifetime = static_cast<double>(instance.lifetime[i]);
@@ -49,13 +48,10 @@ std::array<std::vector<double>, kKeys> keys_of(const Instance<Unit> &instance) {
     return keys;
 }
 
-} // namespace
-
-template <class Unit> Orders::Orders(const Instance<Unit> &instance) {
-    const auto keys = keys_of(instance);
+Orders::Orders(const Keys &keys) {
     for (std::size_t sort = 0; sort < sorted_.size(); ++sort) {
         std::vector<int> &order = sorted_[sort];
-        order.resize(instance.count());
+        order.resize(keys[kLoad].size());
         std::iota(order.begin(), order.end(), 0);
         std::stable_sort(order.begin(), order.end(), [&](int a, int b) {
             for (const Key key : kSortKeys[sort])
@@ -90,7 +86,7 @@ std::vector<int> Orders::ranks(std::int64_t attempt, std::span<const std::int64_
     return rank;
 }
 
-template Orders::Orders(const Instance<std::int32_t> &);
-template Orders::Orders(const Instance<std::int64_t> &);
+template Keys keys_of(const Instance<std::int32_t> &);
+template Keys keys_of(const Instance<std::int64_t> &);
 
 } // namespace tightship::search

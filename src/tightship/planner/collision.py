@@ -1,19 +1,18 @@
 """What two buffers that overlap share, in words."""
 
 from tightship.errors import InvalidPlanError
-from tightship.planner.problem import Int64Array, Problem
+from tightship.planner.problem import Problem
+
+Span = tuple[int, int]
+"""Where something starts and stops."""
 
 
 def collision(
-    problem: Problem, offset_bytes: Int64Array, one: int, other: int, steps: str | None = None
+    problem: Problem, buffers: tuple[int, int], of_bytes: Span, of_steps: Span
 ) -> InvalidPlanError:
-    """What two buffers that overlap share."""
-    one, other = sorted((one, other))
-    tops = [int(offset_bytes[index] + problem.size_bytes[index]) for index in (one, other)]
-    start = max(problem.start_step[one], problem.start_step[other])
-    stop = min(problem.stop_step[one], problem.stop_step[other])
+    """What two buffers share: bytes `[start, stop)` in steps `[start, stop)`."""
+    one, other = sorted(buffers)
     return InvalidPlanError(
         f"Buffers {problem.label(one)} and {problem.label(other)} overlap: bytes "
-        f"[{max(offset_bytes[one], offset_bytes[other])}, {min(tops)}) in steps "
-        f"{steps or f'[{start}, {stop})'}."
+        f"[{of_bytes[0]}, {of_bytes[1]}) in steps [{of_steps[0]}, {of_steps[1]})."
     )

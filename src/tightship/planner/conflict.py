@@ -1,18 +1,16 @@
 """Why a capacity cannot be met: few buffers that already exceed it."""
 
-from dataclasses import replace
-
-import numpy as np
-
 from tightship._core import StopFlag
-from tightship.planner.place.exact import fit
+from tightship.planner.part import part_of
+from tightship.planner.place.exact import Fit, fit
+from tightship.planner.place.exact_items import ItemFit, ItemSearch, Within
 from tightship.planner.plan import Conflict
 from tightship.planner.problem import Int64Array, Problem
 
 
 def smallest_conflict(
     problem: Problem,
-    capacity_bytes: int,
+    capacity_bytes: int | None,
     buffers: Int64Array,
     *,
     effort: int,
@@ -24,7 +22,7 @@ def smallest_conflict(
 
     Args:
         problem: n buffers.
-        capacity_bytes: What they exceed.
+        capacity_bytes: What they exceed; None where that are the capacities of banks.
         buffers: Indices of buffers that do not fit together.
         effort: Pairs of buffers to look at, roughly, in all.
         stop: Set from another thread, it ends the search.
@@ -35,7 +33,7 @@ def smallest_conflict(
         if buffer not in kept:
             continue
         rest = kept[kept != buffer]
-        found = fit(_part(problem, rest), capacity_bytes, effort=effort, stop=stop)
+        found = _fit(part_of(problem, rest), capacity_bytes, effort, stop)
         effort = max(0, effort - found.effort)
         if found.verdict == "infeasible":
             kept = rest[found.conflict]
@@ -43,13 +41,11 @@ def smallest_conflict(
     return Conflict(tuple(kept.tolist()), is_minimal)
 
 
-def _part(problem: Problem, buffers: Int64Array) -> Problem:
-    chosen = np.asarray(buffers, np.int64)
-    return replace(
-        problem,
-        size_bytes=problem.size_bytes[chosen],
-        start_step=problem.start_step[chosen],
-        stop_step=problem.stop_step[chosen],
-        alignment=problem.alignment[chosen],
-        names=None,
-    )
+def _fit(
+    problem: Problem, capacity_bytes: int | None, effort: int, stop: StopFlag | None
+) -> Fit | ItemFit:
+    if problem.constraints is None:
+        assert capacity_bytes is not None
+        return fit(problem, capacity_bytes, effort=effort, stop=stop)
+    within = Within(peak_bytes=capacity_bytes)
+    return ItemSearch(problem).fit(within, effort=effort, stop=stop)

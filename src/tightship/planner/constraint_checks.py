@@ -3,7 +3,7 @@
 import numpy as np
 
 from tightship.errors import PlanError
-from tightship.planner.constraints import BYTES_MAX, FREE, Constraints, Int64Array
+from tightship.planner.constraints import BYTES_MAX, COLUMNS, FREE, Constraints, Int64Array
 
 
 def check_constraints(constraints: Constraints, columns: Int64Array) -> None:
@@ -15,7 +15,7 @@ def check_constraints(constraints: Constraints, columns: Int64Array) -> None:
             cannot all be aligned, pinned or in one bank.
     """
     count = columns.shape[1]
-    for name in ("pinned_offset_bytes", "group", "group_offset_bytes"):
+    for name in COLUMNS:
         values = getattr(constraints, name)
         if values is not None and len(values) != count:
             raise PlanError(f"`{name}` has {len(values)} entries; there are {count} buffers.")
@@ -23,6 +23,8 @@ def check_constraints(constraints: Constraints, columns: Int64Array) -> None:
         _check_pins(constraints.pinned_offset_bytes, columns[3])
     if constraints.gaps is not None:
         _check_gaps(constraints.gaps, columns)
+        if constraints.gap_window_bytes is not None:
+            _check_windows(constraints.gaps, constraints.gap_window_bytes, columns[0])
     allowed = constraints.allowed_banks
     if allowed is not None:
         if allowed.dtype != np.bool_ or allowed.shape != (count, constraints.bank_count):
@@ -50,18 +52,28 @@ def _check_gaps(gaps: Int64Array, columns: Int64Array) -> None:
     buffer, start, stop = gaps.T
     for row in np.flatnonzero((buffer < 0) | (buffer >= columns.shape[1]))[:1]:
         raise PlanError(f"A gap is of buffer {buffer[row]}; there are {columns.shape[1]} buffers.")
-    inside = (columns[1][buffer] < start) & (start < stop) & (stop < columns[2][buffer])
+    inside = (columns[1][buffer] <= start) & (start < stop) & (stop <= columns[2][buffer])
     for row in np.flatnonzero(~inside)[:1]:
         lifetime = f"[{columns[1][buffer[row]]}, {columns[2][buffer[row]]})"
         raise PlanError(
             f"Buffer {buffer[row]} has a gap in steps [{start[row]}, {stop[row]}); it must hold a "
             f"step and lie inside the lifetime {lifetime}."
         )
-    meets = (buffer[1:] == buffer[:-1]) & (start[1:] <= stop[:-1])
+    meets = (buffer[1:] == buffer[:-1]) & (start[1:] < stop[:-1])
     for row in np.flatnonzero(meets)[:1]:
         raise PlanError(
-            f"Buffer {buffer[row]} has gaps that meet: up to step {stop[row]} and from "
+            f"Buffer {buffer[row]} has gaps that overlap: up to step {stop[row]} and from "
             f"{start[row + 1]} on."
+        )
+
+
+def _check_windows(gaps: Int64Array, windows: Int64Array, size: Int64Array) -> None:
+    buffer, (bottom, top) = gaps[:, 0], windows.T
+    inside = (bottom >= 0) & (bottom <= top) & (top <= size[buffer])
+    for row in np.flatnonzero(~inside)[:1]:
+        raise PlanError(
+            f"Buffer {buffer[row]} keeps bytes [{bottom[row]}, {top[row]}) in a gap; they must lie "
+            f"in its {size[buffer[row]]} bytes."
         )
 
 

@@ -14,6 +14,8 @@ BoolArray = NDArray[np.bool_]
 FREE = -1
 """The pin of a buffer that has none, and the group of one that is in none."""
 
+COLUMNS = ("pinned_offset_bytes", "group", "group_offset_bytes")
+
 BANK_COUNT_MAX = 62
 BYTES_MAX = 2**62
 STEP_MAX = 2**63 - 1
@@ -51,6 +53,8 @@ class Constraints:
         pinned_offset_bytes: Where a buffer must lie, or `FREE`; shape (n,).
         gaps: Steps `[start, stop)` within a lifetime in which the buffer's bytes are free for
             others: rows of buffer, start and stop; shape (g, 3).
+        gap_window_bytes: Bytes `[bottom, top)` of the buffer that it keeps during each gap; none
+            where they are equal; shape (g, 2). Left out, all gaps free the whole buffer.
         forbidden: Bytes that nothing may use.
         banks: Address spaces; without any there is one, without an end and without cost.
         allowed_banks: Whether a buffer may lie in a bank; shape (n, banks). None allows all.
@@ -67,22 +71,19 @@ class Constraints:
     allowed_banks: BoolArray | None = None
     group: Int64Array | None = None
     group_offset_bytes: Int64Array | None = None
+    gap_window_bytes: Int64Array | None = None
 
     def __post_init__(self) -> None:
-        for name in ("pinned_offset_bytes", "gaps", "group", "group_offset_bytes"):
+        for name in (*COLUMNS, "gaps", "gap_window_bytes"):
             values = getattr(self, name)
             if values is None:
                 continue
-            if values.dtype != np.int64 or values.ndim != (2 if name == "gaps" else 1):
+            if values.dtype != np.int64 or values.ndim != (1 if name in COLUMNS else 2):
                 raise PlanError(f"`{name}` is {values.dtype} of shape {values.shape}, not int64.")
             object.__setattr__(self, name, _frozen(values))
         if self.allowed_banks is not None:
             object.__setattr__(self, "allowed_banks", _frozen(self.allowed_banks))
-        if self.gaps is not None:
-            if self.gaps.shape[1] != 3:
-                raise PlanError(f"`gaps` has shape {self.gaps.shape}; rows must be of three.")
-            rows = np.lexsort((self.gaps[:, 1], self.gaps[:, 0]))
-            object.__setattr__(self, "gaps", _frozen(self.gaps[rows]))
+        self._sort_gaps()
         if (self.group is None) != (self.group_offset_bytes is None):
             raise PlanError("`group` and `group_offset_bytes` must be given together.")
         self._check_banks()
@@ -91,6 +92,22 @@ class Constraints:
     def bank_count(self) -> int:
         """How many address spaces there are; 1 where no banks are given."""
         return max(1, len(self.banks))
+
+    def _sort_gaps(self) -> None:
+        gaps, windows = self.gaps, self.gap_window_bytes
+        if windows is not None and (gaps is None or windows.shape != (len(gaps), 2)):
+            raise PlanError(
+                f"`gap_window_bytes` has shape {windows.shape}; it must have a row of two for each "
+                f"of {0 if gaps is None else len(gaps)} gaps."
+            )
+        if gaps is None:
+            return
+        if gaps.shape[1] != 3:
+            raise PlanError(f"`gaps` has shape {gaps.shape}; rows must be of three.")
+        rows = np.lexsort((gaps[:, 1], gaps[:, 0]))
+        object.__setattr__(self, "gaps", _frozen(gaps[rows]))
+        if windows is not None:
+            object.__setattr__(self, "gap_window_bytes", _frozen(windows[rows]))
 
     def _check_banks(self) -> None:
         if len(self.banks) > BANK_COUNT_MAX:

@@ -18,8 +18,8 @@ class Items:
             shape (n,).
         rectangles: Rows of item, start and stop step, and bottom and top in bytes above the base,
             by rising item; shape (r, 5). Those of one item are disjoint.
-        columns: Rows of alignment, remainder of the base by it, pinned base or `FREE`, and allowed
-            banks as bits; shape (4, m).
+        columns: Rows of alignment, remainder of the base by it, pinned base or `FREE`, allowed
+            banks as bits, bytes up to its end, and bytes that a bank charges for; shape (6, m).
     """
 
     of_buffer: Int64Array
@@ -60,12 +60,10 @@ def items_of(problem: Problem) -> Items:
         offset -= lowest[item]
     rows = _rows(problem, constraints)
     buffer = rows[:, 0]
-    rectangles = np.column_stack(
-        [item[buffer], rows[:, 1:], offset[buffer], offset[buffer] + problem.size_bytes[buffer]]
-    )
+    bytes_of = offset[buffer, None] + rows[:, 3:]
+    rectangles = np.column_stack([item[buffer], rows[:, 1:3], bytes_of])
     shared = np.bincount(item)[rectangles[:, 0]] > 1
-    parts = [rectangles[~shared], *_unions(rectangles[shared])]
-    every = np.concatenate(parts)
+    every = np.concatenate([rectangles[~shared], disjoint(rectangles[shared])])
     return Items(
         item,
         offset,
@@ -75,24 +73,37 @@ def items_of(problem: Problem) -> Items:
 
 
 def _rows(problem: Problem, constraints: Constraints) -> Int64Array:
-    """Buffer, start and stop for each stretch in which a buffer that is not empty is live."""
+    """Buffer, start, stop, bottom and top of each stretch in which a buffer has some bytes."""
     solid = np.flatnonzero(problem.size_bytes)
     starts = np.column_stack([solid, problem.start_step[solid]])
     stops = np.column_stack([solid, problem.stop_step[solid]])
+    kept = np.zeros((0, 5), np.int64)
     if constraints.gaps is not None:
         gaps = constraints.gaps[problem.size_bytes[constraints.gaps[:, 0]] > 0]
         starts = np.concatenate([starts, gaps[:, [0, 2]]])
         stops = np.concatenate([stops, gaps[:, [0, 1]]])
         starts = starts[np.lexsort((starts[:, 1], starts[:, 0]))]
         stops = stops[np.lexsort((stops[:, 1], stops[:, 0]))]
-    return np.column_stack([starts, stops[:, 1]])
+        if constraints.gap_window_bytes is not None:
+            kept = np.column_stack([constraints.gaps, constraints.gap_window_bytes])
+    whole = np.column_stack(
+        [starts, stops[:, 1], np.zeros(len(starts), np.int64), problem.size_bytes[starts[:, 0]]]
+    )
+    rows = np.concatenate([whole, kept])
+    rows = rows[(rows[:, 1] < rows[:, 2]) & (rows[:, 3] < rows[:, 4])]
+    return rows[np.lexsort((rows[:, 1], rows[:, 0]))]
 
 
-def _unions(rectangles: Int64Array) -> list[Int64Array]:
-    """The rectangles of each item cut so that they are disjoint and cover the same."""
+def disjoint(rectangles: Int64Array) -> Int64Array:
+    """The rectangles of each owner, by rising owner, cut so that they meet no more.
+
+    Args:
+        rectangles: Rows of owner, start and stop step, bottom and top; shape (r, 5).
+    """
     rectangles = rectangles[np.argsort(rectangles[:, 0], kind="stable")]
     cuts = np.flatnonzero(np.diff(rectangles[:, 0])) + 1
-    return [_union(part) for part in np.split(rectangles, cuts) if len(part)]
+    parts = [_union(part) for part in np.split(rectangles, cuts) if len(part)]
+    return np.concatenate(parts) if parts else rectangles
 
 
 def _union(rectangles: Int64Array) -> Int64Array:
@@ -138,4 +149,8 @@ def _columns(
     if constraints.allowed_banks is not None:
         bits = constraints.allowed_banks @ (1 << np.arange(constraints.bank_count, dtype=np.int64))
         np.bitwise_and.at(banks, item, bits)
-    return np.stack([strictest, remainder, base, banks])
+    end = np.zeros(count, np.int64)
+    np.maximum.at(end, item, offset + problem.size_bytes)
+    charge = np.zeros(count, np.int64)
+    np.add.at(charge, item, problem.size_bytes)
+    return np.stack([strictest, remainder, base, banks, end, charge])

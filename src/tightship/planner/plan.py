@@ -7,6 +7,9 @@ import numpy as np
 
 from tightship.planner.problem import Int64Array, Problem
 
+Goal = Literal["fit", "minimize"]
+"""`fit`: any plan within the capacity. `minimize`: the smallest."""
+
 PlanStatus = Literal["optimal", "feasible", "infeasible", "budget"]
 """`optimal`: no plan has a smaller peak. `feasible`: fits, not proved smallest. `infeasible`:
 proved that no plan fits the capacity. `budget`: none was found that fits, and none excluded."""
@@ -27,7 +30,9 @@ class Conflict:
 class Plan:
     """Offsets of n buffers, int64 of shape (n,), read-only, in bytes from the arena's base.
 
-    With banks, `bank` holds the bank of each buffer, and offsets count from its base.
+    With banks, `bank` holds the bank of each buffer, and offsets count from its base;
+    `lower_bound_bytes` is then about plans that cost as little, and `optimal` says that no plan
+    costs less, and none that costs as little has a smaller peak.
 
     A plan that does not fit its capacity (`infeasible`, `budget`) still holds the offsets of the
     smallest peak found. An `infeasible` one of a few thousand buffers names a `conflict`.

@@ -4,7 +4,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
 from itertools import islice
-from typing import Literal
 
 import numpy as np
 
@@ -17,12 +16,9 @@ from tightship.planner.place.first_fit import first_fit
 from tightship.planner.place.greedy_by_size import greedy_by_size
 from tightship.planner.place.lowest_first import lowest_first
 from tightship.planner.place.shared_objects import shared_objects
-from tightship.planner.plan import Conflict, Plan, PlanStatus
+from tightship.planner.plan import Conflict, Goal, Plan, PlanStatus
 from tightship.planner.problem import TOTAL_BYTES_MAX, Int64Array, Problem
 from tightship.planner.verify import verify
-
-Goal = Literal["fit", "minimize"]
-"""`fit`: any plan within the capacity. `minimize`: the smallest."""
 
 EFFORT: Mapping[Goal, int] = {"fit": 5_000_000_000, "minimize": 200_000_000}
 """Pairs of buffers that `solve` may look at, if not told otherwise: it gives up a fit after some
@@ -82,12 +78,11 @@ def solve(
     if goal is None:
         goal = "minimize" if problem.capacity_bytes is None else "fit"
     if effort is None:
-        is_searched = problem.count < LARGE_COUNT and problem.constraints is None
-        effort = EFFORT[goal if is_searched else "minimize"]
+        effort = EFFORT[goal if problem.count < LARGE_COUNT else "minimize"]
     if problem.constraints is not None:
         from tightship.planner.constrained import constrained_plan  # few problems need it
 
-        constrained = constrained_plan(problem, effort)
+        constrained = constrained_plan(problem, goal, effort, threads=threads, stop=stop)
         verify(constrained)
         return constrained
     found = _Found(problem, goal, lower_bound(problem))

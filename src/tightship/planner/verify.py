@@ -38,7 +38,11 @@ def verify(plan: Plan) -> None:
         raise InvalidPlanError(
             f"The plan is called {plan.status}, but its {peak} bytes fit the capacity {capacity}."
         )
-    elif plan.status == "infeasible" and (capacity is None or bound <= capacity):
+    elif (
+        plan.status == "infeasible"
+        and plan.bank is None
+        and (capacity is None or bound <= capacity)
+    ):
         raise InvalidPlanError(
             f"The plan is called infeasible, but lower_bound_bytes={bound} is within the "
             f"capacity of {capacity} bytes."
@@ -91,7 +95,14 @@ def _verify_disjoint(problem: Problem, offset_bytes: Int64Array) -> None:
     if overlap is not None:
         from tightship.planner.collision import collision
 
-        raise collision(problem, offset_bytes, *overlap)
+        pair = list(overlap)
+        tops = (offset_bytes + problem.size_bytes)[pair]
+        raise collision(
+            problem,
+            overlap,
+            (offset_bytes[pair].max(), tops.min()),
+            (problem.start_step[pair].max(), problem.stop_step[pair].min()),
+        )
 
 
 def _verify_capacity(plan: Plan) -> None:

@@ -39,7 +39,7 @@ class _Piece:
 def verify_constraints(problem: Problem, constraints: Constraints, places: Places) -> None:
     """Check that a plan honours constraints, and that no two buffers share a byte in a step.
 
-    Members of one group may share bytes, and a buffer has none during its gaps.
+    Members of one group may share bytes, and a buffer has those it keeps during its gaps.
 
     Raises:
         InvalidPlanError: A buffer is not where it is pinned, in a wrong bank, or in forbidden
@@ -55,19 +55,9 @@ def verify_constraints(problem: Problem, constraints: Constraints, places: Place
             )
     if constraints.group is not None:
         _verify_groups(problem, constraints, places)
-    pieces = [
-        _Piece(
-            places.bank_of(buffer),
-            start,
-            stop,
-            int(places.offset_bytes[buffer]),
-            int(places.offset_bytes[buffer] + problem.size_bytes[buffer]),
-            buffer,
-        )
-        for buffer, start, stop in _live(problem, constraints)
-    ]
+    pieces = _pieces(problem, constraints, places)
     _verify_forbidden(problem, constraints, pieces)
-    _verify_disjoint(problem, constraints, places, pieces)
+    _verify_disjoint(problem, constraints, pieces)
 
 
 def _verify_banks(problem: Problem, constraints: Constraints, places: Places) -> None:
@@ -119,20 +109,29 @@ def _verify_groups(problem: Problem, constraints: Constraints, places: Places) -
             )
 
 
-def _live(problem: Problem, constraints: Constraints) -> list[tuple[int, int, int]]:
-    """Buffer, start and stop of each stretch in which a buffer that is not empty has its bytes."""
-    gaps: dict[int, list[tuple[int, int]]] = {}
+def _pieces(problem: Problem, constraints: Constraints, places: Places) -> list[_Piece]:
+    """Each stretch of steps in which a buffer has bytes, all of them or those it keeps in a gap."""
+    gaps: dict[int, list[tuple[int, int, int, int]]] = {}
     if constraints.gaps is not None:
-        for buffer, start, stop in constraints.gaps.tolist():
-            gaps.setdefault(buffer, []).append((start, stop))
-    stretches = []
+        windows = constraints.gap_window_bytes
+        kept = [[0, 0]] * len(constraints.gaps) if windows is None else windows.tolist()
+        for (buffer, *steps), window in zip(constraints.gaps.tolist(), kept, strict=True):
+            gaps.setdefault(buffer, []).append((*steps, *window))
+    pieces = []
     for buffer in np.flatnonzero(problem.size_bytes).tolist():
-        begin = int(problem.start_step[buffer])
-        for start, stop in sorted(gaps.get(buffer, [])):
-            stretches.append((buffer, begin, start))
+        size, begin = int(problem.size_bytes[buffer]), int(problem.start_step[buffer])
+        stretches = []
+        for start, stop, bottom, top in sorted(gaps.get(buffer, [])):
+            stretches += [(begin, start, 0, size), (start, stop, bottom, top)]
             begin = stop
-        stretches.append((buffer, begin, int(problem.stop_step[buffer])))
-    return stretches
+        stretches.append((begin, int(problem.stop_step[buffer]), 0, size))
+        bank, offset = places.bank_of(buffer), int(places.offset_bytes[buffer])
+        pieces += [
+            _Piece(bank, start, stop, offset + bottom, offset + top, buffer)
+            for start, stop, bottom, top in stretches
+            if start < stop and bottom < top
+        ]
+    return pieces
 
 
 def _verify_forbidden(problem: Problem, constraints: Constraints, pieces: list[_Piece]) -> None:
@@ -147,9 +146,7 @@ def _verify_forbidden(problem: Problem, constraints: Constraints, pieces: list[_
                 )
 
 
-def _verify_disjoint(
-    problem: Problem, constraints: Constraints, places: Places, pieces: list[_Piece]
-) -> None:
+def _verify_disjoint(problem: Problem, constraints: Constraints, pieces: list[_Piece]) -> None:
     """Compare pieces, where those of a group that meet count as one."""
     group = constraints.group
     parts: dict[int, list[_Piece]] = {}
@@ -167,7 +164,7 @@ def _verify_disjoint(
         columns += [[piece.bottom for piece in inside]]
         overlap = first_overlap(np.array(columns, np.int64))
         if overlap is not None:
-            raise _shared(problem, places, pieces, (inside[overlap[0]], inside[overlap[1]]))
+            raise _shared(problem, pieces, (inside[overlap[0]], inside[overlap[1]]))
 
 
 def _merged(members: list[_Piece]) -> list[_Piece]:
@@ -185,10 +182,10 @@ def _merged(members: list[_Piece]) -> list[_Piece]:
 
 
 def _shared(
-    problem: Problem, places: Places, pieces: list[_Piece], overlap: tuple[_Piece, _Piece]
+    problem: Problem, pieces: list[_Piece], overlap: tuple[_Piece, _Piece]
 ) -> InvalidPlanError:
     one, other = overlap
-    start, stop = max(one.start, other.start), min(one.stop, other.stop)
+    start = max(one.start, other.start)
     whole = [
         next(
             piece
@@ -197,5 +194,9 @@ def _shared(
         )
         for part in overlap
     ]
-    start, stop = max(piece.start for piece in whole), min(piece.stop for piece in whole)
-    return collision(problem, places.offset_bytes, one.buffer, other.buffer, f"[{start}, {stop})")
+    return collision(
+        problem,
+        (one.buffer, other.buffer),
+        (max(piece.bottom for piece in whole), min(piece.top for piece in whole)),
+        (max(piece.start for piece in whole), min(piece.stop for piece in whole)),
+    )

@@ -23,6 +23,7 @@ struct Items {
     std::span<const std::int64_t> remainder; // ... and what the base leaves when divided by it
     std::span<const std::int64_t> pinned;    // the base, or -1
     std::span<const std::int64_t> banks;     // bit b: may lie in bank b; not 0
+    std::span<const std::int64_t> top;       // bytes from the base to where the item ends
 
     std::size_t count() const { return alignment.size(); }
 };

@@ -33,6 +33,13 @@ class Bits {
             words_[word] |= top[word];
     }
 
+    /// Adds the set that is `index` from the bottom of `stack`.
+    void add_nth_of(const std::vector<std::uint64_t> &stack, int index) {
+        const std::uint64_t *nth = stack.data() + words_.size() * index;
+        for (std::size_t word = 0; word < words_.size(); ++word)
+            words_[word] |= nth[word];
+    }
+
     void pop_from(std::vector<std::uint64_t> &stack) const {
         stack.resize(stack.size() - words_.size());
     }

@@ -9,35 +9,16 @@
 /// Parts of the instance that no undecided buffer connects are solved one after the other.
 #pragma once
 
-#include <atomic>
 #include <cstdint>
 #include <limits>
 #include <span>
 #include <vector>
 
+#include "tightship/search/attempt.hpp"
 #include "tightship/search/bits.hpp"
 #include "tightship/search/instance.hpp"
-#include "tightship/stop_flag.hpp"
 
 namespace tightship::search {
-
-enum class Outcome { placed, failed, stopped };
-
-/// What attempts learn from each other: how often a buffer was to blame, a section too full.
-struct Blame {
-    std::vector<std::int64_t> buffer, section;
-};
-
-/// Whether an attempt is still wanted.
-struct Wanted {
-    const StopFlag *stop;                  // may be null
-    const std::atomic<std::int64_t> *done; // the first attempt known to settle the matter
-    std::int64_t attempt;
-
-    bool operator()() const {
-        return *done >= attempt && !(stop && stop->load(std::memory_order_relaxed));
-    }
-};
 
 template <class Unit> class Descent {
   public:

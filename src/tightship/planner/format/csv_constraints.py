@@ -1,7 +1,7 @@
 """Constraints in the columns of a CSV: `gaps`, `pinned`, `group` and `group_offset`.
 
-Gaps are `start-stop` with blanks between them, as minimalloc writes them; a buffer without a pin or
-a group has nothing there.
+Gaps are `start-stop` with blanks between them, as minimalloc writes them, and `start-stop@a:b`
+where the buffer keeps its bytes `[a, b)`; a buffer without a pin or a group has nothing there.
 """
 
 import re
@@ -10,12 +10,13 @@ from collections.abc import Callable, Mapping
 import numpy as np
 
 from tightship.errors import FormatError, PlanError
-from tightship.planner.constraints import FREE, STEP_MAX, Constraints
+from tightship.planner.constraints import BYTES_MAX, FREE, STEP_MAX, Constraints
 from tightship.planner.names import Names, names_of
 from tightship.planner.problem import Int64Array, Problem
 
 INTEGER_COLUMNS = ("pinned", "group", "group_offset")
-_GAP = re.compile(r"([0-9]{1,19})-([0-9]{1,19})", re.ASCII)
+_NUMBER = "([0-9]{1,19})"
+_GAP = re.compile(f"{_NUMBER}-{_NUMBER}(?:@{_NUMBER}:{_NUMBER})?", re.ASCII)
 
 Column = tuple[bytes | None, Int64Array]
 
@@ -47,7 +48,14 @@ def constraints_in(
             )
         offset = np.maximum(offset, 0)
     rows = None if gaps is None else _gaps(gaps, included, where)
-    return Constraints(columns.get("pinned"), rows, group=group, group_offset_bytes=offset)
+    has_windows = rows is not None and (rows[:, 3] < rows[:, 4]).any()
+    return Constraints(
+        columns.get("pinned"),
+        None if rows is None else rows[:, :3],
+        group=group,
+        group_offset_bytes=offset,
+        gap_window_bytes=rows[:, 3:] if rows is not None and has_windows else None,
+    )
 
 
 def columns_of(problem: Problem) -> dict[str, Column]:
@@ -64,8 +72,11 @@ def columns_of(problem: Problem) -> dict[str, Column]:
     columns: dict[str, Column] = {}
     if constraints.gaps is not None:
         texts: list[list[str]] = [[] for _ in range(problem.count)]
-        for buffer, start, stop in constraints.gaps.tolist():
-            texts[buffer].append(f"{start}-{stop}")
+        windows = constraints.gap_window_bytes
+        for row, (buffer, start, stop) in enumerate(constraints.gaps.tolist()):
+            bottom, top = (0, 0) if windows is None else windows[row].tolist()
+            kept = f"@{bottom}:{top}" if bottom < top else ""
+            texts[buffer].append(f"{start}-{stop}{kept}")
         columns["gaps"] = _words([" ".join(pairs) for pairs in texts])
     if constraints.pinned_offset_bytes is not None:
         columns["pinned"] = _optional(constraints.pinned_offset_bytes)
@@ -86,6 +97,7 @@ def _words(words: list[str]) -> Column:
 
 
 def _gaps(gaps: Names, included: int, where: Callable[[int, str], str]) -> Int64Array:
+    """Buffer, start and stop of each gap, and bytes `[bottom, top)` that are kept."""
     rows = []
     starts = np.concatenate([[0], gaps.stop[:-1]])
     for row in np.flatnonzero(gaps.stop > starts).tolist():
@@ -93,13 +105,19 @@ def _gaps(gaps: Names, included: int, where: Callable[[int, str], str]) -> Int64
             match = _GAP.fullmatch(text)
             if match is None:
                 raise FormatError(
-                    f"{where(row, 'gaps')}: {text[:40]!r} is not a gap; it must be `start-stop` in "
-                    "digits."
+                    f"{where(row, 'gaps')}: {text[:40]!r} is not a gap; it must be `start-stop` or "
+                    "`start-stop@a:b` in digits."
                 )
             start, stop = int(match[1]), int(match[2]) + included
             if not start < stop <= STEP_MAX:
                 raise FormatError(
                     f"{where(row, 'gaps')}: a gap of [{start}, {stop}) holds no step."
                 )
-            rows.append((row, start, stop))
-    return np.array(rows, np.int64).reshape(-1, 3)
+            bottom, top = int(match[3] or 0), int(match[4] or 0)
+            if not bottom <= top <= BYTES_MAX:
+                raise FormatError(
+                    f"{where(row, 'gaps')}: a gap that keeps bytes [{bottom}, {top}) must keep "
+                    f"them within [0, {BYTES_MAX}]."
+                )
+            rows.append((row, start, stop, bottom, top))
+    return np.array(rows, np.int64).reshape(-1, 5)

@@ -3,6 +3,7 @@
 At the top `"banks": [{"name": ..., "capacity_bytes": ... or null, "cost_per_byte": ...}, ...]` and
 `"forbidden": [{"start_byte": ..., "stop_byte": ..., "start_step": ..., "stop_step": ...,
 "bank": ...}, ...]`; in a buffer `pinned_offset_bytes`, `gaps` (pairs of start and stop step),
+`gap_windows` (pairs of the first byte kept in each and the first one after it),
 `group` with `group_offset_bytes`, `allowed_banks` (indices), and `bank`, where the plan has it.
 """
 
@@ -18,6 +19,7 @@ HEAD_KEYS = ("banks", "forbidden")
 BUFFER_KEYS = (
     "pinned_offset_bytes",
     "gaps",
+    "gap_windows",
     "group",
     "group_offset_bytes",
     "allowed_banks",
@@ -47,11 +49,11 @@ def buffer_fields(
             if name == "group":
                 assert constraints.group_offset_bytes is not None
                 rows[index]["group_offset_bytes"] = int(constraints.group_offset_bytes[index])
-    gaps: dict[int, list[list[int]]] = {}
-    for index, start, stop in () if constraints.gaps is None else constraints.gaps.tolist():
-        gaps.setdefault(index, []).append([start, stop])
-    for index, pairs in gaps.items():
-        rows[index]["gaps"] = pairs
+    for index, gaps in _by_buffer(constraints.gaps, constraints.gaps).items():
+        rows[index]["gaps"] = [gap[1:] for gap in gaps]
+    for index, windows in _by_buffer(constraints.gaps, constraints.gap_window_bytes).items():
+        if any(bottom < top for bottom, top in windows):
+            rows[index]["gap_windows"] = windows
     if constraints.allowed_banks is not None:
         for index in np.flatnonzero(~constraints.allowed_banks.all(axis=1)).tolist():
             allowed = np.flatnonzero(constraints.allowed_banks[index])
@@ -59,6 +61,15 @@ def buffer_fields(
     for index in range(count if bank is not None else 0):
         assert bank is not None
         rows[index]["bank"] = int(bank[index])
+    return rows
+
+
+def _by_buffer(gaps: Int64Array | None, values: Int64Array | None) -> dict[int, list[list[int]]]:
+    """Rows of `values`, one for each gap, by the buffer that has the gap."""
+    rows: dict[int, list[list[int]]] = {}
+    if gaps is not None and values is not None:
+        for index, row in zip(gaps[:, 0].tolist(), values.tolist(), strict=True):
+            rows.setdefault(index, []).append(row)
     return rows
 
 
@@ -82,6 +93,7 @@ def read_constraints(head: Fields, buffers: list[Fields]) -> Constraints | None:
         _allowed(buffers, len(banks)) if "allowed_banks" in said else None,
         _column(buffers, "group") if "group" in said else None,
         _group_offsets(buffers) if "group" in said else None,
+        _gap_windows(buffers) if "gap_windows" in said else None,
     )
 
 
@@ -123,6 +135,17 @@ def _gaps(buffers: list[Fields]) -> Int64Array:
         for pair in buffer.pairs("gaps", optional=True)
     ]
     return np.array(rows, np.int64).reshape(-1, 3)
+
+
+def _gap_windows(buffers: list[Fields]) -> Int64Array:
+    rows = []
+    for buffer in buffers:
+        gaps = buffer.pairs("gaps", optional=True)
+        windows = buffer.pairs("gap_windows", optional=True) or [[0, 0]] * len(gaps)
+        if len(windows) != len(gaps):
+            buffer.refuse("gap_windows", f"a pair for each of {len(gaps)} gaps")
+        rows += windows
+    return np.array(rows, np.int64).reshape(-1, 2)
 
 
 def _allowed(
