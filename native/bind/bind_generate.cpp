@@ -1,6 +1,7 @@
 #include "bind.hpp"
 #include "tightship/kernels/generate.hpp"
 #include "tightship/kernels/sequence.hpp"
+#include "tightship/kernels/taps.hpp"
 
 #include <nanobind/stl/array.h>
 #include <nanobind/stl/shared_ptr.h>
@@ -37,6 +38,22 @@ std::shared_ptr<const Kernel> append(const std::string &node, const std::array<i
         {node, sizes[0], sizes[1], sizes[2], sizes[3], sizes[4], has_firsts, is_circular});
 }
 
+std::shared_ptr<const Kernel>
+taps(const std::vector<std::tuple<std::array<int64_t, 3>, std::vector<Dims>,
+                                  std::vector<std::vector<float>>>> &given) {
+    std::vector<kernels::Taps> axes;
+    for (const auto &[sizes, indices, weights] : given) {
+        const auto positions = static_cast<int64_t>(indices.front().size());
+        kernels::Taps &axis = axes.emplace_back(sizes[0], sizes[1], sizes[2], positions, Dims(),
+                                                std::vector<float>());
+        for (const Dims &tap : indices)
+            axis.indices.insert(axis.indices.end(), tap.begin(), tap.end());
+        for (const std::vector<float> &tap : weights)
+            axis.weights.insert(axis.weights.end(), tap.begin(), tap.end());
+    }
+    return kernels::taps(axes);
+}
+
 } // namespace
 
 void generate_kernels(nb::class_<Kernel> &kernel) {
@@ -44,6 +61,10 @@ void generate_kernels(nb::class_<Kernel> &kernel) {
         .def_static("lookup", &kernels::lookup, "item_bytes"_a, "items"_a, "has_fill"_a, "tables"_a,
                     "Source[, fill], target: each element the sum of its positions' entries, byte "
                     "offsets into the source; a negative one fills. An entry stands for `items`.")
+        .def_static("taps", &taps, "axes"_a,
+                    "Source, target of float32, one axis after another: elements before, along "
+                    "and after it, then indices and weights by tap and position; no weights take "
+                    "the largest. Books scratch.")
         .def_static("fills", &fills, "fills"_a,
                     "Target: each fill an element as bytes, a byte offset, shape and strides.")
         .def_static("triangle", &kernels::triangle, "item_bytes"_a, "upper"_a, "has_diagonal"_a,

@@ -1097,6 +1097,12 @@ class NativeKernel:
         """
 
     @staticmethod
+    def taps(axes: Sequence[tuple[Sequence[int], Sequence[Sequence[int]], Sequence[Sequence[float]]]]) -> NativeKernel:
+        """
+        Source, target of float32, one axis after another: elements before, along and after it, then indices and weights by tap and position; no weights take the largest. Books scratch.
+        """
+
+    @staticmethod
     def fills(fills: Sequence[tuple[bytes, int, Sequence[int], Sequence[int]]]) -> NativeKernel:
         """
         Target: each fill an element as bytes, a byte offset, shape and strides.

@@ -13,14 +13,15 @@ from tightship.engine.kernels.window import Index, Window, ends_of_padding, wind
 from tightship.graph import element_count
 
 
-def _pool_window(site: Site) -> Window:
+def pool_window(site: Site) -> Window:
+    """The window of a pool, from its attributes and its output's shape."""
     return window_of(site, site.integers("kernel_shape") or ())
 
 
 def _largest(site: Site) -> Kernel:
     """The largest element of each window; the output of indices is not covered."""
     require(not site.has_output(1) and is_number(site.dtype(0)))
-    window = _pool_window(site)
+    window = pool_window(site)
     start = lowest(site.dtype(0))
 
     def run(inputs: Operands, outputs: Operands, _: Array | None) -> None:
@@ -36,14 +37,8 @@ def _largest(site: Site) -> Kernel:
 def _average(site: Site) -> Kernel:
     """The mean of each window; padding counts where `count_include_pad` says so."""
     require(is_real(site.dtype(0)))
-    window = _pool_window(site)
-    if site.integer("count_include_pad", 0):
-        limits = [
-            (-pad, end) for pad, end in zip(window.pads, ends_of_padding(site, window), strict=True)
-        ]
-    else:
-        limits = [(0, length) for length in window.image]
-    regions = list(_equal_counts(window, limits))
+    window = pool_window(site)
+    regions = list(_equal_counts(window, limits_of_average(site, window)))
 
     def run(inputs: Operands, outputs: Operands, _: Array | None) -> None:
         x, out = inputs[0], outputs[0]
@@ -56,6 +51,14 @@ def _average(site: Site) -> Kernel:
             np.divide(part, count, out=part)
 
     return Kernel("AveragePool", run)
+
+
+def limits_of_average(site: Site, window: Window) -> list[tuple[int, int]]:
+    """By spatial axis, the elements `[start, stop)` that count; padding may be among them."""
+    if site.integer("count_include_pad", 0):
+        ends = ends_of_padding(site, window)
+        return [(-pad, end) for pad, end in zip(window.pads, ends, strict=True)]
+    return [(0, length) for length in window.image]
 
 
 def _equal_counts(window: Window, limits: Sequence[tuple[int, int]]) -> Iterator[tuple[Index, int]]:
@@ -84,7 +87,7 @@ def _power_mean(site: Site) -> Kernel:
     """The p-norm of each window."""
     dtype = site.dtype(0)
     require(is_real(dtype))
-    window, order = _pool_window(site), site.integer("p", 2)
+    window, order = pool_window(site), site.integer("p", 2)
     booking = Booking()
     power = booking.slot(dtype, site.shape(0))
 

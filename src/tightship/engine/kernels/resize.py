@@ -108,7 +108,7 @@ def _taps(site: Site, axis: int, scale: float) -> Taps:
     return Taps(axis, inside[used], weights[used].astype(site.dtype(0)))
 
 
-def _scales(site: Site) -> list[float]:
+def resize_scales(site: Site) -> list[float]:
     """By axis, the ratio of the output's length to the input's."""
     shape, resized = site.shape(0), site.output_shape()
     axes = site.integers("axes") or tuple(range(len(shape)))
@@ -152,18 +152,22 @@ def nearest_positions(site: Site) -> list[NDArray[np.int64]]:
     """
     require(site.text("mode", "nearest") == "nearest")
     taken = [np.arange(length, dtype=np.int64) for length in site.shape(0)]
-    for taps in _passes(site):
+    for taps in resize_taps(site):
         taken[taps.axis] = taps.indices[0]
     return taken
 
 
-def _passes(site: Site) -> list[Taps]:
-    """What is read along each axis that changes."""
+def resize_taps(site: Site) -> list[Taps]:
+    """What is read along each axis that changes.
+
+    Raises:
+        NotCoveredError: `roi` crops, an axis is empty, or only the run knows.
+    """
     shape = site.shape(0)
     require(site.version >= 7 and 0 not in shape and 0 not in site.output_shape())
     return [
         _taps(site, axis, scale)
-        for axis, scale in enumerate(_scales(site))
+        for axis, scale in enumerate(resize_scales(site))
         if scale != 1 or site.output_shape()[axis] != shape[axis]
     ]
 
@@ -171,7 +175,7 @@ def _passes(site: Site) -> list[Taps]:
 def _resize(site: Site) -> Kernel:
     """Elements outside count as those at the edge; cropping by `roi` is not covered."""
     require(is_real(site.dtype(0)) or site.text("mode", "nearest") == "nearest")
-    passes = _passes(site)
+    passes = resize_taps(site)
     booking = Booking()
     stages, terms = _book(site, passes, booking)
 

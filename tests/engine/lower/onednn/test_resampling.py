@@ -58,6 +58,15 @@ def test_other_rules_are_left_to_others(rule: tuple[str, str, str]) -> None:
         assert_near(model.run(case.feeds), expected(case.model, case.feeds))
 
 
-def test_factors_that_are_not_whole_are_left_to_others() -> None:
-    case = resized("linear", "half_pixel", "floor", (1.5, 1.0))
+@pytest.mark.parametrize("scales", [(1.5, 1.0), (0.5, 1.0), (1.25, 2.5)], ids=str)
+def test_blending_takes_factors_that_are_not_whole(scales: tuple[float, float]) -> None:
+    case = resized("linear", "half_pixel", "floor", scales)
+    with tightship.load(case.model) as model:
+        of_lengths = all(float(n * s).is_integer() for n, s in zip((4, 7), scales, strict=True))
+        assert (kernels(model.plan) == ["onednn"]) == of_lengths
+        assert_near(model.run(case.feeds), expected(case.model, case.feeds))
+
+
+def test_repeating_by_factors_that_are_not_whole_is_left_to_others() -> None:
+    case = resized("nearest", "half_pixel", "round_prefer_floor", (1.5, 1.0))
     assert "onednn" not in kernels(tightship.plan(case.model))

@@ -29,7 +29,7 @@ NATIVE_EMITTERS: Mapping[tuple[str, str], NativeEmitter] = OnDemand(
         "indexed.INDEXED": of_onnx(
             "Gather GatherElements GatherND Scatter ScatterElements ScatterND"
         ),
-        "lookup.LOOKUP": of_onnx("CenterCropPad Pad Resize Upsample"),
+        "lookup.LOOKUP": of_onnx("CenterCropPad Pad"),
         "movement.MOVEMENT": of_onnx(
             "Concat DepthToSpace Expand Slice SpaceToDepth Split Tile Transpose"
         ),
@@ -46,6 +46,7 @@ NATIVE_EMITTERS: Mapping[tuple[str, str], NativeEmitter] = OnDemand(
             "RMSNormalization Softmax"
         ),
         "sequence.SEQUENCE": of_onnx("ReverseSequence TensorScatter"),
+        "taps.TAPS": of_onnx("AveragePool MaxPool Resize Upsample"),
     },
 )
 """By domain and operator."""

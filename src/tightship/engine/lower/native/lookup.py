@@ -95,13 +95,12 @@ def _center(builder: Builder, node: Node) -> bool:
     return _lookup(builder, node, axes)
 
 
-def _nearest(builder: Builder, node: Node) -> bool:
+def nearest(builder: Builder, node: Node) -> bool:
+    """Resize to the nearest."""
     return _lookup(builder, node, nearest_positions(site_of(builder, node)))
 
 
 LOOKUP: Mapping[tuple[str, str], Callable[[Builder, Node], bool]] = {
     ("", "CenterCropPad"): _center,
     ("", "Pad"): _pad,
-    ("", "Resize"): _nearest,
-    ("", "Upsample"): _nearest,
 }

@@ -1,8 +1,12 @@
 """Resize where oneDNN's rule is ONNX's: pixels are centred, or each is repeated."""
 
+from math import isclose
+
 from tightship._core import Attributes, MemoryDesc, PrimitiveDesc
+from tightship.engine.kernels.resize import resize_scales
 from tightship.engine.lower.builder import SRC, Builder
 from tightship.engine.lower.layouts import channels_last
+from tightship.engine.lower.native.layout import site_of
 from tightship.engine.lower.onednn.choose import fast
 from tightship.graph import Node
 
@@ -10,14 +14,20 @@ CENTRED = ("half_pixel", "pytorch_half_pixel")
 
 
 def resize(builder: Builder, node: Node) -> bool:
-    """Resize of the spatial axes of images by whole factors, to the nearest or linearly."""
+    """Resize of the spatial axes of images, linearly, or to the nearest by whole factors."""
     before = builder.value(node.inputs[0]).static_shape
     after = builder.value(node.outputs[0]).static_shape
     if len(before) not in (3, 4, 5) or before[:2] != after[:2] or not _is_covered(node):
         return False
-    if any(new % old for new, old in zip(after[2:], before[2:], strict=True)):
-        return False
     linear = node.attributes.get("mode", "nearest") == "linear"
+    pairs = list(zip(after, before, strict=True))
+    if not linear and any(new % old for new, old in pairs):
+        return False
+    scales = resize_scales(site_of(builder, node))
+    if not all(
+        isclose(s * old, new, rel_tol=1e-6) for s, (new, old) in zip(scales, pairs, strict=True)
+    ):
+        return False
     home = builder.home(node.inputs[0])
     own = home.desc is not None and not home.desc.is_plain
     layouts = [home.desc] if own else [channels_last(before)]

@@ -1,0 +1,117 @@
+"""Axes resized or pooled one after another: each position is made of a few that it was."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+
+import numpy as np
+
+from tightship._core import MemoryDesc, NativeKernel
+from tightship.engine.kernels.pooling import limits_of_average, pool_window
+from tightship.engine.kernels.resize import Taps, resize_taps
+from tightship.engine.kernels.site import require
+from tightship.engine.kernels.window import Window
+from tightship.engine.lower.builder import Builder
+from tightship.engine.lower.layouts import dense_strides
+from tightship.engine.lower.native.layout import byte_strides, plain, site_of
+from tightship.engine.lower.native.lookup import nearest
+from tightship.engine.program import Operand
+from tightship.graph import DType, Node, element_count
+
+
+def _resize(builder: Builder, node: Node) -> bool:
+    site = site_of(builder, node)
+    if site.text("mode", "nearest") == "nearest":
+        return nearest(builder, node)
+    return _emit(builder, node, resize_taps(site))
+
+
+def _largest(builder: Builder, node: Node) -> bool:
+    site = site_of(builder, node)
+    require(not site.has_output(1))
+    passes = []
+    for taps, at in _pooled(pool_window(site)):
+        require(bool((taps.indices == at).any(0).all()))
+        passes.append(taps)
+    return _emit(builder, node, passes)
+
+
+def _average(builder: Builder, node: Node) -> bool:
+    site = site_of(builder, node)
+    window = pool_window(site)
+    limits = limits_of_average(site, window)
+    return _emit(builder, node, list(_weighed(window, limits)))
+
+
+def _weighed(window: Window, limits: Sequence[tuple[int, int]]) -> Iterator[Taps]:
+    """Each tap in the image by one over how many of its axis are within the limits."""
+    for (taps, at), (low, high) in zip(_pooled(window), limits, strict=True):
+        length = window.image[taps.axis - 2]
+        count = ((at >= low) & (at < high)).sum(0)
+        require(bool(count.all()))
+        weights = ((at >= 0) & (at < length)) / count
+        yield Taps(taps.axis, taps.indices, weights.astype(np.float32))
+
+
+def _pooled(
+    window: Window,
+) -> Iterator[tuple[Taps, np.ndarray[tuple[int, ...], np.dtype[np.int64]]]]:
+    """By spatial axis what positions read, some twice instead of padding; and where taps are."""
+    for axis, length in enumerate(window.image):
+        tap = np.arange(window.kernel[axis])[:, None] * window.dilations[axis]
+        at = np.arange(window.positions[axis]) * window.strides[axis] - window.pads[axis] + tap
+        inside = (at >= 0) & (at < length)
+        first = np.take_along_axis(at, inside.argmax(0)[None], 0).clip(0, length - 1)
+        yield Taps(axis + 2, np.where(inside, at, first), None), at
+
+
+def _emit(builder: Builder, node: Node, passes: Sequence[Taps]) -> bool:
+    """One kernel, which goes over axes that shrink before those that grow."""
+    value = builder.value(node.inputs[0])
+    require(value.dtype is DType.FLOAT32 and len(passes) > 0 and 0 not in value.static_shape)
+    source, order = _packed(builder, node.inputs[0])
+    shape = list(source.shape)
+    axes = []
+    for taps in sorted(passes, key=lambda taps: taps.length / shape[taps.axis]):
+        place = order.index(taps.axis)
+        before, after = (
+            element_count(tuple(shape[axis] for axis in part))
+            for part in (order[:place], order[place + 1 :])
+        )
+        weights = [] if taps.weights is None else taps.weights.tolist()
+        axes.append(((before, shape[taps.axis], after), taps.indices.tolist(), weights))
+        shape[taps.axis] = taps.length
+    kernel = NativeKernel.taps(axes)
+    target = builder.output(node.outputs[0], _like(source, shape, order))
+    scratch = kernel.scratch_bytes(builder.threads)
+    builder.native(node, ("taps", kernel), [source], [target], scratch_bytes=scratch)
+    return True
+
+
+def _packed(builder: Builder, name: str) -> tuple[Operand, list[int]]:
+    """A value without gaps, and its axes from the outermost in."""
+    source = plain(builder, name)
+    strides = byte_strides(source)
+    order = sorted(range(len(strides)), key=lambda axis: -strides[axis])
+    lengths = [source.shape[axis] for axis in order]
+    packed = [stride * source.dtype.itemsize for stride in dense_strides(lengths)]
+    if all(n == 1 or strides[axis] == wanted
+           for n, axis, wanted in zip(lengths, order, packed, strict=True)):  # fmt: skip
+        return source, order
+    return builder.dense(name), list(range(len(strides)))
+
+
+def _like(source: Operand, shape: Sequence[int], order: Sequence[int]) -> MemoryDesc | None:
+    """Another shape with its axes in the same order."""
+    if source.desc is None:
+        return None
+    dense = dense_strides([shape[axis] for axis in order])
+    strides = [dense[order.index(axis)] for axis in range(len(shape))]
+    return MemoryDesc(list(shape), "float32", strides)
+
+
+TAPS: Mapping[tuple[str, str], Callable[[Builder, Node], bool]] = {
+    ("", "AveragePool"): _average,
+    ("", "MaxPool"): _largest,
+    ("", "Resize"): _resize,
+    ("", "Upsample"): _resize,
+}
+"""By domain and operator."""
