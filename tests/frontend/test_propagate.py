@@ -147,3 +147,16 @@ def test_known_values_cannot_be_written() -> None:
     array = graph.known["y"].array()
     with pytest.raises(ValueError, match="read-only"):
         array[0] = 1
+
+
+@pytest.mark.parametrize("exponent", [0.5, 2.0])
+def test_a_side_computed_from_a_count_is_known(exponent: float) -> None:
+    """As TorchScript writes the square root of a number of patches."""
+    graph = read(
+        """g (float[1, 4] x) => (int64[] y) {
+            p = Pow (n, e)
+            y = Cast <to = 7> (p)
+        }""",
+        n=np.array(9, np.float32), e=np.array(exponent, np.float32),
+    )  # fmt: skip
+    assert graph.known["y"].array() == int(9**exponent)

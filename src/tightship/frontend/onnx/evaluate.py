@@ -94,6 +94,11 @@ def _modulo(call: Call) -> Array:
     return np.fmod(left, right) if truncated else np.mod(left, right)
 
 
+def _power(call: Call) -> Array:
+    base = call.input(0)
+    return np.power(base, call.input(1)).astype(base.dtype)
+
+
 def _expand(call: Call) -> Array:
     shape = tuple(int(length) for length in call.input(1))
     return np.broadcast_to(call.input(), np.broadcast_shapes(call.input().shape, shape))
@@ -212,6 +217,7 @@ EVALUATORS: dict[str, Evaluator] = {
     "Concat": _concat,
     "Div": _divide,
     "Equal": _binary(np.equal),
+    "Exp": _unary(np.exp),
     "Expand": _expand,
     "Floor": _unary(np.floor),
     "Gather": _gather,
@@ -219,6 +225,7 @@ EVALUATORS: dict[str, Evaluator] = {
     "GreaterOrEqual": _binary(np.greater_equal),
     "Less": _binary(np.less),
     "LessOrEqual": _binary(np.less_equal),
+    "Log": _unary(np.log),
     "Max": _variadic(np.maximum),
     "Min": _variadic(np.minimum),
     "Mod": _modulo,
@@ -227,21 +234,27 @@ EVALUATORS: dict[str, Evaluator] = {
     "NonZero": _unary(lambda array: np.array(np.nonzero(array), np.int64)),
     "Not": _unary(np.logical_not),
     "Or": _binary(np.logical_or),
+    "Pow": _power,
     "Range": _range,
+    "Reciprocal": _unary(np.reciprocal),
     "ReduceMax": _reduction(np.max),
+    "ReduceMean": _reduction(np.mean),
     "ReduceMin": _reduction(np.min),
     "ReduceProd": _reduction(np.prod),
     "ReduceSum": _reduction(np.sum),
     "Reshape": _reshape,
     "Round": _unary(np.rint),
+    "Sign": _unary(np.sign),
     "Slice": _slice,
     "Split": _split,
     "Sqrt": _unary(np.sqrt),
     "Squeeze": _squeeze,
     "Sub": _binary(np.subtract),
+    "Sum": _variadic(np.add),
     "Tile": _tile,
     "Transpose": _transpose,
     "Unsqueeze": _unsqueeze,
     "Where": _where,
+    "Xor": _binary(np.logical_xor),
 }
 """Each gives the output of its operator, or a list of them."""
