@@ -1,5 +1,6 @@
 #include "bind.hpp"
 #include "tightship/kernels/generate.hpp"
+#include "tightship/kernels/sample.hpp"
 #include "tightship/kernels/sequence.hpp"
 #include "tightship/kernels/taps.hpp"
 
@@ -54,6 +55,27 @@ taps(const std::vector<std::tuple<std::array<int64_t, 3>, std::vector<Dims>,
     return kernels::taps(axes);
 }
 
+kernels::Interpolation interpolation(const std::string &name) {
+    return name == "nearest"  ? kernels::Interpolation::kNearest
+           : name == "linear" ? kernels::Interpolation::kLinear
+                              : kernels::Interpolation::kCubic;
+}
+
+kernels::Beyond beyond(const std::string &name) {
+    return name == "zeros"    ? kernels::Beyond::kZeros
+           : name == "border" ? kernels::Beyond::kBorder
+                              : kernels::Beyond::kReflection;
+}
+
+std::shared_ptr<const Kernel> sample(const std::array<std::string, 2> &how, bool aligns_corners,
+                                     const std::array<int64_t, 3> &sizes, const Dims &lengths,
+                                     const Dims &source_steps,
+                                     const std::array<int64_t, 3> &target_steps) {
+    return kernels::sample({interpolation(how[0]), beyond(how[1]), aligns_corners, sizes[0],
+                            sizes[1], sizes[2], lengths, source_steps, target_steps[0],
+                            target_steps[1], target_steps[2]});
+}
+
 } // namespace
 
 void generate_kernels(nb::class_<Kernel> &kernel) {
@@ -65,6 +87,11 @@ void generate_kernels(nb::class_<Kernel> &kernel) {
                     "Source, target of float32, one axis after another: elements before, along "
                     "and after it, then indices and weights by tap and position; no weights take "
                     "the largest. Books scratch.")
+        .def_static("sample", &sample, "how"_a, "aligns_corners"_a, "sizes"_a, "lengths"_a,
+                    "source_steps"_a, "target_steps"_a,
+                    "Source, grid, target of float32. `how`: nearest, linear or cubic; zeros, "
+                    "border or reflection. `sizes`: images, channels, positions. Steps in "
+                    "elements: of images, channels and spatial axes, or positions.")
         .def_static("fills", &fills, "fills"_a,
                     "Target: each fill an element as bytes, a byte offset, shape and strides.")
         .def_static("triangle", &kernels::triangle, "item_bytes"_a, "upper"_a, "has_diagonal"_a,

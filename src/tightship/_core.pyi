@@ -1103,6 +1103,12 @@ class NativeKernel:
         """
 
     @staticmethod
+    def sample(how: Sequence[str], aligns_corners: bool, sizes: Sequence[int], lengths: Sequence[int], source_steps: Sequence[int], target_steps: Sequence[int]) -> NativeKernel:
+        """
+        Source, grid, target of float32. `how`: nearest, linear or cubic; zeros, border or reflection. `sizes`: images, channels, positions. Steps in elements: of images, channels and spatial axes, or positions.
+        """
+
+    @staticmethod
     def fills(fills: Sequence[tuple[bytes, int, Sequence[int], Sequence[int]]]) -> NativeKernel:
         """
         Target: each fill an element as bytes, a byte offset, shape and strides.

@@ -45,6 +45,7 @@ NATIVE_EMITTERS: Mapping[tuple[str, str], NativeEmitter] = OnDemand(
             "GroupNormalization InstanceNormalization LayerNormalization LogSoftmax "
             "RMSNormalization Softmax"
         ),
+        "sampling.SAMPLING": of_onnx("GridSample"),
         "sequence.SEQUENCE": of_onnx("ReverseSequence TensorScatter"),
         "taps.TAPS": of_onnx("AveragePool MaxPool Resize Upsample"),
     },

@@ -1,0 +1,45 @@
+"""GridSample: images read between their elements, at places that the run gives."""
+
+from collections.abc import Callable, Mapping
+
+from tightship._core import MemoryDesc, NativeKernel
+from tightship.engine.kernels.site import require
+from tightship.engine.lower.builder import Builder
+from tightship.engine.lower.layouts import channels_last
+from tightship.engine.lower.native.layout import byte_strides, plain, site_of
+from tightship.graph import DType, Node, element_count
+
+MODES = {"bilinear": "linear", "bicubic": "cubic"}
+"""Names before opset 20, and since."""
+
+
+def _grid_sample(builder: Builder, node: Node) -> bool:
+    """One kernel; channels side by side where they are so already."""
+    site = site_of(builder, node)
+    shape, positions = site.shape(0), site.output_shape()[2:]
+    require(site.input(0).dtype is DType.FLOAT32 and site.input(1).dtype is DType.FLOAT32)
+    require(len(shape) in (3, 4, 5) and 0 not in (*shape, *positions))
+    source = plain(builder, node.inputs[0])
+    steps = [stride // source.dtype.itemsize for stride in byte_strides(source)]
+    together = steps[1] == 1 and builder.options.use_onednn
+    layout: MemoryDesc | None = channels_last(site.output_shape()) if together else None
+    target = builder.output(node.outputs[0], layout)
+    out = [stride // target.dtype.itemsize for stride in byte_strides(target)]
+    mode = site.text("mode", "linear" if site.version >= 20 else "bilinear")
+    kernel = NativeKernel.sample(
+        (MODES.get(mode, mode), site.text("padding_mode", "zeros")),
+        bool(site.integer("align_corners", 0)),
+        (*shape[:2], element_count(positions)),
+        list(shape[2:]),
+        steps,
+        (out[0], out[1], shape[1] if out[1] == 1 and layout is not None else 1),
+    )
+    reads = [source, builder.dense(node.inputs[1])]
+    builder.native(node, ("sample", kernel), reads, [target])
+    return True
+
+
+SAMPLING: Mapping[tuple[str, str], Callable[[Builder, Node], bool]] = {
+    ("", "GridSample"): _grid_sample
+}
+"""By domain and operator."""
