@@ -40,10 +40,25 @@ def test_every_node_has_a_name_of_its_own() -> None:
     assert [node.name for node in read(model).nodes] == ["same", "Abs_b_1", "Exp_y"]
 
 
-def test_nodes_out_of_order_are_refused() -> None:
+def test_nodes_out_of_order_are_put_in_order() -> None:
     model = models.parse(CHAIN)
+    wanted = [node.outputs for node in read(model).nodes]
     model.graph.node.reverse()
-    refused(model, r"`y` \(Exp\) reads `b`, which no input.*not in order")
+    assert [node.outputs for node in read(model).nodes] == wanted
+
+
+def test_what_a_subgraph_takes_from_outside_is_ahead_of_it() -> None:
+    text = """g (bool c, float[2] x) => (float[2] y) {
+        y = If (c) <then_branch = t () => (float[2] p) { p = Neg (a) },
+                    else_branch = e () => (float[2] q) { q = Abs (x) }>
+        a = Exp (x)
+    }"""
+    assert [node.operator for node in read(models.parse(text)).nodes] == ["Exp", "If"]
+
+
+def test_a_value_that_nothing_makes_is_named() -> None:
+    text = "g (float[2] x) => (float[2] y) { y = Add (x, z) }"
+    refused(models.parse(text), r"`y` \(Add\) reads `z`, which no input.*missing")
 
 
 def test_a_cycle_is_refused() -> None:

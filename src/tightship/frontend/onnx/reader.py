@@ -10,8 +10,10 @@ from tightship.frontend.onnx import types
 from tightship.frontend.onnx.attributes import read_attributes
 from tightship.frontend.onnx.constant_node import constant_value
 from tightship.frontend.onnx.contrib import OPSETS, spelled
+from tightship.frontend.onnx.contrib.spelling import Around
 from tightship.frontend.onnx.control import Body, ControlNode, ReadBody, type_control
 from tightship.frontend.onnx.functions import Functions, Origin
+from tightship.frontend.onnx.in_order import in_order
 from tightship.frontend.onnx.infer import Inference, InferenceCall
 from tightship.frontend.onnx.propagate import evaluate, foresee
 from tightship.frontend.onnx.schema import Schemas, label, normal_domain
@@ -77,7 +79,7 @@ class _GraphReader:
         self.declared.update({value.name: value.type for value in self.proto.value_info})
         self.declared.update({value.name: value.type for value in self.proto.output})
         self._read_initializers(owner)
-        for node, origin in self.reader.functions.expand(self.proto.node, self.origin):
+        for node, origin in self.reader.functions.expand(in_order(self.proto.node), self.origin):
             self._read_contributed(node, origin)
         outputs = tuple(value.name for value in self.proto.output)
         if len(set(outputs)) != len(outputs):
@@ -112,7 +114,12 @@ class _GraphReader:
     def _read_contributed(self, proto: NodeProto, origin: Origin) -> None:
         """Read a node, or in its place the nodes that spell what ONNX Runtime has added to ONNX."""
         owner = f"Node {label(proto)}"
-        nodes = spelled(proto, origin.opsets, lambda name: self.scope.type_of(name, owner))
+        around = Around(
+            lambda name: self.scope.type_of(name, owner),
+            lambda name: self.scope.constant_of(name) is not None,
+            self.declared,
+        )
+        nodes = spelled(proto, origin.opsets, around)
         if nodes is None:
             self._read_node(proto, origin)
             return

@@ -49,8 +49,8 @@ class Scope:
             return type_
         if self.outer is None or self._find(name) is None:
             raise GraphError(
-                f"{owner} reads `{name}`, which no input, constant or earlier node defines: the "
-                "graph is cyclic, or its nodes are not in order."
+                f"{owner} reads `{name}`, which no input, constant or earlier node defines: it is "
+                "missing, or the graph is cyclic."
             )
         self.captures[name] = None
         return self.outer.type_of(name, owner)

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator
 
-from onnx import NodeProto, TypeProto, helper
+from onnx import NodeProto, helper
 
 from tightship.errors import GraphError
 from tightship.frontend.onnx.contrib.activations import ACTIVATIONS
@@ -11,7 +11,8 @@ from tightship.frontend.onnx.contrib.grouped_attention import GROUPED_ATTENTION
 from tightship.frontend.onnx.contrib.normalization import NORMALIZATIONS, layer_normalization
 from tightship.frontend.onnx.contrib.products import PRODUCTS
 from tightship.frontend.onnx.contrib.quantized import QUANTIZED
-from tightship.frontend.onnx.contrib.spelling import OPSET, Spelling
+from tightship.frontend.onnx.contrib.quantized_weights import QUANTIZED_WEIGHTS
+from tightship.frontend.onnx.contrib.spelling import OPSET, Around, Spelling
 from tightship.frontend.onnx.schema import Opsets, label, normal_domain, read_opsets
 
 DOMAIN = "com.microsoft"
@@ -28,6 +29,7 @@ SPELLINGS: dict[tuple[str, str], Callable[[Spelling], None]] = {
             NORMALIZATIONS,
             PRODUCTS,
             QUANTIZED,
+            QUANTIZED_WEIGHTS,
         )
         for operator, spell in table.items()
     },
@@ -38,9 +40,7 @@ SPELLINGS: dict[tuple[str, str], Callable[[Spelling], None]] = {
 OPSETS = read_opsets([helper.make_opsetid("", OPSET)], "A contributed operator")
 
 
-def spelled(
-    node: NodeProto, opsets: Opsets, type_of: Callable[[str], TypeProto]
-) -> Iterator[NodeProto] | None:
+def spelled(node: NodeProto, opsets: Opsets, around: Around) -> Iterator[NodeProto] | None:
     """The nodes that a node of ONNX Runtime's is written as, of opsets `OPSETS`; None of others.
 
     Raises:
@@ -52,7 +52,7 @@ def spelled(
         is_old = opsets.versions.get("", 1) < FIRST_LAYER_NORMALIZATION
         spell = layer_normalization if is_old else None
     if spell is not None:
-        spelling = Spelling(node, type_of)
+        spelling = Spelling(node, around)
         spell(spelling)
         return iter(spelling.finished())
     if domain == DOMAIN:

@@ -54,11 +54,22 @@ def _rotated(s: Spelling, x: str, places: str) -> str:
 
 
 def _cached(s: Spelling, past: str, new: str, starts: str) -> str:
-    """Room for past and new rows, the new ones where the past ones of each row end."""
-    if not past:
-        return new
-    room = s("Concat", past, new, axis=2)
-    return s("TensorScatter", room, new, starts, axis=2)
+    """Past and new rows, the new ones where the past ones of each row end."""
+    return s("TensorScatter", _room(s, past, new), new, starts, axis=2) if past else new
+
+
+def _room(s: Spelling, past: str, new: str) -> str:
+    """As many rows as there are in all, or as the past has if it has room for all.
+
+    Where only the run knows how many there are in all, what the file declares decides.
+    """
+    if s.is_known(s.input(6)):
+        total = s("Reshape", s("Cast", s.input(6), to=INT64), s.constant([1]))
+        more = s("Max", s("Sub", total, s("Shape", past, start=2, end=3)), s.constant([0]))
+        return s("Pad", past, s("Concat", s.constant([0] * 6), more, s.constant([0]), axis=0))
+    present, before = s.declared_shape(1), s.shape(past)
+    has_room = present is not None and len(present) == 4 and present[2] == before[2] is not None
+    return past if has_room else s("Concat", past, new, axis=2)
 
 
 def _mask(s: Spelling, keys: str, places: str) -> str:

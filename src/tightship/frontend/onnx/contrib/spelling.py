@@ -1,6 +1,7 @@
 """A node outside ONNX's own domain, and the nodes of ONNX's that it is written as."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -17,6 +18,17 @@ OPSET = 24
 """The opset that the nodes written have their meaning from."""
 
 
+@dataclass(frozen=True, slots=True)
+class Around:
+    """What is known of names where a node stands."""
+
+    type_of: Callable[[str], TypeProto]
+    is_known: Callable[[str], bool]
+    """Whether a value follows from shapes and constants."""
+    declared: Mapping[str, TypeProto]
+    """Types that the file gives to what its nodes write."""
+
+
 class Spelling:
     """One node being written as others; absent operands have empty names.
 
@@ -24,10 +36,11 @@ class Spelling:
     no length of an activation: other lengths are run by the same nodes.
     """
 
-    def __init__(self, node: NodeProto, type_of: Callable[[str], TypeProto]) -> None:
+    def __init__(self, node: NodeProto, around: Around) -> None:
         self.node = node
         self.nodes: list[NodeProto] = []
-        self._type_of = type_of
+        self.is_known = around.is_known
+        self._type_of, self._declared = around.type_of, around.declared
         self._given: dict[str, str] = {}
         self._attributes = {a.name: helper.get_attribute_value(a) for a in node.attribute}
         first = next((name for name in node.output if name), node.name)
@@ -75,6 +88,11 @@ class Spelling:
                 "can only be read where it is."
             )
         return found
+
+    def declared_shape(self, index: int) -> tuple[int | str | None, ...] | None:
+        """The dimensions that the file declares for an output."""
+        declared = self._declared.get(self.node.output[index]) if self.wants(index) else None
+        return None if declared is None else types.shape_of(declared)
 
     def length(self, name: str, axis: int) -> int:
         """A dimension of a weight.

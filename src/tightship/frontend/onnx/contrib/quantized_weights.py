@@ -1,0 +1,72 @@
+"""Products by weights that are stored as small integers, spelled as those by real weights."""
+
+import numpy as np
+from onnx import TensorProto
+
+from tightship.frontend.onnx.contrib.spelling import Spelling
+
+
+def matmul_by_blocks(s: Spelling) -> None:
+    """Weights of 2, 4 or 8 bits with a scale, and perhaps a zero point, for each block of a row."""
+    s.refuse_inputs({4: "g_idx"})
+    bits, depth = s.integer("bits", 4), s.integer("K", 0)
+    if bits not in (2, 4, 8):
+        raise s.refusal(f"`bits` = {bits}", "2, 4 and 8 are")
+    stored, scales, zeros = s.input(1), s.input(2), s.input(3)
+    dtype = s.dtype(s.input(0))
+    rows, blocks = s.length(stored, 0), s.length(stored, 1)
+    each = s.constant([rows, blocks, 1])
+    whole = s("Cast", _unpacked(s, stored, bits, [rows, blocks, -1]), to=dtype)
+    middle = s.like(2 ** (bits - 1), s.input(0))
+    if zeros and s.dtype(zeros) == TensorProto.UINT8:
+        points = _unpacked(s, s("Reshape", zeros, s.constant([rows, -1])), bits, [rows, -1])
+        points = s("Slice", points, s.constant([0]), s.constant([blocks]), s.constant([1]))
+        middle = s("Cast", s("Reshape", points, each), to=dtype)
+    elif zeros:
+        middle = s("Reshape", zeros, each)
+    real = s("Mul", s("Sub", whole, middle), s("Reshape", scales, each))
+    flat = s("Reshape", real, s.constant([rows, -1]))
+    matrix = s("Slice", flat, s.constant([0]), s.constant([depth]), s.constant([1]))
+    product = s("MatMul", s.input(0), s("Transpose", matrix, perm=[1, 0]))
+    s.give(0, s("Add", product, s.input(5)) if s.input(5) else product)
+
+
+def _unpacked(s: Spelling, stored: str, bits: int, shape: list[int]) -> str:
+    """Integers of fewer bits than a byte, the lowest first, as bytes of the shape."""
+    if bits == 8:
+        return s("Reshape", stored, s.constant(shape))
+    low = s.constant(2**bits - 1, np.uint8)
+    parts = []
+    for shift in range(0, 8, bits):
+        moved = s("BitShift", stored, s.constant(shift, np.uint8), direction="RIGHT")
+        parts.append(s("Unsqueeze", s("BitwiseAnd", moved, low), s.constant([-1])))
+    return s("Reshape", s("Concat", *parts, axis=-1), s.constant(shape))
+
+
+def lstm(s: Spelling) -> None:
+    """An LSTM whose weights are integers; inputs and states, unlike there, stay real numbers."""
+    weights = [_real(s, index, scale) for index, scale in ((1, 8), (2, 10))]
+    others = (s.input(index) for index in range(3, 8))
+    count = len(s.node.output)
+    outputs = s.many("LSTM", count, s.input(0), *weights, *others, **s.others())
+    for index, name in enumerate(outputs):
+        s.give(index, name)
+
+
+def _real(s: Spelling, index: int, scale: int) -> str:
+    """Weights [directions, from, to] as LSTM has them, turned; scales by direction or column."""
+    parts = [s("Cast", s.input(index), to=TensorProto.FLOAT)]
+    directions = s.length(s.input(index), 0)
+    aside = s.constant([directions, 1, -1])
+    if s.input(scale + 1):
+        zero = s("Cast", s.input(scale + 1), to=TensorProto.FLOAT)
+        parts = [s("Sub", parts[0], s("Reshape", zero, aside))]
+    real = s("Mul", parts[0], s("Reshape", s.input(scale), aside))
+    return s("Transpose", real, perm=[0, 2, 1])
+
+
+QUANTIZED_WEIGHTS = {
+    "DynamicQuantizeLSTM": lstm,
+    "MatMulNBits": matmul_by_blocks,
+}
+"""By operator."""
