@@ -50,7 +50,7 @@ def test_a_place_that_is_no_number_reads_nothing_outside(beyond: str) -> None:
 
 @pytest.mark.parametrize("mode", ["bilinear", "bicubic", "nearest"])
 def test_channels_stay_side_by_side(mode: str) -> None:
-    net = Net()
+    net = Net(opset=16)
     x = net("Conv", net.normal("x", 2, 5, 6, 7), net.weight(18, 5, 3, 3), pads=[1, 1, 1, 1])
     grid = net("Tanh", net.normal("grid", 2, 4, 5, 2))
     net.output(net("Relu", net("GridSample", x, grid, mode=mode)))
