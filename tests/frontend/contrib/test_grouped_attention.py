@@ -4,9 +4,12 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+import onnx
 import onnxruntime
 import pytest
+from onnx import helper, numpy_helper
 
+import tightship
 from tests.frontend.contrib.case import Case, assert_as_onnxruntime, normal, run
 
 HEADS, SHARED, LENGTH = 6, 2, 16
@@ -71,3 +74,61 @@ def test_rows_of_different_lengths(
         near(found["y"][row, :tokens], wanted[0][row, :tokens])
         near(found["present_key"][row, :, :length], wanted[1][row, :, :length])
         near(found["present_value"][row, :, :length], wanted[2][row, :, :length])
+
+
+@pytest.mark.parametrize("declared", [False, True])
+@pytest.mark.parametrize(("steps", "total"), [(5, 5), (1, 6), (1, 9), (3, 9)])
+def test_a_cache_with_room_for_all_tokens_keeps_its_length(
+    steps: int, total: int, *, declared: bool
+) -> None:
+    model, feeds = exported(steps, total, 9, declared=declared)
+    names = ["y", "present_key", "present_value"]
+    wanted = onnxruntime.InferenceSession(model).run(names, feeds)
+    shapes = {} if declared else {"mask": (1, total)}
+    with tightship.load(model, shapes=shapes) as loaded:
+        found = loaded.run(feeds)
+        assert all(step.dynamic_reason is None for step in loaded.plan.steps)
+    near = partial(np.testing.assert_allclose, rtol=1e-4, atol=1e-5)
+    near(found["y"], wanted[0])
+    for name, want in zip(names[1:], wanted[1:], strict=True):
+        assert found[name].shape == want.shape == (1, SHARED, 9, LENGTH)
+        near(found[name][:, :, :total], want[:, :, :total])
+
+
+def exported(steps: int, total: int, room: int, *, declared: bool) -> tuple[bytes, dict[str, Any]]:
+    """As GenAI exports it: lengths come from a mask, and caches have room for the longest text.
+
+    Or the number of tokens in all is an input, and the file declares that caches keep their length.
+    """
+    given = case(steps, [total], room, do_rotary=1)
+    model, feeds = onnx.load_from_string(given.model), given.feeds
+    graph = model.graph
+    for output in graph.output[1:]:
+        output.CopyFrom(helper.make_tensor_value_info(output.name, 1, [1, SHARED, room, LENGTH]))
+    if declared:
+        return model.SerializeToString(), feeds
+    for name in ("lengths", "total"):
+        graph.input.remove(next(value for value in graph.input if value.name == name))
+        del feeds[name]
+    feeds["mask"] = np.ones((1, total), np.int64)
+    graph.input.append(helper.make_tensor_value_info("mask", 7, [1, "total_length"]))
+    for name in [value.name for value in graph.output[1:]]:
+        graph.output.remove(next(value for value in graph.output if value.name == name))
+        graph.output.append(onnx.ValueInfoProto(name=name))
+    for index, (operator, *operands) in enumerate(MASKED):
+        *inputs, output, attributes = operands
+        graph.node.insert(index, helper.make_node(operator, inputs, [output], **attributes))
+    for name, value in (("one", 1), ("axis", 1)):
+        graph.initializer.append(numpy_helper.from_array(np.array([value]), name))
+    return model.SerializeToString(), feeds
+
+
+MASKED: list[tuple[Any, ...]] = [
+    ("ReduceSum", "mask", "axis", "sums", {"keepdims": 0}),
+    ("Sub", "sums", "one", "last", {}),
+    ("Cast", "last", "lengths", {"to": 6}),
+    ("Shape", "mask", "sizes", {}),
+    ("Gather", "sizes", "one", "wide", {}),
+    ("Cast", "wide", "total", {"to": 6}),
+]
+"""How many tokens each row has but one, and how many there are in all, from their mask."""

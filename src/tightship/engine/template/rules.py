@@ -220,6 +220,14 @@ def _gather(site: Site) -> list[Shape]:
     return [(*shape[:axis], *site.shape(1), *shape[axis + 1 :])]
 
 
+def _pad(site: Site) -> list[Shape]:
+    shape, pads, axes = list(site.shape()), site.integers("pads", 1), site.integers("axes", 3)
+    if pads is None or (axes is not None and axes != tuple(range(len(shape)))):
+        raise NoRuleError
+    ahead, behind = pads[: len(shape)], pads[len(shape) :]
+    return [tuple(b + n + a for b, n, a in zip(ahead, shape, behind, strict=True))]
+
+
 def _expand(site: Site) -> list[Shape]:
     wanted = site.integers("shape", 1)
     if wanted is None:
@@ -332,17 +340,24 @@ def _global_pooling(site: Site) -> list[Shape]:
     return [(*shape[:2], *[1] * (len(shape) - 2))]
 
 
+def _attention(site: Site) -> list[Shape]:
+    if len(site.shape()) != 4 or len(site.node.writes) != 1:
+        raise NoRuleError
+    return [(*site.shape()[:3], site.shape(2)[3])]
+
+
 def _dynamic_quantize(site: Site) -> list[Shape]:
     return [site.shape(), (), ()]
 
 
 SAME = (
     "Abs", "BatchNormalization", "Cast", "Ceil", "Celu", "Clip", "Cos", "CumSum",
-    "DequantizeLinear", "Dropout", "Elu",
-    "Erf", "Exp", "Floor", "Gelu", "HardSigmoid", "HardSwish", "Identity", "InstanceNormalization",
-    "IsInf", "IsNaN", "LRN", "LayerNormalization", "LeakyRelu", "Log", "LogSoftmax", "Mish", "Neg",
-    "Not", "QuantizeLinear", "Reciprocal", "Relu", "Round", "Selu", "Sigmoid", "Sign", "Sin",
-    "Softmax", "Softplus", "Softsign", "Sqrt", "Tan", "Tanh", "ThresholdedRelu", "Trilu",
+    "DequantizeLinear", "Dropout", "Elu", "Erf", "Exp", "Floor", "Gelu", "GroupNormalization",
+    "HardSigmoid", "HardSwish", "Identity", "InstanceNormalization", "IsInf", "IsNaN", "LRN",
+    "LayerNormalization", "LeakyRelu", "Log", "LogSoftmax", "Mish", "Neg", "Not", "QuantizeLinear",
+    "RMSNormalization", "Reciprocal", "Relu", "RotaryEmbedding", "Round", "ScatterElements",
+    "ScatterND", "Selu", "Sigmoid", "Sign", "Sin", "Softmax", "Softplus", "Softsign", "Sqrt",
+    "Swish", "Tan", "Tanh", "TensorScatter", "ThresholdedRelu", "Trilu",
 )  # fmt: skip
 ELEMENTWISE = (
     "Add", "And", "Div", "Equal", "Greater", "GreaterOrEqual", "Less", "LessOrEqual", "Max", "Mean",
@@ -357,22 +372,20 @@ RULES: dict[str, Rule] = {
     **dict.fromkeys(SAME, _same),
     **dict.fromkeys(ELEMENTWISE, _elementwise),
     **dict.fromkeys(REDUCED, _reduced),
-    "AveragePool": _pooling,
+    **dict.fromkeys(("MatMul", "MatMulInteger"), _matmul),
+    **dict.fromkeys(("GlobalAveragePool", "GlobalMaxPool"), _global_pooling),
+    **dict.fromkeys(("Conv", "ConvInteger"), _convolution),
+    **dict.fromkeys(("AveragePool", "MaxPool"), _pooling),
+    "Attention": _attention,
     "Concat": _concat,
     "ConstantOfShape": _filled,
-    "Conv": _convolution,
-    "ConvInteger": _convolution,
     "DynamicQuantizeLinear": _dynamic_quantize,
     "ConvTranspose": _transposed_convolution,
     "Expand": _expand,
     "Flatten": _flatten,
     "Gather": _gather,
     "Gemm": _gemm,
-    "GlobalAveragePool": _global_pooling,
-    "GlobalMaxPool": _global_pooling,
-    "MatMul": _matmul,
-    "MatMulInteger": _matmul,
-    "MaxPool": _pooling,
+    "Pad": _pad,
     "Range": _range,
     "Reshape": _reshape,
     "Resize": _resize,

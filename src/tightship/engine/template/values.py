@@ -1,6 +1,7 @@
 """Elements of small integer tensors that follow from shapes, as followed lengths."""
 
 from collections.abc import Callable
+from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -75,6 +76,8 @@ EVALUATE: dict[str, Evaluate] = {
     "Div": _divide,
     "Gather": _gather,
     "Identity": lambda _, arrays: arrays[0],
+    "Max": lambda _, arrays: reduce(np.maximum, arrays),
+    "Min": lambda _, arrays: reduce(np.minimum, arrays),
     "Mul": lambda _, arrays: np.multiply(arrays[0], arrays[1]),
     "ReduceProd": _product,
     "Reshape": _reshape,

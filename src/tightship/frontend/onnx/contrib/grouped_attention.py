@@ -23,10 +23,11 @@ def grouped_attention(s: Spelling) -> None:
     keys, values = (
         _cached(s, past, new, starts) for past, new in ((s.input(3), key), (s.input(4), value))
     )
-    mask = _mask(s, keys, places)
+    used = [_used(s, each) for each in (keys, values)]
+    mask = _mask(s, used[0], places)
     scale, cap = s.number("scale", 0.0), s.number("softcap", 0.0)
     attributes = {**({"scale": scale} if scale else {}), **({"softcap": cap} if cap else {})}
-    mixed = s("Transpose", s("Attention", query, keys, values, mask, **attributes),
+    mixed = s("Transpose", s("Attention", query, *used, mask, **attributes),
               perm=HEADS_FIRST)  # fmt: skip
     s.give(0, s("Reshape", mixed, s.constant([0, 0, -1])))
     s.give(1, keys)
@@ -64,12 +65,23 @@ def _room(s: Spelling, past: str, new: str) -> str:
     Where only the run knows how many there are in all, what the file declares decides.
     """
     if s.is_known(s.input(6)):
-        total = s("Reshape", s("Cast", s.input(6), to=INT64), s.constant([1]))
-        more = s("Max", s("Sub", total, s("Shape", past, start=2, end=3)), s.constant([0]))
+        more = s("Sub", _total(s), s("Shape", past, start=2, end=3))
+        more = s("Max", more, s.constant([0]))
         return s("Pad", past, s("Concat", s.constant([0] * 6), more, s.constant([0]), axis=0))
     present, before = s.declared_shape(1), s.shape(past)
     has_room = present is not None and len(present) == 4 and present[2] == before[2] is not None
     return past if has_room else s("Concat", past, new, axis=2)
+
+
+def _total(s: Spelling) -> str:
+    return s("Reshape", s("Cast", s.input(6), to=INT64), s.constant([1]))
+
+
+def _used(s: Spelling, rows: str) -> str:
+    """The rows that hold anything, where their number is known before the run."""
+    if not s.input(3) or not s.is_known(s.input(6)):
+        return rows
+    return s("Slice", rows, s.constant([0]), _total(s), s.constant([2]))
 
 
 def _mask(s: Spelling, keys: str, places: str) -> str:
