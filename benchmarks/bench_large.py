@@ -3,7 +3,7 @@
     python -m benchmarks.bench_large [--folder DIR] [--counts 1000,10000,...] [--json]
 
 Sizes are bytes as given; those of the generators are multiples of 64. `fast` is `solve` with no
-effort, `quality` with the effort that 10 seconds of a 2020s core allow at a million buffers, `file`
+effort, `quality` with the effort that 10 seconds of a 2020s core allow at a million buffers, `read`
 is reading the CSV, `tightship plan` from the shell with the default effort.
 """
 
@@ -26,7 +26,7 @@ from tightship.planner.format import read_csv, write_csv
 from tightship.planner.place.best_fit import best_fit
 
 COUNTS = (1_000, 10_000, 100_000, 1_000_000)
-QUALITY_PAIRS_PER_BUFFER = 800
+QUALITY_EFFORT = 800_000_000
 LARGE = ("S_1.csv", "pangu_2.6B.csv", "Y_1.csv")
 
 Row = dict[str, object]
@@ -39,7 +39,7 @@ def scale_row(kind: str, count: int, folder: Path) -> Row:
     bound_s, bound = timed(lambda: lower_bound(problem))
     fast_s, placed = timed(lambda: best_fit(problem))
     verify_s, _ = timed(lambda: verify_offsets(problem, placed))
-    quality_s, best = timed(lambda: solve(problem, effort=QUALITY_PAIRS_PER_BUFFER * count))
+    quality_s, best = timed(lambda: solve(problem, effort=QUALITY_EFFORT))
     path = folder / f"{kind}{count}.csv"
     write_csv(path, problem)
     read_s, _ = timed(lambda: read_csv(path))

@@ -21,12 +21,15 @@ const char *name_of(search::Verdict verdict) {
     return "";
 }
 
-search::Answer fit(const Columns &columns, std::int64_t capacity, std::int64_t effort, int threads,
-                   const StopFlag *stop) {
+search::Answer fit(const Columns &columns, const Row &pins, std::int64_t capacity,
+                   std::int64_t effort, int threads, const StopFlag *stop) {
     if (capacity < 0)
         throw nb::value_error("capacity is negative");
+    if (pins.size() != 0 && pins.size() != columns.shape(1))
+        throw nb::value_error("there must be a pin for each buffer, or none");
     nb::gil_scoped_release release;
-    return search::fit(buffers_of(columns), capacity, {effort, threads, stop});
+    return search::fit(buffers_of(columns), {pins.data(), pins.size()}, capacity,
+                       {effort, threads, stop});
 }
 
 } // namespace
@@ -44,8 +47,8 @@ void search(nb::module_ &module) {
         .def_ro("bound", &search::Answer::bound)
         .def_ro("effort", &search::Answer::effort)
         .def_ro("nodes", &search::Answer::nodes);
-    module.def("search_fit", &fit, nb::arg("columns"), nb::arg("capacity"), nb::arg("effort"),
-               nb::arg("threads"), nb::arg("stop").none(),
+    module.def("search_fit", &fit, nb::arg("columns"), nb::arg("pins"), nb::arg("capacity"),
+               nb::arg("effort"), nb::arg("threads"), nb::arg("stop").none(),
                "Whether buffers fit a capacity, and where.");
 }
 

@@ -12,6 +12,8 @@ namespace tightship::bind {
 
 using Columns = nanobind::ndarray<const std::int64_t, nanobind::shape<4, -1>, nanobind::c_contig,
                                   nanobind::device::cpu>;
+using Row = nanobind::ndarray<const std::int64_t, nanobind::ndim<1>, nanobind::c_contig,
+                              nanobind::device::cpu>;
 using Result =
     nanobind::ndarray<nanobind::numpy, std::int64_t, nanobind::shape<-1>, nanobind::c_contig>;
 

@@ -51,7 +51,7 @@ class Fit:
     @property
     def nodes(self) -> int: ...
 
-def search_fit(columns: Annotated[NDArray[numpy.int64], dict(shape=(4, None), order='C', device='cpu', writable=False)], capacity: int, effort: int, threads: int, stop: StopFlag | None) -> Fit:
+def search_fit(columns: Annotated[NDArray[numpy.int64], dict(shape=(4, None), order='C', device='cpu', writable=False)], pins: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], capacity: int, effort: int, threads: int, stop: StopFlag | None) -> Fit:
     """Whether buffers fit a capacity, and where."""
 
 class TableRefusal:

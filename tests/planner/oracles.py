@@ -7,8 +7,8 @@ from tightship.planner.problem import Problem
 from tightship.planner.schedule import AliasKind, Schedule
 
 
-def smallest_peak(problem: Problem) -> int:
-    """The peak of an optimal plan, by first fit over every order.
+def smallest_peak(problem: Problem, pins: dict[int, int] | None = None) -> int:
+    """The peak of an optimal plan, by first fit over every order of the buffers without a pin.
 
     Taking the buffers of an optimal plan by rising offset, first fit puts none of them higher.
     """
@@ -21,8 +21,11 @@ def smallest_peak(problem: Problem) -> int:
             strict=True,
         )
     )
-    rows = [row for row in rows if row[0]]
-    best = sum(size + alignment for size, _, _, alignment in rows)
+    pins = pins or {}
+    pinned = [(offset, rows[index]) for index, offset in pins.items()]
+    reached = max((offset + row[0] for offset, row in pinned), default=0)
+    rows = [row for index, row in enumerate(rows) if row[0] and index not in pins]
+    best = reached + sum(size + alignment for size, _, _, alignment in rows)
 
     def extend(placed, left, peak):
         nonlocal best
@@ -34,7 +37,7 @@ def smallest_peak(problem: Problem) -> int:
             offset = lowest_offset(placed, row)
             extend([*placed, (offset, row)], left[:i] + left[i + 1 :], max(peak, offset + row[0]))
 
-    extend([], rows, 0)
+    extend(pinned, rows, reached)
     return best
 
 

@@ -63,6 +63,9 @@ Descent<Unit>::Descent(const Instance<Unit> &instance, std::span<const int> rank
       crossing_(instance.sections() + 1, 0), witness_(instance.sections(), kNone),
       watching_(instance.count(), 0), blocks_(instance.count() / kBlock + 1),
       claim_(instance.count()) {
+    for (int i = 0; i < instance.count(); ++i)
+        if (instance.pin[i] != kFree)
+            rest_[i] = low_[i] = instance.pin[i];
     for (int section = 0; section < instance.sections(); ++section) {
         for (const int member : instance.members_of(section)) {
             total_[section] += instance.size[member];
@@ -218,9 +221,12 @@ template <class Unit> bool Descent<Unit>::place(int buffer) {
         crossing_[section] -= section > instance_.begin[buffer];
     }
     raised_.clear();
+    int hit = kNone; // a pinned one that this leaves no room for
     for_each_neighbour(buffer, [&](int other) {
         if (rest_[other] >= top)
             return;
+        if (instance_.pin[other] != kFree)
+            hit = other;
         changes_.push_back({other, kSupported, rest_[other], low_[other]});
         rest_[other] = align_up(top, other);
         if (low_[other] < rest_[other]) {
@@ -229,6 +235,11 @@ template <class Unit> bool Descent<Unit>::place(int buffer) {
                 raised_.push_back(other);
         }
     });
+    if (hit != kNone) {
+        claim_.clear();
+        claim_.insert(hit);
+        return false;
+    }
     if (!watch_all_of(buffer))
         return false;
     return std::all_of(raised_.begin(), raised_.end(),
@@ -238,6 +249,8 @@ template <class Unit> bool Descent<Unit>::place(int buffer) {
 /// Leaves `buffer` to be carried, for placing it has just failed by the present claim.
 template <class Unit> bool Descent<Unit>::defer(int buffer) {
     claim_.insert(buffer);
+    if (instance_.pin[buffer] != kFree)
+        return false;
     const Unit carried = std::max<Unit>(lowest_carrier(buffer), low_[buffer] + 1);
     if (carried + instance_.size[buffer] > instance_.capacity)
         return false;

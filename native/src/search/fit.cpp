@@ -24,11 +24,11 @@ std::vector<int> cuts_of(const Sections &sections) {
 
 template <class Unit>
 Answer fit_units(const place::Buffers &buffers, const Sections &sections, const Units &units,
-                 std::int64_t capacity, Limits limits) {
+                 Pins pins, std::int64_t capacity, Limits limits) {
     Answer answer{Verdict::fits, place::Offsets(buffers.count(), 0), {}};
     int from = 0;
     for (const int to : cuts_of(sections)) {
-        const auto instance = instance_of<Unit>(buffers, sections, units, capacity, from, to);
+        const auto instance = instance_of<Unit>(buffers, sections, units, pins, capacity, from, to);
         Answer part = Race<Instance<Unit>, Descent<Unit>>(instance, limits).run();
         answer.nodes += part.nodes;
         answer.effort += part.effort;
@@ -51,16 +51,17 @@ Answer fit_units(const place::Buffers &buffers, const Sections &sections, const 
 
 } // namespace
 
-Answer fit(const place::Buffers &buffers, std::int64_t capacity, const Limits &limits) {
+Answer fit(const place::Buffers &buffers, Pins pins, std::int64_t capacity, const Limits &limits) {
     const Sections sections = sections_of(buffers);
     if (sections.buffer.empty())
         return {Verdict::fits, place::Offsets(buffers.count(), 0), {}};
-    const Units units = units_of(buffers, sections);
-    const std::int64_t used = std::min(capacity / units.bytes, units.total);
+    const Units units = units_of(buffers, sections, pins);
+    const std::int64_t in_units = capacity / units.bytes;
+    const std::int64_t used = pins.empty() ? std::min(in_units, units.total) : in_units;
     constexpr std::int64_t kSmall = std::int64_t{1} << 29;
-    if (units.total < kSmall)
-        return fit_units<std::int32_t>(buffers, sections, units, used, limits);
-    return fit_units<std::int64_t>(buffers, sections, units, used, limits);
+    if (units.total < kSmall && used < kSmall)
+        return fit_units<std::int32_t>(buffers, sections, units, pins, used, limits);
+    return fit_units<std::int64_t>(buffers, sections, units, pins, used, limits);
 }
 
 } // namespace tightship::search

@@ -44,12 +44,14 @@ Sections sections_of(const place::Buffers &buffers) {
     return sections;
 }
 
-Units units_of(const place::Buffers &buffers, const Sections &sections) {
+Units units_of(const place::Buffers &buffers, const Sections &sections, Pins pins) {
     Units units;
     std::int64_t common = 0;
     std::int64_t coarsest = 1;
     for (const std::int64_t buffer : sections.buffer) {
         common = std::gcd(common, buffers.size[buffer]);
+        if (!pins.empty() && pins[buffer] != kFree)
+            common = std::gcd(common, pins[buffer]);
         coarsest = std::max(coarsest, buffers.alignment[buffer]);
     }
     if (common == 0)
@@ -66,7 +68,7 @@ Units units_of(const place::Buffers &buffers, const Sections &sections) {
 
 template <class Unit>
 Instance<Unit> instance_of(const place::Buffers &buffers, const Sections &sections,
-                           const Units &units, std::int64_t capacity, int from, int to) {
+                           const Units &units, Pins pins, std::int64_t capacity, int from, int to) {
     Instance<Unit> made;
     made.capacity = static_cast<Unit>(capacity);
     const int base = sections.begin[from];
@@ -75,6 +77,8 @@ Instance<Unit> instance_of(const place::Buffers &buffers, const Sections &sectio
         const std::int64_t buffer = sections.buffer[i];
         made.size.push_back(static_cast<Unit>(units.size[i]));
         made.alignment.push_back(static_cast<Unit>(units.alignment[i]));
+        const bool is_free = pins.empty() || pins[buffer] == kFree;
+        made.pin.push_back(static_cast<Unit>(is_free ? kFree : pins[buffer] / units.bytes));
         made.aligned |= units.alignment[i] > 1;
         made.begin.push_back(sections.begin[i] - base);
         made.end.push_back(sections.end[i] - base);
@@ -114,8 +118,8 @@ template <class Unit> std::int64_t Instance<Unit>::pairs_a_node() const {
 template std::int64_t Instance<std::int32_t>::pairs_a_node() const;
 template std::int64_t Instance<std::int64_t>::pairs_a_node() const;
 template Instance<std::int32_t> instance_of(const place::Buffers &, const Sections &, const Units &,
-                                            std::int64_t, int, int);
+                                            Pins, std::int64_t, int, int);
 template Instance<std::int64_t> instance_of(const place::Buffers &, const Sections &, const Units &,
-                                            std::int64_t, int, int);
+                                            Pins, std::int64_t, int, int);
 
 } // namespace tightship::search

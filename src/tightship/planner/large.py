@@ -2,11 +2,15 @@
 
 from collections.abc import Callable, Iterator
 from functools import partial
+from operator import itemgetter
 
+import numpy as np
+
+from tightship.planner.mend import mend
 from tightship.planner.place import order
 from tightship.planner.place.best_fit import best_fit
 from tightship.planner.place.lowest_first import lowest_first, promote
-from tightship.planner.problem import Int64Array, Problem
+from tightship.planner.problem import TOTAL_BYTES_MAX, Int64Array, Problem
 
 OrderOf = Callable[[Problem], Int64Array]
 
@@ -29,6 +33,9 @@ ORDERS: dict[str, OrderOf] = {
 }
 """Orders for `lowest_first` and `promote` after the one by start, by the name a plan reports."""
 
+MENDED_AFTER = (3, 2 + len(ORDERS))
+"""After so many placements the best of them is mended."""
+
 
 def large_placements(problem: Problem, bound: int, effort: int) -> Iterator[tuple[str, Int64Array]]:
     """Placements with the names of their strategies, as far as the effort goes.
@@ -38,22 +45,36 @@ def large_placements(problem: Problem, bound: int, effort: int) -> Iterator[tupl
         bound: The peak to reach, in bytes.
         effort: Pairs of buffers to look at; the first placement is made in any case.
     """
-    left = effort // (PAIRS_PER_BUFFER * max(1, problem.count))
-    singles: list[tuple[str, Callable[[], Int64Array]]] = [
-        ("best_fit", partial(best_fit, problem)),
-        ("lowest_first:start", partial(_ordered, problem, order.by_start)),
-    ]
-    for name, order_of in ORDERS.items():
-        singles.append((f"lowest_first:{name}", partial(_ordered, problem, order_of)))
-    for number, (strategy, place) in enumerate(singles):
-        if number >= max(1, left):
+    each = PAIRS_PER_BUFFER * max(1, problem.count)
+    left = effort
+    best = ("", np.zeros(0, np.int64), 2 * TOTAL_BYTES_MAX)
+    for number, (name, place) in enumerate(_single_placements(problem), 1):
+        if number > 1 and left < each:
             return
-        yield strategy, place()
-    rounds = (left - len(singles)) // len(ORDERS)
+        left -= each
+        offset_bytes = place()
+        yield name, offset_bytes
+        best = min(best, (name, offset_bytes, _peak(problem, offset_bytes)), key=itemgetter(2))
+        if number in MENDED_AFTER and left > 0:
+            mended, spent = mend(problem, best[1], bound, effort=left)
+            left -= spent
+            yield f"{best[0]}+mend", mended
+    rounds = left // (each * len(ORDERS))
     if rounds > 1:
         for name, order_of in ORDERS.items():
             yield f"promote:{name}", promote(problem, order_of(problem), bound, rounds)
 
 
+def _single_placements(problem: Problem) -> Iterator[tuple[str, Callable[[], Int64Array]]]:
+    yield "best_fit", partial(best_fit, problem)
+    yield "lowest_first:start", partial(_ordered, problem, order.by_start)
+    for name, order_of in ORDERS.items():
+        yield f"lowest_first:{name}", partial(_ordered, problem, order_of)
+
+
 def _ordered(problem: Problem, order_of: OrderOf) -> Int64Array:
     return lowest_first(problem, order_of(problem))
+
+
+def _peak(problem: Problem, offset_bytes: Int64Array) -> int:
+    return int((offset_bytes + problem.size_bytes).max(initial=0))

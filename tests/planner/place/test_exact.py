@@ -10,7 +10,8 @@ from tests.planner.oracles import smallest_peak
 from tests.planner.planted import planted
 from tests.planner.problems import problem, problems
 from tightship._core import StopFlag
-from tightship.planner.place.exact import fit
+from tightship.planner.place.exact import FREE, fit
+from tightship.planner.place.first_fit import first_fit
 from tightship.planner.verify import verify_offsets
 
 EFFORT = 50_000_000
@@ -36,6 +37,24 @@ def test_what_fits_and_what_does_not_is_as_brute_force_finds(drawn):
         assert found.verdict == "infeasible"
         assert found.bound_bytes == smallest
         assert smallest_peak(part(drawn, found.conflict)) == smallest
+
+
+@settings(max_examples=200)
+@given(problems(count_max=7), st.data())
+def test_pinned_buffers_stay_and_the_rest_fits_if_brute_force_finds_room(drawn, data):
+    order = data.draw(st.permutations(range(drawn.count)))
+    placed = first_fit(drawn, np.array(order, np.int64))
+    raised = placed + 16 * data.draw(st.integers(0, 3))  # so that bytes below are left free
+    pinned = data.draw(st.sets(st.sampled_from(order))) if order else set()
+    pinned = {index for index in pinned if drawn.size_bytes[index]}
+    pins = np.array([raised[i] if i in pinned else FREE for i in range(drawn.count)], np.int64)
+    smallest = smallest_peak(drawn, {index: int(raised[index]) for index in pinned})
+    found = fit(drawn, smallest, effort=EFFORT, pins=pins)
+    assert peak_of(drawn, found) <= smallest
+    assert found.offset_bytes[list(pinned)].tolist() == raised[list(pinned)].tolist()
+    reached = int((raised + drawn.size_bytes)[list(pinned)].max(initial=0))
+    if smallest > reached:
+        assert fit(drawn, smallest - 1, effort=EFFORT, pins=pins).verdict == "infeasible"
 
 
 @settings(max_examples=100)

@@ -6,6 +6,8 @@
 /// is a claim: a set of buffers that do not fit together above their present lowest offsets. If
 /// the decision raised none of these, the claim held before, and the second is not tried.
 ///
+/// A pinned buffer rests at its offset, and nothing carries it.
+///
 /// Parts of the instance that no undecided buffer connects are solved one after the other.
 #pragma once
 

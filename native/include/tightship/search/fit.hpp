@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "tightship/place.hpp"
+#include "tightship/search/instance.hpp"
 #include "tightship/stop_flag.hpp"
 
 namespace tightship::search {
@@ -31,7 +32,8 @@ struct Answer {
     std::int64_t effort = 0;            // pairs of buffers looked at, roughly
 };
 
-/// REQUIRES: aligned sizes add up to less than 2**62.
-Answer fit(const place::Buffers &buffers, std::int64_t capacity, const Limits &limits);
+/// With `pins`, `bound` and `conflict` are about placements that keep to them. REQUIRES: aligned
+/// sizes and the capacity add up to less than 2**62; pins are disjoint and within the capacity.
+Answer fit(const place::Buffers &buffers, Pins pins, std::int64_t capacity, const Limits &limits);
 
 } // namespace tightship::search

@@ -18,6 +18,10 @@
 
 namespace tightship::search {
 
+/// Where some buffers have to lie: an offset, or `kFree`, for each; or nothing, if all are free.
+using Pins = std::span<const std::int64_t>;
+constexpr std::int64_t kFree = -1;
+
 /// Sections of buffers, and the buffers in the order of their first section.
 struct Sections {
     int count = 0;
@@ -36,13 +40,14 @@ struct Units {
     std::int64_t total = 0;              // of sizes and padding
 };
 
-Units units_of(const place::Buffers &buffers, const Sections &sections);
+Units units_of(const place::Buffers &buffers, const Sections &sections, Pins pins);
 
 /// Buffers whose sections hang together. Unit is int32_t where all sums fit, else int64_t.
 template <class Unit> struct Instance {
     Unit capacity;
     bool aligned = false; // whether an alignment is above 1
     std::vector<Unit> size, alignment;
+    std::vector<Unit> pin;              // of each buffer: its offset, or `kFree`
     std::vector<int> begin, end;        // of each buffer: sections [begin, end)
     std::vector<int> starts;            // of each section: its first buffer; one more at the end
     std::vector<int> members_begin;     // of each section: its first member; one more at the end
@@ -64,6 +69,6 @@ template <class Unit> struct Instance {
 /// The instance of buffers [from, to) of `sections`, which share no section with any other.
 template <class Unit>
 Instance<Unit> instance_of(const place::Buffers &buffers, const Sections &sections,
-                           const Units &units, std::int64_t capacity, int from, int to);
+                           const Units &units, Pins pins, std::int64_t capacity, int from, int to);
 
 } // namespace tightship::search

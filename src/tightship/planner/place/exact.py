@@ -3,11 +3,18 @@
 from dataclasses import dataclass
 from typing import Literal, cast
 
+import numpy as np
+
 from tightship._core import StopFlag, search_fit
 from tightship.planner.problem import Int64Array, Problem
 
 Verdict = Literal["fits", "infeasible", "open"]
 """`fits`: here is where. `infeasible`: no placement fits. `open`: the effort ran out before."""
+
+FREE = -1
+"""The pin of a buffer that has none."""
+
+NO_PINS: Int64Array = np.zeros(0, np.int64)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -34,6 +41,7 @@ def fit(
     effort: int,
     threads: int = 1,
     stop: StopFlag | None = None,
+    pins: Int64Array = NO_PINS,
 ) -> Fit:
     """Place buffers within a capacity, or prove that it cannot be done.
 
@@ -48,6 +56,9 @@ def fit(
         effort: Pairs of buffers to look at, roughly.
         threads: How many threads may search at once; two have work.
         stop: Set from another thread, it ends the search with the verdict `open`.
+        pins: Where each buffer has to lie, `FREE` for anywhere; shape (n,), or empty if all are
+            free. Pinned buffers are disjoint and within the capacity. Verdict, conflict and bound
+            are then about placements that keep to them.
 
     Complexity: exponential in n at worst, within the effort; O(sum of live buffers) space.
     Source: canonical placements as in Moffitt, "MiniMalloc: A Lightweight Memory Allocator for
@@ -55,6 +66,6 @@ def fit(
     for the Constraint Satisfaction Problem", 1993; blame as in Boussemart, Hemery, Lecoutre,
     Sais, "Boosting Systematic Search by Weighting Constraints", 2004.
     """
-    found = search_fit(problem.columns(), capacity_bytes, effort, threads, stop)
+    found = search_fit(problem.columns(), pins, capacity_bytes, effort, threads, stop)
     verdict = cast(Verdict, found.verdict)
     return Fit(verdict, found.offsets, found.conflict, found.bound, found.effort)
