@@ -18,6 +18,7 @@ void rank_kernels(nanobind::class_<Kernel> &kernel);
 void planner(nanobind::module_ &module);
 void search(nanobind::module_ &module);
 void table(nanobind::module_ &module);
+void plan_file_rows(nanobind::module_ &module);
 void verifier(nanobind::module_ &module);
 void items(nanobind::module_ &module);
 void order(nanobind::module_ &module);

@@ -19,6 +19,7 @@ NB_MODULE(_core, module) {
     tightship::bind::planner(module);
     tightship::bind::search(module);
     tightship::bind::table(module);
+    tightship::bind::plan_file_rows(module);
     tightship::bind::verifier(module);
     tightship::bind::items(module);
     tightship::bind::order(module);

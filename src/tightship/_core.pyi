@@ -104,6 +104,14 @@ def first_repeated_word(text: bytes, stop: Annotated[NDArray[numpy.int64], dict(
 def write_table_rows(columns: Sequence[tuple[bytes | None, Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)]]]) -> bytes:
     """CSV of columns: text and where its words stop, or None and integers."""
 
+def read_plan_rows(content: bytes) -> tuple[list[NDArray[numpy.int64]], tuple[bytes, NDArray[numpy.int64]] | None, int, int] | None:
+    """
+    Columns of the array `buffers` of a plan file, its names, where it begins and ends; None if it is not plain.
+    """
+
+def write_plan_rows(columns: Sequence[Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)]], text: bytes | None, stops: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> bytes:
+    """The elements of that array, from columns and names."""
+
 def first_overlap(rectangles: Annotated[NDArray[numpy.int64], dict(shape=(4, None), order='C', device='cpu', writable=False)]) -> tuple[int, int] | None:
     """
     Two of n rectangles that share a byte in a step; rows: sizes, starts, stops, offsets.

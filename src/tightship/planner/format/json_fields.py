@@ -86,16 +86,15 @@ class Fields:
         raise FormatError(f"{self.where}: `{key}` is {found}; it must be {needed}.")
 
 
-def load_json(path: Path) -> object:
-    """The value in a file.
+def load_json(path: Path, content: bytes) -> object:
+    """The value in the content of a file.
 
     Raises:
         FormatError: Not JSON in UTF-8, or a field is there twice.
-        OSError: The file cannot be read.
     """
     try:
         return json.loads(
-            path.read_bytes().decode("utf-8"),
+            content.decode("utf-8"),
             object_pairs_hook=_unique_keys,
             parse_constant=_refuse_constant,
         )
