@@ -1,0 +1,78 @@
+import gzip
+import json
+
+import numpy as np
+import pytest
+from benchmarks import bench_large, bench_planner, bench_reuse, record
+from benchmarks.buffers import GENERATORS, short
+
+from tests.planner.planted import planted
+from tightship.planner.format import write_csv
+
+
+def run(monkeypatch, capsys, benchmark, *arguments):
+    """What a benchmark prints as JSON; it must record nothing."""
+    monkeypatch.setattr("sys.argv", [benchmark.__name__, "--json", "--quick", *arguments])
+    monkeypatch.delattr(record, "append")
+    benchmark.main()
+    return json.loads(capsys.readouterr().out)
+
+
+def test_every_suite_of_the_planner_solves_a_small_problem(monkeypatch, capsys, tmp_path):
+    made = planted(1, 6, 64)
+    for folder, name in (("minimalloc", "A.64.csv"), ("torch_traces", "t.csv")):
+        (tmp_path / folder).mkdir()
+        write_csv(tmp_path / folder / name, made)
+    rows = run(monkeypatch, capsys, bench_planner, "--data", str(tmp_path))["rows"]
+    assert {row["suite"] for row in rows} == set(bench_planner.SUITES)
+    assert all(row["lower_bound_bytes"] <= row["peak_bytes"] <= 64 for row in rows)
+    assert all(row["minimalloc_ms"] is None for row in rows)
+
+
+def test_many_buffers_are_measured_at_every_count(monkeypatch, capsys, tmp_path):
+    for name in bench_large.LARGE[:1]:
+        write_csv(tmp_path / name, short(50))
+    monkeypatch.setattr(bench_large, "_shell", lambda *_: None)
+    monkeypatch.setattr(bench_large, "_working_set", lambda *_: 0)
+    found = run(
+        monkeypatch, capsys, bench_large, "--counts", "40,80", "--folder", str(tmp_path)
+    )  # fmt: skip
+    assert [row["ratio"] >= 1 for row in found["large"]] == [True]
+    assert [row["buffers"] for row in found["scale"]] == [40, 80] * len(GENERATORS)
+    assert all(row["fast_ratio"] >= row["quality_ratio"] >= 1 for row in found["scale"])
+    assert sum("fast_slope" in row for row in found["scale"]) == len(GENERATORS)
+
+
+def test_a_shell_and_a_process_of_its_own_place_buffers(tmp_path):
+    row = bench_large.scale_row("short", 40, tmp_path)
+    assert row["shell_s"] > 0
+    assert row["working_set_bytes"] >= 0
+
+
+@pytest.mark.parametrize("count", [3, 200])
+@pytest.mark.parametrize("kind", sorted(GENERATORS))
+def test_a_generator_makes_the_same_buffers_again(kind, count):
+    one, other = GENERATORS[kind](count), GENERATORS[kind](count)
+    assert one.count == count
+    assert np.array_equal(one.columns(), other.columns())
+
+
+def test_reuse_is_measured_and_its_rule_checked(monkeypatch, capsys, tmp_path):
+    def buffer(index, lower):
+        lifetime = {"lower": lower, "upper": lower + 1}
+        return {"id": index, "name": str(index), "size": 8, "alignment": 1,
+                "live_intervals": [lifetime]}  # fmt: skip
+
+    problem = {
+        "pools": [{"capacity": 16, "reserved_ranges": []}],
+        "buffers": [buffer(index, index) for index in range(3)],
+        "constraints": {},
+        "cost_model": {"reuse_penalties": [{"first": 0, "second": 1, "cost": 3}]},
+    }
+    content = json.dumps({"profile": "dsa_rp_v1", "problem": problem}).encode()
+    (tmp_path / "tiny.json.gz").write_bytes(gzip.compress(content))
+    (row,) = run(monkeypatch, capsys, bench_reuse, str(tmp_path))
+    assert (row["first_fit"], row["packed"], row["reduced"]) == (3, 3, 0)
+    monkeypatch.setitem(bench_reuse.FIRST_FIT, "tiny", 2)
+    with pytest.raises(AssertionError, match="tiny"):
+        bench_reuse.row(tmp_path / "tiny.json.gz", 10)
