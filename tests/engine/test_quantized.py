@@ -125,7 +125,7 @@ def test_weights_around_another_zero_point_are_multiplied_as_real_numbers():
 
 @st.composite
 def convolutions(draw):
-    """Text, weights and step of a quantized convolution."""
+    """Text and constants of a quantized convolution, and what the run gives it besides an image."""
     groups = draw(st.sampled_from([1, 1, 2, 4]))
     inputs, outputs = groups * draw(st.integers(1, 5)), groups * draw(st.integers(1, 6))
     kernel = draw(st.integers(1, 3))
@@ -135,10 +135,7 @@ def convolutions(draw):
     limits = np.iinfo(source)
     zero = draw(st.sampled_from([0, limits.min, limits.max, 17]))
     after = (size + 2 * pad - kernel) // stride + 1
-    text = f"""g ({source}[2, {inputs}, {size}, {size}] x)
-        => ({source}[2, {outputs}, {after}, {after}] y) {{
-        y = QLinearConv <group = {groups}, strides = [{stride}, {stride}],
-            pads = [{pad}, {pad}, {pad}, {pad}]> (x, sx, zx, w, sw, zw, sy, zy, b) }}"""
+    given = draw(st.sets(st.sampled_from(["sx", "zx", "sw", "sy", "zy", "b"])))
     weights = {
         "sx": SCALE, "zx": np.array(zero, source),
         "w": integers(outputs, inputs // groups, kernel, kernel),
@@ -146,16 +143,26 @@ def convolutions(draw):
         "sy": np.float32(0.11), "zy": np.array(draw(st.sampled_from([0, 3])), source),
         "b": np.arange(outputs, dtype=np.int32) * 37 - 20,
     }  # fmt: skip
-    return text, weights
+    later = {name: np.asarray(weights.pop(name)) for name in sorted(given)}
+    more = "".join(
+        f", {'float' if x.dtype == np.float32 else x.dtype}[{','.join(map(str, x.shape))}] {name}"
+        for name, x in later.items()
+    ).replace("[]", "")
+    text = f"""g ({source}[2, {inputs}, {size}, {size}] x{more})
+        => ({source}[2, {outputs}, {after}, {after}] y) {{
+        y = QLinearConv <group = {groups}, strides = [{stride}, {stride}],
+            pads = [{pad}, {pad}, {pad}, {pad}]> (x, sx, zx, w, sw, zw, sy, zy, b) }}"""
+    return text, weights, later
 
 
 @settings(max_examples=60)
 @given(convolutions())
 def test_any_convolution_of_integers_is_the_one_of_real_numbers_rounded(case):
-    text, weights = case
+    text, weights, later = case
     graph = graph_of(text, **weights)
+    assert "sw" in later or "numpy" not in {kernel for _, kernel, _ in implementations(graph)}
     x = np.random.default_rng(0).integers(*_range(graph), graph.value("x").shape)
-    inputs = {"x": x.astype(graph.value("x").dtype.numpy)}
+    inputs = {"x": x.astype(graph.value("x").dtype.numpy), **later}
     assert_within_a_step(run(graph, inputs=inputs)["y"], expected(graph, inputs)["y"], 1)
 
 

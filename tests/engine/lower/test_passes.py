@@ -119,6 +119,7 @@ ELSEWHERE = {
     "join_quantized": "test_join_quantized",
     "widen_floats": "test_widen_floats",
     "sink_dequantize": "test_quantized",
+    "split_integers": "test_split_integers",
     "split_recurrent": "test_split_recurrent",
     "fuse_quantize": "test_quantized",
 }

@@ -51,6 +51,7 @@ GRAPH_PASSES: tuple[Callable[[Graph], Graph], ...] = (
     seldom("expand_einsum.expand_einsum", "Einsum"),
     expand_quantized,
     join_quantized,
+    seldom("split_integers.split_integers", "ConvInteger"),
     fold_constants,
     expand_product,
     fold_constants,
@@ -74,7 +75,7 @@ GRAPH_PASSES: tuple[Callable[[Graph], Graph], ...] = (
     fuse_quantize,
 )
 ONEDNN_PASSES = frozenset(
-    {"shuffle_channels", "expand_quantized", "fuse_quantize", "join_quantized"}
+    {"shuffle_channels", "expand_quantized", "fuse_quantize", "join_quantized", "split_integers"}
 )
 """Passes that make what only oneDNN's kernels run."""
 NATIVE_PASSES = frozenset({"fuse_attention", "join_rotary", "split_recurrent"})

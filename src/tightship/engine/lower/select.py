@@ -30,7 +30,7 @@ from tightship.planner import AliasKind
 
 CONCATS_MATTER = 0.01
 """Share of a program's time from which on concatenations are worth another layout's trial."""
-OF_INTEGERS = frozenset({"MatMulInteger", "MaxPool"})
+OF_INTEGERS = frozenset({"ConvInteger", "MatMulInteger", "MaxPool"})
 """Operators on 8-bit integers as they are, not as real numbers that they stand for."""
 VIEWS = frozenset({"Reshape", "Flatten", "Squeeze", "Unsqueeze", "Identity", "Dropout"})
 

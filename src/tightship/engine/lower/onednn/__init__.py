@@ -33,6 +33,7 @@ EMITTERS: Mapping[tuple[str, str], Emitter] = OnDemand(
 QUANTIZED_EMITTERS: Mapping[tuple[str, str], Emitter] = OnDemand(
     "tightship.engine.lower.onednn",
     {
+        "integer_convolution.INTEGER_CONVOLUTION": of_onnx("ConvInteger"),
         "integer_product.INTEGER_PRODUCT": of_onnx("MatMulInteger"),
         "pooling.QUANTIZED_POOLING": of_onnx("MaxPool"),
         "quantized_addition.QUANTIZED_ADDITION": of_onnx("Add"),

@@ -51,7 +51,7 @@ def matmul_integer(builder: Builder, node: Node) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class _Zero:
+class Zero:
     """A zero point by name, an empty one meaning 0, of integers that `shift` is taken off."""
 
     name: str
@@ -76,7 +76,7 @@ class _Zero:
 class _Product:
     left: list[int]
     right: list[int]
-    zeros: dict[int, _Zero]
+    zeros: dict[int, Zero]
     """By `DNNL_ARG_*`."""
 
 
@@ -96,7 +96,7 @@ def _product(builder: Builder, node: Node) -> _Product | None:
     if any(name and element_count(builder.value(name).static_shape) != 1 for name in names):
         return None
     shift = MIDDLE if right.dtype is DType.UINT8 else 0
-    zeros = {SRC: _Zero(names[0], 0), WEIGHTS: _Zero(names[1], shift)}
+    zeros = {SRC: Zero(names[0], 0), WEIGHTS: Zero(names[1], shift)}
     return _Product(shapes[0], shapes[1], zeros)
 
 

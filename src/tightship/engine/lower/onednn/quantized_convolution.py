@@ -38,7 +38,7 @@ def quantized_convolution(builder: Builder, node: Node) -> bool:
         return False
     kernel = builder.value(node.inputs[1]).static_shape[2:]
     window = window_of(node, kernel, before[2:], after[2:])
-    stored = _weights(builder, node)
+    stored = stored_weights(builder, node)
     convolved = _Convolution(tensor, weights, stored, bias, (before, after), window)
     return (_real if ends_real(node) else _quantized)(builder, node, convolved)
 
@@ -124,7 +124,8 @@ def _quantized(builder: Builder, node: Node, convolved: _Convolution) -> bool:
     return True
 
 
-def _weights(builder: Builder, node: Node) -> MemoryDesc:
+def stored_weights(builder: Builder, node: Node) -> MemoryDesc:
+    """The weights' own bytes: [groups,] outputs, inputs, kernel."""
     first, *rest = builder.value(node.inputs[1]).static_shape
     groups = node.attributes.get("group", 1)
     assert isinstance(groups, int)
