@@ -4,25 +4,13 @@ from dataclasses import dataclass
 
 from tightship._core import MemoryDesc, PrimitiveDesc
 from tightship.engine.lower.builder import DST, Builder
-from tightship.engine.lower.dequantized import Measured, Quantization
 from tightship.engine.lower.layouts import dense_strides
 from tightship.engine.lower.onednn.choose import fast
-from tightship.engine.lower.onednn.post_ops import with_epilogue
-from tightship.engine.lower.onednn.quantized import (
-    WEIGHTS,
-    IntegerWeights,
-    Scales,
-    ending,
-    ends_real,
-    integer_weights,
-    source,
-)
+from tightship.engine.lower.onednn.quantized import Scales, integer_weights
+from tightship.engine.lower.onednn.quantized_work import QuantizedOperands, emit
 from tightship.engine.lower.onednn.window import Window, window_of
 from tightship.engine.program import Operand
 from tightship.graph import Node
-from tightship.planner.schedule import AliasKind
-
-BIAS = 41
 
 
 def quantized_convolution(builder: Builder, node: Node) -> bool:
@@ -39,31 +27,25 @@ def quantized_convolution(builder: Builder, node: Node) -> bool:
     kernel = builder.value(node.inputs[1]).static_shape[2:]
     window = window_of(node, kernel, before[2:], after[2:])
     stored = stored_weights(builder, node)
-    convolved = _Convolution(tensor, weights, stored, bias, (before, after), window)
-    return (_real if ends_real(node) else _quantized)(builder, node, convolved)
+    outputs = 0b11 if len(stored.dims) > len(before) else 0b1
+    vector = MemoryDesc([after[1]]) if bias else None
+    operands = QuantizedOperands(tensor, weights, stored, outputs, bias, vector)
+    return emit(builder, node, _Convolution(operands, (before, after), window))
 
 
 @dataclass(frozen=True, slots=True)
 class _Convolution:
-    tensor: Quantization | Measured
-    weights: IntegerWeights
-    stored: MemoryDesc
-    bias: str
+    operands: QuantizedOperands
     shapes: tuple[tuple[int, ...], tuple[int, ...]]
     """Before and after."""
     window: Window
 
-    def scaled(self, scales: Scales) -> Scales:
-        scales.add(1, self.tensor)
-        grouped = len(self.stored.dims) > len(self.shapes[0])
-        scales.add_weights(self.weights, 0b11 if grouped else 0b1)
-        return scales
-
     def describe(self, scales: Scales, target: MemoryDesc) -> PrimitiveDesc | None:
+        own = self.operands
         operands = [
-            MemoryDesc.any(list(self.shapes[0]), self.tensor.dtype.value),
-            MemoryDesc.any(self.stored.dims, "int8"),
-            MemoryDesc([self.shapes[1][1]]) if self.bias else None,
+            MemoryDesc.any(list(self.shapes[0]), own.tensor.dtype.value),
+            MemoryDesc.any(own.stored.dims, "int8"),
+            own.bias_desc,
             target,
         ]
         parts, attributes = self.window.parts, scales.attributes
@@ -73,55 +55,16 @@ class _Convolution:
             )
         )
 
-    def emit(
-        self,
-        builder: Builder,
-        node: Node,
-        desc: PrimitiveDesc,
-        extra: list[tuple[int, Operand]],
-        share: list[tuple[Operand, AliasKind]],
-    ) -> None:
-        packed = builder.weight(self.weights.name, self.stored, desc.operand(WEIGHTS))
-        reads = [source(builder, self.tensor, desc.operand(1)), (WEIGHTS, packed), *extra]
-        if self.bias:
-            vector = MemoryDesc([self.shapes[1][1]])
-            reads.append((BIAS, builder.weight(self.bias, vector, vector)))
-        target = builder.output(node.writes[0], desc.operand(DST))
-        builder.primitive(node, desc, reads, [target], share)
+    def target(self, dtype: str) -> MemoryDesc | None:
+        """Of real numbers, in the layout that the primitive likes best before any others."""
+        free = MemoryDesc.any(list(self.shapes[1]), dtype)
+        if dtype != "float32":
+            return free
+        plain = self.describe(self.operands.scaled(Scales()), free)
+        return None if plain is None else plain.operand(DST)
 
-
-def _real(builder: Builder, node: Node, convolved: _Convolution) -> bool:
-    """Real numbers are written, after any post-operations."""
-    free = MemoryDesc.any(list(convolved.shapes[1]))
-    plain = convolved.describe(convolved.scaled(Scales()), free)
-    if plain is None:
-        return False
-    layout = plain.operand(DST)
-    chosen = with_epilogue(
-        builder, node, layout,
-        lambda extra: convolved.describe(convolved.scaled(Scales(extra.attributes)), layout),
-    )  # fmt: skip
-    if chosen is None:
-        return False
-    desc, extra = chosen
-    scales = convolved.scaled(Scales()).bound(builder)
-    convolved.emit(builder, node, desc, [*scales, *extra.bound(builder)], extra.share)
-    return True
-
-
-def _quantized(builder: Builder, node: Node, convolved: _Convolution) -> bool:
-    """Integers are written, after activations."""
-    end = ending(builder, node)
-    if end is None:
-        return False
-    scales = convolved.scaled(Scales())
-    end.apply(scales)
-    free = MemoryDesc.any(list(convolved.shapes[1]), end.target.dtype.value)
-    desc = convolved.describe(scales, free)
-    if desc is None:
-        return False
-    convolved.emit(builder, node, desc, scales.bound(builder), [])
-    return True
+    def output(self, builder: Builder, name: str, desc: MemoryDesc) -> Operand:
+        return builder.output(name, desc)
 
 
 def stored_weights(builder: Builder, node: Node) -> MemoryDesc:

@@ -3,24 +3,14 @@
 from dataclasses import dataclass
 
 from tightship._core import MemoryDesc, PrimitiveDesc
-from tightship.engine.lower.builder import DST, Builder
-from tightship.engine.lower.dequantized import Measured, Quantization
+from tightship.engine.lower.builder import Builder
 from tightship.engine.lower.onednn.choose import fast
-from tightship.engine.lower.onednn.post_ops import take_bias, with_epilogue
-from tightship.engine.lower.onednn.quantized import (
-    WEIGHTS,
-    IntegerWeights,
-    Scales,
-    ending,
-    ends_real,
-    integer_weights,
-    source,
-)
+from tightship.engine.lower.onednn.post_ops import take_bias
+from tightship.engine.lower.onednn.quantized import Scales, integer_weights
+from tightship.engine.lower.onednn.quantized_work import QuantizedOperands, emit
 from tightship.engine.program import Operand
 from tightship.graph import Node, element_count
-from tightship.planner.schedule import AliasKind
 
-BIAS = 41
 ALONG_COLUMNS = 0b10
 
 
@@ -48,48 +38,28 @@ def quantized_gemm(builder: Builder, node: Node) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _Product:
-    """Rows of integers times a matrix of integers, with an optional constant bias."""
+    """Rows of integers times a matrix of integers."""
 
-    tensor: Quantization | Measured
-    weights: IntegerWeights
-    stored: MemoryDesc
-    bias: str
+    operands: QuantizedOperands
     rows: int
 
-    def target(self, dtype: str) -> MemoryDesc:
-        return MemoryDesc([self.rows, self.stored.dims[1]], dtype)
-
-    def scaled(self, scales: Scales) -> Scales:
-        scales.add(1, self.tensor)
-        scales.add_weights(self.weights, ALONG_COLUMNS)
-        return scales
-
-    def describe(self, scales: Scales, dtype: str) -> PrimitiveDesc | None:
-        depth, columns = self.stored.dims
+    def describe(self, scales: Scales, target: MemoryDesc) -> PrimitiveDesc | None:
+        own = self.operands
+        depth, columns = own.stored.dims
         operands = [
-            MemoryDesc([self.rows, depth], self.tensor.dtype.value),
+            MemoryDesc([self.rows, depth], own.tensor.dtype.value),
             MemoryDesc.any([depth, columns], "int8"),
-            MemoryDesc([1, columns]) if self.bias else None,
-            self.target(dtype),
+            own.bias_desc,
+            target,
         ]
         return fast(lambda: PrimitiveDesc.matmul(operands, scales.attributes))
 
-    def emit(
-        self,
-        builder: Builder,
-        node: Node,
-        desc: PrimitiveDesc,
-        extra: list[tuple[int, Operand]],
-        share: list[tuple[Operand, AliasKind]],
-    ) -> None:
-        packed = builder.weight(self.weights.name, self.stored, desc.operand(WEIGHTS))
-        reads = [source(builder, self.tensor, desc.operand(1)), (WEIGHTS, packed), *extra]
-        if self.bias:
-            row = MemoryDesc([1, self.stored.dims[1]])
-            reads.append((BIAS, builder.weight(self.bias, row, row)))
-        target = desc.operand(DST)
-        assert target == self.target(target.dtype)
-        builder.primitive(node, desc, reads, [builder.output_as(node.writes[0], target)], share)
+    def target(self, dtype: str) -> MemoryDesc:
+        return MemoryDesc([self.rows, self.operands.stored.dims[1]], dtype)
+
+    def output(self, builder: Builder, name: str, desc: MemoryDesc) -> Operand:
+        assert desc == self.target(desc.dtype)
+        return builder.output_as(name, desc)
 
 
 def _emit(builder: Builder, node: Node, stored: MemoryDesc, bias: str) -> bool:
@@ -105,37 +75,9 @@ def _emit(builder: Builder, node: Node, stored: MemoryDesc, bias: str) -> bool:
         return False
     if constant is not None and constant.shape not in ((columns,), (1, columns)):
         return False
-    product = _Product(tensor, weights, stored, bias, element_count(shape[:-1]))
-    return (_real if ends_real(node) else _quantized)(builder, node, product)
-
-
-def _real(builder: Builder, node: Node, product: _Product) -> bool:
-    """Real numbers are written, after any post-operations."""
-    layout = product.target("float32")
-    chosen = with_epilogue(
-        builder, node, layout,
-        lambda extra: product.describe(product.scaled(Scales(extra.attributes)), "float32"),
-    )  # fmt: skip
-    if chosen is None:
-        return False
-    desc, extra = chosen
-    scales = product.scaled(Scales()).bound(builder)
-    product.emit(builder, node, desc, [*scales, *extra.bound(builder)], extra.share)
-    return True
-
-
-def _quantized(builder: Builder, node: Node, product: _Product) -> bool:
-    """Integers are written, after activations."""
-    end = ending(builder, node)
-    if end is None:
-        return False
-    scales = product.scaled(Scales())
-    end.apply(scales)
-    desc = product.describe(scales, end.target.dtype.value)
-    if desc is None:
-        return False
-    product.emit(builder, node, desc, scales.bound(builder), [])
-    return True
+    row = MemoryDesc([1, columns]) if bias else None
+    operands = QuantizedOperands(tensor, weights, stored, ALONG_COLUMNS, bias, row)
+    return emit(builder, node, _Product(operands, element_count(shape[:-1])))
 
 
 QUANTIZED_PRODUCT = {

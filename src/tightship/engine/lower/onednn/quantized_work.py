@@ -1,0 +1,114 @@
+"""What convolutions and products of integers by constant weights have in common."""
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from tightship._core import MemoryDesc, PrimitiveDesc
+from tightship.engine.lower.builder import DST, Builder
+from tightship.engine.lower.dequantized import Measured, Quantization
+from tightship.engine.lower.onednn.post_ops import with_epilogue
+from tightship.engine.lower.onednn.quantized import (
+    WEIGHTS,
+    IntegerWeights,
+    Scales,
+    ending,
+    ends_real,
+    source,
+)
+from tightship.engine.program import Operand
+from tightship.graph import Node
+from tightship.planner.schedule import AliasKind
+
+BIAS = 41
+
+
+@dataclass(frozen=True, slots=True)
+class QuantizedOperands:
+    """A tensor of integers, constant weights, and perhaps a constant bias of real numbers."""
+
+    tensor: Quantization | Measured
+    weights: IntegerWeights
+    stored: MemoryDesc
+    """The weights' own bytes."""
+    outputs: int
+    """The mask of the weights' axes along which each output has its scale."""
+    bias: str = ""
+    bias_desc: MemoryDesc | None = None
+
+    def scaled(self, scales: Scales) -> Scales:
+        """Scales and zero points of the tensor and of the weights, added to others."""
+        scales.add(1, self.tensor)
+        scales.add_weights(self.weights, self.outputs)
+        return scales
+
+    def bound(self, builder: Builder, desc: PrimitiveDesc) -> list[tuple[int, Operand]]:
+        """The operands in the layouts of a primitive."""
+        packed = builder.weight(self.weights.name, self.stored, desc.operand(WEIGHTS))
+        reads = [source(builder, self.tensor, desc.operand(1)), (WEIGHTS, packed)]
+        if self.bias_desc is not None:
+            reads.append((BIAS, builder.weight(self.bias, self.bias_desc, self.bias_desc)))
+        return reads
+
+
+class QuantizedWork(Protocol):
+    """One kind of primitive on such operands."""
+
+    @property
+    def operands(self) -> QuantizedOperands:
+        """What it reads."""
+
+    def describe(self, scales: Scales, target: MemoryDesc) -> PrimitiveDesc | None:
+        """The primitive that writes `target`, if there is a fast one."""
+
+    def target(self, dtype: str) -> MemoryDesc | None:
+        """What it writes; the layout may be open for integers."""
+
+    def output(self, builder: Builder, name: str, desc: MemoryDesc) -> Operand:
+        """Room for what it writes."""
+
+
+def emit(builder: Builder, node: Node, work: QuantizedWork) -> bool:
+    """One step that writes real numbers after post-operations, or integers after activations."""
+    return (_real if ends_real(node) else _quantized)(builder, node, work)
+
+
+def _real(builder: Builder, node: Node, work: QuantizedWork) -> bool:
+    scaled, layout = work.operands.scaled, work.target("float32")
+    if layout is None:
+        return False
+    chosen = with_epilogue(
+        builder, node, layout,
+        lambda extra: work.describe(scaled(Scales(extra.attributes)), layout),
+    )  # fmt: skip
+    if chosen is None:
+        return False
+    desc, extra = chosen
+    more = [*scaled(Scales()).bound(builder), *extra.bound(builder)]
+    _add(builder, node, work, (desc, more, extra.share))
+    return True
+
+
+def _quantized(builder: Builder, node: Node, work: QuantizedWork) -> bool:
+    end = ending(builder, node)
+    target = None if end is None else work.target(end.target.dtype.value)
+    if end is None or target is None:
+        return False
+    scales = work.operands.scaled(Scales())
+    end.apply(scales)
+    desc = work.describe(scales, target)
+    if desc is None:
+        return False
+    _add(builder, node, work, (desc, scales.bound(builder), []))
+    return True
+
+
+def _add(
+    builder: Builder,
+    node: Node,
+    work: QuantizedWork,
+    chosen: tuple[PrimitiveDesc, list[tuple[int, Operand]], list[tuple[Operand, AliasKind]]],
+) -> None:
+    desc, more, share = chosen
+    reads = [*work.operands.bound(builder, desc), *more]
+    target = work.output(builder, node.writes[0], desc.operand(DST))
+    builder.primitive(node, desc, reads, [target], share)
