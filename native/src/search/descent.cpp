@@ -80,7 +80,8 @@ template <class Unit> Outcome Descent<Unit>::run(std::int64_t nodes_max, const W
     for (int section = 0; section < instance_.sections(); ++section)
         if (!watch(section))
             return Outcome::failed;
-    return solve({0, instance_.sections(), 0});
+    enter({0, instance_.sections(), 0});
+    return solve();
 }
 
 /// Calls `visit` for each buffer that is live together with `buffer`, and for itself.
@@ -125,34 +126,71 @@ template <class Unit> bool Descent<Unit>::is_before(int one, int other) const {
     return rank_[one] < rank_[other];
 }
 
-template <class Unit> Outcome Descent<Unit>::solve(Part part) {
-    const std::size_t entered = changes_.size();
+template <class Unit> void Descent<Unit>::enter(Part part) {
+    frames_.push_back({part, changes_.size(), 0, kNone, parts_.size(), parts_.size()});
+}
+
+template <class Unit> void Descent<Unit>::leave() {
+    parts_.resize(frames_.back().first);
+    frames_.pop_back();
+}
+
+/// Solves the part that has been entered, with a stack of its own: there may be as many decisions
+/// within each other as there are buffers.
+template <class Unit> Outcome Descent<Unit>::solve() {
     for (;;) {
         if (++nodes_ > nodes_max_ || (nodes_ % 256 == 0 && !wanted_()))
             return Outcome::stopped;
-        const int buffer = choose(part);
-        if (buffer == kNone)
-            break;
-        const std::size_t before = changes_.size();
-        if (place(buffer)) {
-            const Outcome outcome = solve_parts(part, buffer);
-            if (outcome != Outcome::failed)
-                return outcome;
+        if (decide()) {
+            while (!frames_.empty() && frames_.back().next == parts_.size())
+                leave();
+            if (frames_.empty())
+                return Outcome::placed;
+            enter(Part(parts_[frames_.back().next++]));
+            continue;
         }
-        claim_.for_each([&](int blamed) { ++blame_.buffer[blamed]; });
-        if (!unwind(before) || !defer(buffer))
-            break;
+        while (!retry()) {
+            unwind(frames_.back().entered);
+            leave();
+            if (frames_.empty())
+                return Outcome::failed;
+        }
     }
-    unwind(entered);
-    return Outcome::failed;
 }
 
-/// Solves what is left of `whole` after `placed` has been taken out of it.
-template <class Unit> Outcome Descent<Unit>::solve_parts(Part whole, int placed) {
+/// Places a buffer of the part entered last, and says what parts are left of it.
+template <class Unit> bool Descent<Unit>::decide() {
+    Frame &frame = frames_.back();
+    frame.buffer = choose(frame.part);
+    if (frame.buffer == kNone)
+        return false;
+    frame.before = changes_.size();
+    if (!place(frame.buffer))
+        return false;
+    split(frame.part, frame.buffer);
+    frame.next = frame.first;
+    return true;
+}
+
+/// Leaves the buffer that was placed last in the part entered last to be carried instead.
+template <class Unit> bool Descent<Unit>::retry() {
+    const Frame &frame = frames_.back();
+    if (frame.buffer == kNone)
+        return false;
+    parts_.resize(frame.first);
+    claim_.for_each([&](int blamed) { ++blame_.buffer[blamed]; });
+    return unwind(frame.before) && defer(frame.buffer);
+}
+
+/// Adds the parts that are left of `whole` after `placed` has been taken out of it.
+template <class Unit> void Descent<Unit>::split(const Part &whole, int placed) {
     const auto cut = std::find(crossing_.begin() + instance_.begin[placed] + 1,
                                crossing_.begin() + instance_.end[placed], 0);
-    if (cut == crossing_.begin() + instance_.end[placed])
-        return total_[whole.begin] == 0 ? Outcome::placed : solve(whole);
+    if (cut == crossing_.begin() + instance_.end[placed]) {
+        if (total_[whole.begin] != 0)
+            parts_.push_back(whole);
+        return;
+    }
     const std::size_t first = parts_.size();
     int begin = whole.begin;
     const auto add = [&](int end) {
@@ -172,12 +210,6 @@ template <class Unit> Outcome Descent<Unit>::solve_parts(Part whole, int placed)
     add(whole.end);
     std::stable_sort(parts_.begin() + static_cast<std::ptrdiff_t>(first), parts_.end(),
                      [](const Part &a, const Part &b) { return a.blame > b.blame; });
-    const std::size_t last = parts_.size();
-    Outcome outcome = Outcome::placed;
-    for (std::size_t i = first; i < last && outcome == Outcome::placed; ++i)
-        outcome = solve(Part(parts_[i]));
-    parts_.resize(first);
-    return outcome;
 }
 
 /// The buffer of a part that is decided next: none can come below it. kNone with a claim if the

@@ -10,6 +10,7 @@ namespace tightship::search {
 ItemDescent::ItemDescent(const ItemInstance &instance, std::span<const int> rank, Blame &blame)
     : instance_(instance), rank_(rank), blame_(blame), low_(instance.count(), 0),
       roof_(instance.count(), kFar), at_(instance.count(), 0), deferral_(instance.count(), kNone),
+      witness_(instance.sections(), kNone), watching_(instance.count(), 0),
       is_touched_(instance.sections(), 0), claim_(instance.count()) {}
 
 Outcome ItemDescent::run(std::int64_t nodes_max, const Wanted &wanted) {
@@ -44,10 +45,10 @@ bool ItemDescent::start() {
         low_[item] = instance_.base_from(item, 0);
         if (low_[item] == kFar)
             return refuse(item);
-        touch(item);
     }
-    if (!look())
-        return false;
+    for (int section = 0; section < instance_.sections(); ++section)
+        if (!section_fits(section))
+            return false;
     for (int item = instance_.count(); item-- > 0;)
         if (instance_.base_from(item, low_[item] + 1) == kFar && !place(item))
             return false;
@@ -181,19 +182,27 @@ bool ItemDescent::look() {
 
 bool ItemDescent::section_fits(int section) {
     std::int64_t floor = kFar;
-    for (const auto &piece : instance_.pieces_of(section))
-        if (!is_placed(piece.item))
-            floor = std::min(floor, low_[piece.item] + piece.bottom);
-    if (floor == kFar)
+    int lowest = kNone;
+    for (const auto &piece : instance_.pieces_of(section)) {
+        if (is_placed(piece.item) || low_[piece.item] + piece.bottom >= floor)
+            continue;
+        floor = low_[piece.item] + piece.bottom;
+        lowest = piece.item;
+    }
+    if (lowest == kNone)
         return true;
     bool fits = fits_between(section, floor, kFar);
     if (instance_.banks.size() > 1)
         for (const auto &bank : instance_.banks)
             fits = fits && fits_between(section, bank.floor, kFar) &&
                    fits_between(section, bank.floor, bank.ceiling);
-    if (!fits)
+    if (!fits) {
         ++blame_.section[section];
-    return fits;
+        return false;
+    }
+    changes_.push_back({section, kWitness, 0, 0, witness_[section]});
+    set_witness(section, lowest);
+    return true;
 }
 
 /// Whether offsets [from, to) hold what is placed there and what can lie nowhere else.
@@ -271,12 +280,27 @@ int ItemDescent::bank_of(int item) const {
     return instance_.bank_at(item, is_placed(item) ? at_[item] : low_[item]);
 }
 
+/// Has the sections looked at that an item, which has been placed or raised, is the witness of. As
+/// long as a witness stays where it is, nothing else makes the bytes above it too few; which do not
+/// lie in one bank is another matter.
 void ItemDescent::touch(int item) {
+    if (watching_[item] == 0 && instance_.banks.size() == 1)
+        return;
     for (const int section : instance_.sections_of(item)) {
+        if (witness_[section] != item && instance_.banks.size() == 1)
+            continue;
         if (is_touched_[section] == 0)
             touched_.push_back(section);
         is_touched_[section] = 1;
     }
+}
+
+void ItemDescent::set_witness(int section, int item) {
+    if (witness_[section] != kNone)
+        --watching_[witness_[section]];
+    witness_[section] = item;
+    if (item != kNone)
+        ++watching_[item];
 }
 
 void ItemDescent::remember(int item, int cause) {
@@ -299,6 +323,10 @@ bool ItemDescent::unwind(std::size_t size) {
     while (changes_.size() > size) {
         const Change change = changes_.back();
         changes_.pop_back();
+        if (change.cause == kWitness) {
+            set_witness(change.item, change.deferral);
+            continue;
+        }
         const bool is_claimed = claim_.has(change.item);
         if (change.cause == kPlaced)
             is_named |= is_claimed;

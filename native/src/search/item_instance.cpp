@@ -132,13 +132,17 @@ bool add_meetings(ItemInstance &made, const std::vector<char> &is_new) {
     for (int section = 0; section < made.sections(); ++section) {
         const auto pieces = made.pieces_of(section);
         const char *newly = is_new.data() + made.pieces_begin[section];
+        const auto add = [&](const ItemInstance::Piece &one, const ItemInstance::Piece &other) {
+            if (one.item != other.item && (one.item < made.items || other.item < made.items))
+                found.emplace_back(one.item, other.item, one.bottom - other.top,
+                                   one.top - other.bottom);
+        };
         for (std::size_t i = 0; i < pieces.size(); ++i)
-            for (std::size_t j = 0; j < pieces.size(); ++j)
-                if (pieces[i].item != pieces[j].item && (newly[i] || newly[j]) &&
-                    (pieces[i].item < made.items || pieces[j].item < made.items))
-                    found.emplace_back(pieces[i].item, pieces[j].item,
-                                       pieces[i].bottom - pieces[j].top,
-                                       pieces[i].top - pieces[j].bottom);
+            for (std::size_t j = 0; newly[i] && j < pieces.size(); ++j) {
+                add(pieces[i], pieces[j]);
+                if (!newly[j])
+                    add(pieces[j], pieces[i]);
+            }
         if (found.size() > kMeetingsMax)
             return false;
     }

@@ -51,13 +51,26 @@ template <class Unit> class Descent {
         std::int64_t blame;
     };
 
+    struct Frame {
+        Part part;
+        std::size_t entered; // changes before the part was entered, ...
+        std::size_t before;  // ... and before its last decision
+        int buffer;          // of that decision; kNone if it could not be made
+        std::size_t first;   // of the parts that are left after it, ...
+        std::size_t next;    // ... and of those not yet entered; they end where `parts_` does
+    };
+
     template <class Visit> void for_each_neighbour(int buffer, Visit visit) const;
     Unit align_up(Unit offset, int buffer) const;
     Unit lowest_carrier(int buffer);
     bool is_before(int one, int other) const;
 
-    Outcome solve(Part part);
-    Outcome solve_parts(Part whole, int placed);
+    void enter(Part part);
+    void leave();
+    Outcome solve();
+    bool decide();
+    bool retry();
+    void split(const Part &whole, int placed);
     int choose(const Part &part);
     bool place(int buffer);
     bool defer(int buffer);
@@ -84,6 +97,7 @@ template <class Unit> class Descent {
     std::vector<Unit> blocks_;  // room for `choose`
     std::vector<Change> changes_;
     std::vector<Part> parts_;
+    std::vector<Frame> frames_;
     std::vector<std::uint64_t> reasons_; // claims behind buffers deferred, a stack
     Bits claim_;
     std::int64_t nodes_ = 0;

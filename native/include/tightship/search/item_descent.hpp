@@ -39,12 +39,12 @@ class ItemDescent {
     static constexpr int kFailed = -2;
 
     /// Why an item changed, beside the index of one that was placed in its way.
-    enum Cause : int { kPlaced = -1, kNoted = -2, kDeferred = -3, kCarried = -4 };
+    enum Cause : int { kPlaced = -1, kNoted = -2, kDeferred = -3, kCarried = -4, kWitness = -5 };
 
     struct Change {
-        int item, cause;
+        int item, cause;        // or a section, of `kWitness`
         std::int64_t low, roof; // before
-        int deferral;           // before
+        int deferral;           // before, or the witness before
     };
     struct Decision {
         std::size_t changes; // before it
@@ -67,6 +67,7 @@ class ItemDescent {
     int bank_of(int item) const;
     bool is_placed(int item) const { return low_[item] == kFar; }
     void touch(int item);
+    void set_witness(int section, int item);
     void remember(int item, int cause);
     bool unwind(std::size_t size);
     bool refuse(int item);
@@ -82,7 +83,9 @@ class ItemDescent {
     std::vector<Decision> decisions_;
     std::vector<std::uint64_t> reasons_; // claims behind items deferred, a stack
     int reason_count_ = 0;
-    std::vector<int> touched_; // sections to look at
+    std::vector<int> witness_; // of each section: one that the rest fits above, with what is placed
+    std::vector<int> watching_; // of each item: sections that have it as their witness
+    std::vector<int> touched_;  // sections to look at
     std::vector<char> is_touched_;
     Bits claim_;
     std::int64_t nodes_ = 0;
