@@ -32,6 +32,15 @@ def test_a_column_named_end_holds_the_last_step(tmp_path):
     assert rows_of(made) == [(4, 0, 3, 1), (4, 3, 4, 1)]
 
 
+@pytest.mark.parametrize("header", ["buffer,start,end", "buffer_id,begin,end", "id,start,end"])
+def test_columns_have_the_other_names_that_minimalloc_knows(tmp_path, header):
+    made, _ = read(tmp_path, f"{header},size,gaps\nb1,0,8,4,2-3@1:2\n")
+    assert (rows_of(made), list(made.names)) == ([(4, 0, 9, 1)], ["b1"])
+    assert made.constraints.gaps.tolist() == [[0, 2, 4]]
+    with pytest.raises(FormatError, match=f"line 3, column `{header.split(',')[0]}`: `b1` is the"):
+        read(tmp_path, f"{header},size\nb1,0,8,4\nb1,0,8,4\n")
+
+
 @pytest.mark.parametrize(
     "text",
     [
@@ -86,6 +95,7 @@ HEADER = "id,lower,upper,size"
         ("id,upper,size\n", "line 1: column `lower` is missing"),
         ("id,lower,upper,size,colour\n", "line 1: column `colour` is unknown"),
         ("id,lower,upper,size,size\n", "line 1: column `size` is there twice"),
+        ("id,start,lower,upper,size\n", "line 1: column `lower` is there twice"),
         ("b1,0,3,4\n", "line 1: column `b1` is unknown"),
         (f"{HEADER}\nb1,0,3,4\nb2,0,3\n", "line 3 has 3 fields; the header names 4 columns"),
         (f"{HEADER}\nb1,0,3,4,5\n", "line 2 has 5 fields"),

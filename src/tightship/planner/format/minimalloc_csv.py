@@ -4,7 +4,8 @@
 
 Steps are half-open, `[lower, upper)`; a column named `end` instead of `upper` holds the last
 step itself, and its gaps hold theirs. Sizes, alignments and offsets are in bytes; the alignment is
-1 where not given. A column `hint` is skipped.
+1 where not given. A column `hint` is skipped. `buffer` and `buffer_id` are other names of `id`, and
+`start` and `begin` of `lower`, as in minimalloc.
 """
 
 from dataclasses import dataclass
@@ -31,6 +32,8 @@ REQUIRED = ("id", "lower", "size")
 STOPS = ("upper", "end")
 OPTIONAL = ("alignment", "gaps", "hint", *INTEGER_COLUMNS, "offset")
 
+OTHER_NAMES = {"buffer": "id", "buffer_id": "id", "start": "lower", "begin": "lower"}
+
 INT64_MAX = 2**63 - 1
 KINDS = {"id": 2, "gaps": 2, "hint": 3} | dict.fromkeys(INTEGER_COLUMNS, 1)
 
@@ -56,20 +59,22 @@ def read_csv(path: Path, *, capacity_bytes: int | None = None) -> tuple[Problem,
     first = read_table_header(content)
     header = [field.decode().strip() for field in first.fields]
     _refuse(path, header, first.refusal)
-    _check_header(path, header)
-    kinds = [KINDS.get(name, 0) for name in header]
+    names = [OTHER_NAMES.get(name, name) for name in header]
+    _check_header(path, names)
+    kinds = [KINDS.get(name, 0) for name in names]
     table = read_table_rows(content, first, kinds)
     _refuse(path, header, table.refusal)
     del content
-    rows = _Rows(path, dict(zip(header, table.take_columns(), strict=True)), table)
-    names = rows.names()
+    columns = dict(zip(names, table.take_columns(), strict=True))
+    rows = _Rows(path, columns, table, dict(zip(names, header, strict=True)))
+    buffer_names = rows.names()
     try:
         problem = Problem(
             rows.columns["size"],
             rows.columns["lower"],
             rows.stop_step(),
             rows.alignment(),
-            names,
+            buffer_names,
             capacity_bytes,
             rows.constraints(),
         )
@@ -108,15 +113,17 @@ def write_csv(path: Path, problem: Problem, offset_bytes: Int64Array | None = No
 
 @dataclass(frozen=True, slots=True)
 class _Rows:
-    """The columns of a file, and the line of each row."""
+    """The columns of a file, the line of each row, and what the file calls a column."""
 
     path: Path
     columns: dict[str, Int64Array]
     table: Table
+    spelling: dict[str, str]
 
     def where(self, row: int, column: str) -> str:
         """A field in a message."""
-        return f"`{self.path}`, line {self.table.lines()[row]}, column `{column}`"
+        name = self.spelling[column]
+        return f"`{self.path}`, line {self.table.lines()[row]}, column `{name}`"
 
     def names(self) -> Names:
         """The column `id`, in which nothing is there twice."""
