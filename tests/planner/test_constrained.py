@@ -52,6 +52,19 @@ def test_pins_taken_from_a_plan_are_kept(drawn, data):
     assert is_valid(drawn, again.offset_bytes)
 
 
+def test_every_bank_has_a_topmost_buffer_that_needs_no_padding():
+    banks = Constraints(banks=(Bank("a", 1), Bank("b", 1)))
+    plan = solve(problem((1, 0, 1, 2), (1, 0, 1, 2), constraints=banks))
+    assert (plan.lower_bound_bytes, plan.peak_bytes, plan.status) == (2, 2, "optimal")
+
+
+def test_bytes_that_two_buffers_keep_lie_beside_each_other_without_padding():
+    gaps = Constraints(gaps=np.array([[0, 1, 2], [1, 1, 2]]),
+                       gap_window_bytes=np.array([[0, 2], [2, 4]]))  # fmt: skip
+    made = problem((4, 0, 2, 4), (4, 1, 3, 4), constraints=gaps)
+    assert (solve(made).peak_bytes, solve(made).status) == (4, "optimal")
+
+
 def test_another_buffer_lies_in_a_gap():
     gaps = np.array([[0, 2, 4]])
     made = problem((8, 0, 6, 1), (8, 2, 4, 1), constraints=Constraints(gaps=gaps))

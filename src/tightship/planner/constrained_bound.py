@@ -13,13 +13,22 @@ from tightship.planner.problem import Int64Array, Problem
 def constrained_bound(problem: Problem, constraints: Constraints) -> int:
     """`lower_bound` of a problem with constraints."""
     items = items_of(problem)
-    solid = problem.size_bytes > 0
-    alignment = int(problem.alignment[solid].min(initial=2**62))
-    bound = _lower_bound(_columns(items.rectangles, alignment if solid.any() else 1))
+    bound = _lower_bound(_columns(items.rectangles, _padding(problem, constraints)))
     if constraints.banks:
         return max(bound, _alone_in_banks(constraints, items))
     pinned = _pinned_top(problem, constraints)
     return max(bound, pinned, _around_forbidden(constraints.forbidden, items))
+
+
+def _padding(problem: Problem, constraints: Constraints) -> int:
+    """What the bottom of every rectangle is a multiple of, all but the topmost of a step padded.
+
+    It is 1 where every bank has a topmost one, or where a gap keeps bytes that begin anywhere.
+    """
+    solid = problem.size_bytes > 0
+    if constraints.banks or constraints.gap_window_bytes is not None or not solid.any():
+        return 1
+    return int(problem.alignment[solid].min())
 
 
 def _columns(rectangles: Int64Array, alignment: int) -> Int64Array:
