@@ -6,8 +6,12 @@
 #include "tightship/resource/virtual/host_device.hpp"
 #include "tightship/resource/virtual/seed_resource.hpp"
 #include "tightship/resource/virtual/shared_device.hpp"
+#include "tightship/resource/virtual/stealing_resource.hpp"
 
+#include <algorithm>
+#include <nanobind/stl/optional.h>
 #include <nanobind/stl/shared_ptr.h>
+#include <nanobind/stl/string.h>
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -22,6 +26,7 @@ using resource::MemoryResource;
 using resource::PagedDevice;
 using resource::SeedVirtualResource;
 using resource::SharedDevice;
+using resource::StealingVirtualResource;
 using resource::Stream;
 using resource::VirtualResource;
 using resource::VirtualStatistics;
@@ -195,6 +200,37 @@ void resources(nb::module_ &module) {
             "chunk_bytes"_a, "Of chunks made from now on; what is cached goes back.");
 }
 
+void stealing_resource(nb::module_ &module) {
+    using Settings = StealingVirtualResource::Settings;
+    const auto nanoseconds = [](const char *name, double seconds) {
+        if (!(seconds >= 0))
+            throw resource::Misuse("`" + std::string(name) + "` must be 0 or more.");
+        return std::chrono::nanoseconds(static_cast<int64_t>(std::min(seconds, 1e9) * 1e9));
+    };
+    nb::class_<StealingVirtualResource, VirtualResource>(
+        module, "StealingVirtualResource",
+        "Blocks of any size from one range of addresses; free pages move to where they are wanted.")
+        .def(
+            "__init__",
+            [nanoseconds](StealingVirtualResource *self, Device device, Count page,
+                          std::optional<Count> max, Count keep, double idle, double patience) {
+                Settings settings{.page_bytes = at_least(1, "page_bytes", page),
+                                  .keep_bytes = at_least(0, "keep_bytes", keep),
+                                  .idle = nanoseconds("idle_seconds", idle),
+                                  .patience = nanoseconds("patience_seconds", patience)};
+                if (max)
+                    settings.max_bytes = at_least(1, "max_bytes", *max);
+                new (self) StealingVirtualResource(std::move(device), settings);
+            },
+            "device"_a, nb::kw_only(), "page_bytes"_a = Settings{}.page_bytes,
+            "max_bytes"_a.none() = nb::none(), "keep_bytes"_a = Settings{}.keep_bytes,
+            "idle_seconds"_a = 10.0, "patience_seconds"_a = 1.0,
+            "Maps memory in pages, at most `max_bytes` of it. What was not needed for\n"
+            "`idle_seconds` goes back, but for `keep_bytes`. Work that is in the way is waited "
+            "for\n"
+            "`patience_seconds` long before memory is made instead.");
+}
+
 } // namespace
 
 void virtual_resources(nb::module_ &module) {
@@ -202,6 +238,7 @@ void virtual_resources(nb::module_ &module) {
     streams(module);
     statistics(module);
     resources(module);
+    stealing_resource(module);
 }
 
 } // namespace tightship::bind

@@ -770,6 +770,18 @@ class SeedVirtualResource(VirtualResource):
     def set_chunk_size(self, chunk_bytes: int) -> None:
         """Of chunks made from now on; what is cached goes back."""
 
+class StealingVirtualResource(VirtualResource):
+    """
+    Blocks of any size from one range of addresses; free pages move to where they are wanted.
+    """
+
+    def __init__(self, device: PagedDevice, *, page_bytes: int = 2097152, max_bytes: int | None = None, keep_bytes: int = 0, idle_seconds: float = 10.0, patience_seconds: float = 1.0) -> None:
+        """
+        Maps memory in pages, at most `max_bytes` of it. What was not needed for
+        `idle_seconds` goes back, but for `keep_bytes`. Work that is in the way is waited for
+        `patience_seconds` long before memory is made instead.
+        """
+
 class NumpyBound:
     """
     Within `with`, arrays the thread makes count against a bound; one too large raises MemoryError.

@@ -11,12 +11,12 @@ from hypothesis.stateful import run_state_machine_as_test
 
 from tests.resource.conformance import Conformance
 from tests.resource.virtual.devices import DEVICES
+from tests.resource.virtual.gate import Gate
 from tightship.errors import InputError, OutOfMemoryError
 from tightship.resource.virtual import (
     FailingDevice,
     HostDevice,
     HostStream,
-    PythonStream,
     SeedVirtualResource,
     SharedDevice,
 )
@@ -32,19 +32,6 @@ def device(request):
 @pytest.fixture
 def resource(device):
     return SeedVirtualResource(device, CHUNK)
-
-
-class Gate:
-    """A stream whose work ends when the test says so."""
-
-    def __init__(self):
-        self.is_open = False
-
-    def stream(self):
-        return PythonStream(lambda: None if self.is_open else self)
-
-    def is_signalled(self):
-        return self.is_open
 
 
 def given_back(resource, *counts):

@@ -1,0 +1,112 @@
+/// Blocks of any size from one growing range of addresses, whose free pages move to where they
+/// are wanted.
+#pragma once
+
+#include "tightship/resource/fork_guard.hpp"
+#include "tightship/resource/virtual/blocks.hpp"
+#include "tightship/resource/virtual/virtual_resource.hpp"
+
+#include <array>
+#include <map>
+
+namespace tightship::resource {
+
+/// A request takes the smallest free block that is large enough. Where none is, free pages within
+/// others are unmapped and mapped next to the free block, or into the hole, that needs the fewest
+/// of them; only the rest is made.
+///
+/// A block that comes back stays whole for a request of just its size, until another one finds
+/// nothing. Pages move only when no work uses them.
+class StealingVirtualResource final : public VirtualResource, private Forkable {
+  public:
+    struct Settings {
+        size_t page_bytes = size_t{2}
+                            << 20;   ///< what is mapped and moved: a multiple of the granularity
+        size_t max_bytes = SIZE_MAX; ///< of physical memory
+        size_t keep_bytes = 0;       ///< free bytes that stay in any case
+        std::chrono::nanoseconds idle = std::chrono::seconds(10); ///< until others go back
+        /// How long a request waits for work in the way before memory is made instead.
+        std::chrono::nanoseconds patience = std::chrono::seconds(1);
+    };
+
+    explicit StealingVirtualResource(std::shared_ptr<PagedDevice> device);
+    /// Throws `Misuse` where the device has no pages of that size.
+    StealingVirtualResource(std::shared_ptr<PagedDevice> device, Settings settings);
+    ~StealingVirtualResource() override;
+
+    void *allocate_on(size_t size_bytes, size_t alignment, const StreamPointer &stream) override;
+    Freed deallocate_on(void *pointer, size_t size_bytes, size_t alignment,
+                        const StreamPointer &stream) override;
+    Range range_of(const void *pointer) const override;
+    bool is_shared() const override { return device_->is_shared(); }
+    Statistics statistics() const override;
+    VirtualStatistics virtual_statistics() const override;
+    size_t available_bytes() const override;
+    std::string refusal(size_t size_bytes, size_t alignment) const override;
+    /// Gives back every page that no live block and no unfinished work touches.
+    size_t trim() override;
+
+    /// Sizes and addresses of blocks are multiples of it.
+    static constexpr size_t kGranule = 256;
+
+  private:
+    struct Request {
+        size_t size_bytes; // whole granules
+        size_t alignment;
+        StreamUse *user;
+    };
+    /// Where a request could go, over free blocks and holes.
+    struct Site {
+        uintptr_t start = 0;
+        size_t missing = SIZE_MAX; // pages that have no memory
+    };
+    /// Blocks of one size that are kept whole.
+    struct Kept {
+        size_t size_bytes = 0;
+        Block *first = nullptr;
+    };
+
+    // All of these hold the lock.
+    StreamUse *user_of(const StreamPointer &stream);
+    Kept &kept_of(size_t size_bytes);
+    Block *take_kept(const Request &request);
+    void let_go(Kept &kept);
+    void let_go_of_all();
+    Block *take_free(const Request &request);
+    Block *find_fitting(const Request &request, StreamUse *user);
+    Block *take_mapped(const Request &request);
+    bool is_awaiting();
+    bool poll(std::chrono::nanoseconds patience);
+    Site find_site(const Request &request) const;
+    void weigh(const Request &request, const Block *first, const Block *last, Site &best) const;
+    size_t missing(const Block *block, uintptr_t start, uintptr_t stop) const;
+    bool extend(size_t size_bytes);
+    bool gather(size_t count, const Request &request, const Site &site, bool may_create);
+    bool create();
+    size_t steal(size_t count, uintptr_t start, uintptr_t stop);
+    bool unmap(uintptr_t start, uintptr_t stop);
+    Block *fill(const Request &request, const Site &site);
+    bool fill_hole(Block *hole, uintptr_t start, uintptr_t stop);
+    size_t release(size_t left_bytes);
+    void release_idle();
+
+    void before_fork() override { mutex_.lock(); }
+    void after_fork(bool is_child) override;
+
+    std::shared_ptr<PagedDevice> device_;
+    Settings settings_;
+    mutable std::mutex mutex_;
+    bool is_abandoned_ = false; // in a child that would share every byte with its parent
+    VirtualStatistics statistics_;
+    size_t live_count_ = 0;
+    size_t call_count_ = 0;
+    std::map<StreamPointer, StreamUse> users_;
+    Blocks blocks_;
+    std::array<Kept, 64> kept_{};
+    std::vector<std::unique_ptr<PhysicalMemory>> pages_; // that are mapped nowhere
+    size_t needed_bytes_ = 0;                            // the most that were live since
+    std::chrono::steady_clock::time_point needed_since_;
+    ForkGuard guard_{*this};
+};
+
+} // namespace tightship::resource

@@ -1,0 +1,304 @@
+#include "tightship/resource/virtual/stealing_resource.hpp"
+
+#include "tightship/os_map.hpp"
+
+#include <algorithm>
+#include <bit>
+
+namespace tightship::resource {
+
+namespace {
+
+/// No request is for more.
+constexpr size_t kLargestBytes = size_t{1} << 47;
+/// Free blocks looked at for one that is aligned, before a larger one is taken.
+constexpr int kCandidates = 32;
+/// Calls between two looks at the clock.
+constexpr size_t kCallsPerLook = 256;
+
+bool allows(const StreamUse *user, uint64_t epoch, const StreamUse *next) {
+    return user == nullptr || user == next || user->is_done(epoch);
+}
+
+/// Whether a request of `user` may lie over it.
+bool is_open(const Block *block, const StreamUse *user) {
+    return block != nullptr &&
+           (block->state == BlockState::hole ||
+            (block->state == BlockState::free && allows(block->user, block->epoch, user)));
+}
+
+} // namespace
+
+StealingVirtualResource::StealingVirtualResource(std::shared_ptr<PagedDevice> device)
+    : StealingVirtualResource(std::move(device), Settings{}) {}
+
+StealingVirtualResource::StealingVirtualResource(std::shared_ptr<PagedDevice> device,
+                                                 Settings settings)
+    : device_(std::move(device)), settings_(settings),
+      needed_since_(std::chrono::steady_clock::now()) {
+    const size_t granularity = device_->granularity_bytes();
+    if (!std::has_single_bit(settings.page_bytes) || settings.page_bytes % granularity != 0 ||
+        settings.page_bytes > device_->largest_chunk_bytes())
+        throw Misuse("`page_bytes` (= " + std::to_string(settings.page_bytes) +
+                     ") must be a power of two, a multiple of " + std::to_string(granularity) +
+                     " bytes, the device's granularity, and at most " +
+                     std::to_string(device_->largest_chunk_bytes()) + ".");
+}
+
+StreamUse *StealingVirtualResource::user_of(const StreamPointer &stream) {
+    if (stream == nullptr)
+        return nullptr;
+    return &users_.try_emplace(stream, stream).first->second;
+}
+
+StealingVirtualResource::Kept &StealingVirtualResource::kept_of(size_t size_bytes) {
+    return kept_[size_bytes / kGranule * 0x9E3779B97F4A7C15 >> 58];
+}
+
+void *StealingVirtualResource::allocate_on(size_t size_bytes, size_t alignment,
+                                           const StreamPointer &stream) {
+    const auto lock = device_->enter(mutex_);
+    const size_t bytes = align_up(std::max<size_t>(size_bytes, 1), kGranule);
+    if (is_abandoned_ || bytes < size_bytes || bytes > kLargestBytes || alignment > kLargestBytes)
+        return nullptr;
+    const Request request{bytes, std::max(alignment, kGranule), user_of(stream)};
+    Block *block = take_kept(request);
+    if (block != nullptr) {
+        ++statistics_.exact_count;
+    } else {
+        let_go_of_all();
+        block = take_free(request);
+        if (block == nullptr)
+            block = take_mapped(request);
+        if (block == nullptr)
+            return nullptr;
+    }
+    block->state = BlockState::live;
+    block->requested_bytes = size_bytes;
+    block->user = nullptr;
+    ++live_count_;
+    statistics_.requested_bytes += size_bytes;
+    statistics_.allocated_bytes += bytes;
+    statistics_.peak_allocated_bytes =
+        std::max(statistics_.peak_allocated_bytes, statistics_.allocated_bytes);
+    needed_bytes_ = std::max(needed_bytes_, statistics_.allocated_bytes);
+    ++statistics_.allocation_count;
+    if (++call_count_ % kCallsPerLook == 0)
+        release_idle();
+    return reinterpret_cast<void *>(block->start);
+}
+
+Freed StealingVirtualResource::deallocate_on(void *pointer, size_t size_bytes, size_t,
+                                             const StreamPointer &stream) {
+    const auto lock = device_->enter(mutex_);
+    Block *const block = blocks_.find(reinterpret_cast<uintptr_t>(pointer));
+    if (block == nullptr) {
+        const Block *const within = blocks_.holding(reinterpret_cast<uintptr_t>(pointer));
+        if (within == nullptr || within->state == BlockState::hole)
+            return Freed::foreign;
+        return within->state == BlockState::live ? Freed::not_a_block : Freed::already_free;
+    }
+    if (block->state != BlockState::live)
+        return block->state == BlockState::hole ? Freed::foreign : Freed::already_free;
+    if (block->requested_bytes != size_bytes)
+        return Freed::wrong_size;
+    --live_count_;
+    statistics_.requested_bytes -= size_bytes;
+    statistics_.allocated_bytes -= block->size_bytes;
+    block->user = user_of(stream);
+    block->epoch = block->user ? block->user->epoch() : 0;
+    block->state = BlockState::kept;
+    Kept &kept = kept_of(block->size_bytes);
+    if (kept.size_bytes != block->size_bytes) {
+        let_go(kept);
+        kept.size_bytes = block->size_bytes;
+    }
+    block->next_kept = kept.first;
+    kept.first = block;
+    if (++call_count_ % kCallsPerLook == 0)
+        release_idle();
+    return Freed::done;
+}
+
+Block *StealingVirtualResource::take_kept(const Request &request) {
+    Kept &kept = kept_of(request.size_bytes);
+    Block *const block = kept.first;
+    if (block == nullptr || kept.size_bytes != request.size_bytes ||
+        block->start % request.alignment != 0 || !allows(block->user, block->epoch, request.user))
+        return nullptr;
+    kept.first = block->next_kept;
+    return block;
+}
+
+void StealingVirtualResource::let_go(Kept &kept) {
+    while (kept.first != nullptr) {
+        Block *const block = kept.first;
+        kept.first = block->next_kept;
+        if (block->user != nullptr && block->user->is_done(block->epoch))
+            block->user = nullptr;
+        block->state = BlockState::free;
+        blocks_.settle(block);
+    }
+}
+
+void StealingVirtualResource::let_go_of_all() {
+    for (Kept &kept : kept_)
+        let_go(kept);
+}
+
+/// The smallest free block, of the user's or of nobody's, that the request fits into.
+Block *StealingVirtualResource::take_free(const Request &request) {
+    Block *best = find_fitting(request, nullptr);
+    if (request.user != nullptr)
+        if (Block *const own = find_fitting(request, request.user))
+            best = best == nullptr || own->size_bytes <= best->size_bytes ? own : best;
+    if (best == nullptr)
+        return nullptr;
+    return blocks_.cut(best, align_up(best->start, request.alignment), request.size_bytes);
+}
+
+Block *StealingVirtualResource::find_fitting(const Request &request, StreamUse *user) {
+    FreeBlocks &blocks = blocks_.free_of(user);
+    auto found = blocks.lower_bound(request.size_bytes);
+    for (int looked = 0; found != blocks.end() && looked < kCandidates; ++found, ++looked)
+        if (align_up((*found)->start, request.alignment) + request.size_bytes <= (*found)->stop())
+            return *found;
+    found = blocks.lower_bound(request.size_bytes + request.alignment - kGranule);
+    return found == blocks.end() ? nullptr : *found;
+}
+
+/// Memory mapped for the request: free pages from elsewhere, then new ones. Before new ones are
+/// made, work that is in the way of free ones is waited for; what is refused is asked for again.
+Block *StealingVirtualResource::take_mapped(const Request &request) {
+    constexpr int kAttempts = 3;
+    for (int attempt = 0; attempt < kAttempts; ++attempt) {
+        if (poll(attempt > 0 ? settings_.patience : std::chrono::nanoseconds(0)))
+            if (Block *const block = take_free(request))
+                return block;
+        Site site = find_site(request);
+        if (site.missing == SIZE_MAX && extend(request.size_bytes + request.alignment))
+            site = find_site(request);
+        const bool may_create = attempt > 0 || !is_awaiting();
+        if (site.missing != SIZE_MAX && gather(site.missing, request, site, may_create))
+            if (Block *const block = fill(request, site))
+                return block;
+        ++(may_create ? statistics_.retry_count : statistics_.wait_count);
+    }
+    return nullptr;
+}
+
+/// Whether free blocks wait for work.
+bool StealingVirtualResource::is_awaiting() {
+    return std::any_of(users_.begin(), users_.end(),
+                       [this](auto &entry) { return !blocks_.free_of(&entry.second).empty(); });
+}
+
+/// Looks at what streams have done; whether that made free blocks anybody's.
+bool StealingVirtualResource::poll(std::chrono::nanoseconds patience) {
+    if (!is_awaiting())
+        return false;
+    const auto deadline = std::chrono::steady_clock::now() + patience;
+    for (auto &[stream, user] : users_)
+        if (!blocks_.free_of(&user).empty())
+            patience.count() > 0 ? user.wait_until(deadline) : user.poll();
+    return blocks_.release_done();
+}
+
+StealingVirtualResource::Site StealingVirtualResource::find_site(const Request &request) const {
+    Site best;
+    for (Block *hole : blocks_.holes()) {
+        Block *first = hole, *last = hole;
+        bool is_leftmost = true; // each row once
+        while (is_open(first->before, request.user)) {
+            first = first->before;
+            is_leftmost = is_leftmost && first->state != BlockState::hole;
+        }
+        while (is_open(last->after, request.user))
+            last = last->after;
+        if (is_leftmost)
+            weigh(request, first, last, best);
+    }
+    return best;
+}
+
+/// Pages without memory that `[start, stop)` would need, from the block that holds `start` on.
+size_t StealingVirtualResource::missing(const Block *block, uintptr_t start, uintptr_t stop) const {
+    const size_t page_bytes = settings_.page_bytes;
+    size_t count = 0;
+    for (; block != nullptr && block->start < stop; block = block->after)
+        if (block->state == BlockState::hole && block->stop() > start) {
+            const uintptr_t from = std::max(start, block->start) / page_bytes;
+            count += (std::min(stop, block->stop()) + page_bytes - 1) / page_bytes - from;
+        }
+    return count;
+}
+
+/// Tries a request at the beginning and at the end of each block of a row.
+void StealingVirtualResource::weigh(const Request &request, const Block *first, const Block *last,
+                                    Site &best) const {
+    const auto consider = [&](uintptr_t start) {
+        if (start < first->start || start + request.size_bytes > last->stop())
+            return;
+        const size_t count = missing(first, start, start + request.size_bytes);
+        if (count < best.missing || (count == best.missing && start < best.start))
+            best = {start, count};
+    };
+    for (const Block *block = first;; block = block->after) {
+        consider(align_up(block->start, request.alignment));
+        consider((block->stop() - request.size_bytes) & ~(request.alignment - 1));
+        if (block == last)
+            return;
+    }
+}
+
+Range StealingVirtualResource::range_of(const void *pointer) const {
+    const auto lock = device_->enter(mutex_);
+    const Block *const block = blocks_.holding(reinterpret_cast<uintptr_t>(pointer));
+    if (block == nullptr || block->state != BlockState::live)
+        return {};
+    return {block->start, block->size_bytes};
+}
+
+Statistics StealingVirtualResource::statistics() const {
+    const auto lock = device_->enter(mutex_);
+    return {statistics_.allocated_bytes, live_count_, statistics_.physical_bytes,
+            statistics_.physical_bytes};
+}
+
+VirtualStatistics StealingVirtualResource::virtual_statistics() const {
+    const auto lock = device_->enter(mutex_);
+    VirtualStatistics now = statistics_;
+    now.cached_bytes = now.physical_bytes - now.allocated_bytes;
+    for (const auto &range : blocks_.ranges())
+        now.address_bytes += range->addresses->size_bytes();
+    return now;
+}
+
+size_t StealingVirtualResource::available_bytes() const {
+    if (settings_.max_bytes == SIZE_MAX)
+        return SIZE_MAX;
+    const auto lock = device_->enter(mutex_);
+    return settings_.max_bytes - std::min(settings_.max_bytes, statistics_.allocated_bytes);
+}
+
+std::string StealingVirtualResource::refusal(size_t, size_t) const {
+    const VirtualStatistics now = virtual_statistics();
+    const std::string held = std::to_string(now.allocated_bytes) + " bytes are in blocks and " +
+                             std::to_string(now.physical_bytes) + " in pages of " +
+                             std::to_string(settings_.page_bytes);
+    if (settings_.max_bytes != SIZE_MAX)
+        return held + ", of at most " + std::to_string(settings_.max_bytes) +
+               ". Give blocks back, or raise `max_bytes`.";
+    const size_t limit = os::map_limit(), count = os::map_count();
+    if (device_->is_host() && limit > 0 && count + count / 16 >= limit)
+        return held + ", and the process has " + std::to_string(count) + " of at most " +
+               std::to_string(limit) + " mappings. Make pages larger, or raise vm.max_map_count.";
+    return held + ", and the device has no more. Give blocks back, or ask for less.";
+}
+
+void StealingVirtualResource::after_fork(bool is_child) {
+    is_abandoned_ = is_child && (device_->is_shared() || !device_->is_host());
+    mutex_.unlock();
+}
+
+} // namespace tightship::resource

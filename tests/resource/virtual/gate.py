@@ -1,0 +1,16 @@
+"""A stream whose work ends when the test says so."""
+
+from tightship.resource.virtual import PythonStream
+
+
+class Gate:
+    """Shut until it is opened; a fence and the maker of streams behind it."""
+
+    def __init__(self) -> None:
+        self.is_open = False
+
+    def stream(self) -> PythonStream:
+        return PythonStream(lambda: None if self.is_open else self)
+
+    def is_signalled(self) -> bool:
+        return self.is_open
