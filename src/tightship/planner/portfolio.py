@@ -24,6 +24,9 @@ EFFORT: Mapping[Goal, int] = {"fit": 5_000_000_000, "minimize": 200_000_000}
 """Pairs of buffers that `solve` may look at, if not told otherwise: it gives up a fit after some
 ten seconds, and a smaller peak after some tenths of a second."""
 
+LARGE_EFFORT = 400_000_000
+"""The same from `LARGE_COUNT` buffers on, whatever the goal: a second or two."""
+
 ALWAYS_TRIED = 3
 """Placements that are tried whatever the effort, and before any search."""
 
@@ -67,8 +70,8 @@ def solve(
         problem: n buffers.
         goal: `fit` is content with any plan within the capacity; `minimize` stops at a peak that
             is proved smallest. `fit` where the problem has a capacity, if not given.
-        effort: Pairs of buffers to look at, roughly, before the search ends; `EFFORT` of the goal,
-            if not given. `ALWAYS_TRIED` placements are tried in any case.
+        effort: Pairs of buffers to look at, roughly, before the search ends; `EFFORT` of the goal
+            or `LARGE_EFFORT`, if not given. `ALWAYS_TRIED` placements are tried in any case.
         threads: How many threads may search at once.
         stop: Set from another thread, it ends the search with what has been found.
 
@@ -78,7 +81,7 @@ def solve(
     if goal is None:
         goal = "minimize" if problem.capacity_bytes is None else "fit"
     if effort is None:
-        effort = EFFORT[goal if problem.count < LARGE_COUNT else "minimize"]
+        effort = EFFORT[goal] if problem.count < LARGE_COUNT else LARGE_EFFORT
     if problem.constraints is not None:
         from tightship.planner.constrained import constrained_plan  # few problems need it
 
