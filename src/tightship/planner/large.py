@@ -23,6 +23,9 @@ PAIRS_PER_BUFFER = 200
 ORDERS: dict[str, OrderOf] = {
     "load_and_reach": order.by_load_and_reach,
     "rough_load": order.by_rough_load,
+    "half_and_load": order.by_share_and_load,
+    "load_and_half": order.by_load_and_share,
+    "twentieth_and_load": partial(order.by_share_and_load, parts=20),
     "load_and_start": order.by_load_and_start,
     "load": order.by_load,
     "size": order.by_size,
@@ -54,7 +57,8 @@ def large_placements(problem: Problem, bound: int, effort: int) -> Iterator[tupl
         left -= each
         offset_bytes = place()
         yield name, offset_bytes
-        best = min(best, (name, offset_bytes, _peak(problem, offset_bytes)), key=itemgetter(2))
+        peak = int((offset_bytes + problem.size_bytes).max(initial=0))
+        best = min(best, (name, offset_bytes, peak), key=itemgetter(2))
         if number in MENDED_AFTER and left > 0:
             mended, spent = mend(problem, best[1], bound, effort=left)
             left -= spent
@@ -74,7 +78,3 @@ def _single_placements(problem: Problem) -> Iterator[tuple[str, Callable[[], Int
 
 def _ordered(problem: Problem, order_of: OrderOf) -> Int64Array:
     return lowest_first(problem, order_of(problem))
-
-
-def _peak(problem: Problem, offset_bytes: Int64Array) -> int:
-    return int((offset_bytes + problem.size_bytes).max(initial=0))

@@ -24,7 +24,7 @@ EFFORT: Mapping[Goal, int] = {"fit": 5_000_000_000, "minimize": 200_000_000}
 """Pairs of buffers that `solve` may look at, if not told otherwise: it gives up a fit after some
 ten seconds, and a smaller peak after some tenths of a second."""
 
-LARGE_EFFORT = 400_000_000
+LARGE_EFFORT = 500_000_000
 """The same from `LARGE_COUNT` buffers on, whatever the goal: a second or two."""
 
 ALWAYS_TRIED = 3

@@ -36,6 +36,13 @@ def test_the_reach_counts_the_nearer_end_and_roughness_forgives_a_thousandth():
     assert order.by_rough_load(made).tolist() == [2, 0, 1, 3]
 
 
+def test_the_largest_part_goes_before_or_after_the_load_and_equal_sizes_are_not_parted():
+    made = problem((2, 0, 1, 1), (9, 8, 9, 1), (4, 0, 5, 1), (4, 0, 2, 1), (1, 3, 4, 1))
+    assert order.by_share_and_load(made).tolist() == [1, 2, 3, 0, 4]
+    assert order.by_load_and_share(made).tolist() == [2, 3, 0, 1, 4]
+    assert order.by_share_and_load(made, parts=4).tolist() == [1, 2, 3, 0, 4]
+
+
 @given(problems())
 def test_the_load_of_a_buffer_is_the_largest_of_its_steps(drawn):
     loads = drawn.load_bytes(20)

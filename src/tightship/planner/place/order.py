@@ -79,6 +79,26 @@ def by_load_and_size(problem: Problem) -> Int64Array:
     return _descending(_load_max(problem), problem.size_bytes, _lifetime(problem))
 
 
+def by_share_and_load(problem: Problem, parts: int = 2) -> Int64Array:
+    """The largest one part in `parts` first; then by load, then the longest lived."""
+    load, lifetime = _load_max(problem), _lifetime(problem)
+    return _descending(_is_large(problem, parts), load, lifetime, problem.size_bytes)
+
+
+def by_load_and_share(problem: Problem, parts: int = 2) -> Int64Array:
+    """By load; then the largest one part in `parts` first, then the longest lived."""
+    load, lifetime = _load_max(problem), _lifetime(problem)
+    return _descending(load, _is_large(problem, parts), lifetime, problem.size_bytes)
+
+
+def _is_large(problem: Problem, parts: int) -> Int64Array:
+    """1 for the largest one part in `parts`, without those as large as the next; else 0."""
+    sizes = np.sort(problem.size_bytes)
+    next_size = sizes[problem.count - 1 - problem.count // parts] if problem.count else 0
+    is_large: Int64Array = (problem.size_bytes > next_size).astype(np.int64)
+    return is_large
+
+
 def _lifetime(problem: Problem) -> Int64Array:
     return problem.stop_step - problem.start_step
 
