@@ -7,9 +7,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import tightship
 from tests.engine.graphs import graph_of, implementations, run
 from tests.engine.kernels.typed import typed
 from tests.engine.native_tier import assert_as_numpy
+from tests.zoo.net import Net
+from tests.zoo.oracle import assert_near, expected
 from tightship import _core
 
 SHAPES = hnp.array_shapes(min_dims=1, max_dims=4, min_side=0, max_side=5)
@@ -143,3 +146,21 @@ def test_nothing_moves_in(text: str):
         zero=ints(0, 0), far=ints(9, 9), once=ints(1, 1, 1), same=ints(1, 3, 4),
     )  # fmt: skip
     assert {operator for operator, _, _ in implementations(graph)} == {"Neg"}
+
+
+@pytest.mark.parametrize(
+    ("operator", "operands", "attributes"),
+    [("Slice", ([0, 1], [3, 5], [1, 2]), {}), ("Pad", ([0, 1, 2, 0, 0, 0, 1, 3],), {}),
+     ("Pad", ([0, 0, 2, 1, 0, 0, 0, 0],), {"mode": "reflect"})],
+)  # fmt: skip
+def test_what_is_made_of_an_image_lies_as_it_does(operator, operands, attributes):
+    net = Net()
+    x = net("Conv", net.normal("x", 2, 5, 6, 7), net.weight(18, 5, 3, 3), pads=[1, 1, 1, 1])
+    y = net(operator, x, *(net.ints(*each) for each in operands), **attributes)
+    channels = {"Slice": 3, "Pad": 19 if not attributes else 18}[operator]
+    net.output(net("Conv", y, net.weight(8, channels, 1, 1)))
+    case = net.case()
+    with tightship.load(case.model) as model:
+        operators = [step.operator for step in model.plan.steps]
+        assert "Reorder" not in operators[operators.index("Conv") : -2]
+        assert_near(model.run(case.feeds), expected(case.model, case.feeds))

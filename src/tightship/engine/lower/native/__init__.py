@@ -25,6 +25,7 @@ NATIVE_EMITTERS: Mapping[tuple[str, str], NativeEmitter] = OnDemand(
             "Sigmoid Sign Sin Sinh Softplus Softsign Sqrt Sub Sum Swish Tan Tanh ThresholdedRelu "
             "Where Xor"
         ),
+        "folding.FOLDING": of_onnx("Col2Im"),
         "generate.GENERATE": of_onnx("ConstantOfShape EyeLike OneHot Range Trilu"),
         "indexed.INDEXED": of_onnx(
             "Gather GatherElements GatherND Scatter ScatterElements ScatterND"

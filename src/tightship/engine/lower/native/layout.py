@@ -2,9 +2,10 @@
 
 from collections.abc import Sequence
 
+from tightship._core import MemoryDesc
 from tightship.engine.kernels.site import Site
 from tightship.engine.lower.builder import Builder
-from tightship.engine.lower.layouts import dense_strides
+from tightship.engine.lower.layouts import channels_last, dense_strides
 from tightship.engine.program import Operand
 from tightship.graph import Node
 
@@ -32,6 +33,13 @@ def broadcast_strides(operand: Operand, shape: Sequence[int]) -> list[int]:
         0 if length == 1 and wide != 1 else stride
         for stride, length, wide in zip(own, operand.shape, shape[ahead:], strict=True)
     ]
+
+
+def image_layout(source: Operand, shape: Sequence[int]) -> MemoryDesc | None:
+    """Channels last for what is made of an image that lies so, for whoever reads it next."""
+    if source.desc is None or source.desc != channels_last(source.shape, source.dtype):
+        return None
+    return channels_last(shape, source.dtype) if len(shape) == len(source.shape) > 2 else None
 
 
 def site_of(builder: Builder, node: Node) -> Site:

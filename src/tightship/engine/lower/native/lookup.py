@@ -11,7 +11,7 @@ from tightship.engine.kernels.padding import padding
 from tightship.engine.kernels.resize import nearest_positions
 from tightship.engine.kernels.site import axis_of, require
 from tightship.engine.lower.builder import Builder
-from tightship.engine.lower.native.layout import byte_strides, plain, site_of
+from tightship.engine.lower.native.layout import byte_strides, image_layout, plain, site_of
 from tightship.engine.lower.views import same_bytes
 from tightship.graph import Inline, Node
 
@@ -22,7 +22,7 @@ Positions = NDArray[np.int64]
 def _lookup(
     builder: Builder, node: Node, axes: Sequence[Positions], filling: str | None = None
 ) -> bool:
-    """One step; `filling` names what fills, zeros do without."""
+    """One step over axes as they lie; `filling` names what fills, zeros do without."""
     require(len(axes) > 0)
     shape = builder.value(node.inputs[0]).static_shape
     kept = [_is_kept(positions, length) for positions, length in zip(axes, shape, strict=True)]
@@ -30,6 +30,11 @@ def _lookup(
         return same_bytes(builder, node)
     source = plain(builder, node.inputs[0])
     strides = byte_strides(source)
+    layout = image_layout(source, builder.value(node.outputs[0]).static_shape)
+    if layout is not None:
+        order = (0, *range(2, len(shape)), 1)
+        axes, kept, strides = ([each[axis] for axis in order] for each in (axes, kept, strides))
+        shape = tuple(shape[axis] for axis in order)
     item, items = source.dtype.itemsize, 1
     last = len(axes) - 1
     while kept[last] and strides[last] == item * items:
@@ -41,7 +46,7 @@ def _lookup(
     ]
     kernel = NativeKernel.lookup(item, items, filling is not None, tables)
     reads = [source] if filling is None else [source, builder.dense(filling)]
-    builder.native(node, ("lookup", kernel), reads, [builder.output(node.outputs[0])])
+    builder.native(node, ("lookup", kernel), reads, [builder.output(node.outputs[0], layout)])
     return True
 
 

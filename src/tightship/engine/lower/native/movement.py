@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from tightship.engine.kernels.movement import taken
 from tightship.engine.kernels.site import axis_of
 from tightship.engine.lower.builder import Builder
-from tightship.engine.lower.native.layout import plain, site_of
+from tightship.engine.lower.native.layout import image_layout, plain, site_of
 from tightship.engine.lower.native.part import Part, move, source_part, target_part
 from tightship.engine.lower.views import same_bytes
 from tightship.graph import Node
@@ -29,9 +29,10 @@ def _slice(builder: Builder, node: Node) -> bool:
     if site.shape(0) == site.output_shape() and all(step > 0 for _, _, step in walks):
         return same_bytes(builder, node)
     source = source_part(builder, node)
+    layout = image_layout(source.operand, site.output_shape())
     for axis, (start, _, step) in enumerate(walks):
         source = source.cut(axis, start, site.output_shape()[axis], step)
-    return move(builder, node, [(source, target_part(builder, node))])
+    return move(builder, node, [(source, Part.whole(builder.output(node.outputs[0], layout)))])
 
 
 def _split(builder: Builder, node: Node) -> bool:
