@@ -1,6 +1,6 @@
 """Any operator at all, on operands that are objects: arrays, lists, None.
 
-Control flow and optionals run here, whatever else through `onnx.reference`.
+Control flow, optionals and NonMaxSuppression run here, whatever else through `onnx.reference`.
 """
 
 from collections.abc import Callable, Mapping
@@ -14,6 +14,9 @@ from tightship.graph import Node
 CONTROL: Mapping[str, Callable[[Node, MakeRun], ReferenceRun]] = OnDemand(
     "tightship.engine.kernels",
     {"control.CONTROL": names("If Loop Scan SequenceMap")},
+)
+DETECTION: Mapping[str, MakeRun] = OnDemand(
+    "tightship.engine.kernels", {"detection.DETECTION": names("NonMaxSuppression")}
 )
 OPTIONAL: Mapping[str, ReferenceRun] = OnDemand(
     "tightship.engine.kernels",
@@ -51,6 +54,8 @@ def object_kernel(node: Node, *, allow_reference: bool = True) -> ObjectKernel:
         return ObjectKernel(node.operator, CONTROL[node.operator](node, make_run))
     if node.domain == "" and node.operator in OPTIONAL:
         return ObjectKernel(node.operator, OPTIONAL[node.operator])
+    if node.domain == "" and node.operator in DETECTION:
+        return ObjectKernel(node.operator, DETECTION[node.operator](node))
     if not allow_reference:
         raise GraphError(
             f"Node `{node.name}` ({node.domain or 'ai.onnx'} {node.operator}) needs "
