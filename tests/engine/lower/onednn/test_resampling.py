@@ -1,6 +1,7 @@
 """Resize by oneDNN, where its rule is ONNX's."""
 
 import numpy as np
+import onnx
 import pytest
 
 import tightship
@@ -70,3 +71,17 @@ def test_blending_takes_factors_that_are_not_whole(scales: tuple[float, float]) 
 def test_repeating_by_factors_that_are_not_whole_is_left_to_others() -> None:
     case = resized("nearest", "half_pixel", "round_prefer_floor", (1.5, 1.0))
     assert "onednn" not in kernels(tightship.plan(case.model))
+
+
+def test_factors_that_only_the_run_knows_are_left_to_others() -> None:
+    """Though the file declares the lengths."""
+    net = Net()
+    sizes = net.input("sizes", np.array([2, 3, 8, 6], np.int64))
+    net.output(net("Resize", net.normal("x", 2, 3, 4, 3), "", "", sizes, mode="linear"))
+    case = net.case()
+    model = onnx.load_from_string(case.model)
+    name = model.graph.output[0].name
+    model.graph.output[0].CopyFrom(onnx.helper.make_tensor_value_info(name, 1, [2, 3, 8, 6]))
+    with tightship.load(model.SerializeToString()) as loaded:
+        assert "onednn" not in kernels(loaded.plan)
+        assert_near(loaded.run(case.feeds), expected(case.model, case.feeds))

@@ -4,6 +4,7 @@ from math import isclose
 
 from tightship._core import Attributes, MemoryDesc, PrimitiveDesc
 from tightship.engine.kernels.resize import resize_scales
+from tightship.engine.kernels.site import NotCoveredError
 from tightship.engine.lower.builder import SRC, Builder
 from tightship.engine.lower.layouts import channels_last
 from tightship.engine.lower.native.layout import site_of
@@ -23,10 +24,7 @@ def resize(builder: Builder, node: Node) -> bool:
     pairs = list(zip(after, before, strict=True))
     if not linear and any(new % old for new, old in pairs):
         return False
-    scales = resize_scales(site_of(builder, node))
-    if not all(
-        isclose(s * old, new, rel_tol=1e-6) for s, (new, old) in zip(scales, pairs, strict=True)
-    ):
+    if not _is_by_lengths(builder, node):
         return False
     home = builder.home(node.inputs[0])
     own = home.desc is not None and not home.desc.is_plain
@@ -44,6 +42,19 @@ def resize(builder: Builder, node: Node) -> bool:
             builder.primitive(node, desc, [(SRC, source)], [target])
             return True
     return False
+
+
+def _is_by_lengths(builder: Builder, node: Node) -> bool:
+    """Whether the factors, which oneDNN takes from the lengths, are known and are theirs."""
+    site = site_of(builder, node)
+    try:
+        scales = resize_scales(site)
+    except NotCoveredError:
+        return False
+    return all(
+        isclose(scale * old, new, rel_tol=1e-6)
+        for scale, old, new in zip(scales, site.shape(0), site.output_shape(), strict=True)
+    )
 
 
 def _is_covered(node: Node) -> bool:
