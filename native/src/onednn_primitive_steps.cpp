@@ -54,13 +54,18 @@ void PrimitiveSteps::compile(int threads) {
         return;
     const ThreadScope scope(threads);
     std::unordered_map<std::string, uint32_t> compiled;
+    std::unordered_map<const PrimitiveDesc *, uint32_t> seen;
     std::vector<uint32_t> primitive_of;
     for (auto &desc : descs_) {
-        const auto [entry, is_new] =
-            compiled.try_emplace(desc->signature(), static_cast<uint32_t>(primitives_.size()));
-        if (is_new)
-            primitives_.emplace_back(*desc);
-        primitive_of.push_back(entry->second);
+        const auto [known, is_first] = seen.try_emplace(desc.get(), 0);
+        if (is_first) {
+            const auto [entry, is_new] =
+                compiled.try_emplace(desc->signature(), static_cast<uint32_t>(primitives_.size()));
+            if (is_new)
+                primitives_.emplace_back(*desc);
+            known->second = entry->second;
+        }
+        primitive_of.push_back(known->second);
         desc.reset();
     }
     descs_.clear();

@@ -96,7 +96,7 @@ def _taken_over(step: LoweredStep) -> LoweredStep:
 def _segments(
     placement: Placement, weights: Sequence[PackedCopy]
 ) -> tuple[NativeProgram | None, tuple[Segment, ...]]:
-    places = _Places(placement, weights)
+    places = _Places.of(placement, weights)
     native = NativeProgram()
     segments: list[Segment] = []
     frees = _last_object_reads(placement)
@@ -132,7 +132,7 @@ def _last_object_reads(placement: Placement) -> dict[int, tuple[str, ...]]:
 def _add_native(
     places: "_Places", native: NativeProgram, index: int, work: PrimitiveWork | NativeWork
 ) -> None:
-    scratch = places.placement.schedule_plan.scratch_offset(index)
+    scratch = places.scratch[index]
     if isinstance(work, NativeWork):
         found = [places.first_element(operand) for operand in work.operands]
         if scratch is not None:
@@ -156,15 +156,28 @@ class _Places:
     Weights lie in several blocks; their offsets are counted from the first one's address.
     """
 
-    placement: Placement
-    weights: Sequence[PackedCopy]
+    scratch: tuple[int | None, ...]
+    """Offset of each step's, in the arena."""
+    slots: tuple[tuple[int, int], ...]
+    weights: tuple[tuple[int, int], ...]
+
+    @classmethod
+    def of(cls, placement: Placement, weights: Sequence[PackedCopy]) -> "_Places":
+        plan, base, lowered = placement.schedule_plan, _base(weights), placement.lowered
+        return cls(
+            tuple([plan.scratch_offset(index) for index in range(len(lowered.steps))]),
+            tuple([
+                (2 + index, 0) if slot.external else (0, plan.value_offset(index) or 0)
+                for index, slot in enumerate(lowered.slots)
+            ]),
+            tuple([(1, copy.address - base) for copy in weights]),
+        )  # fmt: skip
 
     def place(self, operand: Operand) -> tuple[int, int]:
-        if operand.space is Space.ARENA:
-            return 0, self.placement.offset_of(operand)
         if operand.space is Space.WEIGHTS:
-            return 1, self.weights[operand.slot].address - _base(self.weights)
-        return 2 + operand.slot, 0
+            return self.weights[operand.slot]
+        space, offset = self.slots[operand.slot]
+        return space, offset + (0 if space else operand.offset_bytes)
 
     def first_element(self, operand: Operand) -> tuple[int, int]:
         """Place of an operand's first element, which a part of another has further on."""

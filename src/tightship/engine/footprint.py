@@ -69,7 +69,8 @@ def program_bytes(lowered: Lowered) -> int:
 
 def _code_bytes(work: Sequence[PrimitiveWork]) -> int:
     """What generated code reserves; primitives that are alike share theirs."""
-    distinct = {primitive.desc.signature: primitive for primitive in work}
+    described = {id(primitive.desc): primitive for primitive in work}.values()
+    distinct = {primitive.desc.signature: primitive for primitive in described}
     return int(sum(_kernel_count(primitive) for primitive in distinct.values()) * CODE_BYTES)
 
 

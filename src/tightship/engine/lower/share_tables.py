@@ -39,7 +39,14 @@ class _Packed:
 
 def share_tables(lowered: Lowered) -> Lowered:
     """The program without tables that are packed for a product as well."""
-    for index in reversed(range(len(lowered.weights))):
+    gathered = {
+        operand.slot
+        for step in lowered.steps
+        if step.operator == "Gather"
+        for operand in step.reads
+        if operand.space is Space.WEIGHTS
+    }
+    for index in sorted(gathered, reverse=True):
         packed = _packed(lowered, index)
         if packed is not None:
             lowered = _without(lowered, index, packed)
@@ -57,7 +64,7 @@ def _packed(lowered: Lowered, index: int) -> _Packed | None:
         return None
     key = constant_key(table.constant)
     for place, other in enumerate(lowered.weights):
-        if place != index and constant_key(other.constant) == key:
+        if place != index and other.constant.shape == shape and constant_key(other.constant) == key:
             found = _blocks(other, place, shape)
             if found is not None:
                 return found
