@@ -19,6 +19,8 @@ MODELS = {
     "sound": (open_lengths.sound, lambda n: {"x": (1, 8, n)}),
     "line": (open_lengths.line, lambda n: {"x": (2, 3, 32, n)}),
     "picture": (open_lengths.picture, lambda n: {"x": (1, 3, n, n + 5)}),
+    "words": (open_lengths.words, lambda n: {"x": (2, 3, 8, n)}),
+    "speech": (open_lengths.speech, lambda n: {"x": (1, 8, n)}),
 }
 
 

@@ -4,7 +4,7 @@ import math
 from collections.abc import Mapping, Sequence
 
 import numpy as np
-from onnx import TensorProto, helper
+from onnx import TensorProto, helper, numpy_helper
 
 from tests.zoo.net import IR_VERSION, Net
 
@@ -84,6 +84,47 @@ def picture(channels: int = 16) -> bytes:
     turned = net("ConvTranspose", x, net.weight(channels, 5, 2, 2), strides=[2, 2])
     net.output(net("Sigmoid", net("Concat", large, turned, axis=1)))
     return opened(net, {"x": ("batch", 3, "height", "width")})
+
+
+def words(channels: int = 16, hidden: int = 12) -> bytes:
+    """A line of text read both ways: `x` of [batch, 3, 8, width], the best class of each column."""
+    net = Net(7, opset=17)
+    net.normal("x", 1, 3, 8, 40)
+    x = net("Conv", "x", net.weight(channels, 3, 3, 3), net.bias(channels), auto_pad="SAME_UPPER",
+            strides=[4, 2])  # fmt: skip
+    x = net("MaxPool", net("Relu", x), kernel_shape=[2, 2], strides=[2, 2], auto_pad="SAME_LOWER")
+    x = net("Transpose", net("Squeeze", x, net.ints(2)), perm=[2, 0, 1])
+    batch = net("Unsqueeze", _length(net, x, 1), net.ints(0))
+    zeros = net("ConstantOfShape", net("Concat", net.ints(2), batch, net.ints(hidden), axis=0))
+    y = net("LSTM", x, net.weight(2, 4 * hidden, channels), net.weight(2, 4 * hidden, hidden),
+            net.bias(2, 8 * hidden), "", zeros, zeros, hidden_size=hidden,
+            direction="bidirectional")  # fmt: skip
+    y = net("Reshape", net("Transpose", y, perm=[0, 2, 1, 3]), net.ints(0, 0, -1))
+    scores = net("Softmax", net("MatMul", y, net.weight(2 * hidden, 11)), axis=2)
+    net.output(net("Cast", net("ArgMax", scores, axis=2, keepdims=0), to=1), scores)
+    return opened(net, {"x": ("batch", 3, 8, "width")})
+
+
+def speech(width: int = 16) -> bytes:
+    """Energies of `x` of [1, 8, samples], what each says to all, and where that leads."""
+    net = Net(8, opset=18)
+    net.normal("x", 1, 8, 64)
+    x = net("Pad", net("LpPool", "x", kernel_shape=[4], strides=[2]), net.ints(0, 0, 1, 0, 0, 1))
+    x = net("Transpose", x, perm=[2, 0, 1])
+    weights = net.weight(1, 3 * width, 8), net.weight(1, 3 * width, width), net.bias(1, 6 * width)
+    x, last = net.many("GRU", 2, x, *weights, hidden_size=width, linear_before_reset=1)
+    x = net("Transpose", net("Squeeze", x, net.ints(1)), perm=[1, 0, 2])
+    scores = net("Softmax", net("Einsum", x, x, equation="btc,bsc->bts"), axis=2)
+    mixed = net("Einsum", scores, x, equation="bts,bsc->btc")
+    steps = net("Shape", mixed)
+    ones = net("ConstantOfShape", net.ints(3), value=numpy_helper.from_array(np.array([1])))
+    wanted = net("Concat", net.ints(-1), net("Slice", steps, net.ints(1), net.ints(2)),
+                 net.ints(-1), axis=0)  # fmt: skip
+    shape = net("Where", net("Equal", wanted, net.ints(-1, -1, -1)), ones, wanted)
+    spread = net("Expand", net("Transpose", last, perm=[1, 0, 2]), shape)
+    best, _ = net.many("TopK", 2, net("Add", mixed, spread), net.ints(3), axis=2)
+    net.output(net("Tile", best, net.ints(1, 2, 1)))
+    return opened(net, {"x": (1, 8, "samples")})
 
 
 def opened(net: Net, shapes: Mapping[str, Sequence[int | str]]) -> bytes:

@@ -16,6 +16,8 @@ MODELS = {
     "sound": open_lengths.sound,
     "line": open_lengths.line,
     "picture": open_lengths.picture,
+    "words": open_lengths.words,
+    "speech": open_lengths.speech,
 }
 
 
@@ -30,6 +32,8 @@ def shaped(name, length, batch=1):
         "sound": {"x": (1, 8, length)},
         "line": {"x": (batch, 3, 32, length)},
         "picture": {"x": (batch, 3, 9, length)},
+        "words": {"x": (batch, 3, 8, length)},
+        "speech": {"x": (1, 8, length)},
     }[name]
 
 
@@ -96,8 +100,10 @@ def test_weights_are_the_same_constants_for_all_lengths():
     assert all(first.constants[name] is second.constants[name] for name in large)
 
 
-@pytest.mark.parametrize(("scale", "expected"), [(2.0, True), (1.5, False), (0.5, False)])
-def test_a_length_is_followed_through_resizing_by_whole_factors_only(scale, expected):
+@pytest.mark.parametrize(
+    ("scale", "expected"), [(2.0, True), (1.5, False), (0.5, True), (0.3, False)]
+)
+def test_a_length_is_followed_through_resizing_where_floats_are_exact(scale, expected):
     text = f"""g (float[1, 2, 4, n] x) => (float[1, 2, a, b] y)
         <float[4] s = {{1.0, 1.0, 2.0, {scale}}}> {{ y = Resize (x, , s) }}"""
     opened = open_bytes(parse(text).SerializeToString())
@@ -120,14 +126,14 @@ def test_a_length_is_followed_through_a_transposed_convolution():
 
 
 def test_an_operator_without_a_rule_has_no_template():
-    text = "g (float[n, 4] x) => (float[n, 4] y) { y = Hardmax (x) }"
+    text = "g (float[n, 4, 4] x) => (float[n] y) { y = Det (x) }"
     opened = open_bytes(parse(text).SerializeToString())
-    assert template_of(opened.graph({"x": (3, 4)}), opened.declared, rewritten) is None
+    assert template_of(opened.graph({"x": (3, 4, 4)}), opened.declared, rewritten) is None
 
 
 def test_an_operator_without_a_rule_is_no_matter_where_lengths_are_fixed():
-    text = """g (float[n, 4] x, float[2, 4] z) => (float[n, 4] y, float[2, 4] w) {
-        y = Relu (x) w = Hardmax (z) }"""
+    text = """g (float[n, 4] x, float[2, 4, 4] z) => (float[n, 4] y, float[2] w) {
+        y = Relu (x) w = Det (z) }"""
     opened = open_bytes(parse(text).SerializeToString())
-    shapes = {"x": (3, 4), "z": (2, 4)}
+    shapes = {"x": (3, 4), "z": (2, 4, 4)}
     assert template_of(opened.graph(shapes), opened.declared, rewritten) is not None

@@ -149,8 +149,10 @@ class _Writer:
 
     def _is_zero(self, name: str) -> bool:
         constant = self.graph.constants.get(name)
+        if isinstance(constant, Fill):
+            return not np.any(constant.value)
         return not name or (
             constant is not None
-            and (isinstance(constant, Fill) or element_count(constant.shape) <= ZEROS_MAX)
+            and element_count(constant.shape) <= ZEROS_MAX
             and not np.any(constant.array())
         )

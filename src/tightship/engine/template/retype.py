@@ -8,7 +8,8 @@ import numpy as np
 from tightship.engine.kernels import evaluate
 from tightship.engine.lower.affine import Scaled
 from tightship.engine.lower.fold_constants import recipe_of
-from tightship.engine.template.rules import RULES, NoRuleError, Shape, Site
+from tightship.engine.template.rules import RULES
+from tightship.engine.template.site import NoRuleError, Shape, Site, product
 from tightship.engine.template.values import EVALUATE, Array
 from tightship.graph import Constant, Derived, DType, Fill, Graph, Node, Value
 from tightship.graph.followed import Followed
@@ -108,6 +109,8 @@ class Retyper:
         if node.operator == "Shape":
             start, end = site.integer("start", 0), site.integer("end", len(site.shape()))
             return _vector(site.shape()[start:end])
+        if node.operator == "Size":
+            return _shaped([product(site.shape())], ())
         arrays = [self._array(name) for name in node.inputs if name]
         evaluator = EVALUATE.get(node.operator)
         if evaluator is None or any(array is None for array in arrays):
@@ -168,7 +171,7 @@ def _compute(
 def _elements_of(constant: Constant | None) -> Array | None:
     if isinstance(constant, Followed):
         return constant.elements
-    if constant is None or constant.dtype not in (DType.INT64, DType.INT32):
+    if constant is None or constant.dtype not in (DType.INT64, DType.INT32, DType.BOOL):
         return None
     if is_followed(constant) or np.prod(constant.shape, initial=1) > ELEMENTS_MAX:
         return None

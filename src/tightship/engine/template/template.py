@@ -10,7 +10,7 @@ from tightship.engine.lower.affine import Scaled
 from tightship.engine.lower.fold_constants import reshaped
 from tightship.engine.lower.repeats import repeats_of
 from tightship.engine.template.retype import Retyper, is_followed
-from tightship.engine.template.rules import NoRuleError
+from tightship.engine.template.site import NoRuleError
 from tightship.graph import (
     AttributeValue,
     Constant,

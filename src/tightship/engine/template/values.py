@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tightship.engine.template.rules import NoRuleError, Site
+from tightship.engine.template.site import NoRuleError, Site
 
 Array = NDArray[Any]
 """Integers and lengths."""
@@ -60,6 +60,21 @@ def _divide(_: Site, arrays: list[Array]) -> Array:
     return np.floor_divide(arrays[0], arrays[1])
 
 
+def _where(_: Site, arrays: list[Array]) -> Array:
+    chosen, left, right = np.broadcast_arrays(*arrays)
+    pairs = zip(chosen.flat, left.flat, right.flat, strict=True)
+    found = np.empty(chosen.size, object)
+    for index, (is_left, one, other) in enumerate(pairs):
+        found[index] = one if is_left else other
+    return found.reshape(chosen.shape)
+
+
+def _equal(_: Site, arrays: list[Array]) -> Array:
+    left, right = np.broadcast_arrays(arrays[0], arrays[1])
+    found = [bool(one == other) for one, other in zip(left.flat, right.flat, strict=True)]
+    return np.array(found, object).reshape(left.shape)
+
+
 def _product(site: Site, arrays: list[Array]) -> Array:
     if site.integers("axes", 1) not in (None, (), (0,)) or arrays[0].ndim != 1:
         raise NoRuleError
@@ -74,6 +89,7 @@ EVALUATE: dict[str, Evaluate] = {
     "Cast": _cast,
     "Concat": _concat,
     "Div": _divide,
+    "Equal": _equal,
     "Gather": _gather,
     "Identity": lambda _, arrays: arrays[0],
     "Max": lambda _, arrays: reduce(np.maximum, arrays),
@@ -85,5 +101,6 @@ EVALUATE: dict[str, Evaluate] = {
     "Squeeze": _squeeze,
     "Sub": lambda _, arrays: np.subtract(arrays[0], arrays[1]),
     "Unsqueeze": _unsqueeze,
+    "Where": _where,
 }
 """Operators of shape arithmetic; each refuses what it does not know."""

@@ -1,0 +1,74 @@
+"""Shapes of products of matrices, attention and recurrent layers."""
+
+from tightship.engine.template.site import NoRuleError, Rule, Shape, Site, broadcast
+
+
+def _matmul(site: Site) -> list[Shape]:
+    left, right = site.shape(0), site.shape(1)
+    if len(left) < 2 or len(right) < 2 or left[-1] != right[-2]:
+        raise NoRuleError
+    return [(*broadcast(left[:-2], right[:-2]), left[-2], right[-1])]
+
+
+def _gemm(site: Site) -> list[Shape]:
+    left, right = site.shape(0), site.shape(1)
+    if site.integer("transA", 0):
+        left = left[::-1]
+    if site.integer("transB", 0):
+        right = right[::-1]
+    if left[1] != right[0]:
+        raise NoRuleError
+    return [(left[0], right[1])]
+
+
+def _quantized_matmul(site: Site) -> list[Shape]:
+    left, right = site.shape(0), site.shape(3)
+    if len(left) < 2 or len(right) < 2 or left[-1] != right[-2]:
+        raise NoRuleError
+    return [(*broadcast(left[:-2], right[:-2]), left[-2], right[-1])]
+
+
+def _einsum(site: Site) -> list[Shape]:
+    """With every axis named, and the result spelled out."""
+    equation = site.node.attributes.get("equation", "")
+    if not isinstance(equation, str) or "->" not in equation or "." in equation:
+        raise NoRuleError
+    terms, _, result = equation.replace(" ", "").partition("->")
+    lengths: dict[str, int] = {}
+    for index, term in enumerate(terms.split(",")):
+        for letter, length in zip(term, site.shape(index), strict=True):
+            if lengths.setdefault(letter, length) != length:
+                raise NoRuleError
+    return [tuple(lengths[letter] for letter in result)]
+
+
+def _recurrent(site: Site) -> list[Shape]:
+    """The sequence, then the last states: one, or two of an LSTM."""
+    shape, (directions, _, hidden) = site.shape(), site.shape(2)
+    if site.integer("layout", 0):
+        batch, steps = shape[:2]
+        sequence, state = (batch, steps, directions, hidden), (batch, directions, hidden)
+    else:
+        steps, batch = shape[:2]
+        sequence, state = (steps, directions, batch, hidden), (directions, batch, hidden)
+    return [sequence, state, state][: 3 if site.node.operator == "LSTM" else 2]
+
+
+def _attention(site: Site) -> list[Shape]:
+    if len(site.shape()) != 4 or len(site.node.writes) != 1:
+        raise NoRuleError
+    return [(*site.shape()[:3], site.shape(2)[3])]
+
+
+STACKS: dict[str, Rule] = {
+    "Attention": _attention,
+    "Einsum": _einsum,
+    "GRU": _recurrent,
+    "Gemm": _gemm,
+    "LSTM": _recurrent,
+    "MatMul": _matmul,
+    "MatMulInteger": _matmul,
+    "QLinearMatMul": _quantized_matmul,
+    "RNN": _recurrent,
+}
+"""By operator."""

@@ -1,0 +1,143 @@
+"""Shapes of what windows give: convolution, pooling, and images made larger or smaller."""
+
+from collections.abc import Sequence
+
+from tightship.engine.template.site import NoRuleError, Rule, Shape, Site
+from tightship.graph.length import quotient
+
+
+def _windowed(site: Site, channels: int, kernel: Sequence[int]) -> list[Shape]:
+    """Convolution and pooling: where a window fits along each spatial axis."""
+    shape, rank = site.shape(), len(kernel)
+    strides = site.integers("strides") or (1,) * rank
+    dilations = site.integers("dilations") or (1,) * rank
+    pads = site.integers("pads") or (0,) * (2 * rank)
+    automatic = site.node.attributes.get("auto_pad", "NOTSET")
+    rounds_up = site.integer("ceil_mode", 0)
+    if automatic in ("SAME_UPPER", "SAME_LOWER") and not rounds_up:
+        return [(shape[0], channels, *map(_parts_of, shape[2:], strides))]
+    if automatic not in ("NOTSET", "VALID"):
+        raise NoRuleError
+    spatial = []
+    for axis in range(rank):
+        reach = dilations[axis] * (kernel[axis] - 1) + 1
+        length, step = shape[2 + axis] + pads[axis], strides[axis]
+        room = length + pads[rank + axis] - reach
+        if room < 0:
+            raise NoRuleError
+        steps = _parts_of(room, step) if rounds_up or step == 1 else room // step
+        if rounds_up and steps * step >= length:  # versions of ONNX differ
+            raise NoRuleError
+        spatial.append(steps + 1)
+    return [(shape[0], channels, *spatial)]
+
+
+def _parts_of(length: int, step: int) -> int:
+    """How many steps it takes to pass a length."""
+    return length if step == 1 else -(-length // step)
+
+
+def _transposed_convolution(site: Site) -> list[Shape]:
+    shape, weights = site.shape(), site.shape(1)
+    rank = len(shape) - 2
+    if "output_shape" in site.node.attributes or shape[1] != weights[0]:
+        raise NoRuleError
+    if site.node.attributes.get("auto_pad", "NOTSET") != "NOTSET":
+        raise NoRuleError
+    strides = site.integers("strides") or (1,) * rank
+    dilations = site.integers("dilations") or (1,) * rank
+    pads = site.integers("pads") or (0,) * (2 * rank)
+    extra = site.integers("output_padding") or (0,) * rank
+    spatial = []
+    for axis in range(rank):
+        reach = dilations[axis] * (weights[2 + axis] - 1) + 1 + extra[axis]
+        before = shape[2 + axis] * strides[axis] - strides[axis]
+        spatial.append(before + (reach - pads[axis] - pads[rank + axis]))
+    return [(shape[0], weights[1] * site.integer("group", 1), *spatial)]
+
+
+def _resize(site: Site) -> list[Shape]:
+    """By sizes or factors that are known."""
+    node, shape = site.node, site.shape()
+    if node.version < 11 or not {"axes", "keep_aspect_ratio_policy"}.isdisjoint(node.attributes):
+        raise NoRuleError
+    if len(node.inputs) > 3 and node.inputs[3]:
+        sizes = site.elements[3]
+        if sizes is None:
+            raise NoRuleError
+        return [tuple(sizes)]
+    factors = site.constants[2] if len(node.inputs) > 2 else None
+    if factors is None or factors.shape != (len(shape),):
+        raise NoRuleError
+    return [tuple(map(_scaled, shape, factors.array().tolist()))]
+
+
+def _scaled(length: int, factor: float) -> int:
+    """By a whole factor, or the inverse of a power of two, with which floats are exact."""
+    if factor >= 1 and factor == int(factor):
+        return length * int(factor)
+    parts = int(1 / factor) if 0 < factor < 1 else 0
+    if parts & (parts - 1) or parts * factor != 1:
+        raise NoRuleError
+    return length // parts
+
+
+def _convolution(site: Site) -> list[Shape]:
+    weights = site.shape(1)
+    if site.shape()[1] != weights[1] * site.integer("group", 1):
+        raise NoRuleError
+    return _windowed(site, weights[0], weights[2:])
+
+
+def _pooling(site: Site) -> list[Shape]:
+    kernel = site.integers("kernel_shape")
+    if kernel is None or len(site.node.writes) > 1:
+        raise NoRuleError
+    return _windowed(site, site.shape()[1], kernel)
+
+
+def _global_pooling(site: Site) -> list[Shape]:
+    shape = site.shape()
+    return [(*shape[:2], *[1] * (len(shape) - 2))]
+
+
+def _quantized_convolution(site: Site) -> list[Shape]:
+    weights = site.shape(3)
+    if site.shape()[1] != weights[1] * site.integer("group", 1):
+        raise NoRuleError
+    return _windowed(site, weights[0], weights[2:])
+
+
+def _to_depth(site: Site) -> list[Shape]:
+    """Blocks of pixels become channels."""
+    images, channels, *spatial = site.shape()
+    size = site.integer("blocksize", 1)
+    parts = [quotient(length, size) for length in spatial]
+    if None in parts:
+        raise NoRuleError
+    return [(images, channels * size * size, *[part for part in parts if part is not None])]
+
+
+def _to_space(site: Site) -> list[Shape]:
+    """Channels become blocks of pixels."""
+    images, channels, *spatial = site.shape()
+    size = site.integer("blocksize", 1)
+    return [(images, channels // (size * size), *[length * size for length in spatial])]
+
+
+WINDOWS: dict[str, Rule] = {
+    "AveragePool": _pooling,
+    "Conv": _convolution,
+    "ConvInteger": _convolution,
+    "ConvTranspose": _transposed_convolution,
+    "DepthToSpace": _to_space,
+    "GlobalAveragePool": _global_pooling,
+    "GlobalLpPool": _global_pooling,
+    "GlobalMaxPool": _global_pooling,
+    "LpPool": _pooling,
+    "MaxPool": _pooling,
+    "QLinearConv": _quantized_convolution,
+    "Resize": _resize,
+    "SpaceToDepth": _to_depth,
+}
+"""By operator."""
