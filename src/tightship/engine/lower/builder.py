@@ -54,7 +54,7 @@ class Builder:
         descriptions = Descriptions()
         self.described, self.row_major = descriptions.once, descriptions.row_major
         self.records = Records(PackedWeights(options.packed or {}))
-        self._values = dict(graph.values)
+        self._values: dict[str, Value] = {}
         self.known: Mapping[str, Constant] = ChainMap(
             self.records.added, dict(graph.constants), dict(graph.known)
         )
@@ -67,7 +67,10 @@ class Builder:
 
     def value(self, name: str) -> Value:
         """The type of a value."""
-        return self._values.get(name) or Value(name)
+        found = self._values.get(name)
+        if found is None:
+            found = self._values[name] = self.graph.value(name)
+        return found
 
     def readers(self, name: str) -> list[Node]:
         """The nodes that read a value, in order."""

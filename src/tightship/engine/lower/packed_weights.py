@@ -53,7 +53,7 @@ class PackedWeights:
 
         Args:
             index: Place of a packed constant.
-            name: The name of another of its form.
+            name: The name of another of its form; the two `are_alike`.
             constants: The two, as the graph has them.
         """
         weight, (first, second) = self.weights[index], constants
@@ -61,19 +61,36 @@ class PackedWeights:
             assert isinstance(first, Derived), first
             assert isinstance(second, Derived), second
             second = second.sources[first.sources.index(weight.constant)]
-        twin = PackedWeight(name, second, weight.size_bytes, weight.source, weight.desc)
-        if weight.source is None:
-            self.weights.append(twin)
-            return len(self.weights) - 1
-        return self._index(twin)
+        if weight.source is not None and name in self._layouts:
+            return self._index(
+                PackedWeight(name, second, weight.size_bytes, weight.source, weight.desc)
+            )
+        twin = self._packed_twin(weight, name)
+        if twin is None or twin.constant is not second:
+            twin = PackedWeight(name, second, weight.size_bytes, weight.source, weight.desc)
+        self.weights.append(twin)
+        if weight.source is not None:
+            self._layouts[name] = [len(self.weights) - 1]
+        return len(self.weights) - 1
+
+    def _packed_twin(self, weight: PackedWeight, name: str) -> PackedWeight | None:
+        """What programs for other shapes have packed of `name` as they have `weight`."""
+        for packed, twin in zip(
+            self._before.get(weight.name, ()), self._before.get(name, ()), strict=False
+        ):
+            if packed is weight:
+                return twin
+        return None
 
     def are_alike(self, name: str, other: str) -> bool:
         """Whether programs for other shapes have packed two constants in the same layouts."""
         first, second = self._before.get(name, ()), self._before.get(other, ())
-        return len(first) == len(second) and all(
-            one.desc == two.desc and one.source == two.source
-            for one, two in zip(first, second, strict=True)
-        )
+        if len(first) != len(second):
+            return False
+        for one, two in zip(first, second, strict=True):
+            if one.desc != two.desc or one.source != two.source:
+                return False
+        return True
 
     def row_major(self, name: str, constant: Constant, desc: MemoryDesc | None) -> Operand:
         """A constant as it lies in its file; `desc` is that layout where oneDNN knows it."""

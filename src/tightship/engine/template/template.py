@@ -1,7 +1,8 @@
 """A rewritten graph for any lengths that lead through the same rewriting."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import cast
 
 import numpy as np
@@ -127,7 +128,7 @@ class Template:
             nodes[index] = binder.node(nodes[index])
         return self._graph.retyped(
             tuple(nodes),
-            {**self._values, **self._open.bound(binder)},
+            self._open.bound(binder, self._values),
             self._constants.bound(binder),
             self._known.bound(binder),
         )
@@ -138,7 +139,7 @@ class _OpenValues:
 
     def __init__(self, values: Sequence[Value]) -> None:
         self._shapes: list[Shape] = []
-        self._values: list[tuple[str, DType | None, int]] = []
+        self._types: dict[str, tuple[DType | None, int]] = {}
         indices: dict[tuple[object, ...], int] = {}
         for value in values:
             assert value.shape is not None
@@ -146,12 +147,32 @@ class _OpenValues:
             index = indices.setdefault(key, len(self._shapes))
             if index == len(self._shapes):
                 self._shapes.append(value.shape)
-            self._values.append((value.name, value.dtype, index))
+            self._types[value.name] = value.dtype, index
 
-    def bound(self, binder: "_Binder") -> dict[str, Value]:
-        """The values, by name."""
-        shapes = list(map(binder.dimensions, self._shapes))
-        return {name: Value(name, dtype, shapes[index]) for name, dtype, index in self._values}
+    def bound(self, binder: "_Binder", fixed: Mapping[str, Value]) -> "_BoundValues":
+        """The values, and those that depend on no length, by name."""
+        return _BoundValues(fixed, self._types, list(map(binder.dimensions, self._shapes)))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _BoundValues(Mapping[str, Value]):
+    """Values made when they are asked for: most of a layer that is like another never are."""
+
+    fixed: Mapping[str, Value]
+    types: Mapping[str, tuple[DType | None, int]]
+    shapes: Sequence[Shape]
+
+    def __getitem__(self, name: str) -> Value:
+        found = self.types.get(name)
+        if found is None:
+            return self.fixed[name]
+        return Value(name, found[0], self.shapes[found[1]])
+
+    def __iter__(self) -> Iterator[str]:
+        return chain(self.fixed, self.types)
+
+    def __len__(self) -> int:
+        return len(self.fixed) + len(self.types)
 
 
 def _number_of(dimension: int | str | None) -> object:
