@@ -11,6 +11,7 @@ from tightship.engine.lower.options import Choice
 from tightship.engine.lower.select import rewritten
 from tightship.engine.memory_plan import MemoryPlan
 from tightship.engine.prepare import (
+    Declared,
     ModelSource,
     PackedBefore,
     Prepared,
@@ -20,7 +21,6 @@ from tightship.engine.prepare import (
     prepare_rewritten,
 )
 from tightship.engine.program_cache import Bounds
-from tightship.engine.template import Declared
 from tightship.engine.variants import Variants
 from tightship.engine.weight_store import Progress
 from tightship.errors import InputError

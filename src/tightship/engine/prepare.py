@@ -15,9 +15,10 @@ from tightship.engine.memory_plan import MemoryPlan
 from tightship.engine.placement import Placement, memory_plan, place
 from tightship.engine.program import PackedWeight
 from tightship.errors import InputError
-from tightship.graph import Graph
+from tightship.graph import Graph, Shape
 
 Shapes = Mapping[str, Sequence[int]]
+Declared = Mapping[str, Shape | None]
 PackedBefore = Mapping[str, Sequence[PackedWeight]]
 ModelSource = str | PathLike[str] | bytes
 

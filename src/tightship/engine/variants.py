@@ -4,12 +4,22 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
+from typing import TYPE_CHECKING
 
 from tightship.engine.lower.select import rewritten
 from tightship.engine.memory_plan import MemoryPlan
-from tightship.engine.prepare import PackedBefore, Prepared, Settings, prepare, prepare_rewritten
-from tightship.engine.template import Declared, Template, template_of
+from tightship.engine.prepare import (
+    Declared,
+    PackedBefore,
+    Prepared,
+    Settings,
+    prepare,
+    prepare_rewritten,
+)
 from tightship.graph import Graph, Shape
+
+if TYPE_CHECKING:
+    from tightship.engine.template import Template
 
 InputShapes = Mapping[str, tuple[int, ...]]
 
@@ -37,7 +47,7 @@ class Variants:
     declared: Declared
     read: Callable[[InputShapes], Graph]
     check: Callable[[MemoryPlan, InputShapes], None]
-    _templates: list[tuple[Template, int]] = field(default_factory=list)
+    _templates: "list[tuple[Template, int]]" = field(default_factory=list)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def prepare(self, shapes: InputShapes, packed: PackedBefore = MappingProxyType({})) -> Prepared:
@@ -52,6 +62,8 @@ class Variants:
             found = self._from_template(shapes)
             if found is None:
                 graph = self.read(shapes)
+                from tightship.engine.template import template_of  # few need it
+
                 template = template_of(graph, self.declared, self._rewrite)
                 if template is None:
                     return prepare(graph, self.name, settings, packed)
@@ -75,7 +87,7 @@ class Variants:
         choice = self.settings.choice if loaded.items() <= dict(shapes).items() else None
         return replace(self.settings, shapes=shapes, choice=choice)
 
-    def _from_template(self, shapes: InputShapes) -> tuple[Graph, Template, int] | None:
+    def _from_template(self, shapes: InputShapes) -> "tuple[Graph, Template, int] | None":
         for template, node_count in self._templates:
             graph = template.graph(shapes)
             if graph is not None:

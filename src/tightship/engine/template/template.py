@@ -10,6 +10,7 @@ import numpy as np
 from tightship.engine.lower.affine import Scaled
 from tightship.engine.lower.fold_constants import reshaped
 from tightship.engine.lower.repeats import repeats_of
+from tightship.engine.prepare import Declared
 from tightship.engine.template.retype import Retyper, is_followed
 from tightship.engine.template.site import NoRuleError
 from tightship.graph import (
@@ -30,7 +31,6 @@ from tightship.graph.followed import Followed
 from tightship.graph.length import Trace, is_length, length_of
 
 Symbols = dict[str, int]
-Declared = Mapping[str, Shape | None]
 Rewrite = Callable[[Graph], Graph]
 
 
