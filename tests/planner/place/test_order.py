@@ -1,8 +1,10 @@
+import numpy as np
 import pytest
 from hypothesis import given
 
 from tests.planner.problems import problem, problems
 from tightship.planner.place import order
+from tightship.planner.problem import Problem
 
 ORDERS = [value for name, value in vars(order).items() if name.startswith("by_")]
 
@@ -41,6 +43,15 @@ def test_the_largest_part_goes_before_or_after_the_load_and_equal_sizes_are_not_
     assert order.by_share_and_load(made).tolist() == [1, 2, 3, 0, 4]
     assert order.by_load_and_share(made).tolist() == [2, 3, 0, 1, 4]
     assert order.by_share_and_load(made, parts=4).tolist() == [1, 2, 3, 0, 4]
+
+
+@pytest.mark.parametrize("latest", [2**11 - 1, 2**11, 2**22 - 1, 2**22, 2**33, 2**62])
+def test_many_buffers_are_sorted_by_every_digit_of_their_keys(latest):
+    rng = np.random.default_rng(11)
+    start = np.append(rng.integers(0, latest + 1, 4000), [latest, 0, latest, latest - 1])
+    ones = np.ones_like(start)
+    by_start = order.by_start(Problem(ones, start, start + ones, ones))
+    assert by_start.tolist() == np.argsort(start, kind="stable").tolist()
 
 
 @given(problems())
