@@ -7,8 +7,10 @@ from hypothesis import strategies as st
 
 from tests.planner.problems import problem, problems
 from tightship.errors import InvalidPlanError
+from tightship.planner.place.best_fit import best_fit
 from tightship.planner.plan import Plan
 from tightship.planner.portfolio import solve
+from tightship.planner.problem import Problem
 from tightship.planner.verify import verify, verify_offsets
 
 
@@ -96,6 +98,28 @@ def test_a_buffer_moved_into_another_is_found(drawn, data):
     assume(values[moved] + size[moved] > values[onto])
     with pytest.raises(InvalidPlanError, match="overlap"):
         verify_offsets(drawn, values)
+
+
+@pytest.mark.parametrize("count", [70, 700, 5000])
+def test_one_moved_among_many_is_found_and_what_is_right_passes(count):
+    # Most are dead at any time, and the sweep keeps those that live in a set of several levels.
+    rng = np.random.default_rng(count)
+    start = rng.integers(0, count // 5, count)
+    columns = (rng.integers(1, 99, count), start, start + rng.integers(1, 9, count))
+    made = Problem(*columns, np.ones(count, np.int64))
+    right = best_fit(made)
+    verify_offsets(made, right)
+    for moved in rng.integers(0, count, 60):
+        meets = (made.start_step < made.stop_step[moved]) & (made.stop_step > start[moved])
+        meets[moved] = False
+        for onto in np.flatnonzero(meets)[:1]:
+            wrong = right.copy()
+            wrong[moved] = right[onto]
+            with pytest.raises(InvalidPlanError, match="overlap"):
+                verify_offsets(made, wrong)
+        above = right.copy()
+        above[moved] = (right + made.size_bytes).max()
+        verify_offsets(made, above)
 
 
 def test_a_lengthened_lifetime_is_found():

@@ -114,6 +114,8 @@ HEADER = "id,lower,upper,size"
         (f"{HEADER},alignment\nb1,0,3,4,0\n", "line 2, column `alignment`: 0 is not a power"),
         (f"{HEADER},offset\nb1,0,3,4,\n", "line 2, column `offset`: '' is not an integer"),
         (f"{HEADER}\nb1,0,3,4\nb1,4,5,4\n", "line 3, column `id`: `b1` is there twice"),
+        (f"{HEADER}\r\nb1,0,3,4\r\n\r\nb2,0,x,4\r\n", "line 4, column `upper`: 'x' is not"),
+        (f"{HEADER}\rb1,0,3,4\rb2,0,x,4\r", "line 3, column `upper`: 'x' is not"),
         (f"{HEADER}\n2,0,3,4\n10,4,5,4\n2,5,6,4\n", "line 4, column `id`: `2` is there twice"),
         (f'{HEADER}\n"b,0,3,4\n', "line 3, column `id`: a quoted field must end"),
         (f'{HEADER}\n"b"1,0,3,4\n', "line 2, column `id`: a quoted field must end"),
