@@ -203,7 +203,7 @@ ItemInstance instance_of(const packing::Items &items, const packing::Banks &bank
 
 std::int64_t ItemInstance::pairs_a_node() const {
     const auto all = static_cast<std::int64_t>(meetings.size() + pieces.size());
-    return 16 * all / std::max(1, count()) + count();
+    return 32 * all / std::max(1, count()) + count();
 }
 
 } // namespace tightship::search

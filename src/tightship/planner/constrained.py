@@ -16,6 +16,9 @@ from tightship.planner.problem import Problem
 ROUNDS_MAX = 200
 """Rounds of one promotion."""
 
+PROMOTION_EFFORT_MAX = 200_000_000
+"""Pairs of items that all promotions may look at; more finds little more."""
+
 PAIRS_PER_ITEM = 256
 """What placing one item takes, in pairs of items looked at."""
 
@@ -36,8 +39,8 @@ def constrained_plan(
     Args:
         problem: n buffers and constraints.
         goal: `fit` is content with what fits the capacities.
-        effort: Pairs of items that the search may look at, and placements as many again; one
-            placement by each order is made in any case.
+        effort: Pairs of items that the search may look at, and promotions again, up to
+            `PROMOTION_EFFORT_MAX`; one placement by each order is made in any case.
         threads: How many threads may search at once.
         stop: Set from another thread, it ends the search.
 
@@ -51,7 +54,8 @@ def constrained_plan(
     if problem.count < LARGE_COUNT:
         found = _searched(found, goal, SearchEffort(effort, threads, stop))
     if found.plan.conflict is None and not _is_done(found, goal):
-        turns = effort // (PAIRS_PER_ITEM * max(1, items.count)) // len(ORDERS)
+        pairs = min(effort, PROMOTION_EFFORT_MAX)
+        turns = pairs // (PAIRS_PER_ITEM * max(1, items.count)) // len(ORDERS)
         target = (0, found.cost_bound, found.plan.lower_bound_bytes)
         placed = best_in_order(problem, items, target, rounds=max(1, min(ROUNDS_MAX, turns)))
         reached = (0 if found.fits else first.score[0], found.plan.cost, found.plan.peak_bytes)
