@@ -28,11 +28,15 @@ void resource_blocks(nanobind::module_ &module, nanobind::class_<resource::Memor
 void resource_kinds(nanobind::module_ &module);
 void composed_resources(nanobind::module_ &module);
 void adaptors(nanobind::module_ &module);
-/// Shows the garbage collector an adaptor's upstream.
-int traverse_adaptor(PyObject *self, visitproc visit, void *arg);
 void virtual_resources(nanobind::module_ &module);
 /// Raises what became of a block that was given back.
 [[noreturn]] void refuse_block(resource::Freed freed, uint64_t address, size_t size_bytes);
+/// Shows the garbage collector what a resource keeps alive. Nothing is ever cleared: resources do
+/// not change what they hold, so that a cycle goes through something of Python's that can be.
+int traverse_resource(PyObject *self, visitproc visit, void *arg);
+/// The Python object that `held` keeps alive, if it does.
+int visit_resource(const std::shared_ptr<resource::MemoryResource> &held, visitproc visit,
+                   void *arg);
 void callback_resources(nanobind::module_ &module);
 void checking_adaptors(nanobind::module_ &module);
 void numpy_resource(nanobind::module_ &module);

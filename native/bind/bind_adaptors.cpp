@@ -123,19 +123,10 @@ void binning(nb::module_ &module) {
             "rising size. What has no bin goes to `upstream`; a bin that is full refuses.");
 }
 
-PyType_Slot slots[] = {{Py_tp_traverse, reinterpret_cast<void *>(traverse_adaptor)}, {0, nullptr}};
-
 } // namespace
 
-int traverse_adaptor(PyObject *self, visitproc visit, void *arg) {
-    Py_VISIT(Py_TYPE(self));
-    if (nb::inst_ready(self))
-        Py_VISIT(nb::find(nb::inst_ptr<Adaptor>(self)->upstream()).ptr());
-    return 0;
-}
-
 void adaptors(nb::module_ &module) {
-    nb::class_<Adaptor, MemoryResource>(module, "Adaptor", nb::type_slots(slots),
+    nb::class_<Adaptor, MemoryResource>(module, "Adaptor",
                                         "Changes how its upstream behaves; owns no memory.")
         .def_prop_ro("upstream", &Adaptor::upstream);
     limiting(module);

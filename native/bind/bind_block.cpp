@@ -51,8 +51,15 @@ int get_buffer(PyObject *self, Py_buffer *view, int flags) {
                              static_cast<Py_ssize_t>(block.size_bytes()), 0, flags);
 }
 
-PyType_Slot buffer_slots[] = {{Py_bf_getbuffer, reinterpret_cast<void *>(get_buffer)},
-                              {0, nullptr}};
+int traverse(PyObject *self, visitproc visit, void *arg) {
+    Py_VISIT(Py_TYPE(self));
+    return nb::inst_ready(self) ? visit_resource(nb::inst_ptr<Block>(self)->resource(), visit, arg)
+                                : 0;
+}
+
+PyType_Slot block_slots[] = {{Py_tp_traverse, reinterpret_cast<void *>(traverse)},
+                             {Py_bf_getbuffer, reinterpret_cast<void *>(get_buffer)},
+                             {0, nullptr}};
 
 } // namespace
 
@@ -61,7 +68,7 @@ void resource_blocks(nb::module_ &module, nb::class_<MemoryResource> &base) {
              "alignment"_a = resource::kDefaultAlignment,
              "A block that is given back when the last view of it dies.\n\n"
              "Raises as `allocate` does; a block of no bytes is one.");
-    nb::class_<Block>(module, "Block", nb::type_slots(buffer_slots),
+    nb::class_<Block>(module, "Block", nb::type_slots(block_slots),
                       "Bytes of a memory resource; given back when the last view of them dies.")
         .def_prop_ro("address", &Block::address)
         .def_prop_ro("size_bytes", &Block::size_bytes)

@@ -81,6 +81,8 @@ class CallbackResource final : public MemoryResource {
     void give_back(void *pointer, size_t size_bytes, size_t alignment) {
         const nb::gil_scoped_acquire gil;
         try {
+            if (deallocate_.is_taken_apart())
+                return;
             deallocate_.get()(reinterpret_cast<uintptr_t>(pointer), size_bytes, alignment);
         } catch (nb::python_error &error) {
             error.discard_as_unraisable(deallocate_.get());
@@ -111,14 +113,15 @@ struct Retry {
 };
 
 int traverse_callback(PyObject *self, visitproc visit, void *arg) {
-    Py_VISIT(Py_TYPE(self));
+    if (const int stopped = traverse_resource(self, visit, arg))
+        return stopped;
     if (nb::inst_ready(self))
         return nb::inst_ptr<CallbackResource>(self)->traverse(visit, arg);
     return 0;
 }
 
 int traverse_failure(PyObject *self, visitproc visit, void *arg) {
-    if (const int stopped = traverse_adaptor(self, visit, arg))
+    if (const int stopped = traverse_resource(self, visit, arg))
         return stopped;
     if (nb::inst_ready(self))
         Py_VISIT(nb::inst_ptr<FailureCallbackResource>(self)

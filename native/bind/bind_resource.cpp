@@ -5,6 +5,7 @@
 #include "tightship/resource/memory_resource.hpp"
 
 #include <nanobind/ndarray.h>
+#include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
 #include <vector>
 
@@ -150,6 +151,8 @@ void refuse_copies(nb::class_<MemoryResource> &base) {
             nb::sig(kReduceSignature));
 }
 
+PyType_Slot slots[] = {{Py_tp_traverse, reinterpret_cast<void *>(traverse_resource)}, {0, nullptr}};
+
 } // namespace
 
 [[gnu::noinline]] void refuse_block(Freed freed, uint64_t address, size_t size_bytes) {
@@ -157,6 +160,22 @@ void refuse_copies(nb::class_<MemoryResource> &base) {
     std::snprintf(text, sizeof text, "%#llx", static_cast<unsigned long long>(address));
     throw Misuse("Cannot deallocate " + std::to_string(size_bytes) + " bytes at " + text + ": " +
                  fault_of(freed));
+}
+
+int visit_resource(const std::shared_ptr<MemoryResource> &held, visitproc visit, void *arg) {
+    if (const auto *owner = std::get_deleter<nb::detail::py_deleter>(held))
+        Py_VISIT(owner->o);
+    return 0;
+}
+
+int traverse_resource(PyObject *self, visitproc visit, void *arg) {
+    Py_VISIT(Py_TYPE(self));
+    int stopped = 0;
+    if (nb::inst_ready(self))
+        nb::inst_ptr<MemoryResource>(self)->each_upstream([&](const auto &held) {
+            stopped = stopped != 0 ? stopped : visit_resource(held, visit, arg);
+        });
+    return stopped;
 }
 
 void resource(nb::module_ &module) {
@@ -167,7 +186,7 @@ void resource(nb::module_ &module) {
     nb::register_exception_translator(translate);
     statistics_class(module);
     nb::class_<MemoryResource> base(
-        module, "MemoryResource",
+        module, "MemoryResource", nb::type_slots(slots),
         "Gives and takes back blocks of memory, from any thread. Neither copied nor pickled.");
     constexpr size_t alignment = resource::kDefaultAlignment;
     base.def(

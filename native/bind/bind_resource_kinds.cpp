@@ -36,9 +36,23 @@ class RegionOfBuffer final : public resource::RegionResource {
         : RegionResource(view.buf, static_cast<size_t>(view.len), is_shared), view_(view) {}
     ~RegionOfBuffer() override { PyBuffer_Release(&view_); }
 
+    int traverse(visitproc visit, void *arg) const {
+        Py_VISIT(view_.obj);
+        return 0;
+    }
+
   private:
     Py_buffer view_;
 };
+
+int traverse_region(PyObject *self, visitproc visit, void *arg) {
+    if (const int stopped = traverse_resource(self, visit, arg))
+        return stopped;
+    return nb::inst_ready(self) ? nb::inst_ptr<RegionOfBuffer>(self)->traverse(visit, arg) : 0;
+}
+
+PyType_Slot region_slots[] = {{Py_tp_traverse, reinterpret_cast<void *>(traverse_region)},
+                              {0, nullptr}};
 
 void shared(nb::module_ &module) {
     nb::class_<SharedResource, PageResource>(
@@ -83,7 +97,7 @@ void page_resources(nb::module_ &module) {
                      "Of all blocks of all time, what could be locked.");
     shared(module);
     nb::class_<RegionOfBuffer, MemoryResource>(
-        module, "RegionResource",
+        module, "RegionResource", nb::type_slots(region_slots),
         "Memory that the caller has: one block at a time of a writable buffer.")
         .def(
             "__init__",

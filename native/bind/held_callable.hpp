@@ -21,6 +21,17 @@ class HeldCallable {
     /// REQUIRES: the GIL is held.
     nanobind::handle get() const { return function_.get(); }
 
+    /// Whether the garbage collector has begun to take the function apart: it must not be called.
+    /// REQUIRES: the GIL is held.
+    bool is_taken_apart() const {
+        nanobind::object function = nanobind::borrow(get());
+        if (nanobind::hasattr(function, "__func__"))
+            function = function.attr("__func__");
+        return nanobind::hasattr(function, "__closure__") &&
+               function.attr("__closure__").is_none() &&
+               nanobind::len(nanobind::object(function.attr("__code__").attr("co_freevars"))) > 0;
+    }
+
   private:
     std::shared_ptr<PyObject> function_;
 };

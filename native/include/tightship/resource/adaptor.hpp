@@ -30,6 +30,8 @@ class Adaptor : public MemoryResource {
     }
     size_t available_bytes() const override { return upstream_->available_bytes(); }
 
+    void each_upstream(const Visit &visit) const override { visit(upstream_); }
+
     const std::shared_ptr<MemoryResource> &upstream() const { return upstream_; }
 
   protected:

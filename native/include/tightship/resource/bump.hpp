@@ -38,6 +38,10 @@ class BumpResource final : public MemoryResource {
     Reach reach() const override { return {.size_bytes = capacity_bytes()}; }
     bool is_shared() const override { return is_shared_; }
     Statistics statistics() const override;
+    void each_upstream(const Visit &visit) const override {
+        visit(region_.upstream());
+        visit(control_.upstream());
+    }
 
     size_t capacity_bytes() const { return part_bytes_ * cursors_.size(); }
     size_t part_count() const { return cursors_.size(); }

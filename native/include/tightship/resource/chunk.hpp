@@ -32,6 +32,8 @@ class Chunk {
         alignment_ = alignment;
     }
 
+    /// Null where it holds nothing.
+    const std::shared_ptr<MemoryResource> &upstream() const { return upstream_; }
     char *start() const { return static_cast<char *>(pointer_); }
     size_t size_bytes() const { return size_bytes_; }
 

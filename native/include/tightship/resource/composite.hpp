@@ -50,6 +50,7 @@ class CompositeResource final : public MemoryResource {
     bool is_shared() const override { return is_shared_; }
     Statistics statistics() const override;
     std::string refusal(size_t size_bytes, size_t alignment) const override;
+    void each_upstream(const Visit &visit) const override { visit(region_.upstream()); }
     size_t trim() override { return rest_->trim(); }
 
     const std::vector<std::shared_ptr<SlabResource>> &slabs() const { return slabs_; }

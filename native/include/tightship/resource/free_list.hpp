@@ -49,6 +49,7 @@ class FreeListResource final : public MemoryResource, private Forkable {
     std::string refusal(size_t size_bytes, size_t alignment) const override;
     size_t available_bytes() const override;
     size_t trim() override;
+    void each_upstream(const Visit &visit) const override { visit(upstream_); }
 
     size_t free_bytes() const;
     size_t free_count() const; ///< blocks in the list

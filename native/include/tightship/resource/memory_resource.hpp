@@ -3,6 +3,8 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
+#include <memory>
 #include <new>
 #include <stdexcept>
 #include <string>
@@ -94,6 +96,9 @@ class MemoryResource {
     virtual Statistics statistics() const = 0;
     /// Gives what is not in use back upstream; returns its bytes.
     virtual size_t trim() { return 0; }
+    using Visit = std::function<void(const std::shared_ptr<MemoryResource> &)>;
+    /// Shows every resource that this one keeps alive.
+    virtual void each_upstream(const Visit &) const {}
     /// Why a request was refused: a sentence with the numbers, and what to change.
     virtual std::string refusal(size_t size_bytes, size_t alignment) const;
     /// Bytes that are free, in whatever pieces; `SIZE_MAX` where only the system knows.

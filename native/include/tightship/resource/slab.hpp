@@ -49,6 +49,10 @@ class SlabResource final : public MemoryResource, private Forkable {
     bool is_shared() const override { return is_shared_; }
     Statistics statistics() const override;
     std::string refusal(size_t size_bytes, size_t alignment) const override;
+    void each_upstream(const Visit &visit) const override {
+        visit(region_.upstream());
+        visit(control_.upstream());
+    }
 
     /// A block of the calling thread's cell; what `otherwise()` returns where that has none.
     /// REQUIRES: `serves(size_bytes, alignment)`, of the request.

@@ -95,4 +95,10 @@ size_t BinningResource::available_bytes() const {
     return sum;
 }
 
+void BinningResource::each_upstream(const Visit &visit) const {
+    visit(upstream());
+    for (const Bin &bin : bins_)
+        visit(bin.resource);
+}
+
 } // namespace tightship::resource

@@ -31,6 +31,7 @@ class BinningResource final : public Adaptor {
     size_t trim() override;
     std::string refusal(size_t size_bytes, size_t alignment) const override;
     size_t available_bytes() const override;
+    void each_upstream(const Visit &visit) const override;
 
   private:
     MemoryResource &part_of(size_t size_bytes, size_t alignment) const;
