@@ -1,6 +1,15 @@
 /// Threads that fill blocks, hand them to each other, check and give them back.
 ///
 ///     stress_resource [STEPS] [SEED] -> exit code 0, or a line that says what was wrong
+#include "tightship/resource/adaptor/aligned.hpp"
+#include "tightship/resource/adaptor/binning.hpp"
+#include "tightship/resource/adaptor/counting.hpp"
+#include "tightship/resource/adaptor/failing.hpp"
+#include "tightship/resource/adaptor/guard_page.hpp"
+#include "tightship/resource/adaptor/guarded.hpp"
+#include "tightship/resource/adaptor/limiting.hpp"
+#include "tightship/resource/adaptor/tracing.hpp"
+#include "tightship/resource/adaptor/tracking.hpp"
 #include "tightship/resource/composite.hpp"
 #include "tightship/resource/host.hpp"
 #include "tightship/resource/shared.hpp"
@@ -108,6 +117,70 @@ void stress(const char *name, MemoryResource &resource, size_t size_max, size_t 
         require(resource.statistics().current_count == 0, "a block was lost");
 }
 
+/// As `stress`, while another thread looks at the resource and has it give memory back.
+void stress_watched(
+    const char *name, MemoryResource &resource, size_t steps, unsigned seed,
+    const std::function<void()> &look = [] {}) {
+    std::atomic<bool> is_over{false};
+    std::thread watcher([&] {
+        while (!is_over) {
+            require(!resource.owns(&is_over), "an address of the stack is a resource's");
+            static_cast<void>(resource.statistics().current_count + resource.available_bytes());
+            look();
+            resource.trim();
+            std::this_thread::yield();
+        }
+    });
+    stress(name, resource, 2000, steps, seed);
+    is_over = true;
+    watcher.join();
+}
+
+using Upstream = std::shared_ptr<MemoryResource>;
+
+void stress_adaptors(const Upstream &host, size_t steps, unsigned seed) {
+    const auto free_list = [&host] {
+        return std::make_shared<FreeListResource>(host,
+                                                  FreeListResource::Settings{.chunk_bytes = 65536});
+    };
+    LimitingResource limiting(free_list(), 300'000);
+    stress_watched("limiting", limiting, steps, seed);
+    require(limiting.current_bytes() == 0, "a limit counts what is not there");
+    StatisticsResource counting(free_list());
+    stress_watched("statistics", counting, steps, seed, [&] { counting.pop(counting.push()); });
+    require(counting.counters().current_count == 0, "a block is counted that is not there");
+    TracingResource tracing(free_list(), "/dev/null");
+    stress_watched("tracing", tracing, steps, seed, [&] { tracing.flush(); });
+    TrackingResource tracking(free_list(), [] { return std::string("here"); });
+    stress_watched("tracking", tracking, steps, seed,
+                   [&] { require(tracking.live().size() < 2000, "more is live than there is"); });
+    AlignedResource aligned(free_list(), 256, 100);
+    stress_watched("aligned", aligned, steps, seed);
+    FailingResource failing(free_list(), 100, 50);
+    stress_watched("failing", failing, steps, seed);
+    FailureCallbackResource asking(std::make_shared<FailingResource>(free_list(), 100, 50),
+                                   [](size_t size_bytes) { return size_bytes % 2 == 0; });
+    stress_watched("failure callback", asking, steps, seed);
+    BinningResource binning(free_list(),
+                            {{256, std::make_shared<SlabResource>(host, 1 << 17, 256)}});
+    stress_watched("binning", binning, steps, seed);
+    FreeListResource pool(std::make_shared<LimitingResource>(host, 1 << 19),
+                          {.chunk_bytes = 1 << 15});
+    stress_watched("pool", pool, steps, seed);
+    {
+        GuardedResource guarded(free_list(), 1 << 16);
+        stress_watched("guarded", guarded, steps / 2, seed);
+        require(guarded.faults().empty(), "a fault is found where there was none");
+        GuardPageResource pages(free_list(), 1 << 16);
+        stress_watched("guard pages", pages, steps / 10, seed);
+    }
+    TrackingResource checking(std::make_shared<GuardedResource>(
+        std::make_shared<CompositeResource>(
+            host, 1 << 22, CompositeResource::Settings{.slabs = {{128, 0.1}, {1024, 0.3}}}),
+        1 << 14));
+    stress_watched("checking stack", checking, steps / 2, seed);
+}
+
 /// A slab with so few blocks that threads call back what others keep all the time.
 void exhaust(size_t steps) {
     std::printf("scarce slab\n");
@@ -185,6 +258,7 @@ int main(int count, char **arguments) {
     stress("free list, first fit", first, 3000, steps / 3, seed);
     CompositeResource composite(host, 1 << 21, {.slabs = {{64, 0.1}, {512, 0.2}}});
     stress("composite", composite, 2000, steps, seed);
+    stress_adaptors(host, steps / 5, seed);
 #ifndef __SANITIZE_THREAD__ // which does not follow a fork of several threads
     fork_often(host);
     fork_often(std::make_shared<SegmentResource>());

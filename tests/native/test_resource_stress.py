@@ -16,7 +16,7 @@ import pytest
 NATIVE = Path(__file__).parents[2] / "native"
 SOURCES = (
     Path(__file__).with_name("stress_resource.cpp"),
-    *sorted((NATIVE / "src/resource").glob("*.cpp")),
+    *sorted((NATIVE / "src/resource").rglob("*.cpp")),
     *sorted((NATIVE / "src").glob("os*.cpp")),
 )
 STEPS = {"thread": 6_000, "address,undefined": 30_000}
