@@ -3,6 +3,7 @@
 
 #include "tightship/resource/adaptor/aligned.hpp"
 #include "tightship/resource/adaptor/binning.hpp"
+#include "tightship/resource/adaptor/combining.hpp"
 #include "tightship/resource/adaptor/counting.hpp"
 #include "tightship/resource/adaptor/failing.hpp"
 #include "tightship/resource/adaptor/limiting.hpp"
@@ -23,6 +24,7 @@ namespace {
 using resource::Adaptor;
 using resource::AlignedResource;
 using resource::BinningResource;
+using resource::CombiningResource;
 using resource::Counters;
 using resource::FailingResource;
 using resource::LimitingResource;
@@ -106,6 +108,15 @@ void failing(nb::module_ &module) {
                      "Asked for so far, refused ones included.");
 }
 
+void combining(nb::module_ &module) {
+    nb::class_<CombiningResource, Adaptor>(
+        module, "CombiningResource",
+        "Threads that ask at the same time are served by one of them, with one call.")
+        .def(nb::init<Upstream>(), "upstream"_a)
+        .def_prop_ro("handed_count", &CombiningResource::handed_count,
+                     "Blocks that a thread was handed by another.");
+}
+
 void binning(nb::module_ &module) {
     using Bins = std::vector<std::pair<Count, Upstream>>;
     nb::class_<BinningResource, Adaptor>(module, "BinningResource",
@@ -134,6 +145,7 @@ void adaptors(nb::module_ &module) {
     tracing(module);
     failing(module);
     binning(module);
+    combining(module);
     callback_resources(module);
     checking_adaptors(module);
 }

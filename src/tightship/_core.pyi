@@ -518,6 +518,17 @@ class BinningResource(Adaptor):
         rising size. What has no bin goes to `upstream`; a bin that is full refuses.
         """
 
+class CombiningResource(Adaptor):
+    """
+    Threads that ask at the same time are served by one of them, with one call.
+    """
+
+    def __init__(self, upstream: MemoryResource) -> None: ...
+
+    @property
+    def handed_count(self) -> int:
+        """Blocks that a thread was handed by another."""
+
 class CallbackResource(MemoryResource):
     """Blocks that Python functions give and take back."""
 

@@ -3,6 +3,7 @@
 ///     stress_resource [STEPS] [SEED] -> exit code 0, or a line that says what was wrong
 #include "tightship/resource/adaptor/aligned.hpp"
 #include "tightship/resource/adaptor/binning.hpp"
+#include "tightship/resource/adaptor/combining.hpp"
 #include "tightship/resource/adaptor/counting.hpp"
 #include "tightship/resource/adaptor/failing.hpp"
 #include "tightship/resource/adaptor/guard_page.hpp"
@@ -67,10 +68,11 @@ size_t size_for(std::minstd_rand &random, size_t size_max) {
     return sizeof(Cookie) + random() % (size_max - sizeof(Cookie) + 1);
 }
 
-void give_back(MemoryResource &resource, void *block) {
+void give_back(MemoryResource &resource, void *block, size_t alignment = 8) {
     if (block != nullptr) {
         const size_t size_bytes = check(block);
-        require(resource.deallocate(block, size_bytes, 8) == Freed::done, "a block was refused");
+        require(resource.deallocate(block, size_bytes, alignment) == Freed::done,
+                "a block was refused");
     }
 }
 
@@ -136,6 +138,26 @@ void stress_watched(
     watcher.join();
 }
 
+/// Threads that all ask for one size at once, so that they hand each other blocks.
+void combine(size_t steps) {
+    std::printf("combining, one size\n");
+    CombiningResource combining(std::make_shared<FreeListResource>(
+        std::make_shared<HostResource>(), FreeListResource::Settings{.chunk_bytes = 65536}));
+    std::vector<std::thread> threads;
+    for (size_t number = 0; number < kThreads; ++number)
+        threads.emplace_back([&, number] {
+            for (size_t step = 0; step < steps; ++step) {
+                const size_t size_bytes = step % 64 < 48 ? 64 : 64 * (1 + step % 3);
+                void *block = combining.allocate(size_bytes);
+                fill(block, size_bytes, static_cast<uint8_t>(number));
+                give_back(combining, block, kDefaultAlignment);
+            }
+        });
+    for (std::thread &thread : threads)
+        thread.join();
+    require(combining.statistics().current_count == 0, "a block was lost");
+}
+
 using Upstream = std::shared_ptr<MemoryResource>;
 
 void stress_adaptors(const Upstream &host, size_t steps, unsigned seed) {
@@ -164,6 +186,9 @@ void stress_adaptors(const Upstream &host, size_t steps, unsigned seed) {
     BinningResource binning(free_list(),
                             {{256, std::make_shared<SlabResource>(host, 1 << 17, 256)}});
     stress_watched("binning", binning, steps, seed);
+    CombiningResource combining(free_list());
+    stress_watched("combining", combining, steps, seed);
+    combine(steps);
     FreeListResource pool(std::make_shared<LimitingResource>(host, 1 << 19),
                           {.chunk_bytes = 1 << 15});
     stress_watched("pool", pool, steps, seed);

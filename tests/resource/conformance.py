@@ -21,6 +21,7 @@ from tightship.resource import (
     BinningResource,
     BumpResource,
     CallbackResource,
+    CombiningResource,
     CompositeResource,
     FailingResource,
     FailureCallbackResource,
@@ -91,6 +92,7 @@ RESOURCES: dict[str, Callable[[MemoryResource], MemoryResource]] = {
             LimitingResource(FreeListResource(upstream), REGION_BYTES), quarantine_bytes=1024
         )
     ),
+    "combining": lambda upstream: CombiningResource(FreeListResource(upstream)),
     "counted_limit": lambda upstream: StatisticsResource(
         LimitingResource(TrackingResource(upstream), REGION_BYTES)
     ),

@@ -83,7 +83,6 @@ def elsewhere(call, *arguments):
 def test_a_block_that_another_thread_gave_back_is_not_given_back_twice(
     stack, is_first_here, others
 ):
-    """The slab below does not see it: the block is in the other thread's cell or word."""
     slab = SlabResource(HostResource(), 1 << 20, 256)
     resource = TrackingResource(GuardedResource(slab, quarantine_bytes=0))
     if stack == "composite":

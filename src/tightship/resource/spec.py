@@ -7,6 +7,7 @@ from typing import TypeVar
 from tightship._core import (
     BumpResource,
     CachingSimulation,
+    CombiningResource,
     CompositeResource,
     FreeListResource,
     GuardedResource,
@@ -49,6 +50,7 @@ ROOTS: Mapping[str, Callable[[int | None], MemoryResource]] = {
 ADAPTORS: Mapping[str, Callable[[MemoryResource, int | None], MemoryResource]] = {
     "limit": lambda upstream, size: LimitingResource(upstream, size or 0),
     "statistics": lambda upstream, _: StatisticsResource(upstream),
+    "combining": lambda upstream, _: CombiningResource(upstream),
     "tracking": lambda upstream, _: TrackingResource(upstream),
     "guarded": lambda upstream, size: GuardedResource(upstream, quarantine_bytes=size or 0),
     "guard_pages": lambda upstream, size: GuardPageResource(upstream, quarantine_bytes=size or 0),
