@@ -131,6 +131,9 @@ class Conformance(RuleBasedStateMachine):
 
     def __init__(self, make: Callable[[], MemoryResource]) -> None:
         super().__init__()
+        self.begin(make)
+
+    def begin(self, make: Callable[[], MemoryResource]) -> None:
         self.resource = make()
         self.live: list[Live] = []
         self.given = 0
