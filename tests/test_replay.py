@@ -81,6 +81,14 @@ def test_what_is_held_falls_where_blocks_go_back_to_the_system():
     assert outcome.live_bytes == (5000, 5100, 100)
 
 
+def test_an_allocation_within_a_part_is_seen_where_it_goes_before_the_end_of_the_part():
+    pair = (Event(1, 10, True), Event(1, 0, False))
+    outcome = replay(Trace(pair * PARTS), HostResource)
+    assert outcome.held_bytes == (4096,) * PARTS
+    assert outcome.live_bytes == (10,) * PARTS
+    assert outcome.peak_held_bytes == 4096
+
+
 def test_many_events_share_the_parts_of_a_curve():
     events = [Event(number, 10, True) for number in range(1, 1001)]
     outcome = replay(Trace(tuple(events)), HostResource)

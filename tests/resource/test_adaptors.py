@@ -101,6 +101,20 @@ def test_a_scope_begins_at_zero_and_adds_to_the_one_around_it():
     resource.deallocate(kept, 10)
 
 
+def test_a_scope_that_ends_adds_its_peaks_to_what_the_outer_one_had_then():
+    resource = StatisticsResource(HostResource())
+    first = resource.allocate(1000)
+    resource.push()
+    blocks = [resource.allocate(100) for _ in range(3)]
+    for block in blocks:
+        resource.deallocate(block, 100)
+    resource.pop(1)
+    now = resource.counters()
+    assert (now.peak_count, now.peak_bytes) == (4, 1300)
+    assert (now.current_count, now.total_count, now.total_bytes) == (1, 4, 1300)
+    resource.deallocate(first, 1000)
+
+
 def test_only_the_innermost_scope_can_end():
     resource = StatisticsResource(HostResource())
     with pytest.raises(InputError, match="not that of the innermost of 0 scopes"):

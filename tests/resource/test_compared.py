@@ -49,11 +49,12 @@ def test_the_rest_of_a_large_segment_serves_only_where_it_is_above_a_mebibyte():
     assert simulation.statistics().reserved_bytes == 40 * MIB
 
 
-def test_a_block_whose_rest_is_too_small_to_keep_is_given_whole():
+@pytest.mark.parametrize(("asked", "given"), [(19 * MIB, 20 * MIB), (19 * MIB - 512,) * 2])
+def test_a_block_whose_rest_is_too_small_to_keep_is_given_whole(asked, given):
     simulation = CachingSimulation()
     simulation.deallocate(simulation.allocate(20 * MIB), 20 * MIB)
-    simulation.allocate(19 * MIB + 512)
-    assert simulation.statistics().current_bytes == 20 * MIB
+    simulation.allocate(asked)
+    assert simulation.statistics().current_bytes == given
 
 
 def test_small_blocks_share_a_segment_in_units_of_512():

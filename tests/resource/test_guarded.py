@@ -36,18 +36,23 @@ def give(resource, address, size, alignment):
     return str(error.value)
 
 
+def spoil(address):
+    """Write a byte that is not the one which is there."""
+    ctypes.memset(address, ctypes.string_at(address, 1)[0] ^ 0xFF, 1)
+
+
 def freed_twice(resource, address, size, alignment):
     resource.deallocate(address, size, alignment)
     return give(resource, address, size, alignment)
 
 
 def overrun(resource, address, size, alignment):
-    ctypes.memset(address + size, 1, 1)
+    spoil(address + size)
     return give(resource, address, size, alignment)
 
 
 def underrun(resource, address, size, alignment):
-    ctypes.memset(address - 1, 1, 1)
+    spoil(address - 1)
     return give(resource, address, size, alignment)
 
 
@@ -119,7 +124,7 @@ def test_what_is_written_after_the_end_is_found_among_the_waiting(guarded, size,
     guarded.deallocate(address, size, alignment)
     assert guarded.faults() == []
     offset = {"first": 0, "last": size - 1, "before": -1, "after": size}[place]
-    ctypes.memset(address + offset, 1, 1)
+    spoil(address + offset)
     (fault,) = guarded.faults()
     assert f"Block 1 of {size} bytes at {address:#x} was written to after it was given" in fault
 
