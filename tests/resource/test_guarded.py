@@ -150,6 +150,20 @@ def test_a_damaged_block_stays_live_and_is_found(guarded):
     assert guarded.faults() == []
 
 
+def test_what_the_layer_below_refuses_stays_tracked():
+    resource = STACKS["free_list"]()
+    address = resource.allocate(100)
+    (before,) = resource.live()
+    spoil(address + 100)
+    give(resource, address, 100, 16)
+    (after,) = resource.live()
+    assert (after.address, after.number) == (before.address, before.number)
+    assert resource.live_bytes == 100
+    spoil(address + 100)
+    resource.deallocate(address, 100)
+    assert resource.live() == []
+
+
 def test_a_block_waits_until_others_push_it_out(guarded):
     address = guarded.allocate(2048)
     guarded.deallocate(address, 2048)
