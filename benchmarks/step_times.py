@@ -1,7 +1,7 @@
 """The slowest steps of a model beside what ONNX Runtime's profiler says.
 
     python -m benchmarks.step_times squeezenet
-    python -m benchmarks.step_times shufflenet --top 20 --without shuffle_channels
+    python -m benchmarks.step_times shufflenet --top 20 --without shuffle_channels --threads 2
 
 Steps are timed within whole runs, so that each finds the caches as they are then; a step's time is
 the median over runs.
@@ -77,11 +77,11 @@ def _shapes(step: LoweredStep) -> str:
     return " ".join("x".join(map(str, operand.shape)) for operand in step.reads)
 
 
-def ort_steps(model: Path, feeds: Arrays, runs: int) -> list[Timed]:
+def ort_steps(model: Path, feeds: Arrays, threads: int, runs: int) -> list[Timed]:
     """Every node of ONNX Runtime's optimised graph, by its own profiler."""
     import onnxruntime  # type: ignore[import-untyped]
 
-    options = ort_options(1, [])
+    options = ort_options(threads, [])
     options.enable_profiling = True
     with tempfile.TemporaryDirectory() as folder:
         options.profile_file_prefix = f"{folder}/profile"
@@ -128,6 +128,7 @@ def main() -> None:
     parser.add_argument("model", help=f"NAME or NAME@BATCH; {', '.join(models.NAMES)}")
     parser.add_argument("--top", type=int, default=12)
     parser.add_argument("--runs", type=int, default=21)
+    parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--without", action="append", default=[], metavar="PASS")
     parser.add_argument("--folder", type=Path, help="keep the model here between runs")
     options = parser.parse_args()
@@ -137,10 +138,10 @@ def main() -> None:
         with np.load(stored.feeds) as arrays:
             feeds = dict(arrays)
         shapes = {name: array.shape for name, array in feeds.items()}
-        settings = Settings(shapes, without=options.without)
+        settings = Settings(shapes, threads=options.threads, without=options.without)
         profiles = {
             "tightship": tightship_steps(stored.model, feeds, settings, options.runs),
-            "ONNX Runtime": ort_steps(stored.model, feeds, options.runs),
+            "ONNX Runtime": ort_steps(stored.model, feeds, options.threads, options.runs),
         }
         for title, steps in profiles.items():
             print(f"{title}\n{by_kind(steps)}\n{slowest(steps, options.top)}\n")

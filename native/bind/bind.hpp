@@ -51,6 +51,7 @@ void generate_kernels(nanobind::class_<Kernel> &kernel);
 void sequence_kernels(nanobind::class_<Kernel> &kernel);
 void attention_kernels(nanobind::class_<Kernel> &kernel);
 void convolution_kernels(nanobind::class_<Kernel> &kernel);
+void depthwise_kernels(nanobind::class_<Kernel> &kernel);
 void rotary_kernels(nanobind::class_<Kernel> &kernel);
 void recurrent_kernels(nanobind::class_<Kernel> &kernel);
 void quantize_kernels(nanobind::class_<Kernel> &kernel);

@@ -1,9 +1,11 @@
 #include "bind.hpp"
 #include "tightship/kernels/convolution.hpp"
+#include "tightship/kernels/scale.hpp"
 
 #include <nanobind/stl/array.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/shared_ptr.h>
+#include <nanobind/stl/vector.h>
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -30,6 +32,9 @@ void convolution_kernels(nb::class_<Kernel> &kernel) {
                       "has_bias"_a, "has_addend"_a, "low"_a, "high"_a,
                       "Source, weights, [bias,] [addend,] target: a convolution whose weights, "
                       "packed by block or by chunk, are streamed; needs AVX-512.");
+    kernel.def_static("scale", &kernels::scale, "shape"_a, "strides"_a,
+                      "Source, scales, target: their product; strides in bytes, 0 where a scale is "
+                      "repeated. Along the innermost axis elements lie together.");
 }
 
 } // namespace tightship::bind

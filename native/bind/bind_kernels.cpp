@@ -21,6 +21,7 @@ void kernels(nb::module_ &module) {
     sequence_kernels(kernel);
     attention_kernels(kernel);
     convolution_kernels(kernel);
+    depthwise_kernels(kernel);
     rotary_kernels(kernel);
     recurrent_kernels(kernel);
     quantize_kernels(kernel);

@@ -1194,6 +1194,18 @@ class NativeKernel:
         """
 
     @staticmethod
+    def scale(shape: Sequence[int], strides: Sequence[Sequence[int]]) -> NativeKernel:
+        """
+        Source, scales, target: their product; strides in bytes, 0 where a scale is repeated. Along the innermost axis elements lie together.
+        """
+
+    @staticmethod
+    def depthwise(batch_channels: Sequence[int], sizes: Sequence[Sequence[int]], strides: tuple[Sequence[int], Sequence[int]], swishes: tuple[bool, bool], limits: tuple[float, float], has_means: bool) -> NativeKernel:
+        """
+        Source, weights, bias, target, [means,] scratch: each channel convolved by itself. Sizes are the source's, the target's, the kernel's, strides, dilations, pads; strides of source and target in elements, by image, row, pixel, 16 channels; whether there is a Swish before and behind; limits that results without one are clamped to.
+        """
+
+    @staticmethod
     def rotary(node: str, shape: Sequence[int], sizes: Sequence[int], strides: Sequence[Sequence[int]], along: tuple[Sequence[int], Sequence[int], Sequence[int]]) -> NativeKernel:
         """
         Source, cosines, sines[, positions], target, of float32: pairs turned by an angle. `sizes`: pairs of a row, elements after them, rows of the tables or 0; `strides` around rows; `along` a row: from element to element, pair to pair, within a pair. In bytes.

@@ -8,22 +8,6 @@ namespace tightship::kernels::TIGHTSHIP_ISA {
 
 namespace {
 
-inline Vector load_some(const float *from, int64_t count) {
-    if (count >= kWidth)
-        return load(from);
-    Vector result{};
-    for (int64_t lane = 0; lane < count; ++lane)
-        result[lane] = from[lane];
-    return result;
-}
-
-inline void store_some(float *to, Vector value, int64_t count) {
-    if (count >= kWidth)
-        return store(to, value);
-    for (int64_t lane = 0; lane < count; ++lane)
-        to[lane] = value[lane];
-}
-
 Vector activated(const Activation &activation, Vector x) {
     const float alpha = activation.alpha, beta = activation.beta;
     switch (activation.function) {

@@ -4,6 +4,10 @@
 
 #include <cstdint>
 
+#if TIGHTSHIP_VECTOR_BYTES == 64
+#include <immintrin.h>
+#endif
+
 namespace tightship::kernels::TIGHTSHIP_ISA {
 
 namespace {
@@ -24,6 +28,31 @@ inline Vector load(const float *from) {
 
 inline void store(float *to, Vector value) {
     *reinterpret_cast<Unaligned *>(to) = value;
+}
+
+/// The first `count` elements, zeros behind them.
+inline Vector load_some(const float *from, int64_t count) {
+    if (count >= kWidth)
+        return load(from);
+#if TIGHTSHIP_VECTOR_BYTES == 64
+    return _mm512_maskz_loadu_ps(static_cast<__mmask16>((1U << count) - 1U), from);
+#else
+    Vector result{};
+    for (int64_t lane = 0; lane < count; ++lane)
+        result[lane] = from[lane];
+    return result;
+#endif
+}
+
+inline void store_some(float *to, Vector value, int64_t count) {
+    if (count >= kWidth)
+        return store(to, value);
+#if TIGHTSHIP_VECTOR_BYTES == 64
+    _mm512_mask_storeu_ps(to, static_cast<__mmask16>((1U << count) - 1U), value);
+#else
+    for (int64_t lane = 0; lane < count; ++lane)
+        to[lane] = value[lane];
+#endif
 }
 
 inline Vector spread(float value) {

@@ -20,7 +20,7 @@ NS_PER_BYTE = 0.055
 """Of what a step that only moves, scales or pools reads and writes."""
 NS_PER_STEP = 500.0
 WEIGHTS = 33
-HEADS = ("Conv", "ConvTranspose")
+HEADS = ("Conv", "ConvTranspose", "ScaledConv")
 
 
 def cost_ns(lowered: Lowered) -> float:

@@ -22,6 +22,7 @@ from tightship.engine.lower.passes import (
 )
 from tightship.engine.lower.repeats import Repeat
 from tightship.engine.lower.replay import lower_layers
+from tightship.engine.lower.scale_weights import apart
 from tightship.engine.lower.share_tables import share_tables
 from tightship.engine.lower.views import same_bytes
 from tightship.engine.program import KernelWork, Lowered, Operand, PackedWeight, ReferenceWork
@@ -152,12 +153,19 @@ def _emit(builder: Builder, node: Node) -> None:
         return
     if builder.options.use_native and not node.fused and _native(builder, node):
         return
-    if node.fused:
-        for part in (replace(node, fused=()), *node.fused):
+    if parts := _parts(node):
+        for part in parts:
             _emit(builder, part)
-        return
-    if not _numpy(builder, node):
+    elif not _numpy(builder, node):
         _reference(builder, node)
+
+
+def _parts(node: Node) -> tuple[Node, ...]:
+    """The nodes that one stands for, each to be run by itself; none where it is plain."""
+    if node.fused:
+        return replace(node, fused=()), *node.fused
+    is_scaled = (node.domain, node.operator) == ("tightship", "ScaledConv")
+    return apart(node) if is_scaled else ()
 
 
 def _moves_nothing(builder: Builder, node: Node) -> bool:

@@ -17,6 +17,7 @@ NATIVE_EMITTERS: Mapping[tuple[str, str], NativeEmitter] = OnDemand(
     "tightship.engine.lower.native",
     {
         "attention.ATTENTION": [("tightship", "Attention")],
+        "depthwise.DEPTHWISE": [("tightship", "DepthwiseConv")],
         "elementwise.ELEMENTWISE": of_onnx(
             "Abs Acos Acosh Add And Asin Asinh Atan Atanh BitShift BitwiseAnd BitwiseNot BitwiseOr "
             "BitwiseXor Cast CastLike Ceil Celu Clip Cos Cosh Div Elu Equal Erf Exp Floor Gelu "

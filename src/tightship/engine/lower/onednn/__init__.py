@@ -14,7 +14,10 @@ Emitter = Callable[[Builder, Node], bool]
 EMITTERS: Mapping[tuple[str, str], Emitter] = OnDemand(
     "tightship.engine.lower.onednn",
     {
-        "convolution.CONVOLUTION": of_onnx("Conv ConvTranspose"),
+        "convolution.CONVOLUTION": [
+            *of_onnx("Conv ConvTranspose"),
+            ("tightship", "ScaledConv"),
+        ],
         "elementwise.ELEMENTWISE": of_onnx(
             "Abs Add Clip Div Elu Exp Gelu HardSigmoid HardSwish LeakyRelu Max Min Mish Mul Neg "
             "Relu Sigmoid Sqrt Sub Sum Swish Tanh"

@@ -11,6 +11,7 @@ from tightship.engine.lower.layouts import dense_strides
 from tightship.engine.lower.onednn.choose import fast
 from tightship.engine.lower.onednn.parameters import parameter
 from tightship.engine.lower.onednn.post_ops import Epilogue, with_epilogue
+from tightship.engine.lower.onednn.scaled import scaled
 from tightship.engine.lower.onednn.window import transposed_window_of, window_of
 from tightship.engine.lower.widened import half_weights
 from tightship.engine.program import Operand
@@ -102,7 +103,7 @@ class _Convolution:
 
     def __init__(self, builder: Builder, node: Node, dtype: DType) -> None:
         self.builder, self.node, self.dtype = builder, node, dtype
-        self.bias = node.inputs[2] if len(node.inputs) > 2 else ""
+        self.bias, self.scale = (*node.inputs[2:], "", "")[:2]
         self.source_shape = builder.value(node.inputs[0]).static_shape
         self.target_shape = builder.value(node.outputs[0]).static_shape
         self.transposed = node.operator == "ConvTranspose"
@@ -170,7 +171,7 @@ class _Convolution:
         builder, node = self.builder, self.node
         reads: list[tuple[int, Operand]] = [
             (SRC, builder.in_layout(node.inputs[0], desc.operand(SRC))),
-            (WEIGHTS, parameter(builder, node.inputs[1], self.weights, desc.operand(WEIGHTS))),
+            (WEIGHTS, self._packed(desc.operand(WEIGHTS))),
         ]
         if self.bias:
             bias = MemoryDesc([self.target_shape[1]])
@@ -179,9 +180,16 @@ class _Convolution:
         target = builder.output(node.writes[0], desc.operand(DST))
         builder.primitive(node, desc, reads, [target], extra.share)
 
+    def _packed(self, desc: MemoryDesc) -> Operand:
+        """The weights in a layout; in each run those of a channel times its scale."""
+        builder, name = self.builder, self.node.inputs[1]
+        packed = parameter(builder, name, self.weights, desc)
+        return scaled(builder, self.node, packed, self.scale) if self.scale else packed
+
 
 CONVOLUTION = {
     ("", "Conv"): convolution,
     ("", "ConvTranspose"): transposed_convolution,
+    ("tightship", "ScaledConv"): convolution,
 }
 """By domain and operator."""
