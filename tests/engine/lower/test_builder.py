@@ -133,6 +133,18 @@ def test_a_value_is_reordered_only_where_its_layout_differs_and_once(name):
         made.append(key)
 
 
+@ONEDNN
+def test_what_lies_transposed_is_copied_once_for_a_product():
+    graph = graph_of(
+        """g (float[4, 5, 8] x) => (float[5, 4, 3] y) {
+            t = Transpose <perm = [1, 0, 2]> (x) y = MatMul (t, w)
+        }""",
+        w=filled(8, 3),
+    )
+    assert [step.operator for step in lowered(graph).steps] == ["Reorder", "MatMul"]
+    assert_close(run(graph), expected(graph))
+
+
 @pytest.mark.parametrize("name", STATIC)
 def test_a_sum_in_place_takes_over_bytes_that_die(name):
     steps = lowered(static_graph(name)).steps

@@ -174,6 +174,8 @@ class Builder:
         if home.desc.dims != desc.dims:
             home = self.dense(name)
             home = home.under(row_major(desc.dims, home.dtype))
+            if home.desc == desc:
+                return home
         copy = self._arena(f"{name}.{desc.format}", home.dtype, home.shape, desc)
         self.reorder(home, copy)
         self.records.copies.setdefault(name, []).append(copy)

@@ -134,13 +134,19 @@ def streamed(builder: Builder, node: Node) -> bool:
 
 
 def ends_apart(builder: Builder, node: Node) -> bool:
-    """Whether a product of few rows streams if only its last fused node is run by itself."""
-    if not node.fused or not builder.options.stream_weights or builder.options.packed is not None:
+    """Whether a convolution, or a product of few rows, streams without its last fused node.
+
+    That is an activation, which is then run by itself.
+    """
+    is_product = node.operator in ("Gemm", "MatMul")
+    if not node.fused or not builder.options.stream_weights or node.domain:
         return False
-    if node.domain or node.operator not in ("Gemm", "MatMul") or not _is_covered(builder, node):
+    if is_product and builder.options.packed is not None:
+        return False
+    if not (is_product or node.operator == "Conv") or not _is_covered(builder, node):
         return False
     problem = PROBLEMS[node.operator](builder, node)
-    if problem is None or problem.rows > FEW_ROWS or not problem.pays:
+    if problem is None or not problem.pays or (is_product and problem.rows > FEW_ROWS):
         return False
     whole, _ = _with_bias(builder, node, problem)
     if _ending(builder, whole) is not None or not whole.fused:
