@@ -38,10 +38,17 @@ WHEEL = "rapidocr-onnxruntime"
 
 LIGHT = light.NAMES
 NAMES = (*LIGHT, *BUILT, *OCR)
+IN_BATCHES = (
+    "resnet50", "densenet121", "squeezenet", "mobilenet_v2", "efficientnet_b0", "yolo", "unet",
+    "vit", "gpt2", "whisper_encoder", "whisper_decoder", "lstm", "lstm_bidirectional", "gru",
+    "resnet50_int8",
+)  # fmt: skip
+"""Models that are timed at batch 8 too."""
 GROUPS = {
     "light": LIGHT,
     "zoo": tuple(BUILT),
     "ocr": tuple(OCR),
+    "batch8": tuple(f"{name}@8" for name in IN_BATCHES),
     "quick": ("squeezenet", "shufflenet", "resnet50", "gpt2_block"),
     "all": NAMES,
 }
