@@ -13,7 +13,6 @@ from tightship.engine.lower.fold_constants import fold_constants
 from tightship.engine.lower.fold_pad import fold_pad
 from tightship.engine.lower.fuse_activation import fuse_activation
 from tightship.engine.lower.fuse_attention import fuse_attention
-from tightship.engine.lower.fuse_depthwise import fuse_depthwise
 from tightship.engine.lower.fuse_quantize import fuse_quantize
 from tightship.engine.lower.fuse_residual import fuse_residual
 from tightship.engine.lower.join_activation import join_activation
@@ -22,7 +21,6 @@ from tightship.engine.lower.join_quantized import join_quantized
 from tightship.engine.lower.join_rotary import join_rotary
 from tightship.engine.lower.lift_gemm import lift_gemm
 from tightship.engine.lower.pool_means import pool_means
-from tightship.engine.lower.scale_weights import scale_weights
 from tightship.engine.lower.shuffle_channels import shuffle_channels
 from tightship.engine.lower.sink_dequantize import sink_dequantize
 from tightship.engine.lower.split_recurrent import split_recurrent
@@ -75,8 +73,8 @@ GRAPH_PASSES: tuple[Callable[[Graph], Graph], ...] = (
     fuse_residual,
     fuse_activation,
     fuse_quantize,
-    fuse_depthwise,
-    scale_weights,
+    seldom("fuse_depthwise.fuse_depthwise", "Conv"),
+    seldom("scale_weights.scale_weights", "Conv"),
 )
 ONEDNN_PASSES = frozenset(
     {"shuffle_channels", "expand_quantized", "fuse_quantize", "join_quantized", "split_integers",

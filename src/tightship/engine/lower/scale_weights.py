@@ -37,19 +37,6 @@ def scale_weights(graph: Graph) -> Graph:
     return rebuilt(graph, [changed.get(node.name, node) for node in graph.nodes])
 
 
-def apart(node: Node) -> tuple[Node, Node]:
-    """The Mul and the Conv that a `ScaledConv` stands for."""
-    image, weights, bias, scale = node.inputs
-    product = node.attributes["product"]
-    assert isinstance(product, str)
-    attributes = {name: value for name, value in node.attributes.items() if name != "product"}
-    plain = replace(node, operator="Conv", domain="", attributes=attributes)
-    return (
-        Node(f"{node.name}.scaled", "Mul", (image, scale), (product,), version=node.version),
-        replace(plain, inputs=(product, weights, bias) if bias else (product, weights)),
-    )
-
-
 def _is_covered(graph: Graph, name: str, node: Node) -> bool:
     """Whether a node is a convolution of an image's single pixels with fewer weights than it."""
     if node.operator != "Conv" or node.domain or node.inputs[0] != name:

@@ -22,7 +22,6 @@ from tightship.engine.lower.passes import (
 )
 from tightship.engine.lower.repeats import Repeat
 from tightship.engine.lower.replay import lower_layers
-from tightship.engine.lower.scale_weights import apart
 from tightship.engine.lower.share_tables import share_tables
 from tightship.engine.lower.views import same_bytes
 from tightship.engine.program import KernelWork, Lowered, Operand, PackedWeight, ReferenceWork
@@ -165,7 +164,20 @@ def _parts(node: Node) -> tuple[Node, ...]:
     if node.fused:
         return replace(node, fused=()), *node.fused
     is_scaled = (node.domain, node.operator) == ("tightship", "ScaledConv")
-    return apart(node) if is_scaled else ()
+    return _unscaled(node) if is_scaled else ()
+
+
+def _unscaled(node: Node) -> tuple[Node, Node]:
+    """The Mul and the Conv that a `ScaledConv` stands for."""
+    image, weights, bias, scale = node.inputs
+    product = node.attributes["product"]
+    assert isinstance(product, str)
+    attributes = {name: value for name, value in node.attributes.items() if name != "product"}
+    plain = replace(node, operator="Conv", domain="", attributes=attributes)
+    return (
+        Node(f"{node.name}.scaled", "Mul", (image, scale), (product,), version=node.version),
+        replace(plain, inputs=(product, weights, bias) if bias else (product, weights)),
+    )
 
 
 def _moves_nothing(builder: Builder, node: Node) -> bool:
