@@ -33,3 +33,18 @@ def test_groups_taken_as_one_are_as_few_as_will_do(rank: int) -> None:
     case = grouped(rank, 512, 512)
     own_bytes = 4 * 1024 * 3**rank
     assert tightship.plan(case.model).weights_bytes <= 16 * own_bytes + 4 * 1024
+
+
+@pytest.mark.parametrize("rank", [1, 2, 3])
+@pytest.mark.parametrize(("channels", "groups"), CHANNELS_AND_GROUPS)
+def test_a_grouped_transposed_convolution_gives_what_onnxruntime_gives(
+    rank: int, channels: int, groups: int
+) -> None:
+    net = Net(channels)
+    weight = net.weight(channels, 2, *[3] * rank)
+    x = net.normal("x", 2, channels, *[4] * rank)
+    net.output(net("Relu", net("ConvTranspose", x, weight, group=groups, strides=[2] * rank)))
+    case = net.case()
+    with tightship.load(case.model) as model:
+        assert groups in (17, 67) or "numpy" not in {step.kernel for step in model.plan.steps}
+        assert_near(model.run(case.feeds), expected(case.model, case.feeds))

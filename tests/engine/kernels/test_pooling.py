@@ -2,10 +2,13 @@ import itertools
 from typing import Any
 
 import numpy as np
+import onnxruntime
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from onnx import helper
 
+import tightship
 from tests.engine.kernels.typed import typed
 
 
@@ -99,9 +102,29 @@ def test_integers_are_pooled_as_they_are():
     assert result.ravel().tolist() == [-3, -1, 5, 7]
 
 
-def test_the_output_of_indices_has_no_kernel():
-    x = np.ones((1, 1, 4, 4), np.float32)
-    assert not typed("MaxPool", x, kernel_shape=[2, 2], outputs=2).is_covered
+@pytest.mark.parametrize("turned", [0, 1])
+@pytest.mark.parametrize(
+    "attributes",
+    [{"strides": [2, 2]}, {"pads": [1, 0, 1, 1]}, {"dilations": [2, 1], "strides": [1, 2]}],
+    ids=str,
+)
+def test_where_the_largest_elements_are(attributes, turned):
+    x = np.random.default_rng(2).integers(0, 9, (2, 3, 6, 5)).astype(np.float32)
+    node = helper.make_node("MaxPool", ["x"], ["y", "i"], kernel_shape=[2, 2],
+                            storage_order=turned, **attributes)  # fmt: skip
+    graph = helper.make_graph(
+        [node], "g", [helper.make_tensor_value_info("x", 1, x.shape)],
+        [helper.make_tensor_value_info("y", 1, None), helper.make_tensor_value_info("i", 7, None)],
+    )  # fmt: skip
+    model = helper.make_model(
+        graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8
+    ).SerializeToString()
+    wanted = onnxruntime.InferenceSession(model).run(None, {"x": x})
+    with tightship.load(model) as loaded:
+        assert [step.kernel for step in loaded.plan.steps] == ["numpy"]
+        found = list(loaded.run({"x": x}).values())
+    np.testing.assert_array_equal(found[0], wanted[0])
+    np.testing.assert_array_equal(found[1], wanted[1])
 
 
 def test_global_pools_reduce_every_spatial_axis():

@@ -1,6 +1,7 @@
 """Any operator at all, on operands that are objects: arrays, lists, None.
 
-Control flow, optionals and NonMaxSuppression run here, whatever else through `onnx.reference`.
+Control flow, optionals, NonMaxSuppression and STFT run here, whatever else through
+`onnx.reference`.
 """
 
 from collections.abc import Callable, Mapping
@@ -15,8 +16,9 @@ CONTROL: Mapping[str, Callable[[Node, MakeRun], ReferenceRun]] = OnDemand(
     "tightship.engine.kernels",
     {"control.CONTROL": names("If Loop Scan SequenceMap")},
 )
-DETECTION: Mapping[str, MakeRun] = OnDemand(
-    "tightship.engine.kernels", {"detection.DETECTION": names("NonMaxSuppression")}
+ALONE: Mapping[str, MakeRun] = OnDemand(
+    "tightship.engine.kernels",
+    {"detection.DETECTION": names("NonMaxSuppression"), "signal.SIGNAL": names("STFT")},
 )
 OPTIONAL: Mapping[str, ReferenceRun] = OnDemand(
     "tightship.engine.kernels",
@@ -54,8 +56,8 @@ def object_kernel(node: Node, *, allow_reference: bool = True) -> ObjectKernel:
         return ObjectKernel(node.operator, CONTROL[node.operator](node, make_run))
     if node.domain == "" and node.operator in OPTIONAL:
         return ObjectKernel(node.operator, OPTIONAL[node.operator])
-    if node.domain == "" and node.operator in DETECTION:
-        return ObjectKernel(node.operator, DETECTION[node.operator](node))
+    if node.domain == "" and node.operator in ALONE:
+        return ObjectKernel(node.operator, ALONE[node.operator](node))
     if not allow_reference:
         raise GraphError(
             f"Node `{node.name}` ({node.domain or 'ai.onnx'} {node.operator}) needs "

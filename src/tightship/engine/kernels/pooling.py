@@ -19,10 +19,12 @@ def pool_window(site: Site) -> Window:
 
 
 def _largest(site: Site) -> Kernel:
-    """The largest element of each window; the output of indices is not covered."""
-    require(not site.has_output(1) and is_number(site.dtype(0)))
+    """The largest element of each window, the first of equal ones, and where it is if asked."""
+    require(is_number(site.dtype(0)))
     window = pool_window(site)
     start = lowest(site.dtype(0))
+    if site.has_output(1):
+        return _largest_and_where(site, window)
 
     def run(inputs: Operands, outputs: Operands, _: Array | None) -> None:
         x, out = inputs[0], outputs[0]
@@ -32,6 +34,44 @@ def _largest(site: Site) -> Kernel:
             np.maximum(part, x[(..., *source)], out=part)
 
     return Kernel("MaxPool", run)
+
+
+def _largest_and_where(site: Site, window: Window) -> Kernel:
+    """Places are counted over the whole tensor, each image row by row or column by column."""
+    start, image = lowest(site.dtype(0)), window.image
+    booking = Booking()
+    masks = [booking.slot(np.dtype(np.bool_), site.output_shape()) for _ in range(2)]
+    places = booking.slot(np.dtype(np.int64), image)
+    turned = bool(site.integer("storage_order", 0))
+    steps = [
+        element_count(image[:axis] if turned else image[axis + 1 :]) for axis in range(len(image))
+    ]
+    counts = [
+        (step * np.arange(length)).reshape(-1, *[1] * (len(image) - 1 - axis))
+        for axis, (step, length) in enumerate(zip(steps, image, strict=True))
+    ]
+    before = site.shape(0)[:2]
+    images = np.arange(element_count(before)).reshape(*before, *[1] * len(image))
+    images *= element_count(image)
+
+    def run(inputs: Operands, outputs: Operands, scratch: Array | None) -> None:
+        x, (out, where), inside = inputs[0], outputs, places.of(scratch)
+        out.fill(start)
+        where.fill(-1)
+        inside.fill(0)
+        for count in counts:
+            np.add(inside, count, out=inside)
+        for _tap, into, source in window.taps():
+            part, read, place = out[(..., *into)], x[(..., *source)], where[(..., *into)]
+            is_larger, is_first = (mask.of(scratch)[(..., *into)] for mask in masks)
+            np.less(place, 0, out=is_first)
+            np.greater(read, part, out=is_larger)
+            np.logical_or(is_larger, is_first, out=is_larger)
+            np.copyto(part, read, where=is_larger)
+            np.copyto(place, inside[source], where=is_larger)
+        np.add(where, images, out=where)
+
+    return Kernel("MaxPool", run, booking.size_bytes)
 
 
 def _average(site: Site) -> Kernel:

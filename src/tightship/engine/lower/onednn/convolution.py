@@ -37,8 +37,7 @@ def convolution(builder: Builder, node: Node) -> bool:
         if _emit(builder, narrow, dtype):
             return True
     return _emit(builder, node) or (
-        node.operator == "Conv"
-        and builder.constant(node.inputs[1]) is not None
+        builder.constant(node.inputs[1]) is not None
         and any(_emit(builder, _merged(builder, node, count)) for count in _merges(node))
     )
 
@@ -76,20 +75,22 @@ def _merges(node: Node) -> list[int]:
 
 
 def _merged(builder: Builder, node: Node, count: int) -> Node:
-    """The same convolution with every `count` groups as one, weights zero between them."""
+    """The same convolution with every `count` groups as one, weights zero between them.
+
+    Axis 0 of the weights lies in groups; those of a transposed one have inputs there, not outputs.
+    """
     weights = builder.constant(node.inputs[1])
     groups = node.attributes["group"]
     assert weights is not None
     assert isinstance(groups, int)
-    outputs, inputs, *kernel = weights.shape
-    shape = (outputs, inputs * count, *kernel)
+    rows, columns, *kernel = weights.shape
+    shape = (rows, columns * count, *kernel)
 
     def compute() -> NDArray[np.generic]:
         whole = np.zeros(shape, np.float32)
-        rows = outputs // groups
         for group, block in enumerate(np.split(weights.array(), groups)):
-            first = group % count * inputs
-            whole[group * rows : (group + 1) * rows, first : first + inputs] = block
+            first, above = group % count * columns, group * (rows // groups)
+            whole[above : above + rows // groups, first : first + columns] = block
         return whole
 
     name = f"{node.inputs[1]}.merged{count}"
