@@ -114,6 +114,7 @@ ALLOWED: Mapping[str, str] = {  # the longest prefix of a module's name decides
     "loading": "errors quantity graph frontend engine budget model tuning",
     "cost": "errors quantity graph planner view cost",
     "plug": "_core plug",
+    "plug.hints": "planner resource",
     "backend": "errors loading model",
     "cli": (
         "errors quantity graph planner view engine feeds model loading cost __version__ cli"
@@ -123,7 +124,9 @@ ALLOWED: Mapping[str, str] = {  # the longest prefix of a module's name decides
 }
 
 FOREIGN: Mapping[str, str] = {  # who may import what is not ours, nor Python's
-    "numpy": "graph planner frontend engine feeds model tuning replay workload backend cli",
+    "numpy": (
+        "graph planner frontend engine feeds model tuning plug.hints replay workload backend cli"
+    ),
     "ml_dtypes": "graph.layout engine.kernels",
     "onnx": "frontend.onnx engine.kernels.reference engine.kernels.to_proto backend",
     "google": "frontend.onnx",  # protobuf, the form of an ONNX file

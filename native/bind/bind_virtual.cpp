@@ -2,6 +2,7 @@
 #include "count.hpp"
 #include "python_device.hpp"
 
+#include "tightship/resource/adaptor/planned.hpp"
 #include "tightship/resource/virtual/failing_device.hpp"
 #include "tightship/resource/virtual/host_device.hpp"
 #include "tightship/resource/virtual/seed_resource.hpp"
@@ -12,6 +13,8 @@
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
+#include <nanobind/stl/vector.h>
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -231,6 +234,56 @@ void stealing_resource(nb::module_ &module) {
             "`patience_seconds` long before memory is made instead.");
 }
 
+using resource::PlannedRequest;
+using resource::PlannedResource;
+using resource::RecordedRequest;
+
+using Row = std::tuple<Count, Count, std::optional<Count>>;
+using RecordedRow = std::tuple<size_t, size_t, size_t, std::optional<size_t>>;
+
+std::vector<RecordedRow> recorded(const PlannedResource &self) {
+    std::vector<RecordedRow> rows;
+    for (const RecordedRequest &request : self.recorded())
+        rows.emplace_back(request.size_bytes, request.alignment, request.start_step,
+                          request.stop_step == SIZE_MAX ? std::nullopt
+                                                        : std::optional(request.stop_step));
+    return rows;
+}
+
+void set_plan(PlannedResource &self, const std::vector<Row> &rows, Count capacity,
+              Count alignment) {
+    std::vector<PlannedRequest> requests;
+    for (const auto &[size, boundary, offset] : rows)
+        requests.push_back({at_least(1, "size_bytes", size), power_of_two("alignment", boundary),
+                            offset ? at_least(0, "offset_bytes", *offset) : SIZE_MAX});
+    self.set_plan(std::move(requests), at_least(0, "capacity_bytes", capacity),
+                  power_of_two("alignment", alignment));
+}
+
+void planned_resource(nb::module_ &module) {
+    nb::class_<PlannedResource, resource::Adaptor>(
+        module, "PlannedResource", "Serves requests that repeat at offsets that were planned.")
+        .def(nb::init<std::shared_ptr<MemoryResource>>(), "upstream"_a)
+        .def("restart", &PlannedResource::restart,
+             "Begins an iteration: the plan's first request is expected next.")
+        .def(
+            "recorded", &recorded,
+            "Requests since `restart`: size, alignment, the step it came at, and the step it went\n"
+            "back at or None. Steps count requests and what went back.")
+        .def("set_plan", &set_plan, "requests"_a, "capacity_bytes"_a, "alignment"_a,
+             "Expects requests of a size, an alignment and an offset each, None for one that\n"
+             "upstream is to serve, within `capacity_bytes` of upstream's.\n\n"
+             "Raises OutOfMemoryError where upstream has not so much; InputError where a block of\n"
+             "the plan before is live, or a request lies outside.")
+        .def_prop_ro("hit_count", &PlannedResource::hit_count, "Requests that were as expected.")
+        .def_prop_ro("surprise_count", &PlannedResource::surprise_count,
+                     "Requests that were not, or whose place was taken; upstream served them.")
+        .def_prop_ro("planned_count", &PlannedResource::planned_count,
+                     "Live blocks at planned offsets.")
+        .def_prop_ro("capacity_bytes", &PlannedResource::capacity_bytes,
+                     "Of the plan; 0 for none.");
+}
+
 } // namespace
 
 void virtual_resources(nb::module_ &module) {
@@ -239,6 +292,7 @@ void virtual_resources(nb::module_ &module) {
     statistics(module);
     resources(module);
     stealing_resource(module);
+    planned_resource(module);
 }
 
 } // namespace tightship::bind

@@ -793,6 +793,47 @@ class StealingVirtualResource(VirtualResource):
         `patience_seconds` long before memory is made instead.
         """
 
+class PlannedResource(Adaptor):
+    """Serves requests that repeat at offsets that were planned."""
+
+    def __init__(self, upstream: MemoryResource) -> None: ...
+
+    def restart(self) -> None:
+        """Begins an iteration: the plan's first request is expected next."""
+
+    def recorded(self) -> list[tuple[int, int, int, int | None]]:
+        """
+        Requests since `restart`: size, alignment, the step it came at, and the step it went
+        back at or None. Steps count requests and what went back.
+        """
+
+    def set_plan(self, requests: Sequence[tuple[int, int, int | None]], capacity_bytes: int, alignment: int) -> None:
+        """
+        Expects requests of a size, an alignment and an offset each, None for one that
+        upstream is to serve, within `capacity_bytes` of upstream's.
+
+        Raises OutOfMemoryError where upstream has not so much; InputError where a block of
+        the plan before is live, or a request lies outside.
+        """
+
+    @property
+    def hit_count(self) -> int:
+        """Requests that were as expected."""
+
+    @property
+    def surprise_count(self) -> int:
+        """
+        Requests that were not, or whose place was taken; upstream served them.
+        """
+
+    @property
+    def planned_count(self) -> int:
+        """Live blocks at planned offsets."""
+
+    @property
+    def capacity_bytes(self) -> int:
+        """Of the plan; 0 for none."""
+
 class NumpyBound:
     """
     Within `with`, arrays the thread makes count against a bound; one too large raises MemoryError.

@@ -1,5 +1,5 @@
 """Our memory beneath other libraries."""
 
-from tightship.plug import numpy
+from tightship.plug import hints, numpy
 
-__all__ = ["numpy"]
+__all__ = ["hints", "numpy"]
