@@ -16,7 +16,7 @@ _UNITS: dict[str, int] = {
     **{f"{letter}ib": 1024**power for power, letter in enumerate("kmgtp", start=1)},
     **{f"{letter}b": 1000**power for power, letter in enumerate("kmgtp", start=1)},
 }
-_QUANTITY = re.compile(r"([0-9]{1,20}(?:\.[0-9]{0,20})?|\.[0-9]{1,20})\s*([a-z]*)", re.ASCII)
+_QUANTITY = re.compile(r"([0-9]{1,40}(?:\.[0-9]{0,20})?|\.[0-9]{1,20})\s*([a-z]*)", re.ASCII)
 _SHOWN_LENGTH_MAX = 40
 
 

@@ -74,6 +74,14 @@ def test_the_limit_may_come_from_the_environment(capsys, model_file, monkeypatch
     assert run(capsys, "run", model_file, "--shape", "x=4x32")[0] == 1
 
 
+def test_the_limit_of_the_environment_is_for_models(capsys, csv_file, model_file, monkeypatch):
+    monkeypatch.setenv("TIGHTSHIP_MAX_MEMORY", "a lot")
+    assert run(capsys, "plan", csv_file)[0] == 0
+    code, _, err = run(capsys, "plan", model_file, "--shape", "x=4x32")
+    assert code == 2
+    assert "TIGHTSHIP_MAX_MEMORY: `a lot` is no amount" in err
+
+
 def test_missing_shapes_are_asked_for(capsys, model_file):
     code, out, err = run(capsys, "plan", model_file)
     assert (code, out) == (2, "")
@@ -141,9 +149,26 @@ def test_an_undecided_plan_has_an_exit_code_of_its_own(capsys, csv_file, monkeyp
 
 
 def test_options_of_the_other_kind_are_refused(capsys, csv_file, model_file):
-    assert run(capsys, "plan", csv_file, "--shape", "x=1")[0] == 2
+    for option in (("--shape", "x=1"), ("--without", "onednn"), ("--dynamic-memory", "1MiB")):
+        code, _, err = run(capsys, "plan", csv_file, *option)
+        assert code == 2
+        assert f"`{option[0]}` is for a model" in err
     assert run(capsys, "plan", model_file, "--capacity", "5")[0] == 2
     assert run(capsys, "plan", model_file, "--minimize")[0] == 2
+
+
+@pytest.mark.parametrize("suffix", [".html", ".svg"])
+def test_a_plan_of_buffers_is_drawn(capsys, csv_file, tmp_path, suffix):
+    picture = tmp_path / f"plan{suffix}"
+    assert run(capsys, "plan", csv_file, "-o", picture)[0] == 0
+    assert "12 B" in picture.read_text()
+
+
+@pytest.mark.parametrize("missing", ["none.csv", "none.onnx"])
+def test_a_form_that_no_plan_has_is_refused_before_anything_is_read(capsys, tmp_path, missing):
+    code, _, err = run(capsys, "plan", tmp_path / missing, "-o", "plan.png")
+    assert code == 2
+    assert "`plan.png`" in err
 
 
 def test_run_compares_the_plan_with_what_happened(capsys, model_file):

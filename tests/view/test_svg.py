@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.view import plans
-from tightship.view.picture import Picture, Rectangle
+from tightship.view.picture import Picture, Rectangle, Step
 from tightship.view.svg import HEIGHT, WIDTH, svg
 
 NAME = "{http://www.w3.org/2000/svg}"
@@ -55,6 +55,19 @@ def test_rectangles_keep_the_proportions_of_the_plan():
     assert float(second.get("height")) / float(first.get("height")) == pytest.approx(3, rel=0.02)
     assert float(second.get("width")) / float(first.get("width")) == pytest.approx(3, rel=0.02)
     assert float(second.get("y")) < float(first.get("y"))
+
+
+def test_the_legend_cuts_long_operators_until_all_fit():
+    steps = tuple(Step(f"s{i}", f"{i}" + "Operator" * 5, "", 1) for i in range(7))
+    rectangles = tuple(Rectangle(f"r{i}", 1, 0, i, i + 1) for i in range(7))
+    texts = ElementTree.fromstring(svg(Picture("long", 1, 1, rectangles, steps))).iter(
+        f"{NAME}text"
+    )
+    (legend,) = (
+        "".join(text.itertext()) for text in texts if text.findall(f"{NAME}tspan[@dx='4']")
+    )
+    assert [label[0] for label in legend.split("■")[1:]] == [str(i) for i in range(7)]
+    assert len(legend) * 8 < WIDTH
 
 
 @given(st.text())

@@ -14,6 +14,20 @@ TRACE = (
     "PyTorch (.pickle, .pkl)"
 )
 
+EXIT_CODES = {
+    "plan": "0 fits, 1 proved not to fit, 3 buffers for which the budget left that open",
+    "cost": "0 done, 1 does not fit `--max-memory`",
+    "run": "0 done, 1 does not fit `--max-memory`, or the system refused memory",
+    "verify": "0 valid, 1 not valid",
+    "view": "0 done",
+    "replay": "0 done, 1 a resource refused a request",
+    "profile": "0 done, 1 the recommended division refused a request",
+}
+"""Of each command, but for those that all have."""
+
+MAX_MEMORY = "TIGHTSHIP_MAX_MEMORY"
+"""Variable of the environment: the limit of models for which none is given."""
+
 
 def parser() -> argparse.ArgumentParser:
     """The parser of every command; `options.command` names the one chosen."""
@@ -25,11 +39,11 @@ def parser() -> argparse.ArgumentParser:
     )
     top.add_argument("--version", action="version", version=f"tightship {__version__}")
     commands = top.add_subparsers(title="commands", required=True, metavar="COMMAND")
-    _plan(_command(commands, "plan", "say what a model takes, from its file"))
+    _plan(_command(commands, "plan", "say what a model or a set of buffers takes, from a file"))
     _cost(_command(commands, "cost", "say what each idea of planning saves on a graph"))
     _run(_command(commands, "run", "load a model, run it, compare plan and reality"))
     _verify(_command(commands, "verify", "judge anybody's plan of buffers"))
-    _view(_command(commands, "view", "write a picture of a plan as one HTML page"))
+    _view(_command(commands, "view", "draw a plan, as a page to look into or a still picture"))
     _replay(_command(commands, "replay", "say what memory resources make of a recorded trace"))
     _resource(
         commands.add_parser(
@@ -42,7 +56,12 @@ def parser() -> argparse.ArgumentParser:
 def _command(
     commands: "argparse._SubParsersAction[argparse.ArgumentParser]", name: str, what: str
 ) -> argparse.ArgumentParser:
-    command = commands.add_parser(name, help=what, description=what[0].upper() + what[1:] + ".")
+    command = commands.add_parser(
+        name,
+        help=what,
+        description=what[0].upper() + what[1:] + ".",
+        epilog=f"Exit codes: {EXIT_CODES[name]}, 2 bad usage or file.",
+    )
     command.set_defaults(command=name)
     return command
 
@@ -66,7 +85,8 @@ def _plan(command: argparse.ArgumentParser) -> None:
         "-o",
         "--output",
         metavar="OUT",
-        help="write the plan: .csv, .json, .html, .svg, .txt; of a .tflite that too",
+        help="write the plan (.csv, .json; of a model .txt, of a .tflite that too), or draw it "
+        "(.html, .svg)",
     )
     command.add_argument("--json", action="store_true", help="print JSON, amounts in bytes")
 
@@ -225,8 +245,7 @@ def _limit_options(command: argparse.ArgumentParser) -> None:
         "--max-memory",
         type=_size,
         metavar="64MiB",
-        default=os.environ.get("TIGHTSHIP_MAX_MEMORY") or None,
-        help="refuse a model that would take more (default: TIGHTSHIP_MAX_MEMORY)",
+        help=f"refuse a model that would take more (default: {MAX_MEMORY})",
     )
     command.add_argument(
         "--dynamic-memory",
@@ -242,6 +261,22 @@ def _limit_options(command: argparse.ArgumentParser) -> None:
         help="choose layouts by running the model, and keep the choice in FILE, to be used from "
         "then on (default tightship/tuned.json below XDG_CACHE_HOME); write it after the MODEL",
     )
+
+
+def max_memory(options: argparse.Namespace) -> int | None:
+    """The limit of a model: given, or that of the environment.
+
+    Raises:
+        InputError: The environment has something else than an amount.
+    """
+    limit: int | None = options.max_memory
+    variable = os.environ.get(MAX_MEMORY)
+    if limit is not None or not variable:
+        return limit
+    try:
+        return parse_bytes(variable)
+    except InputError as error:
+        raise InputError(f"{MAX_MEMORY}: {error}") from None
 
 
 def _size(text: str) -> int:

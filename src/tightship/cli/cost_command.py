@@ -4,20 +4,14 @@ import argparse
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
+from tightship.cli.drawing import check_drawing, draw
 from tightship.cli.output import show, show_json
 from tightship.cost import ModelCost, arena_and_rest_bytes, cost_of, largest_batch, with_batch
 from tightship.cost.picture import picture_of
 from tightship.cost.report import report, to_json
-from tightship.errors import InputError
 from tightship.graph import Shape
 from tightship.loading import open_model
-from tightship.planner.format.atomic import write_text
 from tightship.quantity import format_bytes
-from tightship.view.svg import svg
-from tightship.view.timeline import timeline
-
-DRAWINGS = {".html": timeline, ".svg": svg}
-
 
 Shapes = Mapping[str, tuple[int, ...]]
 
@@ -25,8 +19,8 @@ Shapes = Mapping[str, tuple[int, ...]]
 def run(options: argparse.Namespace) -> int:
     """Print the cost of a model, and draw it."""
     output = None if options.output is None else Path(options.output)
-    if output is not None and output.suffix not in DRAWINGS:
-        raise InputError(f"A picture is written as .html or .svg, not as `{output.name}`.")
+    if output is not None:
+        check_drawing(output)
     source = open_model(options.file)
     shapes: Shapes = dict(options.shape)
     if options.batch is not None:
@@ -43,7 +37,7 @@ def run(options: argparse.Namespace) -> int:
             lambda shapes: arena_and_rest_bytes(source.graph(shapes), donate_inputs=donate),
         )
     if output is not None:
-        write_text(output, DRAWINGS[output.suffix](picture_of(cost)))
+        draw(picture_of(cost), output)
     if options.json:
         values = to_json(cost, forward_only=options.forward_only)
         show_json(values | ({} if limit is None else {"largest_batch": batch}))

@@ -3,6 +3,7 @@
 import argparse
 import gc
 import os
+import signal
 import sys
 from collections.abc import Sequence
 
@@ -34,7 +35,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except BrokenPipeError:
         return _close_quietly()
     except OSError as error:
-        return _complain(f"`{error.filename}`: {error.strerror}.", BAD_INPUT)
+        where = "" if error.filename is None else f"`{error.filename}`: "
+        return _complain(f"{where}{error.strerror}.", BAD_INPUT)
     except TightshipError as error:
         return _complain(error, BAD_INPUT)
     except KeyboardInterrupt:
@@ -43,8 +45,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def command_line() -> int:
-    """`main` for a process of its own, which looks for cycles seldom, and not at its end."""
+    """`main` for a process of its own.
+
+    It looks for cycles seldom, and not at its end. An interrupt ends it at once, unless those who
+    started it have it ignored: native code would look for none.
+    """
     gc.set_threshold(COLLECT_AFTER)
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
     code = main()
     gc.freeze()
     return code

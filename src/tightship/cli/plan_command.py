@@ -4,14 +4,22 @@ import argparse
 import time
 from pathlib import Path
 
+from tightship.cli.arguments import max_memory
+from tightship.cli.drawing import DRAWINGS, draw, picture_of_placed
 from tightship.cli.output import show, show_json, wants_bold
 from tightship.cli.tune_option import tune
+from tightship.engine.drawing import check_form
 from tightship.engine.prepare import Settings
 from tightship.errors import InputError
 from tightship.loading import check_limit
 from tightship.loading import plan as plan_model
 from tightship.planner import Plan, Problem, solve
-from tightship.planner.format.problem_file import holds_buffers, read_problem, write_placed
+from tightship.planner.format.problem_file import (
+    check_placed,
+    holds_buffers,
+    read_problem,
+    write_placed,
+)
 from tightship.planner.plan import Conflict
 from tightship.quantity import format_bytes
 from tightship.view.report import report
@@ -33,6 +41,9 @@ def _plan_model(options: argparse.Namespace) -> int:
         raise InputError("`--capacity` is for buffers; a model takes `--max-memory`.")
     if options.minimize:
         raise InputError("`--minimize` is for buffers; a model's arena is always minimised.")
+    if options.output is not None:
+        check_form(Path(options.output))
+    limit = max_memory(options)
     settings = Settings(dict(options.shape), options.threads, options.without)
     plan = plan_model(options.file, shapes=settings.shapes, threads=settings.threads,
                       without=settings.without, tune=tune(options, options.file))  # fmt: skip
@@ -42,23 +53,31 @@ def _plan_model(options: argparse.Namespace) -> int:
         show_json(plan.to_json())
     else:
         show(report(plan.picture(), bold=wants_bold()))
-    if options.max_memory is not None:
-        check_limit(plan, options.file, settings, options.max_memory, options.dynamic_memory)
+    if limit is not None:
+        check_limit(plan, options.file, settings, limit, options.dynamic_memory)
     return 0
 
 
 def _plan_buffers(options: argparse.Namespace) -> int:
     for given, name in ((options.shape, "shape"), (options.max_memory, "max-memory"),
+                        (options.dynamic_memory, "dynamic-memory"), (options.without, "without"),
                         (options.tune is not None, "tune")):  # fmt: skip
         if given:
             raise InputError(f"`--{name}` is for a model; buffers take `--capacity`.")
     source = Path(options.file)
+    output = None if options.output is None else Path(options.output)
+    is_drawn = output is not None and output.suffix in DRAWINGS
+    if output is not None and not is_drawn:
+        check_placed(output, source)
     problem, _ = read_problem(source, capacity_bytes=options.capacity)
     start = time.perf_counter_ns()
     plan = solve(problem, goal="minimize" if options.minimize else None, threads=options.threads)
     solve_ns = time.perf_counter_ns() - start
-    if options.output:
-        write_placed(Path(options.output), plan, source)
+    if output is not None and is_drawn:
+        bound = plan.lower_bound_bytes
+        draw(picture_of_placed(source.name, problem, plan.offset_bytes, bound), output)
+    elif output is not None:
+        write_placed(output, plan, source)
     if options.json:
         show_json(_json(plan, solve_ns))
     else:

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from tightship.cli import process
+from tightship.cli.arguments import max_memory
 from tightship.cli.output import show, show_json
 from tightship.cli.progress import Progress
 from tightship.cli.sample import resnet50
@@ -44,7 +45,7 @@ def run(options: argparse.Namespace) -> int:
         load(
             path,
             shapes=dict(options.shape),
-            max_memory=options.max_memory,
+            max_memory=max_memory(options),
             dynamic_memory=options.dynamic_memory,
             threads=options.threads,
             without=options.without,

@@ -4,6 +4,7 @@ import argparse
 import os
 from pathlib import Path
 
+from tightship.cli.arguments import max_memory
 from tightship.cli.progress import Progress
 from tightship.engine.prepare import Settings
 from tightship.engine.program_cache import Bounds
@@ -25,7 +26,7 @@ def tune(options: argparse.Namespace, model: str) -> str | None:
         file = str(tuned_file())
         Path(file).parent.mkdir(parents=True, exist_ok=True)
     settings = Settings(dict(options.shape), options.threads, options.without)
-    bounds = Bounds(limit_bytes=options.max_memory, dynamic_bytes=options.dynamic_memory)
+    bounds = Bounds(limit_bytes=max_memory(options), dynamic_bytes=options.dynamic_memory)
     with Progress("measuring layouts") as progress:
         measure(model, settings, file, bounds, progress)
     return file

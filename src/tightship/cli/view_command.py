@@ -5,25 +5,19 @@ import sys
 import webbrowser
 from pathlib import Path
 
+from tightship.cli.drawing import check_drawing, draw, picture_of_placed
 from tightship.cli.output import show
-from tightship.errors import InputError
 from tightship.loading import plan
 from tightship.planner import solve
-from tightship.planner.format.atomic import write_text
 from tightship.planner.format.problem_file import holds_buffers, read_problem
-from tightship.view.picture import Picture, picture_of_buffers
-from tightship.view.svg import svg
-from tightship.view.timeline import timeline
-
-DRAWINGS = {".html": timeline, ".svg": svg}
+from tightship.view.picture import Picture
 
 
 def run(options: argparse.Namespace) -> int:
     """Draw the plan of a model, or of the buffers of a file."""
     path = Path(options.output)
-    if path.suffix not in DRAWINGS:
-        raise InputError(f"A picture is written as .html or .svg, not as `{path.name}`.")
-    write_text(path, DRAWINGS[path.suffix](_picture(options)))
+    check_drawing(path)
+    draw(_picture(options), path)
     show(f"{path}\n")
     if options.open and not webbrowser.open(path.resolve().as_uri()):
         print("tightship: no browser could be opened.", file=sys.stderr)
@@ -38,7 +32,4 @@ def _picture(options: argparse.Namespace) -> Picture:
     problem, offsets = read_problem(Path(options.file))
     solved = solve(problem)
     placed = solved.offset_bytes if offsets is None else offsets
-    names = problem.names or tuple(str(index) for index in range(problem.count))
-    columns = (problem.start_step, problem.stop_step, problem.size_bytes, placed)
-    rows = zip(names, *(column.tolist() for column in columns), strict=True)
-    return picture_of_buffers(Path(options.file).name, rows, solved.lower_bound_bytes)
+    return picture_of_placed(Path(options.file).name, problem, placed, solved.lower_bound_bytes)

@@ -56,12 +56,21 @@ def save(plan: MemoryPlan, path: Path) -> None:
     Raises:
         InputError: It asks for none there is.
     """
+    check_form(path)
+    WRITERS[path.suffix](plan, path)
+
+
+def check_form(path: Path) -> None:
+    """Refuse a name that asks for no form there is.
+
+    Raises:
+        InputError: It ends in something else.
+    """
     if path.suffix not in WRITERS:
         raise InputError(
             f"A plan cannot be saved as `{path}`; give a name that ends in one of "
             f"{', '.join(WRITERS)}."
         )
-    WRITERS[path.suffix](plan, path)
 
 
 def _rectangle(tensor: PlannedTensor) -> Rectangle:

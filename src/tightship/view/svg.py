@@ -15,6 +15,8 @@ WIDTH, HEIGHT = 960, 460
 _LEFT, _RIGHT, _TOP, _BOTTOM = 74, 946, 64, 396
 _CELL = 3
 _CHARACTER_WIDTH = 6.6
+_LEGEND_CHARACTER, _LEGEND_GAP = 8, 26
+"""Room for a character of a wide font, and for a mark with what is left free around it."""
 _LABEL_WIDTH_MIN, _LABEL_HEIGHT_MIN = 56, 14
 
 STYLE = """
@@ -80,7 +82,7 @@ def svg(picture: Picture, *, rectangles_max: int = 1000) -> str:
         *_buffers(picture, colours, scale, rectangles_max),
         *_load(picture, scale),
         *_levels(picture, scale),
-        *_legend(colours),
+        _legend(colours),
         "</svg>",
     ]
     return "\n".join(parts)
@@ -229,10 +231,16 @@ def _apart(arena: int, bound: int) -> str:
     return f"arena {format_bytes(arena)}, lower bound {format_bytes(bound)}"
 
 
-def _legend(colours: Colouring) -> Iterator[str]:
-    x = float(_LEFT)
-    for family in colours.families:
-        label = shorten(printable(family.label), 22)
-        yield f'<rect class="ts-{family.slot}" x="{x:.1f}" y="437" width="10" height="10" rx="2"/>'
-        yield _words(x + 15, 446, label, "ts-soft")
-        x += 30 + display_width(label) * _CHARACTER_WIDTH
+def _legend(colours: Colouring) -> str:
+    """One line of text, so that whatever font shows it says where each label begins."""
+    names = [printable(family.label) for family in colours.families]
+    room = _RIGHT - _LEFT - _LEGEND_GAP * len(names)
+    width = max(map(display_width, names), default=1)
+    while sum(min(width, display_width(name)) for name in names) * _LEGEND_CHARACTER > room:
+        width -= 1
+    items = (
+        f'<tspan class="ts-{family.slot}" dx="{12 if index else 0}">■</tspan>'
+        f'<tspan class="ts-soft" dx="4">{escape(shorten(name, width))}</tspan>'
+        for index, (family, name) in enumerate(zip(colours.families, names, strict=True))
+    )
+    return f'<text x="{_LEFT}" y="446">{"".join(items)}</text>'

@@ -102,6 +102,8 @@ def read_skeleton(data: memoryview, name: str) -> Skeleton:
     Raises:
         FormatError: The bytes are not an ONNX model.
     """
+    if not data:
+        raise FormatError(f"`{name}` is empty; an ONNX model has at least a graph.")
     stripper = _Stripper(data)
     try:
         stripped = stripper.strip(_Message.MODEL, 0, len(data), 0)

@@ -65,6 +65,19 @@ def read_offsets(path: Path, *, capacity_bytes: int | None = None) -> tuple[Prob
     return problem, offsets
 
 
+def check_placed(path: Path, source: Path) -> None:
+    """Refuse a name that asks for no form in which a plan of buffers is written.
+
+    Raises:
+        InputError: It ends neither in .csv nor in .json, nor in .tflite as the source does.
+    """
+    if path.suffix not in (".csv", ".json") and not path.suffix == source.suffix == ".tflite":
+        raise InputError(
+            "A plan of buffers is written as .csv or .json, as .tflite for a model of that form, "
+            f"or drawn as .html or .svg; not as `{path.name}`."
+        )
+
+
 def write_placed(path: Path, plan: Plan, source: Path) -> None:
     """Write a plan in the form that the name of `path` asks for.
 
@@ -74,17 +87,13 @@ def write_placed(path: Path, plan: Plan, source: Path) -> None:
         source: The file that the problem came from.
 
     Raises:
-        InputError: The name asks for none of these.
+        InputError: As `check_placed`.
         OSError: The file cannot be written; an older one is then untouched.
     """
+    check_placed(path, source)
     if path.suffix == ".csv":
         write_csv(path, plan.problem, plan.offset_bytes)
     elif path.suffix == ".json":
         write_plan(path, plan)
-    elif path.suffix == source.suffix == ".tflite":
-        write_tflite(path, source, read_tflite(source), plan.offset_bytes)
     else:
-        raise InputError(
-            f"A plan of buffers is written as .csv or .json, or as .tflite for a model of that "
-            f"form; not as `{path.name}`."
-        )
+        write_tflite(path, source, read_tflite(source), plan.offset_bytes)
