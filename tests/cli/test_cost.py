@@ -47,6 +47,21 @@ def test_the_largest_batch_within_a_limit_fits_and_the_next_does_not(capsys, mod
     assert f"does not fit 1.00 MiB; largest batch: {largest:,}" in out
 
 
+def test_the_largest_batch_is_said_without_one_of_its_own(capsys, model_file):
+    _, out, _ = run(capsys, model_file, "--max-memory", "1MiB", "--json")
+    values = json.loads(out)
+    _, out, _ = run(capsys, model_file, "--batch", "1", "--max-memory", "1MiB", "--json")
+    assert values == json.loads(out)
+    assert values["largest_batch"] > 1
+
+
+@pytest.mark.parametrize("batch", [2**44 + 1, 2**62, 10**30])
+def test_a_batch_beyond_any_machine_is_refused(capsys, model_file, batch):
+    code, _, err = run(capsys, model_file, "--batch", batch)
+    assert code == 2
+    assert "elements" in err
+
+
 def test_a_batch_that_the_file_fixes_is_said_to_be(capsys, tmp_path):
     path = tmp_path / "fixed.onnx"
     path.write_bytes(dense(batch=4)[0])

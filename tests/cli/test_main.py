@@ -252,6 +252,17 @@ def test_a_limit_that_is_no_amount_is_a_usage_error(capsys, limit):
     assert "memory" in usage_error(capsys, "plan", "m.onnx", f"--max-memory={limit}")
 
 
+@pytest.mark.parametrize("time", ["0", "-1", "nan", "inf", "soon"])
+def test_a_timeout_that_is_no_time_is_a_usage_error(capsys, time):
+    assert "no time" in usage_error(capsys, "run", "m.onnx", f"--timeout={time}")
+
+
+def test_a_run_that_its_timeout_ends_has_an_exit_code_of_its_own(capsys, model_file):
+    code, _, err = run(capsys, "run", model_file, "--shape", "x=4x32", "--timeout", "1e-9")
+    assert code == 3
+    assert "deadline" in err
+
+
 @pytest.mark.parametrize("shape", ["x", "=1", "x=1y2", "x=-1", "x=1x"])
 def test_a_shape_that_is_none_is_a_usage_error(capsys, shape):
     assert "shape" in usage_error(capsys, "plan", "m.onnx", f"--shape={shape}")
@@ -329,3 +340,10 @@ def test_a_file_of_choices_that_is_none_is_named_and_a_csv_has_none(capsys, mode
     code, _, error = run(capsys, "plan", csv_file, "--tune")
     assert code == 2
     assert "`--tune` is for a model" in error
+
+
+@pytest.mark.parametrize("batch", [2**31, 2**32, 2**42])
+def test_a_batch_that_no_machine_holds_is_planned_all_the_same(capsys, model_file, batch):
+    code, out, _ = run(capsys, "plan", model_file, "--shape", f"x={batch}x32", "--json")
+    assert code == 0
+    assert json.loads(out)["arena_bytes"] >= batch * 4

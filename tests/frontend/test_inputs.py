@@ -56,8 +56,10 @@ def test_a_scalar_takes_the_empty_shape() -> None:
         ({"a": (8, 4)}, r"dimension 1 was given as 4 where it is 3"),
         ({"a": (8, 3), "b": (9, 1)}, r"dimension 0 was given as 9 where `batch` is 8"),
         ({"b": (-1, 1)}, r"`b` was given the shape \[-1, 1\]"),
+        ({"b": (2**40, 2**40)}, r"a tensor has at most 281474976710656 elements"),
+        ({"b": (0, 2**64)}, r"a tensor has at most 281474976710656 elements"),
     ],
-    ids=["none", "one", "unknown", "rank", "fixed", "conflict", "negative"],
+    ids=["none", "one", "unknown", "rank", "fixed", "conflict", "negative", "large", "empty"],
 )
 def test_shapes_that_do_not_fit_are_refused(shapes: dict[str, tuple[int]], reason: str) -> None:
     with pytest.raises(InputError, match=reason):

@@ -66,3 +66,12 @@ def test_an_output_that_nobody_writes_is_refused():
 def test_a_value_that_cannot_be_is_refused(value, words):
     with pytest.raises(PlanError, match=words):
         Schedule((value,), ())
+
+
+def test_sizes_that_cannot_be_added_up_are_refused():
+    large = tuple(ScheduledValue(name, 2**61) for name in "ab")
+    writes = tuple(Step(f"s{index}", "Op", (), (index,)) for index in range(2))
+    with pytest.raises(PlanError, match="add up to 4611686018427387904 bytes"):
+        Schedule(large, writes)
+    with pytest.raises(PlanError, match="add up to 4611686018427387904 bytes"):
+        Schedule(large[:1], (Step("s", "Op", (), (0,), scratch_bytes=2**61),))

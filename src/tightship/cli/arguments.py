@@ -1,6 +1,7 @@
 """What the command line accepts."""
 
 import argparse
+import math
 import os
 
 from tightship import __version__
@@ -17,7 +18,7 @@ TRACE = (
 EXIT_CODES = {
     "plan": "0 fits, 1 proved not to fit, 3 buffers for which the budget left that open",
     "cost": "0 done, 1 does not fit `--max-memory`",
-    "run": "0 done, 1 does not fit `--max-memory`, or the system refused memory",
+    "run": "0 done, 1 does not fit `--max-memory` or the system, 3 ended by `--timeout`",
     "verify": "0 valid, 1 not valid",
     "view": "0 done",
     "replay": "0 done, 1 a resource refused a request",
@@ -116,7 +117,7 @@ def _run(command: argparse.ArgumentParser) -> None:
     )
     command.add_argument(
         "--timeout",
-        type=float,
+        type=_seconds,
         metavar="SECONDS",
         help="end a run between two steps after this long",
     )
@@ -284,6 +285,16 @@ def _size(text: str) -> int:
         return parse_bytes(text)
     except InputError as error:
         raise argparse.ArgumentTypeError(str(error)) from None
+
+
+def _seconds(text: str) -> float:
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = math.nan
+    if not 0 < seconds < math.inf:
+        raise argparse.ArgumentTypeError(f"`{text}` is no time; write seconds, more than 0.")
+    return seconds
 
 
 def _count(text: str) -> int:

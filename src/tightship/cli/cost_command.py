@@ -23,11 +23,13 @@ def run(options: argparse.Namespace) -> int:
         check_drawing(output)
     source = open_model(options.file)
     shapes: Shapes = dict(options.shape)
+    limit: int | None = options.max_memory
     if options.batch is not None:
         shapes = with_batch(source.declared, shapes, options.batch)
+    elif limit is not None and not shapes and not _is_fixed(source.declared):
+        shapes = with_batch(source.declared, shapes, 1)
     name, donate = Path(options.file).name, options.donate_inputs
     cost = cost_of(source.graph(shapes), name, donate_inputs=donate)
-    limit: int | None = options.max_memory
     batch = None
     if limit is not None:
         batch = _largest(
@@ -55,9 +57,14 @@ def _largest(
     bytes_of: Callable[[Shapes], int],
 ) -> int | None:
     """The largest batch within a limit; None where the file fixes it."""
-    if all(shape is None or isinstance((*shape, 1)[0], int) for shape in declared.values()):
+    if _is_fixed(declared):
         return None
     return largest_batch(lambda batch: bytes_of(with_batch(declared, shapes, batch)), limit)
+
+
+def _is_fixed(declared: Mapping[str, Shape | None]) -> bool:
+    """Whether no input leaves its first dimension open."""
+    return all(shape is None or isinstance((*shape, 1)[0], int) for shape in declared.values())
 
 
 def _verdict(cost: ModelCost, limit: int, batch: int | None) -> str:

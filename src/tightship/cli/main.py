@@ -8,7 +8,7 @@ import sys
 from collections.abc import Sequence
 
 from tightship.cli.arguments import parser
-from tightship.errors import CapacityError, OutOfMemoryError, TightshipError
+from tightship.errors import CapacityError, DeadlineError, OutOfMemoryError, TightshipError
 
 FITS = 0
 DOES_NOT_FIT = 1
@@ -24,23 +24,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command.
 
     Returns:
-        0 done or fits, 1 proved not to fit, 2 bad usage or file, 3 undecided within the budget.
+        0 done or fits, 1 proved not to fit, 2 bad usage or file, 3 undecided within the budget,
+        or ended by `--timeout`.
     """
     options = parser().parse_args(arguments)
     try:
         code = _run(options)
         sys.stdout.flush()
-    except (CapacityError, OutOfMemoryError) as error:
-        return _complain(error, DOES_NOT_FIT)
     except BrokenPipeError:
         return _close_quietly()
-    except OSError as error:
-        where = "" if error.filename is None else f"`{error.filename}`: "
-        return _complain(f"{where}{error.strerror}.", BAD_INPUT)
-    except TightshipError as error:
-        return _complain(error, BAD_INPUT)
     except KeyboardInterrupt:
         return INTERRUPTED
+    except (TightshipError, OSError) as error:
+        print(f"tightship: {_text(error)}", file=sys.stderr)
+        return _code(error)
     return code
 
 
@@ -78,9 +75,17 @@ def _run(options: argparse.Namespace) -> int:
     return run(options)
 
 
-def _complain(what: Exception | str, code: int) -> int:
-    print(f"tightship: {what}", file=sys.stderr)
-    return code
+def _text(error: TightshipError | OSError) -> str:
+    if isinstance(error, TightshipError):
+        return str(error)
+    where = "" if error.filename is None else f"`{error.filename}`: "
+    return f"{where}{error.strerror}."
+
+
+def _code(error: TightshipError | OSError) -> int:
+    if isinstance(error, (CapacityError, OutOfMemoryError)):
+        return DOES_NOT_FIT
+    return UNDECIDED if isinstance(error, DeadlineError) else BAD_INPUT
 
 
 def _close_quietly() -> int:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import NoReturn
 
 from tightship.errors import PlanError
+from tightship.planner.problem import TOTAL_BYTES_MAX
 
 
 class AliasKind(enum.Enum):
@@ -86,6 +87,13 @@ class Schedule:
     def __post_init__(self) -> None:
         for value in self.values:
             _check_value(value)
+        sizes = sum([value.size_bytes for value in self.values])
+        sizes += sum([step.scratch_bytes for step in self.steps])
+        if sizes >= TOTAL_BYTES_MAX:
+            raise PlanError(
+                f"The values and scratch of the schedule add up to {sizes} bytes; they must stay "
+                f"below {TOTAL_BYTES_MAX}."
+            )
         written: set[int] = set()
         readable = {index for index, value in enumerate(self.values) if value.external}
         for step in self.steps:

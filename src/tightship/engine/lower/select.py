@@ -30,6 +30,8 @@ from tightship.planner import AliasKind
 
 CONCATS_MATTER = 0.01
 """Share of a program's time from which on concatenations are worth another layout's trial."""
+ONEDNN_LENGTH_MAX = 2**31 - 1
+"""Of an axis: implementations in oneDNN 3.2 keep it in 32 bits, and may divide by what is left."""
 OF_INTEGERS = frozenset({"ConvInteger", "MatMulInteger", "MaxPool"})
 """Operators on 8-bit integers as they are, not as real numbers that they stand for."""
 VIEWS = frozenset({"Reshape", "Flatten", "Squeeze", "Unsqueeze", "Identity", "Dropout"})
@@ -275,7 +277,7 @@ def _is_describable(value: Value) -> bool:
     if not value.is_static or value.dtype is not DType.FLOAT32:
         return False
     shape = value.static_shape
-    return 0 not in shape and len(shape) <= 5
+    return 0 not in shape and len(shape) <= 5 and max(shape, default=1) <= ONEDNN_LENGTH_MAX
 
 
 def _types(builder: Builder, names: tuple[str, ...]) -> list[Value | None]:

@@ -6,7 +6,8 @@ from onnx import TypeProto
 
 from tightship.errors import InputError
 from tightship.frontend.onnx import types
-from tightship.graph import Dimension, Shape
+from tightship.frontend.onnx.types import ELEMENTS_MAX
+from tightship.graph import Dimension, Shape, element_count
 
 
 def bind_inputs(
@@ -54,6 +55,11 @@ def _bind_input(
     wanted = types.shape_of(type_)
     if any(length < 0 for length in given):
         raise InputError(f"Input `{name}` was given the shape {_text(given)}; no length below 0.")
+    if element_count([length or 1 for length in given]) > ELEMENTS_MAX:
+        raise InputError(
+            f"Input `{name}` was given the shape {_text(given)}; a tensor has at most "
+            f"{ELEMENTS_MAX} elements."
+        )
     if wanted is None:
         return types.with_shape(type_.tensor_type.elem_type, given)
     if len(given) != len(wanted):

@@ -12,6 +12,7 @@ from tightship.errors import FormatError
 from tightship.frontend.onnx.element import DTYPES, is_packed, packed_bytes, unpack
 from tightship.frontend.onnx.external import ExternalFiles
 from tightship.frontend.onnx.skeleton import TensorField
+from tightship.frontend.onnx.types import ELEMENTS_MAX
 from tightship.frontend.onnx.varint import decode_varints
 from tightship.graph import Constant, Derived, DType, Inline, Mapped, MappedFile, element_count
 from tightship.graph.constant import Array
@@ -19,7 +20,6 @@ from tightship.graph.constant import Array
 RANK_MAX = 64
 """Dimensions that an array can have."""
 
-_ELEMENTS_MAX = 1 << 56
 _FIELD_NAMES = tuple(field.name.lower() for field in TensorField)
 
 _DENSE_FIELDS = {
@@ -202,10 +202,10 @@ def _shape(tensor: TensorProto, name: str) -> tuple[int, ...]:
 
 def _dimensions(shape: tuple[int, ...], name: str) -> tuple[int, ...]:
     bulk = element_count([dimension or 1 for dimension in shape])
-    if len(shape) > RANK_MAX or bulk > _ELEMENTS_MAX or any(d < 0 for d in shape):
+    if len(shape) > RANK_MAX or bulk > ELEMENTS_MAX or any(d < 0 for d in shape):
         raise FormatError(
             f"Tensor `{name}` has the shape {list(shape[:RANK_MAX])}; it must have at most "
-            f"{RANK_MAX} dimensions, none negative, and at most {_ELEMENTS_MAX} elements."
+            f"{RANK_MAX} dimensions, none negative, and at most {ELEMENTS_MAX} elements."
         )
     return shape
 

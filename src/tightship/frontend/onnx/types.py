@@ -8,9 +8,13 @@ from functools import lru_cache
 
 from onnx import TensorShapeProto, TypeProto
 
+from tightship.errors import GraphError
 from tightship.frontend.onnx.element import DTYPES, NUMBERS
 from tightship.frontend.onnx.text import utf8
-from tightship.graph import Dimension, DType, Shape, Value
+from tightship.graph import Dimension, DType, Shape, Value, element_count
+
+ELEMENTS_MAX = 1 << 48
+"""Elements that a tensor can have: more than any machine holds, and few enough to count bytes."""
 
 UNKNOWN = "?"
 """What paddle2onnx calls every dimension it does not know; no symbol, for they differ."""
@@ -94,9 +98,20 @@ def static_shape_of(type_: TypeProto) -> tuple[int, ...] | None:
 
 
 def values_of(types: Mapping[str, TypeProto]) -> dict[str, Value]:
-    """Values of these types; only dense tensors have a dtype and a shape."""
+    """Values of these types; only dense tensors have a dtype and a shape.
+
+    Raises:
+        GraphError: A tensor has more than `ELEMENTS_MAX` elements.
+    """
     different = {id(type_): type_ for type_ in types.values()}
     read = {key: _dtype_and_shape(type_) for key, type_ in different.items()}
+    for key, (_, shape) in read.items():
+        if element_count([d for d in shape or () if isinstance(d, int) and d]) > ELEMENTS_MAX:
+            name = next(name for name, type_ in types.items() if id(type_) == key)
+            raise GraphError(
+                f"Value `{name}` has the shape {list(shape or ())}; a tensor has at most "
+                f"{ELEMENTS_MAX} elements."
+            )
     return {name: Value(name, *read[id(type_)]) for name, type_ in types.items()}
 
 
