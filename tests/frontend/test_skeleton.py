@@ -65,7 +65,7 @@ def test_segments_are_refused() -> None:
 @pytest.mark.parametrize(
     ("raw", "reason"),
     [
-        (b"", "is empty"),
+        (b"", "it is empty"),
         (ModelProto(ir_version=8).SerializeToString(), "no graph"),
         (ModelProto(graph=onnx.GraphProto()).SerializeToString(), "no IR version"),
         (TensorProto(name="t", dims=[3] * 40).SerializeToString(), "not an ONNX model"),

@@ -103,7 +103,7 @@ def read_skeleton(data: memoryview, name: str) -> Skeleton:
         FormatError: The bytes are not an ONNX model.
     """
     if not data:
-        raise FormatError(f"`{name}` is empty; an ONNX model has at least a graph.")
+        raise FormatError(f"`{name}` is not an ONNX model: it is empty.")
     stripper = _Stripper(data)
     try:
         stripped = stripper.strip(_Message.MODEL, 0, len(data), 0)
