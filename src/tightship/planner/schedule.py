@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from typing import NoReturn
 
 from tightship.errors import PlanError
-from tightship.planner.problem import TOTAL_BYTES_MAX
 
 
 class AliasKind(enum.Enum):
@@ -20,6 +19,9 @@ class AliasKind(enum.Enum):
     PART = "part"
     """The input may be written where the output keeps it; the step then copies nothing of it."""
 
+
+SUM_BYTES_MAX = 2**62
+"""Of all values and scratch, so that loads of steps are counted in 64 bits."""
 
 BINDING = (AliasKind.VIEW, AliasKind.TIED)
 """Kinds that leave no choice."""
@@ -89,10 +91,10 @@ class Schedule:
             _check_value(value)
         sizes = sum([value.size_bytes for value in self.values])
         sizes += sum([step.scratch_bytes for step in self.steps])
-        if sizes >= TOTAL_BYTES_MAX:
+        if sizes >= SUM_BYTES_MAX:
             raise PlanError(
                 f"The values and scratch of the schedule add up to {sizes} bytes; they must stay "
-                f"below {TOTAL_BYTES_MAX}."
+                f"below {SUM_BYTES_MAX}."
             )
         written: set[int] = set()
         readable = {index for index, value in enumerate(self.values) if value.external}
