@@ -8,7 +8,7 @@ from tightship.planner.constraints import FREE, Bank, Constraints, ForbiddenRang
 from tightship.planner.part import part_of
 from tightship.planner.portfolio import solve
 
-EFFORT = 10**7
+EFFORT = 10**9
 
 
 @settings(max_examples=60, deadline=None)

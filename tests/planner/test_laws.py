@@ -12,7 +12,7 @@ from tightship.planner.constraints import FREE, ForbiddenRange
 from tightship.planner.portfolio import solve
 from tightship.planner.problem import Problem
 
-EFFORT = 10**7
+EFFORT = 10**9
 SMALL = settings(max_examples=60, deadline=None)
 
 any_problems = problems(count_max=7) | constrained_problems(

@@ -15,7 +15,7 @@ from tightship.planner.part import part_of
 from tightship.planner.place.exact_items import ItemSearch, Within
 from tightship.planner.verify import verify_offsets
 
-EFFORT = 50_000_000
+EFFORT = 1_000_000_000
 PARTS = [*ALL.split()[:4], "pins", "banks capacities", "banks capacities pins", ALL, ALL + " pins"]
 
 
