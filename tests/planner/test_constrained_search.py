@@ -82,7 +82,7 @@ def test_threads_change_no_plan(threads):
     rows = [(1 + 7 * i % 11, i % 9, i % 9 + 2 + i % 4, 1) for i in range(24)]
     banks = (Bank("a", 18), Bank("b", 24, 1), Bank("c", None, 4))
     made = problem(*rows, constraints=Constraints(banks=banks))
-    one, other = solve(made, effort=EFFORT), solve(made, effort=EFFORT, threads=threads)
+    one, other = (solve(made, effort=10**7, threads=count) for count in (1, threads))
     assert one.offset_bytes.tobytes() == other.offset_bytes.tobytes()
     assert one.bank.tobytes() == other.bank.tobytes()
     assert (one.status, one.lower_bound_bytes) == (other.status, other.lower_bound_bytes)
