@@ -1,8 +1,13 @@
 /// Loops over memory resources and over other allocators, which take turns in one process.
 ///
-///     resource_loops ROUNDS NAME=LIBRARY... -> one JSON object a line: loop, contender, ns
+///     resource_loops ROUNDS [NAME=LIBRARY | @NAME=TRACE]...
+///         -> one JSON object a line: loop, contender, ns
+///
+/// A line of a trace is a slot and the bytes that come to it, or `~slot` and what goes from it.
 ///
 /// Nanoseconds are processor time of the thread that works, per block.
+#include "tightship/resource/adaptor/counting.hpp"
+#include "tightship/resource/adaptor/tracing.hpp"
 #include "tightship/resource/composite.hpp"
 #include "tightship/resource/host.hpp"
 
@@ -118,6 +123,54 @@ template <typename Contender> double replacing(const Contender &who, unsigned se
     return ns;
 }
 
+/// A recorded sequence of requests.
+struct Trace {
+    struct Event {
+        int64_t slot;
+        size_t size_bytes;
+    };
+
+    std::string name;
+    std::vector<Event> events = {};
+    size_t slot_count = 0;
+};
+
+std::vector<Trace> traces;
+
+void read_trace(const std::string &name, const char *path) {
+    std::FILE *file = std::fopen(path, "re");
+    if (file == nullptr)
+        std::abort();
+    Trace &made = traces.emplace_back(Trace{name});
+    for (Trace::Event event; std::fscanf(file, "%ld %zu", &event.slot, &event.size_bytes) == 2;) {
+        made.events.push_back(event);
+        made.slot_count = std::max(made.slot_count, static_cast<size_t>(std::abs(event.slot)) + 1);
+    }
+    std::fclose(file);
+}
+
+template <typename Contender> double played(const Contender &who, const Trace &trace) {
+    struct Held {
+        void *pointer;
+        size_t size_bytes;
+    };
+    std::vector<Held> held(trace.slot_count);
+    const double ns = timed(trace.events.size(), [&](size_t index) {
+        const auto [slot, size_bytes] = trace.events[index];
+        if (slot < 0) {
+            Held &gone = held[static_cast<size_t>(~slot)];
+            who.put(gone.pointer, gone.size_bytes);
+            gone.pointer = nullptr;
+        } else {
+            held[static_cast<size_t>(slot)] = {who.get(size_bytes), size_bytes};
+        }
+    });
+    for (const Held &each : held)
+        if (each.pointer != nullptr)
+            who.put(each.pointer, each.size_bytes);
+    return ns;
+}
+
 /// Two threads at once; the mean of what a block costs each.
 double both(const std::function<double(unsigned)> &work) {
     double ns[2] = {};
@@ -227,6 +280,9 @@ void add_allocator(std::vector<Loop> &loops, const std::string &name, Contender 
     if (is_slab)
         return;
     loops.push_back({"replace 16-1024", name, [who] { return replacing(who, 1); }});
+    for (const Trace &trace : traces)
+        loops.push_back(
+            {"replay " + trace.name, name, [who, &trace] { return played(who, trace); }});
     loops.push_back({"replace 16-1024, 2 threads", name, [who] {
                          return both([who](unsigned seed) { return replacing(who, seed + 1); });
                      }});
@@ -237,6 +293,8 @@ void add_peers(std::vector<Loop> &loops, int count, char **arguments) {
     for (int index = 0; index < count; ++index) {
         const std::string argument = arguments[index];
         const size_t equals = argument.find('=');
+        if (argument.starts_with('@'))
+            continue;
         void *library = dlopen(argument.c_str() + equals + 1, RTLD_NOW | RTLD_LOCAL);
         if (library == nullptr) {
             std::fprintf(stderr, "%s\n", dlerror());
@@ -255,12 +313,23 @@ int main(int count, char **arguments) {
     const auto host = std::make_shared<HostResource>();
     SlabResource slab(host, size_t{64} << 20, 64), fresh(host, size_t{64} << 20, 64);
     CompositeResource composite(host, size_t{2048} << 20);
+    for (int index = 2; index < count; ++index)
+        if (const std::string argument = arguments[index]; argument.starts_with('@'))
+            read_trace(argument.substr(1, argument.find('=') - 1),
+                       arguments[index] + argument.find('=') + 1);
     std::vector<Loop> loops;
     add_peers(loops, count - 2, arguments + 2);
     add_allocator(loops, "slab", Ours<SlabResource>{&slab});
     add_allocator(loops, "composite", Ours<CompositeResource>{&composite});
     loops.push_back(
         {"pair 64", "slab, virtual calls", [&] { return pairs(Ours<MemoryResource>{&slab}, 64); }});
+    const std::shared_ptr<MemoryResource> inner = std::make_shared<SlabResource>(host, 1 << 20, 64);
+    StatisticsResource counted(inner);
+    TracingResource logged(inner, "/dev/null");
+    loops.push_back({"pair 64", "statistics of a slab",
+                     [&] { return pairs(Ours<StatisticsResource>{&counted}, 64); }});
+    loops.push_back(
+        {"pair 64", "log of a slab", [&] { return pairs(Ours<TracingResource>{&logged}, 64); }});
     loops.push_back({"many 64", "slab", [&] { return many(fresh, 64); }});
     loops.push_back(
         {"batch 64 of 64", "slab", [&] { return batches(Ours<SlabResource>{&fresh}, 64, 64); }});

@@ -235,6 +235,27 @@ void exhaust(size_t steps) {
             "a block is out of reach");
 }
 
+/// A lock of one thread that others come to in the middle.
+void take_over(size_t times) {
+    std::printf("lock\n");
+    constexpr size_t kSteps = 300;
+    for (size_t time = 0; time < times; ++time) {
+        BiasedLock lock;
+        size_t count = 0;
+        std::vector<std::thread> threads;
+        for (size_t number = 0; number < 3; ++number)
+            threads.emplace_back([&] {
+                for (size_t step = 0; step < kSteps; ++step) {
+                    const std::lock_guard held(lock);
+                    ++count;
+                }
+            });
+        for (std::thread &thread : threads)
+            thread.join();
+        require(count == 3 * kSteps, "two threads were within a lock");
+    }
+}
+
 /// Children of a process whose threads are in the middle of calls.
 void fork_often(const std::shared_ptr<MemoryResource> &resource) {
     std::printf("forks\n");
@@ -290,5 +311,6 @@ int main(int count, char **arguments) {
     fork_often(std::make_shared<FreeListResource>(host));
     fork_often(std::make_shared<SlabResource>(host, 1 << 23, 5008));
 #endif
+    take_over(steps / 30);
     exhaust(steps / 30);
 }

@@ -131,7 +131,7 @@ def test_the_seeds_order_asks_upstream_first():
 
 
 def test_a_refusal_says_what_is_free_and_what_upstream_says(whole):
-    with pytest.raises(OutOfMemoryError, match=r"no free block of 1 holds it, 1048576 bytes"):
+    with pytest.raises(OutOfMemoryError, match=r"no free block holds it, of 1048576 bytes"):
         whole.allocate(MIB + 1)
 
 
@@ -176,3 +176,22 @@ def test_an_end_that_cannot_be_lengthened_stays_whole():
     with pytest.raises(OutOfMemoryError):
         free.allocate(3 * MIB)
     assert (free.free_bytes, free.free_count) == (MIB, 1)
+
+
+def test_the_block_that_came_back_last_is_out_again_and_then_joins(whole):
+    blocks = [whole.allocate(4096) for _ in range(3)]
+    whole.deallocate(blocks[1], 4096)
+    assert whole.allocate(4096) == blocks[1]
+    whole.deallocate(blocks[1], 4096)
+    with pytest.raises(InputError, match="free already"):
+        whole.deallocate(blocks[1], 4096)
+    for block in (blocks[0], blocks[2]):
+        whole.deallocate(block, 4096)
+    assert (whole.free_bytes, whole.free_count) == (MIB, 1)
+
+
+def test_the_block_that_came_back_last_is_none_for_a_coarser_alignment(whole):
+    blocks = [whole.allocate(96) for _ in range(4)]
+    block = next(each for each in blocks if each % 64)
+    whole.deallocate(block, 96)
+    assert whole.allocate(96, 64) % 64 == 0

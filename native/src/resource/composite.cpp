@@ -36,7 +36,7 @@ void check(const std::vector<SlabShare> &shares) {
 
 std::vector<SlabShare> CompositeResource::default_slabs() {
     return {{16, 0.01},  {32, 0.01},  {64, 0.02},  {128, 0.02},
-            {256, 0.02}, {512, 0.01}, {1024, 0.01}};
+            {256, 0.01}, {512, 0.01}, {1024, 0.01}, {2048, 0.01}};
 }
 
 CompositeResource::CompositeResource(std::shared_ptr<MemoryResource> upstream, size_t size_bytes,

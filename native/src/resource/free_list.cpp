@@ -1,6 +1,7 @@
 #include "tightship/resource/free_list.hpp"
 
 #include <algorithm>
+#include <utility>
 #include <vector>
 
 namespace tightship::resource {
@@ -10,14 +11,9 @@ namespace {
 /// Blocks looked at for one that lies well, where none is large enough wherever it lies.
 constexpr int kCandidates = 64;
 
-/// What a request takes; 0 where no number is large enough.
-size_t block_bytes(size_t size_bytes) {
-    return align_up(std::max<size_t>(size_bytes, 1), kFreeGranule);
-}
-
-uintptr_t address_of(const void *pointer) {
-    return reinterpret_cast<uintptr_t>(pointer);
-}
+/// A larger block that came back joins its neighbours at once: where it lay alone the next one
+/// would be cut off what is larger still.
+constexpr size_t kLatestBytesMax = (size_t{1} << 20) + (size_t{4} << 10);
 
 /// Whether a free block holds `size_bytes` at a multiple of `alignment`.
 bool holds(const FreeNode *node, size_t size_bytes, size_t alignment) {
@@ -52,7 +48,7 @@ void *FreeListResource::allocate(size_t size_bytes, size_t alignment) {
         if (void *pointer = from_upstream(bytes, alignment))
             return pointer;
     {
-        const std::lock_guard lock(mutex_);
+        const std::lock_guard lock(lock_);
         if (is_abandoned_)
             return nullptr;
         if (void *pointer = take(bytes, alignment))
@@ -70,7 +66,7 @@ size_t FreeListResource::allocate_many(void **blocks, size_t count, size_t size_
     const size_t bytes = block_bytes(size_bytes);
     size_t given = 0;
     if (!settings_.upstream_first && bytes != 0 && alignment <= SIZE_MAX - bytes) {
-        const std::lock_guard lock(mutex_);
+        const std::lock_guard lock(lock_);
         while (given < count && !is_abandoned_) {
             blocks[given] = take(bytes, std::max(alignment, kFreeGranule));
             if (blocks[given] == nullptr)
@@ -82,8 +78,30 @@ size_t FreeListResource::allocate_many(void **blocks, size_t count, size_t size_
            MemoryResource::allocate_many(blocks + given, count - given, size_bytes, alignment);
 }
 
+/// The block that came back last, where it is what is asked for: nothing is cut or joined.
+void *FreeListResource::take_latest(size_t size_bytes, size_t alignment) {
+    if (latest_.size_bytes != size_bytes || latest_.start % alignment != 0)
+        return nullptr;
+    latest_.size_bytes = 0;
+    free_bytes_ -= size_bytes;
+    live_bytes_ += size_bytes;
+    ++live_count_;
+    return reinterpret_cast<void *>(latest_.start);
+}
+
+void FreeListResource::put_latest_away() {
+    const size_t size_bytes = std::exchange(latest_.size_bytes, 0);
+    if (size_bytes == 0)
+        return;
+    free_bytes_ -= size_bytes;
+    join(*latest_.territory, latest_.start, size_bytes);
+}
+
 /// Cuts a block out of a free one; what is left on either side stays free.
 void *FreeListResource::take(size_t size_bytes, size_t alignment) {
+    if (void *latest = take_latest(size_bytes, alignment))
+        return latest;
+    put_latest_away();
     FreeNode *node = choose(size_bytes, alignment);
     if (node == nullptr)
         return nullptr;
@@ -126,7 +144,7 @@ FreeNode *FreeListResource::choose_first(size_t size_bytes, size_t alignment) co
 
 Freed FreeListResource::deallocate(void *pointer, size_t size_bytes, size_t alignment) {
     {
-        const std::lock_guard lock(mutex_);
+        const std::lock_guard lock(lock_);
         if (is_abandoned_)
             return Freed::foreign;
         if (Territory *territory = find(address_of(pointer)))
@@ -140,7 +158,7 @@ Freed FreeListResource::deallocate_many(void *const *blocks, size_t count, size_
     Freed fault = Freed::done;
     std::vector<void *> unsettled;
     {
-        const std::lock_guard lock(mutex_);
+        const std::lock_guard lock(lock_);
         for (size_t index = 0; index < count; ++index) {
             Territory *territory = is_abandoned_ ? nullptr : find(address_of(blocks[index]));
             Freed freed = Freed::done;
@@ -157,8 +175,9 @@ Freed FreeListResource::deallocate_many(void *const *blocks, size_t count, size_
     return fault == Freed::done ? freed : fault;
 }
 
-/// Takes a block back that lies in a territory, and joins it with its free neighbours.
+/// Takes a block back that lies in a territory.
 Freed FreeListResource::give(Territory &territory, uintptr_t start, size_t size_bytes) {
+    put_latest_away();
     if ((start - territory.start) % kFreeGranule != 0)
         return Freed::not_a_block;
     const size_t first = territory.granule(start);
@@ -173,7 +192,12 @@ Freed FreeListResource::give(Territory &territory, uintptr_t start, size_t size_
         --live_count_;
         live_bytes_ -= size_bytes;
     }
-    join(territory, start, size_bytes);
+    if (size_bytes <= kLatestBytesMax) {
+        latest_ = {&territory, start, size_bytes};
+        free_bytes_ += size_bytes;
+    } else {
+        join(territory, start, size_bytes);
+    }
     return Freed::done;
 }
 
@@ -224,122 +248,20 @@ Territory *FreeListResource::find(uintptr_t address) {
     return found.contains(address) ? last_ = &found : nullptr;
 }
 
-/// The territory at an address, made of the range it lies in, or of the chunk that begins there.
-Territory &FreeListResource::territory_of(uintptr_t start, Range range, Asked asked) {
-    if (Territory *known = find(start))
-        return *known;
-    if (joins_all_) {
-        const uintptr_t from = align_up(range.start, kFreeGranule);
-        const size_t bytes = range.start + range.size_bytes - from;
-        return territories_.try_emplace(from, from, bytes).first->second;
-    }
-    Territory &made = territories_.try_emplace(start, start, asked.size_bytes).first->second;
-    made.chunk_bytes = asked.size_bytes;
-    made.chunk_alignment = asked.alignment;
-    return made;
-}
-
-/// A block at the end of what upstream gave, which ends with a free block that is too small: only
-/// what is missing comes from upstream. Else that block would stay, and a program whose requests
-/// grow would hold the sum of them.
-void *FreeListResource::from_longer_end(size_t size_bytes, size_t alignment) {
-    uintptr_t stop;
-    size_t missing_bytes;
-    {
-        const std::lock_guard lock(mutex_);
-        stop = stop_;
-        const Territory *territory = stop == 0 || is_abandoned_ ? nullptr : find(stop - 1);
-        const FreeNode *last = territory ? territory->before(territory->granule(stop)) : nullptr;
-        if (last == nullptr)
-            return nullptr;
-        missing_bytes = align_up(address_of(last), alignment) + size_bytes - stop;
-    }
-    if (missing_bytes > size_bytes + alignment ||
-        !upstream_->allocate_at(reinterpret_cast<void *>(stop), missing_bytes))
-        return nullptr;
-    const std::lock_guard lock(mutex_);
-    stop_ = stop + missing_bytes;
-    join(*find(stop - 1), stop, missing_bytes);
-    return take(size_bytes, alignment);
-}
-
-/// A block from upstream; what comes with it beyond the request goes to the list.
-void *FreeListResource::from_upstream(size_t size_bytes, size_t alignment) {
-    size_t chunk_bytes = std::max(size_bytes, block_bytes(settings_.chunk_bytes));
-    void *pointer = upstream_->allocate(chunk_bytes, alignment);
-    if (pointer == nullptr && chunk_bytes > size_bytes)
-        pointer = upstream_->allocate(chunk_bytes = size_bytes, alignment);
-    if (pointer == nullptr)
-        return nullptr;
-    const Range range = joins_all_ ? upstream_->range_of(pointer) : Range{};
-    const std::lock_guard lock(mutex_);
-    const uintptr_t start = address_of(pointer);
-    Territory &territory = territory_of(start, range, {chunk_bytes, alignment});
-    live_bytes_ += size_bytes;
-    ++live_count_;
-    if (joins_all_)
-        stop_ = start + chunk_bytes;
-    if (chunk_bytes > size_bytes)
-        insert(territory, start + size_bytes, chunk_bytes - size_bytes);
-    return pointer;
-}
-
-/// Takes in a block that upstream gave to others.
-Freed FreeListResource::settle(void *pointer, size_t size_bytes, size_t alignment) {
-    const Range range = upstream_->range_of(pointer);
-    if (!range.contains(pointer))
-        return Freed::foreign;
-    const uintptr_t start = address_of(pointer);
-    const size_t bytes = std::max<size_t>(size_bytes, 1) / kFreeGranule * kFreeGranule;
-    if (bytes == 0 || start % kFreeGranule != 0 || (!joins_all_ && start != range.start))
-        return Freed::not_a_block;
-    if (bytes > range.start + range.size_bytes - start)
-        return Freed::wrong_size;
-    const std::lock_guard lock(mutex_);
-    if (is_abandoned_)
-        return Freed::foreign;
-    return give(territory_of(start, range, {size_bytes, alignment}), start, bytes);
-}
-
-size_t FreeListResource::trim() {
-    std::vector<Territory> whole;
-    {
-        const std::lock_guard lock(mutex_);
-        for (auto each = territories_.begin(); each != territories_.end();) {
-            Territory &territory = each->second;
-            FreeNode *node = territory.chunk_bytes > 0 ? territory.at(0) : nullptr;
-            if (node == nullptr || node->size_bytes != territory.size_bytes()) {
-                ++each;
-                continue;
-            }
-            remove(territory, node);
-            whole.push_back(std::move(territory));
-            each = territories_.erase(each);
-        }
-        last_ = nullptr;
-    }
-    size_t bytes = 0;
-    for (const Territory &territory : whole) {
-        upstream_->deallocate(reinterpret_cast<void *>(territory.start), territory.chunk_bytes,
-                              territory.chunk_alignment);
-        bytes += territory.chunk_bytes;
-    }
-    return bytes;
-}
-
 Statistics FreeListResource::statistics() const {
-    const std::lock_guard lock(mutex_);
+    const std::lock_guard lock(lock_);
     const size_t held_bytes = live_bytes_ + free_bytes_;
     return {live_bytes_, live_count_, held_bytes, held_bytes};
 }
 
 size_t FreeListResource::free_bytes() const {
-    const std::lock_guard lock(mutex_);
+    const std::lock_guard lock(lock_);
     return free_bytes_;
 }
 
-size_t FreeListResource::free_count() const {
-    const std::lock_guard lock(mutex_);
+size_t FreeListResource::free_count() {
+    const std::lock_guard lock(lock_);
+    put_latest_away();
     return free_count_;
 }
 
@@ -351,14 +273,13 @@ size_t FreeListResource::available_bytes() const {
 std::string FreeListResource::refusal(size_t size_bytes, size_t alignment) const {
     if (is_abandoned_)
         return "the list lies in shared memory and belongs to the parent process.";
-    return "no free block of " + std::to_string(free_count()) + " holds it, " +
-           std::to_string(free_bytes()) + " bytes in all, and upstream " +
-           upstream_->refusal(size_bytes, alignment);
+    return "no free block holds it, of " + std::to_string(free_bytes()) +
+           " bytes in all, and upstream " + upstream_->refusal(size_bytes, alignment);
 }
 
 void FreeListResource::after_fork(bool is_child) {
     is_abandoned_ = is_abandoned_ || (is_child && upstream_->is_shared());
-    mutex_.unlock();
+    lock_.unlock();
 }
 
 } // namespace tightship::resource

@@ -36,7 +36,7 @@ class CompositeResource final : public MemoryResource {
     CompositeResource(std::shared_ptr<MemoryResource> upstream, size_t size_bytes,
                       Settings settings);
 
-    /// A tenth of the region for blocks of 16 to 1024 bytes.
+    /// A tenth of the region for blocks of 16 to 2048 bytes.
     static std::vector<SlabShare> default_slabs();
 
     void *allocate(size_t size_bytes, size_t alignment = kDefaultAlignment) override;

@@ -1,10 +1,12 @@
 /// Blocks that were given back, of any size, joined and cut to serve others.
 #pragma once
 
+#include "tightship/resource/biased_lock.hpp"
 #include "tightship/resource/fork_guard.hpp"
 #include "tightship/resource/memory_resource.hpp"
 #include "tightship/resource/territory.hpp"
 
+#include <algorithm>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -52,14 +54,21 @@ class FreeListResource final : public MemoryResource, private Forkable {
     void each_upstream(const Visit &visit) const override { visit(upstream_); }
 
     size_t free_bytes() const;
-    size_t free_count() const; ///< blocks in the list
+    size_t free_count(); ///< blocks in the list, all joined
     const std::shared_ptr<MemoryResource> &upstream() const { return upstream_; }
 
   private:
     using Territories = std::map<uintptr_t, Territory>;
 
+    /// What a request takes; 0 where no number is large enough.
+    static size_t block_bytes(size_t size_bytes) {
+        return align_up(std::max<size_t>(size_bytes, 1), kFreeGranule);
+    }
+
     // These hold the lock.
     void *take(size_t size_bytes, size_t alignment);
+    void *take_latest(size_t size_bytes, size_t alignment);
+    void put_latest_away();
     FreeNode *choose(size_t size_bytes, size_t alignment) const;
     FreeNode *choose_first(size_t size_bytes, size_t alignment) const;
     void join(Territory &territory, uintptr_t start, size_t size_bytes);
@@ -78,19 +87,25 @@ class FreeListResource final : public MemoryResource, private Forkable {
     void *from_upstream(size_t size_bytes, size_t alignment);
     Freed settle(void *pointer, size_t size_bytes, size_t alignment);
 
-    void before_fork() override { mutex_.lock(); }
+    void before_fork() override { lock_.lock(); }
     void after_fork(bool is_child) override;
 
     std::shared_ptr<MemoryResource> upstream_;
     Settings settings_;
     bool joins_all_; // upstream takes nothing back: all it has is one territory
-    mutable std::mutex mutex_;
+    mutable BiasedLock lock_;
     bool is_abandoned_ = false; // in a child whose lists the parent writes to
     Territories territories_;
     Territory *last_ = nullptr; // found last
-    uintptr_t stop_ = 0;        // of what upstream gave last, where it takes nothing back
-    FreeChain chain_;           // Fit::first
-    SizeBins bins_;             // Fit::best
+    /// The block that came back last: out again as it is, or put among the others by what comes.
+    struct Latest {
+        Territory *territory = nullptr;
+        uintptr_t start = 0;
+        size_t size_bytes = 0; // 0 where there is none
+    } latest_;
+    uintptr_t stop_ = 0; // of what upstream gave last, where it takes nothing back
+    FreeChain chain_;    // Fit::first
+    SizeBins bins_;      // Fit::best
     size_t free_bytes_ = 0;
     size_t free_count_ = 0;
     size_t live_bytes_ = 0;

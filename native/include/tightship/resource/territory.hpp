@@ -7,6 +7,10 @@
 
 namespace tightship::resource {
 
+inline uintptr_t address_of(const void *pointer) {
+    return reinterpret_cast<uintptr_t>(pointer);
+}
+
 /// A set of granules as a bitmap that is touched only where bits are set.
 class GranuleBits {
   public:
@@ -59,12 +63,12 @@ struct Territory {
         return begun != SIZE_MAX && (ended == SIZE_MAX || ended < begun);
     }
     void mark(const FreeNode *node) {
-        const size_t first = granule(reinterpret_cast<uintptr_t>(node));
+        const size_t first = granule(address_of(node));
         starts.set(first);
         ends.set(first + node->size_bytes / kFreeGranule - 1);
     }
     void unmark(const FreeNode *node) {
-        const size_t first = granule(reinterpret_cast<uintptr_t>(node));
+        const size_t first = granule(address_of(node));
         starts.clear(first);
         ends.clear(first + node->size_bytes / kFreeGranule - 1);
     }

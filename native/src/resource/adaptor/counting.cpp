@@ -9,7 +9,7 @@ void *StatisticsResource::allocate(size_t size_bytes, size_t alignment) {
     if (pointer == nullptr)
         return nullptr;
     const auto bytes = static_cast<int64_t>(std::max<size_t>(size_bytes, 1));
-    const std::lock_guard lock(mutex_);
+    const std::lock_guard lock(lock_);
     Counters &now = scopes_.back();
     now.current_bytes += bytes;
     now.total_bytes += bytes;
@@ -24,25 +24,25 @@ Freed StatisticsResource::deallocate(void *pointer, size_t size_bytes, size_t al
     const Freed freed = upstream()->deallocate(pointer, size_bytes, alignment);
     if (freed != Freed::done)
         return freed;
-    const std::lock_guard lock(mutex_);
+    const std::lock_guard lock(lock_);
     scopes_.back().current_bytes -= static_cast<int64_t>(std::max<size_t>(size_bytes, 1));
     --scopes_.back().current_count;
     return freed;
 }
 
 Counters StatisticsResource::counters() const {
-    const std::lock_guard lock(mutex_);
+    const std::lock_guard lock(lock_);
     return scopes_.back();
 }
 
 size_t StatisticsResource::push() {
-    const std::lock_guard lock(mutex_);
+    const std::lock_guard lock(lock_);
     scopes_.emplace_back();
     return scopes_.size() - 1;
 }
 
 Counters StatisticsResource::pop(size_t depth) {
-    const std::lock_guard lock(mutex_);
+    const std::lock_guard lock(lock_);
     if (depth == 0 || depth != scopes_.size() - 1)
         throw Misuse("`depth` (= " + std::to_string(depth) + ") is not that of the innermost of " +
                      std::to_string(scopes_.size() - 1) + " scopes that were begun.");

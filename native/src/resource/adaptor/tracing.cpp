@@ -1,8 +1,11 @@
 #include "tightship/resource/adaptor/tracing.hpp"
 
 #include <cerrno>
+#include <charconv>
+#include <concepts>
 #include <cstring>
 #include <ctime>
+#include <iterator>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -11,6 +14,30 @@ namespace tightship::resource {
 namespace {
 
 constexpr size_t kBufferBytes = 1 << 16;
+
+/// Text that numbers are put into, with no locale and no format to read.
+struct Line {
+    char text[192];
+    char *stop = text;
+
+    size_t size() const { return static_cast<size_t>(stop - text); }
+    Line &add(std::string_view part) {
+        std::memcpy(stop, part.data(), part.size());
+        stop += part.size();
+        return *this;
+    }
+    template <std::integral Number> Line &add(Number number, int base = 10) {
+        stop = std::to_chars(stop, std::end(text), number, base).ptr;
+        return *this;
+    }
+    /// With zeros before it where it has fewer digits.
+    Line &add_digits(int64_t number, int count) {
+        for (char *digit = stop + count; digit-- > stop; number /= 10)
+            *digit = static_cast<char>('0' + number % 10);
+        stop += count;
+        return *this;
+    }
+};
 
 long thread_number() {
     thread_local const long number = syscall(SYS_gettid);
@@ -52,9 +79,11 @@ void TracingResource::write(std::string_view action, const void *pointer, size_t
         std::strftime(clock_, sizeof clock_, "%H:%M:%S", &parts);
         second_ = now.tv_sec;
     }
-    std::fprintf(file_, "%ld,%s.%06ld,%.*s,0x%zx,%zu,0x0\n", thread_number(), clock_,
-                 now.tv_nsec / 1000, static_cast<int>(action.size()), action.data(),
-                 reinterpret_cast<size_t>(pointer), size_bytes);
+    Line line;
+    line.add(thread_number()).add(",").add(clock_).add(".");
+    line.add_digits(now.tv_nsec / 1000, 6).add(",").add(action).add(",0x");
+    line.add(reinterpret_cast<size_t>(pointer), 16).add(",").add(size_bytes).add(",0x0\n");
+    std::fwrite(line.text, 1, line.size(), file_);
 }
 
 void TracingResource::flush() {

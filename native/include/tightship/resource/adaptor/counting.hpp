@@ -2,6 +2,7 @@
 #pragma once
 
 #include "tightship/resource/adaptor.hpp"
+#include "tightship/resource/biased_lock.hpp"
 #include "tightship/resource/fork_guard.hpp"
 
 #include <mutex>
@@ -38,10 +39,10 @@ class StatisticsResource final : public Adaptor, private Forkable {
     Counters pop(size_t depth);
 
   private:
-    void before_fork() override { mutex_.lock(); }
-    void after_fork(bool) override { mutex_.unlock(); }
+    void before_fork() override { lock_.lock(); }
+    void after_fork(bool) override { lock_.unlock(); }
 
-    mutable std::mutex mutex_;
+    mutable BiasedLock lock_;
     std::vector<Counters> scopes_{1};
     ForkGuard guard_{*this};
 };

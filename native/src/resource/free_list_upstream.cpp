@@ -1,0 +1,115 @@
+/// What a free list asks of its upstream, and gives back to it.
+#include "tightship/resource/free_list.hpp"
+
+#include <algorithm>
+#include <vector>
+
+namespace tightship::resource {
+
+/// The territory at an address, made of the range it lies in, or of the chunk that begins there.
+Territory &FreeListResource::territory_of(uintptr_t start, Range range, Asked asked) {
+    if (Territory *known = find(start))
+        return *known;
+    if (joins_all_) {
+        const uintptr_t from = align_up(range.start, kFreeGranule);
+        const size_t bytes = range.start + range.size_bytes - from;
+        return territories_.try_emplace(from, from, bytes).first->second;
+    }
+    Territory &made = territories_.try_emplace(start, start, asked.size_bytes).first->second;
+    made.chunk_bytes = asked.size_bytes;
+    made.chunk_alignment = asked.alignment;
+    return made;
+}
+
+/// A block at the end of what upstream gave, which ends with a free block that is too small: only
+/// what is missing comes from upstream. Else that block would stay, and a program whose requests
+/// grow would hold the sum of them.
+void *FreeListResource::from_longer_end(size_t size_bytes, size_t alignment) {
+    uintptr_t stop;
+    size_t missing_bytes;
+    {
+        const std::lock_guard lock(lock_);
+        put_latest_away();
+        stop = stop_;
+        const Territory *territory = stop == 0 || is_abandoned_ ? nullptr : find(stop - 1);
+        const FreeNode *last = territory ? territory->before(territory->granule(stop)) : nullptr;
+        if (last == nullptr)
+            return nullptr;
+        missing_bytes = align_up(address_of(last), alignment) + size_bytes - stop;
+    }
+    if (missing_bytes > size_bytes + alignment ||
+        !upstream_->allocate_at(reinterpret_cast<void *>(stop), missing_bytes))
+        return nullptr;
+    const std::lock_guard lock(lock_);
+    put_latest_away();
+    stop_ = stop + missing_bytes;
+    join(*find(stop - 1), stop, missing_bytes);
+    return take(size_bytes, alignment);
+}
+
+/// A block from upstream; what comes with it beyond the request goes to the list.
+void *FreeListResource::from_upstream(size_t size_bytes, size_t alignment) {
+    size_t chunk_bytes = std::max(size_bytes, block_bytes(settings_.chunk_bytes));
+    void *pointer = upstream_->allocate(chunk_bytes, alignment);
+    if (pointer == nullptr && chunk_bytes > size_bytes)
+        pointer = upstream_->allocate(chunk_bytes = size_bytes, alignment);
+    if (pointer == nullptr)
+        return nullptr;
+    const Range range = joins_all_ ? upstream_->range_of(pointer) : Range{};
+    const std::lock_guard lock(lock_);
+    const uintptr_t start = address_of(pointer);
+    Territory &territory = territory_of(start, range, {chunk_bytes, alignment});
+    live_bytes_ += size_bytes;
+    ++live_count_;
+    if (joins_all_)
+        stop_ = start + chunk_bytes;
+    if (chunk_bytes > size_bytes)
+        insert(territory, start + size_bytes, chunk_bytes - size_bytes);
+    return pointer;
+}
+
+/// Takes in a block that upstream gave to others.
+Freed FreeListResource::settle(void *pointer, size_t size_bytes, size_t alignment) {
+    const Range range = upstream_->range_of(pointer);
+    if (!range.contains(pointer))
+        return Freed::foreign;
+    const uintptr_t start = address_of(pointer);
+    const size_t bytes = std::max<size_t>(size_bytes, 1) / kFreeGranule * kFreeGranule;
+    if (bytes == 0 || start % kFreeGranule != 0 || (!joins_all_ && start != range.start))
+        return Freed::not_a_block;
+    if (bytes > range.start + range.size_bytes - start)
+        return Freed::wrong_size;
+    const std::lock_guard lock(lock_);
+    if (is_abandoned_)
+        return Freed::foreign;
+    return give(territory_of(start, range, {size_bytes, alignment}), start, bytes);
+}
+
+size_t FreeListResource::trim() {
+    std::vector<Territory> whole;
+    {
+        const std::lock_guard lock(lock_);
+        put_latest_away();
+        for (auto each = territories_.begin(); each != territories_.end();) {
+            Territory &territory = each->second;
+            FreeNode *node = territory.chunk_bytes > 0 ? territory.at(0) : nullptr;
+            if (node == nullptr || node->size_bytes != territory.size_bytes()) {
+                ++each;
+                continue;
+            }
+            remove(territory, node);
+            whole.push_back(std::move(territory));
+            each = territories_.erase(each);
+        }
+        last_ = nullptr;
+    }
+    size_t bytes = 0;
+    for (const Territory &territory : whole) {
+        upstream_->deallocate(reinterpret_cast<void *>(territory.start), territory.chunk_bytes,
+                              territory.chunk_alignment);
+        bytes += territory.chunk_bytes;
+    }
+    return bytes;
+}
+
+} // namespace tightship::resource
