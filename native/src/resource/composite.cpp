@@ -35,7 +35,7 @@ void check(const std::vector<SlabShare> &shares) {
 } // namespace
 
 std::vector<SlabShare> CompositeResource::default_slabs() {
-    return {{16, 0.01},  {32, 0.01},  {64, 0.02},  {128, 0.02},
+    return {{16, 0.01},  {32, 0.01},  {64, 0.02},   {128, 0.02},
             {256, 0.01}, {512, 0.01}, {1024, 0.01}, {2048, 0.01}};
 }
 
