@@ -1,8 +1,9 @@
 """What a block costs: our resources, and glibc, mimalloc, jemalloc and tcmalloc in one process.
 
-    python -m benchmarks.bench_resource [--peers FOLDER] [--rounds N] [--quick] [--json]
+    python -m benchmarks.bench_resource [--peers FOLDER] [--trace FILE] [--rounds N] [--quick]
 
-Compiles `resource_loops.cpp` with the core's sources, and a nanobind module of empty calls.
+Compiles `resource_loops.cpp` with the core's sources, and a nanobind module of empty calls. Traces
+are of any format that `tightship replay` reads.
 """
 
 import argparse
@@ -23,8 +24,12 @@ from typing import Any
 
 import nanobind
 from benchmarks import record
+from benchmarks.resource_numpy import EMPTY_BYTES, NO_HUGE, figures_of_both
 
+from tightship.replay import replay
 from tightship.resource import CompositeResource, HostResource, MemoryResource, SlabResource
+from tightship.resource.spec import resource_from
+from tightship.trace import Trace, read_trace
 
 HERE = Path(__file__).parent
 NATIVE = record.ROOT / "native"
@@ -62,8 +67,19 @@ def peers_of(loop: str) -> tuple[Key, ...]:
     return tuple((loop, name) for name in ("glibc", *PEERS))
 
 
+def numpy_target(loop: str, limit: float) -> Target:
+    """Arrays of ours over NumPy's own."""
+    return Target(
+        f"{loop}, over NumPy's own", (loop, "main memory"), ((loop, "NumPy's own"),), limit
+    )
+
+
 TARGETS = (
     Target("slab over best peer, 64 bytes", ("pair 64", "slab"), peers_of("pair 64"), 1.1),
+    Target("the same by virtual calls", ("pair 64", "slab, virtual calls"), peers_of("pair 64"),
+           1.1),
+    Target("composite over best peer, random sizes", ("replace 16-1024", "composite"),
+           peers_of("replace 16-1024"), 1.2),
     *(
         Target(f"slab {full} % full over empty", ("pair", f"slab {full} % full"),
                (("pair", "slab 0 % full"),), 1.5)
@@ -78,7 +94,19 @@ TARGETS = (
            (("best fit", "1000 free blocks"),), 4.0),
     Target("Python calls over empty ones", ("Python pair 64", "slab"),
            (("Python pair 64", "empty"),), 1.5),
+    *(numpy_target(f"NumPy empty {size >> 10} KiB", 1.0) for size in EMPTY_BYTES),
+    numpy_target("NumPy fill 16 MiB", 1.0),
+    numpy_target("NumPy add 16 MiB", 1.0),
+    numpy_target("NumPy fill 64 MiB", 1 / 2),
+    numpy_target("NumPy add 64 MiB", 1 / 1.4),
+    numpy_target(f"NumPy fill 64 MiB{NO_HUGE}", 1 / 5),
 )  # fmt: skip
+
+
+def replay_target(trace: str) -> Target:
+    """The default composite over glibc."""
+    return Target(f"replay of {trace}, over glibc", (f"replay {trace}", "composite"),
+                  ((f"replay {trace}", "glibc"),), 1.0)  # fmt: skip
 
 
 def libraries(folders: Iterable[Path]) -> dict[str, Path]:
@@ -95,7 +123,7 @@ def libraries(folders: Iterable[Path]) -> dict[str, Path]:
 def compiled(folder: Path) -> Path:
     """The program of loops."""
     sources = [HERE / "resource_loops.cpp", *(NATIVE / "src").glob("os*.cpp")]
-    sources += sorted((NATIVE / "src" / "resource").glob("*.cpp"))
+    sources += sorted((NATIVE / "src" / "resource").rglob("*.cpp"))
 
     def compile_one(source: Path) -> Path:
         made = folder / f"{source.stem}.o"
@@ -128,10 +156,23 @@ def empty_calls(folder: Path) -> Any:
     return module.Empty()
 
 
-def native_figures(program: Path, rounds: int, found: Mapping[str, Path]) -> dict[Key, list[float]]:
+def slots_of(trace: Trace) -> Iterable[str]:
+    """The lines that the program of loops reads: a block's number is its slot."""
+    for event in trace.events:
+        yield f"{event.number if event.is_allocation else ~event.number} {event.size_bytes}\n"
+
+
+def native_figures(
+    program: Path, rounds: int, found: Mapping[str, Path], traces: Mapping[str, Path]
+) -> dict[Key, list[float]]:
     """Nanoseconds a block, of each round."""
+    named = [f"{name}={path}" for name, path in found.items()]
+    for name, path in traces.items():
+        lines = program.with_name(f"{name}.txt")
+        lines.write_text("".join(slots_of(read_trace(path))))
+        named.append(f"@{name}={lines}")
     done = subprocess.run(
-        [program, str(rounds), *(f"{name}={path}" for name, path in found.items())],
+        [program, str(rounds), *named],
         env={**os.environ, "GLIBC_TUNABLES": STATIC_TLS}, capture_output=True, text=True,
         check=True,
     )  # fmt: skip
@@ -166,13 +207,23 @@ def python_figures(rounds: int, empty: Any) -> dict[Key, list[float]]:
     return figures
 
 
-def show(medians: Mapping[Key, float], least: Mapping[Key, float]) -> None:
+def held(traces: Mapping[str, Path]) -> dict[str, float]:
+    """What the default composite held at its peak, over what was live at its."""
+    return {
+        name: replay(read_trace(path), lambda: resource_from("composite")).held_ratio
+        for name, path in traces.items()
+    }
+
+
+def show(
+    medians: Mapping[Key, float], least: Mapping[Key, float], targets: Iterable[Target]
+) -> None:
     """Two tables."""
     print(f"{'loop':<28}{'contender':<24}{'ns, median':>12}{'least':>9}")
     for (loop, contender), ns in sorted(medians.items()):
         print(f"{loop:<28}{contender:<24}{ns:>12.2f}{least[loop, contender]:>9.2f}")
     print(f"\n{'ratio of medians':<44}{'is':>8}{'at most':>9}")
-    for target in TARGETS:
+    for target in targets:
         if target.over in medians and any(key in medians for key in target.under):
             ratio = target.ratio(medians)
             verdict = "" if ratio <= target.limit else "  missed"
@@ -190,6 +241,7 @@ def main() -> None:
         metavar="FOLDER",
         help="where other allocators' libraries are, besides the system's folder",
     )
+    parser.add_argument("--trace", type=Path, action="append", default=[], metavar="FILE")
     parser.add_argument("--rounds", type=int, default=21)
     parser.add_argument("--quick", action="store_true", help="5 rounds, and record nothing")
     parser.add_argument("--json", action="store_true", help="print figures instead of tables")
@@ -199,21 +251,28 @@ def main() -> None:
     found = libraries([*options.peers, system])
     for name in PEERS.keys() - found.keys():
         print(f"`{name}` is not installed: it is left out.", file=sys.stderr)
+    traces = {path.stem: path for path in options.trace}
+    targets = (*TARGETS, *map(replay_target, traces))
     with tempfile.TemporaryDirectory() as folder:
-        figures = native_figures(compiled(Path(folder)), rounds, found)
+        figures = native_figures(compiled(Path(folder)), rounds, found, traces)
         figures |= python_figures(rounds, empty_calls(Path(folder)))
+    figures |= figures_of_both(min(rounds, 9))
+    ratios = held(traces)
     medians = {key: median(ns) for key, ns in figures.items()}
     least = {key: min(ns) for key, ns in figures.items()}
     if options.json:
         print(json.dumps({f"{loop}: {who}": ns for (loop, who), ns in medians.items()}))
     else:
-        show(medians, least)
+        show(medians, least, targets)
+        for name, ratio in ratios.items():
+            print(f"peak held over peak live, {name}: {ratio:.3f}")
     if not options.quick:
-        ratios = {t.name: round(t.ratio(medians), 3) for t in TARGETS if t.under[-1] in medians}
         record.append("bench_resource", {
             "peers": {name: path.resolve().name for name, path in found.items()},
             "rounds": rounds,
-            "ratios": ratios,
+            "ratios": {t.name: round(t.ratio(medians), 3) for t in targets
+                       if t.under[-1] in medians},
+            "held over live": {name: round(ratio, 3) for name, ratio in ratios.items()},
             "ns": {f"{loop}: {who}": round(ns, 2) for (loop, who), ns in medians.items()},
             "least_ns": {f"{loop}: {who}": round(ns, 2) for (loop, who), ns in least.items()},
         })  # fmt: skip

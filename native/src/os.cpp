@@ -74,6 +74,15 @@ void unmap(void *pointer, size_t size_bytes) {
     munmap(pointer, size_bytes);
 }
 
+size_t discard(void *start, size_t size_bytes) {
+    const auto from = reinterpret_cast<uintptr_t>(start);
+    const uintptr_t first = (from + page_size() - 1) / page_size() * page_size();
+    const uintptr_t stop = (from + size_bytes) / page_size() * page_size();
+    if (first >= stop || madvise(reinterpret_cast<void *>(first), stop - first, MADV_DONTNEED) != 0)
+        return 0;
+    return stop - first;
+}
+
 #ifdef SYS_membarrier
 bool register_thread_barrier() {
     return syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0) == 0;

@@ -1,3 +1,6 @@
+import ctypes
+import os
+
 import pytest
 
 from tightship.errors import InputError, OutOfMemoryError
@@ -92,3 +95,28 @@ def test_touched_bytes_are_what_was_ever_in_blocks(composite):
     assert 100_000 <= touched < 110_000
     composite.deallocate(composite.allocate(50_000), 50_000)
     assert composite.statistics().touched_bytes == touched
+
+
+def resident_bytes():
+    with open("/proc/self/statm") as statm:
+        return int(statm.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
+def test_trim_gives_back_the_pages_of_free_blocks_and_leaves_the_others():
+    composite = CompositeResource(HostResource(), 256 * MIB)
+    free, kept = composite.allocate(64 * MIB), composite.allocate(MIB)
+    ctypes.memset(free, 1, 64 * MIB)
+    ctypes.memset(kept, 2, MIB)
+    composite.deallocate(free, 64 * MIB)
+    before = resident_bytes()
+    assert 63 * MIB < composite.trim() <= 64 * MIB
+    assert resident_bytes() < before - 48 * MIB
+    assert ctypes.string_at(kept, MIB) == b"\2" * MIB
+    assert composite.allocate(64 * MIB) == free
+    assert ctypes.string_at(free + MIB, MIB) == bytes(MIB)
+
+
+def test_trim_leaves_pages_that_were_to_be_there_from_the_start():
+    composite = CompositeResource(HostResource(is_filled=True), 4 * MIB)
+    composite.deallocate(composite.allocate(MIB), MIB)
+    assert composite.trim() == 0

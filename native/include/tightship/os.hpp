@@ -22,6 +22,10 @@ unsigned current_cpu();
 /// REQUIRES: the range is what `map` or `map_file` returned.
 void unmap(void *pointer, size_t size_bytes);
 
+/// Drops the whole pages of a range, which are zeros when they are touched again; returns their
+/// bytes, 0 where the system keeps them. REQUIRES: private pages of `map`.
+size_t discard(void *start, size_t size_bytes);
+
 bool has_node(int node);
 /// Has pages that are not there yet come from a NUMA node while it has some.
 void prefer_node(void *pointer, size_t size_bytes, int node);

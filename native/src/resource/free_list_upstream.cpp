@@ -6,6 +6,13 @@
 
 namespace tightship::resource {
 
+namespace {
+
+/// Smaller free blocks keep their pages: they are asked for again soon.
+constexpr size_t kDiscardedBytesMin = size_t{64} << 10;
+
+} // namespace
+
 /// The territory at an address, made of the range it lies in, or of the chunk that begins there.
 Territory &FreeListResource::territory_of(uintptr_t start, Range range, Asked asked) {
     if (Territory *known = find(start))
@@ -83,6 +90,25 @@ Freed FreeListResource::settle(void *pointer, size_t size_bytes, size_t alignmen
     if (is_abandoned_)
         return Freed::foreign;
     return give(territory_of(start, range, {size_bytes, alignment}), start, bytes);
+}
+
+size_t FreeListResource::discard_free(MemoryResource &pages) {
+    std::vector<FreeNode *> nodes;
+    {
+        const std::lock_guard lock(lock_);
+        put_latest_away();
+        while (FreeNode *node = choose(kDiscardedBytesMin, kFreeGranule)) {
+            nodes.push_back(node);
+            remove(*find(address_of(node)), node);
+        }
+    }
+    size_t bytes = 0;
+    for (FreeNode *node : nodes) // its head stays, and tells its size
+        bytes += pages.discard(node + 1, node->size_bytes - kFreeGranule);
+    const std::lock_guard lock(lock_);
+    for (FreeNode *node : nodes)
+        join(*find(address_of(node)), address_of(node), node->size_bytes);
+    return bytes;
 }
 
 size_t FreeListResource::trim() {

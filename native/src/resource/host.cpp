@@ -23,6 +23,10 @@ void *HostResource::map(size_t size_bytes, size_t alignment) {
     return pointer;
 }
 
+size_t HostResource::discard(void *start, size_t size_bytes) {
+    return settings_.is_filled || settings_.is_locked ? 0 : os::discard(start, size_bytes);
+}
+
 void HostResource::unmap(void *pointer, size_t size_bytes) {
     os::unmap(pointer, size_bytes);
 }

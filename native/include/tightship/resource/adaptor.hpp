@@ -25,6 +25,9 @@ class Adaptor : public MemoryResource {
     bool is_shared() const override { return upstream_->is_shared(); }
     Statistics statistics() const override { return upstream_->statistics(); }
     size_t trim() override { return upstream_->trim(); }
+    size_t discard(void *start, size_t size_bytes) override {
+        return upstream_->discard(start, size_bytes);
+    }
     std::string refusal(size_t size_bytes, size_t alignment) const override {
         return upstream_->refusal(size_bytes, alignment);
     }

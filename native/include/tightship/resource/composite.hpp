@@ -51,7 +51,8 @@ class CompositeResource final : public MemoryResource {
     Statistics statistics() const override;
     std::string refusal(size_t size_bytes, size_t alignment) const override;
     void each_upstream(const Visit &visit) const override { visit(region_.upstream()); }
-    size_t trim() override { return rest_->trim(); }
+    /// Keeps its region, and gives back the pages that free blocks of the rest lie in.
+    size_t trim() override { return rest_->discard_free(*region_.upstream()); }
 
     const std::vector<std::shared_ptr<SlabResource>> &slabs() const { return slabs_; }
     const std::shared_ptr<BumpResource> &bump() const { return bump_; }

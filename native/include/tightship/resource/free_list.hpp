@@ -52,6 +52,9 @@ class FreeListResource final : public MemoryResource, private Forkable {
     size_t available_bytes() const override;
     size_t trim() override;
     void each_upstream(const Visit &visit) const override { visit(upstream_); }
+    /// Has `pages`, whose blocks the free ones lie in, discard what is in these; returns its bytes.
+    /// A request that comes meanwhile does not see them.
+    size_t discard_free(MemoryResource &pages);
 
     size_t free_bytes() const;
     size_t free_count(); ///< blocks in the list, all joined

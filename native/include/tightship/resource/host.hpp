@@ -20,6 +20,9 @@ class HostResource final : public PageResource {
     /// Throws `Misuse` where the node is not there.
     explicit HostResource(Settings settings);
 
+    /// Keeps pages that were to be there from the start, and locked ones.
+    size_t discard(void *start, size_t size_bytes) override;
+
     /// Of all blocks of all time, what could be locked.
     size_t locked_bytes() const { return locked_bytes_; }
 

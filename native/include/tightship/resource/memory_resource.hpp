@@ -99,6 +99,9 @@ class MemoryResource {
     using Visit = std::function<void(const std::shared_ptr<MemoryResource> &)>;
     /// Shows every resource that this one keeps alive.
     virtual void each_upstream(const Visit &) const {}
+    /// What is in a range of a block is not needed: whole pages of it may go back to the system,
+    /// and are zeros when they are touched again. Returns their bytes; 0 where pages stay.
+    virtual size_t discard(void * /*start*/, size_t /*size_bytes*/) { return 0; }
     /// Why a request was refused: a sentence with the numbers, and what to change.
     virtual std::string refusal(size_t size_bytes, size_t alignment) const;
     /// Bytes that are free, in whatever pieces; `SIZE_MAX` where only the system knows.
