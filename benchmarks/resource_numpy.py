@@ -32,7 +32,7 @@ Loop = Callable[[], object]
 
 
 def loops(filled_bytes: tuple[int, ...], empty_bytes: tuple[int, ...]) -> dict[str, Loop]:
-    """An array by each, that nobody keeps."""
+    """An array by each, that nobody keeps; and what writing to one costs by itself."""
     made: dict[str, Loop] = {
         f"NumPy empty {size >> 10} KiB": lambda size=size: np.empty(size, np.uint8)
         for size in empty_bytes
@@ -40,6 +40,7 @@ def loops(filled_bytes: tuple[int, ...], empty_bytes: tuple[int, ...]) -> dict[s
     for size in filled_bytes:
         left, right = np.ones((2, size // 8))
         made[f"NumPy fill {size >> 20} MiB"] = lambda size=size: np.full(size // 8, 1.0)
+        made[f"NumPy fill {size >> 20} MiB in place"] = lambda left=left: left.fill(1.0)
         made[f"NumPy add {size >> 20} MiB"] = lambda left=left, right=right: left + right
     return made
 
