@@ -27,9 +27,8 @@ class HeldCallable {
         nanobind::object function = nanobind::borrow(get());
         if (nanobind::hasattr(function, "__func__"))
             function = function.attr("__func__");
-        return nanobind::hasattr(function, "__closure__") &&
-               function.attr("__closure__").is_none() &&
-               nanobind::len(nanobind::object(function.attr("__code__").attr("co_freevars"))) > 0;
+        return nanobind::hasattr(function, "__globals__") &&
+               nanobind::object(function.attr("__globals__")).is_none();
     }
 
   private:

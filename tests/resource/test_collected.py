@@ -121,20 +121,21 @@ TAKEN_APART = """
 import gc, sys
 from tightship.resource import CallbackResource, HostResource, SlabResource
 
-def make():
+def make(keep):
     host = HostResource()
-    slab = None
     def deallocate(address, size, alignment):
-        (slab, host.deallocate(address, size, alignment))
+        print(host.deallocate(address, size, alignment))
     def allocate(size, alignment):
         return host.allocate(size, alignment)
-    slab = SlabResource(CallbackResource(allocate, deallocate), 1 << 16, 64)
+    keep(deallocate, SlabResource(CallbackResource(allocate, deallocate), 1 << 16, 64))
+
+def on_the_function(function, slab):
+    function.held = slab
 
 sys.unraisablehook = lambda _: None
-for _ in range(100):
-    make()
-    gc.collect(0)
-gc.collect()
+for generation in (0, 1, 2):
+    make(on_the_function)
+    gc.collect(generation)
 print(sum(isinstance(each, SlabResource) for each in gc.get_objects()))
 """
 
