@@ -29,7 +29,7 @@ Layer = Callable[[MemoryResource, int], MemoryResource]
 """Of an upstream, and of the bytes that it has room for."""
 
 LAYERS: Mapping[str, Layer] = {
-    "bump": lambda upstream, size: BumpResource(upstream, size, 2),
+    "bump": lambda upstream, size: BumpResource(upstream, size, 1),
     "slab": lambda upstream, size: SlabResource(upstream, size, 512),
     "large slab": lambda upstream, size: SlabResource(upstream, size, size // 4),
     "free list": lambda upstream, _: FreeListResource(upstream),

@@ -18,11 +18,20 @@ from tightship.resource import (
     TrackingResource,
 )
 
-STACKS = st.lists(st.sampled_from(sorted(LAYERS)), min_size=2, max_size=3)
+
+def frees_all_or_nothing(names):
+    """Of bins over a bump some blocks are freed and some are not: no one count is theirs."""
+    return not ("bump" in names and "binning" in names[names.index("bump") :])
+
+
+STACKS = st.lists(st.sampled_from(sorted(LAYERS)), min_size=2, max_size=3).filter(
+    frees_all_or_nothing
+)
 
 SHORT = settings(
-    max_examples=3, stateful_step_count=25, deadline=None, suppress_health_check=list(HealthCheck)
-)
+    max_examples=3, stateful_step_count=25, deadline=None, derandomize=True,
+    suppress_health_check=list(HealthCheck),
+)  # fmt: skip
 
 
 def room():
@@ -38,7 +47,7 @@ def is_legal(names):
     return True
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=60, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
 @given(STACKS)
 def test_a_stack_conforms_or_is_refused_when_it_is_built(names):
     if is_legal(names):
