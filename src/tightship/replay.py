@@ -52,7 +52,7 @@ def replay(trace: Trace, make: Callable[[], MemoryResource]) -> Outcome:
     Raises:
         InputError, OutOfMemoryError: What `make` raises.
     """
-    slots, sizes = _columns(trace)
+    slots, sizes = trace_columns(trace)
     looked = _core.replay(make(), slots, sizes, part_count=max(1, min(PARTS, len(slots))))
     timed = make()
     rounds = [_core.replay(timed, slots, sizes, part_count=0) for _ in range(1 + ROUNDS)]
@@ -69,7 +69,7 @@ def replay(trace: Trace, make: Callable[[], MemoryResource]) -> Outcome:
     )
 
 
-def _columns(trace: Trace) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def trace_columns(trace: Trace) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """A slot for each event, `~slot` for one that goes, and its bytes; slots are used again."""
     slots = np.empty(len(trace.events), np.int64)
     sizes = np.empty(len(trace.events), np.int64)

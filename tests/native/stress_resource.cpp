@@ -14,6 +14,11 @@
 #include "tightship/resource/composite.hpp"
 #include "tightship/resource/host.hpp"
 #include "tightship/resource/shared.hpp"
+#include "tightship/resource/virtual/host_device.hpp"
+#include "tightship/resource/virtual/host_stream.hpp"
+#include "tightship/resource/virtual/seed_resource.hpp"
+#include "tightship/resource/virtual/shared_device.hpp"
+#include "tightship/resource/virtual/stealing_resource.hpp"
 
 #include <atomic>
 #include <cstdio>
@@ -206,6 +211,50 @@ void stress_adaptors(const Upstream &host, size_t steps, unsigned seed) {
     stress_watched("checking stack", checking, steps / 2, seed);
 }
 
+/// Threads whose blocks are still written and read by a stream of each when they are given back.
+void stress_streams(VirtualResource &resource, size_t steps, unsigned seed) {
+    std::vector<std::thread> threads;
+    for (unsigned number = 0; number < kThreads; ++number)
+        threads.emplace_back([&resource, steps, seed, number] {
+            const auto stream = std::make_shared<HostStream>();
+            std::minstd_rand random(seed + number);
+            for (size_t step = 0; step < steps; ++step) {
+                const size_t size_bytes = size_for(random, 20'000);
+                void *block = resource.allocate_on(size_bytes, 8, stream);
+                require(block != nullptr, "memory is short");
+                stream->submit([block, size_bytes, number] {
+                    fill(block, size_bytes, static_cast<uint8_t>(number));
+                    check(block);
+                });
+                require(resource.deallocate_on(block, size_bytes, 8, stream) == Freed::done,
+                        "a block was refused");
+            }
+            stream->synchronize();
+        });
+    for (std::thread &thread : threads)
+        thread.join();
+    require(resource.statistics().current_count == 0, "a block was lost");
+}
+
+void stress_virtual(const char *name, VirtualResource &resource, size_t steps, unsigned seed) {
+    stress_watched(name, resource, steps, seed,
+                   [&] { static_cast<void>(resource.virtual_statistics()); });
+    stress_streams(resource, steps, seed);
+}
+
+void stress_policies(size_t steps, unsigned seed) {
+    const auto pages = std::make_shared<HostDevice>();
+    const auto file = std::make_shared<SharedDevice>();
+    StealingVirtualResource stealing(pages, {.page_bytes = 4096});
+    stress_virtual("stealing", stealing, steps, seed);
+    StealingVirtualResource shared(file, {.page_bytes = 4096});
+    stress_virtual("stealing, shared", shared, steps, seed);
+    SeedVirtualResource whole(pages, 4096);
+    stress_virtual("seed", whole, steps, seed);
+    SeedVirtualResource twice(file, 4096);
+    stress_virtual("seed, shared", twice, steps, seed);
+}
+
 /// A slab with so few blocks that threads call back what others keep all the time.
 void exhaust(size_t steps) {
     std::printf("scarce slab\n");
@@ -305,6 +354,7 @@ int main(int count, char **arguments) {
     CompositeResource composite(host, 1 << 21, {.slabs = {{64, 0.1}, {512, 0.2}}});
     stress("composite", composite, 2000, steps, seed);
     stress_adaptors(host, steps / 5, seed);
+    stress_policies(steps / 10, seed);
 #ifndef __SANITIZE_THREAD__ // which does not follow a fork of several threads
     fork_often(host);
     fork_often(std::make_shared<SegmentResource>());

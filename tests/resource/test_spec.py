@@ -3,6 +3,7 @@ import pytest
 from tightship.errors import InputError
 from tightship.resource import CompositeResource, FreeListResource, LimitingResource
 from tightship.resource.spec import DEFAULTS, resource_from
+from tightship.resource.virtual import SeedVirtualResource, StealingVirtualResource
 
 
 @pytest.mark.parametrize("spec", [*DEFAULTS, "bump:1MiB", "guarded:4KiB/tracking/host"])
@@ -28,6 +29,17 @@ def test_a_root_has_the_size_it_is_given():
     assert resource.statistics().reserved_bytes == 3 << 20
 
 
+def test_virtual_roots_take_the_size_of_their_pages():
+    stealing = resource_from("virtual:64KiB")
+    assert isinstance(stealing, StealingVirtualResource)
+    address = stealing.allocate(1)
+    assert stealing.virtual_statistics().physical_bytes == 64 << 10
+    stealing.deallocate(address, 1)
+    seed = resource_from("virtual_seed:4MiB")
+    assert isinstance(seed, SeedVirtualResource)
+    assert seed.chunk_bytes == 4 << 20
+
+
 @pytest.mark.parametrize(
     ("spec", "words"),
     [
@@ -37,6 +49,7 @@ def test_a_root_has_the_size_it_is_given():
         ("host/limit:1GiB", "`limit` is no root"),
         ("limit/host", "`limit_bytes` (= 0)"),
         ("pool:lots", "lots"),
+        ("virtual:3000", "`page_bytes` (= 3000)"),
         ("guarded/bump:1MiB", "takes no block back"),
     ],
 )

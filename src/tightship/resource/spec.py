@@ -21,6 +21,7 @@ from tightship._core import (
 )
 from tightship.errors import InputError
 from tightship.quantity import parse_bytes
+from tightship.resource.virtual import virtual_resource
 
 CHUNK_BYTES = 2 << 20
 
@@ -41,11 +42,13 @@ ROOTS: Mapping[str, Callable[[int | None], MemoryResource]] = {
         HostResource(), chunk_bytes=size or CHUNK_BYTES, best_fit=False
     ),
     "bump": lambda size: BumpResource(HostResource(), size or _half_of_memory(), 1),
+    "virtual": lambda size: virtual_resource(page_bytes=size),
+    "virtual_seed": lambda size: virtual_resource(policy="seed", page_bytes=size),
     "host": lambda _: HostResource(),
     "malloc": lambda _: MallocResource(),
     "pytorch_simulation": lambda _: CachingSimulation(),
 }
-"""By name, of a size: a region's, or that of the chunks a free list takes."""
+"""By name, of a size: a region's, or that of the chunks or pages that are taken."""
 
 ADAPTORS: Mapping[str, Callable[[MemoryResource, int | None], MemoryResource]] = {
     "limit": lambda upstream, size: LimitingResource(upstream, size or 0),
@@ -59,7 +62,10 @@ ADAPTORS: Mapping[str, Callable[[MemoryResource, int | None], MemoryResource]] =
 SIMULATIONS = frozenset({"pytorch_simulation"})
 """Roots of which only what they hold is to be compared: their time is another program's."""
 
-DEFAULTS = ("composite", "pool", "malloc", "pytorch_simulation", "first_fit", "seed", "host")
+DEFAULTS = (
+    *("composite", "pool", "virtual", "malloc", "pytorch_simulation", "first_fit", "seed"),
+    *("virtual_seed", "host"),
+)
 
 
 def is_simulation(spec: str) -> bool:

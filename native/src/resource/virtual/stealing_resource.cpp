@@ -13,6 +13,8 @@ namespace {
 constexpr size_t kLargestBytes = size_t{1} << 47;
 /// Free blocks looked at for one that is aligned, before a larger one is taken.
 constexpr int kCandidates = 32;
+/// Places among which blocks of a size are kept in one.
+constexpr size_t kProbes = 4;
 /// Calls between two looks at the clock.
 constexpr size_t kCallsPerLook = 256;
 
@@ -51,8 +53,19 @@ StreamUse *StealingVirtualResource::user_of(const StreamPointer &stream) {
     return &users_.try_emplace(stream, stream).first->second;
 }
 
+/// Where blocks of a size are kept; one of another size's places where all that it may have are
+/// taken.
 StealingVirtualResource::Kept &StealingVirtualResource::kept_of(size_t size_bytes) {
-    return kept_[size_bytes / kGranule * 0x9E3779B97F4A7C15 >> 58];
+    const size_t home = size_bytes / kGranule * 0x9E3779B97F4A7C15 >> 58;
+    Kept *unused = nullptr;
+    for (size_t probe = 0; probe < kProbes; ++probe) {
+        Kept &each = kept_[(home + probe) % kept_.size()];
+        if (each.size_bytes == size_bytes)
+            return each;
+        if (unused == nullptr && each.first == nullptr)
+            unused = &each;
+    }
+    return unused != nullptr ? *unused : kept_[home];
 }
 
 void *StealingVirtualResource::allocate_on(size_t size_bytes, size_t alignment,

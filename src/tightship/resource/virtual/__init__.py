@@ -15,6 +15,7 @@ from tightship._core import (
     VirtualResource,
     VirtualStatistics,
 )
+from tightship.resource.virtual.composed import virtual_resource
 
 __all__ = [
     "FailingDevice",
@@ -30,4 +31,5 @@ __all__ = [
     "Stream",
     "VirtualResource",
     "VirtualStatistics",
+    "virtual_resource",
 ]

@@ -1,0 +1,67 @@
+"""A virtual resource with a front for small requests, out of resources that there are."""
+
+from typing import Literal
+
+from tightship._core import (
+    BinningResource,
+    CompositeResource,
+    HostDevice,
+    HostResource,
+    MemoryResource,
+    PagedDevice,
+    SeedVirtualResource,
+    StealingVirtualResource,
+)
+from tightship.errors import InputError
+
+PAGE_BYTES = 2 << 20
+CHUNK_BYTES = 20 << 20
+SMALL_REGION_BYTES = 1 << 30
+
+Policy = Literal["stealing", "seed"]
+
+
+def virtual_resource(
+    device: PagedDevice | None = None,
+    *,
+    policy: Policy = "stealing",
+    page_bytes: int | None = None,
+    max_bytes: int | None = None,
+    small_bytes: int = 0,
+) -> MemoryResource:
+    """Make blocks of any size out of pages that are moved to where they are wanted.
+
+    Args:
+        device: Whose memory; the process's own where it is None.
+        policy: Which of the two allocators. `"seed"` has no budget.
+        page_bytes: What is mapped at once: `PAGE_BYTES`, and `CHUNK_BYTES` for the seed's.
+        max_bytes: Of the device's memory at any time.
+        small_bytes: Requests up to it are served by a composite over addresses of the host beside
+            the pages, `SMALL_REGION_BYTES` of which are reserved; nobody if it is 0.
+
+    Raises:
+        InputError: The device has no such pages, the policy no budget, or small requests are to go
+            to the host while the device's memory is elsewhere or shared.
+        OutOfMemoryError: The system refuses the addresses for small requests.
+    """
+    device = device or HostDevice()
+    if policy == "stealing":
+        made: MemoryResource = StealingVirtualResource(
+            device, page_bytes=page_bytes or PAGE_BYTES, max_bytes=max_bytes
+        )
+    elif max_bytes is None:
+        made = SeedVirtualResource(device, page_bytes or CHUNK_BYTES)
+    else:
+        raise InputError(
+            f"The seed's policy has no budget; leave out `max_bytes` (= {max_bytes}), or put a "
+            "`LimitingResource` over it."
+        )
+    if small_bytes == 0:
+        return made
+    if not isinstance(device, HostDevice):
+        raise InputError(
+            f"Requests up to `small_bytes` (= {small_bytes}) would get private memory of the "
+            f"host, not the {type(device).__name__}'s; leave `small_bytes` out."
+        )
+    front = CompositeResource(HostResource(), SMALL_REGION_BYTES)
+    return BinningResource(made, [(small_bytes, front)])

@@ -1,0 +1,52 @@
+import pytest
+
+from tightship.errors import InputError, OutOfMemoryError
+from tightship.resource import BinningResource
+from tightship.resource.virtual import (
+    HostDevice,
+    SeedVirtualResource,
+    SharedDevice,
+    StealingVirtualResource,
+    virtual_resource,
+)
+
+PAGE_BYTES = 64 << 10
+
+
+def test_the_default_steals_pages_of_the_process():
+    made = virtual_resource(page_bytes=PAGE_BYTES)
+    assert isinstance(made, StealingVirtualResource)
+    made.deallocate(made.allocate(100), 100)
+    assert made.virtual_statistics().physical_bytes == PAGE_BYTES
+
+
+def test_the_seeds_policy_has_chunks_of_its_own_size():
+    made = virtual_resource(HostDevice(), policy="seed")
+    assert isinstance(made, SeedVirtualResource)
+    assert made.chunk_bytes == 20 << 20
+
+
+def test_a_budget_is_kept():
+    made = virtual_resource(page_bytes=PAGE_BYTES, max_bytes=PAGE_BYTES)
+    with pytest.raises(OutOfMemoryError):
+        made.allocate(PAGE_BYTES + 1)
+
+
+@pytest.mark.parametrize("policy", ["stealing", "seed"])
+def test_small_requests_take_no_page(policy):
+    made = virtual_resource(policy=policy, page_bytes=PAGE_BYTES, small_bytes=1000)
+    assert isinstance(made, BinningResource)
+    small = made.allocate(1000)
+    assert made.upstream.virtual_statistics().physical_bytes == 0
+    large = made.allocate(1001)
+    assert made.upstream.virtual_statistics().physical_bytes == PAGE_BYTES
+    made.deallocate(small, 1000)
+    made.deallocate(large, 1001)
+    assert made.statistics().current_bytes == 0
+
+
+def test_what_would_not_be_as_said_is_refused():
+    with pytest.raises(InputError, match="no budget"):
+        virtual_resource(policy="seed", max_bytes=1 << 30)
+    with pytest.raises(InputError, match="SharedDevice"):
+        virtual_resource(SharedDevice(), small_bytes=1000)
