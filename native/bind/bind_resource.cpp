@@ -3,6 +3,7 @@
 
 #include "tightship/os.hpp"
 #include "tightship/resource/memory_resource.hpp"
+#include "tightship/resource/virtual/cuda_driver.hpp"
 
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/shared_ptr.h>
@@ -21,6 +22,7 @@ using resource::MemoryResource;
 using resource::Misuse;
 using resource::Refused;
 using resource::Statistics;
+using resource::Unavailable;
 
 using Addresses = nb::ndarray<nb::numpy, uint64_t, nb::ndim<1>>;
 using GivenAddresses = nb::ndarray<const uint64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
@@ -41,6 +43,8 @@ void translate(const std::exception_ptr &thrown, void *) {
                                     is_known ? static_cast<int64_t>(refused.available_bytes) : -1);
     } catch (const Misuse &misuse) {
         error = nb::module_::import_("tightship.errors").attr(name)(misuse.what());
+    } catch (const Unavailable &unavailable) {
+        error = nb::module_::import_("tightship.errors").attr("LibraryError")(unavailable.what());
     }
     PyErr_SetObject(error.type().ptr(), error.ptr());
 }

@@ -293,6 +293,7 @@ void virtual_resources(nb::module_ &module) {
     resources(module);
     stealing_resource(module);
     planned_resource(module);
+    cuda_resources(module);
 }
 
 } // namespace tightship::bind

@@ -834,6 +834,25 @@ class PlannedResource(Adaptor):
     def capacity_bytes(self) -> int:
         """Of the plan; 0 for none."""
 
+class CudaDevice(PagedDevice):
+    """Chunks of a CUDA device's memory and addresses of its driver's."""
+
+    def __init__(self, ordinal: int = 0, driver_library: str | None = None) -> None:
+        """
+        `driver_library` names the driver, else `TIGHTSHIP_CUDA_DRIVER_LIBRARY` does, else
+        it is the system's. Raises LibraryError where there is no driver or no such device.
+        """
+
+    @property
+    def total_bytes(self) -> int:
+        """Of all the device's memory."""
+
+class CudaStream(Stream):
+    """A stream that somebody else made."""
+
+    def __init__(self, device: CudaDevice, handle: int = 0) -> None:
+        """`handle` is the CUstream, 0 the default one; it must outlive this."""
+
 class NumpyBound:
     """
     Within `with`, arrays the thread makes count against a bound; one too large raises MemoryError.

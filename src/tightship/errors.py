@@ -10,7 +10,7 @@ TightshipError
 ├── OutOfMemoryError      memory could not be obtained, or a byte bound was reached
 ├── DeadlineError         a run was stopped at its deadline
 ├── StoppedError          a run was stopped because its stop flag was set
-└── LibraryError          oneDNN or its runtime cannot be used
+└── LibraryError          oneDNN, its runtime or a device's driver cannot be used
 """
 
 
@@ -75,4 +75,4 @@ class StoppedError(TightshipError):
 
 
 class LibraryError(TightshipError, ImportError):
-    """The oneDNN library, or a runtime it needs, is missing or cannot be used."""
+    """oneDNN, a runtime it needs, or a device's driver is missing or cannot be used."""

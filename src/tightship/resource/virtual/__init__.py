@@ -1,6 +1,8 @@
 """Memory whose addresses and bytes are two things: chunks mapped to blocks, and moved between."""
 
 from tightship._core import (
+    CudaDevice,
+    CudaStream,
     FailingDevice,
     HostDevice,
     HostStream,
@@ -18,6 +20,8 @@ from tightship._core import (
 from tightship.resource.virtual.composed import virtual_resource
 
 __all__ = [
+    "CudaDevice",
+    "CudaStream",
     "FailingDevice",
     "HostDevice",
     "HostStream",
