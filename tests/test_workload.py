@@ -138,7 +138,7 @@ def test_the_rest_is_measured():
 
 def test_an_alignment_finer_than_the_default_is_no_candidate():
     assert all(size % 16 == 0 for size in CANDIDATES)
-    assert (CANDIDATES[0], CANDIDATES[-1]) == (16, 1024)
+    assert (CANDIDATES[0], CANDIDATES[-1]) == (16, 2048)
     assert all(b <= 1.25 * a for a, b in pairwise(CANDIDATES) if a >= 64)
 
 
