@@ -52,6 +52,40 @@ struct Product {
     const float *weights, *rows;
 };
 
+/// Rows of the batch at once. A block of weights is larger than the nearest cache, so each further
+/// tile of rows takes all of it from the second again. More rows than `kTileRows` are multiplied by
+/// half of a block's four vectors at a time, so that sums stay in registers.
+constexpr int kRows = TIGHTSHIP_VECTOR_BYTES == 64 ? 8 : kTileRows;
+constexpr int kAhead = 8; ///< elements of the state that weights are fetched before their use
+
+/// Vectors of a block of weights times many rows of the state, which are `row` elements apart.
+template <int Rows, int Vectors>
+void multiply_many(const float *left, int64_t row, int64_t depth, const float *panel,
+                   int64_t columns, float *to) {
+    Vector sums[Rows][Vectors] = {};
+    for (int64_t index = 0; index < depth; ++index, panel += columns) {
+        Vector operands[Vectors];
+        for (int vector = 0; vector < Vectors; ++vector) {
+            operands[vector] = load(panel + vector * kWidth);
+            __builtin_prefetch(panel + kAhead * columns + vector * kWidth);
+        }
+#pragma GCC unroll 8
+        for (int each = 0; each < Rows; ++each) {
+            const Vector factor = spread(left[each * row + index]);
+            for (int vector = 0; vector < Vectors; ++vector)
+                sums[each][vector] += factor * operands[vector];
+        }
+    }
+#pragma GCC unroll 8
+    for (int each = 0; each < Rows; ++each)
+        for (int vector = 0; vector < Vectors; ++vector)
+            store(to + each * columns + vector * kWidth, sums[each][vector]);
+}
+
+template <int Vectors> auto many_of(int64_t rows) {
+    return rows == 8 ? multiply_many<8, Vectors> : multiply_many<7, Vectors>;
+}
+
 /// `kUsual`: gates have sigmoids, all else has hyperbolic tangents, and nothing is clipped.
 template <bool kUsual> class Step {
   public:
@@ -81,7 +115,7 @@ template <bool kUsual> class Step {
             const int64_t first = block * units, rest = task_.room - first;
             const int64_t wide = rest < units ? rest : units, columns = product.gates * wide;
             const float *panel = product.weights + task_.hidden * product.gates * first;
-            const int64_t tiles = (task_.batch + kTileRows - 1) / kTileRows;
+            const int64_t tiles = (task_.batch + kRows - 1) / kRows;
             for (int64_t index = 0; index < tiles; ++index) {
                 const int64_t row = task_.batch * index / tiles;
                 const int64_t count = task_.batch * (index + 1) / tiles - row;
@@ -104,10 +138,24 @@ template <bool kUsual> class Step {
 
     void multiply(const float *left, int64_t rows, const float *panel, int64_t columns) {
         const int64_t vectors = columns / kWidth;
+        if constexpr (kRows > kTileRows)
+            if (rows > kTileRows)
+                return sum_many(left, rows, panel, vectors);
         for (int64_t first = 0; first < vectors; first += kTileVectors) {
             const int64_t some = vectors - first < kTileVectors ? vectors - first : kTileVectors;
             tile_of(rows, some)({left, task_.room, 1}, {panel + first * kWidth, columns},
                                 task_.hidden, {sums_ + first * kWidth, columns, nullptr, nullptr});
+        }
+    }
+
+    void sum_many(const float *left, int64_t rows, const float *panel, int64_t vectors) {
+        const int64_t most = vectors == 3 ? 3 : 2;
+        for (int64_t first = 0; first < vectors; first += most) {
+            const auto product = vectors == 1   ? many_of<1>(rows)
+                                 : vectors == 3 ? many_of<3>(rows)
+                                                : many_of<2>(rows);
+            product(left, task_.room, task_.hidden, panel + first * kWidth, vectors * kWidth,
+                    sums_ + first * kWidth);
         }
     }
 
@@ -213,7 +261,7 @@ template <bool kUsual> class Step {
     }
 
     const RecurrentTask &task_;
-    float sums_[kTileRows * kBlockColumns];
+    float sums_[kRows * kBlockColumns];
 };
 
 } // namespace

@@ -47,7 +47,7 @@ def layers(draw):
     operator = draw(st.sampled_from(sorted(GATES)))
     given = draw(attributes(operator))
     steps, width = draw(st.integers(1, 5)), draw(st.integers(1, 5))
-    batch = draw(st.sampled_from([1, 2, 5, 7, 13]))
+    batch = draw(st.sampled_from([1, 2, 5, 7, 8, 13]))
     hidden = draw(st.sampled_from([1, 5, 16, 17, 33, 70]))
     ways = 2 if given["direction"] == "bidirectional" else 1
     net = Net(draw(st.integers(0, 99)))
@@ -111,7 +111,7 @@ def by_definition(gates, weights, hidden):
 
 
 @pytest.mark.parametrize("threads", [1, 2, 3])
-@pytest.mark.parametrize(("batch", "hidden"), [(1, 7), (3, 33), (8, 96), (13, 50)])
+@pytest.mark.parametrize(("batch", "hidden"), [(1, 7), (3, 33), (7, 16), (8, 96), (13, 50)])
 def test_a_kernel_stays_within_its_operands(batch, hidden, threads):
     random, steps = np.random.default_rng(1), 4
     gates = random.standard_normal((steps, batch, 4 * hidden), np.float32)
