@@ -143,6 +143,27 @@ void deallocate_on(VirtualResource &self, uintptr_t address, Count size,
         refuse_block(freed, address, size_bytes);
 }
 
+using ListedRow = std::tuple<uintptr_t, uintptr_t, size_t, size_t, const char *>;
+using EventRow = std::tuple<const char *, uintptr_t, size_t, int64_t>;
+
+std::vector<ListedRow> blocks(const VirtualResource &self) {
+    static constexpr const char *kNames[] = {"live", "awaiting", "kept", "free"};
+    std::vector<ListedRow> rows;
+    for (const resource::ListedBlock &block : self.blocks())
+        rows.emplace_back(block.segment, block.start, block.size_bytes, block.requested_bytes,
+                          kNames[static_cast<size_t>(block.occupancy)]);
+    return rows;
+}
+
+std::vector<EventRow> events(const VirtualResource &self) {
+    static constexpr const char *kNames[] = {"allocated", "freed", "mapped", "unmapped"};
+    std::vector<EventRow> rows;
+    for (const resource::Event &event : self.events())
+        rows.emplace_back(kNames[static_cast<size_t>(event.action)], event.start, event.size_bytes,
+                          event.time_ns);
+    return rows;
+}
+
 void statistics(nb::module_ &module) {
     nb::class_<VirtualStatistics>(module, "VirtualStatistics",
                                   "What a virtual resource has; exact while no call is in flight.")
@@ -183,7 +204,21 @@ void resources(nb::module_ &module) {
              "alignment"_a = alignment,
              "As `deallocate`, while work that the stream was given may still use the block: it\n"
              "serves the same stream at once, others when that work is done.")
-        .def("virtual_statistics", &VirtualResource::virtual_statistics);
+        .def("virtual_statistics", &VirtualResource::virtual_statistics)
+        .def("blocks", &blocks,
+             "Every block that has memory where it lies: where its segment begins, its address,\n"
+             "size, bytes asked for (0 unless it is live) and `live`, `awaiting` (work may still\n"
+             "use it), `kept` (for a request of its size) or `free`.")
+        .def(
+            "record_events",
+            [](VirtualResource &self, Count count) {
+                self.record_events(at_least(0, "count", count));
+            },
+            "count"_a, "Keeps the last `count` events from now on; 0, as at first, keeps none.")
+        .def(
+            "events", &events,
+            "The oldest first: `allocated`, `freed`, `mapped` or `unmapped`, address, bytes (of a\n"
+            "block, as asked for), nanoseconds since 1970.");
     nb::class_<SeedVirtualResource, VirtualResource>(
         module, "SeedVirtualResource",
         "The virtual caching allocator as it was published: caches of chunks and of addresses.")

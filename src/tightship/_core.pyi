@@ -768,6 +768,22 @@ class VirtualResource(MemoryResource):
 
     def virtual_statistics(self) -> VirtualStatistics: ...
 
+    def blocks(self) -> list[tuple[int, int, int, int, str]]:
+        """
+        Every block that has memory where it lies: where its segment begins, its address,
+        size, bytes asked for (0 unless it is live) and `live`, `awaiting` (work may still
+        use it), `kept` (for a request of its size) or `free`.
+        """
+
+    def record_events(self, count: int) -> None:
+        """Keeps the last `count` events from now on; 0, as at first, keeps none."""
+
+    def events(self) -> list[tuple[str, int, int, int]]:
+        """
+        The oldest first: `allocated`, `freed`, `mapped` or `unmapped`, address, bytes (of a
+        block, as asked for), nanoseconds since 1970.
+        """
+
 class SeedVirtualResource(VirtualResource):
     """
     The virtual caching allocator as it was published: caches of chunks and of addresses.

@@ -82,6 +82,7 @@ void *SeedVirtualResource::allocate_on(size_t size_bytes, size_t alignment,
     mapping.use = {};
     const uintptr_t start = mapping.addresses->start();
     live_.emplace(start, std::move(mapping));
+    events_.note(Action::allocated, start, size_bytes);
     return reinterpret_cast<void *>(start);
 }
 
@@ -105,6 +106,7 @@ Freed SeedVirtualResource::deallocate_on(void *pointer, size_t size_bytes, size_
     statistics_.requested_bytes -= mapping.requested_bytes;
     statistics_.allocated_bytes -= mapping.size_bytes;
     mapping.use = {stream, stream ? stream->record() : nullptr};
+    events_.note(Action::freed, address, size_bytes);
     if (mapping.chunk_bytes == chunk_bytes_)
         cache_.emplace(mapping.size_bytes, std::move(mapping));
     else
@@ -152,6 +154,7 @@ bool SeedVirtualResource::lengthen(const Request &request, Mapping &mapping) {
                       mapping.addresses->grow(request.size_bytes - mapping.addresses->size_bytes());
     const auto more = pointers(haul.chunks, [](const FreeChunk &free) { return free.chunk.get(); });
     if (is_done && fits && mapping.addresses->map(before_bytes, more)) {
+        events_.note(Action::mapped, mapping.addresses->start() + before_bytes, haul.size_bytes);
         for (FreeChunk &free : haul.chunks)
             mapping.chunks.push_back(std::move(free.chunk));
         mapping.size_bytes = request.size_bytes;
@@ -189,6 +192,7 @@ bool SeedVirtualResource::join(const Request &request, Haul &haul, Mapping &mapp
         keep(haul);
         return false;
     }
+    events_.note(Action::mapped, addresses->start(), haul.size_bytes);
     mapping.addresses = std::move(addresses);
     for (FreeChunk &free : haul.chunks)
         mapping.chunks.push_back(std::move(free.chunk));
@@ -286,9 +290,13 @@ void SeedVirtualResource::keep(Haul &haul) {
 }
 
 bool SeedVirtualResource::separate(const Mapping &mapping) {
-    return mapping.chunks.empty() ||
-           mapping.addresses->unmap(
-               0, pointers(mapping.chunks, [](const Chunk &chunk) { return chunk.get(); }));
+    if (mapping.chunks.empty())
+        return true;
+    if (!mapping.addresses->unmap(
+            0, pointers(mapping.chunks, [](const Chunk &chunk) { return chunk.get(); })))
+        return false;
+    events_.note(Action::unmapped, mapping.addresses->start(), mapping.size_bytes);
+    return true;
 }
 
 void SeedVirtualResource::settle_waiting() {
@@ -344,44 +352,6 @@ void SeedVirtualResource::set_chunk_bytes(size_t chunk_bytes) {
     cache_.clear();
     free_chunks_.clear();
     settle_waiting();
-}
-
-Range SeedVirtualResource::range_of(const void *pointer) const {
-    const auto lock = device_->enter(mutex_);
-    const auto after = live_.upper_bound(reinterpret_cast<uintptr_t>(pointer));
-    if (after == live_.begin())
-        return {};
-    const Range range{std::prev(after)->first, std::prev(after)->second.size_bytes};
-    return range.contains(pointer) ? range : Range{};
-}
-
-Statistics SeedVirtualResource::statistics() const {
-    const auto lock = device_->enter(mutex_);
-    return {statistics_.allocated_bytes, live_.size(), statistics_.physical_bytes,
-            statistics_.physical_bytes};
-}
-
-VirtualStatistics SeedVirtualResource::virtual_statistics() const {
-    const auto lock = device_->enter(mutex_);
-    VirtualStatistics now = statistics_;
-    for (const auto &[size, mapping] : cache_) {
-        now.cached_bytes += size;
-        now.address_bytes += mapping.addresses->size_bytes();
-    }
-    for (const FreeChunk &free : free_chunks_)
-        now.cached_bytes += free.chunk->size_bytes();
-    for (const auto &[start, mapping] : live_)
-        now.address_bytes += mapping.addresses->size_bytes();
-    for (const Mapping &mapping : waiting_)
-        now.address_bytes += mapping.addresses->size_bytes();
-    now.waiting_count = waiting_.size();
-    return now;
-}
-
-std::string SeedVirtualResource::refusal(size_t, size_t) const {
-    return "the device refuses, with " + std::to_string(virtual_statistics().physical_bytes) +
-           " bytes in chunks of " + std::to_string(chunk_bytes()) +
-           ". Ask for less, or make chunks smaller.";
 }
 
 void SeedVirtualResource::after_fork(bool is_child) {

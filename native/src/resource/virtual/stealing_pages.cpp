@@ -119,6 +119,7 @@ bool StealingVirtualResource::unmap(uintptr_t start, uintptr_t stop) {
         return false;
     for (size_t page = 0; page < count; ++page)
         pages_.push_back(std::move(range.pages[first + page]));
+    events_.note(Action::unmapped, start, stop - start);
     Block *const hole = blocks_.cut(block, start, stop - start);
     hole->state = BlockState::hole;
     hole->user = nullptr;
@@ -164,6 +165,7 @@ bool StealingVirtualResource::fill_hole(Block *hole, uintptr_t start, uintptr_t 
     for (size_t page = 0; page < count; ++page)
         range.pages[first + page] = std::move(pages_[from + page]);
     pages_.resize(from);
+    events_.note(Action::mapped, start, stop - start);
     Block *const part = blocks_.cut(hole, start, stop - start);
     part->state = BlockState::free;
     blocks_.settle(part);

@@ -1,7 +1,5 @@
 #include "tightship/resource/virtual/stealing_resource.hpp"
 
-#include "tightship/os_map.hpp"
-
 #include <algorithm>
 #include <bit>
 
@@ -98,6 +96,7 @@ void *StealingVirtualResource::allocate_on(size_t size_bytes, size_t alignment,
     ++statistics_.allocation_count;
     if (++call_count_ % kCallsPerLook == 0)
         release_idle();
+    events_.note(Action::allocated, block->start, size_bytes);
     return reinterpret_cast<void *>(block->start);
 }
 
@@ -121,6 +120,7 @@ Freed StealingVirtualResource::deallocate_on(void *pointer, size_t size_bytes, s
     block->user = user_of(stream);
     block->epoch = block->user ? block->user->epoch() : 0;
     block->state = BlockState::kept;
+    events_.note(Action::freed, block->start, size_bytes);
     Kept &kept = kept_of(block->size_bytes);
     if (kept.size_bytes != block->size_bytes) {
         let_go(kept);
@@ -262,51 +262,6 @@ void StealingVirtualResource::weigh(const Request &request, const Block *first, 
         if (block == last)
             return;
     }
-}
-
-Range StealingVirtualResource::range_of(const void *pointer) const {
-    const auto lock = device_->enter(mutex_);
-    const Block *const block = blocks_.holding(reinterpret_cast<uintptr_t>(pointer));
-    if (block == nullptr || block->state != BlockState::live)
-        return {};
-    return {block->start, block->size_bytes};
-}
-
-Statistics StealingVirtualResource::statistics() const {
-    const auto lock = device_->enter(mutex_);
-    return {statistics_.allocated_bytes, live_count_, statistics_.physical_bytes,
-            statistics_.physical_bytes};
-}
-
-VirtualStatistics StealingVirtualResource::virtual_statistics() const {
-    const auto lock = device_->enter(mutex_);
-    VirtualStatistics now = statistics_;
-    now.cached_bytes = now.physical_bytes - now.allocated_bytes;
-    for (const auto &range : blocks_.ranges())
-        now.address_bytes += range->addresses->size_bytes();
-    return now;
-}
-
-size_t StealingVirtualResource::available_bytes() const {
-    if (settings_.max_bytes == SIZE_MAX)
-        return SIZE_MAX;
-    const auto lock = device_->enter(mutex_);
-    return settings_.max_bytes - std::min(settings_.max_bytes, statistics_.allocated_bytes);
-}
-
-std::string StealingVirtualResource::refusal(size_t, size_t) const {
-    const VirtualStatistics now = virtual_statistics();
-    const std::string held = std::to_string(now.allocated_bytes) + " bytes are in blocks and " +
-                             std::to_string(now.physical_bytes) + " in pages of " +
-                             std::to_string(settings_.page_bytes);
-    if (settings_.max_bytes != SIZE_MAX)
-        return held + ", of at most " + std::to_string(settings_.max_bytes) +
-               ". Give blocks back, or raise `max_bytes`.";
-    const size_t limit = os::map_limit(), count = os::map_count();
-    if (device_->is_host() && limit > 0 && count + count / 16 >= limit)
-        return held + ", and the process has " + std::to_string(count) + " of at most " +
-               std::to_string(limit) + " mappings. Make pages larger, or raise vm.max_map_count.";
-    return held + ", and the device has no more. Give blocks back, or ask for less.";
 }
 
 void StealingVirtualResource::after_fork(bool is_child) {

@@ -18,6 +18,7 @@ from tightship._core import (
     VirtualStatistics,
 )
 from tightship.resource.virtual.composed import virtual_resource
+from tightship.resource.virtual.snapshot import memory_events, virtual_snapshot, write_snapshot
 
 __all__ = [
     "CudaDevice",
@@ -35,5 +36,8 @@ __all__ = [
     "Stream",
     "VirtualResource",
     "VirtualStatistics",
+    "memory_events",
     "virtual_resource",
+    "virtual_snapshot",
+    "write_snapshot",
 ]

@@ -31,6 +31,9 @@ class SeedVirtualResource final : public VirtualResource, private Forkable {
     bool is_shared() const override { return device_->is_shared(); }
     Statistics statistics() const override;
     VirtualStatistics virtual_statistics() const override;
+    std::vector<ListedBlock> blocks() const override;
+    void record_events(size_t count) override;
+    std::vector<Event> events() const override;
     size_t available_bytes() const override { return SIZE_MAX; }
     std::string refusal(size_t size_bytes, size_t alignment) const override;
     /// Gives back every chunk that no live block and no unfinished work has.
@@ -91,7 +94,7 @@ class SeedVirtualResource final : public VirtualResource, private Forkable {
     bool may_rob(const Mapping &mapping, const StreamPointer &stream) const;
     Cache::iterator find_to_rob(size_t size_bytes, const StreamPointer &stream);
     void keep(Haul &haul);
-    static bool separate(const Mapping &mapping);
+    bool separate(const Mapping &mapping);
     void settle_waiting();
     size_t release_unused();
     void wait_for_all();
@@ -105,6 +108,7 @@ class SeedVirtualResource final : public VirtualResource, private Forkable {
     size_t chunk_bytes_;
     bool is_abandoned_ = false; // in a child that would share every byte with its parent
     VirtualStatistics statistics_;
+    EventRing events_;
     std::map<uintptr_t, Mapping> live_; // by address
     Cache cache_;
     std::deque<FreeChunk> free_chunks_;

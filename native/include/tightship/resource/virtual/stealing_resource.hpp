@@ -41,6 +41,9 @@ class StealingVirtualResource final : public VirtualResource, private Forkable {
     bool is_shared() const override { return device_->is_shared(); }
     Statistics statistics() const override;
     VirtualStatistics virtual_statistics() const override;
+    std::vector<ListedBlock> blocks() const override;
+    void record_events(size_t count) override;
+    std::vector<Event> events() const override;
     size_t available_bytes() const override;
     std::string refusal(size_t size_bytes, size_t alignment) const override;
     /// Gives back every page that no live block and no unfinished work touches.
@@ -98,6 +101,7 @@ class StealingVirtualResource final : public VirtualResource, private Forkable {
     mutable std::mutex mutex_;
     bool is_abandoned_ = false; // in a child that would share every byte with its parent
     VirtualStatistics statistics_;
+    EventRing events_;
     size_t live_count_ = 0;
     size_t call_count_ = 0;
     std::map<StreamPointer, StreamUse> users_;

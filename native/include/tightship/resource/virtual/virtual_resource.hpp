@@ -3,6 +3,7 @@
 
 #include "tightship/resource/memory_resource.hpp"
 #include "tightship/resource/virtual/fence.hpp"
+#include "tightship/resource/virtual/listing.hpp"
 #include "tightship/resource/virtual/paged_device.hpp"
 
 namespace tightship::resource {
@@ -47,6 +48,11 @@ class VirtualResource : public MemoryResource {
     }
 
     virtual VirtualStatistics virtual_statistics() const = 0;
+    /// Every block that has memory where it lies, by segment, and by address within one.
+    virtual std::vector<ListedBlock> blocks() const = 0;
+    /// Keeps the last `count` events from now on; none for 0, which it begins with.
+    virtual void record_events(size_t count) = 0;
+    virtual std::vector<Event> events() const = 0;
 };
 
 } // namespace tightship::resource

@@ -1,0 +1,71 @@
+/// What lies where in a virtual resource, and what became of it.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+namespace tightship::resource {
+
+/// `awaiting`: given back, while work may still use it; `kept`: free, for a request of its size.
+enum class Occupancy : uint8_t { live, awaiting, kept, free };
+
+/// A part of a segment: of addresses in a row that all have memory.
+struct ListedBlock {
+    uintptr_t segment = 0; // where that begins
+    uintptr_t start = 0;
+    size_t size_bytes = 0;
+    size_t requested_bytes = 0; // 0 unless it is live
+    Occupancy occupancy = Occupancy::free;
+};
+
+enum class Action : uint8_t { allocated, freed, mapped, unmapped };
+
+struct Event {
+    Action action;
+    uintptr_t start;
+    size_t size_bytes; // of a block, as asked for
+    int64_t time_ns;   // since 1970
+};
+
+/// The last events, as many as it has room for; none at first. Not for several threads at once.
+class EventRing {
+  public:
+    /// Forgets what it has.
+    void set_capacity(size_t count) {
+        events_.clear();
+        next_ = 0;
+        capacity_ = count;
+    }
+    void note(Action action, uintptr_t start, size_t size_bytes) {
+        if (capacity_ != 0) [[unlikely]]
+            add(action, start, size_bytes);
+    }
+    /// The oldest first.
+    std::vector<Event> events() const {
+        std::vector<Event> result(events_.begin() + static_cast<ptrdiff_t>(next_), events_.end());
+        result.insert(result.end(), events_.begin(),
+                      events_.begin() + static_cast<ptrdiff_t>(next_));
+        return result;
+    }
+
+  private:
+    void add(Action action, uintptr_t start, size_t size_bytes) {
+        const auto now = std::chrono::system_clock::now().time_since_epoch();
+        const Event event{action, start, size_bytes,
+                          std::chrono::duration_cast<std::chrono::nanoseconds>(now).count()};
+        if (events_.size() < capacity_) {
+            events_.push_back(event);
+            return;
+        }
+        events_[next_] = event;
+        next_ = (next_ + 1) % capacity_;
+    }
+
+    std::vector<Event> events_;
+    size_t next_ = 0; // the oldest, where all room is taken
+    size_t capacity_ = 0;
+};
+
+} // namespace tightship::resource

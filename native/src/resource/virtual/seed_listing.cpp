@@ -1,0 +1,74 @@
+#include "tightship/resource/virtual/seed_resource.hpp"
+
+#include <algorithm>
+
+namespace tightship::resource {
+
+Range SeedVirtualResource::range_of(const void *pointer) const {
+    const auto lock = device_->enter(mutex_);
+    const auto after = live_.upper_bound(reinterpret_cast<uintptr_t>(pointer));
+    if (after == live_.begin())
+        return {};
+    const Range range{std::prev(after)->first, std::prev(after)->second.size_bytes};
+    return range.contains(pointer) ? range : Range{};
+}
+
+Statistics SeedVirtualResource::statistics() const {
+    const auto lock = device_->enter(mutex_);
+    return {statistics_.allocated_bytes, live_.size(), statistics_.physical_bytes,
+            statistics_.physical_bytes};
+}
+
+VirtualStatistics SeedVirtualResource::virtual_statistics() const {
+    const auto lock = device_->enter(mutex_);
+    VirtualStatistics now = statistics_;
+    for (const auto &[size, mapping] : cache_) {
+        now.cached_bytes += size;
+        now.address_bytes += mapping.addresses->size_bytes();
+    }
+    for (const FreeChunk &free : free_chunks_)
+        now.cached_bytes += free.chunk->size_bytes();
+    for (const auto &[start, mapping] : live_)
+        now.address_bytes += mapping.addresses->size_bytes();
+    for (const Mapping &mapping : waiting_)
+        now.address_bytes += mapping.addresses->size_bytes();
+    now.waiting_count = waiting_.size();
+    return now;
+}
+
+std::string SeedVirtualResource::refusal(size_t, size_t) const {
+    return "the device refuses, with " + std::to_string(virtual_statistics().physical_bytes) +
+           " bytes in chunks of " + std::to_string(chunk_bytes()) +
+           ". Ask for less, or make chunks smaller.";
+}
+
+std::vector<ListedBlock> SeedVirtualResource::blocks() const {
+    const auto lock = device_->enter(mutex_);
+    std::vector<ListedBlock> rows;
+    const auto list = [&rows](const Mapping &mapping, Occupancy occupancy) {
+        const uintptr_t start = mapping.addresses->start();
+        const size_t requested = occupancy == Occupancy::live ? mapping.requested_bytes : 0;
+        rows.push_back({start, start, mapping.size_bytes, requested, occupancy});
+    };
+    for (const auto &[start, mapping] : live_)
+        list(mapping, Occupancy::live);
+    for (const auto &[size, mapping] : cache_)
+        list(mapping, mapping.use.is_done() ? Occupancy::kept : Occupancy::awaiting);
+    for (const Mapping &mapping : waiting_)
+        if (!mapping.chunks.empty())
+            list(mapping, Occupancy::awaiting);
+    std::ranges::sort(rows, {}, &ListedBlock::start);
+    return rows;
+}
+
+void SeedVirtualResource::record_events(size_t count) {
+    const auto lock = device_->enter(mutex_);
+    events_.set_capacity(count);
+}
+
+std::vector<Event> SeedVirtualResource::events() const {
+    const auto lock = device_->enter(mutex_);
+    return events_.events();
+}
+
+} // namespace tightship::resource

@@ -1,0 +1,131 @@
+"""What a virtual resource holds, as PyTorch's memory snapshot and as trace events.
+
+The snapshot is a pickle of dictionaries, lists, numbers and strings, of the fields that
+`torch.cuda.memory._dump_snapshot` writes: its viewer and its script read it. A block that came
+back is completely free in its events at once; in the segments it awaits the work that may use it.
+"""
+
+import pickle
+from itertools import groupby
+from pathlib import Path
+
+from tightship._core import VirtualResource
+
+Row = dict[str, object]
+
+STATES = {
+    "live": "active_allocated",
+    "awaiting": "active_awaiting_free",
+    "kept": "inactive",
+    "free": "inactive",
+}
+ACTIONS = {
+    "allocated": ("alloc",),
+    "freed": ("free_requested", "free_completed"),
+    "mapped": ("segment_map",),
+    "unmapped": ("segment_unmap",),
+}
+NO_POOL = (0, 0)
+PROTOCOL = 4
+
+
+def virtual_snapshot(resource: VirtualResource) -> dict[str, object]:
+    """Segments and their blocks, and the events that were recorded, in PyTorch's terms.
+
+    Memory that is mapped nowhere is in no segment; what the seed's policy has mapped twice is in
+    two.
+    """
+    by_segment = groupby(resource.blocks(), key=lambda block: block[0])
+    return {
+        "segments": [_segment(start, [*blocks]) for start, blocks in by_segment],
+        "device_traces": [_trace(resource)],
+        "allocator_settings": {"expandable_segments": True},
+        "external_annotations": [],
+    }
+
+
+def write_snapshot(resource: VirtualResource, path: Path) -> None:
+    """Write `virtual_snapshot` as a pickle.
+
+    Raises:
+        OSError: The file cannot be written.
+    """
+    path.write_bytes(pickle.dumps(virtual_snapshot(resource), protocol=PROTOCOL))
+
+
+def memory_events(resource: VirtualResource) -> dict[str, object]:
+    """The events that were recorded, for Perfetto and chrome://tracing, in microseconds.
+
+    A slice for each block, and a counter of live and of mapped bytes: of what came since recording
+    began. Blocks that do not go are slices without an end.
+    """
+    events: list[Row] = [_event("process_name", "M", 0, args={"name": "virtual resource"})]
+    live: dict[int, int] = {}
+    live_bytes = mapped_bytes = 0
+    for action, address, size_bytes, time_ns in resource.events():
+        if action == "allocated":
+            live[address] = size_bytes
+            live_bytes += size_bytes
+            events.append(_slice("b", address, size_bytes, time_ns))
+        elif action == "freed" and address in live:
+            live_bytes -= live.pop(address)
+            events.append(_slice("e", address, size_bytes, time_ns))
+        elif action in ("mapped", "unmapped"):
+            mapped_bytes += size_bytes if action == "mapped" else -size_bytes
+        amounts: Row = {"live bytes": live_bytes, "mapped bytes": mapped_bytes}
+        events.append(_event("memory", "C", time_ns, args=amounts))
+    return {"traceEvents": events, "displayTimeUnit": "ns"}
+
+
+def _segment(start: int, blocks: list[tuple[int, int, int, int, str]]) -> Row:
+    sizes = dict.fromkeys(STATES, 0)
+    for _, _, size_bytes, _, state in blocks:
+        sizes[state] += size_bytes
+    return {
+        "device": 0,
+        "address": start,
+        "total_size": sum(sizes.values()),
+        "stream": 0,
+        "segment_type": "large",
+        "segment_pool_id": NO_POOL,
+        "allocated_size": sizes["live"],
+        "active_size": sizes["live"] + sizes["awaiting"],
+        "requested_size": sum(block[3] for block in blocks),
+        "is_expandable": True,
+        "frames": [],
+        "blocks": [
+            {
+                "address": address,
+                "size": size_bytes,
+                "requested_size": requested_bytes,
+                "state": STATES[state],
+                "frames": [],
+            }
+            for _, address, size_bytes, requested_bytes, state in blocks
+        ],
+    }
+
+
+def _trace(resource: VirtualResource) -> list[Row]:
+    return [
+        {
+            "action": name,
+            "addr": address,
+            "size": size_bytes,
+            "stream": 0,
+            "frames": [],
+            "pool_id": NO_POOL,
+            "time_us": time_ns // 1000,
+        }
+        for action, address, size_bytes, time_ns in resource.events()
+        for name in ACTIONS[action]
+    ]
+
+
+def _slice(phase: str, address: int, size_bytes: int, time_ns: int) -> Row:
+    row = _event(f"{size_bytes:,} bytes", phase, time_ns, args={"size_bytes": size_bytes})
+    return {**row, "cat": "block", "id": hex(address)}
+
+
+def _event(name: str, phase: str, time_ns: int, args: Row) -> Row:
+    return {"name": name, "ph": phase, "pid": 1, "tid": 0, "ts": time_ns / 1000, "args": args}

@@ -1,0 +1,128 @@
+import json
+import random
+from pathlib import Path
+
+import pytest
+
+from tests.resource.virtual.gate import Gate
+from tightship.resource.virtual import (
+    HostDevice,
+    SeedVirtualResource,
+    StealingVirtualResource,
+    memory_events,
+    virtual_snapshot,
+    write_snapshot,
+)
+from tightship.torch_snapshot import read_snapshot
+
+PAGE_BYTES = 16 << 10
+POLICIES = {
+    "stealing": lambda: StealingVirtualResource(HostDevice(), page_bytes=PAGE_BYTES),
+    "seed": lambda: SeedVirtualResource(HostDevice(), PAGE_BYTES),
+}
+
+
+@pytest.fixture(params=POLICIES)
+def resource(request):
+    return POLICIES[request.param]()
+
+
+def churn(resource, count, seed=1):
+    """Blocks that come and go; the sizes of those that are left, by address."""
+    draw = random.Random(seed)
+    live = {}
+    for _ in range(count):
+        if live and draw.random() < 0.45:
+            address = draw.choice(sorted(live))
+            resource.deallocate(address, live.pop(address))
+        else:
+            size_bytes = draw.randint(1, 5 * PAGE_BYTES)
+            live[resource.allocate(size_bytes)] = size_bytes
+    return live
+
+
+def test_blocks_tile_their_segments_and_the_live_ones_are_all_there(resource):
+    live = churn(resource, 300)
+    segments = virtual_snapshot(resource)["segments"]
+    for segment in segments:
+        stop = segment["address"]
+        for block in segment["blocks"]:
+            assert block["address"] == stop
+            stop += block["size"]
+        assert stop == segment["address"] + segment["total_size"]
+        assert segment["total_size"] % PAGE_BYTES == 0
+    blocks = [block for segment in segments for block in segment["blocks"]]
+    active = [block for block in blocks if block["state"] == "active_allocated"]
+    assert {block["address"]: block["requested_size"] for block in active} == live
+    now = resource.virtual_statistics()
+    assert sum(segment["allocated_size"] for segment in segments) == now.allocated_bytes
+    assert sum(segment["requested_size"] for segment in segments) == sum(live.values())
+    assert sum(segment["total_size"] for segment in segments) <= now.physical_bytes
+
+
+def test_events_lead_to_what_is_mapped_and_live(resource):
+    resource.record_events(100_000)
+    live = churn(resource, 300)
+    mapped_bytes, found = 0, {}
+    for action, address, size_bytes, _ in resource.events():
+        if action == "allocated":
+            found[address] = size_bytes
+        elif action == "freed":
+            assert found.pop(address) == size_bytes
+        else:
+            mapped_bytes += size_bytes if action == "mapped" else -size_bytes
+    assert found == live
+    segments = virtual_snapshot(resource)["segments"]
+    assert mapped_bytes == sum(segment["total_size"] for segment in segments)
+
+
+def test_only_the_last_events_are_kept_and_none_at_first(resource):
+    resource.deallocate(resource.allocate(100), 100)
+    assert resource.events() == []
+    resource.record_events(3)
+    for size_bytes in (100, 200):
+        resource.deallocate(resource.allocate(size_bytes), size_bytes)
+    kept = [(action, size_bytes) for action, _, size_bytes, _ in resource.events()]
+    assert kept == [("freed", 100), ("allocated", 200), ("freed", 200)]
+    times = [time_ns for *_, time_ns in resource.events()]
+    assert times == sorted(times)
+    resource.record_events(0)
+    assert resource.events() == []
+
+
+def test_a_block_that_work_may_use_awaits_it(resource):
+    gate = Gate()
+    stream = gate.stream()
+    resource.deallocate_on(resource.allocate_on(PAGE_BYTES, stream), PAGE_BYTES, stream)
+    (segment,) = virtual_snapshot(resource)["segments"]
+    assert segment["blocks"][0]["state"] == "active_awaiting_free"
+    assert (segment["allocated_size"], segment["active_size"]) == (0, PAGE_BYTES)
+    gate.is_open = True
+
+
+def test_what_is_written_is_read_back_as_a_trace(resource, tmp_path: Path):
+    resource.record_events(100_000)
+    live = churn(resource, 200)
+    path = tmp_path / "snapshot.pickle"
+    write_snapshot(resource, path)
+    found = {}
+    for event in read_snapshot(path).events:
+        if event.is_allocation:
+            found[event.number] = event.size_bytes
+        else:
+            del found[event.number]
+    assert found == live
+
+
+def test_trace_events_count_what_is_live_and_mapped(resource):
+    resource.record_events(100_000)
+    live = churn(resource, 200)
+    events = json.loads(json.dumps(memory_events(resource)))["traceEvents"]
+    last = [event["args"] for event in events if event["ph"] == "C"][-1]
+    segments = virtual_snapshot(resource)["segments"]
+    assert last == {
+        "live bytes": sum(live.values()),
+        "mapped bytes": sum(segment["total_size"] for segment in segments),
+    }
+    phases = [event["ph"] for event in events]
+    assert phases.count("b") - phases.count("e") == len(live)
