@@ -178,7 +178,7 @@ struct Loop {
 
 struct Resources {
     StealingVirtualResource one{std::make_shared<HostDevice>()};
-    StealingVirtualResource many{std::make_shared<HostDevice>()};
+    StealingVirtualResource many{std::make_shared<HostDevice>(), {.idle = std::chrono::hours(24)}};
     StealingVirtualResource cutting{std::make_shared<HostDevice>()};
     StealingVirtualResource mixed{std::make_shared<HostDevice>()};
     SeedVirtualResource seed{std::make_shared<HostDevice>(), kPageBytes};
