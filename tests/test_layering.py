@@ -113,7 +113,7 @@ ALLOWED: Mapping[str, str] = {  # the longest prefix of a module's name decides
     "tuning": "errors graph planner.format engine feeds model",
     "loading": "errors quantity graph frontend engine budget model tuning",
     "cost": "errors quantity graph planner view cost",
-    "plug": "_core plug",
+    "plug": "_core errors plug",
     "plug.hints": "planner resource",
     "backend": "errors loading model",
     "cli": (
@@ -129,6 +129,8 @@ FOREIGN: Mapping[str, str] = {  # who may import what is not ours, nor Python's
     ),
     "ml_dtypes": "graph.layout engine.kernels",
     "onnx": "frontend.onnx engine.kernels.reference engine.kernels.to_proto backend",
+    "torch": "plug.torch",
+    "cupy": "plug.cupy",
     "google": "frontend.onnx",  # protobuf, the form of an ONNX file
 }
 

@@ -30,6 +30,7 @@ void composed_resources(nanobind::module_ &module);
 void adaptors(nanobind::module_ &module);
 void virtual_resources(nanobind::module_ &module);
 void cuda_resources(nanobind::module_ &module);
+void cuda_pools(nanobind::module_ &module);
 /// Raises what became of a block that was given back.
 [[noreturn]] void refuse_block(resource::Freed freed, uint64_t address, size_t size_bytes);
 /// Shows the garbage collector what a resource keeps alive. Nothing is ever cleared: resources do

@@ -52,6 +52,7 @@ void cuda_resources(nb::module_ &module) {
             },
             "device"_a, "handle"_a = 0,
             "`handle` is the CUstream, 0 the default one; it must outlive this.");
+    cuda_pools(module);
 }
 
 } // namespace tightship::bind

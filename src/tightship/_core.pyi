@@ -869,6 +869,15 @@ class CudaStream(Stream):
     def __init__(self, device: CudaDevice, handle: int = 0) -> None:
         """`handle` is the CUstream, 0 the default one; it must outlive this."""
 
+def configure_cuda_pools(*, page_bytes: int = 2097152, max_bytes: int | None = None, patience_seconds: float = 1.0, driver_library: str | None = None) -> None:
+    """Refused while blocks are in use by other settings."""
+
+def cuda_pool_statistics(device: int) -> VirtualStatistics: ...
+
+def cuda_pool_live_count(device: int) -> int: ...
+
+def trim_cuda_pool(device: int) -> int: ...
+
 class NumpyBound:
     """
     Within `with`, arrays the thread makes count against a bound; one too large raises MemoryError.

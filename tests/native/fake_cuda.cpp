@@ -5,6 +5,8 @@
 /// only are unmapped, and what makes something needs a context that is the calling thread's.
 #include "fake_cuda_world.hpp"
 
+#include <exception>
+
 extern "C" {
 
 int cuInit(unsigned) {
@@ -271,6 +273,16 @@ void fake_finish(void *stream) {
     world().finish_count[stream]++;
     world().busy_until[stream] = 0;
     world().finished.notify_all();
+}
+
+/// Calls an allocator as a framework of C++ does; what it throws is written to `text`.
+void fake_thrown(void *(*allocate)(ssize_t, int, void *), ssize_t bytes, int device, char *text,
+                 size_t text_bytes) {
+    try {
+        allocate(bytes, device, nullptr);
+    } catch (const std::exception &error) {
+        strncpy(text, error.what(), text_bytes - 1);
+    }
 }
 
 } // extern "C"

@@ -5,6 +5,7 @@ import functools
 import shutil
 import subprocess
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -53,6 +54,13 @@ class FakeCuda:
 
     def finish(self, stream: int) -> None:
         self._library.fake_finish(stream)
+
+    def thrown(self, allocate: Callable[..., object], size_bytes: int, device: int = 0) -> str:
+        """What an allocator of C++ throws; empty where it does not."""
+        text = ctypes.create_string_buffer(400)
+        size = ctypes.c_ssize_t(size_bytes)
+        self._library.fake_thrown(allocate, size, device, text, ctypes.c_size_t(400))
+        return text.value.decode()
 
     def is_empty(self) -> bool:
         """Whether nothing is held, and nothing was asked for that a driver would not do."""

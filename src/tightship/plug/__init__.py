@@ -1,5 +1,5 @@
 """Our memory beneath other libraries."""
 
-from tightship.plug import hints, numpy
+from tightship.plug import cupy, hints, numpy, torch
 
-__all__ = ["hints", "numpy"]
+__all__ = ["cupy", "hints", "numpy", "torch"]

@@ -1,0 +1,79 @@
+"""How much of a GPU's memory training and inference take, by who hands it out, and at what speed.
+
+    python -m benchmarks.gpu.bench_gpu [--workloads NAMES] [--iterations N] [--json]
+
+Needs a CUDA device and a build of PyTorch for it. Each figure is of a process of its own, in which
+one allocator serves everything. Contenders take turns; times are medians of iterations, the first
+ones left out, which the allocators learn in.
+"""
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Mapping
+
+from benchmarks import record
+
+CONTENDERS: Mapping[str, Mapping[str, str]] = {
+    "native": {},
+    "expandable_segments": {"PYTORCH_CUDA_ALLOC_CONF": "expandable_segments:True"},
+    "cudaMallocAsync": {"PYTORCH_CUDA_ALLOC_CONF": "backend:cudaMallocAsync"},
+    "tightship": {},
+}
+NAMES = ("transformer", "transformer_of_lengths", "convolutional", "serving")
+
+Row = dict[str, object]
+
+
+def measured(workload: str, contender: str, iterations: int, round_number: int) -> Row:
+    """One process's figures; what it said last where it failed."""
+    environment = {**os.environ, **CONTENDERS[contender]}
+    command = [sys.executable, "-m", "benchmarks.gpu.contender", workload, contender]
+    done = subprocess.run(
+        [*command, str(iterations)], env=environment, capture_output=True, text=True, check=False
+    )
+    figures = (
+        json.loads(done.stdout) if done.returncode == 0 else {"error": done.stderr.strip()[-400:]}
+    )
+    return {"workload": workload, "contender": contender, "round": round_number, **figures}
+
+
+def _line(row: Row) -> str:
+    name = f"{row['workload']:24} {row['contender']:20}"
+    if "error" in row:
+        return f"{name} {str(row['error']).splitlines()[-1:]}"
+    mib = " ".join(
+        f"{int(str(row[key])) / 2**20:12.1f}" for key in ("reserved_bytes", "allocated_bytes")
+    )
+    return f"{name} {mib} {float(str(row['ratio'])):8.3f} {float(str(row['median_ms'])):10.2f}"
+
+
+def main() -> None:
+    """Every workload with every contender, round by round."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--workloads", default=",".join(NAMES), help="names, by commas")
+    parser.add_argument("--iterations", type=int, default=40)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--json", action="store_true", help="print figures instead of a table")
+    given = parser.parse_args()
+    rows = [
+        measured(workload, contender, given.iterations, number)
+        for workload in given.workloads.split(",")
+        for number in range(given.rounds)
+        for contender in CONTENDERS
+    ]
+    if given.json:
+        print(json.dumps(rows))
+    else:
+        print(f"{'':45} {'reserved MiB':>12} {'in use MiB':>12} {'ratio':>8} {'ms':>10}")
+        print("\n".join(map(_line, rows)))
+    if all("error" in row for row in rows):
+        raise SystemExit("Nothing could be measured, nor is anything recorded.")
+    command = " ".join(["python", "-m", "benchmarks.gpu.bench_gpu", *sys.argv[1:]])
+    record.append("bench_gpu", {"command": command, "rows": rows})
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,112 @@
+#include "bind.hpp"
+#include "count.hpp"
+
+#include "tightship/resource/virtual/cuda_pools.hpp"
+
+#include <cstdio>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+#include <sys/types.h>
+
+#define TIGHTSHIP_EXPORTED extern "C" __attribute__((visibility("default")))
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+using tightship::resource::CudaPools;
+using tightship::resource::Freed;
+using tightship::resource::cuda::StreamHandle;
+
+namespace {
+
+/// Who gives memory back cannot be told that it is none: they are in the midst of an end.
+void give_back(const void *pointer, auto deallocate) noexcept {
+    try {
+        if (pointer == nullptr || deallocate() == Freed::done)
+            return;
+    } catch (const std::exception &) { // there is no such device
+    }
+    std::fprintf(stderr, "tightship: %p is no block of a CUDA pool, or not of that size.\n",
+                 pointer);
+}
+
+void *quiet(auto allocate) noexcept {
+    try {
+        return allocate();
+    } catch (const std::exception &error) {
+        std::fprintf(stderr, "tightship: %s\n", error.what());
+        return nullptr;
+    }
+}
+
+} // namespace
+
+/// For callers of C++: throws where there is no memory, with the numbers.
+TIGHTSHIP_EXPORTED void *tightship_torch_allocate(ssize_t size_bytes, int device,
+                                                  StreamHandle stream) {
+    if (size_bytes < 0)
+        throw tightship::resource::Misuse("A size of " + std::to_string(size_bytes) +
+                                          " bytes must be 0 or more.");
+    return CudaPools::get().allocate_or_throw(static_cast<size_t>(size_bytes), device, stream);
+}
+
+TIGHTSHIP_EXPORTED void tightship_torch_deallocate(void *pointer, ssize_t size_bytes, int device,
+                                                   StreamHandle stream) noexcept {
+    give_back(pointer, [&] {
+        return CudaPools::get().deallocate(pointer, static_cast<size_t>(size_bytes), device,
+                                           stream);
+    });
+}
+
+TIGHTSHIP_EXPORTED void tightship_torch_record_stream(void *pointer, StreamHandle stream) noexcept {
+    CudaPools::get().record_stream(pointer, stream);
+}
+
+/// For callers of C: null where there is no memory. `stream` is that of all work with the block.
+TIGHTSHIP_EXPORTED void *tightship_cupy_allocate(void *stream, size_t size_bytes,
+                                                 int device) noexcept {
+    return quiet([&] {
+        return CudaPools::get().allocate_whole(size_bytes, device,
+                                               static_cast<StreamHandle>(stream));
+    });
+}
+
+TIGHTSHIP_EXPORTED void tightship_cupy_deallocate(void *stream, void *pointer,
+                                                  int device) noexcept {
+    give_back(pointer, [&] {
+        return CudaPools::get().deallocate_whole(pointer, device,
+                                                 static_cast<StreamHandle>(stream));
+    });
+}
+
+namespace tightship::bind {
+
+void cuda_pools(nb::module_ &module) {
+    module.def(
+        "configure_cuda_pools",
+        [](Count page, std::optional<Count> max, double patience,
+           const std::optional<std::string> &driver) {
+            if (!(patience >= 0))
+                throw resource::Misuse("`patience_seconds` must be 0 or more.");
+            CudaPools::Settings settings{.page_bytes = at_least(1, "page_bytes", page),
+                                         .patience = std::chrono::nanoseconds(
+                                             static_cast<int64_t>(std::min(patience, 1e9) * 1e9)),
+                                         .driver_path = driver.value_or("")};
+            if (max)
+                settings.max_bytes = at_least(1, "max_bytes", *max);
+            CudaPools::get().configure(settings);
+        },
+        nb::kw_only(), "page_bytes"_a = CudaPools::Settings{}.page_bytes,
+        "max_bytes"_a.none() = nb::none(), "patience_seconds"_a = 1.0,
+        "driver_library"_a = nb::none(), "Refused while blocks are in use by other settings.");
+    module.def(
+        "cuda_pool_statistics",
+        [](int device) { return CudaPools::get().virtual_statistics(device); }, "device"_a);
+    module.def(
+        "cuda_pool_live_count", [](int device) { return CudaPools::get().live_count(device); },
+        "device"_a);
+    module.def(
+        "trim_cuda_pool", [](int device) { return CudaPools::get().trim(device); }, "device"_a);
+}
+
+} // namespace tightship::bind
