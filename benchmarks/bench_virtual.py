@@ -40,6 +40,7 @@ KIB, MIB = 1 << 10, 1 << 20
 PAGES = (2 * MIB, 64 * KIB, 16 * KIB)
 CHUNKS = tuple(size * MIB for size in (2, 4, 8, 16, 20, 32, 64))
 NEVER = 1e9
+TIMES = 20
 
 Columns = tuple[NDArray[np.int64], NDArray[np.int64]]
 
@@ -84,8 +85,8 @@ def alone(resource: VirtualResource, columns: Columns) -> dict[str, float]:
     return {**figures, "ns_per_operation": round(played.duration_ns / len(columns[0]), 1)}
 
 
-def together(resource: VirtualResource, columns: Columns, times: int = 4) -> dict[str, float]:
-    """Two threads, each with a copy of the trace, `times` over.
+def together(resource: VirtualResource, columns: Columns) -> dict[str, float]:
+    """Two threads, each with a copy of the trace, again and again.
 
     What was live is counted as the resource rounds it, within its lock: from outside, a block
     would be counted later than its memory is there.
@@ -93,9 +94,8 @@ def together(resource: VirtualResource, columns: Columns, times: int = 4) -> dic
     barrier = Barrier(2)
 
     def play() -> None:
-        for _ in range(times):
-            barrier.wait()
-            _core.replay(resource, *columns, part_count=0)
+        barrier.wait()
+        _core.replay(resource, *columns, part_count=0)
 
     threads = [Thread(target=play) for _ in range(2)]
     for thread in threads:
@@ -103,6 +103,22 @@ def together(resource: VirtualResource, columns: Columns, times: int = 4) -> dic
     for thread in threads:
         thread.join()
     return held(resource, resource.virtual_statistics().peak_allocated_bytes)
+
+
+def repeated(columns: Columns, times: int = TIMES) -> Columns:
+    """The trace so often, with nothing live in between."""
+    slots, sizes = columns
+    live: dict[int, None] = {}
+    for slot in slots.tolist():
+        if slot >= 0:
+            live[slot] = None
+        else:
+            del live[~slot]
+    left = ~np.array([*live], np.int64)
+    return (
+        np.tile(np.concatenate([slots, left]), times),
+        np.tile(np.concatenate([sizes, np.zeros_like(left)]), times),
+    )
 
 
 def scaled(columns: Columns, factor: int) -> Columns:
@@ -118,7 +134,7 @@ def trace_figures(columns: Columns) -> dict[str, dict[str, float]]:
         for page_bytes in PAGES:
             name = f"stealing {page_bytes // KIB} KiB, x{factor}"
             figures[name] = alone(stealing(page_bytes), events)
-            figures[f"{name}, 2 threads"] = together(stealing(page_bytes), events)
+            figures[f"{name}, 2 threads"] = together(stealing(page_bytes), repeated(events))
         for chunk_bytes in CHUNKS:
             seed = SeedVirtualResource(HostDevice(), chunk_bytes)
             figures[f"seed {chunk_bytes // MIB} MiB, x{factor}"] = alone(seed, events)
