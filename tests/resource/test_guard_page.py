@@ -104,7 +104,7 @@ def test_a_block_ends_as_near_to_the_page_as_its_alignment_admits(memory, size, 
 def test_what_alignment_leaves_beside_a_block_is_looked_at_when_it_comes_back(memory, offset):
     address = memory.allocate(1000, 16)
     kept = ctypes.string_at(address + offset, 1)
-    ctypes.memset(address + offset, 1, 1)
+    ctypes.memset(address + offset, kept[0] ^ 1, 1)
     with pytest.raises(InputError, match="bytes beside it were written to; it stays live"):
         memory.deallocate(address, 1000)
     assert memory.owns(address)
