@@ -322,6 +322,7 @@ void planned_resource(nb::module_ &module) {
 } // namespace
 
 void virtual_resources(nb::module_ &module) {
+    resource::wait_for_lock = &lock_without_gil;
     devices(module);
     streams(module);
     statistics(module);

@@ -143,7 +143,9 @@ std::unique_ptr<VirtualMemory> PythonDevice::create_virtual_memory(size_t size_b
     return nullptr;
 }
 
-std::unique_lock<std::mutex> PythonDevice::enter(std::mutex &mutex) const {
+std::unique_lock<std::mutex> lock_without_gil(std::mutex &mutex) {
+    if (!Py_IsInitialized())
+        return std::unique_lock(mutex);
     const nb::gil_scoped_acquire gil;
     const nb::gil_scoped_release release;
     return std::unique_lock(mutex);

@@ -21,9 +21,6 @@ class PythonDevice final : public resource::PagedDevice {
     std::unique_ptr<resource::VirtualMemory> create_virtual_memory(size_t size_bytes,
                                                                    size_t alignment) override;
     bool maps_twice() const override { return maps_twice_; }
-    /// Without the GIL: who holds the lock may be waiting for that.
-    std::unique_lock<std::mutex> enter(std::mutex &mutex) const override;
-
     int traverse(visitproc visit, void *arg) const {
         Py_VISIT(create_physical_.get().ptr());
         Py_VISIT(create_virtual_.get().ptr());
@@ -35,6 +32,9 @@ class PythonDevice final : public resource::PagedDevice {
     size_t granularity_bytes_;
     bool maps_twice_;
 };
+
+/// Takes a lock without the GIL: who holds it may be waiting for that.
+std::unique_lock<std::mutex> lock_without_gil(std::mutex &mutex);
 
 /// A function that returns the fence behind all work so far, or None where all is done. A fence
 /// has `is_signalled()`; one that raises is not.

@@ -55,6 +55,10 @@ class CudaDevice final : public PagedDevice {
                                                          size_t alignment) override;
     bool is_host() const override { return false; }
     bool maps_twice() const override { return true; }
+    /// Frameworks call on threads of their own, which must not wait for Python's.
+    std::unique_lock<std::mutex> enter(std::mutex &mutex) const override {
+        return std::unique_lock(mutex);
+    }
     size_t total_bytes() const { return total_bytes_; }
     const std::shared_ptr<const CudaContext> &context() const { return context_; }
 

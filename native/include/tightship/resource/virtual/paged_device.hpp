@@ -61,6 +61,12 @@ class VirtualMemory {
     size_t size_bytes_;
 };
 
+/// How a thread takes a lock that another one holds, which may wait for something that this thread
+/// has; Python's bindings let go of the interpreter meanwhile.
+inline std::unique_lock<std::mutex> (*wait_for_lock)(std::mutex &mutex) = [](std::mutex &mutex) {
+    return std::unique_lock(mutex);
+};
+
 /// Makes both. Calls may come from any thread, those on one address range from one at a time.
 class PagedDevice {
   public:
@@ -84,7 +90,8 @@ class PagedDevice {
     virtual bool is_shared() const { return false; }
     /// How a thread takes a lock that is held while this device is called.
     virtual std::unique_lock<std::mutex> enter(std::mutex &mutex) const {
-        return std::unique_lock(mutex);
+        std::unique_lock lock(mutex, std::try_to_lock);
+        return lock.owns_lock() ? std::move(lock) : wait_for_lock(mutex);
     }
 };
 
