@@ -237,8 +237,13 @@ void stress_streams(VirtualResource &resource, size_t steps, unsigned seed) {
 }
 
 void stress_virtual(const char *name, VirtualResource &resource, size_t steps, unsigned seed) {
-    stress_watched(name, resource, steps, seed,
-                   [&] { static_cast<void>(resource.virtual_statistics()); });
+    resource.record_events(100);
+    stress_watched(name, resource, steps, seed, [&] {
+        static_cast<void>(resource.virtual_statistics());
+        require(resource.events().size() <= 100, "more events are kept than there is room for");
+        for (const ListedBlock &block : resource.blocks())
+            require(block.start >= block.segment, "a block lies outside its segment");
+    });
     stress_streams(resource, steps, seed);
 }
 
