@@ -6,6 +6,8 @@
 /// A line of a trace is a slot and the bytes that come to it, or `~slot` and what goes from it.
 ///
 /// Nanoseconds are processor time of the thread that works, per block.
+#include "timed.hpp"
+
 #include "tightship/resource/adaptor/counting.hpp"
 #include "tightship/resource/adaptor/tracing.hpp"
 #include "tightship/resource/composite.hpp"
@@ -15,7 +17,6 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <ctime>
 #include <dlfcn.h>
 #include <functional>
 #include <random>
@@ -48,20 +49,6 @@ struct Loop {
     std::function<double()> run;
     std::vector<double> ns = {};
 };
-
-double thread_ns() {
-    timespec now;
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-    return static_cast<double>(now.tv_sec) * 1e9 + static_cast<double>(now.tv_nsec);
-}
-
-/// Nanoseconds of one of `count` steps.
-template <typename Step> double timed(size_t count, Step step) {
-    const double start = thread_ns();
-    for (size_t index = 0; index < count; ++index)
-        step(index);
-    return (thread_ns() - start) / static_cast<double>(count);
-}
 
 void seen(void *pointer) {
     asm volatile("" : : "r"(pointer) : "memory");

@@ -3,6 +3,8 @@
 ///     virtual_loops ROUNDS -> one JSON object a line: loop, contender, ns
 ///
 /// Nanoseconds are processor time of the thread.
+#include "timed.hpp"
+
 #include "tightship/resource/virtual/host_device.hpp"
 #include "tightship/resource/virtual/seed_resource.hpp"
 #include "tightship/resource/virtual/shared_device.hpp"
@@ -12,7 +14,6 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <ctime>
 #include <functional>
 #include <random>
 #include <string>
@@ -26,20 +27,6 @@ using namespace tightship::resource;
 constexpr size_t kMiB = size_t{1} << 20;
 constexpr size_t kPageBytes = 2 * kMiB;
 constexpr size_t kPieces = 32;
-
-double thread_ns() {
-    timespec now;
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-    return static_cast<double>(now.tv_sec) * 1e9 + static_cast<double>(now.tv_nsec);
-}
-
-/// Nanoseconds of one of `count` steps.
-template <typename Step> double timed(size_t count, Step step) {
-    const double start = thread_ns();
-    for (size_t index = 0; index < count; ++index)
-        step(index);
-    return (thread_ns() - start) / static_cast<double>(count);
-}
 
 /// One byte of every page of 4 KiB.
 void touch(void *pointer, size_t size_bytes) {

@@ -1,7 +1,6 @@
 """The virtual caching allocator, case by case, and what its publication did wrong."""
 
 import ctypes
-import os
 import threading
 import time
 
@@ -265,30 +264,3 @@ def test_a_refused_request_waits_for_work_that_ends():
     resource.deallocate_on(address, CHUNK, stream)
     resource.allocate(CHUNK)
     assert resource.virtual_statistics().wait_count == 1
-
-
-def test_misuse_is_refused_and_changes_nothing(resource):
-    address = resource.allocate(CHUNK)
-    for wrong, size, words in (
-        (address + 1, CHUNK, "no block begins"),
-        (address, CHUNK + 1, "that size"),
-        (4096, CHUNK, "not of this resource"),
-    ):
-        with pytest.raises(InputError, match=words):
-            resource.deallocate(wrong, size)
-    resource.deallocate(address, CHUNK)
-    with pytest.raises(InputError, match="free already"):
-        resource.deallocate(address, CHUNK)
-
-
-def test_a_child_serves_itself_from_private_pages_and_refuses_shared_ones():
-    private, shared = (SeedVirtualResource(d(), CHUNK) for d in (HostDevice, SharedDevice))
-    child = os.fork()
-    if child == 0:
-        ctypes.memset(private.allocate(CHUNK), 1, CHUNK)
-        try:
-            shared.allocate(CHUNK)
-        except OutOfMemoryError:
-            os._exit(0)
-        os._exit(1)
-    assert os.waitpid(child, 0)[1] == 0

@@ -20,7 +20,6 @@ from tightship.resource.virtual import (
     FailingDevice,
     HostDevice,
     HostStream,
-    SharedDevice,
     StealingVirtualResource,
 )
 
@@ -268,33 +267,6 @@ def _resident_bytes():
 def test_options_that_cannot_be_are_refused_by_name(options):
     with pytest.raises(InputError, match=next(iter(options))):
         StealingVirtualResource(HostDevice(), **options)
-
-
-def test_misuse_is_refused_and_changes_nothing(resource):
-    address = resource.allocate(PAGE)
-    for wrong, size, words in (
-        (address + 1, PAGE, "no block begins"),
-        (address, PAGE + 1, "that size"),
-        (4096, PAGE, "not of this resource"),
-    ):
-        with pytest.raises(InputError, match=words):
-            resource.deallocate(wrong, size)
-    resource.deallocate(address, PAGE)
-    with pytest.raises(InputError, match="free already"):
-        resource.deallocate(address, PAGE)
-
-
-def test_a_child_serves_itself_from_private_pages_and_refuses_shared_ones():
-    private, shared = make(HostDevice()), make(SharedDevice())
-    child = os.fork()
-    if child == 0:
-        ctypes.memset(private.allocate(PAGE), 1, PAGE)
-        try:
-            shared.allocate(PAGE)
-        except OutOfMemoryError:
-            os._exit(0)
-        os._exit(1)
-    assert os.waitpid(child, 0)[1] == 0
 
 
 def test_it_works_within_little_address_space():
