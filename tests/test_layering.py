@@ -83,6 +83,10 @@ ALLOWED: Mapping[str, str] = {  # the longest prefix of a module's name decides
     "planner.conflict": "_core planner.part planner.place planner.plan planner.problem",
     "planner.improve": "_core planner.narrowing planner.place planner.problem",
     "planner.portfolio": "_core planner",
+    "planner.stored_order": (
+        "errors planner.bound planner.place planner.plan planner.portfolio planner.problem"
+        " planner.verify"
+    ),
     "planner.penalties": "errors planner.problem",
     "planner.verify_reuse": (  # nothing that a solver uses
         "planner.penalties planner.plan planner.problem planner.verify"

@@ -45,6 +45,13 @@ void planner(nb::module_ &module) {
         },
         nb::arg("columns"), nb::arg("order"), "Offsets: each buffer as low as it goes.");
     module.def(
+        "place_stacked",
+        [](const Columns &columns, const Indices &order) {
+            const place::Order checked = order_of(columns, order);
+            return placed([&] { return place::stacked(buffers_of(columns), checked); });
+        },
+        nb::arg("columns"), nb::arg("order"), "Offsets: each buffer on those before it.");
+    module.def(
         "place_best_gap",
         [](const Columns &columns, const Indices &order) {
             const place::Order checked = order_of(columns, order);

@@ -9,16 +9,18 @@ from onnx import TensorProto, helper, numpy_helper
 from tests.zoo.net import IR_VERSION, Net
 
 
-def text(layers: int = 2, hidden: int = 48, heads: int = 4, vocabulary: int = 60) -> bytes:
-    """GPT-2 as TorchScript exports it: `ids` of [batch, steps], at most 64 steps."""
+def text(
+    layers: int = 2, hidden: int = 48, heads: int = 4, vocabulary: int = 60, context: int = 64
+) -> bytes:
+    """GPT-2 as TorchScript exports it: `ids` of [batch, steps], at most `context` steps."""
     net = Net(3, opset=17)
     net.input("ids", np.zeros((1, 1), np.int64))
     steps = _length(net, "ids", 1)
     positions = net("Range", net.constant(np.int64(0)), steps, net.constant(np.int64(1)))
     positions = net("Unsqueeze", positions, net.ints(0))
     words = net("Gather", net.weight(vocabulary, hidden, fan_in=2), "ids")
-    x = net("Add", words, net("Gather", net.weight(64, hidden, fan_in=2), positions))
-    causal = net.constant(np.tril(np.ones((1, 1, 64, 64), bool)))
+    x = net("Add", words, net("Gather", net.weight(context, hidden, fan_in=2), positions))
+    causal = net.constant(np.tril(np.ones((1, 1, context, context), bool)))
     for _ in range(layers):
         y = _dense(net, _norm(net, x, hidden), hidden, 3 * hidden)
         parts = net.many("Split", 3, y, net.ints(hidden, hidden, hidden), axis=2)

@@ -44,6 +44,9 @@ std::int64_t lower_bound(const Buffers &buffers);
 /// Buffers in the given order, each at the lowest free offset. O(n k) for k placed before.
 Offsets first_fit(const Buffers &buffers, Order order);
 
+/// Buffers in the given order, each on top of those before it that it meets. O(n log n).
+Offsets stacked(const Buffers &buffers, Order order);
+
 /// Buffers in the given order, each in the tightest gap that holds it, else above. O(n k).
 Offsets best_gap(const Buffers &buffers, Order order);
 

@@ -83,6 +83,14 @@ def _plan(command: argparse.ArgumentParser) -> None:
         help="of buffers: find the smallest peak where a capacity is given, too",
     )
     command.add_argument(
+        "--order",
+        action="append",
+        default=[],
+        metavar="PLAN",
+        help="of buffers: stack them as in this plan of the same buffers with other sizes, "
+        "in about a microsecond a buffer; of several the smallest",
+    )
+    command.add_argument(
         "-o",
         "--output",
         metavar="OUT",

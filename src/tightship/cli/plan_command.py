@@ -6,6 +6,7 @@ from pathlib import Path
 
 from tightship.cli.arguments import max_memory
 from tightship.cli.drawing import DRAWINGS, draw, picture_of_placed
+from tightship.cli.order_option import read_orders
 from tightship.cli.output import show, show_json, wants_bold
 from tightship.cli.tune_option import tune
 from tightship.engine.drawing import check_form
@@ -20,7 +21,7 @@ from tightship.planner.format.problem_file import (
     read_problem,
     write_placed,
 )
-from tightship.planner.plan import Conflict
+from tightship.planner.plan import Conflict, Goal
 from tightship.quantity import format_bytes
 from tightship.view.report import report
 from tightship.view.text import printable
@@ -41,6 +42,10 @@ def _plan_model(options: argparse.Namespace) -> int:
         raise InputError("`--capacity` is for buffers; a model takes `--max-memory`.")
     if options.minimize:
         raise InputError("`--minimize` is for buffers; a model's arena is always minimised.")
+    if options.order:
+        raise InputError(
+            "`--order` is for buffers; a model's other shapes are planned as they come."
+        )
     if options.output is not None:
         check_form(Path(options.output))
     limit = max_memory(options)
@@ -64,14 +69,23 @@ def _plan_buffers(options: argparse.Namespace) -> int:
                         (options.tune is not None, "tune")):  # fmt: skip
         if given:
             raise InputError(f"`--{name}` is for a model; buffers take `--capacity`.")
+    if options.order and options.minimize:
+        raise InputError(
+            "`--order` stacks the buffers as they are told; `--minimize` would search."
+        )
     source = Path(options.file)
     output = None if options.output is None else Path(options.output)
     is_drawn = output is not None and output.suffix in DRAWINGS
     if output is not None and not is_drawn:
         check_placed(output, source)
     problem, _ = read_problem(source, capacity_bytes=options.capacity)
+    orders = read_orders([Path(file) for file in options.order]) if options.order else None
     start = time.perf_counter_ns()
-    plan = solve(problem, goal="minimize" if options.minimize else None, threads=options.threads)
+    if orders is None:
+        goal: Goal | None = "minimize" if options.minimize else None
+        plan = solve(problem, goal=goal, threads=options.threads)
+    else:
+        plan = orders.decode(problem)
     solve_ns = time.perf_counter_ns() - start
     if output is not None and is_drawn:
         bound = plan.lower_bound_bytes

@@ -97,3 +97,13 @@ class Plan:
         return all(
             limit is None or peak <= limit for peak, limit in zip(peaks, limits, strict=True)
         )
+
+
+def status_of(plan: Plan) -> PlanStatus:
+    """What a plan's peak, bound and capacity prove; one without banks."""
+    capacity = plan.problem.capacity_bytes
+    if capacity is not None and plan.lower_bound_bytes > capacity:
+        return "infeasible"
+    if not plan.fits:
+        return "budget"
+    return "optimal" if plan.peak_bytes == plan.lower_bound_bytes else "feasible"

@@ -16,7 +16,7 @@ from tightship.planner.place.first_fit import first_fit
 from tightship.planner.place.greedy_by_size import greedy_by_size
 from tightship.planner.place.lowest_first import lowest_first
 from tightship.planner.place.shared_objects import shared_objects
-from tightship.planner.plan import Conflict, Goal, Plan, PlanStatus
+from tightship.planner.plan import Conflict, Goal, Plan, status_of
 from tightship.planner.problem import TOTAL_BYTES_MAX, Int64Array, Problem
 from tightship.planner.verify import verify
 
@@ -180,7 +180,7 @@ class _Found:
             "feasible",
             conflict=self.conflict,
         )
-        return replace(plan, status=_status(plan))
+        return replace(plan, status=status_of(plan))
 
 
 def _placements(problem: Problem, bound: int, effort: int) -> Iterator[tuple[str, Int64Array]]:
@@ -205,12 +205,3 @@ def _single_placements(problem: Problem) -> Iterator[tuple[str, Callable[[], Int
     for name, order_of in FIRST_FIT_ORDERS.items():
         yield f"first_fit:{name}", partial(first_fit, problem, order_of(problem))
     yield "shared_objects", partial(shared_objects, problem)
-
-
-def _status(plan: Plan) -> PlanStatus:
-    capacity = plan.problem.capacity_bytes
-    if capacity is not None and plan.lower_bound_bytes > capacity:
-        return "infeasible"
-    if not plan.fits:
-        return "budget"
-    return "optimal" if plan.peak_bytes == plan.lower_bound_bytes else "feasible"
