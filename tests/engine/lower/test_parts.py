@@ -95,3 +95,13 @@ def test_a_part_that_others_copy_is_a_copy():
     graph = read_bytes(case.model)
     assert "Split" in [operator for operator, _, _ in implementations(graph)]
     assert_near(run(graph, (), case.feeds), expected(case.model, case.feeds))
+
+
+def test_an_empty_part_of_an_image_is_delivered():
+    net = Net(1)
+    x = net.normal("x", 1, 16, 6, 6)
+    image = net("Conv", x, net.weight(16, 16, 1, 1))
+    nothing = net("Slice", image, net.ints(0), net.ints(0), net.ints(1))
+    net.output(nothing, image)
+    case = net.case()
+    assert_near(run(read_bytes(case.model), (), case.feeds), expected(case.model, case.feeds))
