@@ -106,6 +106,9 @@ void cuda_pools(nb::module_ &module) {
         "cuda_pool_live_count", [](int device) { return CudaPools::get().live_count(device); },
         "device"_a);
     module.def(
+        "cuda_pool_stream_count", [](int device) { return CudaPools::get().stream_count(device); },
+        "device"_a, "Handles of streams that are remembered.");
+    module.def(
         "trim_cuda_pool", [](int device) { return CudaPools::get().trim(device); }, "device"_a);
 }
 

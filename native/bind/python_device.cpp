@@ -52,9 +52,9 @@ class PythonVirtual final : public VirtualMemory {
         const nb::gil_scoped_acquire gil;
         return ask(object_.get(), "map", offset_bytes, listed(chunks));
     }
-    bool unmap(size_t offset_bytes, Chunks chunks) override {
+    size_t unmap(size_t offset_bytes, Chunks chunks) override {
         const nb::gil_scoped_acquire gil;
-        return ask(object_.get(), "unmap", offset_bytes, listed(chunks));
+        return ask(object_.get(), "unmap", offset_bytes, listed(chunks)) ? chunks.size() : 0;
     }
 
   private:

@@ -879,6 +879,9 @@ def cuda_pool_statistics(device: int) -> VirtualStatistics: ...
 
 def cuda_pool_live_count(device: int) -> int: ...
 
+def cuda_pool_stream_count(device: int) -> int:
+    """Handles of streams that are remembered."""
+
 def trim_cuda_pool(device: int) -> int: ...
 
 class NumpyBound:

@@ -1,8 +1,9 @@
 /// A CUDA driver without a device: the calls of virtual memory, over a file in memory, with a
 /// device that does its work when it is told to. `fake_*` are for tests.
 ///
-/// It is as strict as the real one: memory is out of reach before `cuMemSetAccess`, whole chunks
-/// only are unmapped, and what makes something needs a context that is the calling thread's.
+/// It is as strict as the real one's documentation: memory is out of reach before `cuMemSetAccess`,
+/// one call unmaps one chunk, no call spans two reservations, and what makes something needs a
+/// context that is the calling thread's.
 #include "fake_cuda_world.hpp"
 
 #include <exception>
@@ -155,23 +156,21 @@ int cuMemUnmap(uint64_t start, size_t bytes) {
     const Call call("unmap");
     if (call.refusal != 0)
         return call.refusal;
-    if (!is_whole(start, bytes))
+    const auto it = world().mapped.find(start);
+    if (it == world().mapped.end() || it->second.bytes != bytes)
         return misuse();
     mmap(reinterpret_cast<void *>(start), bytes, PROT_NONE,
          MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
-    for (uint64_t at = start; at < start + bytes;) {
-        const auto it = world().mapped.find(at);
-        at += it->second.bytes;
-        leave(world().chunks.find(it->second.handle));
-        world().mapped.erase(it);
-    }
+    leave(world().chunks.find(it->second.handle));
+    world().mapped.erase(it);
     return 0;
 }
 int cuMemSetAccess(uint64_t start, size_t bytes, const int *access, size_t count) {
     const Call call("set_access");
     if (call.refusal != 0)
         return call.refusal;
-    if (!is_whole(start, bytes) || count != 1 || access[0] != 1 || access[2] != 3)
+    if (!is_whole(start, bytes) || !is_reserved(start, bytes) || count != 1 || access[0] != 1 ||
+        access[2] != 3)
         return misuse();
     const auto address = reinterpret_cast<void *>(start);
     return mprotect(address, bytes, PROT_READ | PROT_WRITE) == 0 ? 0 : kUnknown;

@@ -97,21 +97,13 @@ void leave(std::map<uint64_t, Chunk>::iterator it) {
     world().chunks.erase(it);
 }
 
-/// Whether reserved ranges, one behind the other, hold it.
+/// Whether one reservation holds it.
 bool is_reserved(uint64_t start, size_t bytes) {
-    while (true) {
-        auto it = world().reserved.upper_bound(start);
-        if (it == world().reserved.begin())
-            return false;
-        --it;
-        const uint64_t stop = it->first + it->second;
-        if (start >= stop)
-            return false;
-        if (start + bytes <= stop)
-            return true;
-        bytes -= stop - start;
-        start = stop;
-    }
+    auto it = world().reserved.upper_bound(start);
+    if (it == world().reserved.begin())
+        return false;
+    --it;
+    return start + bytes <= it->first + it->second;
 }
 
 bool touches_mapped(uint64_t start, size_t bytes) {

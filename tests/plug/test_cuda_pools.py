@@ -100,6 +100,20 @@ def test_a_stream_of_each_thread_is_waited_for(fake):
     assert torch.empty_cache() == PAGE
 
 
+def test_handles_of_streams_are_not_kept_for_good(fake):
+    blocks = [allocate(PAGE, 0, BUSY), allocate(PAGE, 0, OTHER)]
+    fake.begin(BUSY)
+    deallocate(blocks[0], PAGE, 0, BUSY)
+    for handle in range(0x10000, 0x20000, 0x40):
+        deallocate(allocate(PAGE, 0, handle), PAGE, 0, handle)
+    assert _core.cuda_pool_stream_count(0) <= 128
+    deallocate(blocks[1], PAGE, 0, OTHER)
+    assert torch.empty_cache() == 2 * PAGE
+    assert allocate(PAGE, 0, BUSY) == blocks[0]
+    deallocate(blocks[0], PAGE, 0, BUSY)
+    fake.finish(BUSY)
+
+
 def test_threads_on_streams_of_their_own_never_see_each_others_bytes(fake):
     faults = []
 

@@ -11,6 +11,9 @@ from tightship.errors import InputError, LibraryError, OutOfMemoryError
 from tightship.resource.virtual import (
     CudaDevice,
     CudaStream,
+    FailingDevice,
+    HostStream,
+    PythonStream,
     SeedVirtualResource,
     StealingVirtualResource,
 )
@@ -119,6 +122,20 @@ def test_d4_chunks_are_mapped_together_or_not_at_all(fake, make, name, step):
     assert fake.is_empty()
 
 
+def test_d4_what_could_not_be_unmapped_is_unmapped_later(fake):
+    resource = stealing(CudaDevice(0, fake.path))
+    fake.refuse("map", 2, 1 << 30)
+    fake.refuse("unmap", 0, 1 << 30)
+    with pytest.raises(OutOfMemoryError):
+        resource.allocate(3 * CHUNK)
+    assert fake.count("mapped") > 0
+    fake.refuse("map", 0, 0)
+    fake.refuse("unmap", 0, 0)
+    worked(resource)
+    del resource
+    assert fake.is_empty()
+
+
 @pytest.mark.parametrize("name", ["release", "address_free", "primary_release", "event_destroy"])
 def test_d4_what_the_driver_does_not_take_back_ends_no_process(fake, make, name):
     resource = make(CudaDevice(0, fake.path))
@@ -206,6 +223,23 @@ def test_d13_an_event_that_is_never_reached_blocks_nobody(fake, device, make):
     resource.deallocate(resource.allocate(CHUNK), CHUNK)
     assert resource.trim() == CHUNK
     fake.finish(BUSY)
+
+
+def test_a_stream_that_is_not_the_devices_is_refused_and_changes_nothing(fake, device, make):
+    resource = make(device)
+    address = resource.allocate(CHUNK)
+    theirs = CudaStream(CudaDevice(1, fake.path), BUSY)
+    for stream in (PythonStream(lambda: None), HostStream(), theirs):
+        with pytest.raises(InputError, match="`CudaStream` of the device"):
+            resource.allocate_on(CHUNK, stream)
+        with pytest.raises(InputError, match="`CudaStream` of the device"):
+            resource.deallocate_on(address, CHUNK, stream)
+    with pytest.raises(InputError, match="`CudaStream`"):
+        make(FailingDevice(device, 0, 0)).allocate_on(CHUNK, PythonStream(lambda: None))
+    assert resource.statistics().current_bytes == CHUNK
+    same = CudaStream(CudaDevice(0, fake.path), BUSY)
+    resource.deallocate_on(address, CHUNK, same)
+    assert resource.allocate_on(CHUNK, CudaStream(device, OTHER)) == address
 
 
 def test_a_stream_of_each_thread_is_refused(device):

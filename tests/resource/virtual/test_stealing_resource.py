@@ -6,6 +6,7 @@ import random
 import subprocess
 import sys
 import threading
+import weakref
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -20,6 +21,7 @@ from tightship.resource.virtual import (
     FailingDevice,
     HostDevice,
     HostStream,
+    PythonStream,
     StealingVirtualResource,
 )
 
@@ -188,6 +190,57 @@ def test_without_regard_for_fences_work_would_be_overwritten():
     go.set()
     stream.synchronize()
     assert set(seen) == {bytes([5]) * 2 * PAGE}
+
+
+class Record:
+    """What a stream is made of, in which all work is done."""
+
+    def __call__(self):
+        return None
+
+
+def on_streams_of_their_own(resource, count):
+    """Blocks that came and went, each on another stream; what keeps the streams, while it lives."""
+    kept = weakref.WeakSet()
+    for _ in range(count):
+        record = Record()
+        kept.add(record)
+        stream = PythonStream(record)
+        resource.deallocate_on(resource.allocate_on(PAGE, stream), PAGE, stream)
+    return kept
+
+
+def test_streams_are_forgotten_when_no_block_waits_for_them():
+    resource = make(HostDevice())
+    kept = on_streams_of_their_own(resource, 1000)
+    assert len(kept) <= 64
+    resource.trim()
+    assert len(kept) == 0
+
+
+def test_a_stream_is_remembered_while_its_work_may_use_a_block():
+    resource, gate = make(HostDevice(), patience_seconds=0), Gate()
+    stream = gate.stream()
+    address = resource.allocate_on(PAGE, stream)
+    resource.deallocate_on(address, PAGE, stream)
+    on_streams_of_their_own(resource, 200)
+    resource.trim()
+    assert resource.allocate(PAGE) != address
+    gate.is_open = True
+    resource.trim()
+
+
+def test_no_stream_is_ended_in_the_midst_of_its_work():
+    resource, stream, go = make(HostDevice()), HostStream(), threading.Event()
+    resource.deallocate_on(resource.allocate_on(PAGE, stream), PAGE, stream)
+    stream.synchronize()
+    resource.trim()
+    resource.allocate_on(PAGE, stream)
+    stream.submit(go.wait)
+    del stream
+    on_streams_of_their_own(resource, 200)
+    resource.trim()
+    go.set()
 
 
 def test_work_that_ends_soon_is_waited_for_before_memory_is_made():

@@ -1,6 +1,9 @@
 #include "tightship/resource/virtual/cuda_device.hpp"
 
+#include "tightship/resource/virtual/cuda_stream.hpp"
+
 #include <algorithm>
+#include <utility>
 #include <vector>
 
 namespace tightship::resource {
@@ -22,6 +25,8 @@ class CudaVirtual final : public VirtualMemory {
         : VirtualMemory(static_cast<uintptr_t>(start), size_bytes), context_(std::move(context)),
           parts_{size_bytes} {}
     ~CudaVirtual() override {
+        if (!release_stuck())
+            return; // the driver keeps what it does not let go of, addresses and all
         cuda::Pointer part = start();
         for (const size_t part_bytes : parts_) {
             (void)context_->driver().address_free(part, part_bytes);
@@ -31,37 +36,77 @@ class CudaVirtual final : public VirtualMemory {
 
     bool map(size_t offset_bytes, Chunks chunks) override {
         const CudaContext::Current current(*context_);
-        if (!current)
+        if (!current || !release_stuck())
             return false;
-        const CudaDriver &driver = context_->driver();
         const cuda::Pointer first = start() + offset_bytes;
         cuda::Pointer to = first;
-        bool is_done = true;
-        for (const PhysicalMemory *chunk : chunks) {
-            const auto &physical = static_cast<const CudaPhysical &>(*chunk);
-            is_done =
-                driver.map(to, physical.size_bytes(), 0, physical.handle, 0) == cuda::kSuccess;
-            if (!is_done)
-                break;
-            to += physical.size_bytes();
+        size_t count = 0;
+        for (; count < chunks.size() && map_one(to, *chunks[count]); ++count)
+            to += chunks[count]->size_bytes();
+        if (count == chunks.size() && allow(first, to))
+            return true;
+        for (; count > 0; --count) {
+            const size_t size_bytes = chunks[count - 1]->size_bytes();
+            to -= size_bytes;
+            if (context_->driver().unmap(to, size_bytes) != cuda::kSuccess)
+                stuck_.emplace_back(to, size_bytes);
         }
-        const cuda::AccessDescription access{context_->properties().location, cuda::kReadWrite};
-        if (is_done && to > first)
-            is_done = driver.set_access(first, to - first, &access, 1) == cuda::kSuccess;
-        if (!is_done && to > first)
-            (void)driver.unmap(first, to - first);
-        return is_done;
+        return false;
     }
-    bool unmap(size_t offset_bytes, Chunks chunks) override {
-        size_t size_bytes = 0;
-        for (const PhysicalMemory *chunk : chunks)
-            size_bytes += chunk->size_bytes();
+    size_t unmap(size_t offset_bytes, Chunks chunks) override {
         const CudaContext::Current current(*context_);
-        return current &&
-               context_->driver().unmap(start() + offset_bytes, size_bytes) == cuda::kSuccess;
+        if (!current)
+            return 0;
+        cuda::Pointer at = start() + offset_bytes;
+        for (const PhysicalMemory *chunk : chunks)
+            at += chunk->size_bytes();
+        size_t left = chunks.size();
+        for (; left > 0; --left) {
+            const size_t size_bytes = chunks[left - 1]->size_bytes();
+            at -= size_bytes;
+            if (context_->driver().unmap(at, size_bytes) != cuda::kSuccess)
+                break;
+        }
+        return chunks.size() - left;
     }
 
   private:
+    /// Where the reservation ends that an address lies in.
+    cuda::Pointer part_stop(cuda::Pointer address) const {
+        cuda::Pointer stop = start();
+        for (const size_t part_bytes : parts_)
+            if ((stop += part_bytes) > address)
+                break;
+        return stop;
+    }
+    /// False as well for a chunk that would lie over two reservations.
+    bool map_one(cuda::Pointer to, const PhysicalMemory &chunk) const {
+        const size_t size_bytes = chunk.size_bytes();
+        const cuda::Handle handle = static_cast<const CudaPhysical &>(chunk).handle;
+        return to + size_bytes <= part_stop(to) &&
+               context_->driver().map(to, size_bytes, 0, handle, 0) == cuda::kSuccess;
+    }
+    /// Lets the device read and write what is mapped; reservation by reservation.
+    bool allow(cuda::Pointer start, cuda::Pointer stop) const {
+        const cuda::AccessDescription access{context_->properties().location, cuda::kReadWrite};
+        while (start < stop) {
+            const cuda::Pointer part = std::min(stop, part_stop(start));
+            if (context_->driver().set_access(start, part - start, &access, 1) != cuda::kSuccess)
+                return false;
+            start = part;
+        }
+        return true;
+    }
+    /// Unmaps what a call of `map` could not take back; false while the driver refuses.
+    bool release_stuck() {
+        if (stuck_.empty())
+            return true;
+        const CudaContext::Current current(*context_);
+        std::erase_if(stuck_, [&](const auto &stuck) {
+            return current && context_->driver().unmap(stuck.first, stuck.second) == cuda::kSuccess;
+        });
+        return stuck_.empty();
+    }
     bool extend(size_t more_bytes) override {
         const CudaContext::Current current(*context_);
         if (!current)
@@ -82,6 +127,7 @@ class CudaVirtual final : public VirtualMemory {
 
     std::shared_ptr<const CudaContext> context_;
     std::vector<size_t> parts_; // as they were reserved, one behind the other
+    std::vector<std::pair<cuda::Pointer, size_t>> stuck_; // mapped, though nobody has it
 };
 
 } // namespace
@@ -135,6 +181,12 @@ CudaDevice::CudaDevice(int ordinal, const std::string &driver_path)
         "say how large chunks are");
     driver.check(driver.device_total_mem(&total_bytes_, context_->device()),
                  "say how much memory a device has");
+}
+
+bool CudaDevice::heeds(const Stream &stream) const {
+    const auto *const own = dynamic_cast<const CudaStream *>(&stream);
+    return own != nullptr && &own->context().driver() == &context_->driver() &&
+           own->context().device() == context_->device();
 }
 
 std::unique_ptr<PhysicalMemory> CudaDevice::create_physical_memory(size_t size_bytes) {

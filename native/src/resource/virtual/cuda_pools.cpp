@@ -28,15 +28,21 @@ struct CudaPools::Pool {
         : device(std::make_shared<CudaDevice>(ordinal, settings.driver_path)),
           memory(device, settings_of(settings)) {}
 
-    /// One for each handle. Null, for any stream, where the handle says too little: the block then
-    /// is handed out when nothing uses it.
+    /// One for each handle, while the memory knows of it. Null, for any stream, where the handle
+    /// says too little: the block then is handed out when nothing uses it.
     std::shared_ptr<CudaStream> stream_of(cuda::StreamHandle handle) {
         if (is_per_thread(handle))
             return nullptr;
         const std::lock_guard lock(mutex);
-        auto &stream = streams[handle];
-        if (stream == nullptr)
-            stream = std::make_shared<CudaStream>(device->context(), handle);
+        if (const auto found = streams.find(handle); found != streams.end())
+            if (auto stream = found->second.lock())
+                return stream;
+        if (streams.size() >= stream_limit) {
+            std::erase_if(streams, [](const auto &entry) { return entry.second.expired(); });
+            stream_limit = std::max(memory.kStreams, 2 * streams.size());
+        }
+        auto stream = std::make_shared<CudaStream>(device->context(), handle);
+        streams[handle] = stream;
         return stream;
     }
     void synchronize(cuda::StreamHandle handle) const {
@@ -64,7 +70,8 @@ struct CudaPools::Pool {
     std::shared_ptr<CudaDevice> device;
     StealingVirtualResource memory;
     std::mutex mutex; // of what follows
-    std::unordered_map<cuda::StreamHandle, std::shared_ptr<CudaStream>> streams;
+    std::unordered_map<cuda::StreamHandle, std::weak_ptr<CudaStream>> streams;
+    size_t stream_limit = StealingVirtualResource::kStreams;
     std::unordered_map<void *, std::vector<cuda::StreamHandle>> others; // that use a block as well
 };
 
@@ -144,6 +151,12 @@ VirtualStatistics CudaPools::virtual_statistics(int ordinal) {
 
 size_t CudaPools::live_count(int ordinal) {
     return pool_of(ordinal)->memory.statistics().current_count;
+}
+
+size_t CudaPools::stream_count(int ordinal) {
+    const auto pool = pool_of(ordinal);
+    const std::lock_guard lock(pool->mutex);
+    return pool->streams.size();
 }
 
 size_t CudaPools::trim(int ordinal) {

@@ -24,8 +24,8 @@ class FailingVirtual final : public VirtualMemory {
     bool map(size_t offset_bytes, Chunks chunks) override {
         return !state_->refuses() && inner_->map(offset_bytes, inside(chunks));
     }
-    bool unmap(size_t offset_bytes, Chunks chunks) override {
-        return !state_->refuses() && inner_->unmap(offset_bytes, inside(chunks));
+    size_t unmap(size_t offset_bytes, Chunks chunks) override {
+        return state_->refuses() ? 0 : inner_->unmap(offset_bytes, inside(chunks));
     }
 
   private:

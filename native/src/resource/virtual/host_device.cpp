@@ -32,7 +32,7 @@ class HostVirtual final : public VirtualMemory {
     }
 
     bool map(size_t offset_bytes, Chunks chunks) override;
-    bool unmap(size_t, Chunks) override { return true; }
+    size_t unmap(size_t, Chunks chunks) override { return chunks.size(); }
 
     char *at(size_t offset_bytes) const { return reinterpret_cast<char *>(start() + offset_bytes); }
     void forget(const HostPhysical &chunk) { tenants_.erase(chunk.pages); }

@@ -48,6 +48,11 @@ std::shared_ptr<Fence> HostStream::record() {
     return std::make_shared<Point>(progress_, progress_->submitted);
 }
 
+bool HostStream::ends_at_once() const {
+    const std::lock_guard lock(progress_->mutex);
+    return progress_->done == progress_->submitted;
+}
+
 void HostStream::synchronize() {
     std::unique_lock lock(progress_->mutex);
     const uint64_t count = progress_->submitted;

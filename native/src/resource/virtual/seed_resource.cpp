@@ -53,6 +53,7 @@ SeedVirtualResource::~SeedVirtualResource() {
 
 void *SeedVirtualResource::allocate_on(size_t size_bytes, size_t alignment,
                                        const StreamPointer &stream) {
+    check_stream(*device_, stream);
     const auto lock = device_->enter(mutex_);
     if (is_abandoned_ || size_bytes > SIZE_MAX - chunk_bytes_)
         return nullptr;
@@ -88,6 +89,7 @@ void *SeedVirtualResource::allocate_on(size_t size_bytes, size_t alignment,
 
 Freed SeedVirtualResource::deallocate_on(void *pointer, size_t size_bytes, size_t,
                                          const StreamPointer &stream) {
+    check_stream(*device_, stream);
     const auto lock = device_->enter(mutex_);
     const auto address = reinterpret_cast<uintptr_t>(pointer);
     const auto found = live_.find(address);
@@ -265,8 +267,13 @@ bool SeedVirtualResource::rob(Cache::iterator found, size_t size_bytes, Haul &ha
     Mapping &mapping = found->second;
     const Use use = mapping.use;
     const bool is_done = use.is_done();
-    if (is_done && !separate(mapping))
+    if (is_done && !separate(mapping)) {
+        if (mapping.size_bytes < found->first) { // it is shorter than its place in the cache says
+            waiting_.push_back(std::move(mapping));
+            cache_.erase(found);
+        }
         return false;
+    }
     const size_t enough = haul.size_bytes + size_bytes;
     for (const Chunk &chunk : mapping.chunks) {
         if (haul.size_bytes < enough) {
@@ -289,28 +296,40 @@ void SeedVirtualResource::keep(Haul &haul) {
     haul = {};
 }
 
-bool SeedVirtualResource::separate(const Mapping &mapping) {
+/// Unmaps all chunks; where the device refuses one, those behind it go back at once.
+bool SeedVirtualResource::separate(Mapping &mapping) {
     if (mapping.chunks.empty())
         return true;
-    if (!mapping.addresses->unmap(
-            0, pointers(mapping.chunks, [](const Chunk &chunk) { return chunk.get(); })))
-        return false;
-    events_.note(Action::unmapped, mapping.addresses->start(), mapping.size_bytes);
-    return true;
+    const auto all = pointers(mapping.chunks, [](const Chunk &chunk) { return chunk.get(); });
+    const size_t left = all.size() - mapping.addresses->unmap(0, all);
+    const size_t left_bytes = left * mapping.chunk_bytes;
+    if (left < all.size())
+        events_.note(Action::unmapped, mapping.addresses->start() + left_bytes,
+                     mapping.size_bytes - left_bytes);
+    if (left == 0)
+        return true;
+    mapping.chunks.resize(left);
+    mapping.size_bytes = left_bytes;
+    return false;
 }
 
 void SeedVirtualResource::settle_waiting() {
-    std::erase_if(waiting_, [this](const Mapping &mapping) {
-        return mapping.use.is_done() && separate(mapping);
-    });
+    for (size_t index = waiting_.size(); index-- > 0;)
+        if (waiting_[index].use.is_done() && separate(waiting_[index]))
+            waiting_.erase(waiting_.begin() + static_cast<ptrdiff_t>(index));
 }
 
 size_t SeedVirtualResource::release_unused() {
     const size_t before_bytes = statistics_.physical_bytes;
+    for (auto entry = cache_.begin(); entry != cache_.end();) {
+        if (!entry->second.use.is_done()) {
+            ++entry;
+            continue;
+        }
+        waiting_.push_back(std::move(entry->second));
+        entry = cache_.erase(entry);
+    }
     settle_waiting();
-    std::erase_if(cache_, [this](auto &entry) {
-        return entry.second.use.is_done() && separate(entry.second);
-    });
     std::erase_if(free_chunks_, [](const FreeChunk &free) { return free.use.is_done(); });
     return before_bytes - statistics_.physical_bytes;
 }

@@ -82,11 +82,11 @@ class SharedVirtual final : public VirtualMemory {
         }
         return true;
     }
-    bool unmap(size_t offset_bytes, Chunks chunks) override {
+    size_t unmap(size_t offset_bytes, Chunks chunks) override {
         size_t size_bytes = 0;
         for (const PhysicalMemory *chunk : chunks)
             size_bytes += chunk->size_bytes();
-        return os::decommit(at(offset_bytes), size_bytes);
+        return os::decommit(at(offset_bytes), size_bytes) ? chunks.size() : 0;
     }
 
   private:

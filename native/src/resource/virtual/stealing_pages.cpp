@@ -22,11 +22,11 @@ StealingVirtualResource::~StealingVirtualResource() {
             for (stop = first; stop < pages.size() && pages[stop] != nullptr; ++stop)
                 run.push_back(pages[stop].get());
             const size_t offset_bytes = first * settings_.page_bytes;
-            if (run.empty() || range->addresses->unmap(offset_bytes, run) ||
-                range->addresses->unmap(offset_bytes, run))
-                continue;
-            is_stuck = true; // and stays mapped for good
-            for (size_t page = first; page < stop; ++page)
+            size_t left = run.size();
+            for (int attempt = 0; attempt < 2 && left > 0; ++attempt)
+                left -= range->addresses->unmap(offset_bytes, std::span(run).first(left));
+            is_stuck = is_stuck || left > 0; // and stays mapped for good
+            for (size_t page = first; page < first + left; ++page)
                 (void)pages[page].release();
         }
         if (is_stuck)
@@ -107,6 +107,7 @@ size_t StealingVirtualResource::steal(size_t count, uintptr_t start, uintptr_t s
     return pages_.size() - before;
 }
 
+/// Makes whole pages of a free block a hole; where the device refuses one, those behind it.
 bool StealingVirtualResource::unmap(uintptr_t start, uintptr_t stop) {
     Block *const block = blocks_.holding(start);
     AddressRange &range = *block->range;
@@ -115,16 +116,18 @@ bool StealingVirtualResource::unmap(uintptr_t start, uintptr_t stop) {
     std::vector<PhysicalMemory *> chunks(count);
     for (size_t page = 0; page < count; ++page)
         chunks[page] = range.pages[first + page].get();
-    if (!range.addresses->unmap(first * settings_.page_bytes, chunks))
+    const size_t left = count - range.addresses->unmap(first * settings_.page_bytes, chunks);
+    if (left == count)
         return false;
-    for (size_t page = 0; page < count; ++page)
+    for (size_t page = left; page < count; ++page)
         pages_.push_back(std::move(range.pages[first + page]));
+    start += left * settings_.page_bytes;
     events_.note(Action::unmapped, start, stop - start);
     Block *const hole = blocks_.cut(block, start, stop - start);
     hole->state = BlockState::hole;
     hole->user = nullptr;
     blocks_.settle(hole);
-    return true;
+    return left == 0;
 }
 
 /// Maps what a site misses, and takes it. What was mapped when the device refuses stays, free.
@@ -200,8 +203,11 @@ void StealingVirtualResource::release_idle() {
 }
 
 size_t StealingVirtualResource::trim() {
+    Departed departed;
     const auto lock = device_->enter(mutex_);
-    return release(0);
+    const size_t released_bytes = release(0);
+    forget_streams(departed);
+    return released_bytes;
 }
 
 } // namespace tightship::resource

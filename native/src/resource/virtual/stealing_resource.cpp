@@ -45,10 +45,32 @@ StealingVirtualResource::StealingVirtualResource(std::shared_ptr<PagedDevice> de
                      std::to_string(device_->largest_chunk_bytes()) + ".");
 }
 
-StreamUse *StealingVirtualResource::user_of(const StreamPointer &stream) {
+StreamUse *StealingVirtualResource::user_of(const StreamPointer &stream, Departed &departed) {
     if (stream == nullptr)
         return nullptr;
+    if (const auto found = users_.find(stream); found != users_.end())
+        return &found->second;
+    check_stream(*device_, stream);
+    if (users_.size() >= stream_limit_) {
+        let_go_of_all();
+        poll(std::chrono::nanoseconds(0));
+        forget_streams(departed);
+        stream_limit_ = std::max(kStreams, 2 * users_.size());
+    }
     return &users_.try_emplace(stream, stream).first->second;
+}
+
+/// Streams that no free block waits for. REQUIRES: no block is kept.
+void StealingVirtualResource::forget_streams(Departed &departed) {
+    for (auto entry = users_.begin(); entry != users_.end();) {
+        const auto &[stream, user] = *entry;
+        if (!stream->ends_at_once() || !blocks_.forget(&entry->second)) {
+            ++entry;
+            continue;
+        }
+        departed.push_back(stream);
+        entry = users_.erase(entry);
+    }
 }
 
 /// Where blocks of a size are kept; one of another size's places where all that it may have are
@@ -68,11 +90,12 @@ StealingVirtualResource::Kept &StealingVirtualResource::kept_of(size_t size_byte
 
 void *StealingVirtualResource::allocate_on(size_t size_bytes, size_t alignment,
                                            const StreamPointer &stream) {
+    Departed departed;
     const auto lock = device_->enter(mutex_);
     const size_t bytes = align_up(std::max<size_t>(size_bytes, 1), kGranule);
     if (is_abandoned_ || bytes < size_bytes || bytes > kLargestBytes || alignment > kLargestBytes)
         return nullptr;
-    const Request request{bytes, std::max(alignment, kGranule), user_of(stream)};
+    const Request request{bytes, std::max(alignment, kGranule), user_of(stream, departed)};
     Block *block = take_kept(request);
     if (block != nullptr) {
         ++statistics_.exact_count;
@@ -102,6 +125,7 @@ void *StealingVirtualResource::allocate_on(size_t size_bytes, size_t alignment,
 
 Freed StealingVirtualResource::deallocate_on(void *pointer, size_t size_bytes, size_t,
                                              const StreamPointer &stream) {
+    Departed departed;
     const auto lock = device_->enter(mutex_);
     Block *const block = blocks_.find(reinterpret_cast<uintptr_t>(pointer));
     if (block == nullptr) {
@@ -114,11 +138,12 @@ Freed StealingVirtualResource::deallocate_on(void *pointer, size_t size_bytes, s
         return block->state == BlockState::hole ? Freed::foreign : Freed::already_free;
     if (block->requested_bytes != size_bytes)
         return Freed::wrong_size;
+    StreamUse *const user = user_of(stream, departed);
     --live_count_;
     statistics_.requested_bytes -= size_bytes;
     statistics_.allocated_bytes -= block->size_bytes;
-    block->user = user_of(stream);
-    block->epoch = block->user ? block->user->epoch() : 0;
+    block->user = user;
+    block->epoch = user != nullptr ? user->epoch() : 0;
     block->state = BlockState::kept;
     events_.note(Action::freed, block->start, size_bytes);
     Kept &kept = kept_of(block->size_bytes);

@@ -75,6 +75,14 @@ class Blocks {
 
     /// Free blocks of a user's, or of nobody's; those may be used by all.
     FreeBlocks &free_of(StreamUse *user) { return free_[user]; }
+    /// Whether nothing free is this user's; if so, it is not known any more.
+    bool forget(StreamUse *user) {
+        const auto found = free_.find(user);
+        if (found != free_.end() && !found->second.empty())
+            return false;
+        free_.erase(user);
+        return true;
+    }
     /// What users are done with becomes nobody's; whether anything did.
     bool release_done();
     const std::set<Block *> &holes() const { return holes_; }

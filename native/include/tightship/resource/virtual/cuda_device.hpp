@@ -55,6 +55,8 @@ class CudaDevice final : public PagedDevice {
                                                          size_t alignment) override;
     bool is_host() const override { return false; }
     bool maps_twice() const override { return true; }
+    /// Only streams of its own: others may need Python's lock, which who waits here may hold.
+    bool heeds(const Stream &stream) const override;
     /// Frameworks call on threads of their own, which must not wait for Python's.
     std::unique_lock<std::mutex> enter(std::mutex &mutex) const override {
         return std::unique_lock(mutex);

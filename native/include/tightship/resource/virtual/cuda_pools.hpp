@@ -46,6 +46,8 @@ class CudaPools {
 
     VirtualStatistics virtual_statistics(int ordinal);
     size_t live_count(int ordinal);
+    /// Handles of streams that are remembered.
+    size_t stream_count(int ordinal);
     /// Gives what is not in use back to the device; returns its bytes.
     size_t trim(int ordinal);
 

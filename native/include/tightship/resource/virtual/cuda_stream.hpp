@@ -15,6 +15,7 @@ class CudaStream final : public Stream {
     /// Has its next work begin when all work of `other` so far is done; waits for that where it
     /// cannot.
     void wait_for(cuda::StreamHandle other);
+    const CudaContext &context() const { return *context_; }
 
   private:
     std::shared_ptr<const CudaContext> context_;

@@ -25,6 +25,7 @@ class FailingDevice final : public PagedDevice {
     bool is_host() const override { return device_->is_host(); }
     bool maps_twice() const override { return device_->maps_twice(); }
     bool is_shared() const override { return device_->is_shared(); }
+    bool heeds(const Stream &stream) const override { return device_->heeds(stream); }
     std::unique_lock<std::mutex> enter(std::mutex &mutex) const override {
         return device_->enter(mutex);
     }

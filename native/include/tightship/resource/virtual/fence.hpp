@@ -23,6 +23,8 @@ class Stream {
     /// A fence behind everything asked for so far; null where all of it is done. Never fails: a
     /// stream that cannot make one waits for its work.
     virtual std::shared_ptr<Fence> record() = 0;
+    /// Whether its end would wait for nothing.
+    virtual bool ends_at_once() const { return true; }
 };
 
 } // namespace tightship::resource

@@ -22,6 +22,7 @@ class HostStream : public Stream {
 
     void submit(std::function<void()> work);
     std::shared_ptr<Fence> record() override;
+    bool ends_at_once() const override;
     /// Returns when everything submitted so far is done.
     void synchronize();
 

@@ -1,6 +1,8 @@
 /// Physical memory and addresses as two things: what a virtual allocator joins.
 #pragma once
 
+#include "tightship/resource/virtual/fence.hpp"
+
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -28,8 +30,6 @@ class PhysicalMemory {
 using Chunks = std::span<PhysicalMemory *const>;
 
 /// A range of addresses, reserved until it goes. REQUIRES: nothing is mapped there by then.
-///
-/// A call that returns false has changed nothing: chunks are mapped, or are not, all together.
 class VirtualMemory {
   public:
     VirtualMemory(uintptr_t start, size_t size_bytes) : start_(start), size_bytes_(size_bytes) {}
@@ -42,10 +42,11 @@ class VirtualMemory {
 
     /// Joins chunks to the addresses from `offset_bytes` on. REQUIRES: nothing is mapped there,
     /// the chunks are mapped nowhere (unless the device maps twice), sizes and offset are multiples
-    /// of the granularity.
+    /// of the granularity. All of them, or false and none.
     [[nodiscard]] virtual bool map(size_t offset_bytes, Chunks chunks) = 0;
-    /// Separates chunks that one or more calls of `map` joined.
-    [[nodiscard]] virtual bool unmap(size_t offset_bytes, Chunks chunks) = 0;
+    /// Separates chunks that one or more calls of `map` joined, the last one first, until one is
+    /// refused; how many it separated.
+    [[nodiscard]] virtual size_t unmap(size_t offset_bytes, Chunks chunks) = 0;
     /// Reserves the addresses behind it as well; false where these are somebody's.
     [[nodiscard]] bool grow(size_t more_bytes) {
         if (!extend(more_bytes))
@@ -88,6 +89,8 @@ class PagedDevice {
     /// Whether a chunk can be mapped in several places at once.
     virtual bool maps_twice() const { return false; }
     virtual bool is_shared() const { return false; }
+    /// Whether a stream can say, while this device's locks are held, when its work is done.
+    virtual bool heeds(const Stream &) const { return true; }
     /// How a thread takes a lock that is held while this device is called.
     virtual std::unique_lock<std::mutex> enter(std::mutex &mutex) const {
         std::unique_lock lock(mutex, std::try_to_lock);

@@ -94,7 +94,7 @@ class SeedVirtualResource final : public VirtualResource, private Forkable {
     bool may_rob(const Mapping &mapping, const StreamPointer &stream) const;
     Cache::iterator find_to_rob(size_t size_bytes, const StreamPointer &stream);
     void keep(Haul &haul);
-    bool separate(const Mapping &mapping);
+    bool separate(Mapping &mapping);
     void settle_waiting();
     size_t release_unused();
     void wait_for_all();

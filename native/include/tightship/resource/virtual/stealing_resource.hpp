@@ -51,6 +51,8 @@ class StealingVirtualResource final : public VirtualResource, private Forkable {
 
     /// Sizes and addresses of blocks are multiples of it.
     static constexpr size_t kGranule = 256;
+    /// So many streams it may remember though it needs them no more.
+    static constexpr size_t kStreams = 64;
 
   private:
     struct Request {
@@ -69,8 +71,13 @@ class StealingVirtualResource final : public VirtualResource, private Forkable {
         Block *first = nullptr;
     };
 
+    /// Streams that are not needed any more. They go when the lock has been given up: the end of a
+    /// stream is Python's affair, too.
+    using Departed = std::vector<StreamPointer>;
+
     // All of these hold the lock.
-    StreamUse *user_of(const StreamPointer &stream);
+    StreamUse *user_of(const StreamPointer &stream, Departed &departed);
+    void forget_streams(Departed &departed);
     Kept &kept_of(size_t size_bytes);
     Block *take_kept(const Request &request);
     void let_go(Kept &kept);
@@ -105,6 +112,7 @@ class StealingVirtualResource final : public VirtualResource, private Forkable {
     size_t live_count_ = 0;
     size_t call_count_ = 0;
     std::map<StreamPointer, StreamUse> users_;
+    size_t stream_limit_ = kStreams; // looks for those that can be forgotten when there are more
     Blocks blocks_;
     std::array<Kept, 64> kept_{};
     std::vector<std::unique_ptr<PhysicalMemory>> pages_; // that are mapped nowhere

@@ -53,6 +53,14 @@ class VirtualResource : public MemoryResource {
     /// Keeps the last `count` events from now on; none for 0, which it begins with.
     virtual void record_events(size_t count) = 0;
     virtual std::vector<Event> events() const = 0;
+
+  protected:
+    /// Throws `Misuse` where the device cannot heed the stream.
+    static void check_stream(const PagedDevice &device, const StreamPointer &stream) {
+        if (stream != nullptr && !device.heeds(*stream))
+            throw Misuse("The device's memory is used in streams of its own, and this is another "
+                         "kind of stream or another device's. Give a `CudaStream` of the device.");
+    }
 };
 
 } // namespace tightship::resource
