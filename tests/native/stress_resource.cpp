@@ -1,6 +1,8 @@
 /// Threads that fill blocks, hand them to each other, check and give them back.
 ///
 ///     stress_resource [STEPS] [SEED] -> exit code 0, or a line that says what was wrong
+#include "stress.hpp"
+
 #include "tightship/resource/adaptor/aligned.hpp"
 #include "tightship/resource/adaptor/binning.hpp"
 #include "tightship/resource/adaptor/combining.hpp"
@@ -35,43 +37,12 @@ namespace {
 
 using namespace tightship::resource;
 
-constexpr size_t kThreads = 4;
 constexpr size_t kSlots = 256;
-
-void require(bool holds, const char *what) {
-    if (!holds) {
-        std::fprintf(stderr, "%s\n", what);
-        std::exit(1);
-    }
-}
-
-/// Written at the start of a block: what the rest is filled with, and how long it is.
-struct Cookie {
-    uint32_t size_bytes;
-    uint8_t filling;
-};
-
-void fill(void *block, size_t size_bytes, uint8_t filling) {
-    std::memset(block, filling, size_bytes);
-    *static_cast<Cookie *>(block) = {static_cast<uint32_t>(size_bytes), filling};
-}
-
-size_t check(void *block) {
-    const Cookie cookie = *static_cast<Cookie *>(block);
-    for (size_t index = sizeof(Cookie); index < cookie.size_bytes; ++index)
-        require(static_cast<uint8_t *>(block)[index] == cookie.filling,
-                "the contents of a block have changed");
-    return cookie.size_bytes;
-}
 
 /// Where threads leave blocks for each other.
 struct Exchange {
     std::atomic<void *> slots[kSlots] = {};
 };
-
-size_t size_for(std::minstd_rand &random, size_t size_max) {
-    return sizeof(Cookie) + random() % (size_max - sizeof(Cookie) + 1);
-}
 
 void give_back(MemoryResource &resource, void *block, size_t alignment = 8) {
     if (block != nullptr) {

@@ -5,54 +5,42 @@
 Needs g++ with libtsan and libasan; a minute for each.
 """
 
-import os
-import shutil
 import subprocess
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
-NATIVE = Path(__file__).parents[2] / "native"
-SOURCES = (
-    Path(__file__).with_name("stress_resource.cpp"),
-    *sorted((NATIVE / "src/resource").rglob("*.cpp")),
-    *sorted((NATIVE / "src").glob("os*.cpp")),
-)
+from tests.native.fake_cuda import SOURCE as DRIVER
+from tests.native.sanitized import NATIVE, flags, program, require_sanitizer, run_clean
+
+HERE = Path(__file__).parent
+SYSTEM = sorted((NATIVE / "src").glob("os*.cpp"))
+RESOURCES = sorted((NATIVE / "src/resource").rglob("*.cpp"))
+VIRTUAL = [
+    *sorted((NATIVE / "src/resource/virtual").glob("*.cpp")),
+    *(NATIVE / "src/resource" / f"{name}.cpp" for name in ("fork_guard", "memory_resource")),
+]
+SANITIZERS = pytest.mark.parametrize("sanitizer", ["thread", "address,undefined"])
 STEPS = {"thread": 6_000, "address,undefined": 30_000}
-
-
-def has_sanitizer(name: str) -> bool:
-    """Whether the compiler comes with the sanitizer's library."""
-    if shutil.which("g++") is None:
-        return False
-    library = {"thread": "libtsan.so", "address,undefined": "libasan.so"}[name]
-    found = subprocess.run(
-        ["g++", f"-print-file-name={library}"], capture_output=True, text=True, check=True
-    )
-    return Path(found.stdout.strip()).is_absolute()
-
-
-def compiled(source: Path, flags: list[str], folder: Path) -> Path:
-    """The object file of one source."""
-    made = folder / f"{source.stem}.o"
-    subprocess.run(["g++", *flags, f"-I{NATIVE / 'include'}", "-c", source, "-o", made], check=True)
-    return made
+CUDA_STEPS = {"thread": 1_000, "address,undefined": 3_000}
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("sanitizer", STEPS)
+@SANITIZERS
 def test_threads_stress_every_resource_clean(sanitizer, tmp_path):
-    if not has_sanitizer(sanitizer):
-        pytest.skip(f"there is no g++ with the library of -fsanitize={sanitizer}")
-    flags = ["-g", "-O1", "-std=c++20", f"-fsanitize={sanitizer}", "-fno-sanitize-recover=all"]
-    with ThreadPoolExecutor(os.cpu_count()) as pool:
-        objects = list(pool.map(lambda source: compiled(source, flags, tmp_path), SOURCES))
-    program = tmp_path / "stress"
-    subprocess.run(["g++", *flags, *objects, "-o", program, "-lpthread"], check=True)
+    require_sanitizer(sanitizer)
+    made = program([HERE / "stress_resource.cpp", *RESOURCES, *SYSTEM], sanitizer, tmp_path)
     for seed in ("1", "2"):
-        done = subprocess.run([program, str(STEPS[sanitizer]), seed], capture_output=True,
-                              text=True, check=False)  # fmt: skip
-        assert done.returncode == 0, (done.stdout + done.stderr)[-5000:]
-        assert "scarce" in done.stdout
-        assert not done.stderr
+        assert "scarce" in run_clean(made, str(STEPS[sanitizer]), seed)
+
+
+@pytest.mark.slow
+@SANITIZERS
+def test_threads_stress_the_memory_of_cuda_devices_clean(sanitizer, tmp_path):
+    require_sanitizer(sanitizer)
+    driver = tmp_path / "libcuda_fake.so"
+    shared = ["-fPIC", "-shared", DRIVER, "-o", driver]
+    subprocess.run(["g++", *flags(sanitizer), *shared], check=True)
+    made = program([HERE / "stress_cuda.cpp", *VIRTUAL, *SYSTEM], sanitizer, tmp_path)
+    for seed in ("1", "2"):
+        assert run_clean(made, driver, str(CUDA_STEPS[sanitizer]), seed) == "all given back\n"

@@ -136,6 +136,16 @@ def test_d4_what_could_not_be_unmapped_is_unmapped_later(fake):
     assert fake.is_empty()
 
 
+def test_a_block_of_which_a_part_was_unmapped_is_not_handed_out_as_a_whole(fake):
+    resource = seed(CudaDevice(0, fake.path))
+    resource.deallocate(resource.allocate(3 * CHUNK), 3 * CHUNK)
+    fake.refuse("unmap", 1)
+    resource.allocate(2 * CHUNK)
+    address = resource.allocate(3 * CHUNK)
+    assert resource.virtual_statistics().allocated_bytes == 5 * CHUNK
+    ctypes.memset(address, 1, 3 * CHUNK)
+
+
 @pytest.mark.parametrize("name", ["release", "address_free", "primary_release", "event_destroy"])
 def test_d4_what_the_driver_does_not_take_back_ends_no_process(fake, make, name):
     resource = make(CudaDevice(0, fake.path))

@@ -1,0 +1,175 @@
+"""What other allocators would hold of a trace: simulations, by their published rules.
+
+Sizes and addresses only: no memory is asked for, and no time is taken.
+"""
+
+from bisect import bisect_left, insort
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+KIB, MIB = 1 << 10, 1 << 20
+REGION_GAP = 1 << 50  # addresses between two regions, which never join
+
+Columns = tuple[NDArray[np.int64], NDArray[np.int64]]
+
+
+def rounded(size_bytes: int, unit_bytes: int) -> int:
+    """The next multiple, one at least."""
+    return max(-(-size_bytes // unit_bytes), 1) * unit_bytes
+
+
+@dataclass(slots=True)
+class Heap:
+    """Pieces of regions. Free neighbours join; the smallest free one that is enough is taken."""
+
+    held_bytes: int = 0
+    _free: list[tuple[int, int]] = field(default_factory=list)  # bytes, address
+    _free_by_start: dict[int, int] = field(default_factory=dict)  # bytes
+    _free_by_stop: dict[int, int] = field(default_factory=dict)  # bytes
+    _next_start: int = 0
+
+    def add(self, size_bytes: int, *, behind: bool) -> None:
+        """A free piece: behind the last one, or a region of its own."""
+        start = self._next_start + (0 if behind else REGION_GAP)
+        self._next_start = start + size_bytes
+        self.held_bytes += size_bytes
+        self.give_back(start, size_bytes)
+
+    def smallest(self, size_bytes: int) -> list[tuple[int, int]]:
+        """Size and address of the two smallest free pieces that are enough."""
+        first = bisect_left(self._free, (size_bytes, 0))
+        return self._free[first : first + 2]
+
+    def tail_bytes(self) -> int:
+        """What is free at the very end."""
+        return self._free_by_stop.get(self._next_start, 0)
+
+    def is_tail(self, piece: tuple[int, int]) -> bool:
+        """Whether nothing lies behind it."""
+        return sum(piece) == self._next_start
+
+    def take(self, piece: tuple[int, int], size_bytes: int) -> int:
+        """Address of the first `size_bytes` of a free piece; the rest is free."""
+        whole_bytes, start = piece
+        self._drop(start, whole_bytes)
+        if whole_bytes > size_bytes:
+            self._keep(start + size_bytes, whole_bytes - size_bytes)
+        return start
+
+    def give_back(self, start: int, size_bytes: int) -> None:
+        """Joins it with its free neighbours."""
+        if before := self._free_by_stop.get(start):
+            self._drop(start - before, before)
+            start, size_bytes = start - before, size_bytes + before
+        if after := self._free_by_start.get(start + size_bytes):
+            self._drop(start + size_bytes, after)
+            size_bytes += after
+        self._keep(start, size_bytes)
+
+    def _keep(self, start: int, size_bytes: int) -> None:
+        insort(self._free, (size_bytes, start))
+        self._free_by_start[start] = self._free_by_stop[start + size_bytes] = size_bytes
+
+    def _drop(self, start: int, size_bytes: int) -> None:
+        del self._free[bisect_left(self._free, (size_bytes, start))]
+        del self._free_by_start[start], self._free_by_stop[start + size_bytes]
+
+
+class Allocator(Protocol):
+    """Blocks by what it wants to know of them again."""
+
+    @property
+    def held_bytes(self) -> int: ...
+
+    def allocate(self, size_bytes: int) -> tuple[Heap, int, int]: ...
+
+
+@dataclass(slots=True)
+class Expandable:
+    """PyTorch with `expandable_segments`, on one stream.
+
+    Two ranges that grow at their end: by 2 MiB for blocks of at most 1 MiB, by 20 MiB for others.
+    Blocks are multiples of 512 bytes; the end of a range is taken only where nothing else fits.
+    Pages in between are never given back.
+    """
+
+    heaps: tuple[Heap, Heap] = field(default_factory=lambda: (Heap(), Heap()))
+
+    @property
+    def held_bytes(self) -> int:
+        """Of both ranges."""
+        return sum(heap.held_bytes for heap in self.heaps)
+
+    def allocate(self, size_bytes: int) -> tuple[Heap, int, int]:
+        """Heap, address and bytes."""
+        size_bytes = rounded(size_bytes, 512)
+        is_large = size_bytes > MIB
+        heap, page_bytes = self.heaps[is_large], 20 * MIB if is_large else 2 * MIB
+        fitting = heap.smallest(size_bytes)
+        if not fitting:
+            heap.add(rounded(size_bytes - heap.tail_bytes(), page_bytes), behind=True)
+            fitting = heap.smallest(size_bytes)
+        piece = fitting[-1] if heap.is_tail(fitting[0]) else fitting[0]
+        return heap, heap.take(piece, size_bytes), size_bytes
+
+
+@dataclass(slots=True)
+class BestFitCoalescing:
+    """TensorFlow's and ONNX Runtime's BFC arena, whose regions are never given back.
+
+    Blocks are multiples of 256 bytes; one is cut where that leaves as much again, or 128 MiB. A new
+    region is twice the last one, up to 1 GiB, or else just what is asked for.
+    """
+
+    doubles: bool
+    region_bytes: int = MIB
+    heap: Heap = field(default_factory=Heap)
+
+    @property
+    def held_bytes(self) -> int:
+        """Of all regions."""
+        return self.heap.held_bytes
+
+    def allocate(self, size_bytes: int) -> tuple[Heap, int, int]:
+        """Heap, address and bytes."""
+        size_bytes = rounded(size_bytes, 256)
+        if not self.heap.smallest(size_bytes):
+            self.heap.add(self._next_region(size_bytes), behind=False)
+        piece = self.heap.smallest(size_bytes)[0]
+        is_cut = piece[0] >= 2 * size_bytes or piece[0] - size_bytes >= 128 * MIB
+        taken_bytes = size_bytes if is_cut else piece[0]
+        return self.heap, self.heap.take(piece, taken_bytes), taken_bytes
+
+    def _next_region(self, size_bytes: int) -> int:
+        if not self.doubles:
+            return size_bytes
+        has_grown = self.region_bytes < size_bytes
+        while self.region_bytes < size_bytes:
+            self.region_bytes *= 2
+        result = self.region_bytes
+        if not has_grown:
+            self.region_bytes = min(2 * self.region_bytes, 1 << 30)
+        return result
+
+
+SIMULATED: dict[str, Callable[[], Allocator]] = {
+    "PyTorch, expandable segments": Expandable,
+    "BFC, doubling": lambda: BestFitCoalescing(doubles=True),
+    "BFC, as requested": lambda: BestFitCoalescing(doubles=False),
+}
+
+
+def peak_held_bytes(allocator: Allocator, columns: Columns) -> int:
+    """Plays a trace; regions are never given back, so that the end is the peak."""
+    live: dict[int, tuple[Heap, int, int]] = {}
+    for slot, size_bytes in zip(*(column.tolist() for column in columns), strict=True):
+        if slot >= 0:
+            live[slot] = allocator.allocate(size_bytes)
+        else:
+            heap, start, taken_bytes = live.pop(~slot)
+            heap.give_back(start, taken_bytes)
+    return allocator.held_bytes
