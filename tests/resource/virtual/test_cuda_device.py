@@ -139,7 +139,7 @@ def test_d4_what_could_not_be_unmapped_is_unmapped_later(fake):
 def test_a_block_of_which_a_part_was_unmapped_is_not_handed_out_as_a_whole(fake):
     resource = seed(CudaDevice(0, fake.path))
     resource.deallocate(resource.allocate(3 * CHUNK), 3 * CHUNK)
-    fake.refuse("unmap", 1)
+    fake.refuse("unmap", 1, 2)
     resource.allocate(2 * CHUNK)
     address = resource.allocate(3 * CHUNK)
     assert resource.virtual_statistics().allocated_bytes == 5 * CHUNK
