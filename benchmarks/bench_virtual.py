@@ -4,7 +4,8 @@
 
 A trace is taken as it is, and with all sizes times 32. Memory is not written to while a trace is
 played. Compiles `virtual_loops.cpp` with the core's sources. What is called a simulation is one,
-of what another allocator would hold; its time is not taken.
+of what another allocator would hold; its time is not taken. `--held` is what resources hold only,
+which comes out the same every time but for the rows of two threads.
 """
 
 import argparse
@@ -20,12 +21,13 @@ from threading import Barrier, Thread
 import numpy as np
 from benchmarks import record
 from benchmarks.bench_resource import FLAGS, HERE, NATIVE
-from numpy.typing import NDArray
+from benchmarks.simulated import SIMULATED, Columns, Growing, divided, peak_held_bytes
+from benchmarks.two_streams import two_streams
 
 from tightship import _core
 from tightship.plug.hints import iteration
 from tightship.replay import trace_columns
-from tightship.resource import MemoryResource, StatisticsResource
+from tightship.resource import StatisticsResource
 from tightship.resource.virtual import (
     HostDevice,
     PlannedResource,
@@ -42,8 +44,6 @@ CHUNKS = tuple(size * MIB for size in (2, 4, 8, 16, 20, 32, 64))
 NEVER = 1e9
 TIMES = 20
 
-Columns = tuple[NDArray[np.int64], NDArray[np.int64]]
-
 
 @dataclass(frozen=True, slots=True)
 class Target:
@@ -59,9 +59,14 @@ class Target:
         return "" if self.value <= self.limit else "  missed"
 
 
-def stealing(page_bytes: int) -> StealingVirtualResource:
+def stealing(page_bytes: int, patience_seconds: float = 1) -> StealingVirtualResource:
     """On private pages; gives nothing back of its own accord."""
-    return StealingVirtualResource(HostDevice(), page_bytes=page_bytes, idle_seconds=NEVER)
+    return StealingVirtualResource(
+        HostDevice(),
+        page_bytes=page_bytes,
+        idle_seconds=NEVER,
+        patience_seconds=patience_seconds,
+    )
 
 
 def held(resource: VirtualResource, live_bytes: int) -> dict[str, float]:
@@ -138,16 +143,42 @@ def trace_figures(columns: Columns) -> dict[str, dict[str, float]]:
         for chunk_bytes in CHUNKS:
             seed = SeedVirtualResource(HostDevice(), chunk_bytes)
             figures[f"seed {chunk_bytes // MIB} MiB, x{factor}"] = alone(seed, events)
-        figures[f"PyTorch (simulation), x{factor}"] = simulated(_core.CachingSimulation(), events)
+        for name, row in stream_figures(events).items():
+            figures[f"{name}, x{factor}"] = row
+        for name, row in simulated(events).items():
+            figures[f"{name} (simulation), x{factor}"] = row
     return figures
 
 
-def simulated(resource: MemoryResource, columns: Columns) -> dict[str, float]:
-    """Of a simulation only what it holds counts."""
-    played = _core.replay(resource, *columns, part_count=1)
+def stream_figures(columns: Columns) -> dict[str, dict[str, float]]:
+    """Two streams, with pages of both sizes; where nothing waits for a fence, too."""
+    twice = repeated(columns, 2)
     return {
-        "peak_live_bytes": played.peak_live_bytes,
-        "ratio": round(played.peak_held_bytes / played.peak_live_bytes, 4),
+        f"stealing {page_bytes // KIB} KiB, 2 streams{words}": two_streams(
+            stealing(page_bytes, patience_seconds=patience), twice
+        )
+        for page_bytes in PAGES[:2]
+        for words, patience in (("", 1), (" that are never waited for", 0))
+    }
+
+
+def simulated(columns: Columns) -> dict[str, dict[str, float]]:
+    """Of a simulation only what it holds counts."""
+    played = _core.replay(_core.CachingSimulation(), *columns, part_count=1)
+    held_bytes = {"PyTorch": played.peak_held_bytes}
+    for name, make in SIMULATED.items():
+        held_bytes[name] = peak_held_bytes(make(), columns)
+    small, large = divided(columns, MIB)
+    chunks = SeedVirtualResource(HostDevice(), 2 * MIB)
+    _core.replay(chunks, *large, part_count=0)
+    front_bytes = peak_held_bytes(Growing(), small)
+    held_bytes["seed 2 MiB and a front for 1 MiB"] = (
+        front_bytes + chunks.virtual_statistics().peak_physical_bytes
+    )
+    live_bytes = played.peak_live_bytes
+    return {
+        name: {"peak_live_bytes": live_bytes, "ratio": round(size_bytes / live_bytes, 4)}
+        for name, size_bytes in held_bytes.items()
     }
 
 
@@ -219,14 +250,16 @@ def targets(
     hints: Mapping[str, Mapping[str, float]],
 ) -> Iterator[Target]:
     """What this should come to."""
-    yield Target("exact allocate and deallocate, ns", loops["exact: stealing"], 40)
-    stitch = loops["stitch 64 MiB: host"] / loops["stitch 64 MiB: memfd, populated"]
-    yield Target("stitch 64 MiB over memfd, populated", stitch, 1 / 10)
-    yield Target("mix over touching", loops["mix: stealing"] / loops["mix: touching"], 1.2)
+    if loops:
+        yield Target("exact allocate and deallocate, ns", loops["exact: stealing"], 40)
+        stitch = loops["stitch 64 MiB: host"] / loops["stitch 64 MiB: memfd, populated"]
+        yield Target("stitch 64 MiB over memfd, populated", stitch, 1 / 10)
+        yield Target("mix over touching", loops["mix: stealing"] / loops["mix: touching"], 1.2)
     for name, figures in traces.items():
         wanted = {
             "stealing 2048 KiB, x32": 1.03,
             "stealing 2048 KiB, x32, 2 threads": 1.10,
+            "stealing 2048 KiB, 2 streams, x32": 1.10,
             "stealing 64 KiB, x1": 1.10 if "train" in name else 1.20,
         }
         for key, limit in wanted.items():
@@ -246,7 +279,7 @@ def show_all(
     for loop, ns in loops.items():
         print(f"{loop:<44}{ns:>14,.1f} ns")
     for name, figures in traces.items():
-        print(f"\n{name:<36}{'of live':>9}{'remaps':>8}{'exact':>8}{'ns/op':>9}")
+        print(f"\n{name:<58}{'of live':>9}{'remaps':>8}{'exact':>8}{'ns/op':>9}")
         for key, row in figures.items():
             rest = [
                 f"{row[field]:>{width}{form}}" if field in row else " " * width
@@ -256,7 +289,7 @@ def show_all(
                     ("ns_per_operation", 9, ",.0f"),
                 )
             ]
-            print(f"{key:<36}{row['ratio']:>9.4f}{''.join(rest)}")
+            print(f"{key:<58}{row['ratio']:>9.4f}{''.join(rest)}")
     for name, row in hints.items():
         print(f"\n{name}, planned: {json.dumps(row)}")
     print(f"\n{'target':<64}{'is':>10}{'at most':>9}")
@@ -269,13 +302,17 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.bench_virtual")
     parser.add_argument("traces", type=Path, nargs="+", metavar="TRACE")
     parser.add_argument("--rounds", type=int, default=9)
+    parser.add_argument("--held", action="store_true", help="no loops and no times")
     parser.add_argument("--record", action="store_true", help="add the figures to the results")
     parser.add_argument("--json", action="store_true", help="print figures instead of tables")
     options = parser.parse_args()
     read = {path.name: read_trace(path) for path in options.traces}
     traces = {name: trace_figures(trace_columns(trace)) for name, trace in read.items()}
+    if options.held:
+        for row in (row for figures in traces.values() for row in figures.values()):
+            row.pop("ns_per_operation", None)
     hints = {name: hinted(trace) for name, trace in read.items()}
-    loops = loop_figures(options.rounds)
+    loops = {} if options.held else loop_figures(options.rounds)
     if options.json:
         print(json.dumps({"ns": loops, "traces": traces, "hints": hints}))
     else:

@@ -79,13 +79,21 @@ class Heap:
         del self._free_by_start[start], self._free_by_stop[start + size_bytes]
 
 
+Block = tuple[Heap, int, int]
+"""Where it is from, its address and bytes."""
+
+
 class Allocator(Protocol):
-    """Blocks by what it wants to know of them again."""
+    """A simulation; what it gave goes back to its heap."""
 
     @property
-    def held_bytes(self) -> int: ...
+    def held_bytes(self) -> int:
+        """Of memory it has asked for."""
+        ...
 
-    def allocate(self, size_bytes: int) -> tuple[Heap, int, int]: ...
+    def allocate(self, size_bytes: int) -> Block:
+        """A block."""
+        ...
 
 
 @dataclass(slots=True)
@@ -94,7 +102,7 @@ class Expandable:
 
     Two ranges that grow at their end: by 2 MiB for blocks of at most 1 MiB, by 20 MiB for others.
     Blocks are multiples of 512 bytes; the end of a range is taken only where nothing else fits.
-    Pages in between are never given back.
+    Pages in between stay.
     """
 
     heaps: tuple[Heap, Heap] = field(default_factory=lambda: (Heap(), Heap()))
@@ -104,8 +112,8 @@ class Expandable:
         """Of both ranges."""
         return sum(heap.held_bytes for heap in self.heaps)
 
-    def allocate(self, size_bytes: int) -> tuple[Heap, int, int]:
-        """Heap, address and bytes."""
+    def allocate(self, size_bytes: int) -> Block:
+        """From the range of its size."""
         size_bytes = rounded(size_bytes, 512)
         is_large = size_bytes > MIB
         heap, page_bytes = self.heaps[is_large], 20 * MIB if is_large else 2 * MIB
@@ -115,6 +123,26 @@ class Expandable:
             fitting = heap.smallest(size_bytes)
         piece = fitting[-1] if heap.is_tail(fitting[0]) else fitting[0]
         return heap, heap.take(piece, size_bytes), size_bytes
+
+
+@dataclass(slots=True)
+class Growing:
+    """One range that grows at its end by 1 MiB. Blocks are multiples of 512 bytes."""
+
+    heap: Heap = field(default_factory=Heap)
+
+    @property
+    def held_bytes(self) -> int:
+        """Of the range."""
+        return self.heap.held_bytes
+
+    def allocate(self, size_bytes: int) -> Block:
+        """The smallest piece that is enough."""
+        size_bytes = rounded(size_bytes, 512)
+        if not self.heap.smallest(size_bytes):
+            self.heap.add(rounded(size_bytes - self.heap.tail_bytes(), MIB), behind=True)
+        piece = self.heap.smallest(size_bytes)[0]
+        return self.heap, self.heap.take(piece, size_bytes), size_bytes
 
 
 @dataclass(slots=True)
@@ -134,8 +162,8 @@ class BestFitCoalescing:
         """Of all regions."""
         return self.heap.held_bytes
 
-    def allocate(self, size_bytes: int) -> tuple[Heap, int, int]:
-        """Heap, address and bytes."""
+    def allocate(self, size_bytes: int) -> Block:
+        """From any region."""
         size_bytes = rounded(size_bytes, 256)
         if not self.heap.smallest(size_bytes):
             self.heap.add(self._next_region(size_bytes), behind=False)
@@ -165,7 +193,7 @@ SIMULATED: dict[str, Callable[[], Allocator]] = {
 
 def peak_held_bytes(allocator: Allocator, columns: Columns) -> int:
     """Plays a trace; regions are never given back, so that the end is the peak."""
-    live: dict[int, tuple[Heap, int, int]] = {}
+    live: dict[int, Block] = {}
     for slot, size_bytes in zip(*(column.tolist() for column in columns), strict=True):
         if slot >= 0:
             live[slot] = allocator.allocate(size_bytes)
@@ -173,3 +201,17 @@ def peak_held_bytes(allocator: Allocator, columns: Columns) -> int:
             heap, start, taken_bytes = live.pop(~slot)
             heap.give_back(start, taken_bytes)
     return allocator.held_bytes
+
+
+def divided(columns: Columns, limit_bytes: int) -> tuple[Columns, Columns]:
+    """The blocks of a trace of at most `limit_bytes`, and the others."""
+    is_small: dict[int, bool] = {}
+    chosen = np.empty(len(columns[0]), bool)
+    for row, (slot, size_bytes) in enumerate(
+        zip(*(column.tolist() for column in columns), strict=True)
+    ):
+        if slot >= 0:
+            is_small[slot] = size_bytes <= limit_bytes
+        chosen[row] = is_small[slot if slot >= 0 else ~slot]
+    small, large = ((columns[0][rows], columns[1][rows]) for rows in (chosen, ~chosen))
+    return small, large
