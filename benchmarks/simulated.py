@@ -187,7 +187,7 @@ class BestFitCoalescing:
 SIMULATED: dict[str, Callable[[], Allocator]] = {
     "PyTorch, expandable segments": Expandable,
     "BFC, doubling": lambda: BestFitCoalescing(doubles=True),
-    "BFC, as requested": lambda: BestFitCoalescing(doubles=False),
+    "BFC, regions to fit": lambda: BestFitCoalescing(doubles=False),
 }
 
 
