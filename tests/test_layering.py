@@ -3,7 +3,7 @@
 Layers, top to bottom; an import goes strictly down, and names side by side never meet:
 
     cli
-    plug | backend
+    driver | plug | backend
     loading | cost
     tuning
     model | budget
@@ -120,6 +120,7 @@ ALLOWED: Mapping[str, str] = {  # the longest prefix of a module's name decides
     "plug": "_core errors plug",
     "plug.hints": "planner resource",
     "backend": "errors loading model",
+    "driver": "errors driver",
     "cli": (
         "errors quantity graph planner view engine feeds model loading cost __version__ cli"
         " replay resource rmm_log torch_snapshot trace workload"

@@ -10,6 +10,7 @@ TightshipError
 ├── OutOfMemoryError      memory could not be obtained, or a byte bound was reached
 ├── DeadlineError         a run was stopped at its deadline
 ├── StoppedError          a run was stopped because its stop flag was set
+├── DriverError           a call to the driver process ended with a status other than NONE
 └── LibraryError          oneDNN, its runtime or a device's driver cannot be used
 """
 
@@ -72,6 +73,18 @@ class DeadlineError(TightshipError, TimeoutError):
 
 class StoppedError(TightshipError):
     """A run was stopped between two steps because its stop flag was set."""
+
+
+class DriverError(TightshipError):
+    """A call to a driver process breaks one of its rules, or cannot be served.
+
+    Attributes:
+        status: An `ErrorStatus` of NNAPI, never 0.
+    """
+
+    def __init__(self, message: str, *, status: int) -> None:
+        super().__init__(message)
+        self.status = status
 
 
 class LibraryError(TightshipError, ImportError):

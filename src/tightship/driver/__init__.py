@@ -1,0 +1,1 @@
+"""Models and tensors shared between processes, by NNAPI's rules."""
