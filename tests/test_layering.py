@@ -3,9 +3,9 @@
 Layers, top to bottom; an import goes strictly down, and names side by side never meet:
 
     cli
-    driver | plug | backend
+    driver | plug | backend | preparing
     loading | cost
-    tuning
+    tuning | restoring
     model | budget
     feeds
     engine
@@ -115,17 +115,19 @@ ALLOWED: Mapping[str, str] = {  # the longest prefix of a module's name decides
     "budget": "errors quantity engine.memory_plan",
     "model": "_core errors graph resource engine feeds",
     "tuning": "errors graph planner.format engine feeds model",
-    "loading": "errors quantity graph frontend engine budget model tuning",
+    "restoring": "errors engine budget model",
+    "loading": "errors quantity graph frontend engine budget model restoring tuning",
+    "preparing": "_core errors engine loading restoring",
     "cost": "errors quantity graph planner view cost",
     "plug": "_core errors plug",
     "plug.hints": "planner resource",
     "backend": "errors loading model",
     "driver": "errors driver",
     "cli": (
-        "errors quantity graph planner view engine feeds model loading cost __version__ cli"
-        " replay resource rmm_log torch_snapshot trace workload"
+        "errors quantity graph planner view engine feeds model budget loading preparing restoring"
+        " cost __version__ cli replay resource rmm_log torch_snapshot trace workload"
     ),
-    "": "_core errors planner engine.memory_plan model loading",  # `tightship` itself
+    "": "_core errors planner engine.memory_plan model loading preparing",  # `tightship` itself
 }
 
 FOREIGN: Mapping[str, str] = {  # who may import what is not ours, nor Python's

@@ -1,4 +1,4 @@
-#include "bind.hpp"
+#include "recorded.hpp"
 #include "tightship/kernels/elementwise.hpp"
 
 #include <nanobind/stl/shared_ptr.h>
@@ -40,13 +40,13 @@ KernelPointer elementwise(const std::string &name, const std::vector<std::string
 } // namespace
 
 void arithmetic_kernels(nb::class_<Kernel> &kernel) {
-    kernel.def_static("elementwise", &elementwise, "name"_a, "types"_a, "shape"_a, "strides"_a,
-                      "parameters"_a,
-                      nb::sig("def elementwise(name: str, types: Sequence[str], "
-                              "shape: Sequence[int], strides: Sequence[Sequence[int]], "
-                              "parameters: Sequence[float]) -> NativeKernel | None"),
-                      "Inputs, output: an operator on each element; types and strides (bytes) of "
-                      "inputs, then of the output. None where there is no such kernel.");
+    recorded(kernel).def_static(
+        "elementwise", &elementwise, "name"_a, "types"_a, "shape"_a, "strides"_a, "parameters"_a,
+        nb::sig("def elementwise(name: str, types: Sequence[str], "
+                "shape: Sequence[int], strides: Sequence[Sequence[int]], "
+                "parameters: Sequence[float]) -> NativeKernel | None"),
+        "Inputs, output: an operator on each element; types and strides (bytes) of "
+        "inputs, then of the output. None where there is no such kernel.");
 }
 
 } // namespace tightship::bind

@@ -1,5 +1,6 @@
-#include "bind.hpp"
+#include "recorded.hpp"
 #include "tightship/kernels/attention.hpp"
+#include "tightship/kernels/recipes.hpp"
 
 #include <nanobind/stl/array.h>
 #include <nanobind/stl/shared_ptr.h>
@@ -45,7 +46,7 @@ void attention_kernels(nb::class_<Kernel> &kernel) {
             },
             "scale"_a, "mask"_a = "none", "fill"_a = 0.0F, "ahead"_a = -1,
             "zero_if_undefined"_a = false, "zero_if_unseen"_a = false);
-    kernel.def_static(
+    recorded(kernel).def_static(
         "attention",
         [](const kernels::Dims &outer, const std::array<int64_t, 4> &sizes,
            const kernels::AttentionRule &rule, const std::vector<kernels::Dims> &strides) {

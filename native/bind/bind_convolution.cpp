@@ -1,5 +1,6 @@
-#include "bind.hpp"
+#include "recorded.hpp"
 #include "tightship/kernels/convolution.hpp"
+#include "tightship/kernels/recipes.hpp"
 #include "tightship/kernels/scale.hpp"
 
 #include <nanobind/stl/array.h>
@@ -28,13 +29,15 @@ void convolution_kernels(nb::class_<Kernel> &kernel) {
             "batch_channels_outputs"_a, "source"_a, "target"_a, "kernel"_a, "strides"_a,
             "dilations"_a, "pads"_a, "depth"_a, "by_block"_a)
         .def("scratch_bytes", &kernels::ConvolutionShape::scratch_bytes, "threads"_a);
-    kernel.def_static("streamed_convolution", &kernels::streamed_convolution, "shape"_a,
-                      "has_bias"_a, "has_addend"_a, "low"_a, "high"_a,
-                      "Source, weights, [bias,] [addend,] target: a convolution whose weights, "
-                      "packed by block or by chunk, are streamed; needs AVX-512.");
-    kernel.def_static("scale", &kernels::scale, "shape"_a, "strides"_a,
-                      "Source, scales, target: their product; strides in bytes, 0 where a scale is "
-                      "repeated. Along the innermost axis elements lie together.");
+    recorded(kernel).def_static(
+        "streamed_convolution", &kernels::streamed_convolution, "shape"_a, "has_bias"_a,
+        "has_addend"_a, "low"_a, "high"_a,
+        "Source, weights, [bias,] [addend,] target: a convolution whose weights, "
+        "packed by block or by chunk, are streamed; needs AVX-512.");
+    recorded(kernel).def_static(
+        "scale", &kernels::scale, "shape"_a, "strides"_a,
+        "Source, scales, target: their product; strides in bytes, 0 where a scale is "
+        "repeated. Along the innermost axis elements lie together.");
 }
 
 } // namespace tightship::bind

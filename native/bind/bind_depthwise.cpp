@@ -1,4 +1,4 @@
-#include "bind.hpp"
+#include "recorded.hpp"
 #include "tightship/kernels/depthwise.hpp"
 
 #include <nanobind/stl/array.h>
@@ -35,13 +35,14 @@ std::shared_ptr<const Kernel> depthwise(const Pair &counts, const std::array<Pai
 } // namespace
 
 void depthwise_kernels(nb::class_<Kernel> &kernel) {
-    kernel.def_static("depthwise", &depthwise, "batch_channels"_a, "sizes"_a, "strides"_a,
-                      "swishes"_a, "limits"_a, "has_means"_a,
-                      "Source, weights, bias, target, [means,] scratch: each channel convolved by "
-                      "itself. Sizes are the source's, the target's, the kernel's, strides, "
-                      "dilations, pads; strides of source and target in elements, by image, row, "
-                      "pixel, 16 channels; whether there is a Swish before and behind; limits that "
-                      "results without one are clamped to.");
+    recorded(kernel).def_static(
+        "depthwise", &depthwise, "batch_channels"_a, "sizes"_a, "strides"_a, "swishes"_a,
+        "limits"_a, "has_means"_a,
+        "Source, weights, bias, target, [means,] scratch: each channel convolved by "
+        "itself. Sizes are the source's, the target's, the kernel's, strides, "
+        "dilations, pads; strides of source and target in elements, by image, row, "
+        "pixel, 16 channels; whether there is a Swish before and behind; limits that "
+        "results without one are clamped to.");
 }
 
 } // namespace tightship::bind

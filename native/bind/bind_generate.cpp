@@ -1,4 +1,4 @@
-#include "bind.hpp"
+#include "recorded.hpp"
 #include "tightship/kernels/generate.hpp"
 #include "tightship/kernels/sample.hpp"
 #include "tightship/kernels/sequence.hpp"
@@ -79,7 +79,7 @@ std::shared_ptr<const Kernel> sample(const std::array<std::string, 2> &how, bool
 } // namespace
 
 void generate_kernels(nb::class_<Kernel> &kernel) {
-    kernel
+    recorded(kernel)
         .def_static("lookup", &kernels::lookup, "item_bytes"_a, "items"_a, "has_fill"_a, "tables"_a,
                     "Source[, fill], target: each element the sum of its positions' entries, byte "
                     "offsets into the source; a negative one fills. An entry stands for `items`.")
@@ -107,7 +107,7 @@ void generate_kernels(nb::class_<Kernel> &kernel) {
 }
 
 void sequence_kernels(nb::class_<Kernel> &kernel) {
-    kernel
+    recorded(kernel)
         .def_static("reverse_sequences", &reverse_sequences, "node"_a, "sizes"_a, "steps_first"_a,
                     "Data, lengths, target. `sizes`: sequences, steps, bytes of a step.")
         .def_static("append", &append, "node"_a, "sizes"_a, "has_firsts"_a, "is_circular"_a,

@@ -1,4 +1,4 @@
-#include "bind.hpp"
+#include "recorded.hpp"
 #include "tightship/kernels/indexed.hpp"
 
 #include <nanobind/stl/pair.h>
@@ -50,7 +50,7 @@ std::shared_ptr<const Kernel> scatter(const std::tuple<int64_t, std::string, std
 } // namespace
 
 void indexed_kernels(nb::class_<Kernel> &kernel) {
-    kernel
+    recorded(kernel)
         .def_static(
             "gather", &gather, "item_bytes"_a, "indexing"_a, "walk"_a,
             "blocks"_a = std::pair<int64_t, int64_t>(0, 0),

@@ -1,4 +1,6 @@
-#include "bind.hpp"
+#include "recorded.hpp"
+
+#include <nanobind/stl/shared_ptr.h>
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -10,6 +12,21 @@ void kernels(nb::module_ &module) {
     nb::class_<Kernel> kernel(module, "NativeKernel",
                               "An operator of our own for fixed shapes, one constructor each; "
                               "operands: inputs, outputs, scratch.");
+    nb::exception<recipe::Error>(module, "RecipeError", PyExc_ValueError);
+    module.def(
+        "record_recipes", [](bool wanted) { return std::exchange(recipe::is_recording, wanted); },
+        "wanted"_a,
+        "Whether the thread keeps the recipes of what it makes from now on; returns what was.");
+    kernel.def_static(
+        "of_recipe",
+        [](nb::bytes bytes) {
+            return made_again<std::shared_ptr<const Kernel>>({bytes.c_str(), bytes.size()});
+        },
+        "recipe"_a, "What a recipe says; raises RecipeError, or as its factory does.");
+    kernel.def_prop_ro(
+        "recipe",
+        [](const Kernel &self) { return nb::bytes(self.recipe.data(), self.recipe.size()); },
+        "How to make it again where that was recorded, else empty.");
     kernel.def("scratch_bytes", &Kernel::scratch_bytes, "threads"_a,
                "Room that it needs for itself, its last operand.");
     arithmetic_kernels(kernel);

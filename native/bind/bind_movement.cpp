@@ -1,4 +1,4 @@
-#include "bind.hpp"
+#include "recorded.hpp"
 #include "tightship/kernels/movement.hpp"
 
 #include <nanobind/stl/pair.h>
@@ -31,7 +31,7 @@ std::shared_ptr<const Kernel> moves(int64_t item_bytes,
 } // namespace
 
 void movement_kernels(nb::class_<Kernel> &kernel) {
-    kernel
+    recorded(kernel)
         .def_static("copy", &kernels::copy, "item_bytes"_a, "shape"_a, "source_strides"_a,
                     "target_strides"_a,
                     "Source, target: elements into another layout of the same shape; strides in "

@@ -3,7 +3,9 @@
 #ifdef TIGHTSHIP_ONEDNN
 
 #include "onednn_names.hpp"
+#include "recorded.hpp"
 #include "tightship/onednn/primitive.hpp"
+#include "tightship/onednn/recipes.hpp"
 
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
@@ -91,6 +93,22 @@ void memory_desc(nb::module_ &module) {
         .def("reshaped", &MemoryDesc::reshaped, "dims"_a)
         .def("permuted", &MemoryDesc::permuted, "permutation"_a)
         .def("part", &MemoryDesc::part, "dims"_a, "offsets"_a)
+        .def_prop_ro(
+            "recipe",
+            [](const MemoryDesc &self) {
+                const std::string text = recipe::written<MemoryDesc>(self);
+                return nb::bytes(text.data(), text.size());
+            },
+            "How to make it again; empty where it cannot be said.")
+        .def_static(
+            "of_recipe",
+            [](nb::bytes bytes) {
+                recipe::Reader reader({bytes.c_str(), bytes.size()});
+                MemoryDesc desc = recipe::decode<MemoryDesc>(reader);
+                reader.expect_end();
+                return desc;
+            },
+            "recipe"_a, "What a recipe says; raises RecipeError or OneDnnError.")
         .def(
             "__eq__", [](const MemoryDesc &self, const MemoryDesc &other) { return self == other; },
             nb::is_operator(), nb::sig("def __eq__(self, other: object, /) -> bool"))
@@ -121,7 +139,7 @@ void attributes(nb::module_ &module) {
 }
 
 void window_primitives(nb::class_<PrimitiveDesc> &primitive) {
-    primitive
+    recorded(primitive)
         .def_static(
             "convolution",
             [](const Operands &operands, const std::tuple<Dims, Dims, Dims, Dims> &parts,
@@ -143,7 +161,7 @@ void window_primitives(nb::class_<PrimitiveDesc> &primitive) {
 }
 
 void elementwise_primitives(nb::class_<PrimitiveDesc> &primitive) {
-    primitive
+    recorded(primitive)
         .def_static(
             "eltwise",
             [](const std::string &algorithm, const MemoryDesc &src, const MemoryDesc &dst,
@@ -172,7 +190,7 @@ void elementwise_primitives(nb::class_<PrimitiveDesc> &primitive) {
 }
 
 void normalizing_primitives(nb::class_<PrimitiveDesc> &primitive) {
-    primitive
+    recorded(primitive)
         .def_static(
             "softmax",
             [](const MemoryDesc &src, const MemoryDesc &dst, int axis, bool logarithm,
@@ -202,7 +220,7 @@ void primitive_desc(nb::module_ &module) {
     window_primitives(primitive);
     elementwise_primitives(primitive);
     normalizing_primitives(primitive);
-    primitive
+    recorded(primitive)
         .def_static(
             "matmul",
             [](const Operands &operands, const Attributes &attributes) {
@@ -227,13 +245,26 @@ void primitive_desc(nb::module_ &module) {
             },
             "linear"_a, "src"_a, "dst"_a, "attributes"_a)
         .def_static("shuffle", &shuffle, "src"_a, "dst"_a, "axis"_a, "group_size"_a, "attributes"_a)
-        .def_static("reorder", &reorder, "src"_a, "dst"_a, "attributes"_a)
-        .def_prop_ro("implementation", &PrimitiveDesc::implementation)
+        .def_static("reorder", &reorder, "src"_a, "dst"_a, "attributes"_a);
+    primitive.def_prop_ro("implementation", &PrimitiveDesc::implementation)
         .def_prop_ro("signature", &PrimitiveDesc::signature)
         .def_prop_ro("scratchpad_bytes", &PrimitiveDesc::scratchpad_bytes)
         .def("operand", &PrimitiveDesc::operand, "argument"_a,
              "Layout of the operand bound to an argument number; null where it has none.")
-        .def("next_implementation", &PrimitiveDesc::next_implementation);
+        .def("next_implementation", &PrimitiveDesc::next_implementation)
+        .def_prop_ro("skipped", &PrimitiveDesc::skipped, "Implementations that were moved on from.")
+        .def_prop_ro(
+            "recipe",
+            [](const PrimitiveDesc &self) {
+                return nb::bytes(self.recipe.data(), self.recipe.size());
+            },
+            "How to make it again, up to the implementation, where that was recorded; else empty.")
+        .def_static(
+            "of_recipe",
+            [](nb::bytes bytes) {
+                return made_again<PrimitiveDesc>({bytes.c_str(), bytes.size()});
+            },
+            "recipe"_a, "What a recipe says; raises RecipeError, or as its factory does.");
 }
 
 } // namespace

@@ -1,4 +1,4 @@
-#include "bind.hpp"
+#include "recorded.hpp"
 #include "tightship/kernels/quantize.hpp"
 
 #include <nanobind/stl/array.h>
@@ -12,7 +12,7 @@ using namespace nb::literals;
 namespace tightship::bind {
 
 void quantize_kernels(nb::class_<Kernel> &kernel) {
-    kernel
+    recorded(kernel)
         .def_static("quantize", &kernels::quantize, "dtype"_a, "shape"_a, "strides"_a, "has_zero"_a,
                     "x, scale[, zero point], y of `dtype`; strides in bytes of the four.")
         .def_static("dequantize", &kernels::dequantize, "dtype"_a, "shape"_a, "strides"_a,

@@ -1,4 +1,4 @@
-#include "bind.hpp"
+#include "recorded.hpp"
 #include "tightship/kernels/ranks.hpp"
 
 #include <nanobind/stl/array.h>
@@ -44,7 +44,7 @@ KernelPointer running_sum(const std::string &dtype, const Lengths &rows, bool is
 } // namespace
 
 void rank_kernels(nb::class_<Kernel> &kernel) {
-    kernel
+    recorded(kernel)
         .def_static("position", &position, "dtype"_a, "rows"_a, "is_largest"_a, "takes_last"_a,
                     nb::sig("def position(dtype: str, rows: tuple[int, int, int], is_largest: "
                             "bool, takes_last: bool) -> NativeKernel | None"),

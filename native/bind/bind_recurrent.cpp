@@ -1,4 +1,5 @@
-#include "bind.hpp"
+#include "recorded.hpp"
+#include "tightship/kernels/recipes.hpp"
 #include "tightship/kernels/recurrent.hpp"
 
 #include <nanobind/stl/array.h>
@@ -96,10 +97,11 @@ void recurrent_kernels(nb::class_<Kernel> &kernel) {
             },
             "cell"_a, "activations"_a, "is_reversed"_a, "is_coupled"_a, "limit"_a,
             "Activations by name, alpha and beta, of one direction after another.");
-    kernel.def_static("recurrent", &recurrent, "sizes"_a, "rule"_a, "parts"_a, "strides"_a,
-                      "Products of the inputs, packed weights of the state, the parts named, "
-                      "scratch; sizes are steps, batch, directions, hidden; strides of the "
-                      "products, the sequence and the states, in elements.");
+    recorded(kernel).def_static(
+        "recurrent", &recurrent, "sizes"_a, "rule"_a, "parts"_a, "strides"_a,
+        "Products of the inputs, packed weights of the state, the parts named, "
+        "scratch; sizes are steps, batch, directions, hidden; strides of the "
+        "products, the sequence and the states, in elements.");
 }
 
 } // namespace tightship::bind

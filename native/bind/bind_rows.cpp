@@ -1,4 +1,4 @@
-#include "bind.hpp"
+#include "recorded.hpp"
 #include "tightship/kernels/reduction.hpp"
 #include "tightship/kernels/rows.hpp"
 
@@ -43,7 +43,7 @@ KernelPointer softmax(const std::string &dtype, std::array<int64_t, 3> rows, boo
 } // namespace
 
 void row_kernels(nb::class_<Kernel> &kernel) {
-    kernel
+    recorded(kernel)
         .def_static(
             "reduction", &reduction, "name"_a, "dtype"_a, "kept"_a, "reduced"_a,
             nb::sig("def reduction(name: str, dtype: str, kept: tuple[Sequence[int], "

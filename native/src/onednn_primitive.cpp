@@ -1,6 +1,7 @@
 #ifdef TIGHTSHIP_ONEDNN
 
 #include "tightship/onednn/primitive.hpp"
+#include "tightship/recipe.hpp"
 
 #include <bit>
 #include <vector>
@@ -25,14 +26,22 @@ Attributes::Attributes() {
 }
 
 Attributes::~Attributes() {
+    if (attr_ == nullptr)
+        return;
     Library::get().post_ops_destroy(post_ops_);
     Library::get().primitive_attr_destroy(attr_);
+}
+
+void Attributes::record(Operation operation) {
+    if (recipe::is_recording)
+        operations_.push_back(std::move(operation));
 }
 
 void Attributes::add_sum(float scale) {
     Library::check(Library::get().post_ops_append_sum(post_ops_, scale, 0, dnnl_data_type_undef),
                    "append a sum");
     signature_ += "sum" + exact(scale) + ";";
+    record({Kind::kSum, {}, {scale, 0.0F}, {}});
 }
 
 void Attributes::add_eltwise(dnnl_alg_kind_t algorithm, float alpha, float beta) {
@@ -40,24 +49,28 @@ void Attributes::add_eltwise(dnnl_alg_kind_t algorithm, float alpha, float beta)
                    "append an elementwise operation");
     signature_ +=
         "eltwise" + std::to_string(algorithm) + "," + exact(alpha) + "," + exact(beta) + ";";
+    record({Kind::kEltwise, {algorithm, 0}, {alpha, beta}, {}});
 }
 
 void Attributes::add_binary(dnnl_alg_kind_t algorithm, const MemoryDesc &operand) {
     Library::check(Library::get().post_ops_append_binary(post_ops_, algorithm, operand.get()),
                    "append a binary operation");
     signature_ += "binary" + std::to_string(algorithm) + operand.signature();
+    record({Kind::kBinary, {algorithm, 0}, {}, operand});
 }
 
 void Attributes::scale(int argument, int mask) {
     Library::check(Library::get().primitive_attr_set_scales_mask(attr_, argument, mask),
                    "set a scale");
     signature_ += "scale" + std::to_string(argument) + "," + std::to_string(mask) + ";";
+    record({Kind::kScale, {argument, mask}, {}, {}});
 }
 
 void Attributes::zero_point(int argument, int mask) {
     Library::check(Library::get().primitive_attr_set_zero_points_mask(attr_, argument, mask),
                    "set a zero point");
     signature_ += "zero" + std::to_string(argument) + "," + std::to_string(mask) + ";";
+    record({Kind::kZeroPoint, {argument, mask}, {}, {}});
 }
 
 const_dnnl_primitive_attr_t Attributes::get() const {
@@ -91,7 +104,10 @@ MemoryDesc PrimitiveDesc::operand(int argument) const {
 }
 
 bool PrimitiveDesc::next_implementation() {
-    return Library::get().primitive_desc_next_impl(desc_) == dnnl_success;
+    if (Library::get().primitive_desc_next_impl(desc_) != dnnl_success)
+        return false;
+    ++skipped_;
+    return true;
 }
 
 Primitive::Primitive(const PrimitiveDesc &desc) {

@@ -54,6 +54,44 @@ PrimitiveDesc make(const char *what, const Signature &signature, Create create,
     return PrimitiveDesc(desc, signature.text());
 }
 
+/// Throws unless what is true of every call of ours holds.
+void require(bool holds, const char *what) {
+    if (!holds)
+        throw Error(what, dnnl_invalid_arguments);
+}
+
+/// Four operands, of which the third may be missing.
+void require_operands(std::span<const MemoryDesc *const> descs) {
+    require(descs.size() == 4, "describe a product of other than four operands");
+    for (const size_t index : {0, 1, 3})
+        require(descs[index] != nullptr && !descs[index]->is_null(),
+                "describe a product without an operand");
+}
+
+void require_present(std::span<const MemoryDesc *const> descs) {
+    require(!descs.empty(), "describe a primitive without operands");
+    for (const MemoryDesc *desc : descs)
+        require(desc != nullptr && !desc->is_null(), "describe a primitive without an operand");
+}
+
+/// Numbers for each spatial axis of an image, and all within what kernels count with.
+void require_spatial(const Dims &numbers, const MemoryDesc &image, int64_t least) {
+    require(numbers.size() + 2 == image.dims().size(), "describe a window of another rank");
+    for (const int64_t number : numbers)
+        require(least <= number && number <= INT32_MAX, "describe a window of such a size");
+}
+
+void require_window(const Window &window, const MemoryDesc &image) {
+    require_spatial(window.strides, image, 1);
+    require_spatial(window.dilations, image, 0);
+    require_spatial(window.padding_begin, image, INT32_MIN);
+    require_spatial(window.padding_end, image, INT32_MIN);
+}
+
+void require_axis(int axis, const MemoryDesc &desc) {
+    require(0 <= axis && axis < static_cast<int>(desc.dims().size()), "take an axis there is not");
+}
+
 const_dnnl_memory_desc_t raw(const MemoryDesc *desc) {
     return desc == nullptr ? nullptr : desc->get();
 }
@@ -69,6 +107,8 @@ std::vector<const_dnnl_memory_desc_t> raw(std::span<const MemoryDesc *const> des
 
 PrimitiveDesc convolution(std::span<const MemoryDesc *const> descs, const Window &window,
                           bool transposed, const Attributes &attributes) {
+    require_operands(descs);
+    require_window(window, *descs[0]);
     Library &library = Library::get();
     const auto create = transposed ? library.deconvolution_forward_primitive_desc_create
                                    : library.convolution_forward_primitive_desc_create;
@@ -81,6 +121,7 @@ PrimitiveDesc convolution(std::span<const MemoryDesc *const> descs, const Window
 }
 
 PrimitiveDesc matmul(std::span<const MemoryDesc *const> descs, const Attributes &attributes) {
+    require_operands(descs);
     Library &library = Library::get();
     return make("describe a matmul", Signature("matmul") << descs << attributes,
                 library.matmul_primitive_desc_create, library.engine, raw(descs[0]), raw(descs[1]),
@@ -89,6 +130,8 @@ PrimitiveDesc matmul(std::span<const MemoryDesc *const> descs, const Attributes 
 
 PrimitiveDesc pooling(dnnl_alg_kind_t algorithm, const MemoryDesc &src, const MemoryDesc &dst,
                       const Dims &kernel, const Window &window, const Attributes &attributes) {
+    require_window(window, src);
+    require_spatial(kernel, src, 1);
     Library &library = Library::get();
     return make(
         "describe a pooling",
@@ -119,6 +162,7 @@ PrimitiveDesc binary(dnnl_alg_kind_t algorithm, const MemoryDesc &left, const Me
 
 PrimitiveDesc softmax(dnnl_alg_kind_t algorithm, const MemoryDesc &src, const MemoryDesc &dst,
                       int axis, const Attributes &attributes) {
+    require_axis(axis, src);
     Library &library = Library::get();
     return make("describe a softmax",
                 Signature("softmax")
@@ -164,6 +208,8 @@ PrimitiveDesc layer_normalization(const MemoryDesc &src, const MemoryDesc &dst, 
 
 PrimitiveDesc concat(std::span<const MemoryDesc *const> sources, const MemoryDesc &dst, int axis,
                      const Attributes &attributes) {
+    require_present(sources);
+    require_axis(axis, dst);
     Library &library = Library::get();
     return make("describe a concatenation",
                 Signature("concat") << sources << dst << int64_t{axis} << attributes,
@@ -173,6 +219,8 @@ PrimitiveDesc concat(std::span<const MemoryDesc *const> sources, const MemoryDes
 
 PrimitiveDesc sum(std::span<const MemoryDesc *const> sources, const MemoryDesc &dst,
                   std::span<const float> scales, const Attributes &attributes) {
+    require_present(sources);
+    require(scales.size() == sources.size(), "describe a sum with other scales than operands");
     Library &library = Library::get();
     Signature signature("sum");
     for (const float scale : scales)
@@ -204,6 +252,9 @@ PrimitiveDesc resampling(dnnl_alg_kind_t algorithm, const MemoryDesc &src, const
 
 PrimitiveDesc shuffle(const MemoryDesc &src, const MemoryDesc &dst, int axis, int64_t group_size,
                       const Attributes &attributes) {
+    require_axis(axis, src);
+    require(group_size > 0 && src.dims()[static_cast<size_t>(axis)] % group_size == 0,
+            "shuffle groups that do not divide their axis");
     Library &library = Library::get();
     return make("describe a channel shuffle",
                 Signature("shuffle") << src << dst << int64_t{axis} << group_size << attributes,

@@ -29,5 +29,6 @@ from tightship.loading import plan as plan
 from tightship.model import Model as Model
 from tightship.planner import Plan as Plan
 from tightship.planner import Problem as Problem
+from tightship.preparing import prepare as prepare
 
 __version__ = "0.1.0"

@@ -1054,6 +1054,14 @@ class MemoryDesc:
 
     def part(self, dims: Sequence[int], offsets: Sequence[int]) -> MemoryDesc: ...
 
+    @property
+    def recipe(self) -> bytes:
+        """How to make it again; empty where it cannot be said."""
+
+    @staticmethod
+    def of_recipe(recipe: bytes) -> MemoryDesc:
+        """What a recipe says; raises RecipeError or OneDnnError."""
+
     def __eq__(self, other: object, /) -> bool: ...
 
     def __hash__(self) -> int: ...
@@ -1139,6 +1147,20 @@ class PrimitiveDesc:
 
     def next_implementation(self) -> bool: ...
 
+    @property
+    def skipped(self) -> int:
+        """Implementations that were moved on from."""
+
+    @property
+    def recipe(self) -> bytes:
+        """
+        How to make it again, up to the implementation, where that was recorded; else empty.
+        """
+
+    @staticmethod
+    def of_recipe(recipe: bytes) -> PrimitiveDesc:
+        """What a recipe says; raises RecipeError, or as its factory does."""
+
 class KernelError(RuntimeError):
     pass
 
@@ -1146,6 +1168,14 @@ class NativeKernel:
     """
     An operator of our own for fixed shapes, one constructor each; operands: inputs, outputs, scratch.
     """
+
+    @staticmethod
+    def of_recipe(recipe: bytes) -> NativeKernel:
+        """What a recipe says; raises RecipeError, or as its factory does."""
+
+    @property
+    def recipe(self) -> bytes:
+        """How to make it again where that was recorded, else empty."""
 
     def scratch_bytes(self, threads: int) -> int:
         """Room that it needs for itself, its last operand."""
@@ -1327,6 +1357,14 @@ class NativeKernel:
     @staticmethod
     def dynamic_quantize(count: int) -> NativeKernel:
         """x, y (uint8), scale, zero point, scratch; of x's own range."""
+
+class RecipeError(ValueError):
+    pass
+
+def record_recipes(wanted: bool) -> bool:
+    """
+    Whether the thread keeps the recipes of what it makes from now on; returns what was.
+    """
 
 class NativeProgram:
     """Kernels and primitives over planned bytes."""

@@ -21,6 +21,7 @@ from tightship.engine.prepare import (
     prepare_rewritten,
 )
 from tightship.engine.program_cache import Bounds
+from tightship.engine.stored.container import holds_prepared
 from tightship.engine.variants import Variants
 from tightship.engine.weight_store import Progress
 from tightship.errors import InputError
@@ -36,27 +37,33 @@ def plan(
     model: ModelSource,
     *,
     shapes: Mapping[str, Sequence[int]] | None = None,
-    threads: int = 1,
+    threads: int | None = None,
     without: Collection[str] = (),
     tune: str | PathLike[str] | None = None,
 ) -> MemoryPlan:
     """Every byte a model would take, from its file, without loading it.
 
     Args:
-        model: Path of an ONNX file, or its bytes.
+        model: Path of an ONNX file, or its bytes; or path of a prepared model, which has its plan.
         shapes: Shapes for inputs whose dimensions are symbolic.
-        threads: Threads of each kernel; the plan depends on it.
+        threads: Threads of each kernel, on which the plan depends; by default one, or those that
+            the model was prepared for.
         without: Passes to leave out, to compare; `tightship.engine.lower.pass_names()`.
         tune: File of choices that measurements made. One for this model is used, or else the
             model is run to measure it, in no more memory than without, and the choice stored.
             Memory never grows by a choice. None chooses by a table, and reads no file.
 
     Raises:
-        FormatError: The file is not an ONNX model, or ends early; `tune` holds something else.
+        FormatError: The file is not an ONNX model, or ends early; `tune` holds something else. A
+            prepared model is damaged, or was made for something else.
         GraphError: Its graph is not valid, or has an operator nothing can run.
         InputError: `shapes`, `threads` or `without` do not fit.
     """
-    settings = Settings(shapes, threads, without)
+    if holds_prepared(model):
+        from tightship.restoring import Asked, plan_prepared
+
+        return plan_prepared(_path(model, tune), Asked(shapes, threads, without))
+    settings = Settings(shapes, threads or 1, without)
     _open_library(settings)
     if tune is not None:
         settings = measure(model, settings, tune)
@@ -69,7 +76,7 @@ def load(
     shapes: Mapping[str, Sequence[int]] | None = None,
     max_memory: str | int | None = None,
     dynamic_memory: str | int | None = None,
-    threads: int = 1,
+    threads: int | None = None,
     without: Collection[str] = (),
     programs: int = 32,
     program_memory: str | int = "256MiB",
@@ -79,13 +86,14 @@ def load(
     """Load a model so that it runs in what its plan says.
 
     Args:
-        model: Path of an ONNX file, or its bytes.
+        model: Path of an ONNX file, or its bytes; or path of a prepared model, whose weights are
+            mapped and shared with all who load it.
         shapes: Shapes for inputs whose dimensions are symbolic. The model takes others later, and
-            is ready for these at once.
+            is ready for these at once; a prepared one takes those it was prepared for.
         max_memory: Most the process may gain by it, as `"512MiB"` or in bytes: weights, arena,
             inputs and outputs, runtime.
         dynamic_memory: Most that steps outside the plan may allocate in a run; enforced.
-        threads: Threads of each kernel.
+        threads: Threads of each kernel; by default one, or those the model was prepared for.
         without: Passes to leave out, to compare.
         programs: Input shapes, where the file leaves them open, that the model stays ready for
             at once; of more, the one used longest ago is prepared anew.
@@ -104,10 +112,14 @@ def load(
     dynamic = None if dynamic_memory is None else parse_bytes(dynamic_memory)
     if programs < 1:
         raise InputError(f"`programs` is {programs}; it must be at least 1.")
-    settings = Settings(shapes, threads, without)
+    bounds = Bounds(ARENAS_MAX, limit, dynamic, programs, parse_bytes(program_memory))
+    if holds_prepared(model):
+        from tightship.restoring import Asked, load_prepared
+
+        return load_prepared(_path(model, tune), Asked(shapes, threads, without), bounds)
+    settings = Settings(shapes, threads or 1, without)
     _open_library(settings)
     source = open_model(model)
-    bounds = Bounds(ARENAS_MAX, limit, dynamic, programs, parse_bytes(program_memory))
     if tune is not None:
         settings = measure(model, settings, tune, bounds)
     variants = _variants(source, name_of(model), settings, bounds)
@@ -148,7 +160,7 @@ def measure(
     choices, key = Choices(Path(file)), choice_key(graph, settings)
     choice = choices.read().get(key)
     if choice is None:
-        packed: PackedBefore | None = {} if _is_open(source.declared) else None
+        packed: PackedBefore | None = {} if is_open(source.declared) else None
         small = rewritten(graph, settings.without)
 
         def prepare_with(choice: Choice | None) -> Prepared:
@@ -181,7 +193,7 @@ def _prepared(
 def _variants(source: OnnxFile, name: str, settings: Settings, bounds: Bounds) -> Variants | None:
     """How to prepare the model for other shapes; None if the file fixes them all."""
     declared = source.declared
-    if not _is_open(declared):
+    if not is_open(declared):
         return None
 
     def check(plan: MemoryPlan, shapes: Mapping[str, tuple[int, ...]]) -> None:
@@ -193,11 +205,19 @@ def _variants(source: OnnxFile, name: str, settings: Settings, bounds: Bounds) -
 
 def _anew(source: OnnxFile, name: str, settings: Settings) -> Prepared:
     """The model for the shapes of its settings, from its file."""
-    packed: PackedBefore | None = {} if _is_open(source.declared) else None
+    packed: PackedBefore | None = {} if is_open(source.declared) else None
     return prepare(source.graph(settings.shapes), name, settings, packed)
 
 
-def _is_open(declared: Declared) -> bool:
+def _path(model: ModelSource, tune: str | PathLike[str] | None) -> Path:
+    """Of a prepared model, in which nothing is left to choose."""
+    if tune is not None:
+        raise InputError(f"`{name_of(model)}` is prepared; `tune` is for the ONNX file.")
+    assert not isinstance(model, bytes)
+    return Path(model)
+
+
+def is_open(declared: Declared) -> bool:
     """Whether a file leaves any length of an input open."""
     return any(
         shape is None or not all(isinstance(dimension, int) for dimension in shape)

@@ -16,8 +16,8 @@ from tightship.engine.memory_plan import MemoryPlan
 from tightship.engine.prepare import Prepared
 from tightship.engine.program import Space
 from tightship.engine.program_cache import Bounds, Key, ProgramCache, ProgramStatistics
-from tightship.engine.variants import Variants
-from tightship.engine.weight_store import Progress
+from tightship.engine.variants import OtherShapes
+from tightship.engine.weight_store import PackedCopy, Progress
 from tightship.errors import InputError
 from tightship.graph import DType
 
@@ -42,13 +42,16 @@ class Model:
         self,
         prepared: Prepared,
         bounds: Bounds,
-        variants: Variants | None = None,
+        variants: OtherShapes | None = None,
         progress: Progress | None = None,
+        packed: Sequence[PackedCopy] = (),
     ) -> None:
-        """`variants` prepares the model for other input shapes; None where there are none."""
+        """As `ProgramCache`: `variants` prepares the model for other input shapes; None if none."""
         self._variants = variants
         self._dynamic_bytes = bounds.dynamic_bytes
-        self._programs: ProgramCache | None = ProgramCache(prepared, bounds, variants, progress)
+        self._programs: ProgramCache | None = ProgramCache(
+            prepared, bounds, variants, progress, packed
+        )
         self._lowered = self._programs.first_lowered
         self.plan: MemoryPlan = self._programs.first_plan
         self._key = self._programs.first_key

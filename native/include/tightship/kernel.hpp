@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <span>
 #include <stdexcept>
+#include <string>
 
 namespace tightship {
 
@@ -23,6 +24,9 @@ class Kernel {
 
     /// Room that `run` needs for itself.
     virtual int64_t scratch_bytes(int /*threads*/) const { return 0; }
+
+    /// How to make it again, where that was recorded; else empty.
+    std::string recipe;
 };
 
 } // namespace tightship

@@ -8,6 +8,8 @@ from tightship import __version__
 from tightship.errors import InputError
 from tightship.quantity import parse_bytes
 
+MODEL = "an ONNX model, or a prepared one (.tship)"
+
 BUFFERS = "buffers: minimalloc's CSV, a plan (.json), a trace (.json, .jsonl) or .tflite"
 
 TRACE = (
@@ -20,6 +22,7 @@ EXIT_CODES = {
     "cost": "0 done, 1 does not fit `--max-memory`",
     "run": "0 done, 1 does not fit `--max-memory` or the system, 3 ended by `--timeout`",
     "verify": "0 valid, 1 not valid",
+    "prepare": "0 done, 1 the system refuses memory",
     "view": "0 done",
     "replay": "0 done, 1 a resource refused a request",
     "profile": "0 done, 1 the recommended division refused a request",
@@ -43,6 +46,7 @@ def parser() -> argparse.ArgumentParser:
     _plan(_command(commands, "plan", "say what a model or a set of buffers takes, from a file"))
     _cost(_command(commands, "cost", "say what each idea of planning saves on a graph"))
     _run(_command(commands, "run", "load a model, run it, compare plan and reality"))
+    _prepare(_command(commands, "prepare", "make a model into a file that is mapped and shared"))
     _verify(_command(commands, "verify", "judge anybody's plan of buffers"))
     _view(_command(commands, "view", "draw a plan, as a page to look into or a still picture"))
     _replay(_command(commands, "replay", "say what memory resources make of a recorded trace"))
@@ -68,7 +72,7 @@ def _command(
 
 
 def _plan(command: argparse.ArgumentParser) -> None:
-    command.add_argument("file", metavar="MODEL|BUFFERS", help=f"an ONNX model, or {BUFFERS}")
+    command.add_argument("file", metavar="MODEL|BUFFERS", help=f"{MODEL}, or {BUFFERS}")
     _model_options(command)
     _limit_options(command)
     command.add_argument(
@@ -105,7 +109,7 @@ def _run(command: argparse.ArgumentParser) -> None:
         "file",
         metavar="MODEL",
         nargs="?",
-        help="an ONNX model; the ResNet-50 of the onnx package if left out",
+        help=f"{MODEL}; the ResNet-50 of the onnx package if left out",
     )
     _model_options(command)
     _limit_options(command)
@@ -175,9 +179,20 @@ def _cost(command: argparse.ArgumentParser) -> None:
     command.add_argument("--json", action="store_true", help="print JSON, amounts in bytes")
 
 
+def _prepare(command: argparse.ArgumentParser) -> None:
+    command.add_argument("file", metavar="MODEL", help="an ONNX model")
+    _model_options(command)
+    command.add_argument(
+        "-o", "--output", required=True, metavar="OUT.tship", help="the prepared model to write"
+    )
+    command.add_argument("--json", action="store_true", help="print JSON, amounts in bytes")
+
+
 def _verify(command: argparse.ArgumentParser) -> None:
     command.add_argument(
-        "file", metavar="PLAN", help="a CSV with a column `offset`, a plan (.json), or .tflite"
+        "file",
+        metavar="PLAN",
+        help="a CSV with a column `offset`, a plan (.json), .tflite, or a prepared model (.tship)",
     )
     command.add_argument("--capacity", type=_size, metavar="N", help="bytes the plan must fit")
     command.add_argument("--json", action="store_true", help="print JSON, amounts in bytes")
@@ -231,14 +246,17 @@ def _shape_option(command: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="NAME=1x3x224x224",
-        help="bind an input's symbolic shape",
+        help="bind an input's symbolic shape; to `prepare` for several, give it several times",
     )
 
 
 def _model_options(command: argparse.ArgumentParser) -> None:
     _shape_option(command)
     command.add_argument(
-        "--threads", type=_count, default=1, metavar="N", help="threads of each kernel (default 1)"
+        "--threads",
+        type=_count,
+        metavar="N",
+        help="threads of each kernel (default 1, or those a prepared model is for)",
     )
     command.add_argument(
         "--without",

@@ -62,6 +62,8 @@ def _run(options: argparse.Namespace) -> int:
             from tightship.cli.cost_command import run
         case "plan":
             from tightship.cli.plan_command import run
+        case "prepare":
+            from tightship.cli.prepare_command import run
         case "profile":
             from tightship.cli.resource_command import run
         case "replay":

@@ -4,6 +4,7 @@ import argparse
 import time
 from pathlib import Path
 
+from tightship.budget import check_budget
 from tightship.cli.arguments import max_memory
 from tightship.cli.drawing import DRAWINGS, draw, picture_of_placed
 from tightship.cli.order_option import read_orders
@@ -11,6 +12,7 @@ from tightship.cli.output import show, show_json, wants_bold
 from tightship.cli.tune_option import tune
 from tightship.engine.drawing import check_form
 from tightship.engine.prepare import Settings
+from tightship.engine.stored.container import holds_prepared
 from tightship.errors import InputError
 from tightship.loading import check_limit
 from tightship.loading import plan as plan_model
@@ -49,8 +51,8 @@ def _plan_model(options: argparse.Namespace) -> int:
     if options.output is not None:
         check_form(Path(options.output))
     limit = max_memory(options)
-    settings = Settings(dict(options.shape), options.threads, options.without)
-    plan = plan_model(options.file, shapes=settings.shapes, threads=settings.threads,
+    settings = Settings(dict(options.shape), options.threads or 1, options.without)
+    plan = plan_model(options.file, shapes=settings.shapes, threads=options.threads,
                       without=settings.without, tune=tune(options, options.file))  # fmt: skip
     if options.output:
         plan.save(options.output)
@@ -59,7 +61,10 @@ def _plan_model(options: argparse.Namespace) -> int:
     else:
         show(report(plan.picture(), bold=wants_bold()))
     if limit is not None:
-        check_limit(plan, options.file, settings, limit, options.dynamic_memory)
+        if holds_prepared(options.file):
+            check_budget(plan, limit, options.dynamic_memory, None)
+        else:
+            check_limit(plan, options.file, settings, limit, options.dynamic_memory)
     return 0
 
 
@@ -83,7 +88,7 @@ def _plan_buffers(options: argparse.Namespace) -> int:
     start = time.perf_counter_ns()
     if orders is None:
         goal: Goal | None = "minimize" if options.minimize else None
-        plan = solve(problem, goal=goal, threads=options.threads)
+        plan = solve(problem, goal=goal, threads=options.threads or 1)
     else:
         plan = orders.decode(problem)
     solve_ns = time.perf_counter_ns() - start

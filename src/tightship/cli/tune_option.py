@@ -25,7 +25,7 @@ def tune(options: argparse.Namespace, model: str) -> str | None:
     if not file:
         file = str(tuned_file())
         Path(file).parent.mkdir(parents=True, exist_ok=True)
-    settings = Settings(dict(options.shape), options.threads, options.without)
+    settings = Settings(dict(options.shape), options.threads or 1, options.without)
     bounds = Bounds(limit_bytes=max_memory(options), dynamic_bytes=options.dynamic_memory)
     with Progress("measuring layouts") as progress:
         measure(model, settings, file, bounds, progress)

@@ -4,11 +4,13 @@ import argparse
 from pathlib import Path
 
 from tightship.cli.output import show, show_json
+from tightship.engine.stored.container import holds_prepared
 from tightship.errors import InvalidPlanError
 from tightship.planner import Plan, lower_bound, verify_offsets
 from tightship.planner.format import read_plan
 from tightship.planner.format.problem_file import read_offsets
 from tightship.quantity import format_bytes
+from tightship.restoring import verify_prepared
 
 VALID, INVALID = 0, 1
 
@@ -16,6 +18,8 @@ VALID, INVALID = 0, 1
 def run(options: argparse.Namespace) -> int:
     """Judge a plan; say what collides, or what it takes."""
     path = Path(options.file)
+    if holds_prepared(path):
+        return _verify_prepared(path, as_json=options.json)
     try:
         facts = _judge(path, options.capacity)
     except InvalidPlanError as error:
@@ -33,6 +37,16 @@ def run(options: argparse.Namespace) -> int:
             f"{path.name}: valid. {facts['buffer_count']:,} buffers in {peak} bytes "
             f"({format_bytes(peak)}){gap}\n"
         )
+    return VALID
+
+
+def _verify_prepared(path: Path, *, as_json: bool) -> int:
+    """Say that a prepared model is as it was written; a damaged one raises."""
+    size = verify_prepared(path)
+    if as_json:
+        show_json({"valid": True, "weights_bytes": size})
+    else:
+        show(f"{path.name}: valid. Programs and {format_bytes(size)} of weights are as written\n")
     return VALID
 
 

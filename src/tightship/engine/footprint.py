@@ -16,6 +16,8 @@ MIB = 1 << 20
 SRC, WEIGHTS, DST = 1, 33, 17
 FRONTEND_BYTES = 16 * MIB
 """onnx imported and its protobuf classes loaded, without the pages of its code."""
+STORED_BYTES = 4 * MIB
+"""What reads a prepared model, without the pages of its weights."""
 ONEDNN_BYTES = 6 * MIB
 """Pages of libdnnl that running touches; what opening it and choosing touched is dropped."""
 COMPILING_BYTES = 4 * MIB
@@ -59,6 +61,15 @@ def runtime_bytes(lowered: Lowered, node_count: int) -> int:
         reserved += BLAS_BYTES
     threads = (lowered.threads - 1) * THREAD_BYTES
     return max(resident, reserved) + threads + _beyond_arena(lowered)
+
+
+def stored_runtime_bytes(lowered: Lowered) -> int:
+    """As `runtime_bytes`, of a program in a prepared model: no nodes are read, nothing packed."""
+    work = [step.work for step in lowered.steps if isinstance(step.work, PrimitiveWork)]
+    program = len(lowered.steps) * STEP_BYTES
+    resident = STORED_BYTES + program + (ONEDNN_BYTES + COMPILING_BYTES if work else 0)
+    reserved = HEAP_BYTES + program + _code_bytes(work)
+    return max(resident, reserved) + (lowered.threads - 1) * THREAD_BYTES
 
 
 def program_bytes(lowered: Lowered) -> int:

@@ -1,6 +1,8 @@
 """Which libdnnl serves this process, found and opened once."""
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from tightship import _core
@@ -25,6 +27,19 @@ def open_library() -> None:
     except _core.OneDnnLibraryError as error:
         raise LibraryError(_advice(path, str(error), chosen=bool(chosen))) from None
     release_unused()
+
+
+@contextmanager
+def library_threads(count: int) -> Iterator[None]:
+    """Have primitives that are described within the block run in so many threads."""
+    before = _core.onednn_threads() if _core.HAS_ONEDNN and _core.onednn_is_open() else None
+    if before is not None:
+        _core.set_onednn_threads(count)
+    try:
+        yield
+    finally:
+        if before is not None:
+            _core.set_onednn_threads(before)
 
 
 def release_unused() -> None:

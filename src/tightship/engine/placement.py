@@ -1,5 +1,6 @@
 """Lowered steps as a schedule for the planner, and its plan as places for every operand."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from tightship.engine.memory_plan import MemoryPlan, PlannedStep, PlannedTensor
@@ -51,12 +52,13 @@ def place(lowered: Lowered) -> Placement:
     return Placement(lowered, plan_schedule(schedule_of(lowered)), tuple(offsets), end)
 
 
-def memory_plan(placement: Placement, model: str, runtime_bytes: int,
-                key: dict[str, str]) -> MemoryPlan:  # fmt: skip
-    """The report of a placement: totals, strategies, steps and tensors."""
+def memory_plan(placement: Placement, model: str, runtime_bytes: int, key: dict[str, str],
+                strategies: Mapping[str, int] | None = None) -> MemoryPlan:  # fmt: skip
+    """The report of a placement: totals, strategies (compared unless given), steps and tensors."""
     lowered, plan = placement.lowered, placement.schedule_plan.plan
-    strategies = compare(placement.schedule_plan.schedule)
-    del strategies["lower_bound"]
+    if strategies is None:
+        strategies = compare(placement.schedule_plan.schedule)
+        del strategies["lower_bound"]
     return MemoryPlan(
         model=model,
         weights_bytes=placement.weights_bytes,

@@ -5,9 +5,8 @@ from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
 
-from tightship import _core
 from tightship.engine.footprint import runtime_bytes
-from tightship.engine.library import library_key, open_library
+from tightship.engine.library import library_key, library_threads, open_library
 from tightship.engine.lower.options import Choice
 from tightship.engine.lower.repeats import Repeat
 from tightship.engine.lower.select import rewritten, select
@@ -52,16 +51,22 @@ class Prepared:
     name: str
     node_count: int
     key: Mapping[str, str]
+    stated: MemoryPlan | None = None
+    """The report of it, where it came with one."""
 
     @property
     def runtime_bytes(self) -> int:
         """What it takes besides tensors."""
+        if self.stated is not None:
+            return self.stated.runtime_bytes
         return runtime_bytes(self.placement.lowered, self.node_count)
 
     @property
     def plan(self) -> MemoryPlan:
-        """The report of it, made when it is asked for."""
-        return memory_plan(self.placement, self.name, self.runtime_bytes, dict(self.key))
+        """The report of it, made when it is asked for unless it came with one."""
+        return self.stated or memory_plan(
+            self.placement, self.name, self.runtime_bytes, dict(self.key)
+        )
 
 
 def prepare(
@@ -102,16 +107,10 @@ def prepare_rewritten(
     """
     if "onednn" not in settings.without:
         open_library()
-    before = _core.onednn_threads() if _core.HAS_ONEDNN and _core.onednn_is_open() else None
-    if before is not None:
-        _core.set_onednn_threads(settings.threads)
-    try:
-        threads, without, choice = settings.threads, settings.without, settings.choice
+    threads, without, choice = settings.threads, settings.without, settings.choice
+    with library_threads(threads):
         lowered = select(graph, threads, without, packed, choice, repeats)
         placement = place(lowered)
-    finally:
-        if before is not None:
-            _core.set_onednn_threads(before)
     return Prepared(placement, name, node_count, _key(settings, placement))
 
 

@@ -2,6 +2,7 @@
 
 import threading
 from collections import OrderedDict
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from types import TracebackType
 
@@ -14,8 +15,8 @@ from tightship.engine.limits import Limits
 from tightship.engine.memory_plan import MemoryPlan
 from tightship.engine.prepare import Prepared
 from tightship.engine.program import Lowered, Space
-from tightship.engine.variants import Variants
-from tightship.engine.weight_store import Progress, WeightStore, aligned_offsets
+from tightship.engine.variants import OtherShapes
+from tightship.engine.weight_store import PackedCopy, Progress, WeightStore, aligned_offsets
 from tightship.errors import InputError
 from tightship.graph.length import UnboundLengthError
 
@@ -116,15 +117,20 @@ class ProgramCache:
         self,
         first: Prepared,
         bounds: Bounds,
-        variants: Variants | None = None,
+        variants: OtherShapes | None = None,
         progress: Progress | None = None,
+        packed: Sequence[PackedCopy] = (),
     ) -> None:
-        """Makes the first program; its weights are held until the cache is closed."""
+        """Makes the first program.
+
+        Its weights are held until the cache is closed; all those in `packed`, where there are any.
+        """
         self.first_plan = first.plan
         self._bounds = bounds
         self._variants = variants
         self.resource = HostResource()
         self._store = WeightStore(self.resource)
+        self._store.adopt(packed)
         self._pool = ArenaPool(self.resource, bounds.arenas)
         self._programs: OrderedDict[Key, Program | None] = OrderedDict()
         self._hits = self._misses = self._evictions = 0
@@ -139,7 +145,7 @@ class ProgramCache:
         self._weights_bytes = first.placement.weights_bytes
         self._fixed_bytes = self._weights_bytes + first.runtime_bytes - own
         self._base = WeightStore(self.resource)
-        self._base.adopt(executable.weights)
+        self._base.adopt(packed or executable.weights)
         self._packed = self._base.by_name()
         self.first_lowered = executable.placement.lowered
         self.first_key = key_of(self.first_lowered)

@@ -4,7 +4,7 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from tightship.engine.lower.select import rewritten
 from tightship.engine.memory_plan import MemoryPlan
@@ -25,6 +25,23 @@ InputShapes = Mapping[str, tuple[int, ...]]
 
 TEMPLATES_MAX = 8
 """Templates kept; more of them are for shapes that have little in common."""
+
+
+class OtherShapes(Protocol):
+    """A model for input shapes that are known only when they come; `Variants` says more."""
+
+    @property
+    def check(self) -> Callable[[MemoryPlan, InputShapes], None]:
+        """Refuses a plan for some shapes that the limit of loading does not hold."""
+
+    def prepare(self, shapes: InputShapes, packed: PackedBefore, /) -> Prepared:
+        """The model lowered and placed for these shapes, with constants packed as they are."""
+
+    def prepare_anew(self, shapes: InputShapes, packed: PackedBefore, /) -> Prepared:
+        """As `prepare`, where a constant cannot be had for them."""
+
+    def admit(self, shapes: Sequence[tuple[str, tuple[int, ...]]]) -> bool:
+        """Whether these can be the shapes of the model's inputs."""
 
 
 @dataclass(slots=True)

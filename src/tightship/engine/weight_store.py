@@ -2,11 +2,12 @@
 
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tightship._core import Block, HostResource
+from tightship._core import HostResource
 from tightship.engine.allocation import allocate
 from tightship.engine.lower.affine import Scaled
 from tightship.engine.pack import Packer, staging_bytes
@@ -19,12 +20,23 @@ Progress = Callable[[int, int], None]
 """Called with bytes of weights packed, and of all that are to be."""
 
 
+class Held(Protocol):
+    """Bytes that stay where they are as long as this does."""
+
+    @property
+    def address(self) -> int:
+        """Of the first byte."""
+
+    def array(self) -> NDArray[np.uint8]:
+        """The bytes."""
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class PackedCopy:
     """Where a packed weight is."""
 
     weight: PackedWeight
-    block: Block
+    block: Held
     offset_bytes: int
 
     @property

@@ -6,6 +6,7 @@
 
 #include "tightship/onednn/memory_desc.hpp"
 
+#include <array>
 #include <memory>
 #include <span>
 #include <utility>
@@ -15,10 +16,24 @@ namespace tightship::onednn {
 /// Post-operations and scales of a primitive; scratchpad mode is user.
 class Attributes {
   public:
+    enum class Kind : uint8_t { kSum, kEltwise, kBinary, kScale, kZeroPoint };
+    /// One call of a method below: what it was given.
+    struct Operation {
+        Kind kind;
+        std::array<int, 2> numbers; ///< algorithm, or argument and mask
+        std::array<float, 2> factors;
+        MemoryDesc operand;
+    };
+
     Attributes();
+    Attributes(Attributes &&other) noexcept
+        : attr_(std::exchange(other.attr_, nullptr)),
+          post_ops_(std::exchange(other.post_ops_, nullptr)),
+          signature_(std::move(other.signature_)), operations_(std::move(other.operations_)) {}
     ~Attributes();
     Attributes(const Attributes &) = delete;
     Attributes &operator=(const Attributes &) = delete;
+    Attributes &operator=(Attributes &&) = delete;
 
     void add_sum(float scale);
     void add_eltwise(dnnl_alg_kind_t algorithm, float alpha, float beta);
@@ -28,11 +43,16 @@ class Attributes {
 
     const_dnnl_primitive_attr_t get() const;
     const std::string &signature() const { return signature_; }
+    /// The calls so far, where the thread recorded recipes.
+    const std::vector<Operation> &operations() const { return operations_; }
 
   private:
+    void record(Operation operation);
+
     dnnl_primitive_attr_t attr_ = nullptr;
     dnnl_post_ops_t post_ops_ = nullptr;
     std::string signature_;
+    std::vector<Operation> operations_;
 };
 
 /// An implementation chosen for fixed shapes and layouts; nothing is compiled yet.
@@ -41,7 +61,8 @@ class PrimitiveDesc {
     PrimitiveDesc(dnnl_primitive_desc_t owned, std::string signature)
         : desc_(owned), signature_(std::move(signature)) {}
     PrimitiveDesc(PrimitiveDesc &&other) noexcept
-        : desc_(std::exchange(other.desc_, nullptr)), signature_(std::move(other.signature_)) {}
+        : recipe(std::move(other.recipe)), desc_(std::exchange(other.desc_, nullptr)),
+          signature_(std::move(other.signature_)), skipped_(other.skipped_) {}
     PrimitiveDesc(const PrimitiveDesc &) = delete;
     PrimitiveDesc &operator=(const PrimitiveDesc &) = delete;
     PrimitiveDesc &operator=(PrimitiveDesc &&) = delete;
@@ -54,15 +75,21 @@ class PrimitiveDesc {
     MemoryDesc operand(int argument) const;
     /// Moves on to the next implementation; false when there is none.
     bool next_implementation();
+    /// Implementations that were moved on from.
+    int skipped() const { return skipped_; }
 
     const_dnnl_primitive_desc_t get() const { return desc_; }
 
     /// Primitives of equal signatures, described for the same threads, are interchangeable.
     std::string signature() const { return signature_ + implementation(); }
 
+    /// How to make it again, up to the implementation, where that was recorded; else empty.
+    std::string recipe;
+
   private:
     dnnl_primitive_desc_t desc_;
     std::string signature_;
+    int skipped_ = 0;
 };
 
 /// Where a window (convolution, pooling) stands and how it moves; all of spatial rank.

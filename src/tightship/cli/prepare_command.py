@@ -1,0 +1,57 @@
+"""`tightship prepare`: a model made into a file that is mapped, shared and runs at once."""
+
+import argparse
+from pathlib import Path
+
+from tightship.cli.output import show, show_json
+from tightship.cli.progress import Progress
+from tightship.errors import InputError
+from tightship.preparing import prepare
+from tightship.quantity import format_bytes
+
+Shape = tuple[int, ...]
+
+
+def run(options: argparse.Namespace) -> int:
+    """Write a prepared model; say what it takes, on disk and loaded."""
+    output = Path(options.output)
+    with Progress("packing weights") as progress:
+        plan = prepare(
+            options.file, output, shapes=shape_sets(options.shape), threads=options.threads or 1,
+            without=options.without, progress=progress,
+        )  # fmt: skip
+    size = output.stat().st_size
+    if options.json:
+        show_json({"file_bytes": size, "weights_bytes": plan.weights_bytes,
+                   "peak_bytes": plan.peak_bytes})  # fmt: skip
+    else:
+        show(
+            f"{output}: {format_bytes(size)}, of which processes share "
+            f"{format_bytes(plan.weights_bytes)} of weights; each takes "
+            f"{format_bytes(plan.peak_bytes - plan.weights_bytes)} more\n"
+        )
+    return 0
+
+
+def shape_sets(given: list[tuple[str, Shape]]) -> list[dict[str, Shape]]:
+    """Shapes of each program: a name's first is of the first, its second of the second.
+
+    A name that is given once has that shape in all of them.
+
+    Raises:
+        InputError: One name is given more often than another that is given more than once.
+    """
+    by_name: dict[str, list[Shape]] = {}
+    for name, shape in given:
+        by_name.setdefault(name, []).append(shape)
+    count = max(map(len, by_name.values()), default=1)
+    for name, shapes in by_name.items():
+        if len(shapes) not in (1, count):
+            raise InputError(
+                f"`--shape {name}=...` is given {len(shapes)} times, another input {count} times; "
+                "give an input once for all programs, or once for each."
+            )
+    return [
+        {name: shapes[index if len(shapes) > 1 else 0] for name, shapes in by_name.items()}
+        for index in range(count)
+    ]

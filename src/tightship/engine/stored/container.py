@@ -1,0 +1,135 @@
+"""The outer form of a prepared model: a header, a program section and packed weights.
+
+    0        header, of a page
+    4096     packed weights, each at a multiple of 64 bytes
+    behind   program section: JSON, then recipes
+
+All that is checked before anything is believed is here.
+"""
+
+import struct
+import zlib
+from dataclasses import dataclass
+from os import PathLike
+from pathlib import Path
+
+from tightship.errors import FormatError
+from tightship.graph.constant import MappedFile
+
+MAGIC = b"\x89tship\r\n"
+VERSION = 1
+PAGE_BYTES = 4096
+FIELDS = struct.Struct("<8sI4x6Q2I")
+"""Magic, version, bytes of the file, where weights begin and how many bytes they are, where the
+JSON begins and how many bytes it has, bytes of the recipes, checksums of the program section and
+of the fields before."""
+CHECKED = FIELDS.size - 4
+
+
+@dataclass(frozen=True, slots=True)
+class Sections:
+    """How long the parts of a file are; weights take a multiple of a page."""
+
+    weights_bytes: int
+    text_bytes: int
+    recipes_bytes: int
+
+    @property
+    def text_start(self) -> int:
+        """Bytes from the start of the file to the program section."""
+        return PAGE_BYTES + self.weights_bytes
+
+    @property
+    def file_bytes(self) -> int:
+        """Of the whole file."""
+        return self.text_start + self.text_bytes + self.recipes_bytes
+
+
+def header(sections: Sections, program: bytes) -> bytes:
+    """The first page of a file with these sections, of which `program` is the last two."""
+    checked = FIELDS.pack(
+        MAGIC, VERSION, sections.file_bytes, PAGE_BYTES, sections.weights_bytes,
+        sections.text_start, sections.text_bytes, sections.recipes_bytes, zlib.crc32(program), 0,
+    )[:CHECKED]  # fmt: skip
+    return (checked + struct.pack("<I", zlib.crc32(checked))).ljust(PAGE_BYTES, b"\0")
+
+
+def holds_prepared(model: str | PathLike[str] | bytes) -> bool:
+    """Whether a model is the path of a file that begins as prepared ones do.
+
+    Raises:
+        OSError: There is no such file, or it cannot be read.
+    """
+    if isinstance(model, bytes):
+        return False
+    with Path(model).open("rb") as file:
+        return file.read(len(MAGIC)) == MAGIC
+
+
+@dataclass(frozen=True, slots=True)
+class Container:
+    """A file whose header and program section are what was written."""
+
+    file: MappedFile
+    sections: Sections
+
+    @property
+    def text(self) -> bytes:
+        """The JSON of the program section."""
+        return bytes(self.file.bytes_at(self.sections.text_start, self.sections.text_bytes))
+
+    def recipe(self, start: int, size: int) -> bytes:
+        """Bytes of the recipes.
+
+        Raises:
+            FormatError: They leave the section.
+        """
+        sections = self.sections
+        if not 0 <= start <= start + size <= sections.recipes_bytes:
+            raise damaged(self.file.path, f"a recipe at [{start}, {start + size}) is outside them")
+        first = sections.text_start + sections.text_bytes + start
+        return bytes(self.file.bytes_at(first, size))
+
+    def weights(self) -> memoryview:
+        """All packed weights, mapped."""
+        return self.file.bytes_at(PAGE_BYTES, self.sections.weights_bytes)
+
+
+def open_container(path: Path) -> Container:
+    """Map a file and check its header and program section.
+
+    Raises:
+        FormatError: It is no prepared model, was made in another form, was cut, or changed.
+        OSError: It cannot be read.
+    """
+    file = MappedFile(path)
+    if file.size_bytes < PAGE_BYTES:
+        raise damaged(path, f"it has {file.size_bytes} bytes, less than a header")
+    first = bytes(file.bytes_at(0, PAGE_BYTES))
+    magic, version, size, start, weights, text_start, text, recipes, program, own = FIELDS.unpack(
+        first[: FIELDS.size]
+    )
+    if magic != MAGIC:
+        raise FormatError(f"`{path}` is not a prepared model; make one with `tightship prepare`.")
+    if own != zlib.crc32(first[:CHECKED]) or any(first[FIELDS.size :]):
+        raise damaged(path, "its header does not have the checksum that it had")
+    if version != VERSION:
+        raise FormatError(
+            f"`{path}` is a prepared model of form {version}; this Tightship reads form {VERSION}. "
+            "Make it again with `tightship prepare`."
+        )
+    sections = Sections(weights, text, recipes)
+    if (start, text_start, size) != (PAGE_BYTES, sections.text_start, sections.file_bytes):
+        raise damaged(path, "its sections do not add up to its size")
+    if file.size_bytes != size:
+        raise damaged(path, f"it has {file.size_bytes} bytes of {size}")
+    if zlib.crc32(file.bytes_at(text_start, text + recipes)) != program:
+        raise damaged(path, "its program section does not have the checksum that it had")
+    return Container(file, sections)
+
+
+def damaged(path: Path, reason: str) -> FormatError:
+    """What to say of a file that is not as it was written."""
+    return FormatError(
+        f"`{path}` is a damaged prepared model: {reason}. Make it again with `tightship prepare`."
+    )

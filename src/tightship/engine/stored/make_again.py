@@ -1,0 +1,64 @@
+"""What recipes of a file say, made by the factories of this core."""
+
+from collections.abc import Sequence
+
+from tightship._core import (
+    MemoryDesc,
+    NativeKernel,
+    OneDnnError,
+    PrimitiveDesc,
+    RecipeError,
+)
+from tightship.engine.stored import fields
+from tightship.engine.stored.container import Container
+from tightship.engine.stored.fields import MalformedError
+from tightship.engine.stored.read_program import Made
+from tightship.errors import FormatError
+
+SKIPPED_MAX = 64
+
+
+def make_again(container: Container, recipes: Sequence[Sequence[object]]) -> Made:
+    """Layouts, primitives and kernels.
+
+    Raises:
+        FormatError: A recipe is outside the section.
+        MalformedError: It says nothing that can be made here, or makes another implementation.
+    """
+    layouts, primitives, kernels = recipes
+    try:
+        return Made(
+            [MemoryDesc.of_recipe(_bytes(container, row, 2)) for row in layouts],
+            [_primitive(container, row) for row in primitives],
+            [_kernel(container, row) for row in kernels],
+        )
+    except (RecipeError, OneDnnError, ValueError, IndexError, MemoryError) as error:
+        if isinstance(error, FormatError):
+            raise
+        raise MalformedError(f"a recipe cannot be followed: {error}") from None
+
+
+def _bytes(container: Container, row: object, count: int) -> bytes:
+    start, size = fields.items(row, count)[:2]
+    return container.recipe(fields.integer(start), fields.integer(size))
+
+
+def _primitive(container: Container, row: object) -> PrimitiveDesc:
+    desc = PrimitiveDesc.of_recipe(_bytes(container, row, 4))
+    _, _, skipped, implementation = fields.items(row, 4)
+    for _ in range(fields.integer(skipped, 0, SKIPPED_MAX)):
+        if not desc.next_implementation():
+            break
+    if desc.implementation != fields.text(implementation):
+        raise MalformedError(
+            f"the library chooses {desc.implementation} here, where it chose "
+            f"{fields.text(implementation):.60}"
+        )
+    return desc
+
+
+def _kernel(container: Container, row: object) -> NativeKernel:
+    kernel = NativeKernel.of_recipe(_bytes(container, row, 2))
+    if kernel is None:
+        raise MalformedError("a recipe names a kernel that there is not")
+    return kernel

@@ -1,0 +1,234 @@
+"""A prepared model opened: what it was made for, its plans, and its programs made to run."""
+
+import json
+import zlib
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from tightship.engine.library import library_threads
+from tightship.engine.memory_plan import MemoryPlan
+from tightship.engine.pack import Bytes
+from tightship.engine.placement import memory_plan
+from tightship.engine.prepare import PackedBefore, Prepared
+from tightship.engine.program import PackedWeight
+from tightship.engine.program_cache import Key, key_of
+from tightship.engine.schedule import ALIGNMENT
+from tightship.engine.stored import fields
+from tightship.engine.stored.bounds import check_bounds
+from tightship.engine.stored.container import PAGE_BYTES, damaged, open_container
+from tightship.engine.stored.fields import MalformedError
+from tightship.engine.stored.made_for import MadeFor
+from tightship.engine.stored.make_again import make_again
+from tightship.engine.stored.read_program import Made, StoredProgram, read_program
+from tightship.engine.variants import InputShapes
+from tightship.engine.weight_store import PackedCopy
+from tightship.errors import InputError, PlanError
+from tightship.graph import DType
+from tightship.planner import verify
+
+MEMBERS = (
+    "model", "version", "library", "threads", "without", "key", "weights", "programs", "layouts",
+    "primitives", "kernels",
+)  # fmt: skip
+THREADS_MAX = 1 << 16
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Unread:
+    """The constant that a packed weight of a file was; only the packed bytes are there."""
+
+    shape: tuple[int, ...]
+    dtype: DType = DType.UINT8
+
+    def array(self) -> np.ndarray[tuple[int, ...], np.dtype[np.generic]]:
+        """Never called: nothing is packed anew."""
+        raise AssertionError("a prepared model has its weights packed")
+
+    def release(self) -> None:
+        """Nothing to give back."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class MappedRoom:
+    """Bytes of a file, mapped read-only and shared by all who map it."""
+
+    content: Bytes
+
+    @property
+    def address(self) -> int:
+        """Of the first byte."""
+        return int(self.content.ctypes.data)
+
+    def array(self) -> Bytes:
+        """The bytes, which keep the mapping alive."""
+        return self.content
+
+
+class StoredModel:
+    """A prepared model in a file whose header and program section are as they were written.
+
+    Attributes:
+        name: What reports call the model.
+        made_for: What else its programs depend on.
+        copies: Its packed weights.
+        keys: The input shapes of each program.
+    """
+
+    def __init__(self, path: Path) -> None:
+        """Maps the file.
+
+        Raises:
+            FormatError: It is no prepared model, or damaged.
+            OSError: It cannot be read.
+        """
+        self._path = path
+        self._container = open_container(path)
+        self._made: Made | None = None
+        with self._reading():
+            self._read(json.loads(self._container.text))
+
+    def _read(self, text: object) -> None:
+        values = dict(zip(MEMBERS, fields.record(text, *MEMBERS), strict=True))
+        self.name = fields.text(values["model"])
+        self.made_for = MadeFor(
+            fields.text(values["version"]),
+            fields.texts(values["library"]),
+            fields.integer(values["threads"], 1, THREADS_MAX),
+            tuple(fields.each(values["without"], fields.text)),
+        )
+        self._key = fields.texts(values["key"])
+        room = MappedRoom(np.frombuffer(self._container.weights(), np.uint8))
+        self._checksums: list[int] = []
+        self.copies = tuple([self._copy(row, room) for row in fields.items(values["weights"])])
+        self._recipes = [fields.items(values[name]) for name in MEMBERS[-3:]]
+        programs = [fields.record(each, "shapes", "program")
+                    for each in fields.items(values["programs"])]  # fmt: skip
+        self._programs = [program for _, program in programs]
+        self.keys = tuple([_key(shapes) for shapes, _ in programs])
+        if not self.keys or len(set(self.keys)) < len(self.keys):
+            raise MalformedError("its programs are none, or not for shapes of their own")
+
+    def _copy(self, row: object, room: MappedRoom) -> PackedCopy:
+        name, offset, size, checksum = fields.items(row, 4)
+        start = fields.integer(offset) - PAGE_BYTES
+        count = fields.integer(size)
+        if start < 0 or start % ALIGNMENT or start + count > len(room.content):
+            raise MalformedError(f"a weight at {start} of {count} bytes is not among the weights")
+        self._checksums.append(fields.integer(checksum))
+        return PackedCopy(PackedWeight(fields.text(name), Unread((count,)), count), room, start)
+
+    @contextmanager
+    def _reading(self) -> Iterator[None]:
+        """Says of a program that cannot be read that the file is damaged."""
+        try:
+            yield
+        except (MalformedError, PlanError, RecursionError, json.JSONDecodeError) as error:
+            raise damaged(self._path, str(error).rstrip(".")) from None
+        except UnicodeDecodeError:
+            raise damaged(self._path, "its text is not UTF-8") from None
+
+    def plan(self, index: int = 0) -> MemoryPlan:
+        """The plan of a program, as it was made.
+
+        Raises:
+            FormatError: The file is damaged.
+        """
+        return self._stated(self._program(index, None))
+
+    def _stated(self, stored: StoredProgram) -> MemoryPlan:
+        placement, strategies = stored.placement, stored.strategies
+        key = self._key | {"weights": "mapped from the prepared model"}
+        return memory_plan(placement, self.name, stored.runtime_bytes, key, strategies)
+
+    def prepared(self, index: int) -> Prepared:
+        """A program with all its kernels made again, ready to be built.
+
+        Raises:
+            FormatError: The file is damaged, or stale: something is chosen otherwise here.
+        """
+        with self._reading():
+            if self._made is None:
+                with library_threads(self.made_for.threads):
+                    self._made = make_again(self._container, self._recipes)
+            stored = self._program(index, self._made)
+            check_bounds(stored.placement)
+        if key_of(stored.placement.lowered) != self.keys[index]:
+            raise damaged(self._path, "a program is for other shapes than it says")
+        return Prepared(stored.placement, self.name, 0, self._key, self._stated(stored))
+
+    def _program(self, index: int, made: Made | None) -> StoredProgram:
+        weights = [copy.weight for copy in self.copies]
+        size = self._container.sections.weights_bytes
+        with self._reading():
+            return read_program(
+                self._programs[index], made, weights, self.made_for.threads, total=size
+            )
+
+    def verify(self) -> None:
+        """Compare every weight with its checksum and judge every plan; reads the whole file.
+
+        Raises:
+            FormatError: A weight is not as it was written, or a plan would corrupt memory.
+        """
+        for index in range(len(self.keys)):
+            with self._reading():
+                verify(self._program(index, None).placement.schedule_plan.plan)
+        for copy, checksum in zip(self.copies, self._checksums, strict=True):
+            if zlib.crc32(copy.array().data) != checksum:
+                name = copy.weight.name
+                raise damaged(self._path, f"weight `{name}` does not have the checksum that it had")
+
+
+def _key(value: object) -> Key:
+    key = []
+    for row in fields.items(value):
+        name, shape = fields.items(row, 2)
+        key.append((fields.text(name), fields.integers(shape)))
+    return tuple(key)
+
+
+@dataclass(frozen=True, slots=True)
+class StoredShapes:
+    """The programs of a prepared model as those of a model whose file leaves lengths open.
+
+    Attributes:
+        model: The file.
+        check: Refuses a plan for some shapes that the limit of loading does not hold.
+    """
+
+    model: StoredModel
+    check: Callable[[MemoryPlan, InputShapes], None]
+
+    def prepare(self, shapes: InputShapes, _packed: PackedBefore) -> Prepared:
+        """The program for these shapes; its weights are packed, whatever others are.
+
+        Raises:
+            FormatError: The file is damaged.
+        """
+        return self.model.prepared(self.model.keys.index(tuple(shapes.items())))
+
+    def prepare_anew(self, shapes: InputShapes, packed: PackedBefore) -> Prepared:
+        """As `prepare`."""
+        return self.prepare(shapes, packed)
+
+    def admit(self, shapes: Sequence[tuple[str, tuple[int, ...]]]) -> bool:
+        """Whether there is a program for these shapes.
+
+        Raises:
+            InputError: There is none; lists those that there are.
+        """
+        if tuple(shapes) in self.model.keys:
+            return True
+        there_are = "; or ".join(map(_shown, self.model.keys))
+        raise InputError(
+            f"`{self.model.name}` was prepared for {there_are}; not for {_shown(shapes)}. Prepare "
+            "it with `--shape` for these too, or load the ONNX file."
+        )
+
+
+def _shown(key: Sequence[tuple[str, tuple[int, ...]]]) -> str:
+    return ", ".join(f"`{name}` {list(shape)}" for name, shape in key)

@@ -1,0 +1,243 @@
+"""JSON values of `write_program` as a program and its plan; nothing in them is believed."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import get_args
+
+import numpy as np
+
+from tightship._core import MemoryDesc, NativeKernel, PrimitiveDesc
+from tightship.engine.memory_plan import KernelKind
+from tightship.engine.placement import Placement
+from tightship.engine.program import (
+    CompiledWork,
+    Lowered,
+    LoweredStep,
+    NativeWork,
+    Operand,
+    PackedWeight,
+    PrimitiveWork,
+    Sharing,
+    Slot,
+    Space,
+    Work,
+)
+from tightship.engine.schedule import ALIGNMENT, schedule_of
+from tightship.engine.stored import fields
+from tightship.engine.stored.fields import MalformedError
+from tightship.graph import DType
+from tightship.planner import Alias, AliasKind, Buffers, Plan, Problem, SchedulePlan
+from tightship.planner.plan import PlanStatus
+
+STORED = "kernel", "primitive"
+KERNEL_KINDS: Mapping[str, KernelKind] = {kind: kind for kind in get_args(KernelKind)}
+STATUSES: Mapping[str, PlanStatus] = {status: status for status in get_args(PlanStatus)}
+DTYPES = {dtype.value: dtype for dtype in DType if dtype is not DType.STRING}
+SPACES = {space.value: space for space in Space if space is not Space.OBJECT}
+ALIASES = {kind.value: kind for kind in AliasKind}
+AXES_MAX = 64
+ARGUMENT_MAX = 1 << 24
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """What recipes said; None of each where only the plan is wanted."""
+
+    layouts: Sequence[MemoryDesc]
+    primitives: Sequence[PrimitiveDesc]
+    kernels: Sequence[NativeKernel]
+
+
+@dataclass(frozen=True, slots=True)
+class StoredProgram:
+    """A program as it was placed, and the amounts that were stated with it."""
+
+    placement: Placement
+    strategies: Mapping[str, int]
+    runtime_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Context:
+    """What the parts of a program are read with."""
+
+    made: Made | None
+    slots: tuple[Slot, ...]
+    weights: tuple[PackedWeight, ...]
+    operands: tuple[Operand, ...] = ()
+
+
+def read_program(
+    value: object, made: Made | None, weights: Sequence[PackedWeight], threads: int, *, total: int
+) -> StoredProgram:
+    """A program; its steps have no work where `made` is None.
+
+    Args:
+        value: What `program_json` wrote.
+        made: What the file's recipes said.
+        weights: The file's packed weights.
+        threads: Threads of each kernel.
+        total: Bytes of all packed weights.
+
+    Raises:
+        MalformedError: It is no program.
+        PlanError: Its plan cannot be one.
+    """
+    inputs, outputs, layouts, slots, operands, steps, used, plan, strategies, runtime = (
+        fields.record(
+            value, "inputs", "outputs", "layouts", "slots", "operands", "steps", "weights", "plan",
+            "strategies", "runtime_bytes",
+        )
+    )  # fmt: skip
+    own = tuple([weights[place] for place in fields.indices(used, len(weights))])
+    context = _Context(made, tuple(fields.each(slots, _slot)), own)
+    context = _Context(
+        made, context.slots, own, tuple([_operand(row, context) for row in fields.items(operands)])
+    )
+    lowered = Lowered(
+        tuple([_step(step, context) for step in fields.items(steps)]),
+        context.slots,
+        own,
+        _ports(inputs, context),
+        _ports(outputs, context),
+        {},
+        threads,
+        fields.text(layouts),
+    )
+    placement = Placement(lowered, _schedule_plan(lowered, plan), (0,) * len(own), total)
+    return StoredProgram(placement, fields.amounts(strategies), fields.integer(runtime))
+
+
+def _slot(value: object) -> Slot:
+    name, size, external = fields.items(value, 3)
+    return Slot(fields.text(name), fields.integer(size), fields.flag(external))
+
+
+def _named(value: object, table: Mapping[str, fields.Value]) -> fields.Value:
+    name = fields.text(value)
+    if name not in table:
+        raise MalformedError(f"`{name:.40}` names nothing here")
+    return table[name]
+
+
+def _operand(value: object, context: _Context) -> Operand:
+    name, space, slot, dtype, shape, layout, offset = fields.items(value, 7)
+    lies = _named(space, SPACES)
+    rooms: Sequence[object] = context.weights if lies is Space.WEIGHTS else context.slots
+    place = fields.index(slot, len(rooms))
+    if lies is not Space.WEIGHTS and context.slots[place].external != (lies is Space.EXTERNAL):
+        raise MalformedError(f"an operand in slot {place} is elsewhere than its slot")
+    lengths = fields.integers(shape)
+    if len(lengths) > AXES_MAX:
+        raise MalformedError(f"an operand has {len(lengths)} axes")
+    desc = None
+    if context.made is not None:
+        which = fields.integer(layout, -1, len(context.made.layouts) - 1)
+        desc = None if which < 0 else context.made.layouts[which]
+    return Operand(
+        fields.text(name), lies, place, _named(dtype, DTYPES), lengths, desc, fields.integer(offset)
+    )
+
+
+def _ports(value: object, context: _Context) -> dict[str, Operand]:
+    ports: dict[str, Operand] = {}
+    for row in fields.items(value):
+        name, place = fields.items(row, 2)
+        operand = context.operands[fields.index(place, len(context.operands))]
+        slot = context.slots[operand.slot] if operand.space is Space.EXTERNAL else None
+        room = operand._replace(desc=None).size_bytes
+        if slot is None or slot.size_bytes != room or operand.offset_bytes:
+            raise MalformedError(f"input or output `{fields.text(name):.40}` is not the caller's")
+        ports[fields.text(name)] = operand
+    return ports
+
+
+def _step(value: object, context: _Context) -> LoweredStep:
+    name, operator, kernel, implementation, reads, writes, work, scratch, sharing = fields.items(
+        value, 9
+    )
+    return LoweredStep(
+        fields.text(name), fields.text(operator), _named(kernel, KERNEL_KINDS),
+        fields.text(implementation), _operands(reads, context), _operands(writes, context),
+        _work(work, context), fields.integer(scratch),
+        tuple([_sharing(each, context) for each in fields.items(sharing)]),
+    )  # fmt: skip
+
+
+def _operands(value: object, context: _Context) -> tuple[Operand, ...]:
+    places = fields.indices(value, len(context.operands))
+    return tuple([context.operands[place] for place in places])
+
+
+def _sharing(value: object, context: _Context) -> Sharing:
+    output, source, kind = fields.items(value, 3)
+    count = len(context.slots)
+    return Sharing(fields.index(output, count), fields.index(source, count), _named(kind, ALIASES))
+
+
+def _work(value: object, context: _Context) -> Work:
+    kind, which, places = fields.items(value, 3)
+    made = context.made
+    if made is None:
+        return CompiledWork()
+    if kind == "kernel":
+        kernel = made.kernels[fields.index(which, len(made.kernels))]
+        return NativeWork(kernel, _operands(places, context))
+    if kind != "primitive":
+        raise MalformedError("a step has work of no known kind")
+    arguments = []
+    for row in fields.items(places):
+        number, place = fields.items(row, 2)
+        operand = context.operands[fields.index(place, len(context.operands))]
+        if operand.desc is None:
+            raise MalformedError("an operand of a primitive has no layout")
+        arguments.append((fields.integer(number, 1, ARGUMENT_MAX), operand))
+    return PrimitiveWork(
+        made.primitives[fields.index(which, len(made.primitives))], tuple(arguments)
+    )
+
+
+def _schedule_plan(lowered: Lowered, value: object) -> SchedulePlan:
+    (size, start, stop, alignment, names, offset, strategy, bound, status, of_value, of_scratch,
+     in_place, parts, inside) = fields.record(
+        value, "size", "start", "stop", "alignment", "names", "offset", "strategy", "lower_bound",
+        "status", "of_value", "of_scratch", "in_place", "parts", "inside",
+    )  # fmt: skip
+    schedule = schedule_of(lowered)
+    problem = Problem(
+        _column(size), _column(start), _column(stop), _column(alignment),
+        fields.each(names, fields.text),
+    )  # fmt: skip
+    offsets = _column(offset)
+    if len(offsets) != problem.count or (offsets % ALIGNMENT).any():
+        raise MalformedError("a plan does not have an aligned offset for each buffer")
+    values = fields.integers(of_value, -1, problem.count - 1)
+    scratch = fields.integers(of_scratch, -1, problem.count - 1)
+    if len(values) != len(lowered.slots) or len(scratch) != len(lowered.steps):
+        raise MalformedError("a plan does not have a buffer for each value and step")
+    buffers = Buffers(
+        problem, values, scratch,
+        tuple([_alias(alias, len(values)) for alias in fields.items(in_place)]),
+        tuple([_alias(alias, len(values)) for alias in fields.items(parts)]),
+        dict([_inside(row, len(values)) for row in fields.items(inside)]),
+    )  # fmt: skip
+    plan = Plan(problem, offsets, fields.text(strategy), fields.integer(bound),
+                _named(status, STATUSES))  # fmt: skip
+    return SchedulePlan(schedule, buffers, plan)
+
+
+def _column(value: object) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+    return np.array(fields.integers(value), np.int64)
+
+
+def _alias(value: object, count: int) -> Alias:
+    output, source, kind, offset = fields.items(value, 4)
+    return Alias(
+        fields.index(output, count), fields.index(source, count), _named(kind, ALIASES),
+        fields.integer(offset),
+    )  # fmt: skip
+
+
+def _inside(value: object, count: int) -> tuple[int, int]:
+    slot, offset = fields.items(value, 2)
+    return fields.index(slot, count), fields.integer(offset)

@@ -1,0 +1,143 @@
+"""Prepared programs into a file: weights packed one after another, then what uses them."""
+
+import json
+import os
+import zlib
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import BinaryIO
+
+from tightship._core import HostResource
+from tightship.engine.allocation import allocate
+from tightship.engine.footprint import stored_runtime_bytes
+from tightship.engine.pack import Bytes, Packer, staging_bytes
+from tightship.engine.prepare import Prepared
+from tightship.engine.program import PackedWeight
+from tightship.engine.program_cache import key_of
+from tightship.engine.schedule import ALIGNMENT
+from tightship.engine.stored.container import PAGE_BYTES, Sections, header
+from tightship.engine.stored.draft import draft
+from tightship.engine.stored.made_for import MadeFor
+from tightship.engine.stored.recipes import RecipeWriter
+from tightship.engine.stored.write_program import program_json
+from tightship.engine.weight_store import Progress
+
+PIECE_BYTES = 1 << 20
+
+
+def save(
+    path: Path, programs: Sequence[Prepared], made_for: MadeFor, progress: Progress | None = None
+) -> None:
+    """Write programs of one model and their packed weights, each weight once.
+
+    They were lowered while recipes were recorded. At most the largest weight is held besides
+    the programs. The file is there whole or not at all.
+
+    Raises:
+        InputError: A program cannot be written; names its step.
+        OSError: The file cannot be written; one that was there before is untouched.
+        OutOfMemoryError: Room to pack a weight cannot be allocated.
+    """
+    for prepared in programs:  # refused before anything is packed
+        _program(prepared, [], RecipeWriter())
+    with draft(path) as file:
+        file.write(bytes(PAGE_BYTES))
+        weights = _Weights(file)
+        weights.write([prepared.placement.lowered.weights for prepared in programs], progress)
+        recipes = RecipeWriter()
+        text = json.dumps(_text(programs, made_for, weights, recipes), separators=(",", ":"))
+        program = text.encode() + recipes.content
+        size = file.tell() - PAGE_BYTES
+        file.write(program)
+        file.seek(0)
+        file.write(header(Sections(size, len(program) - len(recipes.content), len(recipes.content)),
+                          program))  # fmt: skip
+
+
+def _text(
+    programs: Sequence[Prepared], made_for: MadeFor, weights: "_Weights", recipes: RecipeWriter
+) -> dict[str, object]:
+    stored = []
+    for prepared in programs:
+        places = [weights.places[id(weight)] for weight in prepared.placement.lowered.weights]
+        shapes = [[name, list(shape)] for name, shape in key_of(prepared.placement.lowered)]
+        program = _program(prepared, places, recipes)
+        stored.append({"shapes": shapes, "program": program})
+    return {
+        "model": programs[0].name,
+        "version": made_for.version,
+        "library": dict(made_for.library),
+        "threads": made_for.threads,
+        "without": list(made_for.without),
+        "key": dict(programs[0].key),
+        "weights": weights.rows,
+        "programs": stored,
+        "layouts": recipes.layouts,
+        "primitives": recipes.primitives,
+        "kernels": recipes.kernels,
+    }
+
+
+def _program(prepared: Prepared, weights: list[int], recipes: RecipeWriter) -> dict[str, object]:
+    runtime = stored_runtime_bytes(prepared.placement.lowered)
+    strategies = prepared.plan.strategies if weights else {}
+    return program_json(prepared.placement, weights, recipes, (strategies, runtime))
+
+
+@dataclass(slots=True)
+class _Weights:
+    """Packed weights of a file that is being written, those of equal bytes once.
+
+    Attributes:
+        rows: Name, offset in the file, size and checksum of each.
+        places: Row of each weight, by its identity.
+    """
+
+    file: BinaryIO
+    rows: list[list[object]] = field(default_factory=list)
+    places: dict[int, int] = field(default_factory=dict)
+    _alike: dict[tuple[int, int], list[int]] = field(default_factory=dict)
+
+    def write(self, programs: Sequence[Sequence[PackedWeight]], progress: Progress | None) -> None:
+        """Pack the weights of programs; what is the same object is packed once."""
+        distinct = list({id(weight): weight for used in programs for weight in used}.values())
+        resource = HostResource()
+        needed = staging_bytes(distinct)
+        staging = allocate(resource, needed, "a piece of a weight while it is packed")
+        packer = Packer(staging.array()[:needed])
+        done, total = 0, sum(weight.size_bytes for weight in distinct)
+        for weight in distinct:
+            room = allocate(resource, weight.size_bytes, "a weight while it is packed").array()
+            packed = room[: weight.size_bytes]
+            packer.pack(weight, packed)
+            self.places[id(weight)] = self._place(weight.name, packed)
+            done += weight.size_bytes
+            if progress is not None:
+                progress(done, total)
+        self._pad(PAGE_BYTES)
+
+    def _place(self, name: str, packed: Bytes) -> int:
+        """Row of these bytes, which are written unless they are there."""
+        checksum = zlib.crc32(packed.data)
+        alike = self._alike.setdefault((len(packed), checksum), [])
+        for row in alike:
+            if self._holds(int(str(self.rows[row][1])), packed):
+                return row
+        self._pad(ALIGNMENT)
+        alike.append(len(self.rows))
+        self.rows.append([name, self.file.tell(), len(packed), checksum])
+        self.file.write(packed.data)
+        return alike[-1]
+
+    def _pad(self, alignment: int) -> None:
+        self.file.write(bytes(-self.file.tell() % alignment))
+
+    def _holds(self, offset: int, packed: Bytes) -> bool:
+        """Whether the file has these bytes from `offset` on."""
+        self.file.flush()
+        for start in range(0, len(packed), PIECE_BYTES):
+            piece = packed[start : start + PIECE_BYTES]
+            if os.pread(self.file.fileno(), len(piece), offset + start) != piece.tobytes():
+                return False
+        return True

@@ -1,0 +1,132 @@
+"""A program and its plan as JSON values, which `read_program` reads."""
+
+from collections.abc import Mapping
+
+from tightship.engine.placement import Placement
+from tightship.engine.program import (
+    LoweredStep,
+    NativeWork,
+    Operand,
+    PrimitiveWork,
+    Space,
+    Work,
+)
+from tightship.engine.stored.recipes import RecipeWriter
+from tightship.errors import InputError
+from tightship.planner import Alias, SchedulePlan
+
+
+def program_json(
+    placement: Placement,
+    weights: list[int],
+    recipes: RecipeWriter,
+    amounts: tuple[Mapping[str, int], int],
+) -> dict[str, object]:
+    """A placed program.
+
+    Args:
+        placement: What was lowered, and where it lies.
+        weights: For each packed weight of it the place among the file's.
+        recipes: What recipes are added to.
+        amounts: Arena bytes by planning strategy, and bytes of the runtime.
+
+    Raises:
+        InputError: A step cannot be written; names it.
+    """
+    lowered = placement.lowered
+    operands = _Operands(recipes)
+    if lowered.objects:
+        raise _refusal(next(iter(lowered.objects)), "holds strings")
+    steps = [_step(step, operands, recipes) for step in lowered.steps]
+    return {
+        "inputs": [[name, operands.place(o)] for name, o in lowered.inputs.items()],
+        "outputs": [[name, operands.place(o)] for name, o in lowered.outputs.items()],
+        "layouts": lowered.layouts,
+        "slots": [[slot.name, slot.size_bytes, slot.external] for slot in lowered.slots],
+        "operands": operands.rows,
+        "steps": steps,
+        "weights": weights,
+        "plan": _plan(placement.schedule_plan),
+        "strategies": dict(amounts[0]),
+        "runtime_bytes": amounts[1],
+    }
+
+
+class _Operands:
+    """Operands, each once, by their places."""
+
+    def __init__(self, recipes: RecipeWriter) -> None:
+        self.rows: list[list[object]] = []
+        self._recipes = recipes
+        self._places: dict[tuple[object, ...], int] = {}
+
+    def place(self, operand: Operand) -> int:
+        if operand.space is Space.OBJECT:
+            raise _refusal(operand.name, "has a shape that only the run knows")
+        row = (
+            operand.name, operand.space.value, operand.slot, operand.dtype.value,
+            operand.shape, self._recipes.layout(operand.desc), operand.offset_bytes,
+        )  # fmt: skip
+        if row not in self._places:
+            self._places[row] = len(self.rows)
+            self.rows.append([*row[:4], list(operand.shape), *row[5:]])
+        return self._places[row]
+
+
+def _refusal(name: str, reason: str) -> InputError:
+    return InputError(
+        f"`{name}` {reason}; a prepared model cannot hold that. Load the ONNX file instead."
+    )
+
+
+def _step(step: LoweredStep, operands: _Operands, recipes: RecipeWriter) -> list[object]:
+    return [
+        step.name,
+        step.operator,
+        step.kernel,
+        step.implementation,
+        [operands.place(operand) for operand in step.reads],
+        [operands.place(operand) for operand in step.writes],
+        _work(step, step.work, operands, recipes),
+        step.scratch_bytes,
+        [[sharing.output, sharing.input, sharing.kind.value] for sharing in step.sharing],
+    ]
+
+
+def _work(
+    step: LoweredStep, work: Work, operands: _Operands, recipes: RecipeWriter
+) -> list[object]:
+    if isinstance(work, PrimitiveWork):
+        arguments = [[number, operands.place(operand)] for number, operand in work.arguments]
+        return ["primitive", recipes.primitive(work.desc), arguments]
+    if isinstance(work, NativeWork):
+        places = [operands.place(operand) for operand in work.operands]
+        return ["kernel", recipes.kernel(work.kernel, step.implementation), places]
+    raise _refusal(step.name, f"({step.operator}) is run by {step.implementation}")
+
+
+def _plan(schedule_plan: SchedulePlan) -> dict[str, object]:
+    buffers, plan = schedule_plan.buffers, schedule_plan.plan
+    problem = plan.problem
+    return {
+        "size": problem.size_bytes.tolist(),
+        "start": problem.start_step.tolist(),
+        "stop": problem.stop_step.tolist(),
+        "alignment": problem.alignment.tolist(),
+        "names": [problem.label(index) for index in range(problem.count)]
+        if problem.names is None
+        else list(problem.names),
+        "offset": plan.offset_bytes.tolist(),
+        "strategy": plan.strategy,
+        "lower_bound": plan.lower_bound_bytes,
+        "status": plan.status,
+        "of_value": list(buffers.of_value),
+        "of_scratch": list(buffers.of_scratch),
+        "in_place": [_alias(alias) for alias in buffers.in_place],
+        "parts": [_alias(alias) for alias in buffers.parts],
+        "inside": [[value, start] for value, start in buffers.inside.items()],
+    }
+
+
+def _alias(alias: Alias) -> list[object]:
+    return [alias.output, alias.input, alias.kind.value, alias.offset_bytes]

@@ -1,0 +1,94 @@
+"""`prepare`: a model file made into one that is mapped and runs at once."""
+
+from collections.abc import Collection, Mapping, Sequence
+from os import PathLike
+from pathlib import Path
+
+from tightship import _core
+from tightship.engine.library import open_library, release_unused
+from tightship.engine.memory_plan import MemoryPlan
+from tightship.engine.prepare import ModelSource, PackedBefore, Prepared, Settings, name_of
+from tightship.engine.prepare import prepare as prepare_graph
+from tightship.engine.program import PackedWeight
+from tightship.engine.stored.container import holds_prepared
+from tightship.engine.weight_store import Progress
+from tightship.errors import InputError
+from tightship.loading import is_open, measure, open_model
+
+ShapeSet = Mapping[str, Sequence[int]]
+
+
+def prepare(
+    model: ModelSource,
+    output: str | PathLike[str],
+    *,
+    shapes: ShapeSet | Sequence[ShapeSet] | None = None,
+    threads: int = 1,
+    without: Collection[str] = (),
+    tune: str | PathLike[str] | None = None,
+    progress: Progress | None = None,
+) -> MemoryPlan:
+    """Write a model's program, plan and packed weights into a file that `load` maps and shares.
+
+    The file is for this version of Tightship, this oneDNN and the features of this processor. It
+    is there whole or not at all; models that are loaded from one that was there before keep it.
+
+    Args:
+        model: Path of an ONNX file, or its bytes.
+        output: Path of the file to write, by custom `.tship`.
+        shapes: Shapes for inputs whose dimensions are symbolic; several sets of them make several
+            programs over one copy of the weights.
+        threads: Threads of each kernel.
+        without: Passes to leave out, to compare.
+        tune: As for `load`; the choice is for the first set of shapes only.
+        progress: Called with bytes of weights packed, and of all weights.
+
+    Returns:
+        The plan of a process that loads the file, for the first set of shapes.
+
+    Raises:
+        FormatError, GraphError: As `plan`.
+        InputError: As `plan`; also where a step runs in Python, or a shape depends on data.
+        OSError: The file cannot be written.
+        OutOfMemoryError: The system refuses the room to pack the largest weight.
+    """
+    from tightship.engine.stored.made_for import MadeFor
+    from tightship.engine.stored.model import StoredModel
+    from tightship.engine.stored.save import save
+
+    if holds_prepared(model):
+        raise InputError(f"`{name_of(model)}` is prepared already; give the ONNX file.")
+    sets = [shapes] if shapes is None or isinstance(shapes, Mapping) else list(shapes)
+    if not sets:
+        raise InputError("`shapes` is an empty list; leave it out, or give a set of shapes.")
+    settings = [Settings(each, threads, without) for each in sets]
+    if "onednn" not in without:
+        open_library()
+    if tune is not None:
+        settings[0] = measure(model, settings[0], tune)
+    path = Path(output)
+    programs = _programs(model, settings)
+    save(path, programs, MadeFor.here(threads, without), progress)
+    del programs
+    release_unused()
+    return StoredModel(path).plan()
+
+
+def _programs(model: ModelSource, settings: Sequence[Settings]) -> list[Prepared]:
+    """Each set of shapes lowered, with constants packed as the sets before have them."""
+    source = open_model(model)
+    packed: dict[str, list[PackedWeight]] = {}
+    programs: list[Prepared] = []
+    was = _core.record_recipes(wanted=True)
+    try:
+        for each in settings:
+            known: PackedBefore | None = packed if is_open(source.declared) else None
+            prepared = prepare_graph(source.graph(each.shapes), name_of(model), each, known)
+            programs.append(prepared)
+            for weight in prepared.placement.lowered.weights:
+                held = packed.setdefault(weight.name, [])
+                if not any(weight is other for other in held):
+                    held.append(weight)
+    finally:
+        _core.record_recipes(wanted=was)
+    return programs

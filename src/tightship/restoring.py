@@ -1,0 +1,137 @@
+"""`plan` and `load` of prepared models: without the ONNX file, and without onnx."""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from tightship.budget import check_budget, check_shapes
+from tightship.engine.library import open_library, release_unused
+from tightship.engine.memory_plan import MemoryPlan
+from tightship.engine.program_cache import Bounds
+from tightship.engine.stored.made_for import VERSION, MadeFor
+from tightship.engine.stored.model import StoredModel, StoredShapes
+from tightship.errors import FormatError, InputError
+from tightship.model import Model
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What a caller wants of a prepared model; None and empty leave it to the file."""
+
+    shapes: Mapping[str, Sequence[int]] | None = None
+    threads: int | None = None
+    without: Collection[str] = ()
+
+
+def plan_prepared(path: Path, asked: Asked) -> MemoryPlan:
+    """The plan in a prepared model; nothing is opened besides.
+
+    Raises:
+        FormatError: The file is damaged, or was made for something else.
+        InputError: It has no program for the shapes.
+    """
+    stored = StoredModel(path)
+    _check_asked(path, stored, asked)
+    return stored.plan(_index(stored, asked))
+
+
+def load_prepared(path: Path, asked: Asked, bounds: Bounds) -> Model:
+    """A model of which everything is in a prepared file, weights mapped.
+
+    Raises:
+        CapacityError: Its plan exceeds the bounds; nothing has been loaded.
+        FormatError: The file is damaged, or was made for something else.
+        InputError: It has no program for the shapes.
+    """
+    stored = StoredModel(path)
+    _check_asked(path, stored, asked)
+    if "onednn" not in stored.made_for.without:
+        open_library()
+    _check_library(path, stored)
+    index = _index(stored, asked)
+    limit, dynamic = bounds.limit_bytes, bounds.dynamic_bytes
+    if limit is not None:
+        check_budget(stored.plan(index), limit, dynamic, None)
+
+    def check(plan: MemoryPlan, shapes: Mapping[str, tuple[int, ...]]) -> None:
+        if limit is not None:
+            check_shapes(plan, shapes, limit, dynamic)
+
+    others = StoredShapes(stored, check)
+    loaded = Model(stored.prepared(index), bounds, others, packed=stored.copies)
+    release_unused()
+    return loaded
+
+
+def verify_prepared(path: Path) -> int:
+    """Read all of a prepared model and judge its plans; returns bytes of its weights.
+
+    Raises:
+        FormatError: It is damaged, or a plan would corrupt memory.
+    """
+    stored = StoredModel(path)
+    stored.verify()
+    return sum(copy.weight.size_bytes for copy in stored.copies)
+
+
+def _index(stored: StoredModel, asked: Asked) -> int:
+    """The program for the shapes that were asked for; the first where none were."""
+    wanted = {name: tuple(shape) for name, shape in (asked.shapes or {}).items()}
+    for index, key in enumerate(stored.keys):
+        if wanted.items() <= dict(key).items():
+            return index
+    names = [name for name, _ in stored.keys[0]]
+    unknown = [name for name in wanted if name not in names]
+    if unknown:
+        raise InputError(f"There is no input `{unknown[0]}`; the inputs are {', '.join(names)}.")
+    StoredShapes(stored, lambda _plan, _shapes: None).admit(tuple(wanted.items()))
+    raise AssertionError(wanted)
+
+
+def _check_asked(path: Path, stored: StoredModel, asked: Asked) -> None:
+    made = stored.made_for
+    if made.version != VERSION:
+        raise _stale(path, stored, f"Tightship {made.version}", f"Tightship {VERSION}")
+    if asked.threads is not None and asked.threads != made.threads:
+        raise _stale(path, stored, f"{made.threads} thread(s)", f"{asked.threads} asked for",
+                     threads=asked.threads)  # fmt: skip
+    if asked.without and sorted(asked.without) != sorted(made.without):
+        raise _stale(path, stored, _left_out(made.without), _left_out(asked.without),
+                     without=tuple(asked.without))  # fmt: skip
+
+
+def _left_out(without: Collection[str]) -> str:
+    return f"passes left out: {', '.join(sorted(without)) or 'none'}"
+
+
+def _check_library(path: Path, stored: StoredModel) -> None:
+    made = stored.made_for.library
+    here = MadeFor.here(stored.made_for.threads, stored.made_for.without).library
+    if made != here:
+        raise _stale(path, stored, _listed(made), _listed(here))
+
+
+def _listed(key: Mapping[str, str]) -> str:
+    return ", ".join(f"{name} {value}" for name, value in key.items())
+
+
+def _stale(
+    path: Path, stored: StoredModel, made: str, here: str, *,
+    threads: int | None = None, without: Collection[str] | None = None,
+) -> FormatError:  # fmt: skip
+    """What to say of a file that was made for something else, with the command that remakes it."""
+    left_out = stored.made_for.without if without is None else without
+    count = stored.made_for.threads if threads is None else threads
+    options = [
+        *[
+            f"--shape {name}={'x'.join(map(str, shape))}"
+            for key in stored.keys
+            for name, shape in key
+        ],
+        *([f"--threads {count}"] if count != 1 else []),
+        *[f"--without {name}" for name in left_out],
+    ]
+    command = " ".join(["tightship prepare", stored.name, "-o", str(path), *options])
+    return FormatError(
+        f"`{path}` was prepared for {made}; here it is {here}. Make it again: `{command}`."
+    )

@@ -1,0 +1,105 @@
+"""Prepared models: written once, then loaded without the ONNX file, results to the last bit."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import tightship
+from tests.models import conv_net
+from tests.small_models import dense, nonzero
+from tightship.errors import CapacityError, FormatError, InputError
+
+SHAPES = {"x": (4, 32)}
+
+
+def written(folder: Path, model: bytes, **options: object) -> Path:
+    path = folder / "model.tship"
+    tightship.prepare(model, path, **options)
+    return path
+
+
+@pytest.mark.parametrize("source", [conv_net().SerializeToString(), dense(4)[0]])
+def test_a_prepared_model_gives_the_bits_that_its_onnx_file_gives(
+    source: bytes, tmp_path: Path
+) -> None:
+    with tightship.load(source) as plain, tightship.load(written(tmp_path, source)) as prepared:
+        feeds = {
+            name: np.random.default_rng(0).standard_normal(shape).astype(dtype.numpy)
+            for name, (dtype, shape) in plain.input_types.items()
+        }
+        wanted, found = plain.run(feeds), prepared.run(feeds)
+        assert plain.plan.arena_bytes == prepared.plan.arena_bytes
+    assert {n: a.tobytes() for n, a in wanted.items()} == {n: a.tobytes() for n, a in found.items()}
+
+
+def test_one_file_has_programs_for_several_shapes_over_one_copy_of_the_weights(
+    tmp_path: Path,
+) -> None:
+    source, _ = dense()
+    one = written(tmp_path, source, shapes=SHAPES).stat().st_size
+    several = written(tmp_path, source, shapes=[{"x": (n, 32)} for n in (4, 7, 1)])
+    assert several.stat().st_size < one + (32 * 64 * 4)
+    with tightship.load(several) as prepared, tightship.load(source, shapes=SHAPES) as plain:
+        for rows in (1, 4, 7):
+            x = np.random.default_rng(rows).standard_normal((rows, 32)).astype(np.float32)
+            np.testing.assert_allclose(prepared(x), plain(x), rtol=1e-5, atol=1e-5)
+        assert prepared.programs.held == 3
+        with pytest.raises(InputError, match=r"prepared for `x` \[4, 32\]; or `x` \[7, 32\]"):
+            prepared(np.zeros((5, 32), np.float32))
+
+
+def test_a_plan_is_in_the_file(tmp_path: Path) -> None:
+    source, _ = dense()
+    path = written(tmp_path, source, shapes=SHAPES)
+    plan, plain = tightship.plan(path), tightship.plan(source, shapes=SHAPES)
+    assert plan.strategies == plain.strategies
+    assert plan.tensors == plain.tensors
+    assert [(s.name, s.implementation) for s in plan.steps] == [
+        (s.name, s.implementation) for s in plain.steps
+    ]
+    assert plan.peak_bytes < plain.peak_bytes
+
+
+def test_running_a_prepared_model_imports_no_onnx(tmp_path: Path) -> None:
+    source, _ = dense()
+    path = written(tmp_path, source, shapes=SHAPES)
+    code = (
+        "import sys, numpy, tightship\n"
+        "model = tightship.load(sys.argv[1])\n"
+        "model(numpy.zeros((4, 32), numpy.float32))\n"
+        "print([name for name in sys.modules if name.split('.')[0] in ('onnx', 'google')])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, path], capture_output=True, text=True, check=True
+    )
+    assert done.stdout == "[]\n"
+
+
+def test_a_step_outside_the_plan_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="Load the ONNX file instead"):
+        written(tmp_path, nonzero())
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_limit_refuses_before_anything_is_loaded(tmp_path: Path) -> None:
+    path = written(tmp_path, dense()[0], shapes=SHAPES)
+    with pytest.raises(CapacityError):
+        tightship.load(path, max_memory="1MiB")
+
+
+@pytest.mark.parametrize(
+    ("asked", "reason"),
+    [
+        ({"threads": 2}, "prepared for 1 thread.*2 asked for.*--threads 2`"),
+        ({"without": ["in_place"]}, "left out: none.*left out: in_place.*--without in_place`"),
+    ],
+)
+def test_a_file_for_something_else_is_refused_with_the_command_that_remakes_it(
+    asked: dict[str, object], reason: str, tmp_path: Path
+) -> None:
+    path = written(tmp_path, dense()[0], shapes=SHAPES)
+    with pytest.raises(FormatError, match=reason):
+        tightship.load(path, **asked)
