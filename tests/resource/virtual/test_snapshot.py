@@ -16,8 +16,11 @@ from tightship.resource.virtual import (
 from tightship.torch_snapshot import read_snapshot
 
 PAGE_BYTES = 16 << 10
+GRAIN = 4096  # of pages, and where a segment may begin
 POLICIES = {
-    "stealing": lambda: StealingVirtualResource(HostDevice(), page_bytes=PAGE_BYTES),
+    "stealing": lambda: StealingVirtualResource(
+        HostDevice(), page_bytes=PAGE_BYTES, patience_seconds=0
+    ),
     "seed": lambda: SeedVirtualResource(HostDevice(), PAGE_BYTES),
 }
 
@@ -27,17 +30,17 @@ def resource(request):
     return POLICIES[request.param]()
 
 
-def churn(resource, count, seed=1):
+def churn(resource, count, seed=1, stream=None):
     """Blocks that come and go; the sizes of those that are left, by address."""
     draw = random.Random(seed)
     live = {}
     for _ in range(count):
         if live and draw.random() < 0.45:
             address = draw.choice(sorted(live))
-            resource.deallocate(address, live.pop(address))
+            resource.deallocate_on(address, live.pop(address), stream)
         else:
             size_bytes = draw.randint(1, 5 * PAGE_BYTES)
-            live[resource.allocate(size_bytes)] = size_bytes
+            live[resource.allocate_on(size_bytes, stream)] = size_bytes
     return live
 
 
@@ -95,9 +98,62 @@ def test_a_block_that_work_may_use_awaits_it(resource):
     stream = gate.stream()
     resource.deallocate_on(resource.allocate_on(PAGE_BYTES, stream), PAGE_BYTES, stream)
     (segment,) = virtual_snapshot(resource)["segments"]
-    assert segment["blocks"][0]["state"] == "active_awaiting_free"
+    block = segment["blocks"][0]
+    assert (block["state"], block["requested_size"]) == ("active_pending_free", PAGE_BYTES)
     assert (segment["allocated_size"], segment["active_size"]) == (0, PAGE_BYTES)
     gate.is_open = True
+
+
+def stepped_back(snapshot):
+    """Pages that have memory, and blocks in use by address, before each event, the last one first;
+    as the viewer finds them."""
+    segments = snapshot["segments"]
+    pages = {
+        page
+        for segment in segments
+        for page in range(segment["address"], segment["address"] + segment["total_size"], GRAIN)
+    }
+    blocks = {
+        block["address"]: block["requested_size"]
+        for segment in segments
+        for block in segment["blocks"]
+        if block["state"] in ("active_allocated", "active_pending_free")
+    }
+    for event in reversed(snapshot["device_traces"][0]):
+        address, size_bytes = event["addr"], event["size"]
+        if event["action"] == "alloc":
+            del blocks[address]
+        elif event["action"] == "free_completed":
+            blocks[address] = size_bytes
+        elif event["action"].startswith("segment"):
+            changed = set(range(address, address + size_bytes, GRAIN))
+            was_mapped = event["action"] == "segment_map"
+            assert changed <= pages if was_mapped else not changed & pages
+            pages ^= changed
+        yield pages, blocks
+
+
+@pytest.mark.parametrize("count", [30, 100_000])
+def test_at_every_event_what_is_in_use_has_memory(resource, count):
+    gate = Gate()
+    stream = gate.stream()
+    resource.record_events(count)
+    churn(resource, 200)
+    churn(resource, 60, seed=2, stream=stream)
+    snapshot = virtual_snapshot(resource)
+    states = {block["state"] for segment in snapshot["segments"] for block in segment["blocks"]}
+    assert "active_pending_free" in states
+    for pages, blocks in stepped_back(snapshot):
+        assert all(start // GRAIN * GRAIN in pages for start in blocks)
+    gate.is_open = True
+
+
+def test_no_stream_is_the_one_that_the_viewer_leaves_out(resource):
+    resource.record_events(100)
+    churn(resource, 50)
+    snapshot = virtual_snapshot(resource)
+    rows = snapshot["segments"] + snapshot["device_traces"][0]
+    assert {row["stream"] for row in rows} == {1}
 
 
 def test_what_is_written_is_read_back_as_a_trace(resource, tmp_path: Path):

@@ -12,10 +12,12 @@ from pathlib import Path
 from tightship._core import VirtualResource
 
 Row = dict[str, object]
+BlockRow = tuple[int, int, int, int, str]
+EventRow = tuple[str, int, int, int]
 
 STATES = {
     "live": "active_allocated",
-    "awaiting": "active_awaiting_free",
+    "awaiting": "active_pending_free",
     "kept": "inactive",
     "free": "inactive",
 }
@@ -26,6 +28,9 @@ ACTIONS = {
     "unmapped": ("segment_unmap",),
 }
 NO_POOL = (0, 0)
+STREAM = 1
+"""Which stream used what is not recorded. Where all is on stream 0 the viewer drops the streams of
+events, not those of segments, and then loses segments that it should join."""
 PROTOCOL = 4
 
 
@@ -33,12 +38,18 @@ def virtual_snapshot(resource: VirtualResource) -> dict[str, object]:
     """Segments and their blocks, and the events that were recorded, in PyTorch's terms.
 
     Memory that is mapped nowhere is in no segment; what the seed's policy has mapped twice is in
-    two.
+    two. What awaits work is inactive where its events do not say what it was.
     """
+    events = resource.events()
+    frames: list[Row] = [{"filename": type(resource).__name__, "line": 0, "name": "allocate"}]
+    given_back = _given_back(events) if events else None
     by_segment = groupby(resource.blocks(), key=lambda block: block[0])
     return {
-        "segments": [_segment(start, [*blocks]) for start, blocks in by_segment],
-        "device_traces": [_trace(resource)],
+        "segments": [
+            _segment(start, [_block(block, given_back, frames) for block in blocks])
+            for start, blocks in by_segment
+        ],
+        "device_traces": [_trace(events, frames)],
         "allocator_settings": {"expandable_segments": True},
         "external_annotations": [],
     }
@@ -77,47 +88,65 @@ def memory_events(resource: VirtualResource) -> dict[str, object]:
     return {"traceEvents": events, "displayTimeUnit": "ns"}
 
 
-def _segment(start: int, blocks: list[tuple[int, int, int, int, str]]) -> Row:
-    sizes = dict.fromkeys(STATES, 0)
-    for _, _, size_bytes, _, state in blocks:
-        sizes[state] += size_bytes
+def _given_back(events: list[EventRow]) -> dict[int, int]:
+    """Bytes of blocks that came back last, by address."""
+    found: dict[int, int] = {}
+    for action, address, size_bytes, _ in events:
+        if action == "freed":
+            found[address] = size_bytes
+        elif action == "allocated":
+            found.pop(address, None)
+    return found
+
+
+def _block(block: BlockRow, given_back: dict[int, int] | None, frames: list[Row]) -> Row:
+    _, address, size_bytes, requested_bytes, state = block
+    if state == "awaiting":  # the viewer cannot go back behind a block that no event began
+        known_bytes = size_bytes if given_back is None else given_back.get(address, 0)
+        requested_bytes = min(known_bytes, size_bytes)
+        state = state if requested_bytes else "free"
     return {
-        "device": 0,
-        "address": start,
-        "total_size": sum(sizes.values()),
-        "stream": 0,
-        "segment_type": "large",
-        "segment_pool_id": NO_POOL,
-        "allocated_size": sizes["live"],
-        "active_size": sizes["live"] + sizes["awaiting"],
-        "requested_size": sum(block[3] for block in blocks),
-        "is_expandable": True,
-        "frames": [],
-        "blocks": [
-            {
-                "address": address,
-                "size": size_bytes,
-                "requested_size": requested_bytes,
-                "state": STATES[state],
-                "frames": [],
-            }
-            for _, address, size_bytes, requested_bytes, state in blocks
-        ],
+        "address": address,
+        "size": size_bytes,
+        "requested_size": requested_bytes,
+        "state": STATES[state],
+        "frames": frames,
     }
 
 
-def _trace(resource: VirtualResource) -> list[Row]:
+def _segment(start: int, blocks: list[Row]) -> Row:
+    return {
+        "device": 0,
+        "address": start,
+        "total_size": _bytes_of(blocks, "size", *STATES.values()),
+        "stream": STREAM,
+        "segment_type": "large",
+        "segment_pool_id": NO_POOL,
+        "allocated_size": _bytes_of(blocks, "size", STATES["live"]),
+        "active_size": _bytes_of(blocks, "size", STATES["live"], STATES["awaiting"]),
+        "requested_size": _bytes_of(blocks, "requested_size", STATES["live"]),
+        "is_expandable": True,
+        "frames": blocks[0]["frames"],
+        "blocks": blocks,
+    }
+
+
+def _bytes_of(blocks: list[Row], field: str, *states: str) -> int:
+    return sum(int(str(block[field])) for block in blocks if block["state"] in states)
+
+
+def _trace(events: list[EventRow], frames: list[Row]) -> list[Row]:
     return [
         {
             "action": name,
             "addr": address,
             "size": size_bytes,
-            "stream": 0,
-            "frames": [],
+            "stream": STREAM,
+            "frames": frames,
             "pool_id": NO_POOL,
             "time_us": time_ns // 1000,
         }
-        for action, address, size_bytes, time_ns in resource.events()
+        for action, address, size_bytes, time_ns in events
         for name in ACTIONS[action]
     ]
 
