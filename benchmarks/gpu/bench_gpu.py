@@ -2,9 +2,10 @@
 
     python -m benchmarks.gpu.bench_gpu [--workloads NAMES] [--iterations N] [--json]
 
-Needs a CUDA device and a build of PyTorch for it. Each figure is of a process of its own, in which
-one allocator serves everything. Contenders take turns; times are medians of iterations, the first
-ones left out, which the allocators learn in.
+Needs a CUDA device and a build of PyTorch for it, and says what is missing. First, what calls of
+the driver cost. Then workloads: each figure is of a process of its own, in which one allocator
+serves everything. Contenders take turns; times are medians of iterations, the first ones left out,
+which the allocators learn in.
 """
 
 import argparse
@@ -15,6 +16,9 @@ import sys
 from collections.abc import Mapping
 
 from benchmarks import record
+from benchmarks.gpu.driver_calls import call_figures
+
+from tightship.errors import LibraryError
 
 CONTENDERS: Mapping[str, Mapping[str, str]] = {
     "native": {},
@@ -40,6 +44,24 @@ def measured(workload: str, contender: str, iterations: int, round_number: int) 
     return {"workload": workload, "contender": contender, "round": round_number, **figures}
 
 
+def require_torch() -> None:
+    """Ends the program, with what to do, where PyTorch cannot use the device."""
+    asked = "import torch; print(torch.__version__ if torch.cuda.is_available() else '')"
+    done = subprocess.run(
+        [sys.executable, "-c", asked], capture_output=True, text=True, check=False
+    )
+    if done.returncode != 0:
+        reason = done.stderr.strip().splitlines()[-1]
+    elif not done.stdout.strip():
+        reason = "torch.cuda.is_available() is false"
+    else:
+        return
+    raise SystemExit(
+        f"PyTorch cannot use the device ({reason}): install a build of it for this driver. "
+        "Workloads are not measured, and nothing is recorded."
+    )
+
+
 def _line(row: Row) -> str:
     name = f"{row['workload']:24} {row['contender']:20}"
     if "error" in row:
@@ -58,6 +80,13 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--json", action="store_true", help="print figures instead of a table")
     given = parser.parse_args()
+    try:
+        calls = call_figures()
+    except LibraryError as error:
+        raise SystemExit(f"{error} Nothing is measured.") from None
+    if not given.json:
+        print("\n".join(f"{label:45} {value:12.2f} microseconds" for label, value in calls.items()))
+    require_torch()
     rows = [
         measured(workload, contender, given.iterations, number)
         for workload in given.workloads.split(",")
@@ -65,14 +94,14 @@ def main() -> None:
         for contender in CONTENDERS
     ]
     if given.json:
-        print(json.dumps(rows))
+        print(json.dumps({"calls": calls, "rows": rows}))
     else:
         print(f"{'':45} {'reserved MiB':>12} {'in use MiB':>12} {'ratio':>8} {'ms':>10}")
         print("\n".join(map(_line, rows)))
     if all("error" in row for row in rows):
         raise SystemExit("Nothing could be measured, nor is anything recorded.")
     command = " ".join(["python", "-m", "benchmarks.gpu.bench_gpu", *sys.argv[1:]])
-    record.append("bench_gpu", {"command": command, "rows": rows})
+    record.append("bench_gpu", {"command": command, "calls": calls, "rows": rows})
 
 
 if __name__ == "__main__":
