@@ -22,6 +22,7 @@ void plan_file_rows(nanobind::module_ &module);
 void verifier(nanobind::module_ &module);
 void items(nanobind::module_ &module);
 void order(nanobind::module_ &module);
+void flow(nanobind::module_ &module);
 void reuse(nanobind::module_ &module);
 void resource(nanobind::module_ &module);
 void resource_blocks(nanobind::module_ &module, nanobind::class_<resource::MemoryResource> &base);

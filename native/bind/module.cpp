@@ -23,6 +23,7 @@ NB_MODULE(_core, module) {
     tightship::bind::verifier(module);
     tightship::bind::items(module);
     tightship::bind::order(module);
+    tightship::bind::flow(module);
     tightship::bind::reuse(module);
     tightship::bind::resource(module);
     tightship::bind::numpy_bound(module);

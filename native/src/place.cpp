@@ -2,91 +2,20 @@
 
 #include <algorithm>
 #include <iterator>
-#include <limits>
 #include <set>
 #include <utility>
 
+#include "tightship/packing/floor.hpp"
 #include "tightship/packing/timeline.hpp"
 
 namespace tightship::place {
 namespace {
 
-struct Rectangle {
-    std::int64_t offset;
-    std::int64_t top;
-    std::int64_t start;
-    std::int64_t stop;
-};
-
-/// Rectangles placed so far, in offset order.
-class Floor {
-  public:
-    explicit Floor(const Buffers &buffers) : buffers_(buffers) {
-        rectangles_.reserve(buffers.count());
-    }
-
-    std::int64_t lowest(std::size_t buffer) const {
-        std::int64_t offset = 0;
-        for (const Rectangle &placed : rectangles_) {
-            if (!meets(buffer, placed))
-                continue;
-            if (placed.offset >= offset + buffers_.size[buffer])
-                break;
-            offset = above(placed, offset, buffer);
-        }
-        return offset;
-    }
-
-    std::int64_t tightest(std::size_t buffer) const {
-        std::int64_t offset = 0;
-        std::int64_t best = -1;
-        std::int64_t best_slack = std::numeric_limits<std::int64_t>::max();
-        for (const Rectangle &placed : rectangles_) {
-            if (!meets(buffer, placed))
-                continue;
-            const std::int64_t slack = placed.offset - offset - buffers_.size[buffer];
-            if (slack >= 0 && slack < best_slack) {
-                best_slack = slack;
-                best = offset;
-            }
-            offset = above(placed, offset, buffer);
-        }
-        return best >= 0 ? best : offset;
-    }
-
-    void add(std::size_t buffer, std::int64_t offset) {
-        const auto position = std::upper_bound(
-            rectangles_.begin(), rectangles_.end(), offset,
-            [](std::int64_t value, const Rectangle &placed) { return value < placed.offset; });
-        rectangles_.insert(position, {offset, offset + buffers_.size[buffer],
-                                      buffers_.start[buffer], buffers_.stop[buffer]});
-    }
-
-  private:
-    bool meets(std::size_t buffer, const Rectangle &placed) const {
-        return placed.start < buffers_.stop[buffer] && buffers_.start[buffer] < placed.stop;
-    }
-
-    std::int64_t above(const Rectangle &placed, std::int64_t offset, std::size_t buffer) const {
-        return std::max(offset, align_up(placed.top, buffers_.alignment[buffer]));
-    }
-
-    const Buffers &buffers_;
-    std::vector<Rectangle> rectangles_;
-};
-
-template <typename Choose>
-Offsets place_in_order(const Buffers &buffers, Order order, Choose choose) {
-    Offsets offsets(buffers.count(), 0);
-    Floor floor(buffers);
-    for (const std::int64_t index : order) {
-        const auto buffer = static_cast<std::size_t>(index);
-        if (buffers.size[buffer] == 0)
-            continue;
-        offsets[buffer] = choose(floor, buffer);
-        floor.add(buffer, offsets[buffer]);
-    }
-    return offsets;
+/// In the lowest or the tightest gap among those before that are live in a common step.
+Offsets placed(const Buffers &buffers, Order order, bool is_lowest) {
+    const auto meet = [&](std::size_t a, std::size_t b) { return buffers.meet(a, b); };
+    packing::Floor floor(buffers.size, buffers.alignment, meet);
+    return packing::place_in_order(floor, order, is_lowest);
 }
 
 struct Block {
@@ -126,15 +55,11 @@ std::int64_t peak(const Buffers &buffers, std::span<const std::int64_t> offsets)
 }
 
 Offsets first_fit(const Buffers &buffers, Order order) {
-    return place_in_order(buffers, order, [](const Floor &floor, std::size_t buffer) {
-        return floor.lowest(buffer);
-    });
+    return placed(buffers, order, true);
 }
 
 Offsets best_gap(const Buffers &buffers, Order order) {
-    return place_in_order(buffers, order, [](const Floor &floor, std::size_t buffer) {
-        return floor.tightest(buffer);
-    });
+    return placed(buffers, order, false);
 }
 
 Offsets shared_objects(const Buffers &buffers, std::int64_t match_range) {

@@ -145,6 +145,36 @@ def load_max(columns: Annotated[NDArray[numpy.int64], dict(shape=(4, None), orde
 def sorted_rows(keys: Sequence[Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)]]) -> Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C')]:
     """Rows by rising keys; the first counts most, ties go by index."""
 
+class StepOrder:
+    """Which steps come before which."""
+
+    def __init__(self, steps: int, edges: Annotated[NDArray[numpy.int64], dict(shape=(2, None), order='C', device='cpu', writable=False)]) -> None: ...
+
+    def before(self, arg0: int, arg1: int, /) -> bool: ...
+
+    @property
+    def chains(self) -> int: ...
+
+class BufferOrder:
+    """Which buffers come before which."""
+
+    def __init__(self, steps: StepOrder, step: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], stop: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], kept: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> None: ...
+
+    def implied(self, size: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], alignment: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], offsets: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> list[tuple[int, int]]: ...
+
+class BufferConflicts:
+    """Which buffers must not share bytes."""
+
+    def __init__(self, order: BufferOrder, group: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> None: ...
+
+    def meet(self, arg0: int, arg1: int, /) -> bool: ...
+
+    def place(self, size: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], alignment: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], order: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], tightest: bool) -> Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C')]:
+        """Offsets: each buffer in a gap that those before leave it."""
+
+def needed_edges(steps: int, edges: Annotated[NDArray[numpy.int64], dict(shape=(2, None), order='C', device='cpu', writable=False)], added: Annotated[NDArray[numpy.int64], dict(shape=(2, None), order='C', device='cpu', writable=False)]) -> Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C')]:
+    """Those of the edges added that follow from no others."""
+
 def reduce_reuse(columns: Annotated[NDArray[numpy.int64], dict(shape=(4, None), order='C', device='cpu', writable=False)], penalties: Annotated[NDArray[numpy.int64], dict(shape=(None, 3), order='C', device='cpu', writable=False)], capacity: int, offsets: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], moves: int) -> Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C')]:
     """Offsets within a capacity at which fewer costly pairs share a byte."""
 

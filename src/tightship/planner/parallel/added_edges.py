@@ -1,0 +1,54 @@
+"""The order that a plan asks for beyond the one that values ask for."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from tightship._core import needed_edges
+from tightship.planner.parallel.dependencies import dependencies, edge_columns, step_order
+from tightship.planner.parallel.longest_path import longest_paths
+from tightship.planner.parallel.touched import buffer_order, overwriting_edges
+from tightship.planner.schedule_plan import SchedulePlan
+
+
+@dataclass(frozen=True, slots=True)
+class AddedEdge:
+    """A step that must end before another begins, because their values share bytes.
+
+    Attributes:
+        before: Index of the step that ends.
+        after: Index of the step that begins.
+        price: How much longer the longest path becomes if only this edge is added, in the weights
+            of the steps.
+    """
+
+    before: int
+    after: int
+    price: float
+
+
+def added_edges(
+    plan: SchedulePlan, weights: Sequence[float] | None = None
+) -> tuple[AddedEdge, ...]:
+    """The fewest edges that make a plan safe for steps that run as soon as they can.
+
+    None follows from the others and from what steps read and write. Buffers are kept apart whole:
+    a part of a concatenation has its bytes as long as the whole.
+
+    Args:
+        plan: Of steps that run one after another.
+        weights: How long each step takes; 1 each, if not given.
+
+    Complexity: O(pairs of buffers that share bytes + (steps + edges) * chains).
+    """
+    schedule, problem = plan.schedule, plan.buffers.problem
+    edges = dependencies(schedule)
+    order = step_order(schedule, edges)
+    across = buffer_order(schedule, plan.buffers, order).implied(
+        problem.size_bytes, problem.alignment, plan.plan.offset_bytes
+    )
+    within = [edge for edge in overwriting_edges(schedule, plan.buffers) if not order.before(*edge)]
+    implied = sorted({*across, *within})
+    rows = edge_columns(edges), edge_columns(implied)
+    kept = [implied[index] for index in needed_edges(len(schedule.steps), *rows).tolist()]
+    paths = longest_paths([1] * len(schedule.steps) if weights is None else weights, edges)
+    return tuple([AddedEdge(*edge, paths.growth(edge)) for edge in sorted(kept)])

@@ -1,0 +1,130 @@
+"""Plans that hold whatever the order in which independent steps run."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from tightship._core import BufferConflicts, StepOrder
+from tightship.errors import PlanError
+from tightship.planner.bound import lower_bound
+from tightship.planner.liveness import Buffers, problem_of
+from tightship.planner.parallel.dependencies import dependencies, step_order
+from tightship.planner.parallel.path_colours import path_colours
+from tightship.planner.parallel.safe_aliases import unsafe_aliases
+from tightship.planner.parallel.touched import buffer_order
+from tightship.planner.place import order as orders
+from tightship.planner.plan import Plan, status_of
+from tightship.planner.problem import Int64Array
+from tightship.planner.schedule import Schedule
+from tightship.planner.schedule_plan import SchedulePlan
+from tightship.planner.verify import verify
+from tightship.planner.verify_parallel import verify_parallel
+
+ORDERS = {
+    "size": orders.by_size,
+    "size_and_lifetime": orders.by_size_and_lifetime,
+    "load": orders.by_load,
+    "area": orders.by_area,
+    "load_and_area": orders.by_load_and_area,
+    "start": orders.by_start,
+}
+"""Orders in which buffers are placed, by the name that a plan reports."""
+
+NO_GROUPS: Int64Array = np.zeros(0, np.int64)
+
+
+@dataclass(frozen=True, slots=True)
+class Paths:
+    """How many paths share bytes along themselves, as in the memory note.
+
+    Attributes:
+        count: Paths to colour; steps outside of them are alone.
+        is_required: Whether buffers of different paths never share bytes. If not, they do where
+            that makes the plan smaller.
+    """
+
+    count: int
+    is_required: bool = False
+
+
+def plan_parallel(schedule: Schedule, paths: Paths | None = None) -> SchedulePlan:
+    """The smallest plan found that adds no order to the steps.
+
+    Two buffers share bytes only if every step that touches the one is an ancestor of every step
+    that touches the other: through values, whatever else runs meanwhile. Aliases are taken where
+    they hold in that sense. The plan's lower bound is that of steps that run one after another.
+
+    Args:
+        schedule: Values and steps.
+        paths: Paths along which sharing is preferred or required; any sharing is as good as any
+            other, if not given.
+
+    Raises:
+        PlanError: As `problem_of`; or fewer than one path.
+        InvalidPlanError: The placement is wrong; nothing wrong is ever returned.
+
+    Complexity: O(m * m) for m buffers, in time and in bits.
+    """
+    edges = dependencies(schedule)
+    order = step_order(schedule, edges)
+    planned = _Parallel(schedule, order, lower_bound(problem_of(schedule).problem))
+    if paths is None:
+        return planned.smallest(NO_GROUPS)
+    if paths.count < 1:
+        raise PlanError(f"{paths.count} paths were asked for; there must be at least one.")
+    along = planned.smallest(path_colours(len(schedule.steps), edges, paths.count))
+    if paths.is_required or along.plan.status == "optimal":
+        return along
+    free = planned.smallest(NO_GROUPS)
+    return free if free.plan.peak_bytes < along.plan.peak_bytes else along
+
+
+@dataclass(frozen=True, slots=True)
+class _Parallel:
+    schedule: Schedule
+    order: StepOrder
+    bound_bytes: int
+
+    def smallest(self, groups: Int64Array) -> SchedulePlan:
+        """The smallest plan; buffers first touched by steps of different groups stay apart."""
+        best: SchedulePlan | None = None
+        for buffers in self._choices():
+            group = groups[buffers.problem.start_step] if groups.size else NO_GROUPS
+            touched = buffer_order(self.schedule, buffers, self.order)
+            bound = min(self.bound_bytes, lower_bound(buffers.problem))
+            plan = _placed(buffers, BufferConflicts(touched, group), bound)
+            if best is None or plan.peak_bytes < best.plan.peak_bytes:
+                best = SchedulePlan(self.schedule, buffers, plan)
+            if plan.peak_bytes <= self.bound_bytes:
+                break
+        assert best is not None
+        verify_parallel(best)
+        return best
+
+    def _choices(self) -> Iterator[Buffers]:
+        """Buffers with the aliases that hold, then without any optional ones."""
+        merged = problem_of(self.schedule, without=unsafe_aliases(self.schedule, self.order))
+        yield merged
+        if merged.is_merged:
+            yield problem_of(self.schedule, in_place=False)
+
+
+def _placed(buffers: Buffers, conflicts: BufferConflicts, bound_bytes: int) -> Plan:
+    problem = buffers.problem
+    best: Plan | None = None
+    for name, order_of in ORDERS.items():
+        for tightest in (False, True):
+            offsets = conflicts.place(
+                problem.size_bytes, problem.alignment, order_of(problem), tightest
+            )
+            strategy = f"parallel:{name}{'+tightest' if tightest else ''}"
+            plan = Plan(problem, offsets, strategy, bound_bytes, "feasible")
+            if best is None or plan.peak_bytes < best.peak_bytes:
+                best = plan
+            if best.peak_bytes <= bound_bytes:
+                break
+    assert best is not None
+    best = replace(best, status=status_of(best))
+    verify(best)
+    return best
