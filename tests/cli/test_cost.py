@@ -82,3 +82,13 @@ def test_an_unknown_form_is_refused_before_anything_is_read(capsys, tmp_path):
     code, _, err = run(capsys, tmp_path / "none.onnx", "-o", "cost.png")
     assert code == 2
     assert "`cost.png`" in err
+
+
+def test_steps_that_run_at_once_are_priced_where_asked(capsys, model_file):
+    _, without, _ = run(capsys, model_file, "--batch", "2")
+    code, out, _ = run(capsys, model_file, "--batch", "2", "--parallel")
+    assert code == 0
+    assert out.startswith(without)
+    assert "steps as soon as they can" in out[len(without) :]
+    _, out, _ = run(capsys, model_file, "--batch", "2", "--parallel", "--json")
+    assert [row["added_edges"] for row in json.loads(out)["parallel"]][1:] == [0] * 4

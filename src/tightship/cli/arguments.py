@@ -170,6 +170,11 @@ def _cost(command: argparse.ArgumentParser) -> None:
         "--donate-inputs", action="store_true", help="let inputs be written over after their use"
     )
     command.add_argument(
+        "--parallel",
+        action="store_true",
+        help="say what steps that run at once take, and what a serial plan would make wait",
+    )
+    command.add_argument(
         "--max-memory",
         type=_size,
         metavar="1GiB",

@@ -7,6 +7,7 @@ from pathlib import Path
 from tightship.cli.drawing import check_drawing, draw
 from tightship.cli.output import show, show_json
 from tightship.cost import ModelCost, arena_and_rest_bytes, cost_of, largest_batch, with_batch
+from tightship.cost.parallel import parallel_json, parallel_report, parallel_rows
 from tightship.cost.picture import picture_of
 from tightship.cost.report import report, to_json
 from tightship.graph import Shape
@@ -42,9 +43,14 @@ def run(options: argparse.Namespace) -> int:
         draw(picture_of(cost), output)
     if options.json:
         values = to_json(cost, forward_only=options.forward_only)
-        show_json(values | ({} if limit is None else {"largest_batch": batch}))
+        values |= {} if limit is None else {"largest_batch": batch}
+        if options.parallel:
+            values["parallel"] = parallel_json(parallel_rows(cost.graph.schedule))
+        show_json(values)
     else:
         show(report(cost, forward_only=options.forward_only))
+        if options.parallel:
+            show(parallel_report(parallel_rows(cost.graph.schedule)))
         if limit is not None:
             show(_verdict(cost, limit, batch))
     return 0 if limit is None or cost.total_bytes <= limit else 1

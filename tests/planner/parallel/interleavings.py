@@ -32,12 +32,12 @@ class Replay:
             CorruptedError: A step's values were written over while it needed them.
         """
         waits = [set(before) for before in self.waits]
-        todo, running = set(range(len(waits))), []
-        while todo or running:
-            ready = sorted(step for step in todo if not waits[step])
+        waiting, running = set(range(len(waits))), []
+        while waiting or running:
+            ready = sorted(step for step in waiting if not waits[step])
             if ready and (not running or random.random() < 0.6):
                 step = random.choice(ready)
-                todo.remove(step)
+                waiting.remove(step)
                 self.start(step)
                 running.append(step)
             else:

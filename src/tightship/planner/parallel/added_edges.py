@@ -51,4 +51,6 @@ def added_edges(
     rows = edge_columns(edges), edge_columns(implied)
     kept = [implied[index] for index in needed_edges(len(schedule.steps), *rows).tolist()]
     paths = longest_paths([1] * len(schedule.steps) if weights is None else weights, edges)
-    return tuple([AddedEdge(*edge, paths.growth(edge)) for edge in sorted(kept)])
+    return tuple(
+        [AddedEdge(before, after, paths.growth((before, after))) for before, after in sorted(kept)]
+    )

@@ -1,0 +1,65 @@
+"""What a graph takes where steps that do not wait for each other run at once."""
+
+from dataclasses import asdict, dataclass
+
+from tightship.planner import plan_schedule
+from tightship.planner.parallel.added_edges import added_edges
+from tightship.planner.parallel.dependencies import dependencies
+from tightship.planner.parallel.longest_path import longest_paths
+from tightship.planner.parallel.parallel_plan import Paths, plan_parallel
+from tightship.planner.schedule import Schedule
+from tightship.quantity import format_bytes
+from tightship.view.table import Column, table
+
+PATHS = (2, 4, 8)
+"""How many paths the memory note's colouring is asked for."""
+
+
+@dataclass(frozen=True, slots=True)
+class ParallelRow:
+    """A plan, the edges between steps that it adds, and the longest path with them, in steps."""
+
+    plan: str
+    arena_bytes: int
+    added_edges: int
+    longest_path: int
+
+
+def parallel_rows(schedule: Schedule) -> tuple[ParallelRow, ...]:
+    """A serial plan with the edges that make it safe, and plans that need none."""
+    edges = dependencies(schedule)
+    serial = plan_schedule(schedule)
+    added = [(edge.before, edge.after) for edge in added_edges(serial)]
+
+    def row(name: str, arena_bytes: int, added: list[tuple[int, int]]) -> ParallelRow:
+        paths = longest_paths([1] * len(schedule.steps), [*edges, *added])
+        return ParallelRow(name, arena_bytes, len(added), int(paths.longest))
+
+    free = plan_parallel(schedule).plan.peak_bytes
+    coloured = [
+        (count, plan_parallel(schedule, Paths(count, is_required=True)).plan.peak_bytes)
+        for count in PATHS
+    ]
+    return (
+        row("one step after another", serial.plan.peak_bytes, added),
+        row("steps as soon as they can", free, []),
+        *(row(f"sharing along {count} paths only", size, []) for count, size in coloured),
+    )
+
+
+def parallel_report(rows: tuple[ParallelRow, ...]) -> str:
+    """The rows as a table."""
+    columns = [
+        Column("steps that run at once"),
+        *(Column(title, number=True) for title in ("arena", "added edges", "longest path")),
+    ]
+    cells = [
+        [row.plan, format_bytes(row.arena_bytes), f"{row.added_edges:,}", f"{row.longest_path:,}"]
+        for row in rows
+    ]
+    return "\n" + "\n".join(table(columns, cells, indent=2)) + "\n"
+
+
+def parallel_json(rows: tuple[ParallelRow, ...]) -> list[dict[str, object]]:
+    """The rows as JSON values."""
+    return [asdict(row) for row in rows]
