@@ -40,7 +40,7 @@ MANY_PARAMETERS = {
 UNREFERENCED = {
     "src/tightship/backend.py": "for callers: ONNX's suite takes the module",
     "src/tightship/driver/codec.py": "what the server and the client speak",
-    "src/tightship/driver/model_checks.py": "the rules of models, for the state machine",
+    "src/tightship/driver/service.py": "what the server will drive",
     "src/tightship/cli/__main__.py": "`python -m tightship.cli`",
 }
 ENVIRONMENT_READERS = {

@@ -163,13 +163,22 @@ def check_use(pool: Pool, *, to_write: bool) -> None:
         raise failure(f"A pool of protection {pool.protection} cannot be accessed as needed.")
 
 
+def check_mapping(pool: Pool) -> None:
+    """Check that a pool can be mapped as far as its description goes.
+
+    Raises:
+        DriverError: INVALID_ARGUMENT.
+    """
+    if not pool.is_decodable:
+        raise invalid(f"A pool of kind `{pool.kind}` cannot be decoded here.")
+
+
 def check_copy(pool: Pool, *, to_write: bool) -> None:
     """Check that a buffer can be copied to or from a pool.
 
     Raises:
         DriverError: INVALID_ARGUMENT, as `IBuffer` has it for memory that cannot be mapped.
     """
-    if not pool.is_decodable:
-        raise invalid(f"A pool of kind `{pool.kind}` cannot be decoded here.")
+    check_mapping(pool)
     if not (pool.is_writable if to_write else pool.is_readable):
         raise invalid(f"A pool of protection {pool.protection} cannot be copied so.")

@@ -87,13 +87,16 @@ class Timing:
     in_driver_ns: int = NO_TIME
 
 
+UNTIMED = Timing()
+
+
 @dataclass(frozen=True, slots=True)
 class Executed:
     """An execution ended with NONE or OUTPUT_INSUFFICIENT_SIZE; has a shape for each output."""
 
     status: ErrorStatus
     shapes: tuple[OutputShape, ...]
-    timing: Timing = Timing()
+    timing: Timing = UNTIMED
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,188 @@
+"""From a request to what runs: its pools and buffers found, its rules checked in their order.
+
+First the request by itself and against its model, then the deadline, then pools and tokens one by
+one, then the use of each buffer.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from tightship.driver.buffers import Buffer
+from tightship.driver.effects import RunArgument
+from tightship.driver.execution import BufferUse, check_deadline
+from tightship.driver.ledger import Connection, OwnedModel, OwnedPool
+from tightship.driver.pools import check_use
+from tightship.driver.quota import Resource
+from tightship.driver.request import (
+    BoundArgument,
+    BoundRequest,
+    Request,
+    check_request,
+)
+from tightship.driver.status import NO_TIME, invalid
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A request, and what of its pools is known already.
+
+    Attributes:
+        pools: As `pools_of` finds them.
+    """
+
+    model: OwnedModel
+    request: Request
+    pools: Sequence[OwnedPool | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """A request that may run."""
+
+    inputs: tuple[RunArgument, ...]
+    outputs: tuple[RunArgument, ...]
+    uses: tuple[BufferUse, ...]
+
+
+def model_of(connection: Connection, number: int) -> OwnedModel:
+    """A model of the client.
+
+    Raises:
+        DriverError: INVALID_ARGUMENT.
+    """
+    model = connection.models.get(number)
+    if model is None:
+        raise invalid(f"Model {number} is not prepared.")
+    return model
+
+
+def pools_of(connection: Connection, request: Request) -> list[OwnedPool | None]:
+    """The pools of a request; None for a token.
+
+    Raises:
+        DriverError: INVALID_ARGUMENT.
+    """
+    found: list[OwnedPool | None] = []
+    for pool in request.pools:
+        if pool.is_token:
+            found.append(None)
+            continue
+        owned = connection.pools.get(pool.identifier)
+        if owned is None:
+            raise invalid(f"Pool {pool.identifier} is not registered.")
+        found.append(owned)
+    return found
+
+
+def check_asked(asked: Asked, *, is_fenced: bool) -> BoundRequest:
+    """Check a request by itself and against its model.
+
+    Raises:
+        DriverError: INVALID_ARGUMENT.
+    """
+    return check_request(
+        asked.model.interface,
+        asked.request,
+        [None if owned is None else owned.pool.extent for owned in asked.pools],
+        allow_unknown_outputs=not is_fenced,
+    )
+
+
+def bind(
+    connection: Connection,
+    asked: Asked,
+    bound: BoundRequest,
+    deadline_ns: int = NO_TIME,
+    now_ns: int = 0,
+) -> Bound:
+    """Check what `check_asked` does not.
+
+    Raises:
+        DriverError: MISSED_DEADLINE_PERSISTENT, then GENERAL_FAILURE or INVALID_ARGUMENT.
+    """
+    check_deadline(deadline_ns, now_ns)
+    uses = buffer_uses(connection, asked, bound)
+    for use in uses:
+        if not use.is_output:
+            use.buffer.check_input(use.key, use.dimensions, when_run=False)
+    room_bytes = connection.account.room(Resource.BUFFER_BYTES)
+    by_key = {use.key[1:]: use.buffer for use in uses}
+    return Bound(
+        _arguments(asked, bound.inputs, by_key, is_output=False),
+        _arguments(asked, bound.outputs, by_key, is_output=True, room_bytes=room_bytes),
+        tuple(uses),
+    )
+
+
+def buffer_uses(connection: Connection, asked: Asked, bound: BoundRequest) -> list[BufferUse]:
+    """Check pools and tokens, and the role of each buffer.
+
+    Raises:
+        DriverError: GENERAL_FAILURE for a pool that cannot be used, INVALID_ARGUMENT.
+    """
+    written = {each.location.pool_index for each in bound.outputs if each.location is not None}
+    read = {each.location.pool_index for each in bound.inputs if each.location is not None}
+    buffers: dict[int, Buffer] = {}
+    for index, (pool, owned) in enumerate(zip(asked.request.pools, asked.pools, strict=True)):
+        if owned is not None:
+            if index in written or index not in read:
+                check_use(owned.pool, to_write=index in written)
+            if index in read:
+                check_use(owned.pool, to_write=False)
+        elif pool.identifier in connection.buffers:
+            buffers[index] = connection.buffers[pool.identifier]
+        else:
+            raise invalid(f"There is no buffer {pool.identifier}.")
+    return _uses(asked, bound, buffers) if buffers else []
+
+
+def _uses(asked: Asked, bound: BoundRequest, buffers: dict[int, Buffer]) -> list[BufferUse]:
+    inputs = _in_buffers(bound.inputs, buffers)
+    outputs = _in_buffers(bound.outputs, buffers)
+    written = [buffer.token for _, buffer, _ in outputs]
+    if len(set(written)) < len(written):
+        raise invalid("A buffer is the place of two outputs.")
+    if not {buffer.token for _, buffer, _ in inputs}.isdisjoint(written):
+        raise invalid("A buffer is the place of an input and of an output.")
+    model = asked.model.identifier
+    uses = []
+    for index, buffer, dimensions in inputs:
+        buffer.check_role((model, False, index))
+        uses.append(BufferUse(buffer, (model, False, index), dimensions))
+    for index, buffer, dimensions in outputs:
+        key = (model, True, index)
+        uses.append(BufferUse(buffer, key, buffer.check_output(key, dimensions)))
+    return uses
+
+
+def _in_buffers(
+    arguments: Sequence[BoundArgument], buffers: dict[int, Buffer]
+) -> list[tuple[int, Buffer, tuple[int, ...]]]:
+    return [
+        (index, buffers[each.location.pool_index], each.dimensions)
+        for index, each in enumerate(arguments)
+        if each.location is not None and each.location.pool_index in buffers
+    ]
+
+
+def _arguments(
+    asked: Asked,
+    arguments: Sequence[BoundArgument],
+    buffers: dict[tuple[bool, int], Buffer],
+    *,
+    is_output: bool,
+    room_bytes: int = 0,
+) -> tuple[RunArgument, ...]:
+    found = []
+    for index, each in enumerate(arguments):
+        if each.location is None:
+            found.append(RunArgument(each.dimensions))
+            continue
+        owned = asked.pools[each.location.pool_index]
+        if owned is not None:
+            found.append(RunArgument(each.dimensions, each.location, owned.pool))
+            continue
+        buffer = buffers[is_output, index]
+        room = buffer.held.charges[Resource.BUFFER_BYTES] + room_bytes if is_output else 0
+        found.append(RunArgument(each.dimensions, token=buffer.token, room_bytes=room))
+    return tuple(found)

@@ -1,0 +1,195 @@
+"""What the service asks of the rim, as data. None of it may block the caller of the service."""
+
+from dataclasses import dataclass
+
+from tightship.driver.dimensions import Dimensions
+from tightship.driver.messages import CacheFiles
+from tightship.driver.model import DataLocation, Model, ModelSource
+from tightship.driver.operand_type import ValueType
+from tightship.driver.pools import Pool
+from tightship.driver.replies import Reply
+
+
+@dataclass(frozen=True, slots=True)
+class Send:
+    """Answer a call; beside a `Launched` goes the fence of its execution, which is made now."""
+
+    connection: int
+    number: int
+    reply: Reply
+
+
+@dataclass(frozen=True, slots=True)
+class CloseConnection:
+    """The client may not connect: tell why and close; no `Disconnected` need come."""
+
+    connection: int
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class CloseFile:
+    """Close a file that came with a message and is not needed; also ends watching a fence."""
+
+    handle: int
+
+
+@dataclass(frozen=True, slots=True)
+class MapPool:
+    """Map a pool; answered by `PoolMapped`. Without it, a pool is mapped when it is first used."""
+
+    pool: Pool
+
+
+@dataclass(frozen=True, slots=True)
+class DropPool:
+    """Nobody needs a pool any more: unmap it and close its file."""
+
+    pool: Pool
+
+
+@dataclass(frozen=True, slots=True)
+class FindSupported:
+    """Say which operations of a valid model can be run; answered by `SupportFound`."""
+
+    query: int
+    model: Model
+    pools: tuple[Pool, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PrepareModel:
+    """Prepare a model; answered by `PrepareFinished`.
+
+    Attributes:
+        source: None to read it from the cache.
+        pools: All that the source names, in its order: a model's pools; a file's and its externals.
+        cache: Handles of the files to save to, or to read from; None for neither.
+    """
+
+    model: int
+    source: ModelSource | None
+    pools: tuple[Pool, ...]
+    preference: int
+    deadline_ns: int
+    cache: CacheFiles | None
+
+
+@dataclass(frozen=True, slots=True)
+class StopPrepare:
+    """Nobody waits for a model; `PrepareFinished` still comes."""
+
+    model: int
+
+
+@dataclass(frozen=True, slots=True)
+class DropModel:
+    """Nobody needs a model any more."""
+
+    model: int
+
+
+@dataclass(frozen=True, slots=True)
+class AllocateBuffer:
+    """Allocate a buffer; answered by `BufferAllocated`.
+
+    Attributes:
+        roles: Model, whether it is an output, index: what it will be used as.
+    """
+
+    token: int
+    value_type: ValueType
+    roles: tuple[tuple[int, bool, int], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class DropBuffer:
+    """Nobody needs a buffer any more."""
+
+    token: int
+
+
+@dataclass(frozen=True, slots=True)
+class CopyBuffer:
+    """Copy between a buffer and a whole pool; answered by `CopyFinished`.
+
+    Attributes:
+        dimensions: Of the value that is copied.
+        is_into_buffer: Else out of it.
+    """
+
+    copy: int
+    token: int
+    pool: Pool
+    dimensions: Dimensions
+    is_into_buffer: bool
+
+
+@dataclass(frozen=True, slots=True)
+class RunArgument:
+    """Where an input or output is; in neither pool nor buffer if it has no value.
+
+    Attributes:
+        dimensions: Known for inputs; for outputs as far as they are.
+        room_bytes: What a buffer may grow to, if it is an output.
+    """
+
+    dimensions: Dimensions
+    location: DataLocation | None = None
+    pool: Pool | None = None
+    token: int = 0
+    room_bytes: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """Run a model; answered by `RunFinished`, at the deadline at the latest if that can be."""
+
+    execution: int
+    model: int
+    inputs: tuple[RunArgument, ...]
+    outputs: tuple[RunArgument, ...]
+    deadline_ns: int
+    loop_timeout_ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class StopRun:
+    """End a run as soon as it can be, writing no more; `RunFinished` still comes."""
+
+    execution: int
+
+
+@dataclass(frozen=True, slots=True)
+class WatchFence:
+    """Say by `FenceChanged` when a fence is signalled or fails."""
+
+    handle: int
+
+
+@dataclass(frozen=True, slots=True)
+class SignalFence:
+    """The execution has ended: signal its fence, or turn it to error."""
+
+    execution: int
+    is_ok: bool
+
+
+Effect = (
+    Send
+    | CloseConnection
+    | CloseFile
+    | MapPool
+    | DropPool
+    | FindSupported
+    | PrepareModel
+    | StopPrepare
+    | DropModel
+    | AllocateBuffer
+    | DropBuffer
+    | CopyBuffer
+    | Run
+    | StopRun
+    | WatchFence
+    | SignalFence
+)

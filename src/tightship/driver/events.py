@@ -1,0 +1,135 @@
+"""What happens to the service: what clients say, what the rim has done, and time."""
+
+from dataclasses import dataclass
+
+from tightship.driver.attachment import Attachment
+from tightship.driver.messages import Call
+from tightship.driver.operand_type import ValueType
+from tightship.driver.replies import UNTIMED, OutputShape, Timing
+from tightship.driver.status import ErrorStatus
+
+
+@dataclass(frozen=True, slots=True)
+class Connected:
+    """A client is there; its number is never used again."""
+
+    connection: int
+    user: int
+
+
+@dataclass(frozen=True, slots=True)
+class Disconnected:
+    """A client is gone."""
+
+    connection: int
+
+
+@dataclass(frozen=True, slots=True)
+class Received:
+    """A client calls."""
+
+    connection: int
+    number: int
+    call: Call
+    files: tuple[Attachment, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Malformed:
+    """Bytes came that are no call, or with another count of files than they say."""
+
+    connection: int
+    number: int
+    message: str
+    files: tuple[Attachment, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class PoolMapped:
+    """Answer to `MapPool`."""
+
+    pool: int
+    is_mapped: bool
+
+
+@dataclass(frozen=True, slots=True)
+class SupportFound:
+    """Answer to `FindSupported`; GENERAL_FAILURE for a pool that cannot be mapped."""
+
+    query: int
+    status: ErrorStatus
+    operations: tuple[bool, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class PrepareFinished:
+    """Answer to `PrepareModel`.
+
+    Attributes:
+        inputs, outputs: Of a model that is not described operand by operand; else not looked at.
+    """
+
+    model: int
+    status: ErrorStatus
+    inputs: tuple[ValueType, ...] = ()
+    outputs: tuple[ValueType, ...] = ()
+    message: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class BufferAllocated:
+    """Answer to `AllocateBuffer`."""
+
+    token: int
+    status: ErrorStatus
+
+
+@dataclass(frozen=True, slots=True)
+class CopyFinished:
+    """Answer to `CopyBuffer`; INVALID_ARGUMENT for a pool that cannot be mapped."""
+
+    copy: int
+    status: ErrorStatus
+
+
+@dataclass(frozen=True, slots=True)
+class RunFinished:
+    """Answer to `Run`; GENERAL_FAILURE for a pool that cannot be mapped.
+
+    Attributes:
+        shapes: One for each output, where the status is NONE or OUTPUT_INSUFFICIENT_SIZE.
+    """
+
+    execution: int
+    status: ErrorStatus
+    shapes: tuple[OutputShape, ...] = ()
+    timing: Timing = UNTIMED
+
+
+@dataclass(frozen=True, slots=True)
+class FenceChanged:
+    """A watched fence is signalled, or failed."""
+
+    handle: int
+    is_ok: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Tick:
+    """Time has passed."""
+
+
+Event = (
+    Connected
+    | Disconnected
+    | Received
+    | Malformed
+    | PoolMapped
+    | SupportFound
+    | PrepareFinished
+    | BufferAllocated
+    | CopyFinished
+    | RunFinished
+    | FenceChanged
+    | Tick
+)

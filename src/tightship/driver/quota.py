@@ -1,0 +1,76 @@
+"""How much a connection, and a user with all of his, may have at once."""
+
+import enum
+from collections.abc import Mapping
+
+from tightship.driver.status import ErrorStatus
+from tightship.errors import DriverError
+
+
+class Resource(enum.Enum):
+    """What is counted."""
+
+    CONNECTIONS = "connections"
+    POOLS = "pools"
+    POOL_BYTES = "bytes of pools"
+    BUFFERS = "buffers"
+    BUFFER_BYTES = "bytes of buffers"
+    MODELS = "models"
+    EXECUTIONS = "executions"
+    BURSTS = "bursts"
+    CALLS = "unanswered calls"
+
+
+Limits = Mapping[Resource, int]
+
+
+class Account:
+    """What is used, and how much may be; 0 <= used <= limit, here and in the account above."""
+
+    def __init__(self, limits: Limits, above: "Account | None" = None) -> None:
+        """`above` is charged along: the user of a connection."""
+        self._limits = limits
+        self._above = above
+        self.used = dict.fromkeys(Resource, 0)
+
+    def room(self, resource: Resource) -> int:
+        """How much more may be charged."""
+        own = self._limits[resource] - self.used[resource]
+        return own if self._above is None else min(own, self._above.room(resource))
+
+    def charge(self, resource: Resource, amount: int = 1) -> None:
+        """Take some.
+
+        Raises:
+            DriverError: RESOURCE_EXHAUSTED_PERSISTENT if it is more than the limit by itself,
+                RESOURCE_EXHAUSTED_TRANSIENT if it would be with what is used. Nothing is taken.
+        """
+        limit = self.limit(resource)
+        if amount > limit:
+            raise DriverError(
+                f"{amount} {resource.value} were asked for; the limit is {limit}.",
+                status=ErrorStatus.RESOURCE_EXHAUSTED_PERSISTENT,
+            )
+        room = self.room(resource)
+        if amount > room:
+            raise DriverError(
+                f"{amount} {resource.value} were asked for; {room} of {limit} are left. "
+                "Give some back first.",
+                status=ErrorStatus.RESOURCE_EXHAUSTED_TRANSIENT,
+            )
+        self._add(resource, amount)
+
+    def refund(self, resource: Resource, amount: int = 1) -> None:
+        """Give some back."""
+        self._add(resource, -amount)
+
+    def limit(self, resource: Resource) -> int:
+        """How much may be charged when nothing is used."""
+        own = self._limits[resource]
+        return own if self._above is None else min(own, self._above.limit(resource))
+
+    def _add(self, resource: Resource, amount: int) -> None:
+        self.used[resource] += amount
+        assert self.used[resource] >= 0, (resource, self.used)
+        if self._above is not None:
+            self._above._add(resource, amount)

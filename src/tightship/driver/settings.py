@@ -1,0 +1,51 @@
+"""What a driver offers, and its limits."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from tightship.driver.quota import Limits, Resource
+
+GIB = 1 << 30
+
+CONNECTION_LIMITS: Limits = {
+    Resource.CONNECTIONS: 1,
+    Resource.POOLS: 4096,
+    Resource.POOL_BYTES: 64 * GIB,
+    Resource.BUFFERS: 16_384,
+    Resource.BUFFER_BYTES: 16 * GIB,
+    Resource.MODELS: 256,
+    Resource.EXECUTIONS: 1024,
+    Resource.BURSTS: 64,
+    Resource.CALLS: 256,
+}
+USER_LIMITS: Limits = {
+    Resource.CONNECTIONS: 1024,
+    Resource.POOLS: 65_536,
+    Resource.POOL_BYTES: 256 * GIB,
+    Resource.BUFFERS: 65_536,
+    Resource.BUFFER_BYTES: 64 * GIB,
+    Resource.MODELS: 1024,
+    Resource.EXECUTIONS: 16_384,
+    Resource.BURSTS: 1024,
+    Resource.CALLS: 16_384,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What a driver offers, and its limits.
+
+    Attributes:
+        features: Of `hardware_buffer`, `isolated`, `memory_domains`; the rest is always there.
+        model_cache_files, data_cache_files: How many a compilation cache takes; both 0 for none.
+        runs_max: Executions that run at once; the others wait.
+        grace_ns: How long after its deadline a run may take to stop before it is given up.
+    """
+
+    features: frozenset[str] = frozenset({"memory_domains"})
+    model_cache_files: int = 1
+    data_cache_files: int = 1
+    runs_max: int = 1
+    grace_ns: int = 50_000_000
+    connection_limits: Mapping[Resource, int] = field(default_factory=lambda: CONNECTION_LIMITS)
+    user_limits: Mapping[Resource, int] = field(default_factory=lambda: USER_LIMITS)

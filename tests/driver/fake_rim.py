@@ -1,0 +1,191 @@
+"""A rim without an operating system: it keeps count of what the service has it open and close."""
+
+import random
+from collections import deque
+
+from tightship.driver import effects as fx
+from tightship.driver import events as ev
+from tightship.driver.attachment import Attachment, FenceState
+from tightship.driver.dimensions import combine
+from tightship.driver.operand_type import size_bytes
+from tightship.driver.replies import Launched, ModelPrepared, OutputShape, Timing
+from tightship.driver.service import Service
+from tightship.driver.settings import Settings
+from tightship.driver.status import ErrorStatus
+
+NONE = ErrorStatus.NONE
+
+
+class FakeEngine:
+    """Runs nothing; says what a run gives.
+
+    Attributes:
+        produced: Dimensions of outputs that neither model nor request know.
+        status: With which everything ends.
+    """
+
+    def __init__(self):
+        self.produced = (1,)
+        self.status = NONE
+        self.unmappable = set()
+
+    def run(self, run, types):
+        if self.status is not NONE:
+            return ev.RunFinished(run.execution, self.status)
+        if any(arg.pool and arg.pool.handle in self.unmappable for arg in run.inputs):
+            return ev.RunFinished(run.execution, ErrorStatus.GENERAL_FAILURE)
+        shapes = tuple(map(self.shape, run.outputs, types))
+        fits = all(shape.is_sufficient for shape in shapes)
+        status = NONE if fits else ErrorStatus.OUTPUT_INSUFFICIENT_SIZE
+        return ev.RunFinished(run.execution, status, shapes, Timing(20, 10))
+
+    def shape(self, argument, value_type):
+        dimensions = argument.dimensions
+        if not value_type.is_scalar and (not dimensions or 0 in dimensions):
+            dimensions = combine(dimensions, self.produced)
+        needed = size_bytes(value_type.operand_type, dimensions)
+        fits = argument.location is None or needed <= argument.location.length_bytes
+        return OutputShape(dimensions, fits)
+
+
+class Rim:
+    """Carries effects out; what the service asked for is answered when `answer` is called."""
+
+    def __init__(self, settings=None, engine=None, seed=0):
+        self.service = Service(settings or Settings(), random.Random(seed))
+        self.engine = engine or FakeEngine()
+        self.now_ns = 1_000
+        self.open_files = set()
+        self.models, self.buffers = {}, set()
+        self.refused = []
+        self.fences, self.watched = {}, set()
+        self.asked = deque()
+        self.stopped = set()
+        self.replies = {}
+        self.sent = []
+        self.counts = {"files": 0, "connections": 0, "calls": 0}
+
+    def count(self, what):
+        self.counts[what] += 1
+        return self.counts[what]
+
+    def connect(self, user=0):
+        connection = self.count("connections")
+        self.happen(ev.Connected(connection, user))
+        return connection
+
+    def file(self, size_bytes=1 << 20, **facts):
+        """A sealed memfd, unless said otherwise, that nobody else has."""
+        handle = self.count("files")
+        known = {"identity": (1, handle), "is_shrink_sealed": True} | facts
+        return Attachment(handle, size_bytes, **known)
+
+    def fence(self, state=FenceState.PENDING):
+        return self.file(0, fence=state, is_regular=False)
+
+    def call(self, connection, message, *files):
+        """The answer, once the rim has done what it takes; None if it still waits."""
+        number = self.post(connection, message, *files)
+        self.answer_all()
+        return self.replies.pop((connection, number), None)
+
+    def post(self, connection, message, *files):
+        """Send a call; its number."""
+        number = self.count("calls")
+        self.open_files |= {file.handle for file in files}
+        self.happen(ev.Received(connection, number, message, files))
+        return number
+
+    def answer_all(self):
+        while self.asked:
+            self.answer()
+
+    def answer(self, index=0):
+        """Answer one thing that was asked."""
+        self.asked.rotate(-index)
+        asked = self.asked.popleft()
+        self.asked.rotate(index)
+        self.happen(self.said(asked))
+
+    def said(self, asked):
+        status = self.engine.status
+        match asked:
+            case fx.MapPool():
+                return ev.PoolMapped(
+                    asked.pool.identifier, asked.pool.handle not in self.engine.unmappable
+                )
+            case fx.FindSupported():
+                found = tuple(True for _ in asked.model.main.operations)
+                return ev.SupportFound(asked.query, status, found)
+            case fx.PrepareModel():
+                types = getattr(self.engine, "types", ((), ()))
+                return ev.PrepareFinished(asked.model, status, *types)
+            case fx.AllocateBuffer():
+                return ev.BufferAllocated(asked.token, status)
+            case fx.CopyBuffer():
+                return ev.CopyFinished(asked.copy, status)
+        return self.engine.run(asked, self.models[asked.model])
+
+    def advance(self, duration_ns):
+        self.now_ns += duration_ns
+        self.happen(ev.Tick())
+
+    def happen(self, event):
+        for effect in self.service.handle(event, self.now_ns):
+            self.perform(effect)
+
+    def perform(self, effect):
+        match effect:
+            case fx.Send():
+                self.deliver(effect)
+            case fx.CloseFile():
+                self.open_files.remove(effect.handle)
+                self.watched.discard(effect.handle)
+            case fx.DropPool():
+                self.open_files.remove(effect.pool.handle)
+            case fx.SignalFence():
+                assert self.fences[effect.execution] is None
+                self.fences[effect.execution] = effect.is_ok
+            case fx.WatchFence():
+                assert effect.handle in self.open_files
+                self.watched.add(effect.handle)
+            case fx.DropBuffer():
+                self.buffers.remove(effect.token)
+            case fx.DropModel():
+                self.models.pop(effect.model, None)
+            case fx.StopRun():
+                self.stopped.add(effect.execution)
+            case fx.StopPrepare() | fx.CloseConnection():
+                self.refused.append(effect)
+            case _:
+                self.ask(effect)
+
+    def ask(self, effect):
+        if isinstance(effect, fx.AllocateBuffer):
+            self.buffers.add(effect.token)
+        self.asked.append(effect)
+
+    def deliver(self, sent):
+        self.sent.append(sent)
+        assert (sent.connection, sent.number) not in self.replies
+        self.replies[sent.connection, sent.number] = sent.reply
+        match sent.reply:
+            case Launched():
+                self.fences[sent.reply.execution] = None
+            case ModelPrepared():
+                self.models[sent.reply.model] = sent.reply.outputs
+
+    def is_clean(self):
+        """Nothing is left of anybody."""
+        ledger = self.service.ledger
+        return not (
+            self.open_files
+            or self.models
+            or self.buffers
+            or self.watched
+            or ledger.executions
+            or ledger.waiting
+            or ledger.watchers
+            or len(ledger.timers)
+            or any(ended is None for ended in self.fences.values())
+        )
