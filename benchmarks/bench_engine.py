@@ -13,7 +13,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 import numpy as np
@@ -50,6 +50,20 @@ class Row:
     quartiles: tuple[float, float]
     cpu_ratio: float
     difference: float
+
+
+@dataclass(slots=True)
+class Found:
+    """What a run has found so far."""
+
+    rows: list[Row] = field(default_factory=list)
+    failures: list[str] = field(default_factory=list)
+    versions: dict[str, str] = field(default_factory=dict)
+
+    def figures(self) -> dict[str, object]:
+        """As they are recorded."""
+        rows = [asdict(each) for each in self.rows]
+        return {"runtime": self.versions, "rows": rows, "failures": self.failures}
 
 
 def verified(workers: Sequence[Worker], folder: Path, allowed: float) -> dict[str, float]:
@@ -183,15 +197,37 @@ def arguments() -> argparse.Namespace:
     return parser.parse_args()
 
 
+def _race(
+    name: str,
+    threads: int,
+    setting: tuple[Sequence[str], Path, argparse.Namespace],
+    found: Found,
+) -> None:
+    """Race one model, print, and add to what was found."""
+    contenders, folder, options = setting
+    try:
+        with neighbour(options.neighbour):
+            rows, said = race(
+                name, threads, contenders, folder, 5 if options.quick else options.rounds
+            )
+    except (ChildProcessError, ValueError, models.NotHadError) as error:
+        found.failures.append(f"{name}, {threads} threads: {error}")
+        print(f"{name:<24}{threads:>3}  not timed: {error}", flush=True)
+        return
+    found.versions |= said
+    found.rows += rows
+    for each in rows:
+        print(json.dumps(asdict(each)) if options.json else line(each), flush=True)
+
+
 def main() -> None:
-    """Race, print, record."""
+    """Race, print, record after every model."""
     options = arguments()
     contenders = [REFERENCE, "tightship", *(f"tightship-{p}" for p in options.without)]
     contenders += options.contender + (ORT_VARIANTS if options.ort_variants else [])
     contenders = list(dict.fromkeys(contenders))
-    rows: list[Row] = []
-    failures: list[str] = []
-    versions: dict[str, str] = {}
+    found = Found()
+    kept = None if options.quick else record.begin("bench_engine")
     if not options.json:
         print(HEADER)
     with tempfile.TemporaryDirectory(prefix="tightship-bench-") as temporary:
@@ -199,26 +235,14 @@ def main() -> None:
         folder.mkdir(parents=True, exist_ok=True)
         for name in models.chosen(options.models, options.batch):
             for threads in map(int, options.threads.split(",")):
-                rounds = 5 if options.quick else options.rounds
-                try:
-                    with neighbour(options.neighbour):
-                        found, said = race(name, threads, contenders, folder, rounds)
-                except (ChildProcessError, ValueError, models.NotHadError) as error:
-                    failures.append(f"{name}, {threads} threads: {error}")
-                    print(f"{name:<24}{threads:>3}  not timed: {error}", flush=True)
-                    continue
-                versions |= said
-                rows += found
-                for each in found:
-                    print(json.dumps(asdict(each)) if options.json else line(each), flush=True)
+                _race(name, threads, (contenders, folder, options), found)
+                if kept is not None:
+                    kept.write(found.figures())
             if not options.folder:
                 for path in folder.iterdir():
                     path.unlink()
-    if not options.quick:
-        figures = {"runtime": versions, "rows": [asdict(each) for each in rows],
-                   "failures": failures}  # fmt: skip
-        path = record.append("bench_engine", figures)
-        print(f"recorded in {path.relative_to(record.ROOT)}", file=sys.stderr)
+    if kept is not None:
+        print(f"recorded in {kept.path.relative_to(record.ROOT)}", file=sys.stderr)
 
 
 if __name__ == "__main__":

@@ -6,6 +6,7 @@ import platform
 import subprocess
 import sys
 from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -31,13 +32,37 @@ def facts() -> dict[str, object]:
     }
 
 
-def append(name: str, figures: Mapping[str, object]) -> Path:
-    """Add one line, the facts and the figures, to `results/NAME.json`."""
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A line of `results/NAME.json`, the facts and the figures, that is written as a run goes on.
+
+    A run that is cut short keeps what it has written.
+    """
+
+    path: Path
+    start: int
+    """Bytes before it."""
+    facts: Mapping[str, object]
+
+    def write(self, figures: Mapping[str, object]) -> None:
+        """Put the figures in the place of what this line has held."""
+        with self.path.open("a", encoding="utf-8") as file:
+            file.truncate(self.start)
+            file.write(json.dumps({**self.facts, **figures}) + "\n")
+
+
+def begin(name: str) -> Line:
+    """A line behind all others, with the facts as they are now; not written yet."""
     RESULTS.mkdir(exist_ok=True)
     path = RESULTS / f"{name}.json"
-    with path.open("a", encoding="utf-8") as file:
-        file.write(json.dumps({**facts(), **figures}) + "\n")
-    return path
+    return Line(path, path.stat().st_size if path.exists() else 0, facts())
+
+
+def append(name: str, figures: Mapping[str, object]) -> Path:
+    """Add one line, the facts and the figures, to `results/NAME.json`."""
+    line = begin(name)
+    line.write(figures)
+    return line.path
 
 
 def command() -> str:

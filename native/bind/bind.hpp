@@ -56,6 +56,7 @@ void attention_kernels(nanobind::class_<Kernel> &kernel);
 void convolution_kernels(nanobind::class_<Kernel> &kernel);
 void depthwise_kernels(nanobind::class_<Kernel> &kernel);
 void rotary_kernels(nanobind::class_<Kernel> &kernel);
+void split_product_kernels(nanobind::module_ &module, nanobind::class_<Kernel> &kernel);
 void recurrent_kernels(nanobind::class_<Kernel> &kernel);
 void quantize_kernels(nanobind::class_<Kernel> &kernel);
 void program(nanobind::module_ &module);

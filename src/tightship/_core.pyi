@@ -1357,6 +1357,12 @@ class NativeKernel:
         """
 
     @staticmethod
+    def split_product(rows_depth_columns: Sequence[int], has_bias: bool, has_addend: bool, activation: str, low: float, high: float) -> NativeKernel:
+        """
+        Source, weights in panels of 64 columns, [bias,] [addend,] target, scratch: a product of float32 matrices from products of bfloat16, of which three make a float32. The activation is clip (to low and high), gelu_erf, gelu_tanh or swish.
+        """
+
+    @staticmethod
     def rotary(node: str, shape: Sequence[int], sizes: Sequence[int], strides: Sequence[Sequence[int]], along: tuple[Sequence[int], Sequence[int], Sequence[int]]) -> NativeKernel:
         """
         Source, cosines, sines[, positions], target, of float32: pairs turned by an angle. `sizes`: pairs of a row, elements after them, rows of the tables or 0; `strides` around rows; `along` a row: from element to element, pair to pair, within a pair. In bytes.
@@ -1394,6 +1400,11 @@ class RecipeError(ValueError):
 def record_recipes(wanted: bool) -> bool:
     """
     Whether the thread keeps the recipes of what it makes from now on; returns what was.
+    """
+
+def multiplies_tiles() -> bool:
+    """
+    Whether this processor multiplies tiles of bfloat16 (AMX), and the system lets us.
     """
 
 class NativeProgram:

@@ -66,6 +66,27 @@ inline Vector hyperbolic_tangent(Vector x) {
     return with_sign_of(less_one / (less_one + 2.0F), x);
 }
 
+inline Vector polynomial(Vector x, const float (&coefficients)[7]) {
+    Vector sum = spread(coefficients[6]);
+    for (int index = 6; index-- > 0;)
+        sum = sum * x + coefficients[index];
+    return sum;
+}
+
+/// x P(x^2) up to 1, 1 - exp(-Q(x)) beyond; see float_math.hpp for P and Q.
+inline Vector error_function(Vector x) {
+    constexpr float kNear[] = {1.1283791671e+0F,  -3.7612628832e-1F, 1.1283612350e-1F,
+                               -2.6854806104e-2F, 5.1900498107e-3F,  -8.0243257083e-4F,
+                               7.8981268577e-5F};
+    constexpr float kFar[] = {3.2984706722e-4F, 1.1271379023e+0F,  6.3806165778e-1F,
+                              1.0318108358e-1F, -2.1874696975e-2F, 2.9570916306e-3F,
+                              -1.8737009243e-4F};
+    const Vector size = magnitude(x);
+    const Vector limited = size > 4.0F ? spread(4.0F) : size;
+    const Vector far = -exponential_less_one(-polynomial(limited, kFar));
+    return size < 1.0F ? x * polynomial(x * x, kNear) : with_sign_of(far, x);
+}
+
 } // namespace
 
 } // namespace tightship::kernels::TIGHTSHIP_ISA

@@ -8,6 +8,8 @@ from tightship.graph import DType, size_bytes
 
 AVX512 = 0x20
 """The bit of `onednn_cpu_isa` for AVX-512."""
+AMX = 0xE00
+"""The bits of `onednn_cpu_isa` for tiles of bfloat16 and int8."""
 DESCRIBABLE = frozenset({DType.FLOAT32, DType.INT8, DType.UINT8})
 """Element types whose operands carry a oneDNN layout."""
 

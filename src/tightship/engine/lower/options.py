@@ -30,6 +30,8 @@ class Options:
     in_place: bool = True
     choose_layouts: bool = True
     stream_weights: bool = True
+    split_products: bool = True
+    """Products on the processor's unit for bfloat16 matrices, each number in three parts."""
     blocked: bool = False
     """Channels in blocks of a register's width instead of what the library prefers."""
     packed: Mapping[str, Sequence[PackedWeight]] | None = None

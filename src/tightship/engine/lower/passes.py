@@ -92,14 +92,15 @@ SELECTION_PASSES = (
     "in_place",
     "library_layouts",
     "stream_weights",
+    "split_products",
     "share_tables",
     "elide_concat",
     "blocked_layouts",
 )
 """Choices made while kernels are selected: oneDNN and native kernels at all, in-place sums,
-layouts that oneDNN prefers, large weights streamed past few rows, tables gathered from where a
-product has them packed, concatenations without copies, channels in blocks where these then take
-less."""
+layouts that oneDNN prefers, large weights streamed past few rows, float32 products made of bfloat16
+ones, tables gathered from where a product has them packed, concatenations without copies, channels
+in blocks where these then take less."""
 
 LAST_RESORT = "reference"
 """What `without` accepts besides passes: a node that only `onnx.reference` runs is refused."""

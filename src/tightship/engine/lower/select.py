@@ -10,6 +10,7 @@ from tightship.engine.lower.cost import concat_ns, cost_ns
 from tightship.engine.lower.dequantized import Measured, Quantization, measured, quantization
 from tightship.engine.lower.elide_concat import elide_concat, load_bytes
 from tightship.engine.lower.native import emit_native
+from tightship.engine.lower.native.split import split
 from tightship.engine.lower.native.streamed import ends_apart, streamed
 from tightship.engine.lower.onednn import EMITTERS, QUANTIZED_EMITTERS
 from tightship.engine.lower.options import Choice, Options
@@ -83,13 +84,15 @@ def select(
         GraphError: A node cannot be run by any kernel.
     """
     use_onednn = _core.HAS_ONEDNN and "onednn" not in without
+    use_native = "native" not in without
     options = Options(
         use_onednn,
-        "native" not in without,
+        use_native,
         LAST_RESORT not in without,
         "in_place" not in without,
         "library_layouts" not in without,
-        use_onednn and "native" not in without and "stream_weights" not in without,
+        use_onednn and use_native and "stream_weights" not in without,
+        use_onednn and use_native and "split_products" not in without,
         packed=packed,
         repeats=repeats,
     )
@@ -144,7 +147,7 @@ def _cheaper(lowered: Lowered, blocked: Callable[[], Lowered]) -> Lowered:
 def _emit(builder: Builder, node: Node) -> None:
     if _moves_nothing(builder, node):
         return
-    if (builder.options.use_onednn and _quantized(builder, node)) or streamed(builder, node):
+    if _quantized(builder, node) or split(builder, node) or streamed(builder, node):
         return
     if ends_apart(builder, node):
         for part in (replace(node, fused=node.fused[:-1]), node.fused[-1]):
@@ -242,7 +245,8 @@ def _quantized(builder: Builder, node: Node) -> bool:
     """A kernel on 8-bit integers."""
     emitter = QUANTIZED_EMITTERS.get((node.domain, node.operator))
     return (
-        emitter is not None
+        builder.options.use_onednn
+        and emitter is not None
         and (node.operator in OF_INTEGERS or builder.quantized(node.inputs[0]) is not None)
         and all(builder.value(name).is_static for name in (*node.reads, *node.writes))
         and emitter(builder, node)

@@ -120,12 +120,12 @@ def streamed(builder: Builder, node: Node) -> bool:
         return False
     if builder.options.packed is not None and node.operator != "Conv":
         return False  # other numbers of rows would want other layouts of the matrix
-    if not _is_covered(builder, node):
+    if not is_covered(builder, node):
         return False
     problem = PROBLEMS[node.operator](builder, node)
     if problem is None or not problem.pays:
         return False
-    head, bias = _with_bias(builder, node, problem)
+    head, bias = with_bias(builder, node, problem.counts[2])
     ending = _ending(builder, head)
     if ending is None:
         return False
@@ -143,26 +143,26 @@ def ends_apart(builder: Builder, node: Node) -> bool:
         return False
     if is_product and builder.options.packed is not None:
         return False
-    if not (is_product or node.operator == "Conv") or not _is_covered(builder, node):
+    if not (is_product or node.operator == "Conv") or not is_covered(builder, node):
         return False
     problem = PROBLEMS[node.operator](builder, node)
     if problem is None or not problem.pays or (is_product and problem.rows > FEW_ROWS):
         return False
-    whole, _ = _with_bias(builder, node, problem)
+    whole, _ = with_bias(builder, node, problem.counts[2])
     if _ending(builder, whole) is not None or not whole.fused:
         return False
-    head, _ = _with_bias(builder, replace(node, fused=node.fused[:-1]), problem)
+    head, _ = with_bias(builder, replace(node, fused=node.fused[:-1]), problem.counts[2])
     return eltwise_of(builder, node.fused[-1]) is not None and _ending(builder, head) is not None
 
 
-def _with_bias(builder: Builder, node: Node, problem: Problem) -> tuple[Node, str]:
+def with_bias(builder: Builder, node: Node, columns: int) -> tuple[Node, str]:
     """The node without a constant row that it adds to a product, and that row or its own bias."""
     if len(node.inputs) > 2 or node.operator == "Conv":
         return node, node.inputs[2] if len(node.inputs) > 2 else ""
-    return take_bias(builder, node, problem.counts[2])
+    return take_bias(builder, node, columns)
 
 
-def _is_covered(builder: Builder, node: Node) -> bool:
+def is_covered(builder: Builder, node: Node) -> bool:
     """Whether the node is a float32 product by constants, on this processor."""
     names = [name for name in (*node.reads, *node.writes) if name]
     values = [builder.value(name) for name in names]
@@ -225,8 +225,13 @@ def _product(rows: int, depth: int, columns: int, *, turned: bool) -> Problem:
     return Problem((1, depth, columns), (1, rows), (1, rows), one, one, one, none, steps)
 
 
-def _ending(builder: Builder, node: Node) -> Ending | None:
-    """An addition of a value of the same shape and an activation that clamps, or nothing more."""
+def addend_and_activation(
+    builder: Builder, node: Node
+) -> tuple[str, tuple[str, float, float] | None] | None:
+    """A value of the same shape that is added, or none, and the activation behind it, or none.
+
+    None where the fused nodes are others.
+    """
     fused = list(node.fused)
     name, addend = node.outputs[0], ""
     if fused and fused[0].operator in ("Add", "Sum"):
@@ -236,9 +241,20 @@ def _ending(builder: Builder, node: Node) -> Ending | None:
         if builder.value(addend).static_shape != shape or builder.constant(addend) is not None:
             return None
     if not fused:
-        return Ending(addend)
+        return addend, None
     found = eltwise_of(builder, fused[0]) if len(fused) == 1 else None
-    if found is None or found not in (("relu", 0.0, 0.0), ("clip", *found[1:])):
+    return None if found is None else (addend, found)
+
+
+def _ending(builder: Builder, node: Node) -> Ending | None:
+    """An addition of a value of the same shape and an activation that clamps, or nothing more."""
+    ending = addend_and_activation(builder, node)
+    if ending is None:
+        return None
+    addend, found = ending
+    if found is None:
+        return Ending(addend)
+    if found not in (("relu", 0.0, 0.0), ("clip", *found[1:])):
         return None
     low, high = (0.0, INFINITY) if found[0] == "relu" else found[1:]
     return Ending(addend, low, high)
@@ -264,14 +280,14 @@ def _emit(builder: Builder, node: Node, problem: Problem, bias: str, ending: End
         reads,
         [target],
         scratch_bytes=kernel.scratch_bytes(builder.threads),
-        in_place=[(target, reads[-1])] if ending.addend and _apart(reads) else [],
+        in_place=[(target, reads[-1])] if ending.addend and stands_alone(reads) else [],
     )  # fmt: skip
 
 
 PROBLEMS = {"Conv": _convolution, "Gemm": _gemm, "MatMul": _matmul}
 
 
-def _apart(reads: list[Operand]) -> bool:
+def stands_alone(reads: list[Operand]) -> bool:
     """Whether the last operand's bytes are no other's."""
     places = [(operand.space, operand.slot) for operand in reads]
     return places.count(places[-1]) == 1
