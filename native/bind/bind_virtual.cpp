@@ -2,6 +2,7 @@
 #include "count.hpp"
 #include "python_device.hpp"
 
+#include "tightship/os_map.hpp"
 #include "tightship/resource/adaptor/planned.hpp"
 #include "tightship/resource/virtual/failing_device.hpp"
 #include "tightship/resource/virtual/host_device.hpp"
@@ -323,6 +324,10 @@ void planned_resource(nb::module_ &module) {
 
 void virtual_resources(nb::module_ &module) {
     resource::wait_for_lock = &lock_without_gil;
+    module.def(
+        "process_mappings", [] { return std::tuple(os::map_count(), os::map_limit()); },
+        "How many ranges of addresses the process has mapped, and how many the system lets it\n"
+        "have; 0 for what the system does not say.");
     devices(module);
     streams(module);
     statistics(module);

@@ -650,6 +650,12 @@ class GuardPageResource(Adaptor):
     @property
     def quarantined_bytes(self) -> int: ...
 
+def process_mappings() -> tuple[int, int]:
+    """
+    How many ranges of addresses the process has mapped, and how many the system lets it
+    have; 0 for what the system does not say.
+    """
+
 class PagedDevice:
     """Physical chunks and addresses of a device, to be joined."""
 

@@ -22,12 +22,9 @@ Statistics SeedVirtualResource::statistics() const {
 VirtualStatistics SeedVirtualResource::virtual_statistics() const {
     const auto lock = device_->enter(mutex_);
     VirtualStatistics now = statistics_;
-    for (const auto &[size, mapping] : cache_) {
-        now.cached_bytes += size;
+    now.cached_bytes = now.physical_bytes - now.allocated_bytes;
+    for (const auto &[size, mapping] : cache_)
         now.address_bytes += mapping.addresses->size_bytes();
-    }
-    for (const FreeChunk &free : free_chunks_)
-        now.cached_bytes += free.chunk->size_bytes();
     for (const auto &[start, mapping] : live_)
         now.address_bytes += mapping.addresses->size_bytes();
     for (const Mapping &mapping : waiting_)
@@ -37,9 +34,10 @@ VirtualStatistics SeedVirtualResource::virtual_statistics() const {
 }
 
 std::string SeedVirtualResource::refusal(size_t, size_t) const {
-    return "the device refuses, with " + std::to_string(virtual_statistics().physical_bytes) +
-           " bytes in chunks of " + std::to_string(chunk_bytes()) +
-           ". Ask for less, or make chunks smaller.";
+    const VirtualStatistics now = virtual_statistics();
+    return std::to_string(now.allocated_bytes) + " bytes are in blocks and " +
+           std::to_string(now.physical_bytes) + " bytes in chunks of " +
+           std::to_string(chunk_bytes()) + ", and " + what_is_short(*device_);
 }
 
 std::vector<ListedBlock> SeedVirtualResource::blocks() const {

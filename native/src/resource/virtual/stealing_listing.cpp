@@ -1,7 +1,5 @@
 #include "tightship/resource/virtual/stealing_resource.hpp"
 
-#include "tightship/os_map.hpp"
-
 #include <algorithm>
 
 namespace tightship::resource {
@@ -56,11 +54,7 @@ std::string StealingVirtualResource::refusal(size_t, size_t) const {
     if (settings_.max_bytes != SIZE_MAX)
         return held + ", of at most " + std::to_string(settings_.max_bytes) +
                ". Give blocks back, or raise `max_bytes`.";
-    const size_t limit = os::map_limit(), count = os::map_count();
-    if (device_->is_host() && limit > 0 && count + count / 16 >= limit)
-        return held + ", and the process has " + std::to_string(count) + " of at most " +
-               std::to_string(limit) + " mappings. Make pages larger, or raise vm.max_map_count.";
-    return held + ", and the device has no more. Give blocks back, or ask for less.";
+    return held + ", and " + what_is_short(*device_);
 }
 
 std::vector<ListedBlock> StealingVirtualResource::blocks() const {

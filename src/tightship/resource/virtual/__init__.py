@@ -16,6 +16,7 @@ from tightship._core import (
     Stream,
     VirtualResource,
     VirtualStatistics,
+    process_mappings,
 )
 from tightship.resource.virtual.composed import virtual_resource
 from tightship.resource.virtual.snapshot import memory_events, virtual_snapshot, write_snapshot
@@ -37,6 +38,7 @@ __all__ = [
     "VirtualResource",
     "VirtualStatistics",
     "memory_events",
+    "process_mappings",
     "virtual_resource",
     "virtual_snapshot",
     "write_snapshot",

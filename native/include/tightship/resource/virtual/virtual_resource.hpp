@@ -56,11 +56,9 @@ class VirtualResource : public MemoryResource {
 
   protected:
     /// Throws `Misuse` where the device cannot heed the stream.
-    static void check_stream(const PagedDevice &device, const StreamPointer &stream) {
-        if (stream != nullptr && !device.heeds(*stream))
-            throw Misuse("The device's memory is used in streams of its own, and this is another "
-                         "kind of stream or another device's. Give a `CudaStream` of the device.");
-    }
+    static void check_stream(const PagedDevice &device, const StreamPointer &stream);
+    /// Why it refuses, and what to do: memory, or the mappings that a process may have.
+    static std::string what_is_short(const PagedDevice &device);
 };
 
 } // namespace tightship::resource
