@@ -17,7 +17,7 @@ from tightship.engine.program_cache import Bounds
 from tightship.engine.weight_store import Progress
 from tightship.errors import FormatError, InputError
 from tightship.feeds import Array, made_up
-from tightship.graph import Constant, DType, Graph, element_count
+from tightship.graph import Constant, DType, Graph, Layer, element_count
 from tightship.model import Model
 from tightship.planner.format.atomic import write_text
 
@@ -106,6 +106,8 @@ def _structure(graph: Graph) -> Iterator[object]:
                 yield name, tuple(_structure(attribute))
             elif isinstance(attribute, int | float | str | bytes | tuple):
                 yield name, attribute
+            elif isinstance(attribute, Layer):
+                yield name, id(attribute)
             else:
                 yield name, _constant(attribute)
 

@@ -28,14 +28,21 @@ def noted(name, *, full=False):
     return read_bytes((FULL if full else SMALL)[name](4).model)
 
 
+def pairwise_of(columns):
+    return zip(columns[::2], columns[1::2], strict=True)
+
+
 def check_table(cost):
     for row in cost.rows:
         columns = row.columns
         assert columns.arena_bytes == columns.lower_bound_in_place_bytes, row
         assert columns.arena_bytes <= columns.both_bytes <= columns.naive_bytes / 2, row
-    nodes, blocks = (row.columns for row in cost.rows)
-    assert blocks.naive_bytes <= nodes.naive_bytes
-    assert blocks.both_bytes / blocks.naive_bytes >= nodes.both_bytes / nodes.naive_bytes
+    assert [row.pass_name for row in cost.rows] == ["inference"] * 2 + ["training"] * 2
+    for nodes, blocks in pairwise_of([row.columns for row in cost.rows]):
+        assert blocks.naive_bytes <= nodes.naive_bytes
+        assert blocks.both_bytes / blocks.naive_bytes >= nodes.both_bytes / nodes.naive_bytes
+    inference, training = cost.rows[0].columns, cost.rows[2].columns
+    assert training.lower_bound_bytes > inference.lower_bound_bytes
 
 
 @pytest.mark.parametrize("name", [*NOTED, "inception_bn"])
@@ -51,10 +58,14 @@ def test_so_they_do_in_their_real_sizes(name):
 
 @pytest.mark.slow
 def test_inception_bn_in_batches_of_32_has_the_bound_of_two_activations_of_its_first_layer():
-    columns = cost_of(noted("inception_bn", full=True), "").cost.columns
+    cost = cost_of(noted("inception_bn", full=True), "")
+    columns = cost.cost.columns
     first = 32 * 64 * 112 * 112 * 4
     assert columns.lower_bound_bytes == 2 * first == 196 * MIB
     assert columns.arena_bytes == first + first // 4
+    training = cost.rows[2].columns
+    assert training.lower_bound_bytes < 1337 * MIB
+    assert training.arena_bytes == training.lower_bound_bytes
 
 
 def test_the_total_is_arena_inputs_and_weights():

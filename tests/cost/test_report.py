@@ -1,5 +1,6 @@
 import json
 
+import numpy as np
 import pytest
 
 from tests.models import filled, parse
@@ -9,8 +10,8 @@ from tightship.cost.report import report, to_json
 from tightship.frontend.onnx import read_bytes
 
 
-def cost(name="net.onnx"):
-    return cost_of(read_bytes(inception_bn(2, 96, 4).model), name)
+def cost(name="net.onnx", **options):
+    return cost_of(read_bytes(inception_bn(2, 96, 4).model), name, **options)
 
 
 @pytest.mark.parametrize("name", ["net.onnx", "n" * 300, "tab\tnew\nline"])
@@ -21,10 +22,21 @@ def test_every_line_fits_100_columns(name):
 
 
 def test_training_has_its_row_unless_only_the_forward_pass_is_asked_for():
-    assert "training: the graph has no backward pass" in report(cost())
-    assert "training" not in report(cost(), forward_only=True)
-    assert to_json(cost())["training"] is None
-    assert "training" not in to_json(cost(), forward_only=True)
+    assert "training, blocks" in report(cost())
+    assert "training" not in report(cost(forward_only=True))
+    rows = to_json(cost())["training"]
+    assert [row["granularity"] for row in rows] == ["nodes", "blocks"]
+    assert "training" not in to_json(cost(forward_only=True))
+
+
+def test_why_there_is_no_training_is_said_in_its_row():
+    text = "net (float[2,8] x) => (float y) { h = MatMul (x, w) y = CumSum (h, n) }"
+    model = parse(text, w=filled(8, 200), n=np.array(0)).SerializeToString()
+    made = cost_of(read_bytes(model), "net")
+    assert "training: The gradient of node" in report(made)
+    assert max(map(len, report(made).splitlines())) <= 100
+    assert to_json(made)["training"] is None
+    assert "CumSum" in to_json(made)["training_refusal"]
 
 
 def test_json_holds_the_columns_in_bytes():

@@ -3,6 +3,7 @@ import sys
 
 import pytest
 
+from tightship.engine.kernels.gradient import GRADIENT_BUILDERS
 from tightship.engine.kernels.objects import CONTROL, OPTIONAL
 from tightship.engine.kernels.select import BUILDERS
 from tightship.engine.lower.native import NATIVE_EMITTERS
@@ -12,6 +13,7 @@ from tightship.engine.on_demand import OnDemand, names, of_onnx
 TABLES = {
     "BUILDERS": BUILDERS,
     "CONTROL": CONTROL,
+    "GRADIENT_BUILDERS": GRADIENT_BUILDERS,
     "OPTIONAL": OPTIONAL,
     "NATIVE_EMITTERS": NATIVE_EMITTERS,
     "EMITTERS": EMITTERS,

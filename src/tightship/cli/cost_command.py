@@ -30,7 +30,8 @@ def run(options: argparse.Namespace) -> int:
     elif limit is not None and not shapes and not _is_fixed(source.declared):
         shapes = with_batch(source.declared, shapes, 1)
     name, donate = Path(options.file).name, options.donate_inputs
-    cost = cost_of(source.graph(shapes), name, donate_inputs=donate)
+    graph, forward_only = source.graph(shapes), options.forward_only
+    cost = cost_of(graph, name, donate_inputs=donate, forward_only=forward_only)
     batch = None
     if limit is not None:
         batch = _largest(
@@ -42,13 +43,13 @@ def run(options: argparse.Namespace) -> int:
     if output is not None:
         draw(picture_of(cost), output)
     if options.json:
-        values = to_json(cost, forward_only=options.forward_only)
+        values = to_json(cost)
         values |= {} if limit is None else {"largest_batch": batch}
         if options.parallel:
             values["parallel"] = parallel_json(parallel_rows(cost.graph.schedule))
         show_json(values)
     else:
-        show(report(cost, forward_only=options.forward_only))
+        show(report(cost))
         if options.parallel:
             show(parallel_report(parallel_rows(cost.graph.schedule)))
         if limit is not None:

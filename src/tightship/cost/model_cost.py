@@ -3,8 +3,10 @@
 from dataclasses import dataclass
 
 from tightship.cost.schedule import GraphSchedule, schedule_of
+from tightship.cost.training import training_graph
+from tightship.errors import GraphError
 from tightship.graph import Graph
-from tightship.planner import plan_schedule
+from tightship.planner import Schedule, plan_schedule
 from tightship.planner.coarse import in_blocks
 from tightship.planner.cost import Columns, Cost, columns_of, cost
 
@@ -27,14 +29,15 @@ class ModelCost:
         model: What reports call it.
         graph: Its schedule, and what lies outside the arena.
         cost: The cost of the graph as the file has it, operator by operator.
-        rows: Inference node by node and in blocks. A graph with its backward pass has rows of
-            training after these.
+        rows: Inference node by node and in blocks, then a training step in the same way.
+        refusal: Why there are no rows of training, where they were asked for.
     """
 
     model: str
     graph: GraphSchedule
     cost: Cost
     rows: tuple[Row, ...]
+    refusal: str = ""
 
     @property
     def total_bytes(self) -> int:
@@ -43,25 +46,40 @@ class ModelCost:
         return arena + self.graph.input_bytes + self.graph.weight_bytes
 
 
-def cost_of(graph: Graph, model: str, *, donate_inputs: bool = False) -> ModelCost:
+def cost_of(
+    graph: Graph, model: str, *, donate_inputs: bool = False, forward_only: bool = False
+) -> ModelCost:
     """The cost of a graph.
 
     Args:
         graph: A typed graph.
         model: What reports call it.
         donate_inputs: Whether inputs may be written over.
+        forward_only: Whether training is left out.
 
     Raises:
         PlanError: The graph's values are bound in a way that no plan can honour.
     """
     made = schedule_of(graph, donate_inputs=donate_inputs)
     fine = cost(made.schedule)
-    coarse = in_blocks(made.schedule)
-    rows = (
-        Row("inference", "nodes", len(made.schedule.steps), fine.columns),
-        Row("inference", "blocks", len(coarse.steps), columns_of(coarse)),
+    rows = _rows("inference", made.schedule, fine.columns)
+    if forward_only:
+        return ModelCost(model, made, fine, rows)
+    try:
+        trained, gradients = training_graph(graph)
+    except GraphError as error:
+        return ModelCost(model, made, fine, rows, str(error))
+    step = schedule_of(trained, donate_inputs=donate_inputs, held=gradients).schedule
+    return ModelCost(model, made, fine, (*rows, *_rows("training", step, columns_of(step))))
+
+
+def _rows(pass_name: str, schedule: Schedule, columns: Columns) -> tuple[Row, Row]:
+    """Rows of a schedule as it is and in blocks."""
+    coarse = in_blocks(schedule)
+    return (
+        Row(pass_name, "nodes", len(schedule.steps), columns),
+        Row(pass_name, "blocks", len(coarse.steps), columns_of(coarse)),
     )
-    return ModelCost(model, made, fine, rows)
 
 
 def arena_and_rest_bytes(graph: Graph, *, donate_inputs: bool = False) -> int:

@@ -19,6 +19,9 @@ NORMALIZING = frozenset([
 ])  # fmt: skip
 """Rows of the first input are read before they are written."""
 
+LOSSES = frozenset({"SoftmaxCrossEntropyLoss"})
+"""The second output, the logarithms of the probabilities, is made of rows of the first input."""
+
 RESHAPING = frozenset({"Flatten", "Identity", "Reshape", "Squeeze", "Unsqueeze"})
 """The output is the first input's bytes."""
 

@@ -1,5 +1,6 @@
 """What `tightship cost` prints: the note's table, and what stands behind each figure."""
 
+import textwrap
 from collections.abc import Iterator
 
 from tightship.cost.model_cost import ModelCost, Row
@@ -25,16 +26,11 @@ LIVE_SHOWN = 10
 _INDENT = 2
 
 
-def report(cost: ModelCost, *, forward_only: bool = False) -> str:
-    """The cost of a model in at most 100 columns.
-
-    Args:
-        cost: The cost.
-        forward_only: Whether rows of training are left out.
-    """
+def report(cost: ModelCost) -> str:
+    """The cost of a model in at most 100 columns."""
     blocks = [
         list(_headline(cost)),
-        _table(cost, forward_only=forward_only),
+        _table(cost),
         list(_claims(cost)),
         _levers(cost.cost),
         _schemes(cost.cost),
@@ -57,18 +53,21 @@ def _headline(cost: ModelCost) -> Iterator[str]:
         yield shorten(f"not counted, as their sizes depend on data: {names}{more}", WIDTH_MAX)
 
 
-def _table(cost: ModelCost, *, forward_only: bool) -> list[str]:
-    rows = [_row(row) for row in cost.rows if not forward_only or row.pass_name == "inference"]
-    trains = any(row.pass_name == "training" for row in cost.rows)
-    if not trains and not forward_only:
+def _table(cost: ModelCost) -> list[str]:
+    rows = [_row(row) for row in cost.rows]
+    if cost.refusal:
         rows.append(["training", *("·" for _ in TITLES)])
     columns = [Column(""), *(Column(title, number=True) for title in TITLES.values())]
     lines = table(columns, rows, indent=_INDENT)
     lines.append(
         f"{'':{_INDENT}}bound: the largest load, below which no plan is; then with in-place"
     )
-    if not trains and not forward_only:
-        lines.append(f"{'':{_INDENT}}training: the graph has no backward pass")
+    if cost.refusal:
+        indent = " " * _INDENT
+        reason = printable(f"training: {cost.refusal}")
+        lines += textwrap.wrap(reason, WIDTH_MAX, initial_indent=indent, subsequent_indent=indent)
+    elif any(row.pass_name == "training" for row in cost.rows):
+        lines.append(f"{'':{_INDENT}}training: with losses; gradients of weights lie outside")
     return lines
 
 
@@ -136,11 +135,13 @@ def _schemes(cost: Cost) -> list[str]:
     return table(columns, rows, indent=_INDENT)
 
 
-def to_json(cost: ModelCost, *, forward_only: bool = False) -> dict[str, object]:
+def to_json(cost: ModelCost) -> dict[str, object]:
     """The cost as JSON values; amounts are integers named `*_bytes`.
 
-    `training` is null for a graph without a backward pass, and absent with `forward_only`.
+    `training` is null where a gradient is not known, `training_refusal` says why; both are absent
+    where only the forward pass was asked for.
     """
+    passes = dict.fromkeys(row.pass_name for row in cost.rows)
     rows = {
         name: [
             {
@@ -152,8 +153,7 @@ def to_json(cost: ModelCost, *, forward_only: bool = False) -> dict[str, object]
             if row.pass_name == name
         ]
         or None
-        for name in ("inference", "training")
-        if name == "inference" or not forward_only
+        for name in (*passes, *(["training"] if cost.refusal else []))
     }
     picture = picture_of(cost)
     step = picture.peak_step()
@@ -165,6 +165,7 @@ def to_json(cost: ModelCost, *, forward_only: bool = False) -> dict[str, object]
         "total_bytes": cost.total_bytes,
         "unsized": list(cost.graph.unsized),
         **rows,
+        **({"training_refusal": cost.refusal} if cost.refusal else {}),
         "levers": [
             {"lever": lever.name, "alone_bytes": lever.alone_bytes,
              "without_bytes": lever.without_bytes}

@@ -1,11 +1,12 @@
 """A graph as a schedule: every node a step, every tensor as large as its elements."""
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 
-from tightship.cost.operators import CUTTING, ELEMENTWISE, NORMALIZING, RESHAPING
+from tightship.cost.operators import CUTTING, ELEMENTWISE, LOSSES, NORMALIZING, RESHAPING
 from tightship.graph import Constant, Graph, Node
+from tightship.graph.backward import DOMAIN, OPERATORS
 from tightship.graph.layout import DType, size_bytes
 from tightship.planner import Alias, AliasKind, Schedule, ScheduledValue, Step
 
@@ -30,7 +31,9 @@ class GraphSchedule:
     unsized: tuple[str, ...]
 
 
-def schedule_of(graph: Graph, *, donate_inputs: bool = False) -> GraphSchedule:
+def schedule_of(
+    graph: Graph, *, donate_inputs: bool = False, held: Collection[str] = ()
+) -> GraphSchedule:
     """Every node of a graph as a step; those whose results follow from shapes are left out.
 
     Outputs are kept to the end. Bodies of If, Loop and Scan are not looked into.
@@ -38,6 +41,7 @@ def schedule_of(graph: Graph, *, donate_inputs: bool = False) -> GraphSchedule:
     Args:
         graph: The graph, typed.
         donate_inputs: Whether the caller gives its inputs up, so that they may be written over.
+        held: Results that lie in memory of the caller's: gradients of weights.
     """
     nodes = [node for node in graph.nodes if not all(name in graph.known for name in node.writes)]
     names = dict.fromkeys(graph.inputs)
@@ -45,9 +49,12 @@ def schedule_of(graph: Graph, *, donate_inputs: bool = False) -> GraphSchedule:
         names.update(dict.fromkeys(node.writes))
     index_of = {name: index for index, name in enumerate(names)}
     inputs = frozenset(graph.inputs)
+    outside = inputs.union(_shown_outside(nodes, held))
     sizes = [value.size_bytes if value.is_static else 0 for value in map(graph.value, names)]
     values = tuple([
-        ScheduledValue(name, size, ALIGNMENT, name in inputs, donate_inputs and name in inputs)
+        ScheduledValue(
+            name, size, ALIGNMENT, name in outside, donate_inputs and name in inputs
+        )
         for name, size in zip(names, sizes, strict=True)
     ])  # fmt: skip
     steps = tuple([_step(graph, node, index_of) for node in nodes])
@@ -55,10 +62,19 @@ def schedule_of(graph: Graph, *, donate_inputs: bool = False) -> GraphSchedule:
     read = {name for node in nodes for name in node.reads}
     return GraphSchedule(
         Schedule(values, steps, outputs),
-        sum(value.size_bytes for value in values if value.external),
+        sum(value.size_bytes for value in values if value.name in inputs),
         sum(_constant_bytes(graph.constant(name)) for name in read - index_of.keys()),
         tuple(name for name in names if not graph.value(name).is_static),
     )
+
+
+def _shown_outside(nodes: Sequence[Node], held: Collection[str]) -> set[str]:
+    """Values held outside, and those that they only show under another shape."""
+    outside = set(held)
+    for node in reversed(nodes) if held else ():
+        if node.operator in RESHAPING and not node.domain and node.outputs[0] in outside:
+            outside.add(node.inputs[0])
+    return outside
 
 
 def _step(graph: Graph, node: Node, index_of: Mapping[str, int]) -> Step:
@@ -82,22 +98,35 @@ def _aliases(
 ) -> Iterator[tuple[str, str, AliasKind, int]]:
     """Outputs that are, or may be, in the bytes of an input, and from which byte on.
 
-    Operators of ONNX alone have any.
+    Operators of ONNX have any, and those that gradients are written with.
     """
-    if node.domain or not node.inputs or node.fused:
+    if node.fused or not node.inputs:
         return
-    first = node.inputs[0]
-    if node.operator in RESHAPING and first in planned:
+    first, operator = node.inputs[0], "" if node.domain else node.operator
+    if operator in RESHAPING and first in planned:
         yield node.outputs[0], first, AliasKind.VIEW, 0
-    elif node.operator in CUTTING and first in planned and _is_stretch(graph, node):
+    elif operator in CUTTING and first in planned and _is_stretch(graph, node):
         yield from ((output, first, AliasKind.VIEW, 0) for output in node.writes)
-    elif node.operator in ELEMENTWISE or node.operator in NORMALIZING:
-        count = None if node.operator in ELEMENTWISE else 1
-        for source in dict.fromkeys(node.inputs[:count]):
-            if source in planned and _fits(graph, source, node.outputs[0]):
-                yield node.outputs[0], source, AliasKind.IN_PLACE, 0
-    elif node.operator == "Concat" and node.outputs[0] in planned:
+    elif operator == "Concat" and node.outputs[0] in planned:
         yield from _parts(graph, node, planned)
+    else:
+        for output, source in _written_over(node):
+            if source in planned and _fits(graph, source, output):
+                yield output, source, AliasKind.IN_PLACE, 0
+
+
+def _written_over(node: Node) -> Iterator[tuple[str, str]]:
+    """Outputs that may be written over an input, and the input, whatever their types."""
+    if node.domain:
+        operator = OPERATORS.get(node.operator) if node.domain == DOMAIN else None
+        pairs = operator.in_place if operator else ()
+        yield from ((node.outputs[o], node.inputs[i]) for o, i in pairs if node.outputs[o])
+    elif node.operator in ELEMENTWISE:
+        yield from ((node.outputs[0], source) for source in dict.fromkeys(node.inputs))
+    elif node.operator in NORMALIZING:
+        yield node.outputs[0], node.inputs[0]
+    elif node.operator in LOSSES and len(node.writes) > 1:
+        yield node.outputs[1], node.inputs[0]
 
 
 def _parts(

@@ -2,6 +2,7 @@
 
 from tightship.graph.constant import Constant, Derived, Fill, Inline, Mapped, MappedFile
 from tightship.graph.ir import AttributeValue, Graph, Node, Value
+from tightship.graph.layer import Layer
 from tightship.graph.layout import Dimension, DType, Shape, element_count, size_bytes
 
 __all__ = [
@@ -13,6 +14,7 @@ __all__ = [
     "Fill",
     "Graph",
     "Inline",
+    "Layer",
     "Mapped",
     "MappedFile",
     "Node",

@@ -12,6 +12,7 @@ from functools import cached_property
 
 from tightship.errors import GraphError
 from tightship.graph.constant import Constant
+from tightship.graph.layer import Layer
 from tightship.graph.layout import DType, Shape, size_bytes
 
 
@@ -206,5 +207,6 @@ AttributeValue = (
     | tuple[str, ...]
     | Constant
     | Graph
+    | Layer
 )
 """What an attribute can hold; a string list is `tuple[str, ...]`."""

@@ -81,10 +81,15 @@ def _convolution(site: Site) -> Kernel:
 
 
 def _transposed(site: Site) -> Kernel:
+    weights = site.shape(1)
+    require(len(weights) >= 3)
+    return spread_kernel(site, _spread(site, weights[2:]))
+
+
+def spread_kernel(site: Site, window: Window) -> Kernel:
     """Each input element adds its share to the outputs that its window covers."""
     dtype, weights = site.dtype(0), site.shape(1)
-    require(is_real(dtype) and len(weights) >= 3)
-    window = _spread(site, weights[2:])
+    require(is_real(dtype))
     groups, batch = site.integer("group", 1), site.shape(0)[0]
     inputs_each, filters_each = weights[0] // groups, weights[1]
     taps, positions = element_count(window.kernel), element_count(window.positions)
@@ -111,7 +116,7 @@ def _transposed(site: Site) -> Kernel:
                 grid = share.reshape((stop - start, *window.kernel, *window.positions))
                 _add_shares(window, grid, targets[index, start:stop])
 
-    return Kernel("ConvTranspose", run, booking.size_bytes)
+    return Kernel(site.node.operator, run, booking.size_bytes)
 
 
 def _add_shares(window: Window, grid: Array, target: Array) -> None:

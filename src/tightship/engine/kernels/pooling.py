@@ -78,7 +78,7 @@ def _average(site: Site) -> Kernel:
     """The mean of each window; padding counts where `count_include_pad` says so."""
     require(is_real(site.dtype(0)))
     window = pool_window(site)
-    regions = list(_equal_counts(window, limits_of_average(site, window)))
+    regions = list(equal_counts(window, limits_of_average(site, window)))
 
     def run(inputs: Operands, outputs: Operands, _: Array | None) -> None:
         x, out = inputs[0], outputs[0]
@@ -101,7 +101,7 @@ def limits_of_average(site: Site, window: Window) -> list[tuple[int, int]]:
     return [(0, length) for length in window.image]
 
 
-def _equal_counts(window: Window, limits: Sequence[tuple[int, int]]) -> Iterator[tuple[Index, int]]:
+def equal_counts(window: Window, limits: Sequence[tuple[int, int]]) -> Iterator[tuple[Index, int]]:
     """Regions of positions whose windows have equally many taps within `limits`."""
     runs = [list(_runs(window, axis, limit)) for axis, limit in enumerate(limits)]
     for parts in itertools.product(*runs):

@@ -4,10 +4,12 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from tightship.engine.kernels.gradient import GRADIENT_BUILDERS
 from tightship.engine.kernels.kernel import Array, Kernel, Run
 from tightship.engine.kernels.site import Builder, NotCoveredError, Site
 from tightship.engine.on_demand import OnDemand, names
 from tightship.graph import Constant, Node, Value
+from tightship.graph.domain import TRAINING
 
 BUILDERS: Mapping[str, Builder] = OnDemand(
     "tightship.engine.kernels",
@@ -69,8 +71,8 @@ def numpy_kernel(
         outputs: Types, positional as `node.outputs`, None where absent.
         constants: Values known before the run, by name.
     """
-    builder = BUILDERS.get(node.operator)
-    if builder is None or node.domain not in ("", "ai.onnx"):
+    builder = _builder(node)
+    if builder is None:
         return None
     if not all(value is None or value.is_static for value in (*inputs, *outputs)):
         return None
@@ -80,6 +82,12 @@ def numpy_kernel(
         return None
     run = _without_warnings(kernel.run)
     return Kernel(f"numpy:{kernel.name}", run, kernel.scratch_bytes, kernel.in_place)
+
+
+def _builder(node: Node) -> Builder | None:
+    if node.domain == TRAINING:
+        return GRADIENT_BUILDERS.get(node.operator)
+    return BUILDERS.get(node.operator) if node.domain in ("", "ai.onnx") else None
 
 
 def _without_warnings(run: Run) -> Run:

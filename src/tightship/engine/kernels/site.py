@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tightship.engine.kernels.kernel import Array, Kernel
-from tightship.graph import Constant, Graph, Node, Value
+from tightship.graph import Constant, Graph, Layer, Node, Value
 
 
 class NotCoveredError(Exception):
@@ -63,7 +63,7 @@ class Site:
         value = self.node.attributes.get(name)
         if value is None:
             return None
-        assert not isinstance(value, (int, float, str, bytes, tuple, Graph)), (self.node.name, name)
+        assert not isinstance(value, (int, float, str, bytes, tuple, Graph, Layer))
         return value.array()
 
     def has_input(self, index: int) -> bool:

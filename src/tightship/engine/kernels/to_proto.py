@@ -13,7 +13,8 @@ from onnx import (
     numpy_helper,
 )
 
-from tightship.graph import Graph, Node
+from tightship.errors import GraphError
+from tightship.graph import Graph, Layer, Node
 from tightship.graph.ir import AttributeValue
 
 
@@ -82,6 +83,11 @@ def _attribute(node: Node, name: str, value: AttributeValue) -> AttributeProto:
     if isinstance(value, tuple):
         kind = None if value else _declared_type(node, name)
         return helper.make_attribute(name, value, attr_type=kind)
+    if isinstance(value, Layer):
+        raise GraphError(
+            f"Node `{node.name}` runs a layer of Python callables, which needs operands whose "
+            "types and shapes are known."
+        )
     tensor = numpy_helper.from_array(value.array())
     return helper.make_attribute("value" if name == "sparse_value" else name, tensor)
 

@@ -76,7 +76,13 @@ class Window:
 
 def window_of(site: Site, kernel: Sequence[int]) -> Window:
     """The window of a convolution or a pool, from its attributes and its output's shape."""
-    image, positions = site.shape(0)[2:], site.output_shape()[2:]
+    return window_between(site, site.shape(0)[2:], site.output_shape()[2:], kernel)
+
+
+def window_between(
+    site: Site, image: tuple[int, ...], positions: tuple[int, ...], kernel: Sequence[int]
+) -> Window:
+    """The window that a node's attributes describe, between two images of known lengths."""
     rank = len(image)
     strides = site.integers("strides") or (1,) * rank
     dilations = site.integers("dilations") or (1,) * rank

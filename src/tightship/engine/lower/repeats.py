@@ -10,7 +10,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tightship.engine.lower.affine import Scaled
-from tightship.graph import AttributeValue, Constant, Derived, DType, Graph, Node, element_count
+from tightship.graph import (
+    AttributeValue,
+    Constant,
+    Derived,
+    DType,
+    Graph,
+    Layer,
+    Node,
+    element_count,
+)
 from tightship.graph.followed import constant_key, length_key
 
 LAYERS_MIN = 3
@@ -229,4 +238,4 @@ def _attribute_key(value: AttributeValue) -> Hashable:
         return "number", length_key(value)
     if isinstance(value, (float, str, bytes)):
         return type(value).__name__, value
-    return "other", id(value) if isinstance(value, Graph) else constant_key(value)
+    return "other", id(value) if isinstance(value, Graph | Layer) else constant_key(value)

@@ -7,7 +7,7 @@ from onnx import NodeProto
 
 from tightship.errors import GraphError
 from tightship.frontend.onnx.schema import label
-from tightship.graph import AttributeValue, Constant, Graph, Inline
+from tightship.graph import AttributeValue, Constant, Graph, Inline, Layer
 
 _DTYPES = {
     "value_float": np.float32,
@@ -32,7 +32,7 @@ def constant_value(node: NodeProto, attributes: Mapping[str, AttributeValue]) ->
         )
     ((name, value),) = attributes.items()
     if name in ("value", "sparse_value"):
-        if isinstance(value, (str, bytes, int, float, tuple, Graph)):
+        if isinstance(value, (str, bytes, int, float, tuple, Graph, Layer)):
             raise GraphError(f"Node {label(node)} holds no tensor in its attribute `{name}`.")
         return value
     plain = isinstance(value, tuple) if name.endswith("s") else not isinstance(value, tuple)

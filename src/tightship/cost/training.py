@@ -1,0 +1,44 @@
+"""A model as a training step has it: with its losses and the explicit backward path."""
+
+from dataclasses import replace
+
+from tightship.errors import GraphError
+from tightship.graph import Graph
+from tightship.graph.backward import (
+    backward,
+    parameters,
+    with_batch_statistics,
+    with_squared_error,
+)
+
+
+def training_graph(graph: Graph) -> tuple[Graph, tuple[str, ...]]:
+    """The graph of a training step, and its outputs that are gradients of weights.
+
+    Batch normalizations are by the batch. A model that ends in a number of floats has its loss;
+    any other has a squared error on each float output, which takes what most losses take: a
+    gradient as large as the output, over which it may be written. The other outputs are dropped.
+
+    Raises:
+        GraphError: The model has nothing to train or no float output, or an operator on the way
+            has no rule.
+    """
+    graph = with_batch_statistics(graph)
+    weights = parameters(graph)
+    if not weights:
+        raise GraphError("the model has no weights")
+    floats = [name for name in dict.fromkeys(graph.outputs) if _is_float(graph, name)]
+    losses = [name for name in floats if graph.value(name).shape == ()]
+    if not losses:
+        for name in floats:
+            graph = with_squared_error(graph, name, f"{name}.target")
+        losses = [f"{name}.loss" for name in floats]
+    if not losses:
+        raise GraphError("the model has no output of floats")
+    made = backward(replace(graph, outputs=tuple(losses)), losses, weights)
+    return made, made.outputs[len(losses) :]
+
+
+def _is_float(graph: Graph, name: str) -> bool:
+    dtype = graph.value(name).dtype
+    return dtype is not None and "float" in dtype.value

@@ -1,0 +1,27 @@
+"""NumPy kernels of the operators that gradients are written with."""
+
+from collections.abc import Mapping
+
+from tightship.engine.kernels.site import Builder
+from tightship.engine.on_demand import OnDemand, names
+
+GRADIENT_BUILDERS: Mapping[str, Builder] = OnDemand(
+    "tightship.engine.kernels.gradient",
+    {
+        "activation.ACTIVATIONS": names(
+            "ClipGrad EluGrad ErfGrad GeluGrad HardSigmoidGrad HardSwishGrad LeakyReluGrad "
+            "ReluGrad SigmoidGrad SoftplusGrad SwishGrad TanhGrad"
+        ),
+        "convolution.CONVOLUTIONS": names(
+            "AveragePoolGrad ConvGradData ConvGradWeights MaxPoolGrad"
+        ),
+        "indexing.INDEXING": names("GatherElementsGrad GatherGrad SliceGrad"),
+        "layer.LAYERS": names("Layer LayerGrad"),
+        "loss.LOSSES": names("NegativeLogLikelihoodLossGrad SoftmaxCrossEntropyLossGrad"),
+        "normalization.NORMALIZATIONS": names(
+            "BatchNormalizationGrad BatchNormalizationTraining LayerNormalizationGrad"
+        ),
+        "product.PRODUCTS": names("LogSoftmaxGrad SoftmaxGrad TransposedMatMul"),
+    },
+)
+"""By operator, of the domain that gradients are written in."""

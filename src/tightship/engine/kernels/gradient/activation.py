@@ -1,0 +1,206 @@
+"""Gradients of activations: several passes over one block of elements at a time."""
+
+import math
+from collections.abc import Callable, Mapping
+
+import numpy as np
+
+from tightship.engine.kernels.blocks import BLOCK_ELEMENTS
+from tightship.engine.kernels.error_function import erf
+from tightship.engine.kernels.kernel import Array, Kernel, Operands
+from tightship.engine.kernels.numbers import is_real
+from tightship.engine.kernels.scratch import Booking
+from tightship.engine.kernels.site import Builder, Site, require
+
+_Slope = Callable[[Site, Array, Array, Array], None]
+"""`slope(site, v, d, t)`: d = the derivative over one block, from v, the activation's input or
+output; v and d (n), t (2n) are distinct. All three may be overwritten."""
+
+
+def _blocked(slope: _Slope) -> Builder:
+    """A kernel that multiplies the gradient by a derivative, block by block."""
+
+    def build(site: Site) -> Kernel:
+        dtype = site.dtype(0)
+        require(is_real(dtype) and site.dtype(1) == dtype)
+        work = np.dtype(np.float64 if dtype == np.float64 else np.float32)
+        booking = Booking()
+        slots = [booking.slot(work, (BLOCK_ELEMENTS * n,)) for n in (1, 1, 2)]
+
+        def run(inputs: Operands, outputs: Operands, scratch: Array | None) -> None:
+            v, d, t = (slot.of(scratch) for slot in slots)
+            dy, source, target = (a.reshape(-1) for a in (*inputs[:2], outputs[0]))
+            for start in range(0, dy.size, BLOCK_ELEMENTS):
+                part = dy[start : start + BLOCK_ELEMENTS]
+                count = part.size
+                np.copyto(v[:count], source[start : start + count])
+                slope(site, v[:count], d[:count], t[: 2 * count])
+                np.multiply(part, d[:count], out=target[start : start + count], casting="unsafe")
+
+        return Kernel(site.node.operator, run, booking.size_bytes, site.same_type(0, 1))
+
+    return build
+
+
+def _relu(_: Site, y: Array, d: Array, t: Array) -> None:  # noqa: ARG001
+    np.greater(y, 0, out=d, casting="unsafe")
+
+
+def _leaky_relu(site: Site, x: Array, d: Array, t: Array) -> None:  # noqa: ARG001
+    alpha = site.number("alpha", 0.01)
+    np.greater_equal(x, 0, out=d, casting="unsafe")
+    np.multiply(d, 1 - alpha, out=d)
+    np.add(d, alpha, out=d)
+
+
+def _sigmoid(_: Site, y: Array, d: Array, t: Array) -> None:  # noqa: ARG001
+    np.subtract(1, y, out=d)
+    np.multiply(d, y, out=d)
+
+
+def _tanh(_: Site, y: Array, d: Array, t: Array) -> None:  # noqa: ARG001
+    np.square(y, out=d)
+    np.subtract(1, d, out=d)
+
+
+def _elu(site: Site, x: Array, d: Array, t: Array) -> None:  # noqa: ARG001
+    """exp(x) alpha below zero, else 1."""
+    np.minimum(x, 0, out=d)
+    np.exp(d, out=d)
+    np.multiply(d, site.number("alpha", 1.0), out=d)
+    np.greater(x, 0, out=x, casting="unsafe")
+    np.copyto(d, 1, where=x != 0)
+
+
+def _softplus(_: Site, x: Array, d: Array, t: Array) -> None:  # noqa: ARG001
+    _logistic(x, d)
+
+
+def _logistic(x: Array, d: Array) -> None:
+    np.negative(x, out=d)
+    np.exp(d, out=d)
+    np.add(d, 1, out=d)
+    np.reciprocal(d, out=d)
+
+
+def _swish(site: Site, x: Array, d: Array, t: Array) -> None:
+    """With s the logistic function of a x: s + a x s (1 - s)."""
+    rest = t[: x.size]
+    np.multiply(x, site.number("alpha", 1.0), out=x)
+    _logistic(x, d)
+    np.subtract(1, d, out=rest)
+    np.multiply(rest, x, out=rest)
+    np.add(rest, 1, out=rest)
+    np.multiply(d, rest, out=d)
+
+
+def _hard_sigmoid(site: Site, x: Array, d: Array, t: Array) -> None:
+    _inside(x, d, t, site.number("alpha", 0.2), site.number("beta", 0.5))
+    np.multiply(d, site.number("alpha", 0.2), out=d)
+
+
+def _inside(x: Array, d: Array, t: Array, alpha: float, beta: float) -> None:
+    """Make d one where alpha x + beta is between 0 and 1, zero elsewhere."""
+    line, below = t.reshape(2, -1)
+    np.multiply(x, alpha, out=line)
+    np.add(line, beta, out=line)
+    np.greater(line, 0, out=d, casting="unsafe")
+    np.less(line, 1, out=below, casting="unsafe")
+    np.multiply(d, below, out=d)
+
+
+def _hard_swish(_: Site, x: Array, d: Array, t: Array) -> None:
+    """Where |x| < 3 it is x / 3 + 1/2, and 1 above."""
+    _inside(x, d, t, 1 / 6, 0.5)
+    line = t[: x.size]
+    np.greater_equal(x, 3, out=line, casting="unsafe")
+    np.divide(x, 3, out=x)
+    np.add(x, 0.5, out=x)
+    np.multiply(d, x, out=d)
+    np.add(d, line, out=d)
+
+
+def _erf(_: Site, x: Array, d: Array, t: Array) -> None:  # noqa: ARG001
+    np.square(x, out=d)
+    np.negative(d, out=d)
+    np.exp(d, out=d)
+    np.multiply(d, 2 / math.sqrt(math.pi), out=d)
+
+
+def _gelu(site: Site, x: Array, d: Array, t: Array) -> None:
+    if site.text("approximate", "none") == "tanh":
+        _tanh_gelu(x, d, t)
+        return
+    np.multiply(x, 1 / math.sqrt(2), out=x)
+    erf(x, d, t)
+    np.add(d, 1, out=d)
+    np.multiply(d, 0.5, out=d)
+    slope = t[: x.size]
+    np.square(x, out=slope)
+    np.negative(slope, out=slope)
+    np.exp(slope, out=slope)
+    np.multiply(slope, x, out=slope)
+    np.multiply(slope, 1 / math.sqrt(math.pi), out=slope)
+    np.add(d, slope, out=d)
+
+
+def _tanh_gelu(x: Array, d: Array, t: Array) -> None:
+    """(1 + u) / 2 + x (1 - u u) v' / 2, where u = tanh v, v = c (x + 0.044715 x x x)."""
+    inner, squares = t.reshape(2, -1)
+    factor = math.sqrt(2 / math.pi)
+    np.square(x, out=squares)
+    np.multiply(squares, 0.044715, out=inner)
+    np.add(inner, 1, out=inner)
+    np.multiply(inner, x, out=inner)
+    np.multiply(inner, factor, out=inner)
+    np.tanh(inner, out=inner)
+    np.multiply(squares, 3 * 0.044715, out=squares)
+    np.add(squares, 1, out=squares)
+    np.multiply(squares, x, out=squares)
+    np.multiply(squares, factor, out=squares)
+    np.square(inner, out=d)
+    np.subtract(1, d, out=d)
+    np.multiply(d, squares, out=d)
+    np.add(d, inner, out=d)
+    np.add(d, 1, out=d)
+    np.multiply(d, 0.5, out=d)
+
+
+def _clip(site: Site) -> Kernel:
+    """The gradient where the input is within the limits, which count as inside."""
+    dtype = site.dtype(0)
+    require(is_real(dtype))
+    limits = np.finfo(np.float32)
+    low, high = (site.number(name, float(getattr(limits, name))) for name in ("min", "max"))
+    by_inputs = site.version >= 11
+    booking = Booking()
+    masks = [booking.slot(np.bool_, site.shape(0)) for _ in range(2)]
+
+    def run(inputs: Operands, outputs: Operands, scratch: Array | None) -> None:
+        dy, x, *given = inputs
+        bounds = [*given, None, None][:2] if by_inputs else [low, high]
+        inside, other = (mask.of(scratch) for mask in masks)
+        inside.fill(1)
+        for bound, compare in zip(bounds, (np.greater_equal, np.less_equal), strict=True):
+            if bound is not None:
+                compare(x, bound, out=other)
+                np.logical_and(inside, other, out=inside)
+        np.multiply(dy, inside, out=outputs[0])
+
+    return Kernel("ClipGrad", run, booking.size_bytes, site.same_type(0, 1))
+
+
+ACTIVATIONS: Mapping[str, Builder] = {
+    "ClipGrad": _clip,
+    "EluGrad": _blocked(_elu),
+    "ErfGrad": _blocked(_erf),
+    "GeluGrad": _blocked(_gelu),
+    "HardSigmoidGrad": _blocked(_hard_sigmoid),
+    "HardSwishGrad": _blocked(_hard_swish),
+    "LeakyReluGrad": _blocked(_leaky_relu),
+    "ReluGrad": _blocked(_relu),
+    "SigmoidGrad": _blocked(_sigmoid),
+    "SoftplusGrad": _blocked(_softplus),
+    "SwishGrad": _blocked(_swish),
+    "TanhGrad": _blocked(_tanh),
+}

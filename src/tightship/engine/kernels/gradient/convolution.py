@@ -1,0 +1,123 @@
+"""Gradients of convolutions and pools, over the windows of the forward operators."""
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from tightship.engine.kernels.convolution import Columns, spread_kernel
+from tightship.engine.kernels.kernel import Array, Kernel, Operands
+from tightship.engine.kernels.numbers import is_real, lowest
+from tightship.engine.kernels.pooling import equal_counts, limits_of_average
+from tightship.engine.kernels.scratch import Booking
+from tightship.engine.kernels.site import Builder, Site, require
+from tightship.engine.kernels.window import Window, window_between
+from tightship.graph import element_count
+
+
+def _data(site: Site) -> Kernel:
+    """Each position's gradient is spread over the image by the filters."""
+    window = window_between(site, site.output_shape()[2:], site.shape(0)[2:], site.shape(1)[2:])
+    return spread_kernel(site, window)
+
+
+def _weights(site: Site) -> Kernel:
+    """Products of gradients and columns, summed over images and tiles."""
+    dtype, (filters, channels, *taps) = site.dtype(0), _dimensions(site, "shape")
+    require(is_real(dtype))
+    dy, x = site.shape(0), site.shape(1)
+    window = window_between(site, x[2:], dy[2:], taps)
+    groups = site.integer("group", 1)
+    booking = Booking()
+    columns = Columns(window, channels, dtype, booking)
+    product = booking.slot(dtype, (filters // groups, columns.height))
+    sums = booking.slot(np.float64, (filters,))
+    width, positions = columns.row_width, element_count(window.positions)
+
+    def run(inputs: Operands, outputs: Operands, scratch: Array | None) -> None:
+        each, out = product.of(scratch), outputs[0]
+        gradients = inputs[0].reshape((dy[0] * groups, filters // groups, positions))
+        if out is not None:
+            out.fill(0)
+            total = out.reshape((groups, filters // groups, columns.height))
+            for index, image in enumerate(inputs[1].reshape((-1, channels, *x[2:]))):
+                for start, stop in columns.tiles():
+                    tile = gradients[index][:, start * width : stop * width]
+                    np.matmul(tile, columns.of(image, start, stop, scratch).T, out=each)
+                    np.add(total[index % groups], each, out=total[index % groups])
+        if len(outputs) > 1 and outputs[1] is not None:
+            total = sums.of(scratch)
+            np.add.reduce(inputs[0].reshape((dy[0], filters, positions)), axis=(0, 2), out=total)
+            np.copyto(outputs[1], total, casting="unsafe")
+
+    return Kernel("ConvGradWeights", run, booking.size_bytes)
+
+
+def _dimensions(site: Site, name: str) -> tuple[int, ...]:
+    found = site.integers(name)
+    require(found is not None)
+    assert found is not None
+    return found
+
+
+def _pool(site: Site, image: tuple[int, ...]) -> Window:
+    kernel = site.integers("kernel_shape") or ()
+    return window_between(site, image[2:], site.shape(0)[2:], kernel)
+
+
+def _largest(site: Site) -> Kernel:
+    """Gradients go to the first of the largest elements of each window."""
+    dtype, x_shape = site.dtype(0), site.shape(1)
+    require(is_real(dtype))
+    window, shape = _pool(site, x_shape), site.shape(0)[1:]
+    start = lowest(dtype)
+    booking = Booking()
+    best, share = (booking.slot(dtype, shape) for _ in range(2))
+    free, hit = (booking.slot(np.bool_, shape) for _ in range(2))
+
+    def run(inputs: Operands, outputs: Operands, scratch: Array | None) -> None:
+        largest, part = best.of(scratch), share.of(scratch)
+        untaken, is_it = free.of(scratch), hit.of(scratch)
+        outputs[0].fill(0)
+        for dy, x, dx in zip(inputs[0], inputs[1], outputs[0], strict=True):
+            largest.fill(start)
+            for _, into, source in window.taps():
+                place = largest[(slice(None), *into)]
+                np.maximum(place, x[(slice(None), *source)], out=place)
+            untaken.fill(1)
+            for _, into, source in window.taps():
+                at, of = (slice(None), *into), (slice(None), *source)
+                np.equal(x[of], largest[at], out=is_it[at])
+                np.logical_and(is_it[at], untaken[at], out=is_it[at])
+                np.logical_xor(untaken[at], is_it[at], out=untaken[at])
+                np.multiply(dy[at], is_it[at], out=part[at])
+                np.add(dx[of], part[at], out=dx[of])
+
+    return Kernel("MaxPoolGrad", run, booking.size_bytes)
+
+
+def _average(site: Site) -> Kernel:
+    """Each gradient is divided among the elements that its window counted."""
+    require(is_real(site.dtype(0)))
+    window = _pool(site, site.output_shape())
+    regions = list(equal_counts(window, limits_of_average(site, window)))
+    booking = Booking()
+    shares = booking.slot(site.dtype(0), site.shape(0))
+
+    def run(inputs: Operands, outputs: Operands, scratch: Array | None) -> None:
+        share, dx = shares.of(scratch), outputs[0]
+        for region, count in regions:
+            np.divide(inputs[0][(..., *region)], count, out=share[(..., *region)])
+        dx.fill(0)
+        for _, into, source in window.taps():
+            part = dx[(..., *source)]
+            np.add(part, share[(..., *into)], out=part)
+
+    return Kernel("AveragePoolGrad", run, booking.size_bytes)
+
+
+CONVOLUTIONS: Mapping[str, Builder] = {
+    "AveragePoolGrad": _average,
+    "ConvGradData": _data,
+    "ConvGradWeights": _weights,
+    "MaxPoolGrad": _largest,
+}

@@ -1,0 +1,95 @@
+"""Gradients of losses of labels: what each target weighs, at its own class."""
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from tightship.engine.kernels.blocks import BLOCK_ELEMENTS
+from tightship.engine.kernels.kernel import Array, Kernel, Operands
+from tightship.engine.kernels.numbers import is_real
+from tightship.engine.kernels.scratch import Booking
+from tightship.engine.kernels.site import Builder, Site, require
+from tightship.graph import element_count
+
+
+class _Weights:
+    """What each target weighs in the loss, times the gradient of the loss."""
+
+    def __init__(self, site: Site, labels: int, booking: Booking) -> None:
+        self.labels = labels
+        self.reduction = site.text("reduction", "mean")
+        is_ignoring = "ignore_index" in site.node.attributes
+        self.ignored = site.integer("ignore_index", 0) if is_ignoring else None
+        self.shape = site.shape(labels)
+        self.slot = booking.slot(site.output_dtype(), self.shape)
+        self.mask = booking.slot(np.bool_, self.shape if self.ignored is not None else (0,))
+
+    def of(self, inputs: Operands, scratch: Array | None) -> Array:
+        """By target."""
+        dy, labels, weigh = inputs[0], inputs[self.labels], self.slot.of(scratch)
+        given = inputs[self.labels + 1] if len(inputs) > self.labels + 1 else None
+        weigh.fill(1)
+        if given is not None:
+            flat, found = labels.reshape(-1), weigh.reshape(-1)
+            for start in range(0, flat.size, BLOCK_ELEMENTS):
+                part = slice(start, start + BLOCK_ELEMENTS)
+                np.take(given, flat[part], out=found[part], mode="clip")
+        if self.ignored is not None:
+            mask = self.mask.of(scratch)
+            np.equal(labels, self.ignored, out=mask)
+            np.copyto(weigh, 0, where=mask)
+        if self.reduction == "mean":
+            total = np.add.reduce(weigh, axis=None, dtype=np.float64)
+            np.divide(weigh, total, out=weigh, casting="unsafe")
+        np.multiply(weigh, dy, out=weigh)
+        return weigh
+
+
+def _subtract_at_labels(dx: Array, labels: Array, weigh: Array) -> None:
+    """Subtract each target's weight at its class; dx is (batch, classes, pixels)."""
+    for index in range(dx.shape[0]):
+        for start in range(0, labels.shape[1], BLOCK_ELEMENTS):
+            part = slice(start, start + BLOCK_ELEMENTS)
+            pixels = np.flatnonzero(weigh[index, part]) + start
+            dx[index, labels[index, pixels], pixels] -= weigh[index, pixels]
+
+
+def _cross_entropy(site: Site) -> Kernel:
+    """(softmax - one hot) times the weight of the target."""
+    dtype, shape = site.output_dtype(), site.output_shape()
+    require(is_real(dtype))
+    booking = Booking()
+    weights = _Weights(site, 2, booking)
+    flat = (shape[0], shape[1], element_count(shape[2:]))
+
+    def run(inputs: Operands, outputs: Operands, scratch: Array | None) -> None:
+        weigh = weights.of(inputs, scratch).reshape((flat[0], flat[2]))
+        dx = outputs[0].reshape(flat)
+        np.exp(inputs[1].reshape(flat), out=dx)
+        np.multiply(dx, weigh[:, None], out=dx)
+        _subtract_at_labels(dx, inputs[2].reshape((flat[0], flat[2])), weigh)
+
+    return Kernel(site.node.operator, run, booking.size_bytes, site.same_type(1))
+
+
+def _likelihood(site: Site) -> Kernel:
+    """Minus the weight of the target at its class, zero elsewhere."""
+    shape = site.output_shape()
+    require(is_real(site.output_dtype()))
+    booking = Booking()
+    weights = _Weights(site, 1, booking)
+    flat = (shape[0], shape[1], element_count(shape[2:]))
+
+    def run(inputs: Operands, outputs: Operands, scratch: Array | None) -> None:
+        weigh = weights.of(inputs, scratch).reshape((flat[0], flat[2]))
+        dx = outputs[0].reshape(flat)
+        dx.fill(0)
+        _subtract_at_labels(dx, inputs[1].reshape((flat[0], flat[2])), weigh)
+
+    return Kernel(site.node.operator, run, booking.size_bytes)
+
+
+LOSSES: Mapping[str, Builder] = {
+    "NegativeLogLikelihoodLossGrad": _likelihood,
+    "SoftmaxCrossEntropyLossGrad": _cross_entropy,
+}

@@ -1,0 +1,69 @@
+"""Matrix products of transposed operands, and gradients of what ends in a sum over a row."""
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from tightship.engine.kernels.kernel import Array, Kernel, Operands
+from tightship.engine.kernels.numbers import is_real
+from tightship.engine.kernels.scratch import Booking
+from tightship.engine.kernels.site import Builder, Site, require
+from tightship.engine.kernels.softmax import normalized_rows
+
+
+def _matmul(site: Site) -> Kernel:
+    require(is_real(site.dtype(0)) and site.dtype(0) == site.dtype(1))
+    is_a, is_b = site.integer("transA", 0), site.integer("transB", 0)
+
+    def run(inputs: Operands, outputs: Operands, _: Array | None) -> None:
+        a, b = inputs
+        a = a.swapaxes(-1, -2) if is_a else a
+        b = b.swapaxes(-1, -2) if is_b else b
+        np.matmul(a, b, out=outputs[0])
+
+    return Kernel("TransposedMatMul", run)
+
+
+def _softmax(site: Site) -> Kernel:
+    """The gradient is y (dy - sum of y dy)."""
+    require(is_real(site.dtype(0)))
+    rows = normalized_rows(site)
+    booking = Booking()
+    terms = booking.slot(site.dtype(0), rows[1:])
+    total = booking.slot(site.dtype(0), (1, rows[2]))
+
+    def run(inputs: Operands, outputs: Operands, scratch: Array | None) -> None:
+        work, sums = terms.of(scratch), total.of(scratch)
+        for dy, y, dx in zip(*(a.reshape(rows) for a in (*inputs, outputs[0])), strict=True):
+            np.multiply(dy, y, out=work)
+            np.add.reduce(work, axis=0, out=sums, keepdims=True)
+            np.subtract(dy, sums, out=dx)
+            np.multiply(dx, y, out=dx)
+
+    return Kernel("SoftmaxGrad", run, booking.size_bytes, site.same_type(0))
+
+
+def _log_softmax(site: Site) -> Kernel:
+    """The gradient is dy - exp(y) times the sum of dy."""
+    require(is_real(site.dtype(0)))
+    rows = normalized_rows(site)
+    booking = Booking()
+    terms = booking.slot(site.dtype(0), rows[1:])
+    total = booking.slot(site.dtype(0), (1, rows[2]))
+
+    def run(inputs: Operands, outputs: Operands, scratch: Array | None) -> None:
+        work, sums = terms.of(scratch), total.of(scratch)
+        for dy, y, dx in zip(*(a.reshape(rows) for a in (*inputs, outputs[0])), strict=True):
+            np.add.reduce(dy, axis=0, out=sums, keepdims=True)
+            np.exp(y, out=work)
+            np.multiply(work, sums, out=work)
+            np.subtract(dy, work, out=dx)
+
+    return Kernel("LogSoftmaxGrad", run, booking.size_bytes, site.same_type(0))
+
+
+PRODUCTS: Mapping[str, Builder] = {
+    "LogSoftmaxGrad": _log_softmax,
+    "SoftmaxGrad": _softmax,
+    "TransposedMatMul": _matmul,
+}

@@ -1,0 +1,21 @@
+"""The explicit backward path: gradient nodes in the same graph as the forward ones."""
+
+from tightship.graph.backward.batch_statistics import with_batch_statistics
+from tightship.graph.backward.differentiate import backward, parameters
+from tightship.graph.backward.layer import layer_node
+from tightship.graph.backward.loss import with_cross_entropy, with_squared_error
+from tightship.graph.backward.operators import DOMAIN, OPERATORS, Operator
+from tightship.graph.backward.rules import RULES
+
+__all__ = [
+    "DOMAIN",
+    "OPERATORS",
+    "RULES",
+    "Operator",
+    "backward",
+    "layer_node",
+    "parameters",
+    "with_batch_statistics",
+    "with_cross_entropy",
+    "with_squared_error",
+]

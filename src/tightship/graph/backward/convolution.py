@@ -1,0 +1,73 @@
+"""Gradients of convolutions and pools."""
+
+from collections.abc import Iterator, Mapping
+
+from tightship.graph.backward.site import Rule, Site
+
+_Gradients = Iterator[tuple[int, str]]
+
+
+def _convolution(at: Site) -> _Gradients:
+    """The weights' gradient reads the image, the image's the weights."""
+    if at.wants(1) or at.wants(2):
+        keep = (at.wants(1), at.wants(2))
+        weights, bias = at.own(
+            "ConvGradWeights", at.dy, at.x(0), keep=keep, shape=at.shape(at.x(1))
+        )
+        if bias:
+            yield 2, bias
+        if weights:
+            yield 1, weights
+    if at.wants(0):
+        yield 0, at.own("ConvGradData", at.dy, at.x(1), shape=at.shape(at.x(0)))[0]
+
+
+def _transposed(at: Site) -> _Gradients:
+    """The image's gradient is a convolution; in the weights' the two images change places."""
+    attributes = at.node.attributes
+    if {"output_shape", "auto_pad"} & attributes.keys():
+        raise at.refusal("is known for explicit pads only, not for `auto_pad` or `output_shape`")
+    if at.wants(2):
+        others = [axis for axis in range(len(at.shape(at.dy))) if axis != 1]
+        yield 2, at.reshaped(at.summed(at.dy, others), at.shape(at.x(2)))
+    if at.wants(1):
+        yield 1, at.own("ConvGradWeights", at.x(0), at.dy, shape=at.shape(at.x(1)))[0]
+    if at.wants(0):
+        kept = {name: value for name, value in attributes.items() if name != "output_padding"}
+        yield 0, at.op("Conv", at.dy, at.x(1), shape=at.shape(at.x(0)), attributes=kept)
+
+
+def _largest(at: Site) -> _Gradients:
+    """Reads the input: the first of equal elements has the gradient."""
+    if at.wants(0):
+        yield 0, at.own("MaxPoolGrad", at.dy, at.x())[0]
+
+
+def _global_largest(at: Site) -> _Gradients:
+    """As of a window over the whole image."""
+    if at.wants(0):
+        yield 0, at.own("MaxPoolGrad", at.dy, at.x(), kernel_shape=at.shape(at.x())[2:])[0]
+
+
+def _average(at: Site) -> _Gradients:
+    if at.wants(0):
+        yield 0, at.own("AveragePoolGrad", at.dy, shape=at.shape(at.x()))[0]
+
+
+def _global_average(at: Site) -> _Gradients:
+    if at.wants(0):
+        shape = at.shape(at.x())
+        count = 1
+        for length in shape[2:]:
+            count *= length
+        yield 0, at.expanded(at.scaled(at.dy, 1 / count), shape)
+
+
+CONVOLUTIONS: Mapping[str, Rule] = {
+    "AveragePool": _average,
+    "Conv": _convolution,
+    "ConvTranspose": _transposed,
+    "GlobalAveragePool": _global_average,
+    "GlobalMaxPool": _global_largest,
+    "MaxPool": _largest,
+}

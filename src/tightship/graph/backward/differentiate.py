@@ -1,0 +1,179 @@
+"""The backward walk: from outputs to whatever gradients are wanted of."""
+
+from collections.abc import Collection, Iterable
+from dataclasses import replace
+
+import numpy as np
+
+from tightship.errors import GraphError
+from tightship.graph.backward.batch_statistics import with_batch_statistics
+from tightship.graph.backward.operators import Type
+from tightship.graph.backward.rules import FLAT, RULES
+from tightship.graph.backward.site import FLOATS, Site
+from tightship.graph.backward.tape import Tape
+from tightship.graph.constant import Fill
+from tightship.graph.ir import Graph, Node
+
+
+def parameters(graph: Graph) -> tuple[str, ...]:
+    """Constants that a model is trained by: floats of more than one element that a node reads."""
+    read = dict.fromkeys(name for node in graph.nodes for name in node.reads)
+    return tuple(
+        name
+        for name in read
+        if (constant := graph.constants.get(name)) is not None
+        and constant.dtype in FLOATS
+        and constant.shape
+        and any(length != 1 for length in constant.shape)
+    )
+
+
+def backward(
+    graph: Graph, of: Iterable[str] | None = None, wrt: Iterable[str] | None = None
+) -> Graph:
+    """The graph with the explicit backward path of some of its values.
+
+    The forward nodes stay first, in their order. Behind them follow the nodes of the gradients,
+    last forward node first; where a value is read more than once, an Add joins its gradients as
+    soon as there are two. A gradient node reads the forward values that its rule names and no
+    others, so that what nobody reads is free after its last forward use. The gradient of `x` is
+    called `d(x)`, unless it is the gradient of another value unchanged.
+
+    Args:
+        graph: A graph; values on the way have static shapes.
+        of: What to differentiate: float values of the graph. The gradient of a scalar starts
+            with 1, that of any other value `y` is a new input `d(y)`. None stands for all
+            float outputs.
+        wrt: Values whose gradients are wanted, inputs and constants among them. None stands for
+            `parameters`.
+
+    Returns:
+        The graph, its outputs followed by the gradients in the order of `wrt`. A gradient that
+        nothing leads to is a constant of zeros. What the graph knew of values that depend on
+        `wrt` is left out: these may change between runs.
+
+    Raises:
+        GraphError: A name is no float value of the graph, or the gradient of a node on the way
+            is not known.
+
+    Complexity: O(nodes + reads).
+    """
+    graph = with_batch_statistics(graph, training_only=True)
+    ends = _float_outputs(graph) if of is None else tuple(of)
+    targets = parameters(graph) if wrt is None else tuple(wrt)
+    defined = _defined(graph)
+    for name in (*ends, *targets):
+        if name not in defined or graph.value(name).dtype not in FLOATS:
+            raise GraphError(
+                f"`{name}` has no gradient: it must be an input, a constant or a result of graph "
+                f"`{graph.name}`, and hold floats."
+            )
+    wanted = _leading_to(graph, targets)
+    walk = _Walk(graph, wanted)
+    given = [name for name in map(walk.start, ends) if name]
+    walk.run(keep=frozenset(targets))
+    gradients = [walk.gradient(name) for name in targets]
+    nodes = walk.tape.nodes()
+    return replace(
+        graph,
+        inputs=(*graph.inputs, *given),
+        outputs=(*graph.outputs, *gradients),
+        nodes=nodes,
+        values=walk.tape.values(),
+        constants={**graph.constants, **walk.tape.constants},
+        known={name: known for name, known in graph.known.items() if name not in wanted},
+    )
+
+
+def _float_outputs(graph: Graph) -> tuple[str, ...]:
+    return tuple(name for name in graph.outputs if graph.value(name).dtype in FLOATS)
+
+
+def _defined(graph: Graph) -> set[str]:
+    made = (name for node in graph.nodes for name in node.writes)
+    return {*graph.inputs, *graph.constants, *made}
+
+
+def _leading_to(graph: Graph, targets: Collection[str]) -> set[str]:
+    """Values that depend on a target in a way that has a gradient, targets included."""
+    wanted = set(targets)
+    for node in graph.nodes:
+        if wanted.isdisjoint(node.reads) or (node.operator in FLAT and not node.domain):
+            continue
+        wanted.update([name for name in node.writes if graph.value(name).dtype in FLOATS])
+    return wanted
+
+
+class _Walk:
+    """Gradients as far as they are known, going through the nodes from the last to the first."""
+
+    def __init__(self, graph: Graph, wanted: set[str]) -> None:
+        self.tape = Tape(graph)
+        self._wanted = wanted
+        self._gradients: dict[str, str] = {}
+
+    def start(self, name: str) -> str | None:
+        """Let a value's own gradient be 1, or a new input, which is returned.
+
+        Raises:
+            GraphError: The value's shape is not known.
+        """
+        dtype, shape = kind = self._type(name)
+        given = None if shape == () else self.tape.define(f"d({name})", kind)
+        self._add(name, given or self.tape.number(1.0, dtype))
+        return given
+
+    def run(self, keep: Collection[str]) -> None:
+        """Write the gradients of all nodes; those of values in `keep` are kept."""
+        for node in reversed(self.tape.graph.nodes):
+            found = [self._settled(name) for name in node.outputs]
+            if not any(found) or self._wanted.isdisjoint(node.reads):
+                continue
+            for name in node.outputs:
+                if name not in keep:
+                    self._gradients.pop(name, None)
+            if node.domain or node.operator not in FLAT:
+                self._differentiate(node, tuple(found))
+
+    def gradient(self, name: str) -> str:
+        """The final name of a value's gradient; zeros where nothing leads to it."""
+        found = self._settled(name)
+        if found:
+            return self.tape.final(found)
+        dtype, shape = self._type(name)
+        return self.tape.hold(f"d({name})", Fill(np.zeros((), dtype.numpy), shape))
+
+    def _type(self, name: str) -> Type:
+        found = self.tape.type(name)
+        if found is None:
+            raise GraphError(
+                f"The gradient of `{name}` needs its shape, which is "
+                f"{self.tape.graph.value(name).shape}; give the shapes of the model's inputs."
+            )
+        return found
+
+    def _differentiate(self, node: Node, gradients: tuple[str, ...]) -> None:
+        site = Site(self.tape, node, gradients, self._wanted)
+        rule = RULES.get((node.domain, node.operator))
+        if rule is None or node.fused:
+            through = next(name for name in node.reads if name in self._wanted)
+            raise site.refusal(
+                f"has no rule, and the gradient of `{through}` leads through it. Leave out of "
+                "`wrt` what lies before it, write it with operators that have a rule, or make it "
+                "a `Layer` with a backward of its own"
+            )
+        for index, gradient in rule(site):
+            self._add(node.inputs[index], gradient)
+
+    def _settled(self, name: str) -> str:
+        """The gradient of a value that has all of its parts, under its final name."""
+        found = self._gradients.get(name, "") if name else ""
+        if found:
+            self.tape.call(found, f"d({name})")
+        return found
+
+    def _add(self, name: str, gradient: str) -> None:
+        before = self._gradients.get(name)
+        if before is not None:
+            (gradient,) = self.tape.write("Add", (before, gradient), [self._type(name)], {})
+        self._gradients[name] = gradient

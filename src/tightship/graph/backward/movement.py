@@ -1,0 +1,176 @@
+"""Gradients of what only moves elements: they are moved back, and summed where repeated."""
+
+from collections.abc import Iterator, Mapping
+from itertools import pairwise
+
+import numpy as np
+
+from tightship.graph.backward.site import Rule, Site
+from tightship.graph.constant import Fill
+
+_Gradients = Iterator[tuple[int, str]]
+
+
+def _reshape(at: Site) -> _Gradients:
+    if at.wants(0):
+        yield 0, at.reshaped(at.dy, at.shape(at.x()))
+
+
+def _transpose(at: Site) -> _Gradients:
+    if at.wants(0):
+        perm = at.node.attributes.get("perm")
+        rank = len(at.shape(at.x()))
+        order = perm if isinstance(perm, tuple) else tuple(reversed(range(rank)))
+        yield 0, at.transposed(at.dy, tuple(np.argsort([int(axis) for axis in order]).tolist()))
+
+
+def _expand(at: Site) -> _Gradients:
+    if at.wants(0):
+        yield 0, at.summed_to(at.dy, at.x())
+
+
+def _tile(at: Site) -> _Gradients:
+    if not at.wants(0):
+        return
+    shape = at.shape(at.x())
+    apart = []
+    for length, whole in zip(shape, at.shape(at.dy), strict=True):
+        apart += [whole // length if length else 1, length]
+    tiled = at.reshaped(at.dy, apart)
+    yield 0, at.reshaped(at.summed(tiled, range(0, len(apart), 2)), shape)
+
+
+def _concat(at: Site) -> _Gradients:
+    """A stretch of the gradient for each operand; all of them by one Split."""
+    axis = at.integer("axis", 0) % len(at.shape(at.dy))
+    lengths = [at.shape(name)[axis] for name in at.node.inputs]
+    starts = [0, *np.cumsum(lengths).tolist()]
+    count = len(lengths)
+    if all(map(at.wants, range(count))):
+        types = [at.type(name) for name in at.node.inputs]
+        sizes = at.tape.integers(lengths)
+        parts = at.tape.write("Split", (at.dy, sizes), types, {"axis": axis})
+        yield from enumerate(parts)
+        return
+    for index, (start, stop) in enumerate(pairwise(starts)):
+        if at.wants(index):
+            yield index, _stretch(at, axis, start, stop)
+
+
+def _stretch(at: Site, axis: int, start: int, stop: int) -> str:
+    shape = list(at.shape(at.dy))
+    shape[axis] = stop - start
+    limits = [at.tape.integers([number]) for number in (start, stop, axis)]
+    return at.op("Slice", at.dy, *limits, shape=shape)
+
+
+def _split(at: Site) -> _Gradients:
+    """The parts' gradients joined; zeros for a part that has none."""
+    if not at.wants(0):
+        return
+    shape = at.shape(at.x())
+    parts = [
+        gradient or _zeros(at, output)
+        for gradient, output in zip(at.gradients, at.node.outputs, strict=True)
+        if output
+    ]
+    axis = at.integer("axis", 0) % len(shape)
+    yield 0, at.op("Concat", *parts, shape=shape, attributes={"axis": axis})
+
+
+def _zeros(at: Site, like: str) -> str:
+    dtype, shape = at.type(like)
+    return at.tape.hold(f"d({like})", Fill(np.zeros((), dtype.numpy), shape))
+
+
+def _slice(at: Site) -> _Gradients:
+    """Padding, where no element is left out between; limits are constants."""
+    if not at.wants(0):
+        return
+    shape = at.shape(at.x())
+    starts, ends, axes, steps = _limits(at, len(shape))
+    ranges = [
+        range(shape[axis])[start:end:step]
+        for axis, start, end, step in zip(axes, starts, ends, steps, strict=True)
+    ]
+    if all(step == 1 for step in steps):
+        pads = [0] * (2 * len(shape))
+        for axis, each in zip(axes, ranges, strict=True):
+            pads[axis] = each.start
+            pads[axis + len(shape)] = shape[axis] - each.start - len(each)
+        yield 0, at.op("Pad", at.dy, at.tape.integers(pads), shape=shape)
+        return
+    numbers = [at.tape.integers(row) for row in (starts, ends, axes, steps)]
+    yield 0, at.own("SliceGrad", at.dy, *numbers, shape=shape)[0]
+
+
+def _limits(at: Site, rank: int) -> tuple[list[int], list[int], list[int], list[int]]:
+    """Starts, ends, axes and steps of a Slice, one each for every axis that it cuts."""
+    rows: list[list[int] | None] = []
+    for index, name in enumerate(("starts", "ends", "axes", "steps"), start=1):
+        given = at.node.attributes.get(name)
+        array = np.array(given) if isinstance(given, tuple) else at.parameter(index, name)
+        rows.append(None if array is None else array.reshape(-1).tolist())
+    starts, ends, axes, steps = rows
+    assert starts is not None
+    assert ends is not None
+    chosen = [axis % rank for axis in (range(len(starts)) if axes is None else axes)]
+    return starts, ends, chosen, [1] * len(starts) if steps is None else steps
+
+
+def _pad(at: Site) -> _Gradients:
+    """The stretch that was padded; other modes than constant repeat elements."""
+    if not at.wants(0):
+        return
+    mode = at.node.attributes.get("mode", "constant")
+    if mode not in ("constant", b"constant"):
+        raise at.refusal(f"is known for constant padding only, not for mode {mode!r}")
+    given = at.node.attributes.get("pads")
+    array = np.array(given) if isinstance(given, tuple) else at.parameter(1, "pads")
+    assert array is not None
+    pads = array.reshape(-1).tolist()
+    shape = at.shape(at.x())
+    chosen = at.parameter(3, "axes")
+    axes = range(len(shape)) if chosen is None else (chosen.reshape(-1) % len(shape)).tolist()
+    count = len(pads) // 2
+    before, after = [0] * len(shape), [0] * len(shape)
+    for place, axis in enumerate(axes):
+        before[axis], after[axis] = -pads[place], -pads[place + count]
+    turned = at.tape.integers([*before, *after])
+    yield 0, at.op("Pad", at.dy, turned, shape=shape)
+
+
+def _gather(at: Site) -> _Gradients:
+    """Reads the indices; elements gathered more than once have the sum."""
+    if at.wants(0):
+        shape = at.shape(at.x(0))
+        operator = f"{at.node.operator}Grad"
+        yield 0, at.own(operator, at.dy, at.x(1), shape=shape)[0]
+
+
+def _triangle(at: Site) -> _Gradients:
+    if at.wants(0):
+        shape = at.shape(at.dy)
+        yield (
+            0,
+            at.op("Trilu", at.dy, *at.node.inputs[1:], shape=shape, attributes=at.node.attributes),
+        )
+
+
+MOVEMENTS: Mapping[str, Rule] = {
+    "Concat": _concat,
+    "Expand": _expand,
+    "Flatten": _reshape,
+    "Gather": _gather,
+    "GatherElements": _gather,
+    "Identity": _reshape,
+    "Pad": _pad,
+    "Reshape": _reshape,
+    "Slice": _slice,
+    "Split": _split,
+    "Squeeze": _reshape,
+    "Tile": _tile,
+    "Transpose": _transpose,
+    "Trilu": _triangle,
+    "Unsqueeze": _reshape,
+}

@@ -1,0 +1,81 @@
+"""Gradients of matrix products: the other operand, transposed by the product itself."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from math import prod
+
+from tightship.graph.backward.operators import DOMAIN, types_of
+from tightship.graph.backward.site import Rule, Site
+from tightship.graph.ir import AttributeValue
+
+_Gradients = Iterator[tuple[int, str]]
+
+
+def _matmul(at: Site) -> _Gradients:
+    """Each operand's gradient reads the other operand.
+
+    Leading axes of a left operand count as rows where the right one is a matrix: the gradient of
+    a weight is one product, not a sum of products.
+    """
+    a, b = at.shape(at.x(0)), at.shape(at.x(1))
+    whole = at.shape(at.dy)
+    batch = whole[: len(whole) - (len(a) > 1) - (len(b) > 1)]
+    a = a if len(a) > 1 else (1, *a)
+    b = b if len(b) > 1 else (*b, 1)
+    rows, inner, columns = a[-2], a[-1], b[-1]
+    if len(b) == 2 and batch:
+        rows *= prod(batch)
+        batch, a = (), (rows, inner)
+    dy = at.reshaped(at.dy, (*batch, rows, columns))
+    if at.wants(1):
+        product = _product(at, at.reshaped(at.x(0), a), dy, "transA")
+        yield 1, _folded(at, product, at.x(1), b)
+    if at.wants(0):
+        product = _product(at, dy, at.reshaped(at.x(1), b), "transB")
+        yield 0, _folded(at, product, at.x(0), a)
+
+
+def _folded(at: Site, gradient: str, target: str, shape: Sequence[int]) -> str:
+    """A gradient of the operand as the product saw it, as the operand's own."""
+    have, rank = at.shape(gradient), len(shape)
+    lead = len(have) - rank
+    axes = [
+        axis
+        for axis, length in enumerate(have)
+        if axis < lead or (axis < lead + rank - 2 and shape[axis - lead] == 1 != length)
+    ]
+    return at.reshaped(at.summed(gradient, axes), at.shape(target))
+
+
+def _product(at: Site, a: str, b: str, transposed: str) -> str:
+    """A product of matrices, or of stacks whose leading axes are broadcast."""
+    attributes: dict[str, AttributeValue] = {transposed: 1}
+    if len(at.shape(a)) == len(at.shape(b)) == 2:
+        return _gemm_of(at, a, b, attributes)
+    types = types_of("TransposedMatMul", [at.type(a), at.type(b)], attributes)
+    return at.tape.write("TransposedMatMul", (a, b), types, attributes, (DOMAIN, at.node.version))[
+        0
+    ]
+
+
+def _gemm_of(at: Site, a: str, b: str, attributes: Mapping[str, AttributeValue]) -> str:
+    rows = at.shape(a)[1 if attributes.get("transA") else 0]
+    columns = at.shape(b)[0 if attributes.get("transB") else 1]
+    return at.op("Gemm", a, b, shape=(rows, columns), attributes=attributes)
+
+
+def _gemm(at: Site) -> _Gradients:
+    """Each operand's gradient reads the other operand; C's nothing."""
+    a, b, dy = at.x(0), at.x(1), at.dy
+    is_a, is_b = at.integer("transA", 0), at.integer("transB", 0)
+    alpha = {"alpha": at.real("alpha", 1.0)}
+    if at.wants(2):
+        yield 2, at.scaled(at.summed_to(dy, at.x(2)), at.real("beta", 1.0))
+    if at.wants(1):
+        operands, flags = ((dy, a), (1, is_a)) if is_b else ((a, dy), (1 - is_a, 0))
+        yield 1, _gemm_of(at, *operands, {"transA": flags[0], "transB": flags[1], **alpha})
+    if at.wants(0):
+        operands, flags = ((b, dy), (is_b, 1)) if is_a else ((dy, b), (0, 1 - is_b))
+        yield 0, _gemm_of(at, *operands, {"transA": flags[0], "transB": flags[1], **alpha})
+
+
+PRODUCTS: Mapping[str, Rule] = {"Gemm": _gemm, "MatMul": _matmul}

@@ -1,0 +1,83 @@
+"""Gradients of reductions: the gradient of a sum goes to each of its terms."""
+
+from collections.abc import Callable, Iterator, Mapping
+from math import prod
+
+from tightship.graph.backward.site import Rule, Site
+from tightship.graph.layout import DType
+
+_Gradients = Iterator[tuple[int, str]]
+
+
+def _reduction(write: Callable[[Site, str, str], str]) -> Rule:
+    """The rule that `write` gives: (site, gradient, output), both with the axes kept."""
+
+    def rule(at: Site) -> _Gradients:
+        if at.wants(0):
+            kept = _kept_shape(at)
+            yield 0, write(at, at.reshaped(at.dy, kept), at.y)
+
+    return rule
+
+
+def _kept_shape(at: Site) -> tuple[int, ...]:
+    """The shape of the output had its axes been kept."""
+    shape = at.shape(at.x())
+    axes = at.axes(1)
+    if not axes:
+        if at.integer("noop_with_empty_axes", 0):
+            return shape
+        axes = tuple(range(len(shape)))
+    reduced = {axis % max(len(shape), 1) for axis in axes}
+    return tuple(1 if axis in reduced else length for axis, length in enumerate(shape))
+
+
+def _sum(at: Site, dy: str, _: str) -> str:
+    return at.expanded(dy, at.shape(at.x()))
+
+
+def _mean(at: Site, dy: str, _: str) -> str:
+    count = prod(at.shape(at.x())) // max(prod(at.shape(dy)), 1)
+    return at.expanded(at.scaled(dy, 1 / max(count, 1)), at.shape(at.x()))
+
+
+def _sum_of_squares(at: Site, dy: str, _: str) -> str:
+    """Reads the input."""
+    return at.op("Mul", at.scaled(dy, 2), at.x())
+
+
+def _norm(at: Site, dy: str, y: str) -> str:
+    """Reads input and output."""
+    return at.op("Mul", at.op("Div", dy, at.reshaped(y, at.shape(dy))), at.x())
+
+
+def _absolute(at: Site, dy: str, _: str) -> str:
+    """Reads the input."""
+    return at.op("Mul", dy, at.op("Sign", at.x()))
+
+
+def _log_of_exponentials(at: Site, dy: str, y: str) -> str:
+    """Reads input and output."""
+    share = at.op("Exp", at.op("Sub", at.x(), at.reshaped(y, at.shape(dy))))
+    return at.op("Mul", share, dy)
+
+
+def _extreme(at: Site, dy: str, y: str) -> str:
+    """Reads input and output; equal elements share the gradient evenly."""
+    kept, kind = at.shape(dy), at.dtype(dy)
+    hit = at.op("Equal", at.x(), at.reshaped(y, kept), dtype=DType.BOOL)
+    hits = at.cast(hit, kind)
+    axes = [axis for axis, n in enumerate(at.shape(hits)) if kept[axis] != n]
+    return at.op("Mul", hits, at.op("Div", dy, at.summed(hits, axes)))
+
+
+REDUCTIONS: Mapping[str, Rule] = {
+    "ReduceL1": _reduction(_absolute),
+    "ReduceL2": _reduction(_norm),
+    "ReduceLogSumExp": _reduction(_log_of_exponentials),
+    "ReduceMax": _reduction(_extreme),
+    "ReduceMean": _reduction(_mean),
+    "ReduceMin": _reduction(_extreme),
+    "ReduceSum": _reduction(_sum),
+    "ReduceSumSquare": _reduction(_sum_of_squares),
+}

@@ -1,0 +1,36 @@
+"""Which rule writes the gradient of which operator, and which operators have none."""
+
+from collections.abc import Mapping
+
+from tightship.graph.backward.activation import ACTIVATIONS
+from tightship.graph.backward.convolution import CONVOLUTIONS
+from tightship.graph.backward.elementwise import ELEMENTWISE
+from tightship.graph.backward.layer import differentiate_layer
+from tightship.graph.backward.loss import LOSSES
+from tightship.graph.backward.movement import MOVEMENTS
+from tightship.graph.backward.normalization import NORMALIZATIONS, OWN_NORMALIZATIONS
+from tightship.graph.backward.operators import DOMAIN
+from tightship.graph.backward.product import PRODUCTS
+from tightship.graph.backward.reduction import REDUCTIONS
+from tightship.graph.backward.site import Rule
+
+_OF_ONNX: Mapping[str, Rule] = {
+    **ACTIVATIONS,
+    **CONVOLUTIONS,
+    **ELEMENTWISE,
+    **LOSSES,
+    **MOVEMENTS,
+    **NORMALIZATIONS,
+    **PRODUCTS,
+    **REDUCTIONS,
+}
+
+RULES: Mapping[tuple[str, str], Rule] = {
+    **{("", operator): rule for operator, rule in _OF_ONNX.items()},
+    **{(DOMAIN, operator): rule for operator, rule in OWN_NORMALIZATIONS.items()},
+    (DOMAIN, "Layer"): differentiate_layer,
+}
+"""By domain and operator."""
+
+FLAT = frozenset({"Ceil", "ConstantOfShape", "Floor", "Hardmax", "Round", "Shape", "Sign", "Size"})
+"""Operators whose results do not change with a small change of their inputs."""

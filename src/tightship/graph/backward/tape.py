@@ -1,0 +1,173 @@
+"""Gradient nodes while they are written: drafts, until each value has its final name."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tightship.graph.backward.operators import Attributes, Type
+from tightship.graph.constant import Constant, Inline
+from tightship.graph.ir import Graph, Node, Value
+from tightship.graph.layout import DType
+
+OPSET = 18
+"""Of the ONNX operators that gradients are written with."""
+ONNX = ("", OPSET)
+"""Domain and version of these."""
+
+_Draft = tuple[str, tuple[str, ...], tuple[str, ...], Attributes, tuple[str, int]]
+"""Operator, inputs, outputs, attributes, domain and version."""
+
+
+class Tape:
+    """What a backward pass adds to a graph: nodes in their order, types and constants.
+
+    A forward node is extended by the optional outputs that a gradient reads. Values of the tape
+    have draft names, which begin with a zero byte, until `nodes` is called.
+    """
+
+    def __init__(self, graph: Graph) -> None:
+        self.graph = graph
+        self.constants: dict[str, Constant] = {}
+        self._types: dict[str, Type] = {}
+        self._written: dict[str, Type] = {}
+        self._drafts: list[_Draft] = []
+        self._final: dict[str, str] = {}
+        self._saved: dict[str, dict[int, str]] = {}
+        self._taken = {*graph.values, *graph.inputs, *graph.constants}
+        for node in graph.nodes:
+            self._taken.update(node.writes)
+
+    def type(self, name: str) -> Type | None:
+        """Element type and shape of a value of the graph or of the tape; None if not static."""
+        found = self._types.get(name)
+        if found is None:
+            value = self.graph.value(name)
+            if not value.is_static or value.dtype is None:
+                return None
+            found = self._types[name] = (value.dtype, value.static_shape)
+        return found
+
+    def constant(self, name: str) -> Constant | None:
+        """The constant of a name; None if it is computed, or an input."""
+        return self.constants.get(name) or self.graph.constant(name)
+
+    def new_name(self, wanted: str) -> str:
+        """`wanted`, or the first of `wanted.2`, `wanted.3`, ... that nothing is called."""
+        name, count = wanted, 1
+        while name in self._taken:
+            count += 1
+            name = f"{wanted}.{count}"
+        self._taken.add(name)
+        return name
+
+    def write(
+        self,
+        operator: str,
+        inputs: Sequence[str],
+        types: Sequence[Type | None],
+        attributes: Attributes,
+        source: tuple[str, int] = ONNX,
+    ) -> tuple[str, ...]:
+        """Add a node; return the draft names of its outputs, `""` where a type is None."""
+        outputs = []
+        for kind in types:
+            name = "" if kind is None else f"\0{len(self._types)}"
+            outputs.append(name)
+            if kind is not None:
+                self._types[name] = self._written[name] = kind
+        made = tuple(outputs)
+        self._drafts.append((operator, tuple(inputs), made, attributes, source))
+        return made
+
+    def call(self, name: str, wanted: str) -> None:
+        """Give a value of the tape its final name, unless it has one."""
+        if name[0] == "\0" and name not in self._final:
+            self._final[name] = self.new_name(wanted)
+
+    def define(self, wanted: str, kind: Type) -> str:
+        """The name of a value that no node of the tape writes: an input, a saved output."""
+        name = self.new_name(wanted)
+        self._types[name] = self._written[name] = kind
+        return name
+
+    def hold(self, wanted: str, constant: Constant) -> str:
+        """The name of a new constant."""
+        name = self.define(wanted, (constant.dtype, constant.shape))
+        self.constants[name] = constant
+        return name
+
+    def number(self, number: float, dtype: DType) -> str:
+        """A constant of rank 0."""
+        name = f"gradient {number!r} {dtype.value}"
+        if name not in self.constants:
+            self._inline(name, np.array(number, dtype.numpy))
+        return name
+
+    def integers(self, numbers: Sequence[int]) -> str:
+        """A constant vector of int64."""
+        name = f"gradient {tuple(numbers)}"
+        if name not in self.constants:
+            self._inline(name, np.array(numbers, np.int64))
+        return name
+
+    def _inline(self, name: str, array: NDArray[np.generic]) -> None:
+        self.constants[name] = Inline(array)
+        self._types[name] = self._written[name] = (DType.of(array.dtype), array.shape)
+
+    def save(self, node: Node, index: int, kind: Type) -> str:
+        """The name of an optional output of a forward node, which it has from now on."""
+        if index < len(node.outputs) and node.outputs[index]:
+            return node.outputs[index]
+        saved = self._saved.setdefault(node.outputs[0], {})
+        if index not in saved:
+            saved[index] = self.define(f"{node.outputs[0]}.saved{index}", kind)
+        return saved[index]
+
+    def nodes(self) -> tuple[Node, ...]:
+        """The forward nodes, extended by what is saved, and the gradient nodes."""
+        forward = self.graph.nodes
+        if self._saved:
+            forward = tuple([self._extended(node) for node in forward])
+        return (*forward, *[self._node(*draft) for draft in self._drafts])
+
+    def values(self) -> dict[str, Value]:
+        """Types of all values by their final names, once there are nodes."""
+        final = self._final
+        added = {}
+        for name, (dtype, shape) in self._written.items():
+            called = final.get(name, name)
+            added[called] = Value(called, dtype, shape)
+        return {**self.graph.values, **added}
+
+    def final(self, name: str) -> str:
+        """What a value is called in the graph."""
+        return self._final.get(name, name)
+
+    def _extended(self, node: Node) -> Node:
+        saved = self._saved.get(node.outputs[0]) if node.outputs else None
+        if saved is None:
+            return node
+        count = max(len(node.outputs), max(saved) + 1)
+        outputs = [*node.outputs, *[""] * (count - len(node.outputs))]
+        for index, name in saved.items():
+            outputs[index] = name
+        return replace(node, outputs=tuple(outputs))
+
+    def _node(
+        self,
+        operator: str,
+        inputs: tuple[str, ...],
+        outputs: tuple[str, ...],
+        attributes: Attributes,
+        source: tuple[str, int],
+    ) -> Node:
+        final = self._final
+        read = tuple([final.get(name, name) for name in inputs])
+        for name in outputs:
+            if name and name not in final:
+                final[name] = self.new_name(f"{read[0]}.{operator}")
+        made = tuple([final.get(name, name) for name in outputs])
+        label = made[0] or next(name for name in made if name)
+        return Node(label, operator, read, made, attributes, *source)

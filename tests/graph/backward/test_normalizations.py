@@ -1,0 +1,52 @@
+import numpy as np
+import pytest
+
+from tests.graph.backward.differences import check, graph_of, numbers, run
+from tightship.graph.backward import backward, with_batch_statistics
+
+BATCH = """net (double[4,3,5] x, double[3] s, double[3] b, double[3] m, double[3] v)
+           => (double[4,3,5] y{outputs}) {{
+    y{names} = BatchNormalization <{how}> (x, s, b, m, v)
+}}"""
+
+
+def batch_norm(how="epsilon = 0.01", *, trains=False):
+    outputs = ", double[3] rm, double[3] rv" if trains else ""
+    names = ", rm, rv" if trains else ""
+    how += ", training_mode = 1, momentum = 0.7" if trains else ""
+    return graph_of(BATCH.format(outputs=outputs, names=names, how=how))
+
+
+def test_batch_normalization_by_given_statistics_has_its_slopes():
+    graph = batch_norm()
+    check(graph, numbers(graph, low=0.1), ["x", "s", "b"])
+
+
+def test_batch_normalization_by_the_statistics_of_the_batch_has_its_slopes():
+    graph = with_batch_statistics(batch_norm())
+    check(graph, numbers(graph), ["x", "s", "b"])
+
+
+def test_training_mode_keeps_its_results_in_the_form_that_writes_statistics():
+    graph = batch_norm(trains=True)
+    feeds = numbers(graph, low=0.1)
+    before = run(graph, feeds)
+    changed = with_batch_statistics(graph, training_only=True)
+    assert changed.nodes[0].operator == "BatchNormalizationTraining"
+    for one, other in zip(before, run(changed, feeds), strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-9)
+    made = backward(graph, ["y"], ["x"])
+    assert made.nodes[-1].operator == "BatchNormalizationGrad"
+    assert with_batch_statistics(batch_norm(), training_only=True).nodes[0].domain == ""
+
+
+@pytest.mark.parametrize("axis", [-1, 1])
+def test_layer_normalization_has_its_slopes(axis):
+    shape = "3,4" if axis == 1 else "4"
+    graph = graph_of(
+        f"""net (double[5,3,4] x, double[{shape}] s, double[{shape}] b) => (double y) {{
+            y = LayerNormalization <axis = {axis}, epsilon = 0.01, stash_type = 11> (x, s, b)
+        }}"""
+    )
+    made = check(graph, numbers(graph), graph.inputs)
+    assert len(made.nodes[0].outputs) == 3

@@ -1,0 +1,128 @@
+import numpy as np
+import pytest
+from onnx.defs import get_all_schemas
+
+from tests.graph.backward.differences import check, graph_of, numbers
+from tests.graph.backward.test_losses import LOSS
+from tests.graph.backward.test_normalizations import batch_norm
+from tests.graph.backward.test_rules import CASES, made
+from tightship.engine.kernels import numpy_kernel
+from tightship.engine.kernels.gradient import GRADIENT_BUILDERS
+from tightship.graph import DType
+from tightship.graph.backward import DOMAIN, OPERATORS, RULES, backward, with_batch_statistics
+from tightship.graph.backward.operators import types_of
+
+WINDOW = "kernel_shape = [2, 2], strides = [2, 2]"
+OTHERS = {
+    "batch": lambda: with_batch_statistics(batch_norm()),
+    "convolution": lambda: graph_of(
+        "net (double[1,2,5,5] x, double[3,2,2,2] w) => (double y) { y = Conv (x, w) }"
+    ),
+    "layer": lambda: graph_of(
+        """net (double[5,3] x, double[3] s) => (double y) {
+            y = LayerNormalization <stash_type = 11> (x, s)
+        }"""
+    ),
+    "average": lambda: graph_of(
+        f"net (double[1,2,5,5] x) => (double y) {{ y = AveragePool <{WINDOW}> (x) }}"
+    ),
+    "largest": lambda: graph_of(
+        f"net (double[1,2,5,5] x) => (double y) {{ y = MaxPool <{WINDOW}> (x) }}"
+    ),
+    "product": lambda: graph_of(
+        "net (double[2,3,4] x, double[2,4,5] w) => (double y) { y = MatMul (x, w) }"
+    ),
+    "swish": lambda: graph_of(
+        "net (double[4] x) => (double y) { y = Swish <alpha = 0.8> (x) }",
+        '<ir_version: 10, opset_import: ["": 24]>',
+    ),
+    **{
+        operator: lambda operator=operator: graph_of(
+            LOSS.format(shape="3,4", labels="3", operator=operator, how="", weights="", more="")
+            .replace("<>", "")
+        )
+        for operator in ("SoftmaxCrossEntropyLoss", "NegativeLogLikelihoodLoss")
+    },
+}  # fmt: skip
+
+
+def backward_graphs():
+    """A graph with each operator of our own, by its name."""
+    graphs = [*(made(*CASES[name]) for name in CASES), *(make() for make in OTHERS.values())]
+    for graph in graphs:
+        wrt = [n for n in graph.inputs if graph.value(n).dtype is DType.FLOAT64]
+        whole = backward(graph, graph.outputs[:1], wrt)
+        for node in whole.nodes:
+            if node.domain == DOMAIN:
+                yield node, whole
+
+
+NODES = {node.operator: (node, graph) for node, graph in backward_graphs()}
+
+
+def kind_of(graph, name):
+    return (graph.value(name).dtype, graph.value(name).shape) if name else None
+
+
+def kernel_of(node, graph):
+    types = [
+        [graph.value(n) if n else None for n in names] for names in (node.inputs, node.outputs)
+    ]
+    kernel = numpy_kernel(node, *types, {**graph.constants, **graph.known})
+    assert kernel is not None, node
+    return kernel
+
+
+def test_every_operator_has_a_rule_that_writes_it_a_signature_and_a_kernel():
+    assert set(NODES) == set(OPERATORS)
+    assert set(OPERATORS) | {"Layer", "LayerGrad"} == set(GRADIENT_BUILDERS)
+
+
+@pytest.mark.parametrize("operator", OPERATORS)
+def test_nodes_are_typed_and_in_place_as_the_table_says(operator):
+    node, graph = NODES[operator]
+    signature = OPERATORS[operator]
+    required = [name for name in signature.inputs if not name.endswith("?")]
+    assert len(required) <= len(node.inputs) <= len(signature.inputs)
+    assert len(node.outputs) <= len(signature.outputs)
+    given = [kind_of(graph, name) for name in node.inputs]
+    types = types_of(operator, given, node.attributes)
+    for name, kind in zip(node.outputs, types, strict=False):
+        assert kind_of(graph, name) in (None, kind)
+    assert kernel_of(node, graph).in_place == signature.in_place
+
+
+@pytest.mark.parametrize("operator", [name for name in OPERATORS if OPERATORS[name].in_place])
+def test_kernels_write_over_what_the_table_says(operator):
+    node, graph = NODES[operator]
+    random = np.random.default_rng(0)
+    kernel = kernel_of(node, graph)
+
+    def array(name):
+        value = graph.value(name)
+        if graph.constant(name) is not None:
+            return graph.constant(name).array()
+        if value.dtype is DType.INT64:
+            return np.zeros(value.static_shape, np.int64)
+        return random.uniform(0.1, 0.9, value.static_shape)
+
+    inputs = [array(name) if name else None for name in node.inputs]
+    empty = [np.empty(graph.value(n).static_shape) if n else None for n in node.outputs]
+    scratch = np.empty(kernel.scratch_bytes, np.uint8) if kernel.scratch_bytes else None
+    kernel.run(inputs, empty, scratch)
+    for output, source in kernel.in_place:
+        given = [None if each is None else each.copy() for each in inputs]
+        written = [None if each is None else np.empty_like(each) for each in empty]
+        written[output] = given[source]
+        kernel.run(given, written, scratch)
+        assert np.array_equal(written[output], empty[output])
+
+
+def test_rules_exist_for_operators_that_onnx_has():
+    known = {schema.name for schema in get_all_schemas() if schema.domain == ""}
+    assert {operator for domain, operator in RULES if not domain} <= known
+
+
+def test_the_gradient_of_swish_is_its_slope():
+    graph = OTHERS["swish"]()
+    check(graph, numbers(graph), ["x"])
