@@ -1,9 +1,12 @@
-"""Opaque layers: an operator that is a forward and a backward callable."""
+"""Opaque layers: an operator that is a forward and a backward callable; and its domain."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from tightship.graph.constant import Array
+
+TRAINING = "tightship.training"
+"""The domain of layers, and of what gradients are written with (`graph.backward.operators`)."""
 
 Forward = Callable[[Sequence[Array], Sequence[Array]], None]
 """`forward(inputs, outputs)` fills the outputs."""

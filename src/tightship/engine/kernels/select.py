@@ -4,12 +4,11 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from tightship.engine.kernels.gradient import GRADIENT_BUILDERS
 from tightship.engine.kernels.kernel import Array, Kernel, Run
 from tightship.engine.kernels.site import Builder, NotCoveredError, Site
 from tightship.engine.on_demand import OnDemand, names
 from tightship.graph import Constant, Node, Value
-from tightship.graph.domain import TRAINING
+from tightship.graph.layer import TRAINING
 
 BUILDERS: Mapping[str, Builder] = OnDemand(
     "tightship.engine.kernels",
@@ -86,6 +85,8 @@ def numpy_kernel(
 
 def _builder(node: Node) -> Builder | None:
     if node.domain == TRAINING:
+        from tightship.engine.kernels.gradient import GRADIENT_BUILDERS
+
         return GRADIENT_BUILDERS.get(node.operator)
     return BUILDERS.get(node.operator) if node.domain in ("", "ai.onnx") else None
 

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tightship.graph.domain import TRAINING
 from tightship.graph.ir import AttributeValue
+from tightship.graph.layer import TRAINING
 from tightship.graph.layout import DType
 
 DOMAIN = TRAINING
