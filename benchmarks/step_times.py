@@ -48,11 +48,10 @@ class Timed:
 def tightship_steps(model: Path, feeds: Arrays, settings: Settings, runs: int) -> list[Timed]:
     """Every step of the lowered program, in order."""
     placement = prepare(read_graph(str(model), settings), model.name, settings).placement
-    resource = HostResource()
-    executable = build(placement, WeightStore(resource))
+    executable = build(placement, WeightStore(HostResource()))
     fed = bind(placement.lowered, feeds, {})
     laps = []
-    with ArenaPool(resource, 1).reserved(executable, Limits()) as arena:
+    with ArenaPool(1).reserved(executable, Limits()) as arena:
         for _ in range(1 + runs):
             start, ends = timed_run(executable, arena, fed.external, fed.objects, Limits())
             laps.append(np.diff(ends, prepend=start))

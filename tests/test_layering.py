@@ -4,7 +4,7 @@ Layers, top to bottom; an import goes strictly down, and names side by side neve
 
     cli
     driver | plug | backend | preparing
-    loading | cost
+    memory | loading | cost
     tuning | restoring
     model | budget
     feeds
@@ -120,6 +120,7 @@ ALLOWED: Mapping[str, str] = {  # the longest prefix of a module's name decides
     "feeds": "errors graph engine",
     "budget": "errors quantity engine.memory_plan",
     "model": "_core errors graph resource engine feeds",
+    "memory": "errors engine model",
     "tuning": "errors graph planner.format engine feeds model",
     "restoring": "errors engine budget model",
     "loading": "errors quantity graph frontend engine budget model restoring tuning",
@@ -133,7 +134,9 @@ ALLOWED: Mapping[str, str] = {  # the longest prefix of a module's name decides
         "errors quantity graph planner view engine feeds model budget loading preparing restoring"
         " cost __version__ cli replay resource rmm_log torch_snapshot trace workload"
     ),
-    "": "_core errors planner engine.memory_plan model loading preparing",  # `tightship` itself
+    "": (  # `tightship` itself
+        "_core errors planner engine.memory_plan model memory loading preparing"
+    ),
 }
 
 FOREIGN: Mapping[str, str] = {  # who may import what is not ours, nor Python's

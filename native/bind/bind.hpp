@@ -27,6 +27,7 @@ void reuse(nanobind::module_ &module);
 void resource(nanobind::module_ &module);
 void resource_blocks(nanobind::module_ &module, nanobind::class_<resource::MemoryResource> &base);
 void resource_kinds(nanobind::module_ &module);
+void committed_range(nanobind::module_ &module);
 void composed_resources(nanobind::module_ &module);
 void adaptors(nanobind::module_ &module);
 void virtual_resources(nanobind::module_ &module);

@@ -168,6 +168,7 @@ void resource_kinds(nb::module_ &module) {
     page_resources(module);
     bump(module);
     slab(module);
+    committed_range(module);
     composed_resources(module);
     adaptors(module);
     virtual_resources(module);

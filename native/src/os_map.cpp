@@ -11,14 +11,13 @@ namespace tightship::os {
 
 namespace {
 
-constexpr int kReserved = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
+constexpr int kPrivate = MAP_PRIVATE | MAP_ANONYMOUS;
+constexpr int kReserved = kPrivate | MAP_NORESERVE;
 
-} // namespace
-
-void *reserve(size_t size_bytes, size_t alignment) {
+void *reserve_as(size_t size_bytes, size_t alignment, int flags) {
     if (size_bytes + alignment < size_bytes)
         return nullptr;
-    void *mapped = mmap(nullptr, size_bytes + alignment, PROT_NONE, kReserved, -1, 0);
+    void *mapped = mmap(nullptr, size_bytes + alignment, PROT_NONE, flags, -1, 0);
     if (mapped == MAP_FAILED)
         return nullptr;
     auto *start = static_cast<char *>(mapped);
@@ -27,6 +26,22 @@ void *reserve(size_t size_bytes, size_t alignment) {
         munmap(start, before);
     munmap(start + before + size_bytes, alignment - before);
     return start + before;
+}
+
+} // namespace
+
+void *reserve(size_t size_bytes, size_t alignment) {
+    return reserve_as(size_bytes, alignment, kReserved);
+}
+
+void *reserve_pages(size_t size_bytes) {
+    const bool spans_huge = size_bytes >= kHugePage;
+    void *start = reserve_as(size_bytes, spans_huge ? kHugePage : page_size(), kPrivate);
+#ifdef MADV_HUGEPAGE
+    if (start != nullptr && spans_huge)
+        madvise(start, size_bytes, MADV_HUGEPAGE);
+#endif
+    return start;
 }
 
 bool reserve_at(void *wanted, size_t size_bytes) {

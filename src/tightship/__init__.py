@@ -7,7 +7,7 @@
     with tightship.load("model.onnx", max_memory="512MiB") as model:
         result = model(x)
 
-Layers, top to bottom (an import goes strictly down): cli, backend, loading and model, engine,
+Layers, top to bottom (an import goes strictly down): cli, backend, loading, model, engine,
 view, frontend | planner | resource, graph, errors.
 """
 
@@ -26,6 +26,8 @@ from tightship.errors import StoppedError as StoppedError
 from tightship.errors import TightshipError as TightshipError
 from tightship.loading import load as load
 from tightship.loading import plan as plan
+from tightship.memory import memory_stats as memory_stats
+from tightship.memory import release_unused_memory as release_unused_memory
 from tightship.model import Model as Model
 from tightship.planner import Plan as Plan
 from tightship.planner import Problem as Problem

@@ -410,6 +410,38 @@ class SlabResource(MemoryResource):
     def alignment(self) -> int:
         """The largest power of two that every block is at a multiple of."""
 
+class CommittedRange:
+    """Addresses of which the front is backed with zeroed private pages."""
+
+    def __init__(self, capacity_bytes: int) -> None:
+        """
+        Whole pages of addresses, none of them backed.
+
+        Raises MemoryError where the system has no such addresses.
+        """
+
+    @property
+    def address(self) -> int: ...
+
+    @property
+    def capacity_bytes(self) -> int: ...
+
+    @property
+    def size_bytes(self) -> int:
+        """Those that are backed."""
+
+    def resize(self, size_bytes: int) -> bool:
+        """
+        Back so many bytes, and give what is behind them back to the system; what stays keeps
+        its contents. False, and nothing changed, where the system refuses.
+        """
+
+    def array(self) -> Annotated[NDArray[numpy.uint8], dict(shape=(None,))]:
+        """
+        What is backed now, as a uint8 array that keeps the range alive. Bytes of it that are
+        given back later must not be touched.
+        """
+
 def default_slabs() -> list[tuple[int, float]]:
     """Block sizes and shares of a composite that is told of none."""
 

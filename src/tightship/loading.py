@@ -21,6 +21,7 @@ from tightship.engine.prepare import (
     prepare_rewritten,
 )
 from tightship.engine.program_cache import Bounds
+from tightship.engine.retention import Retention
 from tightship.engine.stored.container import holds_prepared
 from tightship.engine.variants import Variants
 from tightship.engine.weight_store import Progress
@@ -80,6 +81,8 @@ def load(
     without: Collection[str] = (),
     programs: int = 32,
     program_memory: str | int = "256MiB",
+    idle_s: float | None = 2.0,
+    idle_memory: str | int = "2MiB",
     tune: str | PathLike[str] | None = None,
     progress: Progress | None = None,
 ) -> Model:
@@ -96,9 +99,13 @@ def load(
         threads: Threads of each kernel; by default one, or those the model was prepared for.
         without: Passes to leave out, to compare.
         programs: Input shapes, where the file leaves them open, that the model stays ready for
-            at once; of more, the one used longest ago is prepared anew.
+            at once; of more, the one used longest ago is prepared anew, and of those that came
+            once all but two are.
         program_memory: Most that being ready for them may take besides the packed weights:
             steps, generated code, and weights in layouts of their own.
+        idle_s: Seconds after which memory of arenas that no run has needed since goes back to
+            the system; much of it sooner, once eight runs did not need it. None keeps it.
+        idle_memory: What arenas keep however long nobody runs, if it is more than `shapes` need.
         tune: As for `plan`; the choice is for `shapes` only.
         progress: Called with bytes of weights packed, and of all weights.
 
@@ -112,7 +119,8 @@ def load(
     dynamic = None if dynamic_memory is None else parse_bytes(dynamic_memory)
     if programs < 1:
         raise InputError(f"`programs` is {programs}; it must be at least 1.")
-    bounds = Bounds(ARENAS_MAX, limit, dynamic, programs, parse_bytes(program_memory))
+    retention = Retention(idle_s, parse_bytes(idle_memory))
+    bounds = Bounds(ARENAS_MAX, limit, dynamic, programs, parse_bytes(program_memory), retention)
     if holds_prepared(model):
         from tightship.restoring import Asked, load_prepared
 

@@ -5,17 +5,21 @@ import time
 from collections.abc import Mapping, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
+from weakref import WeakSet
 
 from numpy.typing import ArrayLike, NDArray
 
 from tightship import feeds
 from tightship._core import NumpyBound, StopFlag
 from tightship.engine.executor import execute
+from tightship.engine.library import release_unused
 from tightship.engine.limits import Limits
 from tightship.engine.memory_plan import MemoryPlan
 from tightship.engine.prepare import Prepared
 from tightship.engine.program import Space
-from tightship.engine.program_cache import Bounds, Key, ProgramCache, ProgramStatistics
+from tightship.engine.program_cache import Bounds, ProgramCache
+from tightship.engine.shelf import Key
+from tightship.engine.statistics import MemoryStatistics, ProgramStatistics
 from tightship.engine.variants import OtherShapes
 from tightship.engine.weight_store import PackedCopy, Progress
 from tightship.errors import InputError
@@ -25,6 +29,9 @@ if TYPE_CHECKING:
     from tightship.engine.profile import Profile
 
 Array = NDArray[Any]
+
+LOADED: "WeakSet[Model]" = WeakSet()
+"""Models of the process; closed ones may be among them."""
 
 
 class Model:
@@ -56,6 +63,7 @@ class Model:
         self.plan: MemoryPlan = self._programs.first_plan
         self._key = self._programs.first_key
         self._closing = threading.Lock()
+        LOADED.add(self)
 
     @property
     def input_names(self) -> tuple[str, ...]:
@@ -83,6 +91,29 @@ class Model:
             InputError: The model is closed.
         """
         return self._open().statistics
+
+    def memory_stats(self) -> MemoryStatistics:
+        """What weights, arenas and programs take now.
+
+        Raises:
+            InputError: The model is closed.
+        """
+        return self._open().memory
+
+    def release_unused_memory(self) -> int:
+        """Give back what no run has: arenas, and programs for shapes other than those of loading.
+
+        A later run takes again what it needs.
+
+        Returns:
+            Bytes of weights and arenas that went back.
+
+        Raises:
+            InputError: The model is closed.
+        """
+        released = self._open().release_unused()
+        release_unused()
+        return released
 
     def plan_for(self, shapes: Mapping[str, Sequence[int]]) -> MemoryPlan:
         """Every byte the model takes with these input shapes, and where; nothing is loaded.
@@ -218,6 +249,11 @@ class Model:
             if self._programs is not None:
                 self._programs.close()
                 self._programs = None
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether `close` has given everything back."""
+        return self._programs is None
 
     def __enter__(self) -> "Model":
         return self

@@ -41,6 +41,38 @@ def text(
     return opened(net, {"ids": ("batch", "steps")})
 
 
+def sentences(
+    layers: int = 2, hidden: int = 48, heads: int = 4, vocabulary: int = 60, longest: int = 64
+) -> bytes:
+    """An encoder that embeds sentences: the mean of what it makes of `ids` where `mask` is 1."""
+    net = Net(9, opset=17)
+    net.input("ids", np.zeros((1, 1), np.int64))
+    net.input("mask", np.ones((1, 1), np.int64))
+    steps = _length(net, "ids", 1)
+    positions = net("Range", net.constant(np.int64(0)), steps, net.constant(np.int64(1)))
+    words = net("Gather", net.weight(vocabulary, hidden, fan_in=2), "ids")
+    places = net("Gather", net.weight(longest, hidden, fan_in=2), positions)
+    x = _norm(net, net("Add", words, places), hidden)
+    kept = net("Cast", net("Unsqueeze", "mask", net.ints(1, 2)), to=1)
+    hidden_away = net("Mul", net("Sub", net.scalar(1), kept), net.scalar(-10000))
+    for _ in range(layers):
+        query, key, value = (
+            _heads(net, _dense(net, x, hidden, hidden), heads, hidden) for _ in range(3)
+        )
+        scores = net("MatMul", query, net("Transpose", key, perm=[0, 1, 3, 2]))
+        scores = net("Add", net("Div", scores, net.scalar(math.sqrt(hidden // heads))), hidden_away)
+        mixed = net("MatMul", net("Softmax", scores, axis=3), value)
+        mixed = net("Transpose", mixed, perm=[0, 2, 1, 3])
+        mixed = net("Reshape", mixed, _shape(net, mixed, (0, 1), hidden))
+        x = _norm(net, net("Add", _dense(net, mixed, hidden, hidden), x), hidden)
+        inner = net("Relu", _dense(net, x, hidden, 4 * hidden))
+        x = _norm(net, net("Add", x, _dense(net, inner, 4 * hidden, hidden)), hidden)
+    kept = net("Cast", net("Unsqueeze", "mask", net.ints(2)), to=1)
+    total = net("ReduceSum", net("Mul", x, kept), net.ints(1), keepdims=0)
+    net.output(net("Div", total, net("ReduceSum", kept, net.ints(1), keepdims=0)))
+    return opened(net, {"ids": ("batch", "steps"), "mask": ("batch", "steps")})
+
+
 def sound(channels: int = 16) -> bytes:
     """Strided convolutions along time, `x` of [1, 8, samples], then a mean over what is left."""
     net = Net(4, opset=17)

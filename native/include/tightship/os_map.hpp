@@ -8,7 +8,10 @@ namespace tightship::os {
 
 /// Addresses without memory, at a multiple of `alignment`; null when the system refuses.
 void *reserve(size_t size_bytes, size_t alignment);
-/// The same at `wanted` and nowhere else; false where something lies there.
+/// Whole pages for `protect` to open, when the system counts them as the process's memory, and to
+/// close again once they are discarded. Huge ones where they span huge pages.
+void *reserve_pages(size_t size_bytes);
+/// The same as `reserve` at `wanted` and nowhere else; false where something lies there.
 bool reserve_at(void *wanted, size_t size_bytes);
 void release(void *pointer, size_t size_bytes);
 

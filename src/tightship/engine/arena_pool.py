@@ -1,108 +1,85 @@
 """Arenas kept for reuse: each run reserves one and releases it."""
 
 import threading
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-import numpy as np
-from numpy.typing import NDArray
-
-from tightship._core import Block, HostResource, NativeContext
-from tightship.engine.allocation import allocate
-from tightship.engine.executable import Executable, PythonStep
+from tightship._core import CommittedRange
+from tightship.engine.allocation import backed, ranged
+from tightship.engine.arena import Arena, Arenas
+from tightship.engine.executable import Executable
+from tightship.engine.idle_watch import IdleWatch
 from tightship.engine.limits import Limits
-from tightship.engine.program import Operand, Space
+from tightship.engine.retention import RUNS, Demand, Retention
 from tightship.errors import InputError
-
-Array = NDArray[np.generic]
 
 POLL_S = 0.02
 """How often a waiting run looks at its limits."""
-
-
-class Arena:
-    """A program's view of one block: the native operands in it, and arrays over it."""
-
-    def __init__(self, executable: Executable, block: Block) -> None:
-        """`block` holds at least the executable's `arena_bytes`."""
-        self.block = block
-        self.context = (
-            NativeContext(executable.native, block.address) if executable.native else None
-        )
-        self.scratch: dict[int, Array] = {}
-        self._arrays: dict[tuple[Space, int, int, tuple[int, ...]], Array] = {}
-        python_steps = [s for s in executable.segments if isinstance(s, PythonStep)]
-        if python_steps:
-            room = block.array()
-            for segment in python_steps:
-                self._add_arrays(executable, segment, room)
-
-    def _add_arrays(
-        self, executable: Executable, segment: PythonStep, room: NDArray[np.uint8]
-    ) -> None:
-        placement = executable.placement
-        for operand in (*segment.step.reads, *segment.step.writes):
-            if operand.space is Space.WEIGHTS:
-                array = executable.weights[operand.slot].array()
-            elif operand.space is Space.ARENA:
-                offset = placement.offset_of(operand)
-                array = room[offset : offset + operand.size_bytes]
-            else:
-                continue
-            view = array.view(operand.dtype.numpy).reshape(operand.shape)
-            view.flags.writeable = operand.space is Space.ARENA
-            self._arrays[_key(operand)] = view
-        scratch = placement.schedule_plan.scratch_offset(segment.index)
-        if scratch is not None:
-            self.scratch[segment.index] = room[scratch : scratch + segment.step.scratch_bytes]
-
-    def array(self, operand: Operand) -> Array:
-        """A planned operand of a Python step, row-major."""
-        return self._arrays[_key(operand)]
-
-
-def _key(operand: Operand) -> tuple[Space, int, int, tuple[int, ...]]:
-    return operand.space, operand.slot, operand.offset_bytes, operand.shape
+HUGE_BYTES = 2 << 20
+LEAST_BYTES = 256 << 10
+"""Less than this at the end of an arena is not worth a call of the system."""
 
 
 @dataclass(slots=True, eq=False)
 class Room:
-    """A block, and the arenas that programs have in it; in use by one run at most."""
+    """Memory that grows and shrinks, and programs' arenas in it; in use by one run at most."""
 
-    block: Block
-    arenas: dict[int, tuple[Executable, Arena]] = field(default_factory=dict)
+    range: CommittedRange
+    arenas: Arenas
+    demand: Demand = field(default_factory=Demand)
+    needed_bytes: int = 0
+    since_ns: int = 0
+
+    @property
+    def size_bytes(self) -> int:
+        """Memory that it has now."""
+        return self.range.size_bytes
 
     def arena(self, executable: Executable) -> Arena:
-        """The program's arena in the block, made when it first comes."""
-        found = self.arenas.get(id(executable))
-        if found is None:
-            found = self.arenas[id(executable)] = executable, Arena(executable, self.block)
-        return found[1]
+        """The program's arena, made when it first comes."""
+        return self.arenas.of(executable)
+
+    def tail_bytes(self, size_bytes: int) -> int:
+        """What is behind so many bytes; a huge page goes back as a whole."""
+        whole = -(-size_bytes // HUGE_BYTES) * HUGE_BYTES
+        return self.size_bytes - (whole if size_bytes >= HUGE_BYTES else max(size_bytes, 0))
+
+    def shrink(self, size_bytes: int) -> None:
+        """Give back what is behind so many bytes."""
+        if size_bytes < self.size_bytes:
+            self.range.resize(max(size_bytes, 0))
 
 
 class ArenaPool:
-    """At most `capacity` blocks, each for any program that it is large enough for.
+    """At most `capacity` rooms, each for any program; a room is free, or reserved by one run.
 
-    A block is free, or reserved by one run. A run takes a free block that holds its program;
-    where all are too small one makes way for a larger one. Blocks, and what runs take beside
-    them, never exceed the budget, but where it was lowered: until `fits` says so.
+    A run takes a free room that is large enough, else the largest grows. What rooms have, and
+    what runs take beside them, never exceeds the budget, but where it was lowered: until `fits`
+    says so. What runs need no more goes back as `retention` says.
     """
 
     def __init__(
-        self, resource: HostResource, capacity: int, budget_bytes: int | None = None
+        self,
+        capacity: int,
+        retention: Retention | None = None,
+        *,
+        make: Callable[[int], CommittedRange] = CommittedRange,
+        clock_ns: Callable[[], int] = time.monotonic_ns,
     ) -> None:
-        self._resource = resource
         self._capacity = capacity
-        self._budget_bytes = budget_bytes
+        self.retention = retention or Retention()
+        self._make, self._clock_ns = make, clock_ns
+        self._budget_bytes: int | None = None
+        self._largest_bytes: int | None = None
         self._free: list[Room] = []
         self._used: list[Room] = []
-        self._making = 0
-        self._taken_bytes = 0
-        self._largest_bytes: int | None = None
+        self._beside_bytes = self._runs = self._peak_bytes = 0
         self._closed = False
         self._lock = threading.RLock()
         self._changed = threading.Condition(self._lock)
+        self._watch = IdleWatch(self, self._lock)
 
     @contextmanager
     def reserved(
@@ -116,15 +93,15 @@ class ArenaPool:
             self.release(room, beside_bytes)
 
     def reserve(self, executable: Executable, limits: Limits, beside_bytes: int) -> Room:
-        """A block with an arena for a program, and so many bytes of the budget with it.
+        """A room with an arena for a program, and so many bytes of the budget with it.
 
         Raises:
             StoppedError: The limits' stop flag was set while none was free.
             DeadlineError: Their deadline passed while none was free.
             InputError: The pool is closed.
-            OutOfMemoryError: A further block cannot be allocated.
+            OutOfMemoryError: The system refuses a further room, or a larger one.
         """
-        room = self._reserve(executable.arena_bytes, limits, beside_bytes, executable)
+        room = self._reserve(executable, limits, beside_bytes)
         is_ready = False
         try:
             room.arena(executable)
@@ -147,15 +124,14 @@ class ArenaPool:
         """Drop the arenas of a program that is not running."""
         with self._lock:
             for room in (*self._free, *self._used):
-                room.arenas.pop(id(executable), None)
+                room.arenas.forget(executable)
 
     def resize(self, largest_bytes: int | None, budget_bytes: int | None) -> None:
         """Say what the largest program needs and what there is; gives back what is beyond."""
         with self._lock:
             self._largest_bytes, self._budget_bytes = largest_bytes, budget_bytes
-            for room in list(self._free):
-                if self._is_too_large(room):
-                    self._drop(room)
+            for room in self._free:
+                self._cut(room)
             self._make_way(0)
             self._changed.notify_all()
 
@@ -165,101 +141,165 @@ class ArenaPool:
         with self._lock:
             return self._has(0)
 
-    def _reserve(
-        self, size_bytes: int, limits: Limits, beside_bytes: int, executable: Executable
-    ) -> Room:
+    @property
+    def held_bytes(self) -> int:
+        """What rooms have now."""
+        with self._lock:
+            return sum(room.size_bytes for room in (*self._free, *self._used))
+
+    @property
+    def used_bytes(self) -> int:
+        """Of that, what is reserved by runs."""
+        with self._lock:
+            return sum(room.size_bytes for room in self._used)
+
+    @property
+    def peak_bytes(self) -> int:
+        """The most that rooms ever had."""
+        return self._peak_bytes
+
+    def _reserve(self, executable: Executable, limits: Limits, beside_bytes: int) -> Room:
         with self._lock:
             while True:
                 if self._closed:
                     raise InputError("The model was closed; load it again to run it.")
-                room = self._free_room(size_bytes, beside_bytes, executable)
+                room = self._taken(executable, beside_bytes)
                 if room is not None:
-                    return room
-                if self._book(size_bytes + beside_bytes):
                     break
                 limits.check()
                 self._changed.wait(POLL_S)
-        made: list[Room] = []
-        try:
-            made.append(self._made(size_bytes, executable))
-        finally:
-            with self._lock:
-                self._making -= 1
-                self._used.extend(made)
-                if not made:
-                    self._taken_bytes -= size_bytes + beside_bytes
-                self._changed.notify_all()
-        return made[0]
+            room.needed_bytes, room.since_ns = executable.arena_bytes, self._clock_ns()
+            self._beside_bytes += beside_bytes
+            self._used.append(room)
+            return room
 
-    def _made(self, size_bytes: int, executable: Executable) -> Room:
-        """A new block with an arena for a program."""
-        room = Room(allocate(self._resource, size_bytes, "an arena"))
-        room.arena(executable)
-        return room
-
-    def _free_room(self, size_bytes: int, beside_bytes: int, executable: Executable) -> Room | None:
-        """A free block that is large enough, now reserved: one with the program's arena first."""
-        fitting = [room for room in self._free if room.block.size_bytes >= size_bytes]
-        if not fitting:
-            return None
-        room = fitting[0]
-        if len(fitting) > 1:
-            room = min(fitting, key=lambda r: (id(executable) not in r.arenas, r.block.size_bytes))
+    def _taken(self, executable: Executable, beside_bytes: int) -> Room | None:
+        """A room that is large enough, free no more; None while there is none."""
+        needed = executable.arena_bytes
+        room = self._chosen(executable)
+        if room is None:
+            if len(self._used) >= self._capacity or not self._make_way(needed + beside_bytes):
+                return None
+            return self._made(needed, needed)
         self._free.remove(room)
-        if not self._make_way(beside_bytes):
+        if not self._make_way(max(needed - room.size_bytes, 0) + beside_bytes):
             self._free.append(room)
             return None
-        self._taken_bytes += beside_bytes
-        self._used.append(room)
+        return room if needed <= room.size_bytes else self._grown(room, needed)
+
+    def _chosen(self, executable: Executable) -> Room | None:
+        """The smallest free room that fits, one that the program knows first; else the largest."""
+        needed, free = executable.arena_bytes, self._free
+        fitting = free if len(free) == 1 else [room for room in free if room.size_bytes >= needed]
+        if fitting:
+            return min(fitting, key=lambda room: (executable not in room.arenas, room.size_bytes))
+        return max(free, key=lambda room: room.size_bytes, default=None)
+
+    def _made(self, size_bytes: int, capacity_bytes: int) -> Room:
+        memory = ranged(self._make, capacity_bytes, size_bytes)
+        room = Room(memory, Arenas(memory))
+        self._note_peak(room)
         return room
 
-    def _book(self, taken_bytes: int) -> bool:
-        """Take a place and bytes for a block that will be made, if there are both."""
-        while len(self._free) + len(self._used) + self._making >= self._capacity:
-            if not self._free:
-                return False
-            self._drop(self._smallest())
-        if not self._make_way(taken_bytes):
-            return False
-        self._making += 1
-        self._taken_bytes += taken_bytes
-        return True
+    def _grown(self, room: Room, size_bytes: int) -> Room:
+        """A room that is larger: where it is, or with as many addresses again as it needs."""
+        if size_bytes > room.range.capacity_bytes:
+            room.shrink(0)
+            return self._made(size_bytes, 2 * size_bytes)
+        is_grown = False
+        try:
+            backed(room.range, size_bytes)
+            is_grown = True
+        finally:
+            if not is_grown:
+                self._free.append(room)
+        room.demand.busy_ns = 0
+        self._note_peak(room)
+        return room
+
+    def _note_peak(self, room: Room) -> None:
+        self._peak_bytes = max(self._peak_bytes, self.held_bytes + room.size_bytes)
 
     def _make_way(self, more_bytes: int) -> bool:
-        """Give free blocks back until the budget has so many bytes left; whether it has."""
+        """Give free rooms back until the budget has so many bytes left; whether it has."""
         while not self._has(more_bytes) and self._free:
-            self._drop(self._smallest())
+            self._drop(min(self._free, key=lambda room: room.size_bytes))
         return self._has(more_bytes)
 
     def _has(self, more_bytes: int) -> bool:
-        return self._budget_bytes is None or self._taken_bytes + more_bytes <= self._budget_bytes
-
-    def _smallest(self) -> Room:
-        return min(self._free, key=lambda room: room.block.size_bytes)
-
-    def _is_too_large(self, room: Room) -> bool:
-        return self._largest_bytes is not None and room.block.size_bytes > self._largest_bytes
+        budget = self._budget_bytes
+        return budget is None or self.held_bytes + self._beside_bytes + more_bytes <= budget
 
     def _drop(self, room: Room) -> None:
         self._free.remove(room)
-        self._taken_bytes -= room.block.size_bytes
+        room.shrink(0)
+
+    def _cut(self, room: Room) -> None:
+        """No room is larger than the largest program."""
+        if self._largest_bytes is not None:
+            room.shrink(self._largest_bytes)
 
     def release(self, room: Room, beside_bytes: int) -> None:
         """Give back what `reserve` gave."""
         with self._lock:
+            now = self._clock_ns()
+            self._runs += 1
+            room.demand.note(self._runs, now, now - room.since_ns, room.needed_bytes)
             self._used.remove(room)
             self._free.append(room)
-            self._taken_bytes -= beside_bytes
-            if self._closed or self._is_too_large(room):
+            self._beside_bytes -= beside_bytes
+            self._cut(room)
+            if self._closed:
                 self._drop(room)
             self._make_way(0)
+            self._return_idle(now)
             self._changed.notify_all()
 
+    def _return_idle(self, now_ns: int) -> None:
+        """Give back what free rooms have and runs need no more; look again while there is more."""
+        idle_ns = self.retention.idle_ns
+        beyond = self.held_bytes - self.retention.kept_bytes
+        if idle_ns is None or beyond < LEAST_BYTES:
+            return
+        is_more = False
+        since_number = self._runs + 1 - RUNS * (len(self._free) + len(self._used))
+        for room in list(self._free):
+            least = room.size_bytes - beyond
+            wanted = room.demand.wanted_bytes(room.size_bytes, now_ns - idle_ns, since_number)
+            if room.tail_bytes(max(wanted, least)) >= LEAST_BYTES:
+                beyond -= room.tail_bytes(max(wanted, least))
+                room.shrink(max(wanted, least))
+                if room.size_bytes == 0:
+                    self._free.remove(room)
+            else:
+                is_more = is_more or room.tail_bytes(least) >= LEAST_BYTES
+        if is_more and not self._closed:
+            self._watch.start(idle_ns / 1e9)
+
+    def sweep(self) -> int:
+        """Give back what is idle by now; its bytes."""
+        with self._lock:
+            before = self.held_bytes
+            self._return_idle(self._clock_ns())
+            return before - self.held_bytes
+
+    def forked(self) -> None:
+        """Runs of the parent's threads are not the child's."""
+        self._used.clear()
+        self._beside_bytes = 0
+
+    def release_unused(self) -> None:
+        """Give back what no run has."""
+        with self._lock:
+            for room in self._free:
+                room.shrink(0)
+
     def close(self) -> None:
-        """Give every block back, once no run has one."""
+        """Give every room back, once no run has one."""
         with self._lock:
             self._closed = True
             self._changed.notify_all()
-            while self._used or self._making:
+            while self._used:
                 self._changed.wait()
             self._free.clear()
+        self._watch.stop()

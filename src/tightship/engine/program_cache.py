@@ -1,20 +1,23 @@
-"""Programs of one model, one for each set of input shapes, the least recently used let go first."""
+"""Programs of one model, one for each set of input shapes; those that no run asks for again go."""
 
 import threading
-from collections import OrderedDict
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from types import TracebackType
 
 from tightship._core import HostResource
-from tightship.engine.arena_pool import POLL_S, Arena, ArenaPool, Room
-from tightship.engine.executable import Executable, build
+from tightship.engine.arena import Arena
+from tightship.engine.arena_pool import POLL_S, ArenaPool, Room
+from tightship.engine.executable import build
 from tightship.engine.footprint import program_bytes
-from tightship.engine.library import release_unused
+from tightship.engine.library import release_heap, release_unused
 from tightship.engine.limits import Limits
 from tightship.engine.memory_plan import MemoryPlan
 from tightship.engine.prepare import Prepared
 from tightship.engine.program import Lowered, Space
+from tightship.engine.retention import Retention
+from tightship.engine.shelf import Key, Program, Shelf
+from tightship.engine.statistics import MemoryStatistics, ProgramStatistics
 from tightship.engine.variants import OtherShapes
 from tightship.engine.weight_store import PackedCopy, Progress, WeightStore, aligned_offsets
 from tightship.errors import InputError
@@ -23,10 +26,9 @@ from tightship.graph.length import UnboundLengthError
 GROWTH_BYTES = 1 << 20
 """By how much more an arena than all before may take before preparing gives back what it touched.
 
-Otherwise that waits until a program runs again: where each run has another shape, as in a text
+Otherwise code waits until a program runs again: where each run has another shape, as in a text
 that grows, the next one needs it too.
 """
-Key = tuple[tuple[str, tuple[int, ...]], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +41,7 @@ class Bounds:
         dynamic_bytes: What steps outside the plan may allocate in each run.
         programs: Programs held at once.
         program_bytes: What they may take: steps, generated code and weights of their own.
+        retention: What stays of arenas that no run needs, the first program's at least.
     """
 
     arenas: int = 1
@@ -46,44 +49,7 @@ class Bounds:
     dynamic_bytes: int | None = None
     programs: int = 32
     program_bytes: int = 256 << 20
-
-
-@dataclass(frozen=True, slots=True)
-class ProgramStatistics:
-    """What has become of the programs of a model.
-
-    Attributes:
-        held: Programs that are ready now.
-        hits: Runs that found theirs.
-        misses: Runs that had to have it made.
-        evictions: Programs let go for others.
-        bytes: Steps, generated code and weights of their own of those held.
-    """
-
-    held: int
-    hits: int
-    misses: int
-    evictions: int
-    bytes: int
-
-
-@dataclass(slots=True, eq=False)
-class Program:
-    """A lowered model that can run; `pins` counts the runs that have it."""
-
-    executable: Executable
-    own_bytes: int
-    pins: int = 0
-
-    @property
-    def lowered(self) -> Lowered:
-        """Its steps and operands."""
-        return self.executable.placement.lowered
-
-    @property
-    def run_bytes(self) -> int:
-        """What a run takes: arena, inputs and outputs."""
-        return self.executable.arena_bytes + self.executable.io_bytes
+    retention: Retention = field(default_factory=Retention)
 
 
 class Reservation:
@@ -131,8 +97,8 @@ class ProgramCache:
         self.resource = HostResource()
         self._store = WeightStore(self.resource)
         self._store.adopt(packed)
-        self._pool = ArenaPool(self.resource, bounds.arenas)
-        self._programs: OrderedDict[Key, Program | None] = OrderedDict()
+        self._pool = ArenaPool(bounds.arenas, _retention(bounds.retention, first))
+        self._shelf = Shelf()
         self._hits = self._misses = self._evictions = 0
         self._closed = self._has_unused = False
         self._lock = threading.RLock()
@@ -149,7 +115,8 @@ class ProgramCache:
         self._packed = self._base.by_name()
         self.first_lowered = executable.placement.lowered
         self.first_key = key_of(self.first_lowered)
-        self._programs[self.first_key] = Program(executable, own)
+        self._shelf.put(self.first_key, Program(executable, own))
+        self._shelf.take(self.first_key)
         self._resize_pool(0, 0)
         self._pool.warm(executable)
 
@@ -157,9 +124,36 @@ class ProgramCache:
     def statistics(self) -> ProgramStatistics:
         """Counts since loading."""
         with self._lock:
-            held = self._held()
-            own = sum(program.own_bytes for program in held)
-            return ProgramStatistics(len(held), self._hits, self._misses, self._evictions, own)
+            held, own = len(list(self._shelf)), self._shelf.own_bytes
+            return ProgramStatistics(held, self._hits, self._misses, self._evictions, own)
+
+    @property
+    def memory(self) -> MemoryStatistics:
+        """What weights, arenas and programs take."""
+        pool = self._pool
+        with self._lock:
+            return MemoryStatistics(
+                self.resource.current_bytes, pool.held_bytes, pool.used_bytes, pool.peak_bytes,
+                len(list(self._shelf)), self._shelf.own_bytes,
+            )  # fmt: skip
+
+    def release_unused(self) -> int:
+        """Let go of programs and arenas that no run has, but for the first program.
+
+        Returns:
+            Bytes of weights and arenas given back.
+        """
+        with self._making, self._lock:
+            before = self._held_bytes
+            for key in self._shelf.idle():
+                if key != self.first_key:
+                    self._let_go(key)
+            self._pool.release_unused()
+            return before - self._held_bytes
+
+    @property
+    def _held_bytes(self) -> int:
+        return self.resource.current_bytes + self._pool.held_bytes
 
     def reserved(self, key: Key, limits: Limits) -> "Reservation":
         """The program for some input shapes, made if need be, and an arena to run it in.
@@ -201,7 +195,7 @@ class ProgramCache:
 
     def holds(self, key: Key) -> bool:
         """Whether there is a program for these input shapes, or one being made."""
-        return key in self._programs
+        return key in self._shelf
 
     def plan_for(self, key: Key) -> MemoryPlan:
         """What the model takes with these input shapes, its packed weights being shared.
@@ -229,13 +223,12 @@ class ProgramCache:
             while True:
                 if self._closed:
                     raise InputError("The model was closed; load it again to run it.")
-                if key not in self._programs:
-                    self._programs[key] = None
+                if key not in self._shelf:
+                    self._shelf.book(key)
                     self._misses += 1
                     break
-                program = self._programs[key]
+                program = self._shelf.take(key)
                 if program is not None:
-                    self._programs.move_to_end(key)
                     self._hits += 1
                     program.pins += 1
                     if self._has_unused:
@@ -259,7 +252,7 @@ class ProgramCache:
         finally:
             with self._lock:
                 if program is None:
-                    del self._programs[key]
+                    self._shelf.cancel(key)
                     self._resize_pool(0, 0)
                 self._changed.notify_all()
         return program
@@ -270,28 +263,29 @@ class ProgramCache:
         if self._bounds.limit_bytes is not None:
             self._variants.check(self._shared_plan(prepared), dict(key))
         placement = prepared.placement
-        own = self._make_way(prepared, limits)
+        own = self._make_way(key, prepared, limits)
         try:
             executable = build(placement, self._store)
         except UnboundLengthError:  # a constant that cannot be had for other lengths
             prepared = self._variants.prepare_anew(dict(key), self._packed)
             executable = build(prepared.placement, self._store)
         with self._lock:
-            largest = max((p.executable.arena_bytes for p in self._held()), default=0)
+            largest = self._shelf.arena_bytes
         self._has_unused = executable.arena_bytes <= largest + GROWTH_BYTES
-        if not self._has_unused:
+        if self._has_unused:
+            release_heap()
+        else:
             release_unused()
         with self._lock:
             program = Program(executable, own, pins=1)
-            self._programs[key] = program
-            self._programs.move_to_end(key)
+            self._shelf.put(key, program)
             self._resize_pool(0, 0)
             if self._closed:
                 program.pins = 0
                 raise InputError("The model was closed; load it again to run it.")
         return program
 
-    def _make_way(self, prepared: Prepared, limits: Limits) -> int:
+    def _make_way(self, key: Key, prepared: Prepared, limits: Limits) -> int:
         """Let programs go until there is room for another; the bytes that are its own."""
         placement = prepared.placement
         run = placement.arena_bytes + placement.io_bytes
@@ -300,49 +294,43 @@ class ProgramCache:
             while True:
                 missing = self._store.missing(placement.lowered.weights)
                 own = program + aligned_offsets(missing)[1]
-                if self._has_room(own, run):
+                has_room = self._has_room(own, run)
+                goes = (
+                    self._shelf.surplus(key) if has_room else next(iter(self._shelf.idle()), None)
+                )
+                if goes is not None:
+                    self._let_go(goes)
+                    continue
+                if has_room:
                     self._resize_pool(own, placement.arena_bytes)
                     if self._pool.fits:
                         return own
-                elif self._evict():
-                    continue
                 limits.check()
                 self._changed.wait(POLL_S)
 
     def _has_room(self, own_bytes: int, run_bytes: int) -> bool:
-        held, bounds = self._held(), self._bounds
+        held, bounds = list(self._shelf), self._bounds
         if len(held) >= bounds.programs:
             return False
-        own = sum(program.own_bytes for program in held) + own_bytes
+        own = self._shelf.own_bytes + own_bytes
         if held and own > bounds.program_bytes:
             return False
         largest = max((program.run_bytes for program in held), default=0)
         needed = self._fixed_bytes + own + max(largest, run_bytes) + (bounds.dynamic_bytes or 0)
         return bounds.limit_bytes is None or needed <= bounds.limit_bytes
 
-    def _evict(self) -> bool:
-        """Let the idle program go that was used longest ago; whether there is one."""
-        for key, program in self._programs.items():
-            if program is not None and not program.pins:
-                del self._programs[key]
-                self._evictions += 1
-                self._pool.forget(program.executable)
-                used = [copy for held in self._held() for copy in held.executable.weights]
-                self._store.keep((*self._base.copies_held(), *used))
-                self._resize_pool(0, 0)
-                return True
-        return False
-
-    def _held(self) -> list[Program]:
-        return [program for program in self._programs.values() if program is not None]
+    def _let_go(self, key: Key) -> None:
+        self._pool.forget(self._shelf.let_go(key).executable)
+        self._evictions += 1
+        used = [copy for program in self._shelf for copy in program.executable.weights]
+        self._store.keep((*self._base.copies_held(), *used))
+        self._resize_pool(0, 0)
 
     def _resize_pool(self, own_bytes: int, arena_bytes: int) -> None:
         """Give the pool what the programs leave, with one more of so many bytes on its way."""
-        held, limit = self._held(), self._bounds.limit_bytes
-        largest = max((program.executable.arena_bytes for program in held), default=0)
-        own = sum(program.own_bytes for program in held) + own_bytes
+        limit, own = self._bounds.limit_bytes, self._shelf.own_bytes + own_bytes
         budget = None if limit is None else limit - self._fixed_bytes - own
-        self._pool.resize(max(largest, arena_bytes), budget)
+        self._pool.resize(max(self._shelf.arena_bytes, arena_bytes), budget)
 
     def close(self) -> None:
         """Give all memory back; waits for runs that are going on."""
@@ -351,9 +339,9 @@ class ProgramCache:
             self._changed.notify_all()
         self._pool.close()
         with self._lock:
-            while any(program is None or program.pins for program in self._programs.values()):
+            while not self._shelf.is_still:
                 self._changed.wait()
-            self._programs.clear()
+            self._shelf.clear()
         for store in (self._base, self._store):
             store.keep(())
 
@@ -365,3 +353,9 @@ def key_of(lowered: Lowered) -> Key:
         for name, operand in lowered.inputs.items()
         if operand.space is not Space.OBJECT
     )
+
+
+def _retention(chosen: Retention, first: Prepared) -> Retention:
+    """What stays of arenas: what was chosen, the first program's if that is more."""
+    kept = max(chosen.kept_bytes, first.placement.arena_bytes)
+    return replace(chosen, kept_bytes=kept)

@@ -15,8 +15,9 @@ from tightship.engine.pack import Bytes
 from tightship.engine.placement import memory_plan
 from tightship.engine.prepare import PackedBefore, Prepared
 from tightship.engine.program import PackedWeight
-from tightship.engine.program_cache import Key, key_of
+from tightship.engine.program_cache import key_of
 from tightship.engine.schedule import ALIGNMENT
+from tightship.engine.shelf import Key
 from tightship.engine.stored import fields
 from tightship.engine.stored.bounds import check_bounds
 from tightship.engine.stored.container import PAGE_BYTES, damaged, open_container

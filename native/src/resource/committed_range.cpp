@@ -1,0 +1,53 @@
+#include "tightship/resource/committed_range.hpp"
+
+#include "tightship/os.hpp"
+#include "tightship/os_map.hpp"
+
+#include <algorithm>
+#include <new>
+
+namespace tightship::resource {
+
+namespace {
+
+size_t whole(size_t size_bytes, size_t unit) {
+    return (size_bytes + unit - 1) / unit * unit;
+}
+
+} // namespace
+
+CommittedRange::CommittedRange(size_t capacity_bytes)
+    : capacity_bytes_(std::max(whole(capacity_bytes, os::page_size()), os::page_size())) {
+    start_ = capacity_bytes_ < capacity_bytes
+                 ? nullptr
+                 : static_cast<char *>(os::reserve_pages(capacity_bytes_));
+    if (start_ == nullptr)
+        throw std::bad_alloc();
+}
+
+CommittedRange::~CommittedRange() {
+    os::release(start_, capacity_bytes_);
+}
+
+bool CommittedRange::resize(size_t size_bytes) {
+    if (size_bytes > capacity_bytes_)
+        return false;
+    size_t wanted = whole(size_bytes, os::page_size());
+    if (wanted > size_bytes_) {
+        if (!os::protect(start_ + size_bytes_, wanted - size_bytes_, true))
+            return false;
+        size_bytes_ = wanted;
+        return true;
+    }
+    // A huge page that is given back in part is not given back at all.
+    if (wanted >= os::kHugePage)
+        wanted = whole(wanted, os::kHugePage);
+    if (wanted < size_bytes_) {
+        os::discard(start_ + wanted, size_bytes_ - wanted);
+        os::protect(start_ + wanted, size_bytes_ - wanted, false);
+        size_bytes_ = wanted;
+    }
+    return true;
+}
+
+} // namespace tightship::resource

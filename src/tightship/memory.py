@@ -1,0 +1,33 @@
+"""Memory of all models of the process: what they hold, and giving back what no run has."""
+
+from tightship.engine.library import release_unused
+from tightship.engine.statistics import MemoryStatistics
+from tightship.errors import InputError
+from tightship.model import LOADED
+
+
+def memory_stats() -> MemoryStatistics:
+    """What the models of this process hold: weights, arenas and programs, summed."""
+    total = MemoryStatistics()
+    for model in list(LOADED):
+        try:
+            total += model.memory_stats()
+        except InputError:  # closed
+            continue
+    return total
+
+
+def release_unused_memory() -> int:
+    """Give back what no run of any model has, and freed heap and code that is not running.
+
+    Returns:
+        Bytes of weights and arenas that went back; heap and code are not counted.
+    """
+    released = 0
+    for model in list(LOADED):
+        try:
+            released += model.release_unused_memory()
+        except InputError:  # closed
+            continue
+    release_unused()
+    return released
