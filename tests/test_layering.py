@@ -13,7 +13,7 @@ Layers, top to bottom; an import goes strictly down, and names side by side neve
     view | replay
     frontend | planner | resource
     graph
-    quantity
+    quantity | forks
     rmm_log | torch_snapshot
     trace
     errors | _core
@@ -33,13 +33,14 @@ SOURCE = Path(__file__).parents[1] / "src" / "tightship"
 ALLOWED: Mapping[str, str] = {  # the longest prefix of a module's name decides
     "errors": "",
     "quantity": "errors",
+    "forks": "",
     "trace": "errors",
     "rmm_log": "errors trace",
     "torch_snapshot": "errors trace",
     "replay": "_core trace resource",
     "workload": "errors quantity trace resource replay",
     "graph": "errors graph",
-    "resource": "_core errors quantity resource",
+    "resource": "_core errors forks quantity resource",
     "frontend": "_core errors graph frontend",
     "planner": "planner",
     "planner.constraints": "errors",
@@ -106,7 +107,7 @@ ALLOWED: Mapping[str, str] = {  # the longest prefix of a module's name decides
         " planner.penalties planner.problem planner.verify"
     ),
     "view": "quantity view",
-    "engine": "_core errors graph planner resource engine",
+    "engine": "_core errors forks graph planner resource engine",
     "engine.memory_plan": "planner view.picture engine.drawing",
     "engine.drawing": "errors planner view engine.memory_plan",  # the one way to a picture
     "engine.profile": "planner view engine",  # draws as well
@@ -123,7 +124,7 @@ ALLOWED: Mapping[str, str] = {  # the longest prefix of a module's name decides
     "memory": "errors engine model",
     "tuning": "errors graph planner.format engine feeds model",
     "restoring": "errors engine budget model",
-    "loading": "errors quantity graph frontend engine budget model restoring tuning",
+    "loading": "errors quantity graph frontend resource engine budget model restoring tuning",
     "preparing": "_core errors engine loading restoring",
     "cost": "errors quantity graph planner view cost",
     "plug": "_core errors plug",

@@ -45,6 +45,7 @@ UNREFERENCED = {
 }
 ENVIRONMENT_READERS = {
     "src/tightship/resource/settings.py": "how places are divided, before the first is made",
+    "src/tightship/resource/private_folder.py": "where the system has a user's runtime folder",
     "src/tightship/engine/library.py": "which libdnnl, before anything is loaded",
 }
 

@@ -4,6 +4,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from os import PathLike
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from tightship.budget import ARENAS_MAX, PlanForBatch, check_budget, check_shapes
 from tightship.engine.library import open_library, release_unused
@@ -30,6 +31,9 @@ from tightship.frontend.onnx import OnnxFile, open_bytes, open_file
 from tightship.graph import Graph
 from tightship.model import Model
 from tightship.quantity import parse_bytes
+
+if TYPE_CHECKING:
+    from tightship.resource import SharedArenaPool
 
 NO_BOUNDS = Bounds()
 
@@ -83,6 +87,7 @@ def load(
     program_memory: str | int = "256MiB",
     idle_s: float | None = 2.0,
     idle_memory: str | int = "2MiB",
+    arena_pool: "SharedArenaPool | None" = None,
     tune: str | PathLike[str] | None = None,
     progress: Progress | None = None,
 ) -> Model:
@@ -106,6 +111,8 @@ def load(
         idle_s: Seconds after which memory of arenas that no run has needed since goes back to
             the system; much of it sooner, once eight runs did not need it. None keeps it.
         idle_memory: What arenas keep however long nobody runs, if it is more than `shapes` need.
+        arena_pool: Arenas that runs of several processes take in turns; its size and its wait
+            are then the pool's, and `idle_s` and `idle_memory` mean nothing.
         tune: As for `plan`; the choice is for `shapes` only.
         progress: Called with bytes of weights packed, and of all weights.
 
@@ -120,7 +127,9 @@ def load(
     if programs < 1:
         raise InputError(f"`programs` is {programs}; it must be at least 1.")
     retention = Retention(idle_s, parse_bytes(idle_memory))
-    bounds = Bounds(ARENAS_MAX, limit, dynamic, programs, parse_bytes(program_memory), retention)
+    bounds = Bounds(
+        ARENAS_MAX, limit, dynamic, programs, parse_bytes(program_memory), retention, arena_pool
+    )
     if holds_prepared(model):
         from tightship.restoring import Asked, load_prepared
 

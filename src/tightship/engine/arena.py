@@ -72,6 +72,13 @@ def _key(operand: Operand) -> tuple[Space, int, int, tuple[int, ...]]:
     return operand.space, operand.slot, operand.offset_bytes, operand.shape
 
 
+class Reserved(Protocol):
+    """Memory that a run has, as the pool gave it that takes it back."""
+
+    def arena(self, executable: Executable) -> Arena:
+        """The program's arena in it."""
+
+
 class Arenas:
     """What programs have in one memory at an address that stays, made when each first comes."""
 

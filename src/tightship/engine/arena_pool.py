@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from tightship._core import CommittedRange
 from tightship.engine.allocation import backed, ranged
-from tightship.engine.arena import Arena, Arenas
+from tightship.engine.arena import Arena, Arenas, Reserved
 from tightship.engine.executable import Executable
 from tightship.engine.idle_watch import IdleWatch
 from tightship.engine.limits import Limits
@@ -239,8 +239,9 @@ class ArenaPool:
         if self._largest_bytes is not None:
             room.shrink(self._largest_bytes)
 
-    def release(self, room: Room, beside_bytes: int) -> None:
+    def release(self, room: Reserved, beside_bytes: int) -> None:
         """Give back what `reserve` gave."""
+        assert isinstance(room, Room)
         with self._lock:
             now = self._clock_ns()
             self._runs += 1

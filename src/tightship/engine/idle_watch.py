@@ -1,11 +1,11 @@
 """A look at idle memory a while from now, where no run may come to do it."""
 
-import os
 import threading
 import weakref
 from typing import Protocol
 
 from tightship.engine.library import release_unused
+from tightship.forks import guard
 
 
 class Swept(Protocol):
@@ -28,9 +28,9 @@ class IdleWatch:
     def __init__(self, swept: Swept, lock: threading.RLock) -> None:
         """`lock` is what `swept` works under."""
         self._swept = weakref.ref(swept)
-        self._lock = lock
+        self.lock = lock
         self._timer: threading.Timer | None = None
-        _watches.add(self)
+        guard(self)
 
     def start(self, delay_s: float) -> None:
         """Sweep after so many seconds, unless that is under way; called under the lock.
@@ -50,7 +50,7 @@ class IdleWatch:
 
     def stop(self) -> None:
         """No thread is left when this returns."""
-        with self._lock:
+        with self.lock:
             timer, self._timer = self._timer, None
         if timer is not None and timer is not threading.current_thread():
             timer.cancel()
@@ -58,49 +58,21 @@ class IdleWatch:
 
     def look(self) -> None:
         """Sweep now; the sweep starts the next look if there will be more."""
-        with self._lock:
+        with self.lock:
             self._timer = None
         swept = self._swept()
         if swept is not None and swept.sweep():
             release_unused()
 
-    def before_fork(self) -> None:
-        """No other thread is within the lock until the fork is done."""
-        self._lock.acquire()
-
-    def after_fork(self, *, is_child: bool) -> None:
+    def forked(self) -> None:
         """Threads of the parent are not in the child."""
+        self._timer = None
         swept = self._swept()
-        if is_child and swept is not None:
-            self._timer = None
+        if swept is not None:
             swept.forked()
-        self._lock.release()
 
 
 def _look(watch: "weakref.ref[IdleWatch]") -> None:
     found = watch()
     if found is not None:
         found.look()
-
-
-_watches: weakref.WeakSet[IdleWatch] = weakref.WeakSet()
-_forking: list[IdleWatch] = []
-
-
-def _before_fork() -> None:
-    _forking.extend(_watches)
-    for watch in _forking:
-        watch.before_fork()
-
-
-def _after_fork(*, is_child: bool) -> None:
-    for watch in _forking:
-        watch.after_fork(is_child=is_child)
-    _forking.clear()
-
-
-os.register_at_fork(
-    before=_before_fork,
-    after_in_parent=lambda: _after_fork(is_child=False),
-    after_in_child=lambda: _after_fork(is_child=True),
-)

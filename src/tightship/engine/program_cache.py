@@ -4,10 +4,11 @@ import threading
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from types import TracebackType
+from typing import TYPE_CHECKING
 
 from tightship._core import HostResource
-from tightship.engine.arena import Arena
-from tightship.engine.arena_pool import POLL_S, ArenaPool, Room
+from tightship.engine.arena import Arena, Reserved
+from tightship.engine.arena_pool import POLL_S, ArenaPool
 from tightship.engine.executable import build
 from tightship.engine.footprint import program_bytes
 from tightship.engine.library import release_heap, release_unused
@@ -22,6 +23,10 @@ from tightship.engine.variants import OtherShapes
 from tightship.engine.weight_store import PackedCopy, Progress, WeightStore, aligned_offsets
 from tightship.errors import InputError
 from tightship.graph.length import UnboundLengthError
+
+if TYPE_CHECKING:
+    from tightship.engine.shared_rooms import SharedRooms
+    from tightship.resource.shared_arenas import SharedArenaPool
 
 GROWTH_BYTES = 1 << 20
 """By how much more an arena than all before may take before preparing gives back what it touched.
@@ -42,6 +47,7 @@ class Bounds:
         programs: Programs held at once.
         program_bytes: What they may take: steps, generated code and weights of their own.
         retention: What stays of arenas that no run needs, the first program's at least.
+        arena_pool: Whose arenas runs take in turns with other processes; None for its own.
     """
 
     arenas: int = 1
@@ -50,6 +56,7 @@ class Bounds:
     programs: int = 32
     program_bytes: int = 256 << 20
     retention: Retention = field(default_factory=Retention)
+    arena_pool: "SharedArenaPool | None" = None
 
 
 class Reservation:
@@ -97,7 +104,7 @@ class ProgramCache:
         self.resource = HostResource()
         self._store = WeightStore(self.resource)
         self._store.adopt(packed)
-        self._pool = ArenaPool(bounds.arenas, _retention(bounds.retention, first))
+        self._pool = _pool(bounds, first)
         self._shelf = Shelf()
         self._hits = self._misses = self._evictions = 0
         self._closed = self._has_unused = False
@@ -168,10 +175,10 @@ class ProgramCache:
         """
         return Reservation(self, key, limits)
 
-    def acquire(self, key: Key, limits: Limits) -> tuple[Program, Room]:
+    def acquire(self, key: Key, limits: Limits) -> tuple[Program, Reserved]:
         """A pinned program and a block reserved for it."""
         program = self._pinned(key, limits)
-        room: Room | None = None
+        room: Reserved | None = None
         try:
             room = self._pool.reserve(program.executable, limits, self._beside_bytes(program))
         finally:
@@ -179,7 +186,7 @@ class ProgramCache:
                 self._unpin(program)
         return program, room
 
-    def release(self, program: Program, room: Room) -> None:
+    def release(self, program: Program, room: Reserved) -> None:
         """Give back what `acquire` gave."""
         self._pool.release(room, self._beside_bytes(program))
         self._unpin(program)
@@ -355,7 +362,11 @@ def key_of(lowered: Lowered) -> Key:
     )
 
 
-def _retention(chosen: Retention, first: Prepared) -> Retention:
-    """What stays of arenas: what was chosen, the first program's if that is more."""
-    kept = max(chosen.kept_bytes, first.placement.arena_bytes)
-    return replace(chosen, kept_bytes=kept)
+def _pool(bounds: Bounds, first: Prepared) -> "ArenaPool | SharedRooms":
+    """Where runs have their arenas; one of its own keeps what the first program needs."""
+    if bounds.arena_pool is not None:
+        from tightship.engine.shared_rooms import SharedRooms  # few processes need them
+
+        return SharedRooms(bounds.arena_pool)
+    kept = max(bounds.retention.kept_bytes, first.placement.arena_bytes)
+    return ArenaPool(bounds.arenas, replace(bounds.retention, kept_bytes=kept))

@@ -35,6 +35,7 @@ from tightship.resource.division import divide
 from tightship.resource.places import main_memory, scratchpad
 from tightship.resource.pool import pool
 from tightship.resource.scope import scope
+from tightship.resource.shared_arenas import SharedArenaPool
 
 __all__ = [
     "Adaptor",
@@ -60,6 +61,7 @@ __all__ = [
     "ResourceCounters",
     "ResourceStatistics",
     "SegmentResource",
+    "SharedArenaPool",
     "SharedResource",
     "SlabResource",
     "StatisticsResource",

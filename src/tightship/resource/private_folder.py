@@ -1,0 +1,55 @@
+"""A folder that only this user can enter, for files that processes of his share while they run."""
+
+import os
+import stat
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+
+from tightship.errors import InputError
+
+
+def runtime_folder(environment: Mapping[str, str] | None = None) -> Path:
+    """`tightship` in `XDG_RUNTIME_DIR`; without that in shared memory or the temporary folder.
+
+    Raises:
+        InputError: It is not the user's own, or others can enter it.
+    """
+    given = os.environ if environment is None else environment
+    base = Path(given.get("XDG_RUNTIME_DIR", ""))
+    if base.is_absolute() and base.is_dir():
+        return private(base / "tightship")
+    memory = Path("/dev/shm")
+    base = memory if memory.is_dir() else Path(tempfile.gettempdir())
+    return private(base / f"tightship-{os.geteuid()}")
+
+
+def private(folder: Path) -> Path:
+    """The folder, made if need be; nobody else can enter it.
+
+    Raises:
+        InputError: It is not the user's own, others can enter it, or it cannot be made.
+    """
+    try:
+        folder.mkdir(mode=0o700, exist_ok=True)
+        found = folder.lstat()
+    except OSError as error:
+        raise InputError(
+            f"The folder `{folder}` cannot be made: {error.strerror}. Name another one."
+        ) from None
+    refuse_others(folder, found, stat.S_ISDIR(found.st_mode))
+    return folder
+
+
+def refuse_others(path: Path, found: os.stat_result, is_kind: bool) -> None:  # noqa: FBT001
+    """Raise unless what lies at a path is of its kind, this user's, and closed to others.
+
+    Raises:
+        InputError: It is not.
+    """
+    if not is_kind or found.st_uid != os.geteuid() or found.st_mode & 0o077:
+        raise InputError(
+            f"`{path}` must be this user's own, of mode 0700 (a file: 0600), and no link; it has "
+            f"owner {found.st_uid} and mode {stat.S_IMODE(found.st_mode):04o}. Remove it, or name "
+            "another folder."
+        )

@@ -1,0 +1,234 @@
+"""A file of slots that processes take in turns: locks that end with a process, and mappings.
+
+    byte 0            read-locked by every process that uses the file
+    byte 1 + i        write-locked by whoever has slot i
+    64 + 8 i          bytes that slot i has behind it
+    (1 + i) x 64 GiB  slot i
+
+Locks are of the open file, not of the process (`F_OFD_SETLK`): those of two threads exclude each
+other, a child of a fork has none, and the system drops them with the process, however it ends.
+Offsets are never read through a mapping, so that a file cut short by somebody is noticed.
+"""
+
+import fcntl
+import mmap
+import os
+import stat
+import struct
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tightship.errors import InputError, OutOfMemoryError
+from tightship.resource.private_folder import refuse_others
+
+SLOTS_MAX = 64
+STRIDE = 64 << 30
+SIZES_AT = 64
+USERS = 0
+MADV_POPULATE_WRITE = 23
+"""Linux 5.14: backs pages with memory, or fails, instead of a signal at the first touch."""
+
+Bytes = NDArray[np.uint8]
+
+
+def set_lock(file: int, at: int, kind: int, *, waits: bool = False) -> bool:
+    """Lock or unlock a byte for an open file; False where another has it."""
+    wanted = struct.pack("hhqqi0q", kind, os.SEEK_SET, at, 1, 0)
+    try:
+        fcntl.fcntl(file, fcntl.F_OFD_SETLKW if waits else fcntl.F_OFD_SETLK, wanted)
+    except (BlockingIOError, PermissionError):
+        return False
+    return True
+
+
+@dataclass(slots=True, eq=False)
+class Mapping:
+    """The front of a slot, in this process."""
+
+    room: mmap.mmap
+    content: Bytes
+
+    @property
+    def address(self) -> int:
+        """Of the first byte."""
+        return int(self.content.ctypes.data)
+
+    @property
+    def size_bytes(self) -> int:
+        """Those that may be touched while the slot is had."""
+        return self.content.size
+
+    def array(self) -> Bytes:
+        """The bytes, which keep the mapping alive."""
+        return self.content
+
+
+@dataclass(slots=True, eq=False)
+class Slot:
+    """A slot as one process has it: an open file for its lock, and a mapping."""
+
+    index: int
+    file: int
+    path: Path
+    mapping: Mapping | None = None
+
+    @property
+    def start(self) -> int:
+        """Where its bytes begin."""
+        return (1 + self.index) * STRIDE
+
+    def lock(self) -> bool:
+        """Have it; False where another has it."""
+        return set_lock(self.file, 1 + self.index, fcntl.F_WRLCK)
+
+    def unlock(self) -> None:
+        """Have it no more."""
+        set_lock(self.file, 1 + self.index, fcntl.F_UNLCK)
+
+    def backed_bytes(self) -> int:
+        """What is behind it; 0 where the file has been cut short."""
+        text = os.pread(self.file, 8, SIZES_AT + 8 * self.index)
+        size = int.from_bytes(text, "little") if len(text) == 8 else 0
+        is_there = self.start + size <= os.fstat(self.file).st_size
+        return size if is_there else 0
+
+    def _note(self, size_bytes: int) -> None:
+        os.pwrite(self.file, size_bytes.to_bytes(8, "little"), SIZES_AT + 8 * self.index)
+
+    def fit(self, size_bytes: int) -> Mapping:
+        """So many bytes of it at least, mapped. REQUIRES: it is locked.
+
+        Raises:
+            OutOfMemoryError: The file system has no room.
+        """
+        wanted = max(-(-size_bytes // mmap.PAGESIZE) * mmap.PAGESIZE, mmap.PAGESIZE)
+        backed = self.backed_bytes()
+        try:
+            if backed < wanted:
+                os.posix_fallocate(self.file, self.start, wanted)
+                self._note(wanted)
+            if self.mapping is None or self.mapping.size_bytes < wanted:
+                self.mapping = self._mapped(max(wanted, backed))
+        except OSError as error:
+            raise OutOfMemoryError(
+                f"Cannot have {wanted} bytes of `{self.path}` for an arena: {error.strerror}. "
+                "Free room in its file system, or give `SharedArenaPool` a folder in another.",
+                requested_bytes=wanted,
+            ) from None
+        return self.mapping
+
+    def _mapped(self, size_bytes: int) -> Mapping:
+        other = os.open(self.path, os.O_RDWR | os.O_CLOEXEC)  # a mapping keeps its file open:
+        try:  # that of the lock must end with the lock's owner
+            if not os.path.samestat(os.fstat(other), os.fstat(self.file)):
+                raise FileNotFoundError(2, "it was replaced")
+            room = mmap.mmap(other, size_bytes, offset=self.start)
+        finally:
+            os.close(other)
+        with suppress(OSError):
+            room.madvise(MADV_POPULATE_WRITE)
+        return Mapping(room, np.frombuffer(room, np.uint8))
+
+    def empty(self) -> None:
+        """Give its memory back; a mapping stays one of zeros. REQUIRES: it is locked."""
+        backed = self.backed_bytes()
+        if backed:
+            self._note(0)
+            with suppress(OSError), mmap.mmap(self.file, backed, offset=self.start) as room:
+                room.madvise(mmap.MADV_REMOVE)
+
+    def close(self) -> None:
+        """Close its file; a lock of this process's ends with it."""
+        os.close(self.file)
+
+
+@dataclass(slots=True, eq=False)
+class SlotFile:
+    """A file of slots, used by this process; gone when the last process closes it.
+
+    A file that a killed process left is taken over by the next, or removed when another pool is
+    opened in its folder.
+    """
+
+    path: Path
+    users: int
+    slots: dict[int, Slot] = field(default_factory=dict)
+
+    @property
+    def is_there(self) -> bool:
+        """Whether others that open the path find this file."""
+        try:
+            return os.path.samestat(self.path.lstat(), os.fstat(self.users))
+        except FileNotFoundError:
+            return False
+
+    @property
+    def size_bytes(self) -> int:
+        """Memory that the file takes."""
+        return os.fstat(self.users).st_blocks * 512
+
+    def slot(self, index: int) -> Slot:
+        """One of its slots, with an open file of its own.
+
+        Raises:
+            FileNotFoundError: The file was removed or replaced.
+        """
+        if index not in self.slots:
+            file = os.open(self.path, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
+            if not os.path.samestat(os.fstat(file), os.fstat(self.users)):
+                os.close(file)
+                raise FileNotFoundError(2, "it was replaced")
+            self.slots[index] = Slot(index, file, self.path)
+        return self.slots[index]
+
+    def close(self) -> None:
+        """Use it no more; the last user's call removes it."""
+        if set_lock(self.users, USERS, fcntl.F_WRLCK) and self.is_there:
+            self.path.unlink()
+        self.abandon()
+
+    def abandon(self) -> None:
+        """Close what a child of a fork has of its parent's: that ends none of its locks."""
+        for slot in self.slots.values():
+            slot.close()
+        self.slots.clear()
+        os.close(self.users)
+
+
+def open_slots(path: Path) -> SlotFile:
+    """The file at a path, made if need be; this user's own, closed to others.
+
+    Raises:
+        InputError: It is somebody else's, others may read it, or it is no file.
+    """
+    while True:
+        try:
+            file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+        except OSError as error:
+            raise InputError(f"`{path}` cannot be opened: {error.strerror}.") from None
+        found = SlotFile(path, file)
+        is_private = False
+        try:
+            status = os.fstat(file)
+            refuse_others(path, status, stat.S_ISREG(status.st_mode))
+            is_private = True
+        finally:
+            if not is_private:
+                os.close(file)
+        set_lock(file, USERS, fcntl.F_RDLCK, waits=True)
+        if found.is_there:
+            return found
+        os.close(file)  # the last user removed it between our opening and our lock
+
+
+def remove_unused(folder: Path, suffix: str) -> None:
+    """Remove files of slots that nobody uses: processes that were killed left them."""
+    for path in folder.glob(f"*{suffix}"):
+        with suppress(OSError):
+            file = os.open(path, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
+            found = SlotFile(path, file)
+            found.close()
