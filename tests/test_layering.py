@@ -142,7 +142,8 @@ ALLOWED: Mapping[str, str] = {  # the longest prefix of a module's name decides
 
 FOREIGN: Mapping[str, str] = {  # who may import what is not ours, nor Python's
     "numpy": (
-        "graph planner frontend engine feeds model tuning plug.hints replay workload backend cli"
+        "graph planner frontend engine feeds model tuning plug.hints resource.slot_file"
+        " replay workload backend cli"
     ),
     "ml_dtypes": "graph.layout engine.kernels",
     "onnx": "frontend.onnx engine.kernels.reference engine.kernels.to_proto backend",
