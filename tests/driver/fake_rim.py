@@ -29,6 +29,9 @@ class FakeEngine:
         self.status = NONE
         self.unmappable = set()
 
+    def produce(self, dimensions):
+        return combine(dimensions, self.produced)
+
     def run(self, run, types):
         if self.status is not NONE:
             return ev.RunFinished(run.execution, self.status)
@@ -42,7 +45,7 @@ class FakeEngine:
     def shape(self, argument, value_type):
         dimensions = argument.dimensions
         if not value_type.is_scalar and (not dimensions or 0 in dimensions):
-            dimensions = combine(dimensions, self.produced)
+            dimensions = self.produce(dimensions)
         needed = size_bytes(value_type.operand_type, dimensions)
         fits = argument.location is None or needed <= argument.location.length_bytes
         return OutputShape(dimensions, fits)

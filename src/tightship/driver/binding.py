@@ -5,7 +5,7 @@ one, then the use of each buffer.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tightship.driver.buffers import Buffer
 from tightship.driver.effects import RunArgument
@@ -104,7 +104,8 @@ def bind(
     uses = buffer_uses(connection, asked, bound)
     for use in uses:
         if not use.is_output:
-            use.buffer.check_input(use.key, use.dimensions, when_run=False)
+            use.buffer.check_filled(is_expected=True)
+    uses = [_fitted(use) for use in uses]
     room_bytes = connection.account.room(Resource.BUFFER_BYTES)
     by_key = {use.key[1:]: use.buffer for use in uses}
     return Bound(
@@ -145,14 +146,19 @@ def _uses(asked: Asked, bound: BoundRequest, buffers: dict[int, Buffer]) -> list
     if not {buffer.token for _, buffer, _ in inputs}.isdisjoint(written):
         raise invalid("A buffer is the place of an input and of an output.")
     model = asked.model.identifier
-    uses = []
-    for index, buffer, dimensions in inputs:
-        buffer.check_role((model, False, index))
-        uses.append(BufferUse(buffer, (model, False, index), dimensions))
-    for index, buffer, dimensions in outputs:
-        key = (model, True, index)
-        uses.append(BufferUse(buffer, key, buffer.check_output(key, dimensions)))
+    uses = [BufferUse(buffer, (model, False, index), each) for index, buffer, each in inputs]
+    uses += [BufferUse(buffer, (model, True, index), each) for index, buffer, each in outputs]
+    for use in uses:
+        use.buffer.check_role(use.key)
     return uses
+
+
+def _fitted(use: BufferUse) -> BufferUse:
+    """A use whose dimensions are those of the buffer."""
+    if use.is_output:
+        return replace(use, dimensions=use.buffer.check_written(use.dimensions))
+    use.buffer.check_read(use.dimensions, is_expected=True)
+    return use
 
 
 def _in_buffers(

@@ -119,35 +119,38 @@ class Buffer:
         self.dimensions = self.value_type.dimensions
         self.is_initialised = False
 
-    def check_input(self, key: RoleKey, dimensions: Dimensions, *, when_run: bool) -> None:
-        """Check that an execution may read it.
+    def check_filled(self, *, is_expected: bool = False) -> None:
+        """Check that it holds something to read.
 
         Args:
-            key: The role.
-            dimensions: Of model and request together.
-            when_run: The execution begins now; else it is asked for, and what is expected counts.
+            is_expected: It is enough that an execution which was accepted will fill it.
 
         Raises:
-            DriverError: INVALID_ARGUMENT, or GENERAL_FAILURE if it holds nothing.
+            DriverError: GENERAL_FAILURE.
         """
-        self.check_role(key)
-        is_filled, held = self.is_initialised, self.dimensions
-        if self.expected and not when_run:
-            is_filled, held = True, next(reversed(self.expected.values()))
-        if not is_filled:
+        if not (self.is_initialised or (is_expected and self.expected)):
             raise failure("A buffer is read that holds nothing.")
+
+    def check_read(self, dimensions: Dimensions, *, is_expected: bool = False) -> None:
+        """Check that what it holds, or is expected to, has dimensions of model and request.
+
+        Raises:
+            DriverError: INVALID_ARGUMENT.
+        """
+        held = self.dimensions
+        if self.expected and is_expected:
+            held = next(reversed(self.expected.values()))
         if combine(dimensions, held) is None:
             raise invalid(
                 f"A buffer holds a value of {list(held)} and is read as {list(dimensions)}."
             )
 
-    def check_output(self, key: RoleKey, dimensions: Dimensions) -> Dimensions:
-        """Check that an execution may write it; the dimensions that are known of the result.
+    def check_written(self, dimensions: Dimensions) -> Dimensions:
+        """Check that a result of some dimensions may go there; all that is known of those.
 
         Raises:
             DriverError: INVALID_ARGUMENT.
         """
-        self.check_role(key)
         combined = combine(dimensions, self.value_type.dimensions)
         if combined is None:
             raise invalid(

@@ -149,13 +149,14 @@ class Execution:
         """Take the buffers, now that it runs.
 
         Raises:
-            DriverError: As `Buffer.check_input` and `Buffer.begin`; none is taken.
+            DriverError: As `check_filled`, `check_read` and `begin` of `Buffer`; none is taken.
         """
         taken: list[BufferUse] = []
         try:
             for use in self.uses:
                 if not use.is_output:
-                    use.buffer.check_input(use.key, use.dimensions, when_run=True)
+                    use.buffer.check_filled()
+                    use.buffer.check_read(use.dimensions)
                 use.buffer.begin(to_write=use.is_output)
                 taken.append(use)
         except DriverError:
