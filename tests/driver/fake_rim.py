@@ -51,6 +51,29 @@ class FakeEngine:
         return OutputShape(dimensions, fits)
 
 
+def pools_of(asked):
+    """Pools that something which was asked for needs."""
+    match asked:
+        case fx.Run():
+            return [each.pool for each in (*asked.inputs, *asked.outputs) if each.pool]
+        case fx.MapPool() | fx.CopyBuffer():
+            return [asked.pool]
+    return getattr(asked, "pools", ())
+
+
+def buffers_of(asked):
+    """Tokens of the buffers that something reads, and of those that it writes."""
+    match asked:
+        case fx.Run():
+            ends = asked.inputs, asked.outputs
+            read, written = ({each.token for each in row if each.token} for row in ends)
+            return read, written
+        case fx.CopyBuffer():
+            row = {asked.token}
+            return (set(), row) if asked.is_into_buffer else (row, set())
+    return set(), set()
+
+
 class Rim:
     """Carries effects out; what the service asked for is answered when `answer` is called."""
 
@@ -130,8 +153,12 @@ class Rim:
         return self.engine.run(asked, self.models[asked.model])
 
     def advance(self, duration_ns):
-        self.now_ns += duration_ns
-        self.happen(ev.Tick())
+        """Let time pass, with a tick whenever the service has asked for one."""
+        stop_ns = self.now_ns + duration_ns
+        while (next_ns := self.service.next_ns()) is not None and next_ns <= stop_ns:
+            self.now_ns = max(next_ns, self.now_ns)
+            self.happen(ev.Tick())
+        self.now_ns = stop_ns
 
     def happen(self, event):
         for effect in self.service.handle(event, self.now_ns):
@@ -145,6 +172,7 @@ class Rim:
                 self.open_files.remove(effect.handle)
                 self.watched.discard(effect.handle)
             case fx.DropPool():
+                assert effect.pool not in [pool for each in self.asked for pool in pools_of(each)]
                 self.open_files.remove(effect.pool.handle)
             case fx.SignalFence():
                 assert self.fences[effect.execution] is None
@@ -155,6 +183,7 @@ class Rim:
             case fx.DropBuffer():
                 self.buffers.remove(effect.token)
             case fx.DropModel():
+                assert effect.model not in [getattr(each, "model", 0) for each in self.asked]
                 self.models.pop(effect.model, None)
             case fx.StopRun():
                 self.stopped.add(effect.execution)
@@ -170,6 +199,7 @@ class Rim:
 
     def deliver(self, sent):
         self.sent.append(sent)
+        assert sent.connection in self.service.ledger.connections
         assert (sent.connection, sent.number) not in self.replies
         self.replies[sent.connection, sent.number] = sent.reply
         match sent.reply:

@@ -1,0 +1,119 @@
+"""A client dies after every single step of a session that makes every call."""
+
+import pytest
+
+from tests.driver.fake_rim import Rim
+from tests.driver.small_models import IA, NONE, TYPES, Client, Places, conv, status_of
+from tightship.driver import events as ev
+from tightship.driver import messages as m
+
+KIND = TYPES["float32"]
+SIZE = KIND.size_bytes
+
+
+class CrashedError(Exception):
+    """The step came after which the client dies."""
+
+
+class Session:
+    """One client's session, stopped after so many events that it causes."""
+
+    def __init__(self, rim, stop):
+        self.rim, self.stop = rim, stop
+        self.events = 0
+        self.number = rim.connect()
+
+    def event(self):
+        self.events += 1
+        if self.events == self.stop:
+            raise CrashedError
+
+    def __call__(self, message, *files):
+        number = self.rim.post(self.number, message, *files)
+        self.event()
+        while self.rim.asked and (self.number, number) not in self.rim.replies:
+            self.rim.answer()
+            self.event()
+        return self.rim.replies[self.number, number]
+
+    def live(self):
+        """Everything that there is to call."""
+        rim = self.rim
+        ashmem = m.RegisterPool("ashmem", SIZE * 3, 3, 0, must_map=True)
+        pool, whole = self(ashmem, rim.file()).pool, None
+        whole = self(m.RegisterPool("ashmem", SIZE, 3, 0), rim.file()).pool
+        self(m.SupportedOperations(conv(KIND)))
+        files = rim.file(0), rim.file(0)
+        model = self(m.Prepare(conv(KIND), cache=m.CacheFiles((0,), (1,))), *files).model
+        files = rim.file(9), rim.file(9)
+        cached = self(m.PrepareFromCache(m.CacheFiles((0,), (1,))), *files).model
+        token = self(m.Allocate((), (model,), (m.Role(0, 0),), (m.Role(0, 0),))).token
+        self(m.CopyFrom(token, whole))
+        places = Places(pool)
+        request = places.request([places.buffer(token)], [places.pooled(SIZE)])
+        assert status_of(self(m.Execute(model, request))) is NONE
+        self(m.CopyTo(token, whole))
+        self.live_fenced(model, request)
+        self.live_again(model, request)
+        for message in (m.Free(token), m.ReleaseModel(model), m.ReleaseModel(cached)):
+            assert status_of(self(message)) is NONE
+        self(m.UnregisterPool(pool))
+        self(m.UnregisterPool(whole))
+
+    def live_fenced(self, model, request):
+        fences = self.rim.fence(), self.rim.fence()
+        launched = self(m.ExecuteFenced(model, request, (0, 1)), *fences).execution
+        for fence in fences:
+            self.rim.happen(ev.FenceChanged(fence.handle, is_ok=True))
+            self.event()
+        self.rim.answer_all()
+        self.event()
+        assert self(m.GetExecutionInfo(launched)).status is NONE
+        self(m.ReleaseExecution(launched))
+
+    def live_again(self, model, request):
+        created = self(m.CreateExecution(model, request)).execution
+        assert status_of(self(m.RunExecution(created))) is NONE
+        launched = self(m.RunExecutionFenced(created)).execution
+        self.rim.answer_all()
+        self.event()
+        self(m.ReleaseExecution(launched))
+        self(m.ReleaseExecution(created))
+        burst = self(m.OpenBurst(model)).burst
+        for _ in range(2):
+            assert status_of(self(m.BurstExecute(burst, request, (5, -1)))) is NONE
+        self(m.ReleaseSlot(burst, 5))
+        self(m.CloseBurst(burst))
+
+
+def live(stop):
+    """A session that ends after so many events; whether it came to its end before."""
+    rim = Rim()
+    witness = Client(rim)
+    session = Session(rim, stop)
+    is_whole = True
+    try:
+        session.live()
+    except CrashedError:
+        is_whole = False
+    rim.happen(ev.Disconnected(session.number))
+    rim.answer_all()
+    assert witness.status(m.Free(1)) is IA
+    rim.happen(ev.Disconnected(witness.number))
+    return rim, session, is_whole
+
+
+def test_a_session_to_its_end_leaves_nothing():
+    rim, session, is_whole = live(stop=0)
+    assert is_whole
+    assert session.events > 40
+    assert rim.is_clean()
+    assert rim.service.ledger.users == {}
+
+
+@pytest.mark.parametrize("stop", range(1, live(stop=0)[1].events + 1))
+def test_a_client_that_dies_leaves_nothing(stop):
+    rim, _, is_whole = live(stop)
+    assert not is_whole
+    assert rim.is_clean()
+    assert rim.service.ledger.users == {}
