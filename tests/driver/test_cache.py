@@ -1,0 +1,173 @@
+"""Table 2.6: the compilation cache, as far as it needs no files."""
+
+import random
+
+import pytest
+
+from tests.driver.fake_rim import Rim
+from tests.driver.small_models import GF, IA, NONE, TYPES, Client, conv
+from tightship.driver import effects as fx
+from tightship.driver.cache import opened_cache, sealed_cache
+from tightship.driver.messages import CacheFiles, Capabilities, Prepare, PrepareFromCache
+from tightship.driver.settings import Settings
+from tightship.errors import DriverError
+
+SECRET = bytes(range(32))
+TOKEN = bytes(range(100, 132))
+SEEDS = range(10)
+KINDS = {name: TYPES[name] for name in ("float32", "quant8_asymm")}
+
+
+@pytest.fixture(params=KINDS.values(), ids=KINDS.keys())
+def kind(request):
+    return request.param
+
+
+def payload_of(seed):
+    return random.Random(seed).randbytes(200 + seed)
+
+
+def refusal(content, token=TOKEN, secret=SECRET):
+    with pytest.raises(DriverError) as caught:
+        opened_cache(secret, token, content)
+    return caught.value.status
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_cache_saving_and_retrieval(seed):
+    payload = payload_of(seed)
+    assert opened_cache(SECRET, TOKEN, sealed_cache(SECRET, TOKEN, payload)) == payload
+
+
+def test_an_empty_payload_is_one():
+    assert opened_cache(SECRET, TOKEN, sealed_cache(SECRET, TOKEN, b"")) == b""
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_corrupted_model_cache(seed):
+    content = sealed_cache(SECRET, TOKEN, payload_of(seed))
+    for position in random.Random(seed).sample(range(8 * len(content)), 60):
+        changed = bytearray(content)
+        changed[position // 8] ^= 1 << position % 8
+        assert refusal(bytes(changed)) is GF
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_wrong_length_model_cache(seed):
+    content = sealed_cache(SECRET, TOKEN, payload_of(seed))
+    for wrong in (content + b"\0", content[:-1], content[:40], content[:72], b""):
+        assert refusal(wrong) is GF
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_wrong_token(seed):
+    content = sealed_cache(SECRET, TOKEN, payload_of(seed))
+    position = random.Random(seed).randrange(256)
+    token = bytearray(TOKEN)
+    token[position // 8] ^= 1 << position % 8
+    assert refusal(content, bytes(token)) is GF
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_replace_security_sensitive_cache(seed):
+    """The content of another model's cache, even with this one's head, is not taken."""
+    mine = sealed_cache(SECRET, TOKEN, payload_of(seed))
+    others = sealed_cache(SECRET, TOKEN[::-1], payload_of(seed))
+    assert refusal(others) is GF
+    assert refusal(mine[:48] + others[48:]) is GF
+    assert refusal(mine, secret=SECRET[::-1]) is GF
+
+
+def prepared(client, kind, cache, *files):
+    """Whether the rim is asked to save, and the status."""
+    number = client.rim.post(client.number, Prepare(conv(kind), cache=cache), *files)
+    (asked,) = client.rim.asked
+    is_saved = asked.cache is not None
+    client.rim.answer_all()
+    assert not client.rim.open_files
+    return is_saved, getattr(client.rim.replies[client.number, number], "status", NONE)
+
+
+COUNTS = {"model +1": (2, 1), "model -1": (0, 1), "data +1": (1, 2), "data -1": (1, 0)}
+
+
+def files_of(client, models, datas, **facts):
+    files = [client.rim.file(0, **facts) for _ in range(models + datas)]
+    indexes = range(models), range(models, models + datas)
+    return CacheFiles(*map(tuple, indexes), TOKEN), files
+
+
+@pytest.mark.parametrize(("models", "datas"), COUNTS.values(), ids=COUNTS.keys())
+def test_save_to_cache_invalid_num_cache(kind, models, datas):
+    client = Client()
+    cache, files = files_of(client, models, datas)
+    assert prepared(client, kind, cache, *files) == (False, NONE)
+
+
+MODES = [{"is_writable": False}, {"is_readable": False}, {"is_regular": False}]
+
+
+@pytest.mark.parametrize("which", [0, 1])
+@pytest.mark.parametrize("facts", MODES, ids=repr)
+def test_save_to_cache_invalid_access_mode(kind, which, facts):
+    client = Client()
+    cache, files = files_of(client, 1, 1)
+    files[which] = client.rim.file(0, **facts)
+    assert prepared(client, kind, cache, *files) == (False, NONE)
+    assert client.status(PrepareFromCache(cache), *files) is IA
+
+
+@pytest.mark.parametrize("indexes", [((0,), (0,)), ((0,), (2,)), ((-1,), (0,))])
+def test_files_that_did_not_come_are_no_cache(kind, indexes):
+    client = Client()
+    _, files = files_of(client, 1, 1)
+    cache = CacheFiles(*indexes, TOKEN)
+    assert prepared(client, kind, cache, *files) == (False, NONE)
+    assert client.status(PrepareFromCache(cache), *files) is IA
+
+
+def test_saving_and_reading_use_the_files_that_came(kind):
+    client = Client()
+    cache, files = files_of(client, 1, 1)
+    assert prepared(client, kind, cache, *files) == (True, NONE)
+    handles = tuple((file.handle,) for file in files)
+    client.rim.post(client.number, PrepareFromCache(cache), *files)
+    (asked,) = client.rim.asked
+    assert isinstance(asked, fx.PrepareModel)
+    assert asked.source is None
+    assert (asked.cache.model_files, asked.cache.data_files) == handles
+    assert asked.cache.token == TOKEN
+    client.rim.answer_all()
+    assert not client.rim.open_files
+
+
+@pytest.mark.parametrize(("models", "datas"), COUNTS.values(), ids=COUNTS.keys())
+def test_prepare_model_from_cache_invalid_num_cache(kind, models, datas):
+    client = Client()
+    cache, files = files_of(client, models, datas)
+    assert client.status(PrepareFromCache(cache), *files) is IA
+    assert client.status(Prepare(conv(kind))) is NONE
+
+
+def test_a_cache_that_the_rim_cannot_read_gives_no_model():
+    client = Client()
+    cache, files = files_of(client, 1, 1)
+    client.rim.engine.status = GF
+    assert client.status(PrepareFromCache(cache), *files) is GF
+    assert not client.rim.models
+    assert not client.rim.open_files
+
+
+def test_a_driver_without_a_cache_says_so():
+    client = Client(Rim(Settings(model_cache_files=0, data_cache_files=0)))
+    said = client(Capabilities())
+    assert (said.model_cache_files, said.data_cache_files) == (0, 0)
+    cache, files = files_of(client, 1, 1)
+    assert client.status(PrepareFromCache(cache), *files) is GF
+    assert prepared(client, KINDS["float32"], cache, *files) == (False, NONE)
+
+
+def test_without_files_the_token_means_nothing(kind):
+    client = Client()
+    assert prepared(client, kind, CacheFiles(token=TOKEN)) == (False, NONE)
+    assert client.status(PrepareFromCache(CacheFiles(token=TOKEN))) is IA

@@ -1,0 +1,279 @@
+"""Fences, bursts, reusable executions, turns and priorities."""
+
+import pytest
+
+from tests.driver.fake_rim import Rim
+from tests.driver.small_models import GF, IA, NONE, TYPES, Client, Places, conv
+from tightship.driver import events as ev
+from tightship.driver import messages as m
+from tightship.driver.attachment import FenceState
+from tightship.driver.replies import Executed, Timing
+from tightship.driver.request import Request
+from tightship.driver.settings import Settings
+from tightship.driver.status import ErrorStatus
+
+KIND = TYPES["float32"]
+SIZE = KIND.size_bytes
+TRANSIENT = ErrorStatus.MISSED_DEADLINE_TRANSIENT
+MS = 1_000_000
+
+
+class Setup:
+    """A client with a model of a convolution and a request of it."""
+
+    def __init__(self, rim=None, priority=1):
+        self.client = Client(rim)
+        self.rim = self.client.rim
+        self.model = self.client(m.Prepare(conv(KIND), priority=priority)).model
+        self.pool = self.client.pool()
+        places = Places(self.pool)
+        self.request = places.request([places.pooled(SIZE)], [places.pooled(SIZE)])
+
+    def fenced(self, *fences, **terms):
+        """Number of a fenced execution behind some fences; nothing has run."""
+        waits = tuple(range(len(fences)))
+        message = m.ExecuteFenced(self.model, self.request, waits, **terms)
+        number = self.rim.post(self.client.number, message, *fences)
+        return self.rim.replies[self.client.number, number].execution
+
+    def info(self, execution):
+        return self.client.status(m.GetExecutionInfo(execution))
+
+    def signal(self, fence, *, is_ok=True):
+        self.rim.happen(ev.FenceChanged(fence.handle, is_ok))
+
+
+@pytest.fixture
+def setup():
+    return Setup()
+
+
+def test_a_fenced_execution_waits_for_all_its_fences(setup):
+    fences = setup.rim.fence(), setup.rim.fence(FenceState.SIGNALLED), setup.rim.fence()
+    execution = setup.fenced(*fences)
+    setup.signal(fences[2])
+    assert not setup.rim.asked
+    setup.signal(fences[0])
+    assert setup.rim.asked
+    setup.rim.answer_all()
+    assert setup.rim.fences[execution] is True
+    assert not setup.rim.watched
+
+
+def test_before_its_fence_is_signalled_nobody_is_told_how_it_went(setup):
+    execution = setup.fenced()
+    reply = setup.rim.post(setup.client.number, m.GetExecutionInfo(execution))
+    assert setup.rim.replies[setup.client.number, reply].status is GF
+    setup.rim.answer_all()
+    info = setup.client(m.GetExecutionInfo(execution))
+    assert (info.status, info.timing_fenced) == (NONE, Timing())
+
+
+def test_a_fence_that_fails_fails_what_waits_for_it(setup):
+    fences = setup.rim.fence(), setup.rim.fence()
+    execution = setup.fenced(*fences)
+    setup.signal(fences[1], is_ok=False)
+    assert setup.rim.fences[execution] is False
+    assert setup.info(execution) is GF
+    assert not setup.rim.watched
+
+
+def test_a_fence_that_never_comes_is_waited_for_until_the_deadline(setup):
+    execution = setup.fenced(setup.rim.fence(), deadline_ns=setup.rim.now_ns + 5 * MS)
+    setup.rim.advance(5 * MS)
+    assert setup.rim.fences[execution] is False
+    assert setup.info(execution) is TRANSIENT
+    assert not setup.rim.watched
+
+
+def test_a_duration_counts_from_the_last_fence(setup):
+    fence = setup.rim.fence()
+    execution = setup.fenced(fence, duration_ns=5 * MS)
+    setup.rim.advance(100 * MS)
+    setup.signal(fence)
+    assert setup.rim.asked[0].deadline_ns == setup.rim.now_ns + 5 * MS
+    setup.rim.advance(55 * MS)
+    assert setup.rim.fences[execution] is False
+    setup.rim.answer_all()
+    assert setup.info(execution) is TRANSIENT
+
+
+def test_the_earlier_of_deadline_and_duration_counts(setup):
+    deadline_ns = setup.rim.now_ns + 3 * MS
+    setup.fenced(duration_ns=5 * MS, deadline_ns=deadline_ns)
+    assert setup.rim.asked[0].deadline_ns == deadline_ns
+
+
+def test_a_chain_of_fenced_executions_passes_a_buffer_on(setup):
+    """The second is accepted before the first has written what it reads."""
+    client, rim = setup.client, setup.rim
+    token = client.buffer((setup.model,), inputs=(0,), outputs=(0,))
+    places = Places(setup.pool)
+    first = places.request([places.pooled(SIZE)], [places.buffer(token)])
+    last = places.request([places.buffer(token)], [places.pooled(SIZE)])
+    for is_ok in (True, False):
+        rim.post(client.number, m.ExecuteFenced(setup.model, first))
+        fence = rim.fence()
+        number = rim.post(client.number, m.ExecuteFenced(setup.model, last, (0,)), fence)
+        execution = rim.replies[client.number, number].execution
+        rim.engine.status = NONE if is_ok else GF
+        rim.answer_all()
+        setup.signal(fence)
+        rim.engine.status = NONE
+        rim.answer_all()
+        assert setup.info(execution) is (NONE if is_ok else GF)
+
+
+def test_fenced_executions_are_kept_until_they_are_released(setup):
+    execution = setup.fenced()
+    setup.rim.answer_all()
+    assert setup.client.status(m.ReleaseExecution(execution)) is NONE
+    assert setup.info(execution) is IA
+    assert setup.client.status(m.ReleaseExecution(execution)) is IA
+
+
+def test_a_fenced_execution_that_is_released_runs_on(setup):
+    execution = setup.fenced()
+    setup.rim.post(setup.client.number, m.ReleaseExecution(execution))
+    setup.rim.answer_all()
+    assert setup.rim.fences[execution] is True
+
+
+@pytest.mark.parametrize("kind", ["burst", "reusable"])
+def test_one_execution_at_a_time(setup, kind):
+    client, rim = setup.client, setup.rim
+    if kind == "burst":
+        burst = client(m.OpenBurst(setup.model)).burst
+        message = m.BurstExecute(burst, setup.request, (-1,))
+    else:
+        message = m.RunExecution(client(m.CreateExecution(setup.model, setup.request)).execution)
+    first = rim.post(client.number, message)
+    second = rim.post(client.number, message)
+    assert rim.replies[client.number, second].status is GF
+    rim.answer_all()
+    assert isinstance(rim.replies[client.number, first], Executed)
+    assert client.status(message) is NONE
+
+
+def test_a_burst_outlives_its_pool_and_the_model(setup):
+    client = setup.client
+    burst = client(m.OpenBurst(setup.model)).burst
+    message = m.BurstExecute(burst, setup.request, (3,))
+    assert client.status(message) is NONE
+    assert client.status(m.UnregisterPool(setup.pool)) is NONE
+    assert client.status(m.ReleaseModel(setup.model)) is NONE
+    assert client.status(message) is NONE
+    assert client.status(m.Execute(setup.model, setup.request)) is IA
+    assert client.status(m.CloseBurst(burst)) is NONE
+    assert not setup.rim.open_files
+    assert not setup.rim.models
+
+
+def test_a_burst_that_is_closed_first_lets_the_pool_go_with_its_registration(setup):
+    client = setup.client
+    burst = client(m.OpenBurst(setup.model)).burst
+    assert client.status(m.BurstExecute(burst, setup.request, (3,))) is NONE
+    assert client.status(m.CloseBurst(burst)) is NONE
+    assert setup.rim.open_files
+    assert client.status(m.UnregisterPool(setup.pool)) is NONE
+    assert not setup.rim.open_files
+
+
+def test_a_reusable_execution_keeps_its_pool_until_it_is_released(setup):
+    client = setup.client
+    created = client(m.CreateExecution(setup.model, setup.request)).execution
+    client(m.UnregisterPool(setup.pool))
+    assert client.status(m.RunExecution(created)) is NONE
+    assert client.status(m.ReleaseExecution(created)) is NONE
+    assert not setup.rim.open_files
+
+
+def test_a_reusable_execution_of_a_buffer_that_was_freed_is_refused(setup):
+    client = setup.client
+    token = client.buffer((setup.model,), outputs=(0,))
+    places = Places(setup.pool)
+    request = places.request([places.pooled(SIZE)], [places.buffer(token)])
+    created = client(m.CreateExecution(setup.model, request)).execution
+    assert client.status(m.RunExecution(created)) is NONE
+    client(m.Free(token))
+    assert client.status(m.RunExecution(created)) is IA
+
+
+def executed(rim, count):
+    """Clients in the order in which their executions run."""
+    order = []
+    for _ in range(count):
+        model = rim.asked[0].model
+        order.append(model)
+        rim.answer()
+    return order
+
+
+def test_clients_take_turns():
+    greedy = Setup()
+    modest = Setup(greedy.rim)
+    for setup, count in ((greedy, 5), (modest, 1)):
+        for _ in range(count):
+            setup.rim.post(setup.client.number, m.Execute(setup.model, setup.request))
+    order = executed(greedy.rim, 6)
+    assert order.index(modest.model) <= 2
+
+
+def test_higher_priorities_of_a_client_go_first():
+    setup = Setup()
+    models = {
+        priority: setup.client(m.Prepare(conv(KIND), priority=priority)).model
+        for priority in (0, 1, 2)
+    }
+    setup.rim.post(setup.client.number, m.Execute(setup.model, setup.request))
+    for priority in (0, 1, 2, 0, 2):
+        message = m.Execute(models[priority], setup.request)
+        setup.rim.post(setup.client.number, message)
+    by_model = {model: priority for priority, model in models.items()}
+    assert [by_model[model] for model in executed(setup.rim, 6)[1:]] == [2, 2, 1, 0, 0]
+
+
+@pytest.mark.parametrize("runs_max", [1, 3])
+def test_no_more_run_at_once_than_the_settings_say(runs_max):
+    setup = Setup(Rim(Settings(runs_max=runs_max)))
+    for _ in range(5):
+        setup.rim.post(setup.client.number, m.Execute(setup.model, setup.request))
+    assert len(setup.rim.asked) == runs_max
+    setup.rim.answer_all()
+    replies = [sent.reply for sent in setup.rim.sent[-5:]]
+    assert all(isinstance(reply, Executed) for reply in replies)
+
+
+def test_an_execution_that_waits_for_its_turn_ends_at_its_deadline(setup):
+    client, rim = setup.client, setup.rim
+    rim.post(client.number, m.Execute(setup.model, setup.request))
+    late = m.Execute(setup.model, setup.request, deadline_ns=rim.now_ns + MS)
+    number = rim.post(client.number, late)
+    rim.advance(MS)
+    assert rim.replies[client.number, number].status is TRANSIENT
+    rim.answer_all()
+    assert client.status(m.Execute(setup.model, setup.request)) is NONE
+
+
+def test_a_pool_that_is_unregistered_stays_until_the_run_has_ended(setup):
+    setup.rim.post(setup.client.number, m.Execute(setup.model, setup.request))
+    setup.rim.post(setup.client.number, m.UnregisterPool(setup.pool))
+    assert setup.rim.open_files
+    setup.rim.answer_all()
+    assert not setup.rim.open_files
+
+
+def test_what_belongs_to_another_client_is_not_there(setup):
+    other = Client(setup.rim)
+    assert other.status(m.Execute(setup.model, setup.request)) is IA
+    model = other.model(conv(KIND))
+    assert other.status(m.Execute(model, setup.request)) is IA
+    assert other.status(m.UnregisterPool(setup.pool)) is IA
+    token = setup.client.buffer((setup.model,), inputs=(0,))
+    assert other.status(m.Free(token)) is IA
+    assert other.status(m.OpenBurst(setup.model)) is IA
+    assert setup.client.status(m.Execute(setup.model, setup.request)) is NONE
+
+
+def test_an_empty_request_of_nothing_is_refused(setup):
+    assert setup.client.status(m.Execute(setup.model, Request((), (), ()))) is IA

@@ -1,0 +1,207 @@
+"""What may be handed over as a pool, and where one that cannot be used fails."""
+
+import pytest
+
+from tests.driver.fake_rim import Rim
+from tests.driver.small_models import GF, IA, NONE, TYPES, Client, Places, conv, run
+from tightship.driver import messages as m
+from tightship.driver.attachment import FenceState
+from tightship.driver.messages import Image
+from tightship.driver.model import DataLocation
+from tightship.driver.quota import Resource
+from tightship.driver.replies import PoolRegistered
+from tightship.driver.request import RequestArgument
+from tightship.driver.settings import CONNECTION_LIMITS, USER_LIMITS, Settings
+from tightship.driver.status import ErrorStatus
+
+TRANSIENT = ErrorStatus.RESOURCE_EXHAUSTED_TRANSIENT
+PERSISTENT = ErrorStatus.RESOURCE_EXHAUSTED_PERSISTENT
+KIND = TYPES["float32"]
+SIZE = KIND.size_bytes
+PAGE = 4096
+
+
+@pytest.fixture
+def client():
+    return Client()
+
+
+def register(client, size_bytes=PAGE, kind="ashmem", protection=3, file_bytes=2 * PAGE, **fields):
+    facts = fields.pop("facts", {})
+    file = client.rim.file(file_bytes, **facts)
+    message = m.RegisterPool(kind, size_bytes, protection, fields.pop("file", 0), **fields)
+    reply = client(message, file)
+    is_open = file.handle in client.rim.open_files
+    assert is_open == isinstance(reply, PoolRegistered)
+    return NONE if is_open else reply.status
+
+
+BLOB, IMAGE = "hardware_buffer_blob", "hardware_buffer"
+GOOD = {
+    "sealed memory": {},
+    "memory as large as the file": {"size_bytes": 2 * PAGE},
+    "memory without protection": {"protection": 0},
+    "memory to read": {"protection": 1, "facts": {"is_writable": False}},
+    "the second page of a file": {"kind": "mmap_fd", "offset_bytes": PAGE},
+    "a file that is copied": {"kind": "mmap_fd", "mode": 1, "facts": {"is_shrink_sealed": False}},
+    "a file of the driver": {
+        "kind": "mmap_fd",
+        "facts": {"is_shrink_sealed": False, "is_trusted": True},
+    },
+    "a blob": {"kind": BLOB, "image": Image(PAGE, 1, 1, PAGE)},
+    "an image": {"kind": IMAGE, "image": Image(16, 16, 1, 256)},
+    "anything": {"kind": "a kind to come"},
+}
+BAD = {
+    "no bytes": {"size_bytes": 0},
+    "less than no bytes": {"size_bytes": -1},
+    "more bytes than the file": {"size_bytes": 2 * PAGE + 1},
+    "more bytes than there are": {"size_bytes": 2**63 - 1},
+    "the right to execute": {"protection": 4},
+    "a protection below zero": {"protection": -1},
+    "an offset within a page": {"kind": "mmap_fd", "offset_bytes": 1},
+    "an offset below zero": {"kind": "mmap_fd", "offset_bytes": -PAGE},
+    "an offset past the file": {"kind": "mmap_fd", "offset_bytes": 2 * PAGE},
+    "an offset that wraps": {"kind": "mmap_fd", "offset_bytes": 2**63 - PAGE},
+    "sealed memory with an offset": {"offset_bytes": PAGE},
+    "a file that is none": {"facts": {"is_regular": False}},
+    "a file that cannot be read": {"facts": {"is_readable": False}},
+    "a file that cannot be written": {"facts": {"is_writable": False}},
+    "a file that is sealed against writing": {"facts": {"is_write_sealed": True}},
+    "memory that may shrink": {"facts": {"is_shrink_sealed": False}},
+    "memory that may shrink though its folder is ours": {
+        "facts": {"is_shrink_sealed": False, "is_trusted": True}
+    },
+    "a file that may shrink": {"kind": "mmap_fd", "facts": {"is_shrink_sealed": False}},
+    "a mode too many": {"mode": 3},
+    "a mode below zero": {"mode": -1},
+    "a file beside none": {"file": 1},
+    "no file": {"file": -1},
+    "a description of memory as a buffer": {"image": Image(PAGE, 1, 1, PAGE)},
+    "a blob without a description": {"kind": BLOB},
+    "a blob of another width": {"kind": BLOB, "image": Image(PAGE - 1, 1, 1, PAGE)},
+    "a blob of two rows": {"kind": BLOB, "image": Image(PAGE, 2, 1, PAGE)},
+    "an image without a description": {"kind": IMAGE},
+    "an image without pixels": {"kind": IMAGE, "image": Image(0, 16, 1, 256)},
+    "an image larger than the pool": {"kind": IMAGE, "image": Image(16, 17, 1, 256)},
+}
+
+
+@pytest.mark.parametrize("fields", GOOD.values(), ids=GOOD.keys())
+def test_taken(client, fields):
+    assert register(client, **fields) is NONE
+
+
+@pytest.mark.parametrize("fields", BAD.values(), ids=BAD.keys())
+def test_refused(client, fields):
+    assert register(client, **fields) is IA
+
+
+def test_isolated_workers_are_a_feature(client):
+    assert register(client, mode=2) is GF
+    settings = Settings(features=frozenset({"isolated"}))
+    assert register(Client(Rim(settings)), mode=2) is NONE
+
+
+def test_a_pool_is_mapped_at_once_if_the_client_asks(client):
+    assert register(client, must_map=True) is NONE
+    client.rim.engine.unmappable.add(client.rim.counts["files"] + 1)
+    assert register(client, must_map=True) is IA
+    assert register(client, must_map=True, kind="a kind to come") is IA
+
+
+UNUSABLE = {
+    "a kind that is not known": {"kind": "a kind to come"},
+    "an image": {"kind": IMAGE, "image": Image(8, 1, 1, 1 << 20)},
+    "no protection": {"protection": 0},
+}
+
+
+@pytest.mark.parametrize("fields", UNUSABLE.values(), ids=UNUSABLE.keys())
+def test_an_execution_fails_with_a_pool_that_cannot_be_used(client, fields):
+    model = client.model(conv(KIND))
+    places = Places(client.pool(**fields))
+    size = 0 if "image" in fields else SIZE
+    arguments = [places.pooled(size)]
+    places.offset_bytes += size
+    other = Places(client.pool())
+    places.pools += other.pools
+    beside = [RequestArgument(DataLocation(1, 0, SIZE))]
+    for inputs, outputs in ((arguments, beside), (beside, arguments)):
+        assert run(client, model, places.request(inputs, outputs)) is GF
+
+
+def test_an_image_is_used_whole_where_the_driver_has_them():
+    client = Client(Rim(Settings(features=frozenset({IMAGE}))))
+    model = client.model(conv(KIND))
+    pool = client.pool(kind=IMAGE, image=Image(8, 1, 1, 1 << 20))
+    places, other = Places(pool), Places(client.pool())
+    whole = places.pooled(0)
+    part = places.pooled(SIZE)
+    places.pools += other.pools
+    beside = RequestArgument(DataLocation(1, 0, SIZE))
+    assert run(client, model, places.request([whole], [beside])) is NONE
+    assert run(client, model, places.request([part], [beside])) is IA
+    assert run(client, model, places.request([whole], [whole])) is IA
+
+
+def test_memory_of_a_protection_is_used_no_further(client):
+    model = client.model(conv(KIND))
+    for protection, expected in ((1, (NONE, GF)), (2, (GF, NONE)), (3, (NONE, NONE))):
+        places = Places(client.pool(protection=protection))
+        given = places.pooled(SIZE)
+        other = Places(client.pool())
+        places.pools += other.pools
+        beside = RequestArgument(DataLocation(1, 0, SIZE))
+        reads = run(client, model, places.request([given], [beside]))
+        writes = run(client, model, places.request([beside], [given]))
+        assert (reads, writes) == expected
+
+
+def test_a_fence_is_no_pool(client):
+    fence = client.rim.fence(FenceState.PENDING)
+    assert client.status(m.RegisterPool("ashmem", PAGE, 3, 0), fence) is IA
+
+
+def limited(connection=None, user=None):
+    return Settings(
+        connection_limits=dict(CONNECTION_LIMITS) | (connection or {}),
+        user_limits=dict(USER_LIMITS) | (user or {}),
+    )
+
+
+def test_bytes_of_pools_are_counted_for_the_connection():
+    client = Client(Rim(limited({Resource.POOL_BYTES: 2 * PAGE})))
+    assert register(client, 2 * PAGE + 1, file_bytes=4 * PAGE) is PERSISTENT
+    pool = client.pool(2 * PAGE)
+    assert register(client, 1) is TRANSIENT
+    client(m.UnregisterPool(pool))
+    assert register(client, 2 * PAGE) is NONE
+
+
+def test_bytes_of_pools_are_counted_for_the_user():
+    rim = Rim(limited(user={Resource.POOL_BYTES: 2 * PAGE}))
+    one, other, stranger = Client(rim, user=5), Client(rim, user=5), Client(rim, user=6)
+    assert register(one, 2 * PAGE) is NONE
+    assert register(other, 1) is TRANSIENT
+    assert register(stranger, 2 * PAGE) is NONE
+
+
+def test_connections_of_a_user_are_counted():
+    rim = Rim(limited(user={Resource.CONNECTIONS: 1}))
+    Client(rim, user=5)
+    refused = rim.connect(user=5)
+    assert [effect.connection for effect in rim.refused] == [refused]
+    assert rim.call(refused, m.Capabilities()) is None
+    assert rim.call(rim.connect(user=6), m.Capabilities()).feature_level == 1
+
+
+def test_thousands_of_registrations_leave_nothing(client):
+    for _ in range(2000):
+        assert client.status(m.UnregisterPool(client.pool(PAGE))) is NONE
+        assert register(client, 0) is IA
+    assert not client.rim.open_files
+    assert not any(
+        client.rim.service.ledger.connections[1].account.used[key]
+        for key in (Resource.POOLS, Resource.POOL_BYTES, Resource.CALLS)
+    )
