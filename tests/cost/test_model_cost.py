@@ -8,6 +8,7 @@ from tests.planner.scheme.graphs import replay
 from tests.zoo.catalogue import FULL, SMALL
 from tests.zoo.inception_bn import inception_bn
 from tests.zoo.networks import DYNAMIC, STATIC
+from tests.zoo.resnet import resnet
 from tightship.cost import arena_and_rest_bytes, cost_of
 from tightship.cost.schedule import schedule_of
 from tightship.frontend.onnx import read_bytes
@@ -16,8 +17,8 @@ from tightship.planner.coarse import in_blocks
 from tightship.planner.scheme import colour, search_match_range, walk
 
 MIB = 2**20
-NOTED = ("resnet50_folded", "bert", "gpt2")
-"""With Inception-BN, the models of the note's table."""
+NOTED = ("inception_bn", "resnet50", "bert", "gpt2")
+"""The models of the note's table."""
 
 
 @functools.cache
@@ -25,6 +26,9 @@ def noted(name, *, full=False):
     if name == "inception_bn":
         model = inception_bn(32) if full else inception_bn(2, 96, 4)
         return read_bytes(model.model)
+    if name == "resnet50":
+        size = {} if full else {"size": 64, "blocks": (1, 2), "width": 16}
+        return read_bytes(resnet(4, folded=False, **size).model)
     return read_bytes((FULL if full else SMALL)[name](4).model)
 
 
@@ -45,13 +49,13 @@ def check_table(cost):
     assert training.lower_bound_bytes > inference.lower_bound_bytes
 
 
-@pytest.mark.parametrize("name", [*NOTED, "inception_bn"])
+@pytest.mark.parametrize("name", NOTED)
 def test_the_notes_models_reach_their_bound_and_bear_its_claims_out(name):
     check_table(cost_of(noted(name), name))
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", [*NOTED, "inception_bn"])
+@pytest.mark.parametrize("name", NOTED)
 def test_so_they_do_in_their_real_sizes(name):
     check_table(cost_of(noted(name, full=True), name))
 

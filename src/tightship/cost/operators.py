@@ -27,3 +27,6 @@ RESHAPING = frozenset({"Flatten", "Identity", "Reshape", "Squeeze", "Unsqueeze"}
 
 CUTTING = frozenset({"Slice", "Split"})
 """Outputs are stretches of the first input, where nothing but axes of length 1 lies outside."""
+
+ALIASING = ELEMENTWISE | NORMALIZING | LOSSES | RESHAPING | CUTTING | {"Concat"}
+"""All operators of ONNX whose outputs are, or may be, in the bytes of an input."""

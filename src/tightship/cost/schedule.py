@@ -4,7 +4,14 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 
-from tightship.cost.operators import CUTTING, ELEMENTWISE, LOSSES, NORMALIZING, RESHAPING
+from tightship.cost.operators import (
+    ALIASING,
+    CUTTING,
+    ELEMENTWISE,
+    LOSSES,
+    NORMALIZING,
+    RESHAPING,
+)
 from tightship.graph import Constant, Graph, Node
 from tightship.graph.backward import DOMAIN, OPERATORS
 from tightship.graph.layout import DType, size_bytes
@@ -43,18 +50,18 @@ def schedule_of(
         donate_inputs: Whether the caller gives its inputs up, so that they may be written over.
         held: Results that lie in memory of the caller's: gradients of weights.
     """
-    nodes = [node for node in graph.nodes if not all(name in graph.known for name in node.writes)]
+    known = graph.known
+    nodes = [node for node in graph.nodes if not known or not all(n in known for n in node.writes)]
     names = dict.fromkeys(graph.inputs)
     for node in nodes:
         names.update(dict.fromkeys(node.writes))
     index_of = {name: index for index, name in enumerate(names)}
     inputs = frozenset(graph.inputs)
     outside = inputs.union(_shown_outside(nodes, held))
-    sizes = [value.size_bytes if value.is_static else 0 for value in map(graph.value, names)]
+    types = [graph.value(name) for name in names]
+    sizes = [value.size_bytes if value.is_static else 0 for value in types]
     values = tuple([
-        ScheduledValue(
-            name, size, ALIGNMENT, name in outside, donate_inputs and name in inputs
-        )
+        ScheduledValue(name, size, ALIGNMENT, name in outside, donate_inputs and name in inputs)
         for name, size in zip(names, sizes, strict=True)
     ])  # fmt: skip
     steps = tuple([_step(graph, node, index_of) for node in nodes])
@@ -62,9 +69,9 @@ def schedule_of(
     read = {name for node in nodes for name in node.reads}
     return GraphSchedule(
         Schedule(values, steps, outputs),
-        sum(value.size_bytes for value in values if value.name in inputs),
+        sum(sizes[: len(inputs)]),
         sum(_constant_bytes(graph.constant(name)) for name in read - index_of.keys()),
-        tuple(name for name in names if not graph.value(name).is_static),
+        tuple([value.name for value in types if not value.is_static]),
     )
 
 
@@ -78,13 +85,15 @@ def _shown_outside(nodes: Sequence[Node], held: Collection[str]) -> set[str]:
 
 
 def _step(graph: Graph, node: Node, index_of: Mapping[str, int]) -> Step:
-    aliases = [
-        Alias(index_of[output], index_of[source], kind, offset_bytes)
-        for output, source, kind, offset_bytes in _aliases(graph, node, index_of)
-    ]
+    aliases: tuple[Alias, ...] = ()
+    if node.domain or node.operator in ALIASING:
+        aliases = tuple([
+            Alias(index_of[output], index_of[source], kind, offset_bytes)
+            for output, source, kind, offset_bytes in _aliases(graph, node, index_of)
+        ])  # fmt: skip
     reads = tuple([index_of[name] for name in node.reads if name in index_of])
     writes = tuple([index_of[name] for name in node.writes])
-    return Step(node.name, node.operator, reads, writes, 0, tuple(aliases))
+    return Step(node.name, node.operator, reads, writes, 0, aliases)
 
 
 def _constant_bytes(constant: Constant | None) -> int:
@@ -149,7 +158,7 @@ def _parts(
 def _fits(graph: Graph, source: str, output: str) -> bool:
     """Whether every element of the output has one of at least its size at its place."""
     one, other = graph.value(source), graph.value(output)
-    if not (one.is_static and other.is_static) or one.shape != other.shape:
+    if one.shape != other.shape or not one.is_static or not other.is_static:
         return False
     return one.dtype is other.dtype or other.size_bytes <= one.size_bytes
 

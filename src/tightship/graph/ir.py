@@ -84,7 +84,9 @@ class Node:
     """Bodies of If, Loop and Scan, in the order of their attributes."""
 
     def __post_init__(self) -> None:
-        graphs = tuple([value for value in self.attributes.values() if isinstance(value, Graph)])
+        graphs: tuple[Graph, ...] = ()
+        if self.attributes:
+            graphs = tuple([each for each in self.attributes.values() if isinstance(each, Graph)])
         names = [name for name in self.inputs if name]
         for graph in graphs:
             names.extend(graph.captures)

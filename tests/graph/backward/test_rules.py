@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from tests.graph.backward.differences import check, graph_of, numbers, run
+from tightship.errors import GraphError
 from tightship.graph.backward import backward
 
 CASES = {
@@ -50,6 +51,7 @@ CASES = {
     "ReduceSum": ("double[2,3,4] x", "y = ReduceSum (x, axes)"),
     "ReduceSumSquare": ("double[2,3,4] x", "y = ReduceSumSquare (x, axes)"),
     "Relu": ("double[4,5] x", "y = Relu (x)"),
+    "Resize": ("double[1,2,3,4] x", "y = Resize (x, , factors)"),
     "Reshape": ("double[2,6] x", "y = Reshape (x, shape)"),
     "Sigmoid": ("double[4,5] x", "y = Sigmoid (x)"),
     "Sin": ("double[5] x", "y = Sin (x)"),
@@ -73,6 +75,7 @@ WEIGHTS = {
     "axes": np.array([0, -1]),
     "back": np.array([-2, -1]),
     "chosen": np.array([[True, False, True], [False, False, True]]),
+    "factors": np.array([1, 1, 2, 3], np.float32),
     "first": np.array([0, 1]),
     "four": np.array(4.0),
     "high": np.array(0.6),
@@ -107,3 +110,25 @@ def test_a_cast_casts_the_gradient_back():
     gradient = run(backward(graph, wrt=["x"]), {"x": np.zeros(3), "d(y)": given})[-1]
     assert gradient.dtype == np.float64
     assert np.array_equal(gradient, given)
+
+
+@pytest.mark.parametrize(
+    ("how", "factors"),
+    [
+        ('mode = "linear"', [1, 1, 2, 2]),
+        ('coordinate_transformation_mode = "asymmetric"', [1, 1, 3, 3]),
+        ("", [1, 1, 1.5, 2]),
+    ],
+)
+def test_a_resize_that_does_not_repeat_elements_is_refused(how, factors):
+    text = f"net (double[1,2,4,4] x) => (double y) {{ y = Resize <{how}> (x, , factors) }}"
+    graph = graph_of(text.replace("<>", ""), factors=np.array(factors, np.float32))
+    with pytest.raises(GraphError, match="whole factors only"):
+        backward(graph, wrt=["x"])
+
+
+def test_floored_asymmetric_places_are_the_same_repetition():
+    how = 'coordinate_transformation_mode = "asymmetric", nearest_mode = "floor"'
+    text = f"net (double[1,2,3,4] x) => (double y) {{ y = Resize <{how}> (x, , factors) }}"
+    graph = graph_of(text, factors=np.array([1, 1, 2, 3], np.float32))
+    check(graph, numbers(graph), ["x"])

@@ -18,8 +18,8 @@ torch = pytest.importorskip("torch", reason="the oracle of whole models is torch
 
 MODELS = (
     "bert", "bert_decomposed", "efficientnet_b0", "gpt2", "gpt2_decomposed", "inception_bn",
-    "mobilenet_v2", "resnet50_folded", "unet", "vit", "vit_decomposed", "whisper_decoder",
-    "whisper_encoder",
+    "mobilenet_v2", "resnet50_folded", "unet", "vit", "vit_decomposed",
+    "whisper_decoder", "whisper_encoder", "yolo",
 )  # fmt: skip
 
 

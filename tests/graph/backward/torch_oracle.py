@@ -131,9 +131,10 @@ def _unsqueeze(_: Node, x: Tensor, axes: Tensor) -> Tensor:
     return x
 
 
-def _resize(_: Node, x: Tensor, *rest: Tensor | None) -> Tensor:
-    scales = [float(number) for number in rest[1]]
-    return F.interpolate(x, scale_factor=tuple(scales[2:]), mode="nearest")
+def _resize(_: Node, x: Tensor, __: Tensor | None, factors: Tensor) -> Tensor:
+    for axis, factor in enumerate(_ints(factors)):
+        x = x.repeat_interleave(factor, axis)
+    return x
 
 
 def _plain(function: Callable[..., Any]) -> Callable[..., Any]:

@@ -12,6 +12,7 @@ from tightship.graph.backward.normalization import NORMALIZATIONS, OWN_NORMALIZA
 from tightship.graph.backward.operators import DOMAIN
 from tightship.graph.backward.product import PRODUCTS
 from tightship.graph.backward.reduction import REDUCTIONS
+from tightship.graph.backward.resize import RESIZES
 from tightship.graph.backward.site import Rule
 
 _OF_ONNX: Mapping[str, Rule] = {
@@ -23,6 +24,7 @@ _OF_ONNX: Mapping[str, Rule] = {
     **NORMALIZATIONS,
     **PRODUCTS,
     **REDUCTIONS,
+    **RESIZES,
 }
 
 RULES: Mapping[tuple[str, str], Rule] = {

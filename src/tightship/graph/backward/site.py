@@ -73,7 +73,7 @@ class Site:
         Raises:
             GraphError: They are not known before the run.
         """
-        found = self.tape.type(name)
+        found = self.tape.types.get(name) or self.tape.type(name)
         if found is None:
             raise self.refusal(
                 f"needs the shape of `{name}`, which is {self.tape.graph.value(name).shape}; give "

@@ -24,13 +24,14 @@ class Tape:
     """What a backward pass adds to a graph: nodes in their order, types and constants.
 
     A forward node is extended by the optional outputs that a gradient reads. Values of the tape
-    have draft names, which begin with a zero byte, until `nodes` is called.
+    have draft names, which begin with a zero byte, until `nodes` is called. `types` holds those
+    that `type` found.
     """
 
     def __init__(self, graph: Graph) -> None:
         self.graph = graph
         self.constants: dict[str, Constant] = {}
-        self._types: dict[str, Type] = {}
+        self.types: dict[str, Type] = {}
         self._written: dict[str, Type] = {}
         self._drafts: list[_Draft] = []
         self._final: dict[str, str] = {}
@@ -41,12 +42,12 @@ class Tape:
 
     def type(self, name: str) -> Type | None:
         """Element type and shape of a value of the graph or of the tape; None if not static."""
-        found = self._types.get(name)
+        found = self.types.get(name)
         if found is None:
             value = self.graph.value(name)
             if not value.is_static or value.dtype is None:
                 return None
-            found = self._types[name] = (value.dtype, value.static_shape)
+            found = self.types[name] = (value.dtype, value.static_shape)
         return found
 
     def constant(self, name: str) -> Constant | None:
@@ -73,10 +74,10 @@ class Tape:
         """Add a node; return the draft names of its outputs, `""` where a type is None."""
         outputs = []
         for kind in types:
-            name = "" if kind is None else f"\0{len(self._types)}"
+            name = "" if kind is None else f"\0{len(self.types)}"
             outputs.append(name)
             if kind is not None:
-                self._types[name] = self._written[name] = kind
+                self.types[name] = self._written[name] = kind
         made = tuple(outputs)
         self._drafts.append((operator, tuple(inputs), made, attributes, source))
         return made
@@ -89,7 +90,7 @@ class Tape:
     def define(self, wanted: str, kind: Type) -> str:
         """The name of a value that no node of the tape writes: an input, a saved output."""
         name = self.new_name(wanted)
-        self._types[name] = self._written[name] = kind
+        self.types[name] = self._written[name] = kind
         return name
 
     def hold(self, wanted: str, constant: Constant) -> str:
@@ -114,7 +115,7 @@ class Tape:
 
     def _inline(self, name: str, array: NDArray[np.generic]) -> None:
         self.constants[name] = Inline(array)
-        self._types[name] = self._written[name] = (DType.of(array.dtype), array.shape)
+        self.types[name] = self._written[name] = (DType.of(array.dtype), array.shape)
 
     def save(self, node: Node, index: int, kind: Type) -> str:
         """The name of an optional output of a forward node, which it has from now on."""
