@@ -2,11 +2,13 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from tightship.engine.kept_outputs import KeptOutputs
 from tightship.engine.program import Lowered, Operand, Space
 from tightship.errors import InputError
 from tightship.graph import DType
@@ -22,8 +24,13 @@ class Bound:
     objects: dict[str, Any] = field(default_factory=dict)
 
 
-def bind(lowered: Lowered, inputs: Mapping[str, ArrayLike], outputs: Mapping[str, Array]) -> Bound:
-    """Arrays for every input and output of a program.
+def bind(
+    lowered: Lowered,
+    inputs: Mapping[str, ArrayLike],
+    outputs: Mapping[str, Array],
+    kept: KeptOutputs | None = None,
+) -> Bound:
+    """Arrays for every input and output of a program; large ones from those `kept`.
 
     Raises:
         InputError: A name is missing or unknown, or a dtype, shape or layout does not fit.
@@ -50,7 +57,8 @@ def bind(lowered: Lowered, inputs: Mapping[str, ArrayLike], outputs: Mapping[str
             taken.append(outputs[name])
             bound.external[operand.slot] = outputs[name]
         else:
-            bound.external[operand.slot] = np.empty(operand.shape, operand.dtype.numpy)
+            new = np.empty if kept is None else partial(kept.array, name)
+            bound.external[operand.slot] = new(operand.shape, operand.dtype.numpy)
     return bound
 
 

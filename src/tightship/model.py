@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from tightship import feeds
 from tightship._core import NumpyBound, StopFlag
 from tightship.engine.executor import execute
+from tightship.engine.kept_outputs import KeptOutputs
 from tightship.engine.library import release_unused
 from tightship.engine.limits import Limits
 from tightship.engine.memory_plan import MemoryPlan
@@ -62,6 +63,7 @@ class Model:
         self._lowered = self._programs.first_lowered
         self.plan: MemoryPlan = self._programs.first_plan
         self._key = self._programs.first_key
+        self._kept = KeptOutputs() if variants is None else None
         self._closing = threading.Lock()
         LOADED.add(self)
 
@@ -103,7 +105,8 @@ class Model:
     def release_unused_memory(self) -> int:
         """Give back what no run has: arenas, and programs for shapes other than those of loading.
 
-        A later run takes again what it needs.
+        Arrays kept for outputs go back too, where nobody reads them. A later run takes again what
+        it needs.
 
         Returns:
             Bytes of weights and arenas that went back.
@@ -112,6 +115,8 @@ class Model:
             InputError: The model is closed.
         """
         released = self._open().release_unused()
+        if self._kept is not None:
+            self._kept.let_go()
         release_unused()
         return released
 
@@ -196,7 +201,7 @@ class Model:
         limits = Limits(StopFlag() if stop is None else stop, deadline, bound)
         key = self._key_of(programs, inputs)
         with programs.reserved(key, limits) as (program, arena):  # its inputs are counted with it
-            fed = feeds.bind(program.lowered, inputs, outputs or {})
+            fed = feeds.bind(program.lowered, inputs, outputs or {}, self._kept)
             execute(program.executable, arena, fed.external, fed.objects, limits)
         return {
             name: fed.objects[name] if operand.space is Space.OBJECT else fed.external[operand.slot]
@@ -224,7 +229,7 @@ class Model:
             bound = None if self._dynamic_bytes is None else NumpyBound(self._dynamic_bytes)
             limits = Limits(dynamic=bound)
             with programs.reserved(key, limits) as (program, arena):
-                fed = feeds.bind(program.lowered, inputs, {})
+                fed = feeds.bind(program.lowered, inputs, {}, self._kept)
                 executable = program.executable
                 laps.append(timed_run(executable, arena, fed.external, fed.objects, limits))
         return profile_of(executable, programs.plan_for(key), laps[1:])
@@ -249,6 +254,7 @@ class Model:
             if self._programs is not None:
                 self._programs.close()
                 self._programs = None
+                self._kept = None
 
     @property
     def is_closed(self) -> bool:
