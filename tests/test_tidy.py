@@ -40,6 +40,7 @@ MANY_PARAMETERS = {
 UNREFERENCED = {
     "src/tightship/backend.py": "for callers: ONNX's suite takes the module",
     "src/tightship/driver/codec.py": "what the server and the client speak",
+    "src/tightship/driver/regions.py": "for the face of the inference protocol",
     "src/tightship/driver/service.py": "what the server will drive",
     "src/tightship/cli/__main__.py": "`python -m tightship.cli`",
 }

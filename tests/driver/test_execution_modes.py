@@ -3,7 +3,7 @@
 import pytest
 
 from tests.driver.fake_rim import Rim
-from tests.driver.small_models import GF, IA, NONE, TYPES, Client, Places, conv
+from tests.driver.small_models import GF, IA, NONE, SHAPE, TYPES, Client, Places, conv, shaped
 from tightship.driver import events as ev
 from tightship.driver import messages as m
 from tightship.driver.attachment import FenceState
@@ -261,6 +261,27 @@ def test_a_pool_that_is_unregistered_stays_until_the_run_has_ended(setup):
     assert setup.rim.open_files
     setup.rim.answer_all()
     assert not setup.rim.open_files
+
+
+def test_a_request_that_was_checked_is_checked_again_when_its_pool_is_another(setup):
+    client = setup.client
+    message = m.Execute(setup.model, setup.request)
+    assert [client.status(message), client.status(message)] == [NONE, NONE]
+    client(m.UnregisterPool(setup.pool))
+    assert client.status(message) is IA
+
+
+def test_a_request_that_was_checked_is_checked_again_when_it_is_fenced(setup):
+    model = setup.client.model(conv(shaped(KIND, 0, 32, 32, 8)))
+    setup.rim.engine.produced = SHAPE
+    places = Places(setup.pool)
+    request = places.request([places.pooled(SIZE, *SHAPE)], [places.pooled(SIZE)])
+    for message, expected in (
+        (m.Execute(model, request), NONE),
+        (m.ExecuteFenced(model, request), IA),
+        (m.Execute(model, request), NONE),
+    ):
+        assert setup.client.status(message) is expected
 
 
 def test_what_belongs_to_another_client_is_not_there(setup):

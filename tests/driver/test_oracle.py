@@ -34,6 +34,7 @@ class World:
         self.client.rim.engine.produce = produced
         self.oracle = Oracle()
         self.counts = {}
+        self.latest = None
         self.big_pool = self.add_pool(4096, 3, "mmap_fd")
         for size in POOL_BYTES:
             self.add_pool(size, self.pick((3, 3, 3, 3, 1, 2, 0)))
@@ -182,7 +183,8 @@ class World:
     def execute(self):
         number = self.pick([*self.oracle.nets] * 20 + [79])
         net = self.oracle.nets.get(number, Net([], []))
-        request = self.request(number, net)
+        number, request = self.latest or (number, self.request(number, net))
+        self.latest = (number, request) if self.chance(0.25) else None  # to be asked again
         deadline = self.pick((-1,) * 40 + (-2, 5, 10**12))
         loop = self.pick((-1,) * 40 + (-2, 10**18))
         kind = self.pick((m.Execute, m.Execute, m.ExecuteFenced))

@@ -5,12 +5,19 @@ one, then the use of each buffer.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from tightship.driver.buffers import Buffer
 from tightship.driver.effects import RunArgument
 from tightship.driver.execution import BufferUse, check_deadline
-from tightship.driver.ledger import Connection, OwnedModel, OwnedPool
+from tightship.driver.owned import (
+    Asked,
+    Bound,
+    Checked,
+    Connection,
+    OwnedModel,
+    OwnedPool,
+)
 from tightship.driver.pools import check_use
 from tightship.driver.quota import Resource
 from tightship.driver.request import (
@@ -20,28 +27,6 @@ from tightship.driver.request import (
     check_request,
 )
 from tightship.driver.status import NO_TIME, invalid
-
-
-@dataclass(frozen=True, slots=True)
-class Asked:
-    """A request, and what of its pools is known already.
-
-    Attributes:
-        pools: As `pools_of` finds them.
-    """
-
-    model: OwnedModel
-    request: Request
-    pools: Sequence[OwnedPool | None]
-
-
-@dataclass(frozen=True, slots=True)
-class Bound:
-    """A request that may run."""
-
-    inputs: tuple[RunArgument, ...]
-    outputs: tuple[RunArgument, ...]
-    uses: tuple[BufferUse, ...]
 
 
 def model_of(connection: Connection, number: int) -> OwnedModel:
@@ -74,26 +59,27 @@ def pools_of(connection: Connection, request: Request) -> list[OwnedPool | None]
     return found
 
 
-def check_asked(asked: Asked, *, is_fenced: bool) -> BoundRequest:
+def check_asked(asked: Asked) -> Checked:
     """Check a request by itself and against its model.
 
     Raises:
         DriverError: INVALID_ARGUMENT.
     """
-    return check_request(
+    latest = asked.model.latest
+    if latest is not None and latest.is_of(asked):
+        return latest
+    bound = check_request(
         asked.model.interface,
         asked.request,
         [None if owned is None else owned.pool.extent for owned in asked.pools],
-        allow_unknown_outputs=not is_fenced,
+        allow_unknown_outputs=not asked.is_fenced,
     )
+    asked.model.latest = checked = Checked(asked, bound)
+    return checked
 
 
 def bind(
-    connection: Connection,
-    asked: Asked,
-    bound: BoundRequest,
-    deadline_ns: int = NO_TIME,
-    now_ns: int = 0,
+    connection: Connection, checked: Checked, deadline_ns: int = NO_TIME, now_ns: int = 0
 ) -> Bound:
     """Check what `check_asked` does not.
 
@@ -101,26 +87,33 @@ def bind(
         DriverError: MISSED_DEADLINE_PERSISTENT, then GENERAL_FAILURE or INVALID_ARGUMENT.
     """
     check_deadline(deadline_ns, now_ns)
-    uses = buffer_uses(connection, asked, bound)
+    if checked.bound is not None:
+        return checked.bound
+    asked, request = checked.asked, checked.request
+    uses = buffer_uses(connection, checked)
     for use in uses:
         if not use.is_output:
             use.buffer.check_filled(is_expected=True)
     uses = [_fitted(use) for use in uses]
     room_bytes = connection.account.room(Resource.BUFFER_BYTES)
     by_key = {use.key[1:]: use.buffer for use in uses}
-    return Bound(
-        _arguments(asked, bound.inputs, by_key, is_output=False),
-        _arguments(asked, bound.outputs, by_key, is_output=True, room_bytes=room_bytes),
+    bound = Bound(
+        _arguments(asked, request.inputs, by_key, is_output=False),
+        _arguments(asked, request.outputs, by_key, is_output=True, room_bytes=room_bytes),
         tuple(uses),
     )
+    if not any(pool.is_token for pool in asked.request.pools):
+        checked.bound = bound
+    return bound
 
 
-def buffer_uses(connection: Connection, asked: Asked, bound: BoundRequest) -> list[BufferUse]:
+def buffer_uses(connection: Connection, checked: Checked) -> list[BufferUse]:
     """Check pools and tokens, and the role of each buffer.
 
     Raises:
         DriverError: GENERAL_FAILURE for a pool that cannot be used, INVALID_ARGUMENT.
     """
+    asked, bound = checked.asked, checked.request
     written = {each.location.pool_index for each in bound.outputs if each.location is not None}
     read = {each.location.pool_index for each in bound.inputs if each.location is not None}
     buffers: dict[int, Buffer] = {}

@@ -1,16 +1,29 @@
 """Calls of a burst: executions of one model, one at a time, with pools that are kept."""
 
-from tightship.driver.binding import Asked, bind, check_asked, model_of
+from tightship.driver.binding import (
+    bind,
+    check_asked,
+    model_of,
+)
 from tightship.driver.execution import Limit
 from tightship.driver.execution_calls import launch, new_execution
 from tightship.driver.holds import Held
-from tightship.driver.ledger import Connection, Incoming, Ledger, OwnedPool, Session
+from tightship.driver.ledger import (
+    Incoming,
+    Ledger,
+)
 from tightship.driver.messages import (
     NO_SLOT,
     BurstExecute,
     CloseBurst,
     OpenBurst,
     ReleaseSlot,
+)
+from tightship.driver.owned import (
+    Asked,
+    Connection,
+    OwnedPool,
+    Session,
 )
 from tightship.driver.quota import Resource
 from tightship.driver.replies import BurstOpened, Done, Reply
@@ -37,10 +50,10 @@ def burst_execute(ledger: Ledger, scheduler: Scheduler, incoming: Incoming[Burst
     limit = Limit(call.deadline_ns, loop_timeout_ns=call.loop_timeout_ns)
     limit.check()
     asked = Asked(burst.model, call.request, _pools(connection, burst, call))
-    checked = check_asked(asked, is_fenced=False)
+    checked = check_asked(asked)
     if burst.running:
         raise failure("An execution of the burst is under way; it runs one at a time.")
-    bound = bind(connection, asked, checked, limit.deadline_ns, incoming.now_ns)
+    bound = bind(connection, checked, limit.deadline_ns, incoming.now_ns)
     execution = new_execution(ledger, incoming, asked, bound, limit)
     execution.measure_timing = call.measure_timing
     execution.session = burst.identifier

@@ -1,11 +1,10 @@
 """Calls that run models: at once, behind fences, again and again, in bursts."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from tightship.driver.attachment import FenceState
 from tightship.driver.binding import (
-    Asked,
-    Bound,
     bind,
     buffer_uses,
     check_asked,
@@ -15,7 +14,10 @@ from tightship.driver.binding import (
 from tightship.driver.effects import WatchFence
 from tightship.driver.execution import Execution, Limit, Phase
 from tightship.driver.holds import Held
-from tightship.driver.ledger import Incoming, Ledger, OwnedPool, Session
+from tightship.driver.ledger import (
+    Incoming,
+    Ledger,
+)
 from tightship.driver.messages import (
     CreateExecution,
     Execute,
@@ -24,6 +26,12 @@ from tightship.driver.messages import (
     ReleaseExecution,
     RunExecution,
     RunExecutionFenced,
+)
+from tightship.driver.owned import (
+    Asked,
+    Bound,
+    OwnedPool,
+    Session,
 )
 from tightship.driver.quota import Resource
 from tightship.driver.replies import Done, ExecutionCreated, Launched, Reply
@@ -41,8 +49,8 @@ def execute(ledger: Ledger, scheduler: Scheduler, incoming: Incoming[Execute]) -
         call.request,
         pools_of(connection, call.request),
     )
-    checked = check_asked(asked, is_fenced=False)
-    bound = bind(connection, asked, checked, limit.deadline_ns, incoming.now_ns)
+    checked = check_asked(asked)
+    bound = bind(connection, checked, limit.deadline_ns, incoming.now_ns)
     execution = new_execution(ledger, incoming, asked, bound, limit)
     execution.measure_timing = call.measure_timing
     launch(ledger, scheduler, execution, incoming.now_ns)
@@ -106,10 +114,11 @@ def execute_fenced(ledger: Ledger, scheduler: Scheduler, incoming: Incoming[Exec
         model_of(connection, call.model),
         call.request,
         pools_of(connection, call.request),
+        is_fenced=True,
     )
-    checked = check_asked(asked, is_fenced=True)
+    checked = check_asked(asked)
     fences = _pending(incoming)
-    bound = bind(connection, asked, checked, limit.deadline_ns, incoming.now_ns)
+    bound = bind(connection, checked, limit.deadline_ns, incoming.now_ns)
     execution = new_execution(ledger, incoming, asked, bound, limit)
     execution.measure_timing = call.measure_timing
     _launch_fenced(ledger, scheduler, incoming, execution, fences)
@@ -156,8 +165,8 @@ def create_execution(ledger: Ledger, _: Scheduler, incoming: Incoming[CreateExec
     model = model_of(connection, call.model)
     pools = tuple(pools_of(connection, call.request))
     asked = Asked(model, call.request, pools)
-    checked = check_asked(asked, is_fenced=False)
-    buffer_uses(connection, asked, checked)
+    checked = check_asked(asked)
+    buffer_uses(connection, checked)
     held = Held(connection.account)
     held.charge(Resource.EXECUTIONS)
     held.beneath = (model.held.hold(), *_hold_all(pools))
@@ -165,9 +174,7 @@ def create_execution(ledger: Ledger, _: Scheduler, incoming: Incoming[CreateExec
         ledger.identifiers.take(),
         model,
         held,
-        call.request,
         checked,
-        pools,
         call.measure_timing,
         limit.loop_timeout_ns,
     )
@@ -205,16 +212,16 @@ def _of_session(
     session = connection.reusables.get(incoming.call.execution)
     if session is None:
         raise invalid(f"There is no reusable execution {incoming.call.execution}.")
-    assert session.request is not None
-    assert session.bound is not None
+    checked = session.checked
+    assert checked is not None
     limit.loop_timeout_ns = session.loop_timeout_ns
     limit.check()
-    asked = Asked(session.model, session.request, session.pools)
+    asked = checked.asked
     if isinstance(incoming.call, RunExecutionFenced):
-        check_asked(asked, is_fenced=True)
+        check_asked(replace(asked, is_fenced=True))
     if session.running:
         raise failure("The execution is under way; it runs once at a time.")
-    bound = bind(connection, asked, session.bound, limit.deadline_ns, incoming.now_ns)
+    bound = bind(connection, checked, limit.deadline_ns, incoming.now_ns)
     execution = new_execution(ledger, incoming, asked, bound, limit)
     execution.measure_timing = session.measure_timing
     execution.session = session.identifier

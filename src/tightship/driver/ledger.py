@@ -6,95 +6,19 @@ from random import Random
 from typing import Generic, TypeVar
 
 from tightship.driver.attachment import Attachment
-from tightship.driver.buffers import Buffer
 from tightship.driver.effects import CloseFile, Effect, Send
 from tightship.driver.execution import Execution
 from tightship.driver.holds import Held
 from tightship.driver.identifiers import Identifiers
-from tightship.driver.pools import Pool
+from tightship.driver.owned import (
+    Connection,
+)
 from tightship.driver.quota import Account, Resource
 from tightship.driver.replies import Failed, Reply
-from tightship.driver.request import BoundRequest, Interface, Request
 from tightship.driver.settings import Settings
 from tightship.driver.status import ErrorStatus, invalid
 from tightship.driver.timers import Timers
 from tightship.errors import DriverError
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class OwnedPool:
-    """A pool and who holds it."""
-
-    pool: Pool
-    held: Held
-
-
-@dataclass(slots=True, eq=False)
-class OwnedModel:
-    """A model and who holds it.
-
-    Attributes:
-        interface: Of a file, without inputs and outputs until it is prepared.
-    """
-
-    identifier: int
-    priority: int
-    held: Held
-    interface: Interface
-
-
-@dataclass(slots=True, eq=False)
-class Session:
-    """A burst or a reusable execution: at most one execution of it at a time.
-
-    Attributes:
-        request: Of a reusable execution; None for a burst.
-        pools: Those of the request.
-        slots: Pools that a burst has kept, and a count of theirs that it holds.
-        running: The execution that is under way, or 0.
-    """
-
-    identifier: int
-    model: OwnedModel
-    held: Held
-    request: Request | None = None
-    bound: BoundRequest | None = None
-    pools: tuple[OwnedPool | None, ...] = ()
-    measure_timing: bool = False
-    loop_timeout_ns: int = -1
-    slots: dict[int, OwnedPool] = field(default_factory=dict)
-    running: int = 0
-
-    def holdings(self) -> list[Held]:
-        """Itself and what it has kept."""
-        return [self.held, *(owned.held for owned in self.slots.values())]
-
-
-@dataclass(slots=True, eq=False)
-class Connection:
-    """A client and what it owns, by the numbers that it knows."""
-
-    identifier: int
-    account: Account
-    pools: dict[int, OwnedPool] = field(default_factory=dict)
-    models: dict[int, OwnedModel] = field(default_factory=dict)
-    buffers: dict[int, Buffer] = field(default_factory=dict)
-    fenced: dict[int, Execution] = field(default_factory=dict)
-    reusables: dict[int, Session] = field(default_factory=dict)
-    bursts: dict[int, Session] = field(default_factory=dict)
-
-    def let_go(self, emit: Callable[[Effect], None]) -> None:
-        """The client is gone, and needs nothing more of what it owned."""
-        for execution in self.fenced.values():
-            execution.release(emit)
-        for session in (*self.reusables.values(), *self.bursts.values()):
-            for held in session.holdings():
-                held.let_go(emit)
-        owned: list[OwnedModel | Buffer | OwnedPool] = [*self.models.values()]
-        owned += [*self.buffers.values(), *self.pools.values()]
-        for thing in owned:
-            thing.held.let_go(emit)
-
 
 C_co = TypeVar("C_co", covariant=True)
 

@@ -7,18 +7,18 @@ from tightship.driver.status import ErrorStatus
 from tightship.errors import DriverError
 
 
-class Resource(enum.Enum):
+class Resource(enum.IntEnum):
     """What is counted."""
 
-    CONNECTIONS = "connections"
-    POOLS = "pools"
-    POOL_BYTES = "bytes of pools"
-    BUFFERS = "buffers"
-    BUFFER_BYTES = "bytes of buffers"
-    MODELS = "models"
-    EXECUTIONS = "executions"
-    BURSTS = "bursts"
-    CALLS = "unanswered calls"
+    CONNECTIONS = 0
+    POOLS = 1
+    POOL_BYTES = 2
+    BUFFERS = 3
+    BUFFER_BYTES = 4
+    MODELS = 5
+    EXECUTIONS = 6
+    BURSTS = 7
+    CALLS = 8
 
 
 Limits = Mapping[Resource, int]
@@ -45,20 +45,23 @@ class Account:
             DriverError: RESOURCE_EXHAUSTED_PERSISTENT if it is more than the limit by itself,
                 RESOURCE_EXHAUSTED_TRANSIENT if it would be with what is used. Nothing is taken.
         """
-        limit = self.limit(resource)
-        if amount > limit:
-            raise DriverError(
-                f"{amount} {resource.value} were asked for; the limit is {limit}.",
-                status=ErrorStatus.RESOURCE_EXHAUSTED_PERSISTENT,
-            )
         room = self.room(resource)
         if amount > room:
-            raise DriverError(
-                f"{amount} {resource.value} were asked for; {room} of {limit} are left. "
-                "Give some back first.",
-                status=ErrorStatus.RESOURCE_EXHAUSTED_TRANSIENT,
-            )
+            raise self._refusal(resource, amount, room)
         self._add(resource, amount)
+
+    def _refusal(self, resource: Resource, amount: int, room: int) -> DriverError:
+        limit = self.limit(resource)
+        if amount > limit:
+            return DriverError(
+                f"{amount} {resource.name} were asked for; the limit is {limit}.",
+                status=ErrorStatus.RESOURCE_EXHAUSTED_PERSISTENT,
+            )
+        return DriverError(
+            f"{amount} {resource.name} were asked for; {room} of {limit} are left. "
+            "Give some back first.",
+            status=ErrorStatus.RESOURCE_EXHAUSTED_TRANSIENT,
+        )
 
     def refund(self, resource: Resource, amount: int = 1) -> None:
         """Give some back."""

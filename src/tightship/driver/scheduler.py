@@ -11,7 +11,10 @@ from tightship.driver.dimensions import combine
 from tightship.driver.effects import CloseFile, Run, SignalFence, StopRun
 from tightship.driver.events import RunFinished
 from tightship.driver.execution import Execution, Phase
-from tightship.driver.ledger import Ledger, failed
+from tightship.driver.ledger import (
+    Ledger,
+    failed,
+)
 from tightship.driver.replies import (
     UNTIMED,
     Executed,

@@ -36,7 +36,14 @@ from tightship.driver.events import (
     SupportFound,
     Tick,
 )
-from tightship.driver.ledger import Connection, Incoming, Ledger, failed
+from tightship.driver.ledger import (
+    Incoming,
+    Ledger,
+    failed,
+)
+from tightship.driver.owned import (
+    Connection,
+)
 from tightship.driver.quota import Account, Resource
 from tightship.driver.replies import DriverCapabilities, Failed, Reply
 from tightship.driver.scheduler import LATE, Scheduler
