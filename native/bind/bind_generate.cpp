@@ -1,5 +1,6 @@
 #include "recorded.hpp"
 #include "tightship/kernels/generate.hpp"
+#include "tightship/kernels/reach.hpp"
 #include "tightship/kernels/sample.hpp"
 #include "tightship/kernels/sequence.hpp"
 #include "tightship/kernels/taps.hpp"
@@ -44,6 +45,8 @@ taps(const std::vector<std::tuple<std::array<int64_t, 3>, std::vector<Dims>,
                                   std::vector<std::vector<float>>>> &given) {
     std::vector<kernels::Taps> axes;
     for (const auto &[sizes, indices, weights] : given) {
+        kernels::require(!indices.empty() && !indices.front().empty(),
+                         "a kernel does not say what each position is made of");
         const auto positions = static_cast<int64_t>(indices.front().size());
         kernels::Taps &axis = axes.emplace_back(sizes[0], sizes[1], sizes[2], positions, Dims(),
                                                 std::vector<float>());

@@ -1,6 +1,8 @@
 #include "recorded.hpp"
 
+#include <nanobind/stl/pair.h>
 #include <nanobind/stl/shared_ptr.h>
+#include <nanobind/stl/vector.h>
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -23,6 +25,17 @@ void kernels(nb::module_ &module) {
             return made_again<std::shared_ptr<const Kernel>>({bytes.c_str(), bytes.size()});
         },
         "recipe"_a, "What a recipe says; raises RecipeError, or as its factory does.");
+    kernel.def(
+        "reach",
+        [](const Kernel &self) {
+            std::vector<std::pair<int64_t, int64_t>> all;
+            for (const Reach each : self.reach())
+                all.emplace_back(each.low, each.high);
+            return all;
+        },
+        "Bytes of each operand that a run may touch, its scratch left out: from the first to "
+        "behind "
+        "the last, counted from the operand's address.");
     kernel.def_prop_ro(
         "recipe",
         [](const Kernel &self) { return nb::bytes(self.recipe.data(), self.recipe.size()); },

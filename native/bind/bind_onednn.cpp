@@ -86,6 +86,8 @@ void memory_desc(nb::module_ &module) {
         .def_prop_ro("strides", &MemoryDesc::strides)
         .def_prop_ro("dtype", [](const MemoryDesc &self) { return name_of(self.dtype()); })
         .def_prop_ro("size_bytes", &MemoryDesc::size_bytes)
+        .def_prop_ro("end_bytes", &MemoryDesc::end_bytes,
+                     "Bytes from the operand's address to behind its last element.")
         .def_prop_ro("is_plain", &MemoryDesc::is_plain)
         .def_prop_ro("offset_bytes", &MemoryDesc::offset_bytes)
         .def_prop_ro("blocks", &MemoryDesc::blocks)
@@ -252,6 +254,8 @@ void primitive_desc(nb::module_ &module) {
         .def("operand", &PrimitiveDesc::operand, "argument"_a,
              "Layout of the operand bound to an argument number; null where it has none.")
         .def("next_implementation", &PrimitiveDesc::next_implementation)
+        .def("reach", &PrimitiveDesc::reach,
+             "Arguments of a run, its scratchpad left out, and bytes that it may touch of each.")
         .def_prop_ro("skipped", &PrimitiveDesc::skipped, "Implementations that were moved on from.")
         .def_prop_ro(
             "recipe",

@@ -104,6 +104,20 @@ int64_t MemoryDesc::size_bytes() const {
     return desc_ == nullptr ? 0 : static_cast<int64_t>(Library::get().memory_desc_get_size(desc_));
 }
 
+int64_t MemoryDesc::end_bytes() const {
+    if (desc_ == nullptr || offset_bytes() == 0)
+        return size_bytes();
+    const Dims padded = query_dims(desc_, dnnl_query_padded_dims, dims().size());
+    const Dims outer = strides(), inner = blocks();
+    int64_t last = 0, block = 1;
+    for (size_t axis = 0; axis < padded.size(); ++axis) {
+        last += (padded[axis] / inner[axis] - 1) * outer[axis];
+        block *= inner[axis];
+    }
+    const auto item = static_cast<int64_t>(Library::get().data_type_size(dtype()));
+    return offset_bytes() + (last + block) * item;
+}
+
 bool MemoryDesc::is_plain() const {
     return query<dnnl_format_kind_t>(desc_, dnnl_query_format_kind) == dnnl_blocked &&
            query<int>(desc_, dnnl_query_inner_nblks_s32) == 0;

@@ -63,6 +63,7 @@ void Attributes::scale(int argument, int mask) {
     Library::check(Library::get().primitive_attr_set_scales_mask(attr_, argument, mask),
                    "set a scale");
     signature_ += "scale" + std::to_string(argument) + "," + std::to_string(mask) + ";";
+    factors_.emplace_back(DNNL_ARG_ATTR_SCALES | argument, mask);
     record({Kind::kScale, {argument, mask}, {}, {}});
 }
 
@@ -70,6 +71,7 @@ void Attributes::zero_point(int argument, int mask) {
     Library::check(Library::get().primitive_attr_set_zero_points_mask(attr_, argument, mask),
                    "set a zero point");
     signature_ += "zero" + std::to_string(argument) + "," + std::to_string(mask) + ";";
+    factors_.emplace_back(DNNL_ARG_ATTR_ZERO_POINTS | argument, mask);
     record({Kind::kZeroPoint, {argument, mask}, {}, {}});
 }
 
@@ -101,6 +103,33 @@ MemoryDesc PrimitiveDesc::operand(int argument) const {
     if (desc == nullptr || Library::get().memory_desc_get_size(desc) == 0)
         return {};
     return MemoryDesc::copy_of(desc);
+}
+
+std::vector<std::pair<int, int64_t>> PrimitiveDesc::reach() const {
+    constexpr int kSourcesMax = 4096, kPostOpsMax = 32;
+    std::vector<std::pair<int, int64_t>> all;
+    const auto add = [&](int argument) {
+        const int64_t end = operand(argument).end_bytes();
+        if (end > 0)
+            all.emplace_back(argument, end);
+        return end > 0;
+    };
+    for (const int argument : {DNNL_ARG_SRC_0, DNNL_ARG_SRC_1, DNNL_ARG_SRC_2, DNNL_ARG_DST_0,
+                               DNNL_ARG_WEIGHTS_0, DNNL_ARG_WEIGHTS_1, DNNL_ARG_BIAS, DNNL_ARG_MEAN,
+                               DNNL_ARG_VARIANCE, DNNL_ARG_SCALE, DNNL_ARG_SHIFT})
+        add(argument);
+    for (int index = 0; index < kSourcesMax && add(DNNL_ARG_MULTIPLE_SRC + index); ++index) {
+    }
+    for (int index = 0; index < kPostOpsMax; ++index)
+        add(DNNL_ARG_ATTR_MULTIPLE_POST_OP(index) | DNNL_ARG_SRC_1);
+    for (const auto &[argument, mask] : factors_) {
+        const Dims dims = operand(argument & (DNNL_ARG_ATTR_SCALES - 1)).dims();
+        int64_t count = 1;
+        for (size_t axis = 0; axis < dims.size(); ++axis)
+            count *= (mask >> axis & 1) != 0 ? dims[axis] : 1;
+        all.emplace_back(argument, count * static_cast<int64_t>(sizeof(float)));
+    }
+    return all;
 }
 
 bool PrimitiveDesc::next_implementation() {

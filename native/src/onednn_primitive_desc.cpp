@@ -34,8 +34,12 @@ class Signature {
         return *this << window.strides << window.dilations << window.padding_begin
                      << window.padding_end;
     }
-    Signature &operator<<(const Attributes &attributes) { return add(attributes.signature()); }
+    Signature &operator<<(const Attributes &attributes) {
+        factors_ = attributes.factors();
+        return add(attributes.signature());
+    }
     std::string text() const { return text_; }
+    const std::vector<std::pair<int, int>> &factors() const { return factors_; }
 
   private:
     Signature &add(const std::string &part) {
@@ -43,6 +47,7 @@ class Signature {
         return *this;
     }
     std::string text_;
+    std::vector<std::pair<int, int>> factors_;
 };
 
 /// Calls a `*_primitive_desc_create` and owns what it made.
@@ -51,7 +56,7 @@ PrimitiveDesc make(const char *what, const Signature &signature, Create create,
                    Arguments... arguments) {
     dnnl_primitive_desc_t desc = nullptr;
     Library::check(create(&desc, arguments...), what);
-    return PrimitiveDesc(desc, signature.text());
+    return PrimitiveDesc(desc, signature.text(), signature.factors());
 }
 
 /// Throws unless what is true of every call of ours holds.

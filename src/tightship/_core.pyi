@@ -1105,6 +1105,10 @@ class MemoryDesc:
     def size_bytes(self) -> int: ...
 
     @property
+    def end_bytes(self) -> int:
+        """Bytes from the operand's address to behind its last element."""
+
+    @property
     def is_plain(self) -> bool: ...
 
     @property
@@ -1215,6 +1219,11 @@ class PrimitiveDesc:
 
     def next_implementation(self) -> bool: ...
 
+    def reach(self) -> list[tuple[int, int]]:
+        """
+        Arguments of a run, its scratchpad left out, and bytes that it may touch of each.
+        """
+
     @property
     def skipped(self) -> int:
         """Implementations that were moved on from."""
@@ -1240,6 +1249,11 @@ class NativeKernel:
     @staticmethod
     def of_recipe(recipe: bytes) -> NativeKernel:
         """What a recipe says; raises RecipeError, or as its factory does."""
+
+    def reach(self) -> list[tuple[int, int]]:
+        """
+        Bytes of each operand that a run may touch, its scratch left out: from the first to behind the last, counted from the operand's address.
+        """
 
     @property
     def recipe(self) -> bytes:

@@ -5,12 +5,18 @@
 #include <span>
 #include <stdexcept>
 #include <string>
+#include <vector>
 
 namespace tightship {
 
 /// Elements an operator cannot work with; the text names the node and what was needed.
 struct KernelError : std::runtime_error {
     using std::runtime_error::runtime_error;
+};
+
+/// Bytes of an operand that a run may touch: [low, high) from its address on.
+struct Reach {
+    int64_t low, high;
 };
 
 /// An operator made ready for fixed shapes; immutable, may run in several threads at once.
@@ -24,6 +30,9 @@ class Kernel {
 
     /// Room that `run` needs for itself.
     virtual int64_t scratch_bytes(int /*threads*/) const { return 0; }
+
+    /// How far a run reaches into each of its operands; its scratch is not among them.
+    virtual std::vector<Reach> reach() const = 0;
 
     /// How to make it again, where that was recorded; else empty.
     std::string recipe;

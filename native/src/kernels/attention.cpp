@@ -3,11 +3,39 @@
 #include "attention_task.hpp"
 #include "this_cpu.hpp"
 
+#include "tightship/kernels/reach.hpp"
+
 #include <algorithm>
 
 namespace tightship::kernels {
 
 namespace {
+
+constexpr int64_t kFloat = sizeof(float);
+constexpr int64_t kLengthMax = int64_t{1} << 31; ///< of queries, keys and what they have
+
+/// Throws where loops would go where there is nothing.
+void check(const AttentionShape &shape, const AttentionRule &rule,
+           const std::vector<Dims> &strides) {
+    const bool masked = rule.mask != Mask::kNone;
+    const size_t rank = shape.outer.size();
+    for (const int64_t length : {shape.queries, shape.keys, shape.depth, shape.width})
+        require(length <= kLengthMax, "a kernel attends to too much");
+    require(shape.keys > 0 && shape.queries >= 0 && shape.depth >= 0 && shape.width >= 0,
+            "a kernel attends to nothing");
+    int64_t heads = 1;
+    for (const int64_t length : shape.outer)
+        heads = counted({heads, length});
+    require(strides.size() == (masked ? 5 : 4), "a kernel attends under other strides");
+    for (size_t operand = 0; operand < strides.size(); ++operand) {
+        require(strides[operand].size() == rank + 2, "a kernel attends under other strides");
+        const bool is_boolean = operand == 3 && masked && rule.mask != Mask::kAdded;
+        for (const int64_t stride : strides[operand])
+            require(is_boolean || stride % kFloat == 0, "a kernel attends between elements");
+    }
+    require(strides.back().back() == kFloat || shape.width <= 1,
+            "a kernel attends into elements that do not lie together");
+}
 
 class Attention : public Kernel {
   public:
@@ -36,7 +64,25 @@ class Attention : public Kernel {
         });
     }
 
+    std::vector<Reach> reach() const override {
+        const auto [outer, queries, keys, depth, width] = shape_;
+        std::vector<Reach> all{matrices(0, queries, depth), matrices(1, keys, depth),
+                               matrices(2, keys, width)};
+        const bool masked = rule_.mask != Mask::kNone;
+        if (masked)
+            all.push_back(matrices(3, queries, keys, rule_.mask == Mask::kAdded ? kFloat : 1));
+        all.push_back(matrices(masked ? 4 : 3, queries, width));
+        return all;
+    }
+
   private:
+    /// What matrices of an operand reach, one for each head.
+    Reach matrices(size_t operand, int64_t rows, int64_t columns, int64_t item = kFloat) const {
+        Dims shape = shape_.outer;
+        shape.insert(shape.end(), {rows, columns});
+        return reach_of(shape, strides_[operand], item);
+    }
+
     int64_t scratch_floats() const {
         return attention_scratch_floats(shape_.queries, shape_.keys, shape_.depth, shape_.width);
     }
@@ -107,7 +153,10 @@ class Attention : public Kernel {
 
 std::shared_ptr<const Kernel> attention(const AttentionShape &shape, const AttentionRule &rule,
                                         const std::vector<Dims> &strides) {
-    return std::make_shared<Attention>(shape, rule, strides);
+    check(shape, rule, strides);
+    auto kernel = std::make_shared<Attention>(shape, rule, strides);
+    kernel->reach();
+    return kernel;
 }
 
 } // namespace tightship::kernels

@@ -1,5 +1,6 @@
 #include "tightship/kernels/ranks.hpp"
 
+#include "tightship/kernels/reach.hpp"
 #include "tightship/parallel.hpp"
 
 #include <algorithm>
@@ -96,6 +97,12 @@ template <class X> class Best : public Kernel {
         });
     }
 
+    std::vector<Reach> reach() const override {
+        const int64_t found = counted({line_.before, count_, line_.after});
+        return {dense(counted({line_.before, line_.along, line_.after}), sizeof(X)),
+                dense(found, sizeof(X)), dense(found, sizeof(int64_t))};
+    }
+
   private:
     int64_t parts(int threads) const {
         const int64_t lines = line_.before * line_.after;
@@ -150,6 +157,8 @@ template <class X> class Best : public Kernel {
 } // namespace
 
 std::shared_ptr<const Kernel> best(ElementType type, Line line, int64_t count, bool is_largest) {
+    counted({line.before, line.along, line.after, kItemMax});
+    require(0 <= count && count <= line.along, "a kernel looks for more elements than there are");
     switch (type) {
     case ElementType::kFloat32:
         return std::make_shared<Best<float>>(line, count, is_largest);

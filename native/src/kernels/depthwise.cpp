@@ -1,6 +1,7 @@
 #include "depthwise_task.hpp"
 #include "this_cpu.hpp"
 
+#include "tightship/kernels/reach.hpp"
 #include "tightship/parallel.hpp"
 
 #include <algorithm>
@@ -9,10 +10,30 @@ namespace tightship::kernels {
 
 namespace {
 
-constexpr int64_t kGrain = 1 << 15; ///< products that are worth a thread
+constexpr int64_t kLengthMax = 1 << 24; ///< of an axis of an image
+constexpr int64_t kGrain = 1 << 15;     ///< products that are worth a thread
 /// Kernels' heights that a thread's rows must be for rows to be shared out: those between two
 /// threads' are read twice.
 constexpr int64_t kHeights = 2;
+
+constexpr int64_t kBlock = 16; ///< channels that lie together
+constexpr int64_t kFloat = sizeof(float);
+
+/// Throws where loops would divide by nothing, or leave their ring.
+void check(const DepthwiseShape &shape) {
+    for (const auto &pair : {shape.source, shape.target, shape.kernel, shape.strides})
+        counted({pair[0], pair[1]}, 1);
+    for (const auto &pair :
+         {shape.source, shape.target, shape.kernel, shape.strides, shape.dilations, shape.pads})
+        require(0 <= std::min(pair[0], pair[1]) && std::max(pair[0], pair[1]) <= kLengthMax,
+                "a kernel convolves images of such a size");
+    require(shape.kernel[0] <= kDepthwiseRows, "a kernel convolves over too many rows");
+    counted({shape.batch, shape.channels}, 1);
+    counted({shape.batch, shape.target[0], shape.target[1], shape.taps(), shape.channels + kBlock});
+    counted({shape.rows_reached(), shape.columns_reached(), kDepthwiseGroup, kFloat}, 1);
+    for (const ImageStrides &strides : {shape.source_strides, shape.target_strides})
+        counted({std::abs(strides.block), shape.channels});
+}
 
 class Depthwise : public Kernel {
   public:
@@ -43,7 +64,33 @@ class Depthwise : public Kernel {
         });
     }
 
+    std::vector<Reach> reach() const override {
+        const int64_t packed = shape_.groups() * kDepthwiseGroup;
+        std::vector<Reach> all{image(shape_.source, shape_.source_strides),
+                               dense(counted({packed, shape_.taps()}), sizeof(float)),
+                               dense(packed, sizeof(float)),
+                               image(shape_.target, shape_.target_strides)};
+        if (has_means_)
+            all.push_back(
+                dense(counted({shape_.batch, shape_.target[0], shape_.channels}), sizeof(float)));
+        return all;
+    }
+
   private:
+    /// What images reach whose channels lie in blocks, the last of them perhaps in part.
+    Reach image(const std::array<int64_t, 2> &size, const ImageStrides &strides) const {
+        const Reach pixels = reach_of({shape_.batch, size[0], size[1]},
+                                      {strides.image, strides.row, strides.pixel}, 1);
+        const int64_t last = (shape_.channels - 1) / kBlock;
+        const int64_t whole =
+            last == 0 ? 0 : std::max<int64_t>(last - 1, 0) * strides.block + kBlock;
+        const Reach channels{std::min<int64_t>(0, last * strides.block),
+                             std::max({last * strides.block + shape_.channels - last * kBlock,
+                                       whole, std::min(kBlock, shape_.channels)})};
+        const Reach floats = joined(pixels, channels, 1);
+        return {floats.low * kFloat, floats.high * kFloat};
+    }
+
     int64_t ring_floats() const {
         return shape_.rows_reached() * shape_.columns_reached() * kDepthwiseGroup;
     }
@@ -56,7 +103,10 @@ class Depthwise : public Kernel {
 } // namespace
 
 std::shared_ptr<const Kernel> depthwise(const DepthwiseShape &shape, bool has_means) {
-    return std::make_shared<Depthwise>(shape, has_means);
+    check(shape);
+    auto kernel = std::make_shared<Depthwise>(shape, has_means);
+    kernel->reach();
+    return kernel;
 }
 
 } // namespace tightship::kernels

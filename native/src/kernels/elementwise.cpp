@@ -16,6 +16,7 @@ template <size_t Inputs> class Elementwise : public Kernel {
     Elementwise(const ElementwiseSpec &spec, const Operation &operation,
                 const std::array<Dims, Inputs + 1> &strides)
         : nest_(spec.shape, strides), operation_(operation) {
+        std::copy(spec.types.begin(), spec.types.end(), types_.begin());
         const auto &steps = nest_.row_steps();
         const size_t inputs = spec.types.size() - 1;
         is_direct_ = true;
@@ -43,6 +44,13 @@ template <size_t Inputs> class Elementwise : public Kernel {
         });
     }
 
+    std::vector<Reach> reach() const override {
+        std::vector<Reach> all;
+        for (size_t operand = 0; operand <= Inputs; ++operand)
+            all.push_back(nest_.reach(operand, item_bytes(types_[operand])));
+        return all;
+    }
+
   private:
     void run_blocks(const std::array<const char *, Inputs> &rows, char *target,
                     int64_t length) const {
@@ -59,6 +67,7 @@ template <size_t Inputs> class Elementwise : public Kernel {
     }
 
     LoopNest<Inputs + 1> nest_;
+    std::array<ElementType, Inputs + 1> types_;
     Operation operation_;
     std::array<BlockReader, Inputs> readers_;
     BlockWriter writer_;
@@ -70,7 +79,7 @@ class Cast : public Kernel {
   public:
     explicit Cast(const ElementwiseSpec &spec)
         : nest_(spec.shape, {spec.strides[0], spec.strides[1]}), from_(spec.types[0]),
-          reader_(from_, from_, nest_.row_steps()[0]),
+          to_(spec.types[1]), reader_(from_, from_, nest_.row_steps()[0]),
           writer_(spec.types[1], spec.types[1], nest_.row_steps()[1]),
           convert_(conversion_to(spec.types[1])) {}
 
@@ -90,9 +99,13 @@ class Cast : public Kernel {
         });
     }
 
+    std::vector<Reach> reach() const override {
+        return {nest_.reach(0, item_bytes(from_)), nest_.reach(1, item_bytes(to_))};
+    }
+
   private:
     LoopNest<2> nest_;
-    ElementType from_;
+    ElementType from_, to_;
     BlockReader reader_;
     BlockWriter writer_;
     Convert convert_;
@@ -104,7 +117,7 @@ class Folded : public Kernel {
     Folded(const ElementwiseSpec &spec, const Operation &operation,
            const std::array<Dims, kFoldedOperands + 1> &strides, double divisor)
         : nest_(spec.shape, strides), operation_(operation), count_(spec.types.size() - 1),
-          divisor_(divisor) {
+          divisor_(divisor), types_(spec.types) {
         const auto &steps = nest_.row_steps();
         for (size_t input = 0; input < count_; ++input)
             readers_[input] = BlockReader(spec.types[input], operation.work, steps[input]);
@@ -137,6 +150,14 @@ class Folded : public Kernel {
         });
     }
 
+    std::vector<Reach> reach() const override {
+        std::vector<Reach> all;
+        for (size_t input = 0; input < count_; ++input)
+            all.push_back(nest_.reach(input, item_bytes(types_[input])));
+        all.push_back(nest_.reach(kFoldedOperands, item_bytes(types_[count_])));
+        return all;
+    }
+
   private:
     void divide(Block &sum, int64_t count) const {
         if (divisor_ == 1)
@@ -155,6 +176,7 @@ class Folded : public Kernel {
     std::array<BlockReader, kFoldedOperands> readers_;
     BlockWriter writer_;
     double divisor_;
+    std::vector<ElementType> types_;
 };
 
 std::optional<Operation> binary_operation(std::string_view name, ElementType type) {
@@ -193,6 +215,9 @@ std::shared_ptr<const Kernel> folded(const ElementwiseSpec &spec) {
 } // namespace
 
 std::shared_ptr<const Kernel> elementwise(const ElementwiseSpec &spec) {
+    require(spec.types.size() > 1 && spec.types.size() == spec.strides.size(),
+            "a kernel has other types than strides");
+    require(spec.parameters.size() <= kParameters, "a kernel has too many parameters");
     const size_t inputs = spec.types.size() - 1;
     const bool is_fold = spec.name == "Mean" || spec.name == "Sum" ||
                          (inputs != 2 && (spec.name == "Min" || spec.name == "Max"));

@@ -11,15 +11,29 @@ namespace {
 class Fills : public Kernel {
   public:
     explicit Fills(const std::vector<Fill> &fills) {
-        for (const Fill &fill : fills)
+        for (const Fill &fill : fills) {
+            require(fill.offset_bytes > -kReachMax && fill.offset_bytes < kReachMax,
+                    "a kernel fills impossible places");
             each_.push_back({fill.element, fill.offset_bytes,
                              StridedCopy(static_cast<int64_t>(fill.element.size()), fill.shape,
                                          Dims(fill.shape.size(), 0), fill.strides)});
+        }
     }
 
     void run(std::span<char *const> operands, int threads) const override {
         for (const Each &each : each_)
             each.copy.run(each.element.data(), operands[0] + each.offset_bytes, threads);
+    }
+
+    std::vector<Reach> reach() const override {
+        Reach all{0, 0};
+        for (const Each &each : each_) {
+            const Reach own = each.copy.target_reach();
+            if (own.low != own.high)
+                all = {std::min(all.low, own.low + each.offset_bytes),
+                       std::max(all.high, own.high + each.offset_bytes)};
+        }
+        return {all};
     }
 
   private:
@@ -44,6 +58,11 @@ template <class Number> class Ramp : public Kernel {
         });
     }
 
+    std::vector<Reach> reach() const override {
+        const int64_t item = sizeof(Number);
+        return {{0, item}, {0, item}, dense(count_, item)};
+    }
+
   private:
     int64_t count_;
 };
@@ -56,6 +75,7 @@ std::shared_ptr<const Kernel> fills(const std::vector<Fill> &fills) {
 
 std::shared_ptr<const Kernel> ramp(const std::string &dtype, int64_t count) {
     std::shared_ptr<const Kernel> kernel;
+    counted({count, kItemMax});
     with_number(dtype, [&](auto zero) { kernel = std::make_shared<Ramp<decltype(zero)>>(count); });
     return kernel;
 }

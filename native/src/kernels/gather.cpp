@@ -11,7 +11,10 @@ class Gather : public Kernel {
   public:
     Gather(int64_t item_bytes, const Indexing &indexing, const Walk &walk)
         : item_bytes_(item_bytes), tuples_(indexing),
-          nest_(walk.shape, {walk.data, walk.tuples, walk.other}) {}
+          nest_(walk.shape, {walk.data, walk.tuples, walk.other}) {
+        require_item(item_bytes);
+        tuples_.require_checked(walk);
+    }
 
     void run(std::span<char *const> operands, int threads) const override {
         tuples_.check(operands[1]);
@@ -26,6 +29,11 @@ class Gather : public Kernel {
                 });
             });
         });
+    }
+
+    std::vector<Reach> reach() const override {
+        return {tuples_.data_reach(nest_.reach(0, item_bytes_), item_bytes_), tuples_.own_reach(),
+                nest_.reach(2, item_bytes_)};
     }
 
   private:

@@ -1,6 +1,9 @@
 #include "tightship/kernels/generate.hpp"
 
+#include "tightship/kernels/reach.hpp"
 #include "tightship/kernels/spans.hpp"
+
+#include <algorithm>
 
 namespace tightship::kernels {
 
@@ -52,11 +55,12 @@ class Lookup : public Kernel {
   public:
     Lookup(int64_t item_bytes, int64_t items, bool has_fill, std::vector<Dims> tables)
         : item_bytes_(item_bytes), items_(items), has_fill_(has_fill), last_(tables.back()),
-          runs_(runs_of(last_, item_bytes * items)) {
+          runs_(runs_of(last_, counted({item_bytes, items}))) {
+        find_farthest(tables);
         tables.pop_back();
         tables_ = std::move(tables);
         for (const Dims &table : tables_)
-            row_count_ *= static_cast<int64_t>(table.size());
+            row_count_ = counted({row_count_, static_cast<int64_t>(table.size())});
         if (items == 1 && !last_.empty() && last_[0] >= 0)
             repeats_ = repeats_of(last_, item_bytes);
         is_loose_ =
@@ -89,8 +93,30 @@ class Lookup : public Kernel {
         });
     }
 
+    std::vector<Reach> reach() const override {
+        const int64_t unit = counted({items_, item_bytes_});
+        const Reach target = dense(counted({row_count_, static_cast<int64_t>(last_.size())}), unit);
+        if (has_fill_)
+            return {{0, farthest_}, {0, item_bytes_}, target};
+        return {{0, farthest_}, target};
+    }
+
   private:
     static constexpr int64_t kOutside = -1;
+
+    /// The end of what the entries can point to, which is nothing where one table only fills.
+    void find_farthest(const std::vector<Dims> &tables) {
+        int64_t farthest = counted({item_bytes_, items_});
+        for (const Dims &table : tables) {
+            const int64_t most = table.empty() ? -1 : *std::max_element(table.begin(), table.end());
+            if (most < 0)
+                return;
+            require(most < kReachMax, "a kernel looks up impossible places");
+            farthest += most;
+        }
+        require(farthest < kReachMax, "a kernel looks up impossible places");
+        farthest_ = farthest;
+    }
 
     /// Where a row begins in the source; kOutside where it is all filled.
     int64_t offset_of(int64_t row) const {
@@ -149,13 +175,15 @@ class Lookup : public Kernel {
     Dims last_;
     std::vector<Run> runs_;
     std::vector<Dims> tables_;
-    int64_t row_count_ = 1, repeats_ = 0;
+    int64_t row_count_ = 1, repeats_ = 0, farthest_ = 0;
 };
 
 } // namespace
 
 std::shared_ptr<const Kernel> lookup(int64_t item_bytes, int64_t items, bool has_fill,
                                      const std::vector<Dims> &tables) {
+    require_item(item_bytes);
+    require(!tables.empty() && tables.size() <= kRankMax && items > 0, "a kernel looks up nothing");
     return std::make_shared<Lookup>(item_bytes, items, has_fill, tables);
 }
 

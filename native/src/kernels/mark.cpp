@@ -24,7 +24,9 @@ class Triangle : public Kernel {
     Triangle(int64_t item_bytes, bool upper, bool has_diagonal, const Dims &shape,
              const Dims &source, const Dims &target, const Dims &rows)
         : item_bytes_(item_bytes), columns_(shape.back()), column_step_(source.back()),
-          upper_(upper), has_diagonal_(has_diagonal),
+          source_reach_(reach_of(shape, source, item_bytes)),
+          target_reach_(reach_of(shape, target, item_bytes)), upper_(upper),
+          has_diagonal_(has_diagonal),
           nest_(without_columns(shape), {without_columns(source), without_columns(target), rows}) {}
 
     void run(std::span<char *const> operands, int threads) const override {
@@ -45,6 +47,12 @@ class Triangle : public Kernel {
         });
     }
 
+    std::vector<Reach> reach() const override {
+        if (has_diagonal_)
+            return {source_reach_, {0, sizeof(int64_t)}, target_reach_};
+        return {source_reach_, target_reach_};
+    }
+
   private:
     template <class Item>
     void write_row(const char *from, char *to, int64_t row, int64_t shift) const {
@@ -62,6 +70,7 @@ class Triangle : public Kernel {
     }
 
     int64_t item_bytes_, columns_, column_step_;
+    Reach source_reach_, target_reach_;
     bool upper_, has_diagonal_;
     LoopNest<3> nest_; ///< source, target, and the row of its matrix in place of bytes
 };
@@ -92,6 +101,13 @@ template <class Index> class OneHot : public Kernel {
         });
     }
 
+    std::vector<Reach> reach() const override {
+        const auto [outer, depth, inner] = shape_;
+        return {dense(counted({outer, inner}), sizeof(Index)),
+                {0, 2 * item_bytes_},
+                dense(counted({outer, depth, inner}), item_bytes_)};
+    }
+
   private:
     int64_t position(const char *indices, int64_t place) const {
         const Index index = load<Index>(indices + place * static_cast<int64_t>(sizeof(Index)));
@@ -110,6 +126,12 @@ template <class Index> class OneHot : public Kernel {
 
 std::shared_ptr<const Kernel> triangle(int64_t item_bytes, bool upper, bool has_diagonal,
                                        const Dims &shape, const Dims &source_strides) {
+    require_item(item_bytes);
+    require(shape.size() > 1 && shape.size() == source_strides.size(),
+            "a kernel has no matrices to take triangles of");
+    int64_t count = item_bytes;
+    for (const int64_t length : shape)
+        count = counted({count, length});
     Dims rows(shape.size() - 1, 0);
     rows.back() = 1;
     return std::make_shared<Triangle>(item_bytes, upper, has_diagonal, shape, source_strides,
@@ -118,6 +140,8 @@ std::shared_ptr<const Kernel> triangle(int64_t item_bytes, bool upper, bool has_
 
 std::shared_ptr<const Kernel> one_hot(int64_t item_bytes, const std::string &dtype,
                                       const std::array<int64_t, 3> &shape) {
+    require_item(item_bytes);
+    counted({shape[0], shape[1], shape[2], kItemMax});
     std::shared_ptr<const Kernel> kernel;
     with_number(dtype, [&](auto zero) {
         kernel = std::make_shared<OneHot<decltype(zero)>>(item_bytes, shape);

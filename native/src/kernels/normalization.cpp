@@ -1,4 +1,5 @@
 #include "tightship/kernels/block_access.hpp"
+#include "tightship/kernels/reach.hpp"
 #include "tightship/kernels/rows.hpp"
 
 #include "tightship/parallel.hpp"
@@ -99,6 +100,23 @@ template <class X> class Normalization : public Kernel {
         });
     }
 
+    std::vector<Reach> reach() const override {
+        const Reach rows = dense(counted({spec_.rows, length_}), item_);
+        const Reach values = dense(spec_.by_segment ? spec_.parameters : length_, item_);
+        const Reach statistics = dense(spec_.rows, sizeof(X));
+        std::vector<Reach> all{rows};
+        const auto add = [&](bool is_there, Reach reach) {
+            if (is_there)
+                all.push_back(reach);
+        };
+        add(spec_.has_scale, values);
+        add(spec_.has_bias, values);
+        add(true, rows);
+        add(spec_.has_mean, statistics);
+        add(spec_.has_deviation, statistics);
+        return all;
+    }
+
   private:
     struct Statistics {
         X mean, deviation;
@@ -175,6 +193,8 @@ template <class X> class Normalization : public Kernel {
 std::shared_ptr<const Kernel> normalization(const NormalizationSpec &spec) {
     if (!is_float(spec.type))
         return nullptr;
+    counted({spec.rows, spec.segments, spec.segment_length, kItemMax});
+    counted({spec.parameters, kItemMax}, 1);
     if (work_type(spec.type) == kFloat32)
         return std::make_shared<Normalization<float>>(spec, kFloat32);
     return std::make_shared<Normalization<double>>(spec, kFloat64);

@@ -1,5 +1,6 @@
 #include "tightship/kernels/ranks.hpp"
 
+#include "tightship/kernels/reach.hpp"
 #include "tightship/parallel.hpp"
 
 #include <algorithm>
@@ -152,6 +153,11 @@ template <class X> class Position : public Kernel {
         });
     }
 
+    std::vector<Reach> reach() const override {
+        return {dense(counted({line_.before, line_.along, line_.after}), sizeof(X)),
+                dense(counted({line_.before, line_.after}), sizeof(int64_t))};
+    }
+
   private:
     Line line_;
     bool is_largest_, takes_last_;
@@ -180,6 +186,11 @@ template <class Real> class Hardmax : public Kernel {
         });
     }
 
+    std::vector<Reach> reach() const override {
+        const int64_t count = counted({line_.before, line_.along, line_.after});
+        return {dense(count, sizeof(Real)), dense(count, sizeof(Real))};
+    }
+
   private:
     Line line_;
 };
@@ -188,6 +199,8 @@ template <class Real> class Hardmax : public Kernel {
 
 std::shared_ptr<const Kernel> position(ElementType type, Line line, bool is_largest,
                                        bool takes_last) {
+    counted({line.before, line.along, line.after, kItemMax});
+    require(line.along > 0, "a kernel looks along an empty axis");
     switch (type) {
     case ElementType::kFloat32:
         return std::make_shared<Position<float>>(line, is_largest, takes_last);
@@ -209,6 +222,7 @@ std::shared_ptr<const Kernel> position(ElementType type, Line line, bool is_larg
 }
 
 std::shared_ptr<const Kernel> hardmax(ElementType type, Line line) {
+    counted({line.before, line.along, line.after, kItemMax});
     if (type == ElementType::kFloat32)
         return std::make_shared<Hardmax<float>>(line);
     if (type == ElementType::kFloat64)

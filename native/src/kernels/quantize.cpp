@@ -94,6 +94,14 @@ template <class From, class To, class Integer> class Affine : public Kernel {
         });
     }
 
+    std::vector<Reach> reach() const override {
+        std::vector<Reach> all{nest_.reach(0, sizeof(From)), nest_.reach(1, sizeof(float))};
+        if (has_zero_)
+            all.push_back(nest_.reach(2, sizeof(Integer)));
+        all.push_back(nest_.reach(3, sizeof(To)));
+        return all;
+    }
+
   private:
     static void convert(const float *x, float scale, Integer zero, Integer *y, int64_t length) {
         if constexpr (sizeof(Integer) < 4)
@@ -175,6 +183,10 @@ class DynamicQuantize : public Kernel {
         return static_cast<int64_t>(sizeof(Extent)) * threads;
     }
 
+    std::vector<Reach> reach() const override {
+        return {dense(count_, sizeof(float)), dense(count_, 1), {0, sizeof(float)}, {0, 1}};
+    }
+
   private:
     static constexpr int64_t kGrain = 1 << 13;
     int64_t count_;
@@ -215,6 +227,7 @@ std::shared_ptr<const Kernel> dequantize(const std::string &dtype, const Dims &s
 }
 
 std::shared_ptr<const Kernel> dynamic_quantize(int64_t count) {
+    counted({count, kItemMax});
     return std::make_shared<DynamicQuantize>(count);
 }
 

@@ -4,6 +4,7 @@
 #include "relay.hpp"
 #include "this_cpu.hpp"
 
+#include "tightship/kernels/reach.hpp"
 #include "tightship/parallel.hpp"
 
 #include <algorithm>
@@ -35,11 +36,34 @@ bool is_usual(const RecurrentRule &rule) {
     return rule.limit == std::numeric_limits<float>::infinity();
 }
 
+constexpr int64_t kLengthMax = int64_t{1} << 31;
+
+Reach floats(Reach elements) {
+    const auto item = static_cast<int64_t>(sizeof(float));
+    return {elements.low * item, elements.high * item};
+}
+
+/// Throws where there is not an activation for each gate, or no unit.
+void check(const RecurrentShape &shape, const RecurrentRule &rule,
+           const std::vector<RecurrentPart> &parts) {
+    require(shape.directions == 1 || shape.directions == 2, "a kernel goes in such directions");
+    for (const int64_t length : {shape.steps, shape.batch, shape.hidden})
+        require(length <= kLengthMax, "a kernel recurs too often");
+    counted({shape.batch, shape.hidden}, 1);
+    counted({shape.steps, shape.batch, shape.hidden + kUnitAlignment, kUnitAlignment});
+    counted({4, shape.hidden, shape.hidden + kUnitAlignment, kUnitAlignment});
+    require(rule.activations.size() ==
+                static_cast<size_t>(shape.directions * activation_count(rule.cell)),
+            "a kernel recurs with other activations than gates");
+    for (size_t index = 1; index < parts.size(); ++index)
+        require(parts[index - 1] < parts[index], "a kernel has parts out of their order");
+}
+
 class Recurrent : public Kernel {
   public:
     Recurrent(const RecurrentShape &shape, const RecurrentRule &rule,
               const std::vector<RecurrentPart> &parts, const RecurrentLayout &layout)
-        : shape_(shape), rule_(rule), layout_(layout), is_usual_(is_usual(rule)),
+        : shape_(shape), rule_(rule), parts_(parts), layout_(layout), is_usual_(is_usual(rule)),
           gates_(gate_count(rule.cell)),
           room_((shape.hidden + kUnitAlignment - 1) / kUnitAlignment * kUnitAlignment),
           loop_(for_this_cpu(avx512::advance, avx2::advance, portable::advance)) {
@@ -63,6 +87,28 @@ class Recurrent : public Kernel {
         });
         for (int64_t direction = 0; direction < shape_.directions; ++direction)
             finish(operands, direction, rooms(direction));
+    }
+
+    std::vector<Reach> reach() const override {
+        const auto [steps, batch, directions, hidden] = shape_;
+        const Reach row{0, hidden}, all_rows{0, directions * gates_ * hidden};
+        const Reach state = floats(
+            joined(reach_of({directions, batch}, {layout_.state[0], layout_.state[1]}, 1), row, 1));
+        const Reach sequence = floats(
+            joined(reach_of({steps, directions, batch},
+                            {layout_.sequence[0], layout_.sequence[1], layout_.sequence[2]}, 1),
+                   row, 1));
+        const Reach bias = dense(counted({directions, hidden}), sizeof(float));
+        const std::array<Reach, kRecurrentParts> parts{
+            bias, dense(batch, sizeof(int32_t)), state, state, {0, 3 * bias.high}, sequence, state,
+            state};
+        std::vector<Reach> all(2 + parts_.size());
+        all[0] = floats(
+            joined(reach_of({steps, batch}, {layout_.gates[0], layout_.gates[1]}, 1), all_rows, 1));
+        all[1] = dense(counted({directions, gates_, hidden, room_}), sizeof(float));
+        for (size_t index = 0; index < parts_.size(); ++index)
+            all[2 + index] = parts[static_cast<size_t>(parts_[index])];
+        return all;
     }
 
   private:
@@ -186,6 +232,7 @@ class Recurrent : public Kernel {
 
     RecurrentShape shape_;
     RecurrentRule rule_;
+    std::vector<RecurrentPart> parts_;
     RecurrentLayout layout_;
     std::array<size_t, kRecurrentParts> places_{}; ///< 0: not there
     bool is_usual_;
@@ -199,7 +246,10 @@ class Recurrent : public Kernel {
 std::shared_ptr<const Kernel> recurrent(const RecurrentShape &shape, const RecurrentRule &rule,
                                         const std::vector<RecurrentPart> &parts,
                                         const RecurrentLayout &layout) {
-    return std::make_shared<Recurrent>(shape, rule, parts, layout);
+    check(shape, rule, parts);
+    auto kernel = std::make_shared<Recurrent>(shape, rule, parts, layout);
+    kernel->reach();
+    return kernel;
 }
 
 } // namespace tightship::kernels

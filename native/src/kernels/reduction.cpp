@@ -163,7 +163,8 @@ template <class X, class A = Accumulator<X>> class Reduction : public Kernel {
   public:
     Reduction(const ReductionSpec &spec, Operator an_operator, ElementType work, ElementType wide)
         : kept_(spec.kept_shape, {spec.kept_source, spec.kept_target}),
-          reduced_(spec.reduced_shape, {spec.reduced_source}), operator_(an_operator) {
+          reduced_(spec.reduced_shape, {spec.reduced_source}), operator_(an_operator),
+          item_(item_bytes(spec.type)) {
         for (const int64_t length : spec.reduced_shape)
             count_ *= length;
         const int64_t kept_step = kept_.row_steps()[0], step = reduced_.row_steps()[0];
@@ -190,6 +191,11 @@ template <class X, class A = Accumulator<X>> class Reduction : public Kernel {
                 }
             },
             std::clamp<int64_t>(count_, 1, by_columns_ ? kRowsWorth : INT64_MAX));
+    }
+
+    std::vector<Reach> reach() const override {
+        return {kernels::joined(kept_.reach(0, item_), reduced_.reach(0, item_), item_),
+                kept_.reach(1, item_)};
     }
 
   private:
@@ -261,6 +267,7 @@ template <class X, class A = Accumulator<X>> class Reduction : public Kernel {
     LoopNest<2> kept_;
     LoopNest<1> reduced_;
     Operator operator_;
+    int64_t item_;
     int64_t count_ = 1;
     bool by_columns_;
     BlockReader reader_;

@@ -84,7 +84,31 @@ class RotaryKernel : public Kernel {
             std::max<int64_t>(2 * r_.pairs + r_.rest, 1));
     }
 
+    std::vector<Reach> reach() const override {
+        const auto along_rows = [&](Operand operand) {
+            return joined(nest_.reach(operand, kFloat), row_reach(operand), kFloat);
+        };
+        const Reach source = along_rows(kSource), target = along_rows(kTarget);
+        if (!has_positions())
+            return {source, along_rows(kCosine), along_rows(kSine), target};
+        const Reach rows = reach_of({r_.position_count}, {r_.pairs * kFloat}, kFloat);
+        return {source, joined(rows, row_reach(kCosine), kFloat),
+                joined(rows, row_reach(kSine), kFloat), positions_.reach(0, sizeof(int64_t)),
+                target};
+    }
+
   private:
+    /// What a row of an operand reaches: its pairs, and the elements behind them.
+    Reach row_reach(Operand operand) const {
+        const Reach pairs =
+            reach_of({r_.pairs, 2}, {r_.steps[operand], r_.partners[operand]}, kFloat);
+        if (r_.rest == 0 || operand == kCosine || operand == kSine)
+            return pairs;
+        const int64_t step = operand == kSource ? r_.source_step : r_.target_step;
+        const Reach rest = reach_of({2 * r_.pairs + r_.rest}, {step}, kFloat);
+        return {std::min(pairs.low, rest.low), std::max(pairs.high, rest.high)};
+    }
+
     bool has_positions() const { return r_.position_count > 0; }
 
     void check(const char *positions) const {
@@ -145,7 +169,12 @@ class RotaryKernel : public Kernel {
 } // namespace
 
 std::shared_ptr<const Kernel> rotary(const Rotary &rotary) {
-    return std::make_shared<RotaryKernel>(rotary);
+    counted({rotary.pairs, 2 * kFloat});
+    counted({rotary.rest, kFloat});
+    counted({rotary.position_count, rotary.pairs, kFloat});
+    auto kernel = std::make_shared<RotaryKernel>(rotary);
+    kernel->reach();
+    return kernel;
 }
 
 } // namespace tightship::kernels

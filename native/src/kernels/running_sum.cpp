@@ -1,5 +1,6 @@
 #include "tightship/kernels/ranks.hpp"
 
+#include "tightship/kernels/reach.hpp"
 #include "tightship/parallel.hpp"
 
 #include <algorithm>
@@ -64,6 +65,11 @@ template <class X> class RunningSum : public Kernel {
         });
     }
 
+    std::vector<Reach> reach() const override {
+        const int64_t count = counted({line_.before, line_.along, line_.after});
+        return {dense(count, sizeof(X)), dense(count, sizeof(X))};
+    }
+
   private:
     Line line_;
     Way way_;
@@ -74,6 +80,7 @@ template <class X> class RunningSum : public Kernel {
 std::shared_ptr<const Kernel> running_sum(ElementType type, Line line, bool is_exclusive,
                                           bool is_reverse) {
     const Way way{is_exclusive, is_reverse};
+    counted({line.before, line.along, line.after, kItemMax});
     switch (type) {
     case ElementType::kFloat32:
         return std::make_shared<RunningSum<float>>(line, way);

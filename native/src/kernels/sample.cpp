@@ -1,6 +1,7 @@
 #include "tightship/kernels/sample.hpp"
 
 #include "tightship/kernels/clones.hpp"
+#include "tightship/kernels/reach.hpp"
 #include "tightship/parallel.hpp"
 
 #include <algorithm>
@@ -14,7 +15,8 @@ namespace {
 constexpr size_t kAxesMax = 3;
 constexpr int64_t kTapsMax = 4; ///< along an axis
 constexpr int64_t kGrain = 1 << 12;
-constexpr float kCubic = -0.75F; ///< Keys' parameter, as ONNX has it
+constexpr int64_t kLengthMax = 1 << 24; ///< whose places are floats
+constexpr float kCubic = -0.75F;        ///< Keys' parameter, as ONNX has it
 
 /// What one axis contributes: offsets into the source and how much of each.
 struct AxisTaps {
@@ -57,6 +59,10 @@ TIGHTSHIP_CLONES void blend_together(const float *source, const int64_t *offsets
     }
 }
 
+Reach floats(Reach elements) {
+    return {elements.low * int64_t{sizeof(float)}, elements.high * int64_t{sizeof(float)}};
+}
+
 class Sample : public Kernel {
   public:
     explicit Sample(const Sampling &sampling) : s_(sampling) {
@@ -81,6 +87,17 @@ class Sample : public Kernel {
                       target + image * s_.target_batch_step + position * s_.target_position_step);
             }
         });
+    }
+
+    std::vector<Reach> reach() const override {
+        Dims shape{s_.batch, s_.channels}, steps = s_.source_steps;
+        shape.insert(shape.end(), s_.lengths.begin(), s_.lengths.end());
+        const auto axes = static_cast<int64_t>(s_.lengths.size());
+        return {floats(reach_of(shape, steps, 1)),
+                dense(counted({s_.batch, s_.positions, axes}), sizeof(float)),
+                floats(reach_of(
+                    {s_.batch, s_.positions, s_.channels},
+                    {s_.target_batch_step, s_.target_position_step, s_.target_channel_step}, 1))};
     }
 
   private:
@@ -167,8 +184,13 @@ class Sample : public Kernel {
 } // namespace
 
 std::shared_ptr<const Kernel> sample(const Sampling &sampling) {
-    assert(sampling.lengths.size() <= kAxesMax);
-    return std::make_shared<Sample>(sampling);
+    require(!sampling.lengths.empty() && sampling.lengths.size() <= kAxesMax,
+            "a kernel samples along too many axes");
+    for (const int64_t length : sampling.lengths)
+        require(length > 0 && length <= kLengthMax, "a kernel samples too long an axis");
+    auto kernel = std::make_shared<Sample>(sampling);
+    kernel->reach();
+    return kernel;
 }
 
 } // namespace tightship::kernels

@@ -49,6 +49,11 @@ class Scale : public Kernel {
         });
     }
 
+    std::vector<Reach> reach() const override {
+        return {nest_.reach(0, sizeof(float)), nest_.reach(1, sizeof(float)),
+                nest_.reach(2, sizeof(float))};
+    }
+
   private:
     LoopNest<3> nest_;
 };
@@ -57,7 +62,13 @@ class Scale : public Kernel {
 
 std::shared_ptr<const Kernel> scale(const std::vector<int64_t> &shape,
                                     const std::array<std::vector<int64_t>, 3> &strides) {
-    return std::make_shared<Scale>(LoopNest<3>(shape, strides));
+    const LoopNest<3> nest(shape, strides);
+    const auto [source, scales, target] = nest.row_steps();
+    const auto item = static_cast<int64_t>(sizeof(float));
+    require(nest.row_length() <= 1 ||
+                (source == item && target == item && (scales == item || scales == 0)),
+            "a kernel scales elements that do not lie together");
+    return std::make_shared<Scale>(nest);
 }
 
 } // namespace tightship::kernels

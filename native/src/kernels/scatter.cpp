@@ -13,14 +13,25 @@ namespace {
 class Scatter : public Kernel {
   public:
     Scatter(int64_t item_bytes, const Indexing &indexing, const Walk &walk, const Whole &whole)
-        : copy_(item_bytes, whole.shape, whole.source, whole.target), tuples_(indexing),
-          nest_(walk.shape, {walk.other, walk.tuples, walk.data}) {}
+        : item_bytes_(item_bytes), copy_(item_bytes, whole.shape, whole.source, whole.target),
+          tuples_(indexing), nest_(walk.shape, {walk.other, walk.tuples, walk.data}) {
+        tuples_.require_checked(walk);
+    }
 
     void run(std::span<char *const> operands, int threads) const override {
         tuples_.check(operands[1]);
         if (operands[0] != operands[3])
             copy_.run(operands[0], operands[3], threads);
         put_all(operands[2], operands[1], operands[3]);
+    }
+
+    std::vector<Reach> reach() const override {
+        const Reach put = tuples_.data_reach(nest_.reach(2, item_bytes_), item_bytes_);
+        const Reach copied = copy_.target_reach();
+        return {copy_.source_reach(),
+                tuples_.own_reach(),
+                nest_.reach(0, item_bytes_),
+                {std::min(put.low, copied.low), std::max(put.high, copied.high)}};
     }
 
   protected:
@@ -48,6 +59,7 @@ class Scatter : public Kernel {
     }
 
   private:
+    int64_t item_bytes_;
     StridedCopy copy_;
     Tuples tuples_;
     LoopNest<3> nest_;
@@ -102,12 +114,14 @@ std::shared_ptr<const Kernel> scatter(int64_t item_bytes, const std::string &dty
                                       const std::string &how, const Indexing &indexing,
                                       const Walk &walk, const Whole &whole) {
     std::shared_ptr<const Kernel> kernel;
+    require_item(item_bytes);
     if (how == "none")
         with_item(item_bytes, [&](auto zero) {
             kernel = std::make_shared<Put<decltype(zero)>>(item_bytes, indexing, walk, whole);
         });
     else
         with_number(dtype, [&](auto zero) {
+            require(item_bytes == sizeof zero, "a kernel combines elements of another size");
             kernel = combine<decltype(zero)>(how, item_bytes, indexing, walk, whole);
         });
     return kernel;

@@ -30,6 +30,11 @@ class Reverse : public Kernel {
         });
     }
 
+    std::vector<Reach> reach() const override {
+        const Reach all = dense(counted({s_.count, s_.steps}), s_.row_bytes);
+        return {all, dense(s_.count, sizeof(int64_t)), all};
+    }
+
   private:
     void check(int64_t length) const {
         if (length < 0 || length > s_.steps)
@@ -63,6 +68,15 @@ class AppendKernel : public Kernel {
         }
     }
 
+    std::vector<Reach> reach() const override {
+        const int64_t groups = counted({a_.batches, a_.groups});
+        const Reach all = dense(counted({groups, a_.steps}), a_.row_bytes);
+        const Reach update = dense(counted({groups, a_.new_steps}), a_.row_bytes);
+        if (a_.has_firsts)
+            return {all, update, dense(a_.batches, sizeof(int64_t)), all};
+        return {all, update, all};
+    }
+
   private:
     static int64_t first_step(const char *firsts, int64_t batch) {
         return firsts == nullptr ? 0 : load<int64_t>(firsts + 8 * batch);
@@ -89,11 +103,17 @@ class AppendKernel : public Kernel {
 } // namespace
 
 std::shared_ptr<const Kernel> reverse_sequences(const Sequences &sequences) {
-    return std::make_shared<Reverse>(sequences);
+    auto kernel = std::make_shared<Reverse>(sequences);
+    kernel->reach();
+    return kernel;
 }
 
 std::shared_ptr<const Kernel> append(const Append &append) {
-    return std::make_shared<AppendKernel>(append);
+    require(append.steps > 0 && append.new_steps <= append.steps,
+            "a kernel appends more steps than there is room for");
+    auto kernel = std::make_shared<AppendKernel>(append);
+    kernel->reach();
+    return kernel;
 }
 
 } // namespace tightship::kernels

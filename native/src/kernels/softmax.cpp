@@ -1,4 +1,5 @@
 #include "tightship/kernels/float_math.hpp"
+#include "tightship/kernels/reach.hpp"
 #include "tightship/kernels/rows.hpp"
 
 #include "tightship/parallel.hpp"
@@ -124,6 +125,11 @@ template <class Real> class Softmax : public Kernel {
         });
     }
 
+    std::vector<Reach> reach() const override {
+        const int64_t count = counted({before_, along_, after_});
+        return {dense(count, sizeof(Real)), dense(count, sizeof(Real))};
+    }
+
   private:
     int64_t before_, along_, after_;
     bool is_logarithm_;
@@ -133,6 +139,7 @@ template <class Real> class Softmax : public Kernel {
 
 std::shared_ptr<const Kernel> softmax(ElementType type, int64_t before, int64_t along,
                                       int64_t after, bool is_logarithm) {
+    counted({before, along, after, kItemMax});
     if (type == ElementType::kFloat32)
         return std::make_shared<Softmax<float>>(before, along, after, is_logarithm);
     if (type == ElementType::kFloat64)

@@ -265,6 +265,8 @@ class StreamedConvolution : public Kernel {
         });
     }
 
+    std::vector<Reach> reach() const override { return shape_.reach(has_bias_, has_addend_); }
+
   private:
     void compute(const Operands &places, const Part &part) const {
         const int64_t chunks = shape_.taps() * shape_.channels / shape_.depth;
@@ -366,11 +368,6 @@ class StreamedConvolution : public Kernel {
 
 } // namespace
 
-bool ConvolutionShape::is_product() const {
-    return taps() == 1 && strides == std::array<int64_t, 2>{1, 1} && source == target &&
-           pads == std::array<int64_t, 2>{0, 0};
-}
-
 int64_t ConvolutionShape::scratch_bytes(int threads) const {
     const int64_t blocks = (outputs + kBlock - 1) / kBlock;
     return is_product() ? 0
@@ -380,6 +377,7 @@ int64_t ConvolutionShape::scratch_bytes(int threads) const {
 
 std::shared_ptr<const Kernel> streamed_convolution(const ConvolutionShape &shape, bool has_bias,
                                                    bool has_addend, float low, float high) {
+    shape.check();
     return std::make_shared<StreamedConvolution>(shape, has_bias, has_addend, low, high);
 }
 

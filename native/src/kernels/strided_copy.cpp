@@ -160,7 +160,10 @@ struct StridedCopy::Axes {
 
 StridedCopy::StridedCopy(int64_t item_bytes, const Dims &shape, const Dims &source_strides,
                          const Dims &target_strides)
-    : rows_({}, {}), tile_nest_({}, {}) {
+    : source_reach_(reach_of(shape, source_strides, item_bytes)),
+      target_reach_(reach_of(shape, target_strides, item_bytes)), rows_({}, {}),
+      tile_nest_({}, {}) {
+    require_item(item_bytes);
     Axes axes(shape, source_strides, target_strides);
     item_bytes_ = axes.widened(item_bytes);
     const size_t turned = axes.lengths.empty() ? 0 : axes.turned(item_bytes_);

@@ -1,6 +1,7 @@
 #include "tightship/kernels/taps.hpp"
 
 #include "tightship/kernels/clones.hpp"
+#include "tightship/kernels/reach.hpp"
 #include "tightship/parallel.hpp"
 
 #include <algorithm>
@@ -63,6 +64,7 @@ class Axis {
           taps_(static_cast<int64_t>(taps.indices.size()) / taps.positions) {}
 
     int64_t size() const { return before_ * positions_ * after_; }
+    int64_t source_size() const { return before_ * length_ * after_; }
 
     void run(const float *source, float *target, int threads) const {
         const bool is_row = after_ == 1;
@@ -141,6 +143,11 @@ class AxisByAxis : public Kernel {
         }
     }
 
+    std::vector<Reach> reach() const override {
+        return {dense(axes_.front().source_size(), sizeof(float)),
+                dense(axes_.back().size(), sizeof(float))};
+    }
+
   private:
     std::vector<Axis> axes_;
 };
@@ -148,6 +155,25 @@ class AxisByAxis : public Kernel {
 } // namespace
 
 std::shared_ptr<const Kernel> taps(const std::vector<Taps> &axes) {
+    require(!axes.empty() && axes.size() <= kRankMax, "a kernel goes along no axis");
+    for (size_t index = 0; index < axes.size(); ++index) {
+        const Taps &axis = axes[index];
+        const int64_t source = counted({axis.before, axis.length, axis.after});
+        counted({axis.before, axis.positions, axis.after});
+        const auto given = static_cast<int64_t>(axis.indices.size());
+        require(axis.positions > 0 && given > 0 && given % axis.positions == 0,
+                "a kernel does not say what each position is made of");
+        require(axis.weights.empty() || axis.weights.size() == axis.indices.size(),
+                "a kernel has other weights than indices");
+        for (const int64_t place : axis.indices)
+            require(0 <= place && place < axis.length && place <= INT32_MAX,
+                    "a kernel is made of what is not there");
+        if (index > 0) {
+            const Taps &last = axes[index - 1];
+            require(source == last.before * last.positions * last.after,
+                    "an axis of a kernel does not follow the one before");
+        }
+    }
     return std::make_shared<AxisByAxis>(axes);
 }
 

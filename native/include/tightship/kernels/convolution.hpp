@@ -25,6 +25,10 @@ struct ConvolutionShape {
     bool is_product() const;
     /// Bytes to gather the source's rows in, for `threads`; 0 for a product.
     int64_t scratch_bytes(int threads) const;
+    /// Throws std::invalid_argument where it is none, or the processor lacks what it takes.
+    void check() const;
+    /// What a run reaches of source, weights, bias, addend and target, where they are.
+    std::vector<Reach> reach(bool has_bias, bool has_addend) const;
 };
 
 /// Source, weights, [bias,] [addend,] target: `clamp(convolution + bias + addend, low, high)`.

@@ -1,6 +1,7 @@
 /// One loop over the elements of several operands that share a shape but not their strides.
 #pragma once
 
+#include "tightship/kernels/reach.hpp"
 #include "tightship/parallel.hpp"
 
 #include <array>
@@ -10,8 +11,6 @@
 
 namespace tightship::kernels {
 
-using Dims = std::vector<int64_t>;
-
 /// Axes of length one are dropped and neighbours merged wherever every operand's strides allow;
 /// the innermost that is left is a row, the one around it a block of rows. Strides are in bytes;
 /// 0 repeats an element.
@@ -19,7 +18,11 @@ template <size_t N> class LoopNest {
   public:
     using Offsets = std::array<int64_t, N>;
 
+    /// Throws std::invalid_argument where a stride is missing, or something is out of all bounds.
     LoopNest(const Dims &shape, const std::array<Dims, N> &strides) {
+        for (size_t operand = 0; operand < N; ++operand)
+            reach_[operand] = reach_of(shape, strides[operand], 0);
+        is_empty_ = std::find(shape.begin(), shape.end(), 0) != shape.end();
         for (size_t axis = 0; axis < shape.size(); ++axis) {
             if (shape[axis] == 1)
                 continue;
@@ -47,6 +50,12 @@ template <size_t N> class LoopNest {
     const Offsets &block_steps() const { return block_steps_; }
 
     int64_t row_length() const { return row_length_; }
+
+    /// What elements of `item_bytes` of an operand reach.
+    Reach reach(size_t operand, int64_t item_bytes) const {
+        const Reach first = reach_[operand];
+        return is_empty_ ? Reach{0, 0} : Reach{first.low, first.high + item_bytes};
+    }
 
     /// Calls `body(offsets, rows, length)` for every part of a block: byte offsets by operand of
     /// its first element, how many rows it has, and how many elements each. Parts are shared out
@@ -164,6 +173,8 @@ template <size_t N> class LoopNest {
     std::vector<Offsets> steps_;
     int64_t outer_count_ = 1, block_length_ = 1, row_length_ = 1;
     Offsets block_steps_{}, row_steps_{};
+    std::array<Reach, N> reach_; ///< of first bytes
+    bool is_empty_ = false;
 };
 
 } // namespace tightship::kernels

@@ -16,6 +16,9 @@ class StridedCopy {
 
     void run(const char *source, char *target, int threads) const;
 
+    Reach source_reach() const { return source_reach_; }
+    Reach target_reach() const { return target_reach_; }
+
   private:
     struct Axes;
     /// Length and strides of the two axes that a transposition swaps.
@@ -28,6 +31,7 @@ class StridedCopy {
     void run_rows(const char *source, char *target, int threads) const;
     void run_tiles(const char *source, char *target, int threads) const;
 
+    Reach source_reach_, target_reach_;
     int64_t item_bytes_ = 1;
     Tiles tiles_{}; ///< no columns where nothing is transposed
     LoopNest<2> rows_;

@@ -8,9 +8,15 @@ namespace tightship::kernels {
 
 class Tuples {
   public:
-    explicit Tuples(const Indexing &indexing)
-        : node_(indexing.node), index_bytes_(indexing.index_bytes),
-          coordinates_(indexing.coordinates), nest_(indexing.shape, {indexing.strides}) {}
+    /// Throws std::invalid_argument where indices are of another size than 4 or 8 bytes.
+    explicit Tuples(const Indexing &indexing);
+
+    /// Throws std::invalid_argument unless a walk reads tuples that `check` looks at.
+    void require_checked(const Walk &walk) const;
+
+    /// How far the tuples reach into what they point into, and into their own operand.
+    Reach data_reach(Reach walked, int64_t item_bytes) const;
+    Reach own_reach() const;
 
     /// Throws KernelError where an index points outside its dimension.
     void check(const char *tuples) const;
@@ -51,6 +57,7 @@ class Tuples {
     std::string node_;
     int64_t index_bytes_;
     std::vector<Coordinate> coordinates_;
+    Dims shape_, strides_;
     LoopNest<1> nest_;
 };
 

@@ -42,6 +42,8 @@ class MemoryDesc {
     Dims strides() const; ///< of the outer blocks where the layout is blocked
     dnnl_data_type_t dtype() const;
     int64_t size_bytes() const;
+    /// Bytes from the operand's address to behind its last element, padding included.
+    int64_t end_bytes() const;
     bool is_plain() const;        ///< strides alone describe it
     int64_t offset_bytes() const; ///< of its first element, where it is a part of another
     Dims blocks() const; ///< elements of each axis that an inner block holds; 1 where plain

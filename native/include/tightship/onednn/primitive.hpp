@@ -29,7 +29,8 @@ class Attributes {
     Attributes(Attributes &&other) noexcept
         : attr_(std::exchange(other.attr_, nullptr)),
           post_ops_(std::exchange(other.post_ops_, nullptr)),
-          signature_(std::move(other.signature_)), operations_(std::move(other.operations_)) {}
+          signature_(std::move(other.signature_)), factors_(std::move(other.factors_)),
+          operations_(std::move(other.operations_)) {}
     ~Attributes();
     Attributes(const Attributes &) = delete;
     Attributes &operator=(const Attributes &) = delete;
@@ -43,6 +44,8 @@ class Attributes {
 
     const_dnnl_primitive_attr_t get() const;
     const std::string &signature() const { return signature_; }
+    /// Arguments of the run that scales and zero points are, and the mask of each.
+    const std::vector<std::pair<int, int>> &factors() const { return factors_; }
     /// The calls so far, where the thread recorded recipes.
     const std::vector<Operation> &operations() const { return operations_; }
 
@@ -52,17 +55,20 @@ class Attributes {
     dnnl_primitive_attr_t attr_ = nullptr;
     dnnl_post_ops_t post_ops_ = nullptr;
     std::string signature_;
+    std::vector<std::pair<int, int>> factors_;
     std::vector<Operation> operations_;
 };
 
 /// An implementation chosen for fixed shapes and layouts; nothing is compiled yet.
 class PrimitiveDesc {
   public:
-    PrimitiveDesc(dnnl_primitive_desc_t owned, std::string signature)
-        : desc_(owned), signature_(std::move(signature)) {}
+    PrimitiveDesc(dnnl_primitive_desc_t owned, std::string signature,
+                  std::vector<std::pair<int, int>> factors)
+        : desc_(owned), signature_(std::move(signature)), factors_(std::move(factors)) {}
     PrimitiveDesc(PrimitiveDesc &&other) noexcept
         : recipe(std::move(other.recipe)), desc_(std::exchange(other.desc_, nullptr)),
-          signature_(std::move(other.signature_)), skipped_(other.skipped_) {}
+          signature_(std::move(other.signature_)), factors_(std::move(other.factors_)),
+          skipped_(other.skipped_) {}
     PrimitiveDesc(const PrimitiveDesc &) = delete;
     PrimitiveDesc &operator=(const PrimitiveDesc &) = delete;
     PrimitiveDesc &operator=(PrimitiveDesc &&) = delete;
@@ -75,6 +81,9 @@ class PrimitiveDesc {
     MemoryDesc operand(int argument) const;
     /// Moves on to the next implementation; false when there is none.
     bool next_implementation();
+    /// Every argument that a run reads or writes, its scratchpad left out, and the bytes from its
+    /// address on that it may touch.
+    std::vector<std::pair<int, int64_t>> reach() const;
     /// Implementations that were moved on from.
     int skipped() const { return skipped_; }
 
@@ -89,6 +98,7 @@ class PrimitiveDesc {
   private:
     dnnl_primitive_desc_t desc_;
     std::string signature_;
+    std::vector<std::pair<int, int>> factors_;
     int skipped_ = 0;
 };
 

@@ -1,7 +1,9 @@
 """Whether what a program of a file touches lies where its plan has room for it."""
 
+from collections.abc import Iterator
+
 from tightship.engine.placement import Placement
-from tightship.engine.program import NativeWork, Operand, PrimitiveWork, Space
+from tightship.engine.program import LoweredStep, NativeWork, Operand, PrimitiveWork, Space
 from tightship.engine.stored.fields import MalformedError
 
 
@@ -9,32 +11,65 @@ def check_bounds(placement: Placement) -> None:
     """Refuse a program that would touch a byte outside its arena, its weights or its inputs.
 
     Raises:
-        MalformedError: A step would; names it.
+        MalformedError: A step would, or lacks an operand; names it.
     """
-    lowered, plan = placement.lowered, placement.schedule_plan
-    for index, step in enumerate(lowered.steps):
-        work, scratch = step.work, plan.scratch_offset(index)
-        operands: list[Operand] = [*step.reads, *step.writes]
-        if isinstance(work, PrimitiveWork):
-            operands += [operand for _, operand in work.arguments]
-            needed = work.desc.scratchpad_bytes
-        elif isinstance(work, NativeWork):
-            operands += work.operands
-            needed = work.kernel.scratch_bytes(lowered.threads)
-        if needed > step.scratch_bytes or (step.scratch_bytes and scratch is None):
-            raise MalformedError(f"step `{step.name:.60}` needs {needed} bytes of scratch")
-        if scratch is not None and scratch + step.scratch_bytes > placement.arena_bytes:
-            raise MalformedError(f"the scratch of step `{step.name:.60}` is outside the arena")
-        for operand in operands:
-            if operand.offset_bytes + operand.size_bytes > _room(placement, operand):
-                raise MalformedError(f"an operand of step `{step.name:.60}` leaves its room")
+    for index, step in enumerate(placement.lowered.steps):
+        if not _has_scratch(placement, index, step):
+            raise MalformedError(f"step `{step.name:.60}` has too little scratch")
+        for operand, low, high in _reached(step):
+            before, room = _room(placement, operand)
+            start = operand.offset_bytes
+            if operand.space is not Space.ARENA:
+                start = 0
+            if start + low < -before or start + high > room:
+                raise MalformedError(f"step `{step.name:.60}` leaves `{operand.name:.60}`")
 
 
-def _room(placement: Placement, operand: Operand) -> int:
-    """Bytes from the start of an operand's slot to the end of what it may touch."""
+def _reached(step: LoweredStep) -> Iterator[tuple[Operand, int, int]]:
+    """Operands and the bytes touched of them, counted from where they are bound."""
+    for operand in (*step.reads, *step.writes):
+        if operand.desc is not None:
+            yield operand, 0, operand.desc.end_bytes
+        else:
+            yield operand, 0, operand.size_bytes
+    work = step.work
+    if isinstance(work, NativeWork):
+        reach = work.kernel.reach()
+        if len(reach) != len(work.operands):
+            raise MalformedError(f"step `{step.name:.60}` has another number of operands")
+        for operand, (low, high) in zip(work.operands, reach, strict=True):
+            first = 0 if operand.desc is None else operand.desc.offset_bytes
+            yield operand, first + low, first + high
+    elif isinstance(work, PrimitiveWork):
+        bound = dict(work.arguments)
+        if len(bound) < len(work.arguments):
+            raise MalformedError(f"step `{step.name:.60}` has an argument twice")
+        for operand in bound.values():
+            assert operand.desc is not None
+            yield operand, 0, operand.desc.end_bytes
+        for argument, size in work.desc.reach():
+            if argument not in bound:
+                raise MalformedError(f"step `{step.name:.60}` lacks its argument {argument}")
+            yield bound[argument], 0, size
+
+
+def _has_scratch(placement: Placement, index: int, step: LoweredStep) -> bool:
+    work, needed = step.work, 0
+    if isinstance(work, PrimitiveWork):
+        needed = work.desc.scratchpad_bytes
+    elif isinstance(work, NativeWork):
+        needed = work.kernel.scratch_bytes(placement.lowered.threads)
+    offset = placement.schedule_plan.scratch_offset(index)
+    if offset is None:
+        return needed == 0 == step.scratch_bytes
+    return needed <= step.scratch_bytes <= placement.arena_bytes - offset
+
+
+def _room(placement: Placement, operand: Operand) -> tuple[int, int]:
+    """Bytes there are before and behind the start of an operand's slot."""
     if operand.space is Space.WEIGHTS:
-        return placement.lowered.weights[operand.slot].size_bytes
+        return 0, placement.lowered.weights[operand.slot].size_bytes
     if operand.space is Space.EXTERNAL:
-        return placement.lowered.slots[operand.slot].size_bytes
+        return 0, placement.lowered.slots[operand.slot].size_bytes
     offset = placement.schedule_plan.value_offset(operand.slot) or 0
-    return placement.arena_bytes - offset
+    return offset, placement.arena_bytes - offset
