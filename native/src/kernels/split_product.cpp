@@ -1,5 +1,6 @@
 #include "split_task.hpp"
 
+#include "tightship/kernels/reach.hpp"
 #include "tightship/parallel.hpp"
 
 #include <algorithm>
@@ -61,6 +62,21 @@ class SplitProduct : public Kernel {
         });
     }
 
+    std::vector<Reach> reach() const override {
+        const auto [rows, depth, columns] = shape_;
+        const Reach target = dense(counted({rows, columns}), sizeof(float));
+        std::vector<Reach> all{
+            dense(counted({rows, depth}), sizeof(float)),
+            dense(counted({round_up(columns, kSplitPanel), round_up(depth, kSplitTile)}),
+                  sizeof(float))};
+        if (ending_.has_bias)
+            all.push_back(dense(columns, sizeof(float)));
+        if (ending_.has_addend)
+            all.push_back(target);
+        all.push_back(target);
+        return all;
+    }
+
   private:
     /// A thread's rows if there are many, for then each thread takes the same weights apart; else
     /// its columns.
@@ -97,6 +113,12 @@ bool multiplies_tiles() {
 }
 
 std::shared_ptr<const Kernel> split_product(const SplitShape &shape, const SplitEnding &ending) {
+    require(std::min({shape.rows, shape.depth, shape.columns}) > 0,
+            "a kernel multiplies nothing");
+    counted({shape.rows + kSplitRows, shape.columns + kSplitPanel, kItemMax}, 1);
+    counted({shape.rows + kSplitRows, shape.depth + kSplitDepth, kItemMax}, 1);
+    counted({shape.columns + kSplitPanel, shape.depth + kSplitDepth, kItemMax}, 1);
+    require(std::min({shape.rows, shape.depth, shape.columns}) > 0, "a kernel multiplies nothing");
     return std::make_shared<SplitProduct>(shape, ending);
 }
 

@@ -26,7 +26,7 @@ from tightship.engine.schedule import ALIGNMENT, schedule_of
 from tightship.engine.stored import fields
 from tightship.engine.stored.fields import MalformedError
 from tightship.graph import DType
-from tightship.planner import Alias, AliasKind, Buffers, Plan, Problem, SchedulePlan
+from tightship.planner import Alias, AliasKind, Buffers, Plan, Problem, Schedule, SchedulePlan
 from tightship.planner.plan import PlanStatus
 
 STORED = "kernel", "primitive"
@@ -104,6 +104,10 @@ def read_program(
         threads,
         fields.text(layouts),
     )
+    ports = [port.slot for port in (*lowered.inputs.values(), *lowered.outputs.values())]
+    external = [index for index, slot in enumerate(context.slots) if slot.external]
+    if sorted(ports) != external:
+        raise MalformedError("its inputs and outputs are not what its caller has")
     placement = Placement(lowered, _schedule_plan(lowered, plan), (0,) * len(own), total)
     return StoredProgram(placement, fields.amounts(strategies), fields.integer(runtime))
 
@@ -221,9 +225,26 @@ def _schedule_plan(lowered: Lowered, value: object) -> SchedulePlan:
         tuple([_alias(alias, len(values)) for alias in fields.items(parts)]),
         dict([_inside(row, len(values)) for row in fields.items(inside)]),
     )  # fmt: skip
+    _check_lifetimes(schedule, buffers)
     plan = Plan(problem, offsets, fields.text(strategy), fields.integer(bound),
                 _named(status, STATUSES))  # fmt: skip
     return SchedulePlan(schedule, buffers, plan)
+
+
+def _check_lifetimes(schedule: Schedule, buffers: Buffers) -> None:
+    """Refuse buffers that are not there while a step uses them, or too small for a value."""
+    start, stop = buffers.problem.start_step.tolist(), buffers.problem.stop_step.tolist()
+    size = buffers.problem.size_bytes.tolist()
+    written = {value for step in schedule.steps for value in step.writes}
+    for value, buffer in enumerate(buffers.of_value):
+        end = buffers.inside.get(value, 0) + schedule.values[value].size_bytes
+        if buffer >= 0 and (value not in written or end > size[buffer]):
+            raise MalformedError(f"value {value} has a buffer that cannot be its own")
+    for index, step in enumerate(schedule.steps):
+        used = {buffers.of_value[value] for value in (*step.reads, *step.writes)}
+        for buffer in {buffers.of_scratch[index], *used} - {-1}:
+            if not start[buffer] <= index < stop[buffer]:
+                raise MalformedError(f"step {index} uses a buffer before or after its life")
 
 
 def _column(value: object) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
