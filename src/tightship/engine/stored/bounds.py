@@ -27,30 +27,34 @@ def check_bounds(placement: Placement) -> None:
 
 def _reached(step: LoweredStep) -> Iterator[tuple[Operand, int, int]]:
     """Operands and the bytes touched of them, counted from where they are bound."""
-    for operand in (*step.reads, *step.writes):
-        if operand.desc is not None:
-            yield operand, 0, operand.desc.end_bytes
-        else:
-            yield operand, 0, operand.size_bytes
     work = step.work
-    if isinstance(work, NativeWork):
-        reach = work.kernel.reach()
-        if len(reach) != len(work.operands):
-            raise MalformedError(f"step `{step.name:.60}` has another number of operands")
-        for operand, (low, high) in zip(work.operands, reach, strict=True):
-            first = 0 if operand.desc is None else operand.desc.offset_bytes
-            yield operand, first + low, first + high
-    elif isinstance(work, PrimitiveWork):
-        bound = dict(work.arguments)
-        if len(bound) < len(work.arguments):
-            raise MalformedError(f"step `{step.name:.60}` has an argument twice")
-        for operand in bound.values():
-            assert operand.desc is not None
-            yield operand, 0, operand.desc.end_bytes
-        for argument, size in work.desc.reach():
-            if argument not in bound:
-                raise MalformedError(f"step `{step.name:.60}` lacks its argument {argument}")
-            yield bound[argument], 0, size
+    bound = [*step.reads, *step.writes]
+    if isinstance(work, PrimitiveWork):
+        bound += [operand for _, operand in work.arguments]
+        yield from _of_primitive(step, work)
+    elif isinstance(work, NativeWork):
+        yield from _of_kernel(step, work)
+    for operand in bound:
+        yield operand, 0, operand.desc.end_bytes if operand.desc else operand.size_bytes
+
+
+def _of_kernel(step: LoweredStep, work: NativeWork) -> Iterator[tuple[Operand, int, int]]:
+    reach = work.kernel.reach()
+    if len(reach) != len(work.operands):
+        raise MalformedError(f"step `{step.name:.60}` has another number of operands")
+    for operand, (low, high) in zip(work.operands, reach, strict=True):
+        first = 0 if operand.desc is None else operand.desc.offset_bytes
+        yield operand, first + low, first + high
+
+
+def _of_primitive(step: LoweredStep, work: PrimitiveWork) -> Iterator[tuple[Operand, int, int]]:
+    bound = dict(work.arguments)
+    if len(bound) < len(work.arguments):
+        raise MalformedError(f"step `{step.name:.60}` has an argument twice")
+    for argument, size in work.desc.reach():
+        if argument not in bound:
+            raise MalformedError(f"step `{step.name:.60}` lacks its argument {argument}")
+        yield bound[argument], 0, size
 
 
 def _has_scratch(placement: Placement, index: int, step: LoweredStep) -> bool:
