@@ -113,8 +113,7 @@ bool multiplies_tiles() {
 }
 
 std::shared_ptr<const Kernel> split_product(const SplitShape &shape, const SplitEnding &ending) {
-    require(std::min({shape.rows, shape.depth, shape.columns}) > 0,
-            "a kernel multiplies nothing");
+    require(std::min({shape.rows, shape.depth, shape.columns}) > 0, "a kernel multiplies nothing");
     counted({shape.rows + kSplitRows, shape.columns + kSplitPanel, kItemMax}, 1);
     counted({shape.rows + kSplitRows, shape.depth + kSplitDepth, kItemMax}, 1);
     counted({shape.columns + kSplitPanel, shape.depth + kSplitDepth, kItemMax}, 1);
