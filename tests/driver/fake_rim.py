@@ -186,6 +186,7 @@ class Rim:
                 assert effect.model not in [getattr(each, "model", 0) for each in self.asked]
                 self.models.pop(effect.model, None)
             case fx.StopRun():
+                assert effect.execution not in self.stopped
                 self.stopped.add(effect.execution)
             case fx.StopPrepare() | fx.CloseConnection():
                 self.refused.append(effect)

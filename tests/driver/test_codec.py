@@ -156,6 +156,11 @@ def test_a_model_that_is_written_is_read(model):
     assert decode_model(encode_model(model)) == model
 
 
+def test_a_model_with_its_weights_inside_is_refused():
+    with pytest.raises(FormatError, match="Put its constants into a pool"):
+        decode_model(bytes(codec.MODEL_BYTES_MAX + 1))
+
+
 def test_an_answer_that_does_not_fit_becomes_a_failure_without_shapes():
     answer = Executed(ErrorStatus.NONE, (OutputShape((1,) * 60),))
     whole = encode(answer, 9)

@@ -17,6 +17,7 @@ from tests.driver.small_models import (
     shaped,
 )
 from tightship.driver import effects as fx
+from tightship.driver import events as ev
 from tightship.driver import messages as m
 from tightship.driver.attachment import FenceState
 from tightship.driver.codec import decode_call, encode
@@ -300,6 +301,17 @@ def test_a_loop_that_takes_too_long_is_told_as_the_engine_has_it(client):
     client.rim.engine.status = TRANSIENT
     reply = client(m.Execute(model, request, loop_timeout_ns=MS))
     assert reply == Failed(TRANSIENT, "The execution failed.")
+
+
+def test_a_run_is_told_to_stop_even_if_time_has_jumped():
+    client = Client(Rim())
+    model, request = small(client)
+    message = m.Execute(model, request, deadline_ns=client.rim.now_ns + 10 * MS)
+    number = client.rim.post(client.number, message)
+    client.rim.now_ns += 1000 * MS
+    client.rim.happen(ev.Tick())
+    assert client.rim.stopped == {client.rim.asked[0].execution}
+    assert client.rim.replies[client.number, number].status is TRANSIENT
 
 
 def test_a_run_without_an_answer_is_given_up_after_its_deadline():

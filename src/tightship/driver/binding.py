@@ -10,22 +10,10 @@ from dataclasses import replace
 from tightship.driver.buffers import Buffer
 from tightship.driver.effects import RunArgument
 from tightship.driver.execution import BufferUse, check_deadline
-from tightship.driver.owned import (
-    Asked,
-    Bound,
-    Checked,
-    Connection,
-    OwnedModel,
-    OwnedPool,
-)
+from tightship.driver.owned import Asked, Bound, Checked, Connection, OwnedModel, OwnedPool
 from tightship.driver.pools import check_use
 from tightship.driver.quota import Resource
-from tightship.driver.request import (
-    BoundArgument,
-    BoundRequest,
-    Request,
-    check_request,
-)
+from tightship.driver.request import BoundArgument, BoundRequest, Request, check_request
 from tightship.driver.status import NO_TIME, invalid
 
 

@@ -5,18 +5,10 @@ from tightship.driver.dimensions import Dimensions
 from tightship.driver.effects import AllocateBuffer, CopyBuffer, DropBuffer
 from tightship.driver.events import BufferAllocated, CopyFinished
 from tightship.driver.holds import Held
-from tightship.driver.ledger import (
-    Incoming,
-    Ledger,
-    Waiting,
-    refuse,
-)
+from tightship.driver.ledger import Incoming, Ledger, Waiting, refuse
 from tightship.driver.messages import Allocate, CopyFrom, CopyTo, Free
 from tightship.driver.operand_type import size_bytes
-from tightship.driver.owned import (
-    Connection,
-    OwnedPool,
-)
+from tightship.driver.owned import Connection, OwnedPool
 from tightship.driver.pools import check_copy
 from tightship.driver.quota import Resource
 from tightship.driver.replies import Allocated, Done, Reply

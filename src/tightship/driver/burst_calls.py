@@ -1,30 +1,12 @@
 """Calls of a burst: executions of one model, one at a time, with pools that are kept."""
 
-from tightship.driver.binding import (
-    bind,
-    check_asked,
-    model_of,
-)
+from tightship.driver.binding import bind, check_asked, model_of
 from tightship.driver.execution import Limit
 from tightship.driver.execution_calls import launch, new_execution
 from tightship.driver.holds import Held
-from tightship.driver.ledger import (
-    Incoming,
-    Ledger,
-)
-from tightship.driver.messages import (
-    NO_SLOT,
-    BurstExecute,
-    CloseBurst,
-    OpenBurst,
-    ReleaseSlot,
-)
-from tightship.driver.owned import (
-    Asked,
-    Connection,
-    OwnedPool,
-    Session,
-)
+from tightship.driver.ledger import Incoming, Ledger
+from tightship.driver.messages import NO_SLOT, BurstExecute, CloseBurst, OpenBurst, ReleaseSlot
+from tightship.driver.owned import Asked, Connection, OwnedPool, Session
 from tightship.driver.quota import Resource
 from tightship.driver.replies import BurstOpened, Done, Reply
 from tightship.driver.scheduler import Scheduler

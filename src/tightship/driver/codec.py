@@ -22,6 +22,7 @@ from tightship.driver.forms import (
     IDENTIFIERS,
     INDEXES_MAX,
     MODEL,
+    MODEL_BYTES_MAX,
     MODEL_SOURCE,
     NAME,
     REQUEST,
@@ -297,8 +298,13 @@ def decode_model(data: bytes) -> Model:
     """The model that `encode_model` wrote.
 
     Raises:
-        FormatError: The bytes are no model.
+        FormatError: The bytes are no model, or more than a model has without its weights.
     """
+    if len(data) > MODEL_BYTES_MAX:
+        raise FormatError(
+            f"A model has {len(data)} bytes; it may have {MODEL_BYTES_MAX}. Put its constants "
+            "into a pool."
+        )
     return _whole(Reader(data), MODEL)
 
 

@@ -25,6 +25,7 @@ class Phase(enum.Enum):
     WAITING = "waits for fences"
     READY = "waits for its turn"
     RUNNING = "runs"
+    STOPPING = "runs, and was asked to stop"
     ABANDONED = "runs, but nobody waits for it any more"
     ENDED = "has ended"
 

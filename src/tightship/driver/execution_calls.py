@@ -4,20 +4,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from tightship.driver.attachment import FenceState
-from tightship.driver.binding import (
-    bind,
-    buffer_uses,
-    check_asked,
-    model_of,
-    pools_of,
-)
+from tightship.driver.binding import bind, buffer_uses, check_asked, model_of, pools_of
 from tightship.driver.effects import WatchFence
 from tightship.driver.execution import Execution, Limit, Phase
 from tightship.driver.holds import Held
-from tightship.driver.ledger import (
-    Incoming,
-    Ledger,
-)
+from tightship.driver.ledger import Incoming, Ledger
 from tightship.driver.messages import (
     CreateExecution,
     Execute,
@@ -27,12 +18,7 @@ from tightship.driver.messages import (
     RunExecution,
     RunExecutionFenced,
 )
-from tightship.driver.owned import (
-    Asked,
-    Bound,
-    OwnedPool,
-    Session,
-)
+from tightship.driver.owned import Asked, Bound, OwnedPool, Session
 from tightship.driver.quota import Resource
 from tightship.driver.replies import Done, ExecutionCreated, Launched, Reply
 from tightship.driver.scheduler import Scheduler

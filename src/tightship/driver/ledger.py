@@ -10,9 +10,7 @@ from tightship.driver.effects import CloseFile, Effect, Send
 from tightship.driver.execution import Execution
 from tightship.driver.holds import Held
 from tightship.driver.identifiers import Identifiers
-from tightship.driver.owned import (
-    Connection,
-)
+from tightship.driver.owned import Connection
 from tightship.driver.quota import Account, Resource
 from tightship.driver.replies import Failed, Reply
 from tightship.driver.settings import Settings

@@ -7,12 +7,7 @@ from tightship.driver.effects import DropModel, FindSupported, PrepareModel, Sto
 from tightship.driver.events import PrepareFinished, SupportFound
 from tightship.driver.execution import check_deadline
 from tightship.driver.holds import Held
-from tightship.driver.ledger import (
-    Incoming,
-    Ledger,
-    Waiting,
-    refuse,
-)
+from tightship.driver.ledger import Incoming, Ledger, Waiting, refuse
 from tightship.driver.messages import (
     CacheFiles,
     Prepare,
@@ -22,11 +17,7 @@ from tightship.driver.messages import (
 )
 from tightship.driver.model import FileFormat, Model, ModelFile, ModelSource
 from tightship.driver.model_checks import check_model, interface_of
-from tightship.driver.owned import (
-    Connection,
-    OwnedModel,
-    OwnedPool,
-)
+from tightship.driver.owned import Connection, OwnedModel, OwnedPool
 from tightship.driver.pools import check_use
 from tightship.driver.quota import Resource
 from tightship.driver.replies import Done, ModelPrepared, Reply, Supported

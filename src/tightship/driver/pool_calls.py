@@ -3,16 +3,9 @@
 from tightship.driver.effects import DropPool, MapPool
 from tightship.driver.events import PoolMapped
 from tightship.driver.holds import Held
-from tightship.driver.ledger import (
-    Incoming,
-    Ledger,
-    Waiting,
-)
+from tightship.driver.ledger import Incoming, Ledger, Waiting
 from tightship.driver.messages import RegisterPool, UnregisterPool
-from tightship.driver.owned import (
-    Connection,
-    OwnedPool,
-)
+from tightship.driver.owned import Connection, OwnedPool
 from tightship.driver.pools import check_mapping, check_pool
 from tightship.driver.quota import Resource
 from tightship.driver.replies import Done, PoolRegistered, Reply

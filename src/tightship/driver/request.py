@@ -5,12 +5,7 @@ from dataclasses import dataclass, field
 
 from tightship.driver.dimensions import Dimensions, combine, is_specified
 from tightship.driver.model import NOWHERE, DataLocation
-from tightship.driver.operand_type import (
-    ValueType,
-    check_dimensions,
-    element_bytes,
-    size_bytes,
-)
+from tightship.driver.operand_type import ValueType, check_dimensions, element_bytes, size_bytes
 from tightship.driver.status import invalid
 
 

@@ -11,21 +11,14 @@ from tightship.driver.dimensions import combine
 from tightship.driver.effects import CloseFile, Run, SignalFence, StopRun
 from tightship.driver.events import RunFinished
 from tightship.driver.execution import Execution, Phase
-from tightship.driver.ledger import (
-    Ledger,
-    failed,
-)
-from tightship.driver.replies import (
-    UNTIMED,
-    Executed,
-    ExecutionInfo,
-    Failed,
-    OutputShape,
-)
+from tightship.driver.ledger import Ledger, failed
+from tightship.driver.replies import UNTIMED, Executed, ExecutionInfo, Failed, OutputShape
 from tightship.driver.status import NO_TIME, ErrorStatus, failure
 from tightship.errors import DriverError
 
 LATE = Failed(ErrorStatus.MISSED_DEADLINE_TRANSIENT, "The deadline passed before the run ended.")
+
+_UNDER_WAY = frozenset({Phase.RUNNING, Phase.STOPPING, Phase.ABANDONED})
 
 
 class Scheduler:
@@ -87,7 +80,7 @@ class Scheduler:
     def finished(self, answer: RunFinished) -> None:
         """The rim has run an execution, or has stopped it."""
         execution = self._ledger.executions.get(answer.execution)
-        if execution is None or execution.phase not in {Phase.RUNNING, Phase.ABANDONED}:
+        if execution is None or execution.phase not in _UNDER_WAY:
             return
         self.running_count -= 1
         execution.end()
@@ -99,25 +92,32 @@ class Scheduler:
 
     def due(self, execution: Execution, now_ns: int) -> None:
         """The deadline of an execution has passed, or the time it had to stop after that."""
-        if execution.phase is not Phase.RUNNING:
+        if execution.phase not in _UNDER_WAY:
             self.end(execution, LATE)
             return
+        self._stop(execution)
         give_up_ns = execution.limit.deadline_ns + self._ledger.settings.grace_ns
         if now_ns < give_up_ns:
             self._ledger.timers.set(execution.identifier, give_up_ns)
-            self._ledger.emit(StopRun(execution.identifier))
-            return
-        execution.phase = Phase.ABANDONED
-        self._tell(execution, LATE)
+        else:
+            self._abandon(execution)
 
     def abort(self, execution: Execution) -> None:
         """The client is gone."""
-        if execution.phase is Phase.RUNNING:
-            execution.phase = Phase.ABANDONED
-            self._ledger.emit(StopRun(execution.identifier))
-            self._tell(execution, LATE)
-        elif execution.phase in {Phase.WAITING, Phase.READY}:
+        if execution.phase in {Phase.WAITING, Phase.READY}:
             self.end(execution, LATE)
+        elif execution.phase is not Phase.ABANDONED:
+            self._stop(execution)
+            self._abandon(execution)
+
+    def _stop(self, execution: Execution) -> None:
+        if execution.phase is Phase.RUNNING:
+            execution.phase = Phase.STOPPING
+            self._ledger.emit(StopRun(execution.identifier))
+
+    def _abandon(self, execution: Execution) -> None:
+        execution.phase = Phase.ABANDONED
+        self._tell(execution, LATE)
 
     def end(self, execution: Execution, reply: Executed | Failed) -> None:
         """An execution that does not run any more, or never did, has ended so."""

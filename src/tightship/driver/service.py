@@ -11,13 +11,7 @@ from collections.abc import Callable, Mapping
 from random import Random
 from typing import Any
 
-from tightship.driver import (
-    buffer_calls,
-    burst_calls,
-    execution_calls,
-    model_calls,
-    pool_calls,
-)
+from tightship.driver import buffer_calls, burst_calls, execution_calls, model_calls, pool_calls
 from tightship.driver import messages as m
 from tightship.driver.attachment import Attachment
 from tightship.driver.effects import CloseConnection, CloseFile, Effect
@@ -36,14 +30,8 @@ from tightship.driver.events import (
     SupportFound,
     Tick,
 )
-from tightship.driver.ledger import (
-    Incoming,
-    Ledger,
-    failed,
-)
-from tightship.driver.owned import (
-    Connection,
-)
+from tightship.driver.ledger import Incoming, Ledger, failed
+from tightship.driver.owned import Connection
 from tightship.driver.quota import Account, Resource
 from tightship.driver.replies import DriverCapabilities, Failed, Reply
 from tightship.driver.scheduler import LATE, Scheduler
