@@ -48,6 +48,17 @@ def added(*shape, columns, residual="", then="", **attributes) -> Case:
     return net.case()
 
 
+def conv(shape, outputs, kernel=(1, 1), *, residual=False, then="", **attributes) -> Case:
+    """A convolution between two activations, perhaps with a value added."""
+    net = Net()
+    x = net("Relu", net.normal("x", *shape))
+    y = net("Conv", x, net.weight(outputs, shape[1], *kernel), net.bias(outputs), **attributes)
+    if residual:
+        y = net("Add", y, net("Abs", net.normal("r", shape[0], outputs, *shape[2:])))
+    net.output(net("Neg", net(then, y) if then else y))
+    return net.case()
+
+
 CASES: dict[str, Callable[[], Case]] = {
     "whole tiles": lambda: product(64, 64, 64),
     "parts of tiles": lambda: product(77, 120, 250),
@@ -60,6 +71,9 @@ CASES: dict[str, Callable[[], Case]] = {
     "a residual": lambda: added(1, 90, 160, columns=160, residual="other"),
     "its operand as residual": lambda: added(1, 90, 300, columns=300, residual="itself"),
     "a residual and limits": lambda: added(80, 300, columns=300, residual="other", then="Clip"),
+    "pixels": lambda: conv((1, 80, 9, 11), 128, then="Relu"),
+    "pixels of a batch, a residual": lambda: conv((2, 96, 8, 8), 64, residual=True, then="Relu"),
+    "of one axis": lambda: conv((2, 64, 50), 64, (1,)),
     "Relu": lambda: added(80, 300, columns=310, then="Relu"),
     "Gelu": lambda: added(80, 300, columns=310, then="Gelu"),
     "Gelu by tanh": lambda: added(80, 300, columns=310, then="Gelu", approximate="tanh"),
@@ -142,8 +156,16 @@ def test_what_is_not_finite_or_nearly_so_is_what_float32_makes_of_it() -> None:
 
 @pytest.mark.parametrize(
     "case",
-    [product(63, 64, 64), product(64, 63, 64), product(64, 64, 63), product(64, 64, 100)],
-    ids=["few rows", "shallow", "narrow", "much padding"],
+    [
+        product(63, 64, 64),
+        product(64, 63, 64),
+        product(64, 64, 63),
+        product(64, 64, 100),
+        conv((1, 64, 20, 20), 64, strides=[2, 2]),
+        conv((1, 64, 10, 10), 64, (3, 3), pads=[1, 1, 1, 1]),
+        conv((1, 128, 10, 10), 128, group=2),
+    ],
+    ids=["few rows", "shallow", "narrow", "much padding", "strides", "taps", "groups"],
 )
 def test_other_products_are_left_to_others(case: Case) -> None:
     assert "split" not in [step.implementation for step in tightship.plan(case.model).steps]

@@ -1,7 +1,8 @@
 """Products of many rows by a constant matrix, on the processor's unit for bfloat16 matrices.
 
-The unit multiplies sixteen times as fast as vectors of float32. A float32 is three bfloat16, its
-product six of theirs, and the sum is as near as that of float32 products.
+Convolutions of single pixels are such products too. The unit multiplies sixteen times as fast as
+vectors of float32. A float32 is three bfloat16, its product six of theirs, and the sum is as near
+as that of float32 products.
 """
 
 from dataclasses import dataclass
@@ -9,7 +10,7 @@ from dataclasses import dataclass
 from tightship import _core
 from tightship._core import MemoryDesc, NativeKernel
 from tightship.engine.lower.builder import Builder
-from tightship.engine.lower.layouts import AMX, row_major
+from tightship.engine.lower.layouts import AMX, channels_last, row_major
 from tightship.engine.lower.native.streamed import (
     INFINITY,
     PROBLEMS,
@@ -20,7 +21,8 @@ from tightship.engine.lower.native.streamed import (
 )
 from tightship.graph import Node
 
-PRODUCTS = frozenset({"Gemm", "MatMul"})
+PRODUCTS = frozenset({"Conv", "Gemm", "MatMul"})
+"""Of convolutions those with a single tap."""
 ROWS_MIN = 64
 """Rows from which on the parts of the weights are worth their making."""
 DEPTH_MIN = 64
@@ -48,7 +50,7 @@ class Product:
 
 
 def split(builder: Builder, node: Node) -> bool:
-    """Emit a Gemm or MatMul by a constant as products of parts."""
+    """Emit a product by a constant matrix as products of parts."""
     if not builder.options.split_products or node.operator not in PRODUCTS or node.domain:
         return False
     if not is_covered(builder, node) or not multiplies_tiles():
@@ -76,7 +78,7 @@ def multiplies_tiles() -> bool:
 def _product(builder: Builder, node: Node) -> Product | None:
     """The product, if it is large enough and its matrix lies, or can lie, in panels."""
     problem = PROBLEMS[node.operator](builder, node)
-    if problem is None:
+    if problem is None or not problem.is_product:
         return None
     _, depth, columns = problem.counts
     by_column, by_row, _ = problem.steps
@@ -99,18 +101,19 @@ def _emit(
 ) -> None:
     """Add the step; `added` are a bias and a value of the result's shape, or none."""
     bias, addend = added
+    layout = channels_last if node.operator == "Conv" else row_major
     shape = builder.value(node.writes[0]).static_shape
     source = builder.value(node.inputs[0]).static_shape
     reads = [
-        builder.in_layout(node.inputs[0], row_major(source)),
+        builder.in_layout(node.inputs[0], layout(source)),
         builder.weight(node.inputs[1], product.stored, product.packed),
     ]
     if bias:
         row = builder.row_major((1, product.counts[2]))
         reads.append(builder.weight(bias, row, row))
     if addend:
-        reads.append(builder.in_layout(addend, row_major(shape)))
-    target = builder.output(node.writes[0], row_major(shape))
+        reads.append(builder.in_layout(addend, layout(shape)))
+    target = builder.output(node.writes[0], layout(shape))
     kernel = NativeKernel.split_product(list(product.counts), bool(bias), bool(addend), *activation)
     builder.native(
         node,

@@ -59,6 +59,11 @@ class Problem:
         return self.kernel[0] * self.kernel[1]
 
     @property
+    def is_product(self) -> bool:
+        """Whether each row of the result is a row of the source times a matrix."""
+        return self.taps == 1 and self.strides == (1, 1) and self.source == self.target
+
+    @property
     def by_block(self) -> bool:
         """Whether the sums of a block stay in registers until all its weights are past."""
         return self.rows <= ROWS_AT_ONCE
