@@ -7,7 +7,9 @@ of [batch, steps]. Each figure is a fresh process: two small requests (1 x 16), 
 
 - `ratchet`: 20 random large shapes (batch up to 32, up to 512 steps), then 10 small requests;
 - `lengths`: two requests of 511 steps, then 300 distinct lengths up to 510 in random order;
-- `reload`: 50 times a session is made, runs a small and a large request and is closed.
+- `reload`: 50 times a session is made, runs a small and a large request and is closed;
+- `turns`: four processes run a request of 8 x 384 in turns, each with arenas of its own or all
+  over one shared pool; proportional set size (PSS) summed, and the size of the pool's file.
 
 RSS is read when the last request is answered, nothing in between. `steady` is the time of a mix
 of large and small requests, with the memory kept and given back, in turns in one process.
@@ -22,7 +24,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import closing
+from contextlib import closing, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -150,13 +152,65 @@ def steady(_: str, model: str, rounds: int) -> dict[str, float]:
     return {name: statistics.median(values) for name, values in ratios.items()}
 
 
+def turns(contender: str, model: str, count: int) -> dict[str, int]:
+    """PSS of four processes that run in turns, and what their shared file takes."""
+    from tightship.resource import SharedArenaPool
+
+    command = [sys.executable, "-m", "benchmarks.bench_variable", "--part", "turn", contender]
+    with SharedArenaPool("bench_variable") as pool:
+        processes = [
+            subprocess.Popen([*command, model, "0"], cwd=ROOT, text=True,
+                             stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+            for _ in range(4)
+        ]  # fmt: skip
+        for _ in range(count):
+            for process in processes:
+                assert process.stdin is not None
+                assert process.stdout is not None
+                process.stdin.write("\n")
+                process.stdin.flush()
+                process.stdout.readline()
+        pss = sum(pss_of(process.pid) for process in processes)
+        figures = {"pss_bytes": pss, "file_bytes": pool.size_bytes}
+        for process in processes:
+            process.communicate()
+    return figures
+
+
+def turn(contender: str, model: str, _: int) -> dict[str, int]:
+    """One of the four: a run for each line."""
+    import tightship
+    from tightship.resource import SharedArenaPool
+
+    is_shared = contender.endswith("-shared")
+    shapes = {"ids": (1, 16), "mask": (1, 16)}
+    with (
+        SharedArenaPool("bench_variable") if is_shared else nullcontext() as pool,
+        tightship.load(model, shapes=shapes, idle_s=None, arena_pool=pool) as loaded,
+    ):
+        for _line in sys.stdin:
+            loaded.run(request(8, 384))
+            print(0, flush=True)
+    return {}
+
+
+def pss_of(process: int) -> int:
+    """Proportional set size of a process, in bytes."""
+    lines = Path(f"/proc/{process}/smaps_rollup").read_text(encoding="ascii").splitlines()
+    return sum(int(line.split()[1]) << 10 for line in lines if line.startswith("Pss:"))
+
+
 PARTS: dict[str, tuple[Callable[[str, str, int], Mapping[str, float]], int, int]] = {
     "ratchet": (ratchet, 20, 5),
     "lengths": (lengths, 300, 60),
     "reload": (reload, 50, 5),
+    "turns": (turns, 3, 2),
+    "turn": (turn, 0, 0),
     "steady": (steady, 60, 20),
 }
 """What is measured, how often, and how often where it is to be quick."""
+TOLD = {"steady": ("tightship",), "turns": ("tightship", "tightship-shared"), "turn": ()}
+"""Whose, where it is not all."""
 
 
 def measured(part: str, contender: str, model: Path, count: int) -> dict[str, float]:
@@ -197,7 +251,7 @@ def main(arguments: Sequence[str]) -> None:
         path = Path(folder) / "sentences.onnx"
         path.write_bytes(sentences(6, 384, 12, WORDS, LONGEST))
         for part, (_, count, few) in PARTS.items():
-            for contender in CONTENDERS if part != "steady" else ("tightship",):
+            for contender in TOLD.get(part, CONTENDERS):
                 figures = measured(part, contender, path, few if options.quick else count)
                 rows.append({"part": part, "contender": contender, "figures": figures})
                 print(line(part, contender, figures), flush=True)
