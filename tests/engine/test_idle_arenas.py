@@ -233,6 +233,17 @@ def test_a_watched_pool_can_be_collected():
 
 
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_what_other_threads_run_in_is_not_the_childs(clock):
+    pool = ArenaPool(1, Retention(None, 0), clock_ns=clock)
+    with pool.reserved(LARGE_PROGRAM, Limits(), beside_bytes=7):
+        child = os.fork()
+        if child == 0:
+            os._exit(pool.used_bytes != 0)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+        assert pool.used_bytes == LARGE
+
+
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
 def test_a_child_of_a_fork_runs_and_gives_back_on_its_own():
     pool = ArenaPool(8, Retention(0.02, SMALL))
     stop = threading.Event()

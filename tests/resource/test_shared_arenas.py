@@ -170,6 +170,25 @@ def test_a_child_of_a_fork_has_no_slot_of_its_parents_and_keeps_none_from_others
     assert pool.take(1).index == 1
 
 
+def test_a_slot_of_a_killed_process_is_free_though_its_child_lives(pool, folder):
+    script = (
+        "slot = pool.take(1)\n"
+        "child = os.fork()\n"
+        "if child: print(slot.index, child, flush=True)\n"
+        "signal.pause()\n"
+    )
+    parent = other(folder, script)
+    index, child = map(int, parent.stdout.readline().split())
+    assert index == 0
+    assert pool.take(1).index == 1
+    parent.kill()
+    parent.wait(PATIENCE_S)
+    freed = pool.take(1)
+    os.kill(child, signal.SIGKILL)
+    assert freed is not None
+    parent.communicate()
+
+
 def test_a_pool_goes_to_spawned_processes(pool):
     same = pickle.loads(pickle.dumps(pool))
     assert (same.path, same.slot_count) == (pool.path, pool.slot_count)
@@ -179,14 +198,15 @@ def test_a_pool_goes_to_spawned_processes(pool):
     same.close()
 
 
-def test_a_file_that_is_cut_short_is_filled_again_without_a_signal(pool):
+@pytest.mark.parametrize("left", [0, PAGE])
+def test_a_file_that_is_cut_short_is_filled_again_without_a_signal(pool, left):
     slot = pool.take(16 * PAGE)
     slot.mapping.array()[:] = 1
     pool.give(slot)
-    os.truncate(pool.path, 0)
+    os.truncate(pool.path, left)
     slot = pool.take(16 * PAGE)
-    slot.mapping.array()[:] = 2
     assert pool.size_bytes >= 16 * PAGE
+    slot.mapping.array()[:] = 2
 
 
 def test_a_file_that_is_removed_or_replaced_is_left_for_the_new_one(pool, folder):
