@@ -243,9 +243,7 @@ class ArenaPool:
         """Give back what `reserve` gave."""
         assert isinstance(room, Room)
         with self._lock:
-            now = self._clock_ns()
             self._runs += 1
-            room.demand.note(self._runs, now, now - room.since_ns, room.needed_bytes)
             self._used.remove(room)
             self._free.append(room)
             self._beside_bytes -= beside_bytes
@@ -253,7 +251,10 @@ class ArenaPool:
             if self._closed:
                 self._drop(room)
             self._make_way(0)
-            self._return_idle(now)
+            if self.held_bytes - self.retention.kept_bytes >= LEAST_BYTES:
+                now = self._clock_ns()
+                room.demand.note(self._runs, now, now - room.since_ns, room.needed_bytes)
+                self._return_idle(now)
             self._changed.notify_all()
 
     def _return_idle(self, now_ns: int) -> None:
