@@ -5,6 +5,7 @@ from onnx.defs import get_all_schemas
 from tests.graph.backward.differences import check, graph_of, numbers
 from tests.graph.backward.test_losses import LOSS
 from tests.graph.backward.test_normalizations import batch_norm
+from tests.graph.backward.test_recurrent import network
 from tests.graph.backward.test_rules import CASES, made
 from tightship.engine.kernels import numpy_kernel
 from tightship.engine.kernels.gradient import GRADIENT_BUILDERS
@@ -32,6 +33,8 @@ OTHERS = {
     "product": lambda: graph_of(
         "net (double[2,3,4] x, double[2,4,5] w) => (double y) { y = MatMul (x, w) }"
     ),
+    "gru": lambda: network("GRU"),
+    "lstm": lambda: network("LSTM"),
     "swish": lambda: graph_of(
         "net (double[4] x) => (double y) { y = Swish <alpha = 0.8> (x) }",
         '<ir_version: 10, opset_import: ["": 24]>',

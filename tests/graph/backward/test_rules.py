@@ -57,6 +57,7 @@ CASES = {
     "Sin": ("double[5] x", "y = Sin (x)"),
     "Slice": ("double[4,5] x", "y = Slice (x, first, last, axes)"),
     "Slice backwards": ("double[4,5] x", "y = Slice (x, last, first, axes, back)"),
+    "Slice to the front": ("double[4,5] x", "y = Slice (x, last, front, axes, back)"),
     "Softmax": ("double[2,5,3] x", "y = Softmax <axis = 1> (x)"),
     "Softplus": ("double[4,5] x", "y = Softplus (x)"),
     "Split": ("double[2,6] x", "y, z = Split <axis = 1, num_outputs = 2> (x)"),
@@ -77,6 +78,7 @@ WEIGHTS = {
     "chosen": np.array([[True, False, True], [False, False, True]]),
     "factors": np.array([1, 1, 2, 3], np.float32),
     "first": np.array([0, 1]),
+    "front": np.array([-9, -9]),
     "four": np.array(4.0),
     "high": np.array(0.6),
     "last": np.array([3, 4]),
@@ -132,3 +134,22 @@ def test_floored_asymmetric_places_are_the_same_repetition():
     text = f"net (double[1,2,3,4] x) => (double y) {{ y = Resize <{how}> (x, , factors) }}"
     graph = graph_of(text, factors=np.array([1, 1, 2, 3], np.float32))
     check(graph, numbers(graph), ["x"])
+
+
+def test_a_dropout_that_trains_gives_the_gradient_to_what_it_kept():
+    graph = graph_of(
+        """net (double[40] x) => (double y, bool mask) {
+            y, mask = Dropout <seed = 5> (x, ratio, is_training)
+        }""",
+        ratio=np.array(0.2), is_training=np.array(True),
+    )  # fmt: skip
+    seed = np.linspace(1, 2, 40)
+    made = backward(graph, ["y"], ["x"])
+    _, mask, gradient = run(made, {"x": np.ones(40), "d(y)": seed})
+    assert 0 < mask.sum() < 40
+    np.testing.assert_allclose(gradient, np.where(mask, seed / 0.8, 0))
+
+
+def test_a_dropout_of_inference_passes_the_gradient_on():
+    graph = graph_of("net (double[4] x) => (double y) { y = Dropout (x) }")
+    assert backward(graph, wrt=["x"]).outputs == ("y", "d(y)")

@@ -87,3 +87,11 @@ def test_the_first_of_equal_elements_has_the_gradient():
     graph = graph_of(POOL.format(op="MaxPool", x="1,1,4", how="kernel_shape = [2], strides = [2]"))
     feeds = {"x": np.array([[[3.0, 3.0, 1.0, 2.0]]]), "d(y)": np.array([[[5.0, 7.0]]])}
     assert run(backward(graph, wrt=["x"]), feeds)[-1].tolist() == [[[5.0, 0.0, 0.0, 7.0]]]
+
+
+def test_output_padding_leaves_the_gradient_of_a_transposed_convolution_a_plain_one():
+    how = "strides = [2, 2], output_padding = [1, 0]"
+    graph = graph_of(CONVOLUTION.format(op="ConvTranspose", x="1,2,3,4", w="2,3,2,2", b=3, how=how))
+    made = check(graph, numbers(graph), graph.inputs)
+    (node,) = (node for node in made.nodes if node.operator == "Conv")
+    assert "output_padding" not in node.attributes

@@ -71,7 +71,7 @@ def backward(
     wanted = _leading_to(graph, targets)
     walk = _Walk(graph, wanted)
     given = [name for name in map(walk.start, ends) if name]
-    walk.run(keep=frozenset(targets))
+    walk.run()
     gradients = [walk.gradient(name) for name in targets]
     nodes = walk.tape.nodes()
     return replace(
@@ -123,15 +123,12 @@ class _Walk:
         self._add(name, given or self.tape.number(1.0, dtype))
         return given
 
-    def run(self, keep: Collection[str]) -> None:
-        """Write the gradients of all nodes; those of values in `keep` are kept."""
+    def run(self) -> None:
+        """Write the gradients of all nodes."""
         for node in reversed(self.tape.graph.nodes):
             found = [self._settled(name) for name in node.outputs]
             if not any(found) or self._wanted.isdisjoint(node.reads):
                 continue
-            for name in node.outputs:
-                if name not in keep:
-                    self._gradients.pop(name, None)
             if node.domain or node.operator not in FLAT:
                 self._differentiate(node, tuple(found))
 

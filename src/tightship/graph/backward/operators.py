@@ -83,6 +83,14 @@ def _product(inputs: Sequence[Type | None], attributes: Attributes) -> list[Type
     return [(dtype, (*batch, rows, columns))]
 
 
+def _states(inputs: Sequence[Type | None], _: Attributes) -> list[Type]:
+    """Gradients of the operands of an LSTM or a GRU, absent ones among them."""
+    x, w, r, states = (_given(inputs[place]) for place in (0, 1, 2, 6))
+    dtype, (_times, directions, batch, size) = states
+    state = (dtype, (directions, batch, size))
+    return [x, w, r, (dtype, (directions, 2 * w[1][1])), state, state]
+
+
 def _normalized(inputs: Sequence[Type | None], _: Attributes) -> list[Type]:
     """The result, and a mean and a variance of each channel."""
     dtype, shape = _given(inputs[0])
@@ -95,6 +103,11 @@ _BOTH_OVER = ((0, 0), (0, 1))
 _OF_X = Operator(("dy", "x"), ("dx",), _like(0), _BOTH_OVER)
 _OF_Y = Operator(("dy", "y"), ("dx",), _like(0), _BOTH_OVER)
 _ROWS = Operator(("dy", "y"), ("dx",), _like(0), _DY_OVER)
+_CELL = Operator(
+    ("x", "w", "r", "b?", "h?", "c?", "states", "dy?", "dlast?", "dcell?"),
+    ("dx", "dw", "dr", "db", "dh", "dc"),
+    _states,
+)
 _LOSS = ("labels", "weights?")
 
 OPERATORS: Mapping[str, Operator] = {
@@ -111,6 +124,7 @@ OPERATORS: Mapping[str, Operator] = {
     "ConvGradWeights": Operator(("dy", "x"), ("dweights", "dbias"), _weights),
     "EluGrad": _OF_X,
     "ErfGrad": _OF_X,
+    "GRUGrad": _CELL,
     "GatherElementsGrad": Operator(("dy", "indices"), ("dx",), _shaped),
     "GatherGrad": Operator(("dy", "indices"), ("dx",), _shaped),
     "GeluGrad": _OF_X,
@@ -120,6 +134,7 @@ OPERATORS: Mapping[str, Operator] = {
         ("dy", "x", "scale", "mean", "inverse_deviation"), ("dx", "dscale", "dbias"),
         _like(0, 2, 2), _DY_OVER,
     ),
+    "LSTMGrad": _CELL,
     "LeakyReluGrad": _OF_X,
     "LogSoftmaxGrad": _ROWS,
     "MaxPoolGrad": Operator(("dy", "x"), ("dx",), _like(1)),

@@ -11,6 +11,7 @@ from tightship.graph.backward.movement import MOVEMENTS
 from tightship.graph.backward.normalization import NORMALIZATIONS, OWN_NORMALIZATIONS
 from tightship.graph.backward.operators import DOMAIN
 from tightship.graph.backward.product import PRODUCTS
+from tightship.graph.backward.recurrent import RECURRENT
 from tightship.graph.backward.reduction import REDUCTIONS
 from tightship.graph.backward.resize import RESIZES
 from tightship.graph.backward.site import Rule
@@ -24,6 +25,7 @@ _OF_ONNX: Mapping[str, Rule] = {
     **NORMALIZATIONS,
     **PRODUCTS,
     **REDUCTIONS,
+    **RECURRENT,
     **RESIZES,
 }
 

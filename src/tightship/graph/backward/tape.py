@@ -121,9 +121,9 @@ class Tape:
         """The name of an optional output of a forward node, which it has from now on."""
         if index < len(node.outputs) and node.outputs[index]:
             return node.outputs[index]
-        saved = self._saved.setdefault(node.outputs[0], {})
+        saved = self._saved.setdefault(node.writes[0], {})
         if index not in saved:
-            saved[index] = self.define(f"{node.outputs[0]}.saved{index}", kind)
+            saved[index] = self.define(f"{node.writes[0]}.saved{index}", kind)
         return saved[index]
 
     def nodes(self) -> tuple[Node, ...]:
@@ -147,7 +147,7 @@ class Tape:
         return self._final.get(name, name)
 
     def _extended(self, node: Node) -> Node:
-        saved = self._saved.get(node.outputs[0]) if node.outputs else None
+        saved = self._saved.get(node.writes[0]) if node.writes else None
         if saved is None:
             return node
         count = max(len(node.outputs), max(saved) + 1)

@@ -21,6 +21,7 @@ GRADIENT_BUILDERS: Mapping[str, Builder] = OnDemand(
         "normalization.NORMALIZATIONS": names(
             "BatchNormalizationGrad BatchNormalizationTraining LayerNormalizationGrad"
         ),
+        "recurrent.RECURRENT": names("GRUGrad LSTMGrad"),
         "product.PRODUCTS": names("LogSoftmaxGrad SoftmaxGrad TransposedMatMul"),
     },
 )

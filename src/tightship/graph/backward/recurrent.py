@@ -1,0 +1,35 @@
+"""Gradients of LSTM and GRU: one operator, which reads the states that the forward writes."""
+
+from collections.abc import Iterator, Mapping
+
+from tightship.graph.backward.site import Rule, Site
+
+_PLAIN = ("activations", "activation_alpha", "activation_beta", "clip", "input_forget", "layout")
+"""Attributes that make it another network."""
+_LENGTHS, _PEEPHOLES = 4, 7
+
+
+def _recurrent(at: Site) -> Iterator[tuple[int, str]]:
+    """Reads all operands but lengths, and the states of all times; gates are computed anew."""
+    places = (0, 1, 2, 3, 5, 6)
+    keep = [at.wants(place) for place in places]
+    if not any(keep):
+        return
+    changed = [name for name in _PLAIN if at.node.attributes.get(name)]
+    if changed or at.has(_LENGTHS) or at.has(_PEEPHOLES):
+        raise at.refusal(
+            "is known for plain gates only: without lengths of sequences, peepholes, and the "
+            f"attributes {', '.join(_PLAIN)}"
+        )
+    dtype, (times, batch, _) = at.type(at.x(0))
+    directions, _, size = at.shape(at.x(2))
+    states = at.tape.save(at.node, 0, (dtype, (times, directions, batch, size)))
+    gradients = [*at.gradients, "", ""][:3]
+    operands = [at.optional(place) for place in places]
+    found = at.own(f"{at.node.operator}Grad", *operands, states, *gradients, keep=keep)
+    for place, gradient in reversed(list(zip(places, found, strict=True))):
+        if gradient:
+            yield place, gradient
+
+
+RECURRENT: Mapping[str, Rule] = {"GRU": _recurrent, "LSTM": _recurrent}
