@@ -121,6 +121,12 @@ def test_what_is_known_of_a_weight_is_forgotten():
     assert "r" in backward(graph, wrt=["x"]).known
 
 
+def test_what_is_known_of_a_shape_stays_known():
+    text = "net (float[2,3] x) => (float y) { s = Shape (w) h = MatMul (x, w) y = Add (h, b) }"
+    graph = graph_of(text, w=filled(3, 4), b=filled(4))
+    assert "s" in backward(graph).known
+
+
 def test_an_operator_without_a_rule_is_named_with_a_way_out():
     text = "net (double[4] x) => (double y) { h = CumSum (x, zero) y = Tanh (h) }"
     graph = graph_of(text, zero=np.array(0))

@@ -8,10 +8,10 @@ import numpy as np
 from tightship.errors import GraphError
 from tightship.graph.backward.batch_statistics import with_batch_statistics
 from tightship.graph.backward.operators import Type
-from tightship.graph.backward.rules import FLAT, RULES
+from tightship.graph.backward.rules import FLAT, OF_SHAPES, RULES
 from tightship.graph.backward.site import FLOATS, Site
 from tightship.graph.backward.tape import Tape
-from tightship.graph.constant import Fill
+from tightship.graph.constant import Constant, Fill
 from tightship.graph.ir import Graph, Node
 
 
@@ -50,7 +50,7 @@ def backward(
     Returns:
         The graph, its outputs followed by the gradients in the order of `wrt`. A gradient that
         nothing leads to is a constant of zeros. What the graph knew of values that depend on
-        `wrt` is left out: these may change between runs.
+        elements of `wrt` is left out: these may change between runs.
 
     Raises:
         GraphError: A name is no float value of the graph, or the gradient of a node on the way
@@ -81,7 +81,7 @@ def backward(
         nodes=nodes,
         values=walk.tape.values(),
         constants={**graph.constants, **walk.tape.constants},
-        known={name: known for name, known in graph.known.items() if name not in wanted},
+        known=_lasting(graph, targets),
     )
 
 
@@ -102,6 +102,17 @@ def _leading_to(graph: Graph, targets: Collection[str]) -> set[str]:
             continue
         wanted.update([name for name in node.writes if graph.value(name).dtype in FLOATS])
     return wanted
+
+
+def _lasting(graph: Graph, targets: Collection[str]) -> dict[str, Constant]:
+    """What the graph knows of values that depend on no target's elements."""
+    if not graph.known:
+        return {}
+    changing = set(targets)
+    for node in graph.nodes:
+        if node.operator not in OF_SHAPES and not changing.isdisjoint(node.reads):
+            changing.update(node.writes)
+    return {name: known for name, known in graph.known.items() if name not in changing}
 
 
 class _Walk:

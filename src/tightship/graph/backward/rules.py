@@ -36,5 +36,8 @@ RULES: Mapping[tuple[str, str], Rule] = {
 }
 """By domain and operator."""
 
-FLAT = frozenset({"Ceil", "ConstantOfShape", "Floor", "Hardmax", "Round", "Shape", "Sign", "Size"})
+OF_SHAPES = frozenset({"Shape", "Size"})
+"""Operators that read no element."""
+
+FLAT = OF_SHAPES | {"Ceil", "ConstantOfShape", "Floor", "Hardmax", "Round", "Sign"}
 """Operators whose results do not change with a small change of their inputs."""
