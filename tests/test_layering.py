@@ -111,7 +111,8 @@ ALLOWED: Mapping[str, str] = {  # the longest prefix of a module's name decides
     "engine.memory_plan": "planner view.picture engine.drawing",
     "engine.drawing": "errors planner view engine.memory_plan",  # the one way to a picture
     "engine.profile": "planner view engine",  # draws as well
-    "engine.library": "_core errors",
+    "engine.library": "_core errors engine.primitive_cache",
+    "engine.primitive_cache": "_core errors",
     "engine.on_demand": "",
     "engine.kernels": "errors graph engine.kernels engine.on_demand",
     "engine.lower": (
@@ -136,7 +137,8 @@ ALLOWED: Mapping[str, str] = {  # the longest prefix of a module's name decides
         " cost __version__ cli replay resource rmm_log torch_snapshot trace workload"
     ),
     "": (  # `tightship` itself
-        "_core errors planner engine.memory_plan model memory loading preparing"
+        "_core errors planner engine.memory_plan engine.primitive_cache model memory loading"
+        " preparing"
     ),
 }
 

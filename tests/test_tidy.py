@@ -38,6 +38,7 @@ MANY_PARAMETERS = {
     "src/tightship/engine/lower/builder.py:step": "the facts of a step; the later ones keywords",
 }
 UNREFERENCED = {
+    "src/tightship/engine/stepwise.py": "for callers: how frameworks use operators, to compare",
     "src/tightship/backend.py": "for callers: ONNX's suite takes the module",
     "src/tightship/driver/codec.py": "what the server and the client speak",
     "src/tightship/driver/regions.py": "for the face of the inference protocol",
@@ -48,6 +49,7 @@ ENVIRONMENT_READERS = {
     "src/tightship/resource/settings.py": "how places are divided, before the first is made",
     "src/tightship/resource/private_folder.py": "where the system has a user's runtime folder",
     "src/tightship/engine/library.py": "which libdnnl, before anything is loaded",
+    "src/tightship/engine/primitive_cache.py": "its capacity, before anything is compiled",
 }
 
 

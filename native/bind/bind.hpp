@@ -61,5 +61,7 @@ void split_product_kernels(nanobind::module_ &module, nanobind::class_<Kernel> &
 void recurrent_kernels(nanobind::class_<Kernel> &kernel);
 void quantize_kernels(nanobind::class_<Kernel> &kernel);
 void program(nanobind::module_ &module);
+void primitive_memory(nanobind::module_ &module);
+void primitive_cache(nanobind::module_ &module);
 
 } // namespace tightship::bind

@@ -22,6 +22,8 @@ struct MemoryDesc {};
 struct Attributes {};
 struct PrimitiveDesc {};
 struct Reorderer {};
+struct PrimitiveCache {};
+struct Stepwise {};
 
 } // namespace
 
@@ -34,6 +36,11 @@ void onednn(nb::module_ &module) {
     nb::class_<Attributes>(module, "Attributes");
     nb::class_<PrimitiveDesc>(module, "PrimitiveDesc");
     nb::class_<Reorderer>(module, "Reorderer");
+}
+
+void primitive_cache(nb::module_ &module) {
+    nb::class_<PrimitiveCache>(module, "PrimitiveCache");
+    nb::class_<Stepwise>(module, "NativeStepwise");
 }
 
 } // namespace tightship::bind

@@ -1,5 +1,5 @@
 #include "bind.hpp"
-#include "tightship/program.hpp"
+#include "running.hpp"
 
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/optional.h>
@@ -17,7 +17,6 @@ namespace tightship::bind {
 namespace {
 
 using Address = std::pair<uint32_t, int64_t>;
-using Clock = std::chrono::steady_clock;
 
 Place place(Address address) {
     return {address.first, address.second};
@@ -29,34 +28,11 @@ std::string run(Context &context, std::pair<size_t, size_t> steps, const StopFla
                 std::optional<int64_t> deadline_ns, std::optional<Ends> ends_ns) {
     if (ends_ns && ends_ns->shape(0) != steps.second - steps.first)
         throw std::invalid_argument("`ends_ns` needs one number for each step.");
-    std::optional<Clock::time_point> deadline;
-    if (deadline_ns)
-        deadline = Clock::time_point(std::chrono::nanoseconds(*deadline_ns));
-    const auto poll = [] {
-        const nb::gil_scoped_acquire acquire;
-        if (PyErr_CheckSignals() != 0)
-            throw nb::python_error();
-    };
+    const std::function<void()> poll = check_signals;
     const nb::gil_scoped_release release;
     int64_t *ends = ends_ns ? ends_ns->data() : nullptr;
-    switch (context.run(steps.first, steps.second, stop, deadline, poll, ends)) {
-    case Outcome::kStopped:
-        return "stopped";
-    case Outcome::kDeadline:
-        return "deadline";
-    case Outcome::kDone:
-        break;
-    }
-    return "done";
-}
-
-void *first_byte(nb::handle array) {
-    Py_buffer view;
-    if (PyObject_GetBuffer(array.ptr(), &view, PyBUF_SIMPLE) != 0)
-        throw nb::python_error();
-    void *data = view.buf;
-    PyBuffer_Release(&view);
-    return data;
+    return name_of(
+        context.run(steps.first, steps.second, {stop, time_of(deadline_ns), poll}, ends));
 }
 
 #ifdef TIGHTSHIP_ONEDNN
@@ -97,6 +73,8 @@ void program(nb::module_ &module) {
             },
             "kernel"_a, "operands"_a)
         .def("compile", &Program::compile, "threads"_a, nb::call_guard<nb::gil_scoped_release>())
+        .def("defer", &Program::defer, "threads"_a,
+             "Instead of `compile`: each run obtains its primitives.")
         .def(
             "bind_weights",
             [](Program &self, uintptr_t base) {

@@ -3,6 +3,7 @@
 #include "tightship/onednn/memory_desc.hpp"
 
 #include <algorithm>
+#include <mutex>
 #include <numeric>
 #include <string_view>
 
@@ -35,6 +36,33 @@ constexpr std::pair<std::string_view, dnnl_format_tag_t> kTags[] = {
     {"aBc16b", dnnl_aBc16b},   {"aBcd16b", dnnl_aBcd16b},   {"aBcde16b", dnnl_aBcde16b},
     {"Acdb32a", dnnl_Acdb32a}, {"BA16a64b", dnnl_BA16a64b},
 };
+
+/// Bytes of a blocked layout's elements, as oneDNN counts them, without what may follow them.
+int64_t element_bytes(const MemoryDesc &desc) {
+    const Dims strides = desc.strides();
+    const Dims blocks = desc.blocks();
+    const Dims padded = query_dims(desc.get(), dnnl_query_padded_dims, strides.size());
+    int64_t count = 1, block = 1;
+    for (size_t axis = 0; axis < strides.size(); ++axis) {
+        count = std::max(count, padded[axis] / blocks[axis] * strides[axis]);
+        block *= blocks[axis];
+    }
+    return (count == 1 ? block : count) *
+           static_cast<int64_t>(Library::get().data_type_size(desc.dtype()));
+}
+
+/// Which of the layouts met so far it is, of those that shape, type and strides do not tell apart.
+size_t rank_of(const MemoryDesc &desc) {
+    static std::mutex mutex;
+    static auto *const met = new std::vector<MemoryDesc>;
+    const std::lock_guard lock(mutex);
+    const auto found = std::find(met->begin(), met->end(), desc);
+    if (found == met->end()) {
+        met->push_back(desc);
+        return met->size() - 1;
+    }
+    return static_cast<size_t>(found - met->begin());
+}
 
 } // namespace
 
@@ -170,9 +198,15 @@ std::string MemoryDesc::signature() const {
     std::string text = std::to_string(dtype()) + layout;
     for (const int64_t length : dims())
         text += "," + std::to_string(length);
-    if (layout != "any" && layout != "opaque")
+    if (layout == "any")
+        return text + ";";
+    if (layout != "opaque")
         for (const int64_t stride : strides())
             text += "/" + std::to_string(stride);
+    // What follows the elements of some integers says what their kernel takes off its sums.
+    const int64_t rest = layout == "opaque" ? 1 : size_bytes() - element_bytes(*this);
+    if (rest != 0 && rest != offset_bytes())
+        text += "#" + std::to_string(rank_of(*this));
     return text + "+" + std::to_string(offset_bytes()) + ";";
 }
 

@@ -50,9 +50,7 @@ void PrimitiveSteps::add(std::shared_ptr<const PrimitiveDesc> desc,
 }
 
 void PrimitiveSteps::compile(int threads) {
-    if (empty())
-        return;
-    const ThreadScope scope(threads);
+    PrimitiveCache &cache = PrimitiveCache::of_process();
     std::unordered_map<std::string, uint32_t> compiled;
     std::unordered_map<const PrimitiveDesc *, uint32_t> seen;
     std::vector<uint32_t> primitive_of;
@@ -62,7 +60,7 @@ void PrimitiveSteps::compile(int threads) {
             const auto [entry, is_new] =
                 compiled.try_emplace(desc->signature(), static_cast<uint32_t>(primitives_.size()));
             if (is_new)
-                primitives_.emplace_back(*desc);
+                primitives_.push_back(cache.obtain(*desc, threads));
             known->second = entry->second;
         }
         primitive_of.push_back(known->second);
@@ -118,10 +116,13 @@ void BoundPrimitives::bind_external(uint32_t slot, char *data) {
 }
 
 void BoundPrimitives::execute(uint32_t index) const {
+    execute(index, steps_.primitives_[steps_.steps_[index].primitive]->get());
+}
+
+void BoundPrimitives::execute(uint32_t index, const_dnnl_primitive_t primitive) const {
     const PrimitiveSteps::Step &step = steps_.steps_[index];
-    const auto status = Library::get().primitive_execute(steps_.primitives_[step.primitive].get(),
-                                                         stream_, static_cast<int>(step.count),
-                                                         arguments_.data() + step.first);
+    const auto status = Library::get().primitive_execute(
+        primitive, stream_, static_cast<int>(step.count), arguments_.data() + step.first);
     Library::check(status, "run a primitive");
 }
 

@@ -6,11 +6,22 @@ namespace tightship {
 
 namespace {
 
-using Clock = std::chrono::steady_clock;
-
 constexpr auto kPollInterval = std::chrono::milliseconds(20);
 
 } // namespace
+
+Outcome Watch::look() {
+    if (stop_.load(std::memory_order_relaxed))
+        return Outcome::kStopped;
+    const auto now = Clock::now();
+    if (deadline_ && now >= *deadline_)
+        return Outcome::kDeadline;
+    if (now - polled_ >= kPollInterval) {
+        poll_();
+        polled_ = now;
+    }
+    return Outcome::kDone;
+}
 
 void Program::add_kernel(std::shared_ptr<const Kernel> kernel, std::span<const Place> operands) {
     steps_.push_back({std::move(kernel), static_cast<uint32_t>(places_.size()),
@@ -51,27 +62,17 @@ void Context::bind_external(uint32_t slot, void *data) {
     }
 }
 
-Outcome Context::run(size_t first, size_t last, const StopFlag &stop,
-                     std::optional<std::chrono::steady_clock::time_point> deadline,
-                     const std::function<void()> &poll, int64_t *ends_ns) {
+Outcome Context::run(size_t first, size_t last, Watch watch, int64_t *ends_ns) {
     assert(last <= program_.steps_.size());
     std::optional<onednn::ThreadScope> scope;
     if (!program_.primitives.empty())
         scope.emplace(program_.threads_);
-    auto polled = Clock::now();
     for (size_t index = first; index < last; ++index) {
-        if (stop.load(std::memory_order_relaxed))
-            return Outcome::kStopped;
-        const auto now = Clock::now();
-        if (deadline && now >= *deadline)
-            return Outcome::kDeadline;
-        if (now - polled >= kPollInterval) {
-            poll();
-            polled = now;
-        }
+        if (const Outcome outcome = watch.look(); outcome != Outcome::kDone)
+            return outcome;
         execute(program_.steps_[index]);
         if (ends_ns != nullptr)
-            *ends_ns++ = std::chrono::nanoseconds(Clock::now().time_since_epoch()).count();
+            *ends_ns++ = std::chrono::nanoseconds(Watch::Clock::now().time_since_epoch()).count();
     }
     return Outcome::kDone;
 }

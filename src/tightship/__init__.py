@@ -13,6 +13,15 @@ view, frontend | planner | resource, graph, errors.
 
 from tightship._core import StopFlag as StopFlag
 from tightship.engine.memory_plan import MemoryPlan as MemoryPlan
+from tightship.engine.primitive_cache import (
+    get_primitive_cache_capacity as get_primitive_cache_capacity,
+)
+from tightship.engine.primitive_cache import (
+    primitive_cache_statistics as primitive_cache_statistics,
+)
+from tightship.engine.primitive_cache import (
+    set_primitive_cache_capacity as set_primitive_cache_capacity,
+)
 from tightship.errors import CapacityError as CapacityError
 from tightship.errors import DeadlineError as DeadlineError
 from tightship.errors import FormatError as FormatError

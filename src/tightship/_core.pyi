@@ -1471,6 +1471,9 @@ class NativeProgram:
 
     def compile(self, threads: int) -> None: ...
 
+    def defer(self, threads: int) -> None:
+        """Instead of `compile`: each run obtains its primitives."""
+
     def bind_weights(self, address: int) -> None: ...
 
     @property
@@ -1490,3 +1493,233 @@ class NativeContext:
         """
         Runs steps [first, last) without the GIL; "done", "stopped" or "deadline".
         """
+
+class PrimitiveCacheStatistics:
+    """hits + waits + misses are the primitives that were asked for."""
+
+    @property
+    def hits(self) -> int: ...
+
+    @property
+    def waits(self) -> int:
+        """Found while another thread compiled it."""
+
+    @property
+    def misses(self) -> int:
+        """Had to be compiled."""
+
+    @property
+    def failures(self) -> int:
+        """Of those, could not be."""
+
+    @property
+    def evictions(self) -> int: ...
+
+    @property
+    def entries(self) -> int:
+        """Primitives held now."""
+
+    @property
+    def bytes(self) -> int:
+        """Of them, estimated."""
+
+    @property
+    def idle_entries(self) -> int:
+        """Of them, used by nobody."""
+
+    @property
+    def idle_bytes(self) -> int:
+        """Of those, estimated."""
+
+class LifetimeManager:
+    """Who is alive with whom among the temporaries of a primitive."""
+
+    def start_lifetime(self) -> int:
+        """The number of an object that is alive from now on."""
+
+    def end_lifetime(self, object: int, size_bytes: int, alignment: int = 64) -> None:
+        """The object is needed no more; raises InputError unless it is alive."""
+
+    @property
+    def are_all_finalized(self) -> bool: ...
+
+    @property
+    def size_bytes(self) -> int:
+        """Of a pool for them; raises InputError while an object is alive."""
+
+class BlobLifetimeManager(LifetimeManager):
+    """A region for each of as few objects as live at once."""
+
+    def __init__(self) -> None: ...
+
+class OffsetLifetimeManager(LifetimeManager):
+    """One region, objects at planned offsets."""
+
+    def __init__(self) -> None: ...
+
+class PoolStatistics:
+    """Pools that are free and reserved."""
+
+    @property
+    def free_count(self) -> int: ...
+
+    @property
+    def free_bytes(self) -> int: ...
+
+    @property
+    def reserved_count(self) -> int: ...
+
+    @property
+    def reserved_bytes(self) -> int: ...
+
+    @property
+    def peak_bytes(self) -> int:
+        """The most of both together."""
+
+    @property
+    def created(self) -> int: ...
+
+    @property
+    def reused(self) -> int: ...
+
+    @property
+    def trimmed(self) -> int:
+        """Free ones that were given back."""
+
+class PoolManager:
+    """Pools of temporaries, free and reserved."""
+
+    def __init__(self, budget_bytes: int) -> None:
+        """Free pools hold at most `budget_bytes`; 0 frees them at once."""
+
+    @property
+    def budget_bytes(self) -> int: ...
+
+    @budget_bytes.setter
+    def budget_bytes(self, arg: int, /) -> None: ...
+
+    def trim(self, budget_bytes: int = 0) -> int:
+        """
+        Gives free pools back until they hold at most so many bytes; returns what it gave.
+        """
+
+    def statistics(self) -> PoolStatistics: ...
+
+class PrimitiveResource:
+    """The memory of one run of a primitive."""
+
+    @property
+    def is_held(self) -> bool: ...
+
+    @property
+    def identity(self) -> int: ...
+
+    def address(self, object: int = 0) -> int:
+        """Raises InputError where there is no such object."""
+
+class MemoryManager:
+    """Where the temporaries of a primitive come from, run by run."""
+
+    def __init__(self, lifetimes: LifetimeManager, pools: PoolManager, *, is_cached: bool = True) -> None:
+        """
+        On demand, unless `is_cached`: what a run had is given back when it is over.
+        """
+
+    def populate(self, resource: MemoryResource, count: int) -> None:
+        """Makes free pools for so many runs."""
+
+    def clear(self) -> None:
+        """Gives every pool back; raises InputError while one is reserved."""
+
+    def reserve_pools(self, resource: MemoryResource, count: int) -> None:
+        """Has so many more pools reserved for this primitive."""
+
+    def unreserve_pools(self, count: int) -> None:
+        """Returns so many; raises InputError, and returns none, where fewer are."""
+
+    @property
+    def reserved_count(self) -> int:
+        """Pools that are reserved and not in use."""
+
+    def create_resource(self, resource: MemoryResource) -> PrimitiveResource:
+        """A pool for one run."""
+
+    def destroy_resource(self, held: PrimitiveResource) -> None:
+        """
+        Ends a run; raises InputError where the resource is not this manager's.
+        """
+
+class CachedPrimitive:
+    """A compiled primitive, in use while this lives."""
+
+    @property
+    def size_bytes(self) -> int:
+        """Of its code and description, estimated."""
+
+    @property
+    def scratch_bytes(self) -> int: ...
+
+    @property
+    def memory(self) -> MemoryManager:
+        """Where its scratch, object 0, comes from."""
+
+    def is_same(self, other: CachedPrimitive) -> bool:
+        """Whether both are one compiled primitive."""
+
+class PrimitiveCache:
+    """Compiled primitives by what they compute."""
+
+    def __init__(self, entries: int, idle_bytes: int, pools: PoolManager, *, is_cached: bool = True) -> None:
+        """`pools` and `is_cached` are those of the primitives' memory managers."""
+
+    def obtain(self, desc: PrimitiveDesc, threads: int = 1) -> CachedPrimitive:
+        """
+        The primitive of a description made for so many threads, compiled if need be.
+        """
+
+    @property
+    def entries(self) -> int:
+        """Most primitives that it holds; 0 holds none."""
+
+    @property
+    def idle_bytes(self) -> int:
+        """Most bytes of primitives that nobody uses."""
+
+    def set_capacity(self, entries: int, idle_bytes: int) -> None:
+        """Lets go at once of what is beyond."""
+
+    def release_idle(self) -> int:
+        """Lets go of what nobody uses; returns its bytes, estimated."""
+
+    @property
+    def pools(self) -> PoolManager: ...
+
+    def statistics(self) -> PrimitiveCacheStatistics: ...
+
+def primitive_cache() -> PrimitiveCache:
+    """The cache that every program of the process shares."""
+
+class NativeStepwise:
+    """A deferred program whose primitives and memory are had for each call."""
+
+    def __init__(self, program: NativeProgram, cache: PrimitiveCache, resource: MemoryResource, groups: Sequence[tuple[int, int, LifetimeManager, Sequence[int]]], scratch_slot: int) -> None:
+        """
+        Groups are first and last step, lifetimes, and a slot for each object of those.
+        """
+
+    def bind_external(self, slot: int, array: object) -> None:
+        """An array that the caller keeps until the run is over."""
+
+    def bind_persistent(self, slot: int, array: object) -> None:
+        """An array of what primitives own; it is kept."""
+
+    def run(self, stop: StopFlag, deadline_ns: int | None = None) -> str:
+        """Runs every step without the GIL; "done", "stopped" or "deadline"."""
+
+    @property
+    def memory_ns(self) -> int:
+        """Of the last run: obtaining memory and giving it back."""
+
+    @property
+    def primitives_ns(self) -> int:
+        """Of the last run: finding primitives, or compiling them."""

@@ -1,6 +1,7 @@
 """Memory of all models of the process: what they hold, and giving back what no run has."""
 
 from tightship.engine.library import release_unused
+from tightship.engine.primitive_cache import release_idle_primitives
 from tightship.engine.statistics import MemoryStatistics
 from tightship.errors import InputError
 from tightship.model import LOADED
@@ -18,10 +19,10 @@ def memory_stats() -> MemoryStatistics:
 
 
 def release_unused_memory() -> int:
-    """Give back what no run of any model has, and freed heap and code that is not running.
+    """Give back what no run of any model has: arenas, programs, primitives, heap, code.
 
     Returns:
-        Bytes of weights and arenas that went back; heap and code are not counted.
+        Bytes of weights and arenas that went back; the rest is not counted.
     """
     released = 0
     for model in list(LOADED):
@@ -29,5 +30,6 @@ def release_unused_memory() -> int:
             released += model.release_unused_memory()
         except InputError:  # closed
             continue
+    release_idle_primitives()
     release_unused()
     return released

@@ -17,6 +17,7 @@ from tightship.engine.library import release_unused
 from tightship.engine.limits import Limits
 from tightship.engine.memory_plan import MemoryPlan
 from tightship.engine.prepare import Prepared
+from tightship.engine.primitive_cache import release_idle_primitives
 from tightship.engine.program import Space
 from tightship.engine.program_cache import Bounds, ProgramCache
 from tightship.engine.shelf import Key
@@ -117,6 +118,7 @@ class Model:
         released = self._open().release_unused()
         if self._kept is not None:
             self._kept.let_go()
+        release_idle_primitives()
         release_unused()
         return released
 

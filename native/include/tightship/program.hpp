@@ -20,6 +20,27 @@ namespace tightship {
 /// How a run ended, between two steps.
 enum class Outcome { kDone, kStopped, kDeadline };
 
+/// Says between two steps whether a run must end.
+class Watch {
+  public:
+    using Clock = std::chrono::steady_clock;
+
+    /// Looks at `stop`, at the deadline, and, every few milliseconds, calls `poll`, which may
+    /// throw. REQUIRES: `stop` and `poll` outlive it.
+    Watch(const StopFlag &stop, std::optional<Clock::time_point> deadline,
+          const std::function<void()> &poll)
+        : stop_(stop), deadline_(deadline), poll_(poll) {}
+
+    /// `kDone` where the run goes on.
+    Outcome look();
+
+  private:
+    const StopFlag &stop_;
+    std::optional<Clock::time_point> deadline_;
+    const std::function<void()> &poll_;
+    Clock::time_point polled_ = Clock::now();
+};
+
 class Program {
   public:
     Program() = default;
@@ -33,6 +54,8 @@ class Program {
 
     /// Generates the code of the primitives for `threads`.
     void compile(int threads);
+    /// Leaves it to each run to obtain primitives for `threads`, as `Stepwise` does.
+    void defer(int threads) { threads_ = threads; }
     /// Says where the weights are; REQUIRES `base` to outlive the program's runs.
     void bind_weights(void *base);
 
@@ -43,6 +66,7 @@ class Program {
 
   private:
     friend class Context;
+    friend class Stepwise;
     struct Step {
         std::shared_ptr<const Kernel> kernel; ///< null for a primitive
         uint32_t first; ///< of its places; the index of a primitive among the primitives
@@ -65,14 +89,12 @@ class Context {
     /// Points a slot at the caller's bytes for the next runs.
     void bind_external(uint32_t slot, void *data);
 
-    /// Runs steps [first, last). Between steps it looks at `stop`, at the deadline, and, every
-    /// few milliseconds, calls `poll`, which may throw. Where `ends_ns` is not null, the time of
-    /// the steady clock after each step goes there, one number for each.
-    Outcome run(size_t first, size_t last, const StopFlag &stop,
-                std::optional<std::chrono::steady_clock::time_point> deadline,
-                const std::function<void()> &poll, int64_t *ends_ns = nullptr);
+    /// Runs steps [first, last), looking at `watch` before each. Where `ends_ns` is not null, the
+    /// time of the steady clock after each step goes there, one number for each.
+    Outcome run(size_t first, size_t last, Watch watch, int64_t *ends_ns = nullptr);
 
   private:
+    friend class Stepwise;
     void execute(const Program::Step &step);
 
     const Program &program_;

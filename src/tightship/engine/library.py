@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from tightship import _core
+from tightship.engine.primitive_cache import process_cache
 from tightship.errors import LibraryError
 
 VARIABLE = "TIGHTSHIP_DNNL_LIBRARY"
@@ -17,11 +18,13 @@ def open_library() -> None:
     Raises:
         LibraryError: It cannot be opened, or is not oneDNN 3.2 or a later 3.x; names the file
             and what to install or set.
+        InputError: `TIGHTSHIP_PRIMITIVE_CACHE_CAPACITY` is not a number of primitives.
     """
     if not _core.HAS_ONEDNN or _core.onednn_is_open():
         return
     chosen = os.environ.get(VARIABLE)
     path = chosen or str(bundled())
+    process_cache()
     try:
         _core.onednn_open(path)
     except _core.OneDnnLibraryError as error:

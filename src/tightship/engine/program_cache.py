@@ -15,6 +15,7 @@ from tightship.engine.library import release_heap, release_unused
 from tightship.engine.limits import Limits
 from tightship.engine.memory_plan import MemoryPlan
 from tightship.engine.prepare import Prepared
+from tightship.engine.primitive_cache import release_idle_primitives
 from tightship.engine.program import Lowered, Space
 from tightship.engine.retention import Retention
 from tightship.engine.shelf import Key, Program, Shelf
@@ -271,6 +272,8 @@ class ProgramCache:
             self._variants.check(self._shared_plan(prepared), dict(key))
         placement = prepared.placement
         own = self._make_way(key, prepared, limits)
+        if self._bounds.limit_bytes is not None:
+            release_idle_primitives()
         try:
             executable = build(placement, self._store)
         except UnboundLengthError:  # a constant that cannot be had for other lengths

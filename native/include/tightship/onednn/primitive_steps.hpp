@@ -5,7 +5,7 @@
 
 #ifdef TIGHTSHIP_ONEDNN
 
-#include "tightship/onednn/primitive.hpp"
+#include "tightship/onednn/primitive_cache.hpp"
 
 namespace tightship::onednn {
 
@@ -22,13 +22,15 @@ class PrimitiveSteps {
     void add(std::shared_ptr<const PrimitiveDesc> desc,
              std::span<const std::pair<int, uint32_t>> arguments);
 
-    /// Generates the code for `threads`, once for primitives that are alike, and lets go of the
+    /// Has the process's cache compile for `threads` what it has not, and lets go of the
     /// descriptions.
     void compile(int threads);
     /// Binds operands that lie in the weights.
     void bind_weights(char *base);
 
     bool empty() const { return steps_.empty(); }
+    /// REQUIRES: not compiled.
+    const PrimitiveDesc &desc(uint32_t step) const { return *descs_[steps_[step].primitive]; }
 
   private:
     friend class BoundPrimitives;
@@ -44,11 +46,11 @@ class PrimitiveSteps {
     std::vector<std::pair<int, uint32_t>> arguments_;
     std::vector<Step> steps_;
     std::vector<std::shared_ptr<const PrimitiveDesc>> descs_;
-    std::vector<Primitive> primitives_;
+    std::vector<PrimitiveCache::Use> primitives_;
     std::vector<dnnl_memory_t> weights_; ///< by operand index; null outside the weights
 };
 
-/// REQUIRES: the steps are compiled, their weights bound, and outlive this.
+/// REQUIRES: the weights of the steps are bound; they outlive this.
 class BoundPrimitives {
   public:
     BoundPrimitives(const PrimitiveSteps &steps, char *arena);
@@ -58,7 +60,10 @@ class BoundPrimitives {
 
     /// Points a slot at the caller's bytes for the next runs.
     void bind_external(uint32_t slot, char *data);
+    /// REQUIRES: the steps are compiled.
     void execute(uint32_t step) const;
+    /// Runs a step by a primitive of its description.
+    void execute(uint32_t step, const_dnnl_primitive_t primitive) const;
 
   private:
     const PrimitiveSteps &steps_;

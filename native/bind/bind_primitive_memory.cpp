@@ -1,0 +1,175 @@
+#include "bind.hpp"
+#include "count.hpp"
+
+#include "tightship/primitive/built_once.hpp"
+#include "tightship/primitive/memory.hpp"
+
+#include <nanobind/stl/shared_ptr.h>
+#include <nanobind/stl/string.h>
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+namespace tightship::bind {
+
+namespace {
+
+using primitive::BlobLifetimeManager;
+using primitive::CacheStatistics;
+using primitive::Keep;
+using primitive::LifetimeManager;
+using primitive::MemoryManager;
+using primitive::OffsetLifetimeManager;
+using primitive::PoolManager;
+using primitive::PoolStatistics;
+using Upstream = std::shared_ptr<resource::MemoryResource>;
+
+uint32_t object_of(Count object) {
+    return static_cast<uint32_t>(std::min<size_t>(at_least(0, "object", object), UINT32_MAX));
+}
+
+void lifetimes(nb::module_ &module) {
+    nb::class_<LifetimeManager>(module, "LifetimeManager",
+                                "Who is alive with whom among the temporaries of a primitive.")
+        .def("start_lifetime", &LifetimeManager::start_lifetime,
+             "The number of an object that is alive from now on.")
+        .def(
+            "end_lifetime",
+            [](LifetimeManager &self, Count object, Count size, Count alignment) {
+                self.end_lifetime(object_of(object), {at_least(0, "size_bytes", size),
+                                                      power_of_two("alignment", alignment)});
+            },
+            "object"_a, "size_bytes"_a, "alignment"_a = 64,
+            "The object is needed no more; raises InputError unless it is alive.")
+        .def_prop_ro("are_all_finalized", &LifetimeManager::are_all_finalized)
+        .def_prop_ro(
+            "size_bytes", [](const LifetimeManager &self) { return self.layout().size_bytes(); },
+            "Of a pool for them; raises InputError while an object is alive.");
+    nb::class_<BlobLifetimeManager, LifetimeManager>(
+        module, "BlobLifetimeManager", "A region for each of as few objects as live at once.")
+        .def(nb::init<>());
+    nb::class_<OffsetLifetimeManager, LifetimeManager>(module, "OffsetLifetimeManager",
+                                                       "One region, objects at planned offsets.")
+        .def(nb::init<>());
+}
+
+void pools(nb::module_ &module) {
+    nb::class_<PoolStatistics>(module, "PoolStatistics", "Pools that are free and reserved.")
+        .def_ro("free_count", &PoolStatistics::free_count)
+        .def_ro("free_bytes", &PoolStatistics::free_bytes)
+        .def_ro("reserved_count", &PoolStatistics::reserved_count)
+        .def_ro("reserved_bytes", &PoolStatistics::reserved_bytes)
+        .def_ro("peak_bytes", &PoolStatistics::peak_bytes, "The most of both together.")
+        .def_ro("created", &PoolStatistics::created)
+        .def_ro("reused", &PoolStatistics::reused)
+        .def_ro("trimmed", &PoolStatistics::trimmed, "Free ones that were given back.");
+    nb::class_<PoolManager>(module, "PoolManager", "Pools of temporaries, free and reserved.")
+        .def(
+            "__init__",
+            [](PoolManager *self, Count budget) {
+                new (self) PoolManager(at_least(0, "budget_bytes", budget));
+            },
+            "budget_bytes"_a, "Free pools hold at most `budget_bytes`; 0 frees them at once.")
+        .def_prop_rw("budget_bytes", &PoolManager::budget_bytes,
+                     [](PoolManager &self, Count budget) {
+                         self.set_budget_bytes(at_least(0, "budget_bytes", budget));
+                     })
+        .def(
+            "trim",
+            [](PoolManager &self, Count budget) {
+                return self.trim(at_least(0, "budget_bytes", budget));
+            },
+            "budget_bytes"_a = 0,
+            "Gives free pools back until they hold at most so many bytes; returns what it gave.")
+        .def("statistics", &PoolManager::statistics);
+}
+
+void resources(nb::module_ &module) {
+    nb::class_<primitive::Resource>(module, "PrimitiveResource",
+                                    "The memory of one run of a primitive.")
+        .def_prop_ro("is_held", &primitive::Resource::is_held)
+        .def_prop_ro("identity",
+                     [](const primitive::Resource &self) {
+                         if (!self.is_held())
+                             throw resource::Misuse("The resource was destroyed.");
+                         return self.identity();
+                     })
+        .def(
+            "address",
+            [](const primitive::Resource &self, Count object) {
+                const size_t count = self.is_held() ? self.object_count() : 0;
+                if (object_of(object) >= count)
+                    throw resource::Misuse(shown("object", object) + " is none of the " +
+                                           std::to_string(count) + " that the resource holds.");
+                return reinterpret_cast<uintptr_t>(self.address(object_of(object)));
+            },
+            "object"_a = 0, "Raises InputError where there is no such object.");
+}
+
+void managers(nb::module_ &module) {
+    nb::class_<MemoryManager>(module, "MemoryManager",
+                              "Where the temporaries of a primitive come from, run by run.")
+        .def(
+            "__init__",
+            [](MemoryManager *self, std::shared_ptr<LifetimeManager> lifetimes,
+               std::shared_ptr<PoolManager> pools, bool is_cached) {
+                new (self) MemoryManager(std::move(lifetimes), std::move(pools),
+                                         is_cached ? Keep::kCached : Keep::kOnDemand);
+            },
+            "lifetimes"_a, "pools"_a, nb::kw_only(), "is_cached"_a = true,
+            "On demand, unless `is_cached`: what a run had is given back when it is over.")
+        .def(
+            "populate",
+            [](MemoryManager &self, Upstream resource, Count count) {
+                self.populate(resource, at_least(0, "count", count));
+            },
+            "resource"_a, "count"_a, "Makes free pools for so many runs.")
+        .def("clear", &MemoryManager::clear,
+             "Gives every pool back; raises InputError while one is reserved.")
+        .def(
+            "reserve_pools",
+            [](MemoryManager &self, Upstream resource, Count count) {
+                self.reserve_pools(resource, at_least(0, "count", count));
+            },
+            "resource"_a, "count"_a, "Has so many more pools reserved for this primitive.")
+        .def(
+            "unreserve_pools",
+            [](MemoryManager &self, Count count) {
+                self.unreserve_pools(at_least(0, "count", count));
+            },
+            "count"_a, "Returns so many; raises InputError, and returns none, where fewer are.")
+        .def_prop_ro("reserved_count", &MemoryManager::reserved_count,
+                     "Pools that are reserved and not in use.")
+        .def("create_resource", &MemoryManager::create_resource, "resource"_a,
+             nb::keep_alive<0, 1>(), "A pool for one run.")
+        .def(
+            "destroy_resource",
+            [](MemoryManager &self, primitive::Resource &held) { self.destroy_resource(held); },
+            "held"_a, "Ends a run; raises InputError where the resource is not this manager's.");
+}
+
+void statistics(nb::module_ &module) {
+    nb::class_<CacheStatistics>(module, "PrimitiveCacheStatistics",
+                                "hits + waits + misses are the primitives that were asked for.")
+        .def_ro("hits", &CacheStatistics::hits)
+        .def_ro("waits", &CacheStatistics::waits, "Found while another thread compiled it.")
+        .def_ro("misses", &CacheStatistics::misses, "Had to be compiled.")
+        .def_ro("failures", &CacheStatistics::failures, "Of those, could not be.")
+        .def_ro("evictions", &CacheStatistics::evictions)
+        .def_ro("entries", &CacheStatistics::entries, "Primitives held now.")
+        .def_ro("bytes", &CacheStatistics::bytes, "Of them, estimated.")
+        .def_ro("idle_entries", &CacheStatistics::idle_entries, "Of them, used by nobody.")
+        .def_ro("idle_bytes", &CacheStatistics::idle_bytes, "Of those, estimated.");
+}
+
+} // namespace
+
+void primitive_memory(nb::module_ &module) {
+    statistics(module);
+    lifetimes(module);
+    pools(module);
+    resources(module);
+    managers(module);
+}
+
+} // namespace tightship::bind

@@ -1,0 +1,279 @@
+/// Things built once for a key and kept, the least recently asked for let go first.
+///
+///   key ── not there: the caller builds it, whoever else asks waits ──> Use, the right to it
+///       ── there ─────────────────────────────────────────────────────> Use
+///
+/// An entry that is let go while somebody has a `Use` of it lives until the last of them ends.
+#pragma once
+
+#include "tightship/resource/fork_guard.hpp"
+
+#include <cassert>
+#include <condition_variable>
+#include <cstdint>
+#include <exception>
+#include <functional>
+#include <list>
+#include <memory>
+#include <mutex>
+#include <new>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+namespace tightship::primitive {
+
+/// `entries` 0 keeps nothing. `idle_bytes` bounds what entries hold that nobody uses.
+struct Capacity {
+    size_t entries;
+    size_t idle_bytes;
+};
+
+/// hits + waits + misses == calls of `obtain`; misses - failures == things built.
+struct CacheStatistics {
+    uint64_t hits = 0;
+    uint64_t waits = 0;     ///< found while somebody else was building it
+    uint64_t misses = 0;    ///< had to build it
+    uint64_t failures = 0;  ///< of those, could not
+    uint64_t evictions = 0; ///< let go for others, or for a capacity
+    size_t entries = 0;
+    size_t bytes = 0; ///< of all entries
+    size_t idle_entries = 0;
+    size_t idle_bytes = 0; ///< of those that nobody uses
+};
+
+/// A `Value` has `size_bytes()`, which never changes, and `retire()`, called once when it is let
+/// go, perhaps while it is in use. Every method may be called from any thread.
+template <class Key, class Value, class Hash = std::hash<Key>>
+class BuiltOnce : private resource::Forkable {
+    struct Entry {
+        explicit Entry(const Key &wanted) : key(wanted) {}
+        Key key;
+        std::unique_ptr<Value> value;
+        std::exception_ptr error;
+        size_t users = 0;
+        bool is_building = true;
+        bool is_cached = false;
+        typename std::list<std::shared_ptr<Entry>>::iterator position;
+    };
+    using Gone = std::vector<std::shared_ptr<Entry>>;
+
+  public:
+    using Build = std::function<std::unique_ptr<Value>()>;
+
+    /// The right to an entry. REQUIRES: the cache outlives it.
+    class Use {
+      public:
+        Use() = default;
+        Use(Use &&other) noexcept
+            : cache_(std::exchange(other.cache_, nullptr)), entry_(std::move(other.entry_)) {}
+        Use &operator=(Use &&other) noexcept {
+            std::swap(cache_, other.cache_);
+            std::swap(entry_, other.entry_);
+            return *this;
+        }
+        ~Use() {
+            if (cache_ != nullptr)
+                cache_->leave(*entry_);
+        }
+        Value &operator*() const { return *entry_->value; }
+        Value *operator->() const { return entry_->value.get(); }
+
+      private:
+        friend class BuiltOnce;
+        Use(BuiltOnce &cache, std::shared_ptr<Entry> entry)
+            : cache_(&cache), entry_(std::move(entry)) {}
+        BuiltOnce *cache_ = nullptr;
+        std::shared_ptr<Entry> entry_;
+    };
+
+    explicit BuiltOnce(Capacity capacity) : capacity_(capacity) {}
+    BuiltOnce(const BuiltOnce &) = delete;
+    BuiltOnce &operator=(const BuiltOnce &) = delete;
+
+    /// What `build` made for an equal key, now or earlier. Of several that ask at once one builds;
+    /// what it throws is thrown to all of them, and nothing is kept.
+    Use obtain(const Key &key, const Build &build) {
+        std::unique_lock lock(mutex_);
+        const auto found = by_key_.find(&key);
+        if (found != by_key_.end())
+            return joined(found->second, lock);
+        ++statistics_.misses;
+        const auto entry = std::make_shared<Entry>(key);
+        if (capacity_.entries > 0)
+            by_key_.emplace(&entry->key, entry);
+        lock.unlock();
+        try {
+            entry->value = build();
+        } catch (...) {
+            lock.lock();
+            ++statistics_.failures;
+            entry->error = std::current_exception();
+            settle(entry);
+            throw;
+        }
+        lock.lock();
+        Gone gone;
+        keep(entry, gone);
+        lock.unlock();
+        retire(gone);
+        return Use(*this, entry);
+    }
+
+    Capacity capacity() const {
+        const std::lock_guard lock(mutex_);
+        return capacity_;
+    }
+
+    /// What is beyond the new capacity is let go at once.
+    void set_capacity(Capacity capacity) {
+        Gone gone;
+        {
+            const std::lock_guard lock(mutex_);
+            capacity_ = capacity;
+            shrink(capacity_.idle_bytes, gone);
+        }
+        retire(gone);
+    }
+
+    /// Lets go of what nobody uses; returns its bytes.
+    size_t release_idle() {
+        Gone gone;
+        size_t released = 0;
+        {
+            const std::lock_guard lock(mutex_);
+            released = statistics_.idle_bytes;
+            shrink(0, gone);
+        }
+        retire(gone);
+        return released;
+    }
+
+    CacheStatistics statistics() const {
+        const std::lock_guard lock(mutex_);
+        return statistics_;
+    }
+
+  private:
+    struct HashOfKey {
+        size_t operator()(const Key *key) const { return Hash()(*key); }
+    };
+    struct EqualKeys {
+        bool operator()(const Key *left, const Key *right) const { return *left == *right; }
+    };
+
+    /// The right to an entry that is there, or will be.
+    Use joined(std::shared_ptr<Entry> entry, std::unique_lock<std::mutex> &lock) {
+        if (entry->is_building) {
+            ++statistics_.waits;
+            built_.wait(lock, [&] { return !entry->is_building; });
+            if (entry->error)
+                std::rethrow_exception(entry->error);
+        } else {
+            ++statistics_.hits;
+        }
+        if (entry->is_cached) {
+            if (entry->users == 0)
+                count_idle(*entry, -1);
+            recent_.splice(recent_.begin(), recent_, entry->position);
+        }
+        ++entry->users;
+        return Use(*this, std::move(entry));
+    }
+
+    /// Takes in what was built, unless the capacity has become 0 meanwhile.
+    void keep(const std::shared_ptr<Entry> &entry, Gone &gone) {
+        entry->users = 1;
+        const auto listed = by_key_.find(&entry->key);
+        if (capacity_.entries == 0 || listed == by_key_.end() || listed->second != entry) {
+            settle(entry);
+            return;
+        }
+        recent_.push_front(entry);
+        entry->position = recent_.begin();
+        entry->is_cached = true;
+        entry->is_building = false;
+        ++statistics_.entries;
+        statistics_.bytes += entry->value->size_bytes();
+        shrink(capacity_.idle_bytes, gone);
+        built_.notify_all();
+    }
+
+    /// Ends the building of an entry that will not be kept.
+    void settle(const std::shared_ptr<Entry> &entry) {
+        const auto listed = by_key_.find(&entry->key);
+        if (listed != by_key_.end() && listed->second == entry)
+            by_key_.erase(listed);
+        entry->is_building = false;
+        built_.notify_all();
+    }
+
+    void leave(Entry &entry) {
+        Gone gone;
+        {
+            const std::lock_guard lock(mutex_);
+            if (--entry.users > 0 || !entry.is_cached)
+                return;
+            count_idle(entry, 1);
+            shrink(capacity_.idle_bytes, gone);
+        }
+        retire(gone);
+    }
+
+    void count_idle(const Entry &entry, int sign) {
+        statistics_.idle_entries += static_cast<size_t>(sign);
+        statistics_.idle_bytes += static_cast<size_t>(sign) * entry.value->size_bytes();
+    }
+
+    void shrink(size_t idle_bytes, Gone &gone) {
+        while (recent_.size() > capacity_.entries)
+            evict(std::prev(recent_.end()), gone);
+        for (auto last = recent_.end(); statistics_.idle_bytes > idle_bytes;) {
+            assert(last != recent_.begin());
+            const auto each = std::prev(last);
+            if ((*each)->users == 0)
+                evict(each, gone);
+            else
+                last = each;
+        }
+    }
+
+    void evict(typename std::list<std::shared_ptr<Entry>>::iterator position, Gone &gone) {
+        Entry &entry = **position;
+        if (entry.users == 0)
+            count_idle(entry, -1);
+        entry.is_cached = false;
+        --statistics_.entries;
+        statistics_.bytes -= entry.value->size_bytes();
+        ++statistics_.evictions;
+        by_key_.erase(&entry.key);
+        gone.push_back(std::move(*position));
+        recent_.erase(position);
+    }
+
+    /// With no lock held: what goes gives memory back to resources that may call anybody.
+    static void retire(const Gone &gone) {
+        for (const auto &entry : gone)
+            entry->value->retire();
+    }
+
+    void before_fork() final { mutex_.lock(); }
+    /// A child has none of the threads that were building or waiting.
+    void after_fork(bool is_child) final {
+        if (is_child) {
+            new (&built_) std::condition_variable;
+            std::erase_if(by_key_, [](const auto &each) { return each.second->is_building; });
+        }
+        mutex_.unlock();
+    }
+
+    mutable std::mutex mutex_;
+    std::condition_variable built_;
+    Capacity capacity_;
+    CacheStatistics statistics_;
+    std::list<std::shared_ptr<Entry>> recent_; ///< cached ones, the last asked for first
+    std::unordered_map<const Key *, std::shared_ptr<Entry>, HashOfKey, EqualKeys> by_key_;
+    resource::ForkGuard guard_{*this};
+};
+
+} // namespace tightship::primitive

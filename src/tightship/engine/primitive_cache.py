@@ -1,0 +1,76 @@
+"""Compiled primitives that every program of the process shares: how many, and how it goes."""
+
+import functools
+import os
+
+from tightship import _core
+from tightship._core import PrimitiveCache, PrimitiveCacheStatistics
+from tightship.errors import InputError, LibraryError
+
+VARIABLE = "TIGHTSHIP_PRIMITIVE_CACHE_CAPACITY"
+
+
+def set_primitive_cache_capacity(entries: int, *, idle_bytes: int | None = None) -> None:
+    """Bound the primitives that are kept for programs to come; what is beyond goes at once.
+
+    A primitive that a program uses stays as long as the program does, whatever the bounds.
+
+    Args:
+        entries: Most primitives that are kept, used or not; 0 keeps none.
+            `TIGHTSHIP_PRIMITIVE_CACHE_CAPACITY` says it for a process, else it is 1024.
+        idle_bytes: Most bytes of those that no program uses; None leaves the bound as it is,
+            8 MiB at first.
+
+    Raises:
+        InputError: A number is negative.
+        LibraryError: The package was built without oneDNN, and has no primitives.
+    """
+    cache = process_cache()
+    cache.set_capacity(entries, cache.idle_bytes if idle_bytes is None else idle_bytes)
+
+
+def get_primitive_cache_capacity() -> int:
+    """Most primitives that are kept, used or not; 0 keeps none.
+
+    Raises:
+        LibraryError: As `set_primitive_cache_capacity`.
+    """
+    return process_cache().entries
+
+
+def primitive_cache_statistics() -> PrimitiveCacheStatistics:
+    """Primitives found, compiled and let go since the process began, and those held now.
+
+    Raises:
+        LibraryError: As `set_primitive_cache_capacity`.
+    """
+    return process_cache().statistics()
+
+
+def release_idle_primitives() -> int:
+    """Let go of primitives that no program uses, and of free pools; returns bytes, estimated."""
+    if not _core.HAS_ONEDNN:
+        return 0
+    cache = process_cache()
+    return cache.release_idle() + cache.pools.trim()
+
+
+@functools.cache
+def process_cache() -> PrimitiveCache:
+    """The cache of the process; the first call looks at the environment.
+
+    Raises:
+        InputError: `TIGHTSHIP_PRIMITIVE_CACHE_CAPACITY` is not a number of primitives.
+        LibraryError: The package was built without oneDNN.
+    """
+    if not _core.HAS_ONEDNN:
+        raise LibraryError("There are no primitives to cache: tightship was built without oneDNN.")
+    cache = _core.primitive_cache()
+    text = os.environ.get(VARIABLE)
+    if text is not None:
+        if not text.strip().isdecimal():
+            raise InputError(
+                f"`{VARIABLE}` (= `{text}`) must be a number of primitives, 0 or more."
+            )
+        cache.set_capacity(int(text), cache.idle_bytes)
+    return cache

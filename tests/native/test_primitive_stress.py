@@ -1,0 +1,32 @@
+"""Threads on the primitive cache and on pools, the sources compiled with sanitizers.
+
+    python -m pytest -m slow tests/native/test_primitive_stress.py
+
+Needs g++ with libtsan and libasan; a minute for each.
+"""
+
+from pathlib import Path
+
+import pytest
+
+from tests.native.sanitized import NATIVE, program, require_sanitizer, run_clean
+
+SOURCES = (
+    Path(__file__).with_name("stress_primitive.cpp"),
+    *sorted((NATIVE / "src/primitive").glob("*.cpp")),
+    *(NATIVE / "src" / name for name in ("place.cpp", "lowest_first.cpp")),
+    *sorted((NATIVE / "src/packing").glob("*.cpp")),
+    *(NATIVE / "src/resource" / f"{name}.cpp" for name in ("fork_guard", "host", "memory_resource",
+                                                           "pages")),
+    *sorted((NATIVE / "src").glob("os*.cpp")),
+)  # fmt: skip
+STEPS = {"thread": 3_000, "address,undefined": 10_000}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("sanitizer", STEPS)
+def test_threads_stress_the_cache_and_the_pools_clean(sanitizer, tmp_path):
+    require_sanitizer(sanitizer)
+    made = program(SOURCES, sanitizer, tmp_path)
+    for seed in ("1", "2"):
+        assert run_clean(made, str(STEPS[sanitizer]), seed) == "done\n"
