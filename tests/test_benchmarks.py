@@ -3,10 +3,13 @@ import json
 
 import numpy as np
 import pytest
-from benchmarks import bench_large, bench_planner, bench_reuse, record
+from benchmarks import bench_cache, bench_large, bench_planner, bench_reuse, record
 from benchmarks.buffers import GENERATORS, short
+from benchmarks.models import Stored
 
 from tests.planner.planted import planted
+from tests.zoo.networks import STATIC
+from tightship import _core
 from tightship.planner.format import write_csv
 
 
@@ -76,3 +79,19 @@ def test_reuse_is_measured_and_its_rule_checked(monkeypatch, capsys, tmp_path):
     monkeypatch.setitem(bench_reuse.FIRST_FIT, "tiny", 2)
     with pytest.raises(AssertionError, match="tiny"):
         bench_reuse.row(tmp_path / "tiny.json.gz", 10)
+
+
+@pytest.mark.skipif(not _core.HAS_ONEDNN, reason="built without oneDNN")
+def test_patterns_of_use_take_turns_and_agree(monkeypatch, tmp_path):
+    case = STATIC["residual"]()
+    file = Stored(tmp_path / "net.onnx", tmp_path / "net.npz")
+    file.model.write_bytes(case.model)
+    np.savez(file.feeds, **case.feeds)
+    monkeypatch.setattr(bench_cache, "stored", lambda *_: file)
+    found = bench_cache.measured("net", tmp_path, 3)
+    variants = found["variants"]
+    assert set(variants) == {*bench_cache.VARIANTS, bench_cache.PLANNED}
+    assert all(row["least_ms"] > 0 for row in variants.values())
+    assert variants["created"]["primitives_ms"] > variants["on_demand"]["primitives_ms"]
+    assert variants["on_demand"]["faults"] > variants["pools"]["faults"]
+    assert "pools/planned" in bench_cache.table("net", found)
