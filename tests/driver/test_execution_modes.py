@@ -7,7 +7,7 @@ from tests.driver.small_models import GF, IA, NONE, SHAPE, TYPES, Client, Places
 from tightship.driver import events as ev
 from tightship.driver import messages as m
 from tightship.driver.attachment import FenceState
-from tightship.driver.replies import Executed, Timing
+from tightship.driver.replies import Executed, Failed, OutputShape, Timing
 from tightship.driver.request import Request
 from tightship.driver.settings import Settings
 from tightship.driver.status import ErrorStatus
@@ -124,6 +124,43 @@ def test_a_chain_of_fenced_executions_passes_a_buffer_on(setup):
         assert setup.info(execution) is (NONE if is_ok else GF)
 
 
+def test_nobody_counts_on_a_writer_that_has_failed(setup):
+    client = setup.client
+    token = client.buffer((setup.model,), inputs=(0,), outputs=(0,))
+    places = Places(setup.pool)
+    given, taken = places.pooled(SIZE), places.pooled(SIZE)
+    buffer = places.buffer(token)
+    setup.rim.engine.status = GF
+    assert client.status(m.Execute(setup.model, places.request([given], [buffer]))) is GF
+    refused = client(m.ExecuteFenced(setup.model, places.request([buffer], [taken])))
+    assert isinstance(refused, Failed)
+
+
+def test_an_execution_that_cannot_begin_takes_no_buffer(setup):
+    """Its input is free and its output is being read: the input can be written afterwards."""
+    client, rim = setup.client, setup.rim
+    read, busy = (client.buffer((setup.model,), inputs=(0,), outputs=(0,)) for _ in range(2))
+    for token in (read, busy):
+        client.initialise(token, SIZE)
+    places = Places(setup.pool)
+    request = places.request([places.buffer(read)], [places.buffer(busy)])
+    pool = client.pool(SIZE)
+    rim.post(client.number, m.CopyTo(busy, pool))
+    number = rim.post(client.number, m.Execute(setup.model, request))
+    assert rim.replies[client.number, number].status is GF
+    rim.answer_all()
+    assert client.status(m.CopyFrom(read, pool)) is NONE
+
+
+def test_an_output_that_a_buffer_could_not_take_is_a_general_failure(setup):
+    client = setup.client
+    token = client.buffer((setup.model,), outputs=(0,))
+    places = Places(setup.pool)
+    request = places.request([places.pooled(SIZE)], [places.buffer(token)])
+    setup.rim.engine.shape = lambda *_: OutputShape(SHAPE, is_sufficient=False)
+    assert client.status(m.Execute(setup.model, request)) is GF
+
+
 def test_fenced_executions_are_kept_until_they_are_released(setup):
     execution = setup.fenced()
     setup.rim.answer_all()
@@ -207,6 +244,31 @@ def executed(rim, count):
         order.append(model)
         rim.answer()
     return order
+
+
+def test_a_reusable_execution_of_unknown_outputs_runs_and_does_not_run_fenced(setup):
+    client = setup.client
+    model = client.model(conv(shaped(KIND, 0, 32, 32, 8)))
+    setup.rim.engine.produced = SHAPE
+    places = Places(setup.pool)
+    request = places.request([places.pooled(SIZE, *SHAPE)], [places.pooled(SIZE)])
+    created = client(m.CreateExecution(model, request)).execution
+    assert client.status(m.RunExecutionFenced(created)) is IA
+    assert client.status(m.RunExecution(created)) is NONE
+
+
+def test_a_request_that_was_checked_with_a_kept_pool_is_checked_again_with_its_own(setup):
+    client = setup.client
+    file = {"identity": (7, 7)}
+    kept, own = (client.pool(protection=each, facts=file) for each in (3, 1))
+    burst = client(m.OpenBurst(setup.model)).burst
+    first, again = Places(kept), Places(own)
+    for places in (first, again):
+        places.rows = [places.pooled(SIZE)], [places.pooled(SIZE)]
+    assert client.status(m.BurstExecute(burst, first.request(*first.rows), (3,))) is NONE
+    request = again.request(*again.rows)
+    assert client.status(m.BurstExecute(burst, request, (3,))) is NONE
+    assert client.status(m.BurstExecute(burst, request, (-1,))) is GF
 
 
 def test_clients_take_turns():

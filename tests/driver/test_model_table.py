@@ -294,6 +294,15 @@ def test_a_model_in_a_pool(client, pool, wrong):
     assert (reply.inputs, reply.outputs) == ((FLOAT,), (FLOAT,))
 
 
+@pytest.mark.parametrize("kind", [Prepare, SupportedOperations])
+def test_a_pool_stays_while_the_rim_looks_at_a_model_in_it(client, model, pool, kind):
+    client.rim.post(client.number, kind(model))
+    client.rim.post(client.number, UnregisterPool(pool))
+    assert client.rim.open_files
+    client.rim.answer_all()
+    assert bool(client.rim.open_files) == (kind is Prepare)
+
+
 def test_a_model_by_name_is_what_the_driver_makes_of_it(client):
     client.rim.engine.types = (FLOAT,), (FLOAT,)
     assert client.status(Prepare(ModelName("resnet"))) is NONE

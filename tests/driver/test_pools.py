@@ -10,7 +10,7 @@ from tightship.driver.messages import Image
 from tightship.driver.model import DataLocation
 from tightship.driver.quota import Resource
 from tightship.driver.replies import PoolRegistered
-from tightship.driver.request import RequestArgument
+from tightship.driver.request import RequestArgument, RequestPool
 from tightship.driver.settings import CONNECTION_LIMITS, USER_LIMITS, Settings
 from tightship.driver.status import ErrorStatus
 
@@ -156,6 +156,15 @@ def test_memory_of_a_protection_is_used_no_further(client):
         reads = run(client, model, places.request([given], [beside]))
         writes = run(client, model, places.request([beside], [given]))
         assert (reads, writes) == expected
+
+
+def test_a_pool_that_no_argument_names_must_be_usable_as_well(client):
+    model = client.model(conv(KIND))
+    places = Places(client.pool())
+    rows = [places.pooled(SIZE)], [places.pooled(SIZE)]
+    assert run(client, model, places.request(*rows)) is NONE
+    places.pools.append(RequestPool(client.pool(kind="a kind to come")))
+    assert run(client, model, places.request(*rows)) is GF
 
 
 def test_a_fence_is_no_pool(client):

@@ -184,6 +184,19 @@ def test_q11_a_model_that_comes_after_its_deadline_is_dropped(client):
     assert not client.rim.service.ledger.waiting
 
 
+def test_q11_a_model_is_not_prepared_for_a_client_that_is_gone(client):
+    message = m.Prepare(conv(KIND), deadline_ns=client.rim.now_ns + 5 * MS)
+    other = Client(client.rim)
+    number = other.rim.post(other.number, m.Prepare(conv(KIND)))
+    client.rim.post(client.number, message)
+    gone = client.rim.asked[1].model
+    client.rim.happen(ev.Disconnected(client.number))
+    assert client.rim.refused == [fx.StopPrepare(gone)]
+    assert client.rim.service.next_ns() is None
+    client.rim.answer_all()
+    assert client.rim.models.keys() == {client.rim.replies[other.number, number].model}
+
+
 def test_q12_executing_before_a_deadline(client, mode):
     model, request = small(client)
     now_ns = client.rim.now_ns
