@@ -2,15 +2,18 @@
 
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import tightship
+from tests.engine.stored.files import dense_file, parts_of
 from tests.models import conv_net
 from tests.small_models import dense, nonzero
 from tightship.errors import CapacityError, FormatError, InputError
+from tightship.restoring import verify_prepared
 
 SHAPES = {"x": (4, 32)}
 
@@ -103,3 +106,66 @@ def test_a_file_for_something_else_is_refused_with_the_command_that_remakes_it(
     path = written(tmp_path, dense()[0], shapes=SHAPES)
     with pytest.raises(FormatError, match=reason):
         tightship.load(path, **asked)
+
+
+def test_two_that_prepare_the_same_file_leave_one_that_is_whole(tmp_path: Path) -> None:
+    source, path = tmp_path / "dense.onnx", tmp_path / "dense.tship"
+    source.write_bytes(dense(4)[0])
+    code = "import sys, tightship\ntightship.prepare(sys.argv[1], sys.argv[2])"
+    both = [subprocess.Popen([sys.executable, "-c", code, source, path]) for _ in range(2)]
+    assert [each.wait() for each in both] == [0, 0]
+    assert sorted(tmp_path.iterdir()) == [source, path]
+    assert verify_prepared(path) > 0
+
+
+def test_a_model_keeps_the_file_that_it_was_loaded_from(tmp_path: Path) -> None:
+    path = written(tmp_path, dense(4)[0])
+    x = np.ones((4, 32), np.float32)
+    with tightship.load(path) as model:
+        before = model(x)
+        written(tmp_path, dense(4, hidden=128)[0])
+        assert model(x).tobytes() == before.tobytes()
+    path.unlink()
+
+
+def test_threads_run_a_prepared_model_at_once_and_it_is_profiled(tmp_path: Path) -> None:
+    x = np.ones((4, 32), np.float32)
+    with tightship.load(written(tmp_path, dense(4)[0])) as model:
+        wanted = model(x).tobytes()
+        with ThreadPoolExecutor(4) as pool:
+            results = pool.map(lambda _: model(x).tobytes(), range(40))
+            assert set(results) == {wanted}
+        assert model.profile({"x": x}, repeat=2).to_json()
+
+
+@pytest.mark.parametrize("made", [{"library": {"onednn": "9.9"}}, {"version": "0.0.1"}])
+def test_a_file_of_another_library_or_version_is_refused(
+    made: dict[str, object], tmp_path: Path
+) -> None:
+    path = dense_file(tmp_path)
+    parts = parts_of(path.read_bytes())
+    parts.text |= made
+    path.write_bytes(parts.assembled())
+    with pytest.raises(FormatError, match=r"was prepared for .*9\.9|Tightship 0\.0\.1"):
+        tightship.load(path)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("delay_ms", range(0, 60, 3))
+def test_a_kill_at_any_time_leaves_no_file_or_a_whole_one(delay_ms: int, tmp_path: Path) -> None:
+    source, path = tmp_path / "dense.onnx", tmp_path / "dense.tship"
+    source.write_bytes(dense(4, hidden=1 << 16)[0])
+    code = (
+        "import sys, tightship\nprint(flush=True)\n"
+        "while True: tightship.prepare(sys.argv[1], sys.argv[2])"
+    )
+    done = subprocess.Popen([sys.executable, "-c", code, source, path], stdout=subprocess.PIPE)
+    assert done.stdout is not None
+    done.stdout.readline()
+    with pytest.raises(subprocess.TimeoutExpired):
+        done.wait(delay_ms / 1000 + 0.05)
+    done.kill()
+    done.communicate()
+    assert not path.exists() or verify_prepared(path) > 0
+    tightship.prepare(source, path)
+    assert sorted(tmp_path.iterdir()) == [source, path]

@@ -36,6 +36,8 @@ void kernels(nb::module_ &module) {
         "Bytes of each operand that a run may touch, its scratch left out: from the first to "
         "behind "
         "the last, counted from the operand's address.");
+    kernel.def_prop_ro("written", &Kernel::written,
+                       "How many of its last operands a run writes; the others it only reads.");
     kernel.def_prop_ro(
         "recipe",
         [](const Kernel &self) { return nb::bytes(self.recipe.data(), self.recipe.size()); },

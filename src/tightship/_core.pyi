@@ -1256,6 +1256,10 @@ class NativeKernel:
         """
 
     @property
+    def written(self) -> int:
+        """How many of its last operands a run writes; the others it only reads."""
+
+    @property
     def recipe(self) -> bytes:
         """How to make it again where that was recorded, else empty."""
 

@@ -34,6 +34,9 @@ class Kernel {
     /// How far a run reaches into each of its operands; its scratch is not among them.
     virtual std::vector<Reach> reach() const = 0;
 
+    /// How many of its last operands a run writes; the others it only reads.
+    virtual size_t written() const { return 1; }
+
     /// How to make it again, where that was recorded; else empty.
     std::string recipe;
 };

@@ -97,6 +97,8 @@ template <class X> class Best : public Kernel {
         });
     }
 
+    size_t written() const override { return 2; }
+
     std::vector<Reach> reach() const override {
         const int64_t found = counted({line_.before, count_, line_.after});
         return {dense(counted({line_.before, line_.along, line_.after}), sizeof(X)),

@@ -29,6 +29,13 @@ class Moves : public Kernel {
                           operands[each.target] + each.target_offset, threads);
     }
 
+    size_t written() const override {
+        size_t first = kOperandsMax;
+        for (const Each &each : each_)
+            first = std::min(first, each.target);
+        return each_.empty() ? 0 : reach().size() - first;
+    }
+
     std::vector<Reach> reach() const override {
         std::vector<Reach> all;
         const auto add = [&](size_t operand, Reach part, int64_t offset) {

@@ -64,6 +64,8 @@ class Depthwise : public Kernel {
         });
     }
 
+    size_t written() const override { return has_means_ ? 2 : 1; }
+
     std::vector<Reach> reach() const override {
         const int64_t packed = shape_.groups() * kDepthwiseGroup;
         std::vector<Reach> all{image(shape_.source, shape_.source_strides),

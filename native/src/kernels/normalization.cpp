@@ -100,6 +100,10 @@ template <class X> class Normalization : public Kernel {
         });
     }
 
+    size_t written() const override {
+        return size_t{1} + (spec_.has_mean ? 1 : 0) + (spec_.has_deviation ? 1 : 0);
+    }
+
     std::vector<Reach> reach() const override {
         const Reach rows = dense(counted({spec_.rows, length_}), item_);
         const Reach values = dense(spec_.by_segment ? spec_.parameters : length_, item_);

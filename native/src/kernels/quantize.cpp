@@ -183,6 +183,8 @@ class DynamicQuantize : public Kernel {
         return static_cast<int64_t>(sizeof(Extent)) * threads;
     }
 
+    size_t written() const override { return 3; }
+
     std::vector<Reach> reach() const override {
         return {dense(count_, sizeof(float)), dense(count_, 1), {0, sizeof(float)}, {0, 1}};
     }

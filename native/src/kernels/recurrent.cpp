@@ -89,6 +89,12 @@ class Recurrent : public Kernel {
             finish(operands, direction, rooms(direction));
     }
 
+    size_t written() const override {
+        return static_cast<size_t>(
+            std::count_if(parts_.begin(), parts_.end(),
+                          [](RecurrentPart part) { return part >= RecurrentPart::kSequence; }));
+    }
+
     std::vector<Reach> reach() const override {
         const auto [steps, batch, directions, hidden] = shape_;
         const Reach row{0, hidden}, all_rows{0, directions * gates_ * hidden};

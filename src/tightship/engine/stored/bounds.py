@@ -6,14 +6,23 @@ from tightship.engine.placement import Placement
 from tightship.engine.program import LoweredStep, NativeWork, Operand, PrimitiveWork, Space
 from tightship.engine.stored.fields import MalformedError
 
+DESTINATION = 17
+
 
 def check_bounds(placement: Placement) -> None:
     """Refuse a program that would touch a byte outside its arena, its weights or its inputs.
 
+    Weights and inputs are only read.
+
     Raises:
         MalformedError: A step would, or lacks an operand; names it.
     """
+    outputs = {operand.slot for operand in placement.lowered.outputs.values()}
     for index, step in enumerate(placement.lowered.steps):
+        for operand in _written(step):
+            theirs = operand.space is Space.EXTERNAL and operand.slot in outputs
+            if operand.space is not Space.ARENA and not theirs:
+                raise MalformedError(f"step `{step.name:.60}` writes over `{operand.name:.60}`")
         if not _has_scratch(placement, index, step):
             raise MalformedError(f"step `{step.name:.60}` has too little scratch")
         for operand, low, high in _reached(step):
@@ -36,6 +45,15 @@ def _reached(step: LoweredStep) -> Iterator[tuple[Operand, int, int]]:
         yield from _of_kernel(step, work)
     for operand in bound:
         yield operand, 0, operand.desc.end_bytes if operand.desc else operand.size_bytes
+
+
+def _written(step: LoweredStep) -> tuple[Operand, ...]:
+    work = step.work
+    if isinstance(work, NativeWork):
+        return work.operands[len(work.operands) - work.kernel.written :]
+    if isinstance(work, PrimitiveWork):
+        return tuple([operand for number, operand in work.arguments if number == DESTINATION])
+    return ()
 
 
 def _of_kernel(step: LoweredStep, work: NativeWork) -> Iterator[tuple[Operand, int, int]]:

@@ -1,0 +1,1 @@
+"""Tests of prepared models in their files."""
