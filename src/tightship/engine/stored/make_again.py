@@ -12,7 +12,8 @@ from tightship._core import (
 from tightship.engine.stored import fields
 from tightship.engine.stored.container import Container
 from tightship.engine.stored.fields import MalformedError
-from tightship.engine.stored.read_program import Made
+from tightship.engine.stored.read_program import ARGUMENT_MAX, Made
+from tightship.engine.stored.recipes import OF_PRIMITIVE
 from tightship.errors import FormatError
 
 SKIPPED_MAX = 64
@@ -27,9 +28,10 @@ def make_again(container: Container, recipes: Sequence[Sequence[object]]) -> Mad
     """
     layouts, primitives, kernels = recipes
     try:
+        made = [_primitive(container, row) for row in primitives]
         return Made(
-            [MemoryDesc.of_recipe(_bytes(container, row, 2)) for row in layouts],
-            [_primitive(container, row) for row in primitives],
+            [_layout(container, row, made) for row in layouts],
+            made,
             [_kernel(container, row) for row in kernels],
         )
     except (RecipeError, OneDnnError, ValueError, IndexError, MemoryError) as error:
@@ -41,6 +43,19 @@ def make_again(container: Container, recipes: Sequence[Sequence[object]]) -> Mad
 def _bytes(container: Container, row: object, count: int) -> bytes:
     start, size = fields.items(row, count)[:2]
     return container.recipe(fields.integer(start), fields.integer(size))
+
+
+def _layout(container: Container, row: object, made: Sequence[PrimitiveDesc]) -> MemoryDesc:
+    first, *rest = fields.items(row)
+    if first == OF_PRIMITIVE:
+        primitive, argument = fields.items(rest, 2)
+        number = fields.integer(argument, 1, ARGUMENT_MAX)
+        desc = made[fields.index(primitive, len(made))].operand(number)
+    else:
+        desc = MemoryDesc.of_recipe(_bytes(container, row, 2))
+    if desc.size_bytes <= 0:
+        raise MalformedError("a layout leaves open how it lies")
+    return desc
 
 
 def _primitive(container: Container, row: object) -> PrimitiveDesc:

@@ -80,6 +80,7 @@ def _refusal(name: str, reason: str) -> InputError:
 
 
 def _step(step: LoweredStep, operands: _Operands, recipes: RecipeWriter) -> list[object]:
+    work = _work(step, step.work, operands, recipes)  # first: its operands may lie as it says
     return [
         step.name,
         step.operator,
@@ -87,7 +88,7 @@ def _step(step: LoweredStep, operands: _Operands, recipes: RecipeWriter) -> list
         step.implementation,
         [operands.place(operand) for operand in step.reads],
         [operands.place(operand) for operand in step.writes],
-        _work(step, step.work, operands, recipes),
+        work,
         step.scratch_bytes,
         [[sharing.output, sharing.input, sharing.kind.value] for sharing in step.sharing],
     ]
@@ -97,8 +98,9 @@ def _work(
     step: LoweredStep, work: Work, operands: _Operands, recipes: RecipeWriter
 ) -> list[object]:
     if isinstance(work, PrimitiveWork):
+        place = recipes.primitive(work.desc)
         arguments = [[number, operands.place(operand)] for number, operand in work.arguments]
-        return ["primitive", recipes.primitive(work.desc), arguments]
+        return ["primitive", place, arguments]
     if isinstance(work, NativeWork):
         places = [operands.place(operand) for operand in work.operands]
         return ["kernel", recipes.kernel(work.kernel, step.implementation), places]
