@@ -95,8 +95,8 @@ ALLOWED: Mapping[str, str] = {  # the longest prefix of a module's name decides
     "planner.reuse": "_core errors planner.penalties planner.plan planner.verify_reuse",
     "planner.parallel": (
         "_core errors planner.bound planner.cell planner.liveness planner.parallel planner.place"
-        " planner.plan planner.problem planner.schedule planner.schedule_plan planner.verify"
-        " planner.verify_parallel"
+        " planner.plan planner.portfolio planner.problem planner.schedule planner.schedule_plan"
+        " planner.stored_order planner.verify planner.verify_parallel"
     ),
     "planner.verify_parallel": "errors planner.schedule planner.schedule_plan",
     "planner.cell": "errors planner.schedule",

@@ -35,6 +35,33 @@ std::string run(Context &context, std::pair<size_t, size_t> steps, const StopFla
         context.run(steps.first, steps.second, {stop, time_of(deadline_ns), poll}, ends));
 }
 
+/// A graph, and the room of one run of it at a time.
+struct GraphRun {
+    StepGraph graph;
+    StepRun run;
+
+    GraphRun(size_t first, size_t last, const std::vector<std::pair<int64_t, int64_t>> &edges)
+        : graph(first, last, checked(first, last, edges)), run(graph) {}
+    GraphRun(const GraphRun &) = delete;
+    GraphRun &operator=(const GraphRun &) = delete;
+
+    static std::span<const std::pair<int64_t, int64_t>>
+    checked(size_t first, size_t last, const std::vector<std::pair<int64_t, int64_t>> &edges) {
+        for (const auto &[before, after] : edges)
+            if (before < static_cast<int64_t>(first) || before >= after ||
+                after >= static_cast<int64_t>(last))
+                throw std::invalid_argument("An edge does not lead to a later step.");
+        return edges;
+    }
+};
+
+std::string run_at_once(Context &context, GraphRun &steps, int workers, const StopFlag &stop,
+                        std::optional<int64_t> deadline_ns) {
+    const std::function<void()> poll = check_signals;
+    const nb::gil_scoped_release release;
+    return name_of(context.run_at_once(steps.run, workers, {stop, time_of(deadline_ns), poll}));
+}
+
 #ifdef TIGHTSHIP_ONEDNN
 using Argument = std::tuple<int, const onednn::MemoryDesc *, Address>;
 
@@ -82,6 +109,10 @@ void program(nb::module_ &module) {
             },
             "address"_a)
         .def_prop_ro("step_count", &Program::step_count);
+    nb::class_<GraphRun>(module, "NativeStepGraph",
+                         "Which of some native steps wait for which; for one run at a time.")
+        .def(nb::init<size_t, size_t, const std::vector<std::pair<int64_t, int64_t>> &>(),
+             "first"_a, "last"_a, "edges"_a);
     nb::class_<Context>(module, "NativeContext", "A program bound to one arena.")
         .def(
             "__init__",
@@ -98,7 +129,9 @@ void program(nb::module_ &module) {
             "Read or write a C-contiguous array, which the caller keeps until the run is over.")
         .def("run", &run, "steps"_a, "stop"_a, "deadline_ns"_a = nb::none(),
              "ends_ns"_a = nb::none(),
-             "Runs steps [first, last) without the GIL; \"done\", \"stopped\" or \"deadline\".");
+             "Runs steps [first, last) without the GIL; \"done\", \"stopped\" or \"deadline\".")
+        .def("run_at_once", &run_at_once, "steps"_a, "workers"_a, "stop"_a,
+             "deadline_ns"_a = nb::none(), "Runs steps as soon as they can; otherwise as `run`.");
 }
 
 } // namespace tightship::bind

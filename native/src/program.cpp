@@ -77,6 +77,29 @@ Outcome Context::run(size_t first, size_t last, Watch watch, int64_t *ends_ns) {
     return Outcome::kDone;
 }
 
+Outcome Context::run_at_once(StepRun &steps, int workers, Watch watch) {
+    assert(program_.threads_ == 1);
+    struct Run {
+        Context &context;
+        Watch watch;
+        Outcome outcome = Outcome::kDone;
+    } run{*this, watch};
+    const auto execute = [](void *of_run, size_t step) {
+        Context &context = static_cast<Run *>(of_run)->context;
+        std::optional<onednn::ThreadScope> scope;
+        if (!context.program_.primitives.empty())
+            scope.emplace(1);
+        context.execute(context.program_.steps_[step]);
+    };
+    const auto look = [](void *of_run) {
+        Run &run = *static_cast<Run *>(of_run);
+        run.outcome = run.watch.look();
+        return run.outcome == Outcome::kDone;
+    };
+    steps.run(workers, &run, execute, look);
+    return run.outcome;
+}
+
 void Context::execute(const Program::Step &step) {
     if (step.kernel == nullptr)
         primitives_.execute(step.first);

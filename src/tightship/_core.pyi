@@ -1483,6 +1483,11 @@ class NativeProgram:
     @property
     def step_count(self) -> int: ...
 
+class NativeStepGraph:
+    """Which of some native steps wait for which; for one run at a time."""
+
+    def __init__(self, first: int, last: int, edges: Sequence[tuple[int, int]]) -> None: ...
+
 class NativeContext:
     """A program bound to one arena."""
 
@@ -1497,6 +1502,9 @@ class NativeContext:
         """
         Runs steps [first, last) without the GIL; "done", "stopped" or "deadline".
         """
+
+    def run_at_once(self, steps: NativeStepGraph, workers: int, stop: StopFlag, deadline_ns: int | None = None) -> str:
+        """Runs steps as soon as they can; otherwise as `run`."""
 
 class PrimitiveCacheStatistics:
     """hits + waits + misses are the primitives that were asked for."""

@@ -174,6 +174,7 @@ class Model:
         outputs: Mapping[str, Array] | None = None,
         timeout_s: float | None = None,
         stop: StopFlag | None = None,
+        workers: int = 1,
     ) -> dict[str, Array]:
         """Run the model once.
 
@@ -184,13 +185,17 @@ class Model:
                 and shape, apart from the inputs and from each other.
             timeout_s: Seconds after which the run ends, waiting for an arena or between two steps.
             stop: Set it from another thread to end the run likewise.
+            workers: How many steps may run at once, where they do not wait for each other, in the
+                same arena. Each runs on one thread: for models loaded with `threads=1`. The results
+                are the same to the last bit.
 
         Returns:
             An array for every output name: the caller's where one was given, else a new one
             that stays valid.
 
         Raises:
-            InputError: A name, dtype or shape does not fit, or the model is closed.
+            InputError: A name, dtype or shape does not fit, the model is closed, or `workers` is
+                more than 1 for a model loaded with several threads.
             CapacityError: The limit of loading does not hold a program for these shapes.
             GraphError: The model cannot be run with these shapes.
             DeadlineError: The timeout passed.
@@ -198,9 +203,10 @@ class Model:
             OutOfMemoryError: Steps outside the plan would take more than `dynamic_memory`.
         """
         programs = self._open()
+        self._check_workers(workers)
         deadline = None if timeout_s is None else time.monotonic_ns() + int(timeout_s * 1e9)
         bound = None if self._dynamic_bytes is None else NumpyBound(self._dynamic_bytes)
-        limits = Limits(StopFlag() if stop is None else stop, deadline, bound)
+        limits = Limits(StopFlag() if stop is None else stop, deadline, bound, workers)
         key = self._key_of(programs, inputs)
         with programs.reserved(key, limits) as (program, arena):  # its inputs are counted with it
             fed = feeds.bind(program.lowered, inputs, outputs or {}, self._kept)
@@ -209,6 +215,15 @@ class Model:
             name: fed.objects[name] if operand.space is Space.OBJECT else fed.external[operand.slot]
             for name, operand in program.lowered.outputs.items()
         }
+
+    def _check_workers(self, workers: int) -> None:
+        if workers < 1:
+            raise InputError(f"`workers` is {workers}; it must be at least 1.")
+        if workers > 1 and self._lowered.threads > 1:
+            raise InputError(
+                f"`workers` is {workers}; such steps take one thread each, and the model "
+                f"was loaded with {self._lowered.threads}. Load it with `threads=1`."
+            )
 
     def profile(self, inputs: Mapping[str, ArrayLike], *, repeat: int = 10) -> "Profile":
         """Run the model once untimed, then `repeat` times with every step timed.

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from tightship.cli import main
+
 CSV = "id,lower,upper,size,offset\na,0,3,4,0\n"
 COMMAND = (sys.executable, "-m", "tightship.cli")
 
@@ -58,3 +60,13 @@ def test_the_help_of_every_command_names_its_exit_codes(command: str) -> None:
     done = subprocess.run([*COMMAND, command, "--help"], capture_output=True, text=True, check=True)
     assert "Exit codes: 0 " in done.stdout
     assert max(map(len, done.stdout.splitlines())) <= 100
+
+
+def test_steps_may_run_at_once(capsys, tmp_path):
+    assert main(["run", "--repeat", "1", "--workers", "2", "-o", str(tmp_path / "two")]) == 0
+    assert main(["run", "--repeat", "1", "-o", str(tmp_path / "one")]) == 0
+    for path in (tmp_path / "one").iterdir():
+        assert path.read_bytes() == (tmp_path / "two" / path.name).read_bytes()
+    capsys.readouterr()
+    assert main(["run", "--repeat", "1", "--workers", "2", "--threads", "2"]) == 2
+    assert "one thread each" in capsys.readouterr().err

@@ -7,6 +7,7 @@
 #include "tightship/kernel.hpp"
 #include "tightship/memory_space.hpp"
 #include "tightship/onednn/primitive_steps.hpp"
+#include "tightship/step_graph.hpp"
 #include "tightship/stop_flag.hpp"
 
 #include <chrono>
@@ -92,6 +93,10 @@ class Context {
     /// Runs steps [first, last), looking at `watch` before each. Where `ends_ns` is not null, the
     /// time of the steady clock after each step goes there, one number for each.
     Outcome run(size_t first, size_t last, Watch watch, int64_t *ends_ns = nullptr);
+
+    /// Runs the steps of a graph, up to `workers` at once; otherwise as `run`.
+    /// REQUIRES: the program is compiled for one thread.
+    Outcome run_at_once(StepRun &steps, int workers, Watch watch);
 
   private:
     friend class Stepwise;

@@ -134,6 +134,13 @@ def _run(command: argparse.ArgumentParser) -> None:
         help="end a run between two steps after this long",
     )
     command.add_argument(
+        "--workers",
+        type=_count,
+        default=1,
+        metavar="N",
+        help="steps that may run at once, each on one thread (default 1)",
+    )
+    command.add_argument(
         "-o", "--output", metavar="FOLDER", help="write every output as FOLDER/NAME.npy"
     )
     _profile_options(command)

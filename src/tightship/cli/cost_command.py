@@ -46,12 +46,12 @@ def run(options: argparse.Namespace) -> int:
         values = to_json(cost)
         values |= {} if limit is None else {"largest_batch": batch}
         if options.parallel:
-            values["parallel"] = parallel_json(parallel_rows(cost.graph.schedule))
+            values["parallel"] = parallel_json(parallel_rows(cost))
         show_json(values)
     else:
         show(report(cost))
         if options.parallel:
-            show(parallel_report(parallel_rows(cost.graph.schedule)))
+            show(parallel_report(parallel_rows(cost)))
         if limit is not None:
             show(_verdict(cost, limit, batch))
     return 0 if limit is None or cost.total_bytes <= limit else 1

@@ -54,7 +54,7 @@ def run(options: argparse.Namespace) -> int:
         ) as model,
     ):
         inputs = _inputs(model, options.input, random)
-        outputs, times = _timed(model, inputs, options.repeat, options.timeout)
+        outputs, times = _timed(model, inputs, options)
         grown = max(0, process.data_bytes() - data)  # loading gives back what was freed before
         measured = Measured(process.peak_resident_bytes() - resident, grown, times)
         wanted = options.profile or options.by_operator or options.trace
@@ -99,13 +99,16 @@ def _loaded(file: str) -> Array:
 
 
 def _timed(
-    model: Model, inputs: dict[str, Array], repeat: int, timeout_s: float | None
+    model: Model, inputs: dict[str, Array], options: argparse.Namespace
 ) -> tuple[dict[str, Array], list[float]]:
-    outputs = model.run(inputs, timeout_s=timeout_s)
+    def run() -> dict[str, Array]:
+        return model.run(inputs, timeout_s=options.timeout, workers=options.workers)
+
+    outputs = run()
     times = []
-    for _ in range(repeat):
+    for _ in range(options.repeat):
         start = time.perf_counter()
-        outputs = model.run(inputs, timeout_s=timeout_s)
+        outputs = run()
         times.append(time.perf_counter() - start)
     return outputs, times
 

@@ -31,6 +31,7 @@ class ModelCost:
         cost: The cost of the graph as the file has it, operator by operator.
         rows: Inference node by node and in blocks, then a training step in the same way.
         refusal: Why there are no rows of training, where they were asked for.
+        step: The schedule of a training step, where there are rows of it.
     """
 
     model: str
@@ -38,6 +39,7 @@ class ModelCost:
     cost: Cost
     rows: tuple[Row, ...]
     refusal: str = ""
+    step: Schedule | None = None
 
     @property
     def total_bytes(self) -> int:
@@ -62,7 +64,7 @@ def cost_of(
     """
     made = schedule_of(graph, donate_inputs=donate_inputs)
     fine = cost(made.schedule)
-    rows = _rows("inference", made.schedule, fine.columns)
+    rows: tuple[Row, ...] = _rows("inference", made.schedule, fine.columns)
     if forward_only:
         return ModelCost(model, made, fine, rows)
     try:
@@ -70,7 +72,8 @@ def cost_of(
     except GraphError as error:
         return ModelCost(model, made, fine, rows, str(error))
     step = schedule_of(trained, donate_inputs=donate_inputs, held=gradients).schedule
-    return ModelCost(model, made, fine, (*rows, *_rows("training", step, columns_of(step))))
+    rows = *rows, *_rows("training", step, columns_of(step))
+    return ModelCost(model, made, fine, rows, step=step)
 
 
 def _rows(pass_name: str, schedule: Schedule, columns: Columns) -> tuple[Row, Row]:

@@ -2,11 +2,13 @@
 
 from dataclasses import asdict, dataclass
 
+from tightship.cost.model_cost import ModelCost
 from tightship.planner import plan_schedule
 from tightship.planner.parallel.added_edges import added_edges
 from tightship.planner.parallel.dependencies import dependencies
 from tightship.planner.parallel.longest_path import longest_paths
 from tightship.planner.parallel.parallel_plan import Paths, plan_parallel
+from tightship.planner.parallel.side_steps import with_side_steps_joined
 from tightship.planner.schedule import Schedule
 from tightship.quantity import format_bytes
 from tightship.view.table import Column, table
@@ -25,15 +27,26 @@ class ParallelRow:
     longest_path: int
 
 
-def parallel_rows(schedule: Schedule) -> tuple[ParallelRow, ...]:
-    """A serial plan with the edges that make it safe, and plans that need none."""
+def parallel_rows(cost: ModelCost) -> tuple[ParallelRow, ...]:
+    """A serial plan with the edges that make it safe, and plans that need none.
+
+    Of a training step with the gradients of weights computed beside those of data, so that what
+    they read comes back.
+    """
+    rows = _rows("inference", cost.graph.schedule)
+    if cost.step is None:
+        return rows
+    return *rows, *_rows("training", with_side_steps_joined(cost.step))
+
+
+def _rows(pass_name: str, schedule: Schedule) -> tuple[ParallelRow, ...]:
     edges = dependencies(schedule)
     serial = plan_schedule(schedule)
     added = [(edge.before, edge.after) for edge in added_edges(serial)]
 
     def row(name: str, arena_bytes: int, added: list[tuple[int, int]]) -> ParallelRow:
         paths = longest_paths([1] * len(schedule.steps), [*edges, *added])
-        return ParallelRow(name, arena_bytes, len(added), int(paths.longest))
+        return ParallelRow(f"{pass_name}, {name}", arena_bytes, len(added), int(paths.longest))
 
     free = plan_parallel(schedule).plan.peak_bytes
     coloured = [
@@ -41,9 +54,9 @@ def parallel_rows(schedule: Schedule) -> tuple[ParallelRow, ...]:
         for count in PATHS
     ]
     return (
-        row("one step after another", serial.plan.peak_bytes, added),
-        row("steps as soon as they can", free, []),
-        *(row(f"sharing along {count} paths only", size, []) for count, size in coloured),
+        row("one after another", serial.plan.peak_bytes, added),
+        row("as soon as they can", free, []),
+        *(row(f"sharing along {count} paths", size, []) for count, size in coloured),
     )
 
 

@@ -1,12 +1,13 @@
 """A program's view of the memory that it runs in."""
 
+from collections.abc import Mapping
 from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tightship._core import NativeContext
-from tightship.engine.executable import Executable, PythonStep
+from tightship._core import NativeContext, NativeStepGraph
+from tightship.engine.executable import Executable, NativeSegment, PythonStep
 from tightship.engine.program import Operand, Space
 
 Array = NDArray[np.generic]
@@ -36,6 +37,7 @@ class Arena:
         self.context = (
             NativeContext(executable.native, block.address) if executable.native else None
         )
+        self._step_graphs: Mapping[NativeSegment, NativeStepGraph] | None = None
         self.scratch: dict[int, Array] = {}
         self._arrays: dict[tuple[Space, int, int, tuple[int, ...]], Array] = {}
         python_steps = [s for s in executable.segments if isinstance(s, PythonStep)]
@@ -43,6 +45,14 @@ class Arena:
             room = block.array()
             for segment in python_steps:
                 self._add_arrays(executable, segment, room)
+
+    def step_graphs(self, executable: Executable) -> Mapping[NativeSegment, NativeStepGraph]:
+        """What waits for what where steps run at once; made when it is first asked for."""
+        if self._step_graphs is None:
+            from tightship.engine.step_graph import step_graphs
+
+            self._step_graphs = step_graphs(executable)
+        return self._step_graphs
 
     def _add_arrays(
         self, executable: Executable, segment: PythonStep, room: NDArray[np.uint8]

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tightship._core import KernelError, NumpyBound
+from tightship._core import KernelError, NativeStepGraph, NumpyBound
 from tightship.engine.arena import Arena
 from tightship.engine.executable import Executable, NativeSegment, PythonStep
 from tightship.engine.limits import Limits, end
@@ -33,8 +33,8 @@ def execute(
         arena: Where; nobody else may use it meanwhile.
         external: Row-major arrays for the slots of inputs and outputs.
         objects: Values outside every plan by name; those that outputs need are left in it.
-        limits: When to end early.
-        ends_ns: Where the time of `time.monotonic_ns` after each step is to go.
+        limits: When to end early, and how many steps may run at once.
+        ends_ns: Where the time of `time.monotonic_ns` after each step is to go; of one worker.
 
     Raises:
         StoppedError: The stop flag was set.
@@ -52,7 +52,10 @@ def execute(
         if isinstance(segment, NativeSegment):
             count = segment.last - segment.first
             ends = None if ends_ns is None else ends_ns[done : done + count]
-            _native(arena, segment, limits, ends)
+            if limits.workers > 1:
+                _at_once(arena, arena.step_graphs(executable)[segment], limits)
+            else:
+                _native(arena, segment, limits, ends)
             done += count
         else:
             limits.check()
@@ -69,6 +72,15 @@ def _native(
     steps = (segment.first, segment.last)
     try:
         end(arena.context.run(steps, limits.stop, limits.deadline_ns, ends_ns))
+    except KernelError as error:
+        raise InputError(str(error)) from None
+
+
+def _at_once(arena: Arena, graph: NativeStepGraph, limits: Limits) -> None:
+    assert arena.context is not None
+    try:
+        outcome = arena.context.run_at_once(graph, limits.workers, limits.stop, limits.deadline_ns)
+        end(outcome)
     except KernelError as error:
         raise InputError(str(error)) from None
 

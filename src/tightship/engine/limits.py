@@ -1,4 +1,4 @@
-"""When a run ends before it is done."""
+"""What a run may take: time, bytes outside the plan, and steps at once."""
 
 import time
 from dataclasses import dataclass, field
@@ -9,17 +9,19 @@ from tightship.errors import DeadlineError, StoppedError
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What ends a run early, while it waits for an arena as well as between two steps.
+    """What a run may take. The first three end it early, while it waits and between two steps.
 
     Attributes:
         stop: A flag that anybody may set.
         deadline_ns: A time of `time.monotonic_ns`.
         dynamic: A bound on the arrays that steps outside the plan have alive.
+        workers: How many native steps may run at once, each on one thread.
     """
 
     stop: StopFlag = field(default_factory=StopFlag)
     deadline_ns: int | None = None
     dynamic: NumpyBound | None = None
+    workers: int = 1
 
     def check(self) -> None:
         """Raise what `end` raises if the run must not go on."""

@@ -16,11 +16,11 @@ from tightship.graph.backward import (
 
 torch = pytest.importorskip("torch", reason="the oracle of whole models is torch's autograd")
 
-QUICK = (
-    "bert", "bert_decomposed", "gpt2", "gpt2_decomposed", "vit", "vit_decomposed",
-    "whisper_decoder", "whisper_encoder",
+MODELS = (
+    "bert", "bert_decomposed", "efficientnet_b0", "gpt2", "gpt2_decomposed", "inception_bn",
+    "mobilenet_v2", "resnet50_folded", "unet", "vit", "vit_decomposed",
+    "whisper_decoder", "whisper_encoder", "yolo",
 )  # fmt: skip
-LONG = ("efficientnet_b0", "inception_bn", "mobilenet_v2", "resnet50_folded", "unet", "yolo")
 
 
 def with_loss(name):
@@ -36,9 +36,7 @@ def with_loss(name):
     return graph, feeds
 
 
-@pytest.mark.parametrize(
-    "name", [*QUICK, *(pytest.param(name, marks=pytest.mark.slow) for name in LONG)]
-)
+@pytest.mark.parametrize("name", MODELS)
 def test_every_weight_of_a_model_has_torchs_gradient(name):
     from tests.graph.backward.torch_oracle import gradients
 

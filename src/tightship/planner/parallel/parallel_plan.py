@@ -15,19 +15,28 @@ from tightship.planner.parallel.safe_aliases import unsafe_aliases
 from tightship.planner.parallel.touched import buffer_order
 from tightship.planner.place import order as orders
 from tightship.planner.plan import Plan, status_of
-from tightship.planner.problem import Int64Array
+from tightship.planner.portfolio import OrderOf, solve
+from tightship.planner.problem import Int64Array, Problem
 from tightship.planner.schedule import Schedule
 from tightship.planner.schedule_plan import SchedulePlan
+from tightship.planner.stored_order import order_of
 from tightship.planner.verify import verify
 from tightship.planner.verify_parallel import verify_parallel
 
-ORDERS = {
+
+def as_serial(problem: Problem) -> Int64Array:
+    """As buffers lie where steps run one after another."""
+    return order_of(solve(problem))
+
+
+ORDERS: dict[str, OrderOf] = {
     "size": orders.by_size,
     "size_and_lifetime": orders.by_size_and_lifetime,
     "load": orders.by_load,
     "area": orders.by_area,
     "load_and_area": orders.by_load_and_area,
     "start": orders.by_start,
+    "serial": as_serial,
 }
 """Orders in which buffers are placed, by the name that a plan reports."""
 
@@ -113,10 +122,10 @@ class _Parallel:
 def _placed(buffers: Buffers, conflicts: BufferConflicts, bound_bytes: int) -> Plan:
     problem = buffers.problem
     best: Plan | None = None
-    for name, order_of in ORDERS.items():
+    for name, order_by in ORDERS.items():
         for tightest in (False, True):
             offsets = conflicts.place(
-                problem.size_bytes, problem.alignment, order_of(problem), tightest
+                problem.size_bytes, problem.alignment, order_by(problem), tightest
             )
             strategy = f"parallel:{name}{'+tightest' if tightest else ''}"
             plan = Plan(problem, offsets, strategy, bound_bytes, "feasible")
