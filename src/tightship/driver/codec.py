@@ -13,6 +13,7 @@ Any bytes are a valid message or a `FormatError`; a message has one encoding.
 import struct
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Generic, TypeVar
 
 from tightship.driver import messages, replies
@@ -58,6 +59,10 @@ FEATURES_MAX = 64
 
 _HEADER = struct.Struct("<BBHIQ")
 HEADER_BYTES = _HEADER.size
+
+_RECENT = 256
+_RECENT_BYTES = 1024
+"""Calls up to this size are read once while they are among the last."""
 
 T = TypeVar("T")
 
@@ -261,12 +266,21 @@ def encode_reply(reply: Reply, number: int, size_bytes_max: int = MESSAGE_BYTES_
 
 
 def decode_call(data: bytes) -> Frame[Call]:
-    """The call that bytes are.
+    """The call that bytes are; one that comes again may be the same object.
 
     Raises:
         FormatError: They are none.
     """
-    return _decode(data, _CALL_FORMS)
+    tag, file_count, number = _header(data, _CALL_FORMS)
+    body = data[HEADER_BYTES:]
+    read = _recent_call if len(body) <= _RECENT_BYTES else _recent_call.__wrapped__
+    return Frame(read(tag, body), number, file_count)
+
+
+@lru_cache(_RECENT)
+def _recent_call(tag: int, body: bytes) -> Call:
+    call: Call = _whole(Reader(body), _CALL_FORMS[tag])
+    return call
 
 
 def decode_reply(data: bytes) -> Frame[Reply]:
@@ -275,7 +289,8 @@ def decode_reply(data: bytes) -> Frame[Reply]:
     Raises:
         FormatError: They are none.
     """
-    return _decode(data, _REPLY_FORMS)
+    tag, file_count, number = _header(data, _REPLY_FORMS)
+    return Frame(_whole(Reader(data[HEADER_BYTES:]), _REPLY_FORMS[tag]), number, file_count)
 
 
 def number_of(data: bytes) -> int:
@@ -308,7 +323,8 @@ def decode_model(data: bytes) -> Model:
     return _whole(Reader(data), MODEL)
 
 
-def _decode(data: bytes, forms: Mapping[int, Form[Any]]) -> Frame[Any]:
+def _header(data: bytes, forms: Mapping[int, Form[Any]]) -> tuple[int, int, int]:
+    """Which message it is, how many files it has, and its number."""
     if not HEADER_BYTES <= len(data) <= MESSAGE_BYTES_MAX:
         raise FormatError(
             f"A message has {len(data)} bytes, not {HEADER_BYTES} to {MESSAGE_BYTES_MAX}."
@@ -324,9 +340,7 @@ def _decode(data: bytes, forms: Mapping[int, Form[Any]]) -> Frame[Any]:
         raise FormatError(f"A message is of kind {tag}, which is not known here.")
     if file_count > FILES_MAX:
         raise FormatError(f"A message has {file_count} files; at most {FILES_MAX} can come.")
-    reader = Reader(data)
-    reader.position = HEADER_BYTES
-    return Frame(_whole(reader, forms[tag]), number, file_count)
+    return tag, file_count, number
 
 
 def _whole(reader: Reader, form: Form[T]) -> T:

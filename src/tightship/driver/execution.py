@@ -107,10 +107,9 @@ class Execution:
         connection: Number of the client.
         number: Of the call that is still to be answered; None once it was, or if it is fenced.
         work: Holds the model, the pools and the buffers until it has ended.
-        record: Counts it among the client's executions; a fenced one until it is released.
+        record: Of a fenced one, counts it among the client's executions until it is released.
         fences: Handles of files that are waited for.
         session: The burst or the reusable execution that it is of; 0 for none.
-        is_fenced: Its end is told by a fence.
         is_released: Nobody will ask how it ended.
         info: How it ended, of a fenced one.
     """
@@ -121,18 +120,22 @@ class Execution:
     model: int
     priority: int
     work: Held
-    record: Held
+    record: Held | None
     inputs: tuple[RunArgument, ...]
     outputs: tuple[RunArgument, ...]
     uses: tuple[BufferUse, ...]
     limit: Limit
     measure_timing: bool = False
     session: int = 0
-    is_fenced: bool = False
     phase: Phase = Phase.READY
     fences: set[int] = field(default_factory=set)
     is_released: bool = False
     info: ExecutionInfo | None = None
+
+    @property
+    def is_fenced(self) -> bool:
+        """Whether its end is told by a fence."""
+        return self.record is not None
 
     def timing(self, measured: Timing) -> Timing:
         """What the client is told of the time it took."""
@@ -184,11 +187,11 @@ class Execution:
     def drop_work(self, emit: Callable[[Effect], None]) -> None:
         """It has ended: give back what it held, and its record unless somebody may ask for it."""
         self.work.let_go(emit)
-        if not self.is_fenced or self.is_released:
+        if self.record is not None and self.is_released:
             self.record.let_go(emit)
 
     def release(self, emit: Callable[[Effect], None]) -> None:
         """Nobody will ask how it ended."""
         self.is_released = True
-        if self.phase is Phase.ENDED:
+        if self.record is not None and self.phase is Phase.ENDED:
             self.record.let_go(emit)

@@ -48,6 +48,8 @@ def new_execution(
     asked: Asked,
     bound: Bound,
     limit: Limit,
+    *,
+    is_fenced: bool = False,
 ) -> Execution:
     """An execution that holds what it needs.
 
@@ -55,19 +57,21 @@ def new_execution(
         DriverError: RESOURCE_EXHAUSTED_TRANSIENT: the client has too many.
     """
     connection = incoming.connection
-    record = Held(connection.account)
-    record.charge(Resource.EXECUTIONS)
+    work = Held(connection.account)
+    record = Held(connection.account) if is_fenced else None
+    (record or work).charge(Resource.EXECUTIONS)
     pools = [owned.held for owned in asked.pools if owned is not None]
     beneath = (asked.model.held, *pools, *(use.buffer.held for use in bound.uses))
     for held in beneath:
         held.hold()
+    work.beneath = beneath
     return Execution(
         ledger.identifiers.take(),
         connection.identifier,
         incoming.number,
         asked.model.identifier,
         asked.model.priority,
-        Held(connection.account, beneath=beneath),
+        work,
         record,
         bound.inputs,
         bound.outputs,
@@ -105,7 +109,7 @@ def execute_fenced(ledger: Ledger, scheduler: Scheduler, incoming: Incoming[Exec
     checked = check_asked(asked)
     fences = _pending(incoming)
     bound = bind(connection, checked, limit.deadline_ns, incoming.now_ns)
-    execution = new_execution(ledger, incoming, asked, bound, limit)
+    execution = new_execution(ledger, incoming, asked, bound, limit, is_fenced=True)
     execution.measure_timing = call.measure_timing
     _launch_fenced(ledger, scheduler, incoming, execution, fences)
 
@@ -135,7 +139,6 @@ def _launch_fenced(
 ) -> None:
     incoming.kept.update(fences)
     execution.number = None
-    execution.is_fenced = True
     execution.fences = {incoming.files[index].handle for index in fences}
     incoming.connection.fenced[execution.identifier] = execution
     # The fence is made with the answer, so this comes before anything can signal it.
@@ -203,12 +206,13 @@ def _of_session(
     limit.loop_timeout_ns = session.loop_timeout_ns
     limit.check()
     asked = checked.asked
-    if isinstance(incoming.call, RunExecutionFenced):
+    is_fenced = isinstance(incoming.call, RunExecutionFenced)
+    if is_fenced:
         check_asked(replace(asked, is_fenced=True))
     if session.running:
         raise failure("The execution is under way; it runs once at a time.")
     bound = bind(connection, checked, limit.deadline_ns, incoming.now_ns)
-    execution = new_execution(ledger, incoming, asked, bound, limit)
+    execution = new_execution(ledger, incoming, asked, bound, limit, is_fenced=is_fenced)
     execution.measure_timing = session.measure_timing
     execution.session = session.identifier
     session.running = execution.identifier

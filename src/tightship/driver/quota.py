@@ -30,13 +30,12 @@ class Account:
     def __init__(self, limits: Limits, above: "Account | None" = None) -> None:
         """`above` is charged along: the user of a connection."""
         self._limits = limits
-        self._above = above
+        self._chain: tuple[Account, ...] = (self,) if above is None else (self, *above._chain)
         self.used = dict.fromkeys(Resource, 0)
 
     def room(self, resource: Resource) -> int:
         """How much more may be charged."""
-        own = self._limits[resource] - self.used[resource]
-        return own if self._above is None else min(own, self._above.room(resource))
+        return min(each._limits[resource] - each.used[resource] for each in self._chain)
 
     def charge(self, resource: Resource, amount: int = 1) -> None:
         """Take some.
@@ -69,11 +68,9 @@ class Account:
 
     def limit(self, resource: Resource) -> int:
         """How much may be charged when nothing is used."""
-        own = self._limits[resource]
-        return own if self._above is None else min(own, self._above.limit(resource))
+        return min(each._limits[resource] for each in self._chain)
 
     def _add(self, resource: Resource, amount: int) -> None:
-        self.used[resource] += amount
-        assert self.used[resource] >= 0, (resource, self.used)
-        if self._above is not None:
-            self._above._add(resource, amount)
+        for each in self._chain:
+            each.used[resource] += amount
+            assert each.used[resource] >= 0, (resource, each.used)

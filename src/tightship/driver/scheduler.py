@@ -37,6 +37,9 @@ class Scheduler:
         execution.limit.begin(now_ns)
         if execution.limit.deadline_ns != NO_TIME:
             self._ledger.timers.set(execution.identifier, execution.limit.deadline_ns)
+        if not self._turns and self.running_count < self._ledger.settings.runs_max:
+            self._start(execution)
+            return
         self._count += 1
         rows = self._ready.get(execution.connection)
         if rows is None:
