@@ -1,5 +1,6 @@
 """Prepared models: written once, then loaded without the ONNX file, results to the last bit."""
 
+import gc
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -106,6 +107,23 @@ def test_a_file_for_something_else_is_refused_with_the_command_that_remakes_it(
     path = written(tmp_path, dense()[0], shapes=SHAPES)
     with pytest.raises(FormatError, match=reason):
         tightship.load(path, **asked)
+
+
+def test_a_closed_model_has_its_file_mapped_no_longer(tmp_path: Path) -> None:
+    path = written(tmp_path, dense(4)[0])
+    model = tightship.load(path)
+    assert str(path) in Path("/proc/self/maps").read_text()
+    model.close()
+    gc.collect()
+    assert str(path) not in Path("/proc/self/maps").read_text()
+    with pytest.raises(InputError, match="is closed"):
+        model.run({})
+
+
+@pytest.mark.parametrize("source", [dense(4)[0], None])
+def test_no_threads_are_refused(source: bytes | None, tmp_path: Path) -> None:
+    with pytest.raises((InputError, FormatError), match="0"):
+        tightship.load(source or written(tmp_path, dense(4)[0]), threads=0)
 
 
 def test_two_that_prepare_the_same_file_leave_one_that_is_whole(tmp_path: Path) -> None:

@@ -68,7 +68,7 @@ def plan(
         from tightship.restoring import Asked, plan_prepared
 
         return plan_prepared(_path(model, tune), Asked(shapes, threads, without))
-    settings = Settings(shapes, threads or 1, without)
+    settings = Settings(shapes, 1 if threads is None else threads, without)
     _open_library(settings)
     if tune is not None:
         settings = measure(model, settings, tune)
@@ -134,7 +134,7 @@ def load(
         from tightship.restoring import Asked, load_prepared
 
         return load_prepared(_path(model, tune), Asked(shapes, threads, without), bounds)
-    settings = Settings(shapes, threads or 1, without)
+    settings = Settings(shapes, 1 if threads is None else threads, without)
     _open_library(settings)
     source = open_model(model)
     if tune is not None:

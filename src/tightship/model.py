@@ -253,11 +253,12 @@ class Model:
 
     def _key_of(self, programs: ProgramCache, inputs: Mapping[str, ArrayLike]) -> Key:
         """The shapes to run with: those of the inputs, where the model leaves them open."""
-        if self._variants is None:
+        variants = self._variants
+        if variants is None:
             return self._key
         key = feeds.shapes_of(self._lowered, inputs)
         known = key == self._key or programs.holds(key)
-        return key if known or self._variants.admit(key) else self._key
+        return key if known or variants.admit(key) else self._key
 
     def _open(self) -> ProgramCache:
         programs = self._programs
@@ -271,6 +272,7 @@ class Model:
             if self._programs is not None:
                 self._programs.close()
                 self._programs = None
+                self._variants = None  # which may have a file mapped
                 self._kept = None
 
     @property
