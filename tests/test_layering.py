@@ -98,6 +98,10 @@ ALLOWED: Mapping[str, str] = {  # the longest prefix of a module's name decides
         " planner.plan planner.portfolio planner.problem planner.schedule planner.schedule_plan"
         " planner.stored_order planner.verify planner.verify_parallel"
     ),
+    "planner.reorder": (
+        "_core planner.cell planner.parallel planner.problem planner.schedule"
+        " planner.schedule_plan"
+    ),
     "planner.verify_parallel": "errors planner.schedule planner.schedule_plan",
     "planner.cell": "errors planner.schedule",
     "planner.alias_choice": "planner.cell planner.problem planner.schedule",
