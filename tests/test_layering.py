@@ -99,8 +99,7 @@ ALLOWED: Mapping[str, str] = {  # the longest prefix of a module's name decides
         " planner.stored_order planner.verify planner.verify_parallel"
     ),
     "planner.reorder": (
-        "_core planner.cell planner.parallel planner.problem planner.schedule"
-        " planner.schedule_plan"
+        "_core planner.cell planner.parallel planner.problem planner.schedule planner.schedule_plan"
     ),
     "planner.verify_parallel": "errors planner.schedule planner.schedule_plan",
     "planner.cell": "errors planner.schedule",

@@ -9,12 +9,13 @@ from tests.planner.scheme.graphs import replay
 from tests.zoo.catalogue import SMALL
 from tests.zoo.inception_bn import inception_bn
 from tightship.cost.schedule import schedule_of
-from tightship.cost.training import training_graph
+from tightship.cost.training import training_graph, updating_graph
 from tightship.errors import GraphError
 from tightship.frontend.onnx import read_bytes
-from tightship.graph.backward import backward, with_batch_statistics
+from tightship.graph.backward import Adam, Sgd, backward, with_batch_statistics
 from tightship.planner import AliasKind, plan_schedule
 from tightship.planner.coarse import in_blocks
+from tightship.planner.reorder import reorder
 from tightship.planner.scheme import walk
 
 
@@ -137,3 +138,16 @@ def test_plans_of_training_keep_values_whole(name):
         Replay(schedule, planned.buffers, planned.plan.offset_bytes).run()
         replay(schedule, walk(schedule))
     assert np.all(planned.plan.offset_bytes >= 0)
+
+
+@pytest.mark.parametrize("optimizer", [Sgd(), Adam()])
+def test_gradients_are_consumed_by_their_updates_at_once(optimizer):
+    """Of a deep perceptron the gradients of two layers' weights live at a time, not of all."""
+    layers = "\n".join(f"h{i + 1} = Gemm (h{i}, w{i})\n r{i} = Relu (h{i + 1})" for i in range(8))
+    weights = {f"w{i}": filled(32, 32) for i in range(8)}
+    graph = graph_of(f"net (float[1,32] h0) => (float[1,32] h8) {{ {layers} }}", **weights)
+    schedule = schedule_of(updating_graph(graph, optimizer)).schedule
+    found = reorder(schedule)
+    assert found.given_peak_bytes >= 8 * 32 * 32 * 4
+    assert found.plan.plan.peak_bytes < 2 * 32 * 32 * 4
+    Replay(found.plan.schedule, found.plan.buffers, found.plan.plan.offset_bytes).run()

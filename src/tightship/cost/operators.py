@@ -28,5 +28,8 @@ RESHAPING = frozenset({"Flatten", "Identity", "Reshape", "Squeeze", "Unsqueeze"}
 CUTTING = frozenset({"Slice", "Split"})
 """Outputs are stretches of the first input, where nothing but axes of length 1 lies outside."""
 
+UPDATES = frozenset({"AdamUpdate", "SgdUpdate"})
+"""Of the domain that gradients are written in: a weight and its state, over what they were."""
+
 ALIASING = ELEMENTWISE | NORMALIZING | LOSSES | RESHAPING | CUTTING | {"Concat"}
 """All operators of ONNX whose outputs are, or may be, in the bytes of an input."""

@@ -11,6 +11,7 @@ from tightship.cost.operators import (
     LOSSES,
     NORMALIZING,
     RESHAPING,
+    UPDATES,
 )
 from tightship.graph import Constant, Graph, Node
 from tightship.graph.backward import DOMAIN, OPERATORS
@@ -43,7 +44,8 @@ def schedule_of(
 ) -> GraphSchedule:
     """Every node of a graph as a step; those whose results follow from shapes are left out.
 
-    Outputs are kept to the end. Bodies of If, Loop and Scan are not looked into.
+    Outputs are kept to the end; weights that are updated lie in their inputs. Bodies of If, Loop
+    and Scan are not looked into.
 
     Args:
         graph: The graph, typed.
@@ -57,7 +59,7 @@ def schedule_of(
         names.update(dict.fromkeys(node.writes))
     index_of = {name: index for index, name in enumerate(names)}
     inputs = frozenset(graph.inputs)
-    outside = inputs.union(_shown_outside(nodes, held))
+    outside = inputs.union(_shown_outside(nodes, held), _updated(nodes))
     types = [graph.value(name) for name in names]
     sizes = [value.size_bytes if value.is_static else 0 for value in types]
     values = tuple([
@@ -73,6 +75,13 @@ def schedule_of(
         sum(_constant_bytes(graph.constant(name)) for name in read - index_of.keys()),
         tuple([value.name for value in types if not value.is_static]),
     )
+
+
+def _updated(nodes: Sequence[Node]) -> Iterator[str]:
+    """Weights and their state, written over what they were."""
+    for node in nodes:
+        if node.domain == DOMAIN and node.operator in UPDATES:
+            yield from node.writes
 
 
 def _shown_outside(nodes: Sequence[Node], held: Collection[str]) -> set[str]:
@@ -118,6 +127,9 @@ def _aliases(
         yield from ((output, first, AliasKind.VIEW, 0) for output in node.writes)
     elif operator == "Concat" and node.outputs[0] in planned:
         yield from _parts(graph, node, planned)
+    elif node.domain == DOMAIN and node.operator in UPDATES:
+        for output, source in _written_over(node):
+            yield output, source, AliasKind.TIED, 0
     else:
         for output, source in _written_over(node):
             if source in planned and _fits(graph, source, output):

@@ -5,10 +5,12 @@ from dataclasses import replace
 from tightship.errors import GraphError
 from tightship.graph import Graph
 from tightship.graph.backward import (
+    Optimizer,
     backward,
     parameters,
     with_batch_statistics,
     with_squared_error,
+    with_updates,
 )
 
 
@@ -37,6 +39,16 @@ def training_graph(graph: Graph) -> tuple[Graph, tuple[str, ...]]:
         raise GraphError("the model has no output of floats")
     made = backward(replace(graph, outputs=tuple(losses)), losses, weights)
     return made, made.outputs[len(losses) :]
+
+
+def updating_graph(graph: Graph, optimizer: Optimizer) -> Graph:
+    """`training_graph` with each weight updated by its gradient at the end.
+
+    Raises:
+        GraphError: As `training_graph`.
+    """
+    step, gradients = training_graph(graph)
+    return with_updates(step, parameters(with_batch_statistics(graph)), gradients, optimizer)
 
 
 def _is_float(graph: Graph, name: str) -> bool:

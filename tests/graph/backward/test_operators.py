@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from onnx.defs import get_all_schemas
 
-from tests.graph.backward.differences import check, graph_of, numbers
+from tests.graph.backward.differences import check, graph_of, numbers, run
 from tests.graph.backward.test_losses import LOSS
 from tests.graph.backward.test_normalizations import batch_norm
 from tests.graph.backward.test_recurrent import network
@@ -10,7 +10,16 @@ from tests.graph.backward.test_rules import CASES, made
 from tightship.engine.kernels import numpy_kernel
 from tightship.engine.kernels.gradient import GRADIENT_BUILDERS
 from tightship.graph import DType
-from tightship.graph.backward import DOMAIN, OPERATORS, RULES, backward, with_batch_statistics
+from tightship.graph.backward import (
+    DOMAIN,
+    OPERATORS,
+    RULES,
+    Adam,
+    Sgd,
+    backward,
+    with_batch_statistics,
+    with_updates,
+)
 from tightship.graph.backward.operators import types_of
 
 WINDOW = "kernel_shape = [2, 2], strides = [2, 2]"
@@ -58,6 +67,17 @@ def backward_graphs():
         for node in whole.nodes:
             if node.domain == DOMAIN:
                 yield node, whole
+    for optimizer in (Sgd(), Adam()):
+        whole = updated(optimizer)
+        yield whole.nodes[-1], whole
+
+
+def updated(optimizer):
+    graph = graph_of(
+        "net (double[2,3] x) => (double[2,4] y) { y = MatMul (x, w) }", w=np.ones((3, 4))
+    )
+    step = backward(graph, ["y"], ["w"])
+    return with_updates(step, ["w"], step.outputs[1:], optimizer)
 
 
 NODES = {node.operator: (node, graph) for node, graph in backward_graphs()}
@@ -106,7 +126,7 @@ def test_kernels_write_over_what_the_table_says(operator):
         if graph.constant(name) is not None:
             return graph.constant(name).array()
         if value.dtype is DType.INT64:
-            return np.zeros(value.static_shape, np.int64)
+            return np.full(value.static_shape, int(name == "step"), np.int64)
         return random.uniform(0.1, 0.9, value.static_shape)
 
     inputs = [array(name) if name else None for name in node.inputs]
@@ -129,3 +149,18 @@ def test_rules_exist_for_operators_that_onnx_has():
 def test_the_gradient_of_swish_is_its_slope():
     graph = OTHERS["swish"]()
     check(graph, numbers(graph), ["x"])
+
+
+def test_updates_are_those_of_their_formulas():
+    feeds = numbers(updated(Adam())) | {"step": np.array(3)}
+    feeds["w.square"] = np.abs(feeds["w.square"])
+    w, m, v = feeds["w"], feeds["w.mean"], feeds["w.square"]
+    gradient = np.ones((2, 4)) * feeds["d(y)"]
+    gradient = feeds["x"].T @ gradient
+    (_, found) = run(updated(Sgd(0.5)), {k: feeds[k] for k in ("x", "d(y)", "w")})
+    np.testing.assert_allclose(found, w - 0.5 * gradient)
+    (_, *found) = run(updated(Adam(0.1, 0.8, 0.9, 1e-6)), feeds)
+    m, v = 0.8 * m + 0.2 * gradient, 0.9 * v + 0.1 * gradient**2
+    change = (m / (1 - 0.8**3)) / (np.sqrt(v / (1 - 0.9**3)) + 1e-6 / np.sqrt(1 - 0.9**3))
+    for one, other in zip(found, (w - 0.1 * change, m, v), strict=True):
+        np.testing.assert_allclose(one, other)

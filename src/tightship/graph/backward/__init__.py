@@ -6,16 +6,21 @@ from tightship.graph.backward.layer import layer_node
 from tightship.graph.backward.loss import with_cross_entropy, with_squared_error
 from tightship.graph.backward.operators import DOMAIN, OPERATORS, Operator
 from tightship.graph.backward.rules import RULES
+from tightship.graph.backward.update import Adam, Optimizer, Sgd, with_updates
 
 __all__ = [
     "DOMAIN",
     "OPERATORS",
     "RULES",
+    "Adam",
     "Operator",
+    "Optimizer",
+    "Sgd",
     "backward",
     "layer_node",
     "parameters",
     "with_batch_statistics",
     "with_cross_entropy",
     "with_squared_error",
+    "with_updates",
 ]

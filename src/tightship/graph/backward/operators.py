@@ -111,6 +111,10 @@ _CELL = Operator(
 _LOSS = ("labels", "weights?")
 
 OPERATORS: Mapping[str, Operator] = {
+    "AdamUpdate": Operator(
+        ("weight", "gradient", "mean", "square", "step"), ("weight", "mean", "square"),
+        _like(0, 2, 3), ((0, 0), (1, 2), (2, 3)),
+    ),
     "AveragePoolGrad": Operator(("dy",), ("dx",), _shaped),
     "BatchNormalizationTraining": Operator(
         ("x", "scale", "bias"), ("y", "mean", "variance"), _normalized, _DY_OVER
@@ -140,6 +144,7 @@ OPERATORS: Mapping[str, Operator] = {
     "MaxPoolGrad": Operator(("dy", "x"), ("dx",), _like(1)),
     "NegativeLogLikelihoodLossGrad": Operator(("dy", *_LOSS), ("dscores",), _shaped),
     "ReluGrad": _OF_Y,
+    "SgdUpdate": Operator(("weight", "gradient"), ("weight",), _like(0), _DY_OVER),
     "SigmoidGrad": _OF_Y,
     "SliceGrad": Operator(("dy", "starts", "ends", "axes", "steps"), ("dx",), _shaped),
     "SoftmaxCrossEntropyLossGrad": Operator(

@@ -23,6 +23,7 @@ GRADIENT_BUILDERS: Mapping[str, Builder] = OnDemand(
         ),
         "recurrent.RECURRENT": names("GRUGrad LSTMGrad"),
         "product.PRODUCTS": names("LogSoftmaxGrad SoftmaxGrad TransposedMatMul"),
+        "update.UPDATES": names("AdamUpdate SgdUpdate"),
     },
 )
 """By operator, of the domain that gradients are written in."""
