@@ -43,6 +43,7 @@ UNREFERENCED = {
     "src/tightship/driver/codec.py": "what the server and the client speak",
     "src/tightship/driver/regions.py": "for the face of the inference protocol",
     "src/tightship/driver/service.py": "what the server will drive",
+    "src/tightship/planner/reorder.py": "for callers: orders of steps",
     "src/tightship/cli/__main__.py": "`python -m tightship.cli`",
 }
 ENVIRONMENT_READERS = {

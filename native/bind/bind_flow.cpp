@@ -1,12 +1,10 @@
 #include "bind.hpp"
-#include "columns.hpp"
+#include "edges.hpp"
 
 #include "tightship/flow/conflicts.hpp"
-#include "tightship/flow/least_order.hpp"
 
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/shared_ptr.h>
-#include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
 #include <memory>
@@ -17,33 +15,6 @@ namespace {
 
 namespace nb = nanobind;
 using namespace nb::literals;
-
-using EdgeRows = nb::ndarray<const std::int64_t, nb::shape<2, -1>, nb::c_contig, nb::device::cpu>;
-
-std::span<const std::int64_t> span_of(const Row &row) {
-    return {row.data(), row.shape(0)};
-}
-
-void check_range(std::span<const std::int64_t> numbers, std::size_t count, const char *what) {
-    for (const std::int64_t number : numbers)
-        if (number < 0 || static_cast<std::size_t>(number) >= count)
-            throw nb::index_error(what);
-}
-
-void check_length(const Row &row, std::size_t count, const char *what) {
-    if (row.shape(0) != count)
-        throw nb::value_error(what);
-}
-
-flow::Edges edges_of(const EdgeRows &rows, std::size_t steps) {
-    const std::size_t count = rows.shape(1);
-    const flow::Edges edges{{rows.data(), count}, {rows.data() + count, count}};
-    check_range(edges.to, steps, "an edge ends at no step");
-    for (std::size_t i = 0; i < count; ++i)
-        if (edges.from[i] < 0 || edges.from[i] >= edges.to[i])
-            throw nb::value_error("an edge does not lead to a later step");
-    return edges;
-}
 
 /// What buffers a program has, and which of them may hold bytes at the same time.
 struct BufferOrder {
@@ -103,58 +74,6 @@ Result place_buffers(const BufferConflicts &self, const Row &size, const Row &al
     return to_numpy(std::move(offsets));
 }
 
-/// Columns of a program's traffic, checked.
-struct StepTraffic {
-    std::vector<std::int64_t> size, kept, touch_stop, touch, scratch, over_stop, over_new, over_old;
-    flow::Traffic traffic;
-
-    StepTraffic(const std::pair<Row, Row> &cells, const std::pair<Row, Row> &touched,
-                const Row &scratch, const std::tuple<Row, Row, Row> &over)
-        : size(copied(cells.first)), kept(copied(cells.second)), touch_stop(copied(touched.first)),
-          touch(copied(touched.second)), scratch(copied(scratch)),
-          over_stop(copied(std::get<0>(over))), over_new(copied(std::get<1>(over))),
-          over_old(copied(std::get<2>(over))),
-          traffic{size, kept, touch_stop, touch, this->scratch, over_stop, over_new, over_old} {
-        check_range(touch, size.size(), "a step touches no cell there is");
-        check_range(over_new, size.size(), "a pair names no cell there is");
-        check_range(over_old, size.size(), "a pair names no cell there is");
-        check_stops(touch_stop, touch.size());
-        check_stops(over_stop, over_new.size());
-        if (kept.size() != size.size() || this->scratch.size() != touch_stop.size() ||
-            over_stop.size() != touch_stop.size() || over_old.size() != over_new.size())
-            throw nb::value_error("columns of traffic have different lengths");
-    }
-
-    StepTraffic(const StepTraffic &) = delete; // the columns are pointed into
-    StepTraffic &operator=(const StepTraffic &) = delete;
-
-    static std::vector<std::int64_t> copied(const Row &row) {
-        return {row.data(), row.data() + row.shape(0)};
-    }
-
-    static void check_stops(std::span<const std::int64_t> stops, std::size_t count) {
-        std::int64_t last = 0;
-        for (const std::int64_t stop : stops) {
-            if (stop < last)
-                throw nb::value_error("stops of steps fall");
-            last = stop;
-        }
-        if (static_cast<std::size_t>(last) != count)
-            throw nb::value_error("stops of steps end elsewhere than what they divide");
-    }
-};
-
-std::tuple<Result, std::int64_t, bool> least_order(const StepTraffic &self, const EdgeRows &edges,
-                                                   std::int64_t effort) {
-    const flow::Edges checked = edges_of(edges, self.traffic.steps());
-    flow::LeastOrder found;
-    {
-        nb::gil_scoped_release release;
-        found = flow::least_order(self.traffic, checked, effort);
-    }
-    return {to_numpy(std::move(found.order)), found.peak, found.is_least};
-}
-
 } // namespace
 
 void flow(nb::module_ &module) {
@@ -203,19 +122,6 @@ void flow(nb::module_ &module) {
              })
         .def("place", &place_buffers, "size"_a, "alignment"_a, "order"_a, "tightest"_a,
              "Offsets: each buffer in a gap that those before leave it.");
-    nb::class_<StepTraffic>(module, "StepTraffic", "What steps do to bytes.")
-        .def(nb::init<const std::pair<Row, Row> &, const std::pair<Row, Row> &, const Row &,
-                      const std::tuple<Row, Row, Row> &>(),
-             "cells"_a, "touched"_a, "scratch"_a, "over"_a)
-        .def(
-            "peak",
-            [](const StepTraffic &self, const Row &order) {
-                check_range(span_of(order), self.traffic.steps(), "there is no such step");
-                return flow::peak_of(self.traffic, span_of(order));
-            },
-            "order"_a, "The largest load of steps that run in an order.")
-        .def("least_order", &least_order, "edges"_a, "effort"_a,
-             "An order with a peak as low as was found, that peak, and whether no order has less.");
     module.def(
         "needed_edges",
         [](std::size_t steps, const EdgeRows &edges, const EdgeRows &added) {

@@ -172,6 +172,9 @@ class BufferConflicts:
     def place(self, size: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], alignment: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], order: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], tightest: bool) -> Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C')]:
         """Offsets: each buffer in a gap that those before leave it."""
 
+def needed_edges(steps: int, edges: Annotated[NDArray[numpy.int64], dict(shape=(2, None), order='C', device='cpu', writable=False)], added: Annotated[NDArray[numpy.int64], dict(shape=(2, None), order='C', device='cpu', writable=False)]) -> Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C')]:
+    """Those of the edges added that follow from no others."""
+
 class StepTraffic:
     """What steps do to bytes."""
 
@@ -184,9 +187,6 @@ class StepTraffic:
         """
         An order with a peak as low as was found, that peak, and whether no order has less.
         """
-
-def needed_edges(steps: int, edges: Annotated[NDArray[numpy.int64], dict(shape=(2, None), order='C', device='cpu', writable=False)], added: Annotated[NDArray[numpy.int64], dict(shape=(2, None), order='C', device='cpu', writable=False)]) -> Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C')]:
-    """Those of the edges added that follow from no others."""
 
 def reduce_reuse(columns: Annotated[NDArray[numpy.int64], dict(shape=(4, None), order='C', device='cpu', writable=False)], penalties: Annotated[NDArray[numpy.int64], dict(shape=(None, 3), order='C', device='cpu', writable=False)], capacity: int, offsets: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], moves: int) -> Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C')]:
     """Offsets within a capacity at which fewer costly pairs share a byte."""

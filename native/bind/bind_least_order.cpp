@@ -1,0 +1,87 @@
+#include "bind.hpp"
+#include "edges.hpp"
+
+#include "tightship/flow/least_order.hpp"
+
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/tuple.h>
+
+#include <tuple>
+
+namespace tightship::bind {
+namespace {
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+/// Columns of a program's traffic, checked.
+struct StepTraffic {
+    std::vector<std::int64_t> size, kept, touch_stop, touch, scratch, over_stop, over_new, over_old;
+    flow::Traffic traffic;
+
+    StepTraffic(const std::pair<Row, Row> &cells, const std::pair<Row, Row> &touched,
+                const Row &scratch, const std::tuple<Row, Row, Row> &over)
+        : size(copied(cells.first)), kept(copied(cells.second)), touch_stop(copied(touched.first)),
+          touch(copied(touched.second)), scratch(copied(scratch)),
+          over_stop(copied(std::get<0>(over))), over_new(copied(std::get<1>(over))),
+          over_old(copied(std::get<2>(over))),
+          traffic{size, kept, touch_stop, touch, this->scratch, over_stop, over_new, over_old} {
+        check_range(touch, size.size(), "a step touches no cell there is");
+        check_range(over_new, size.size(), "a pair names no cell there is");
+        check_range(over_old, size.size(), "a pair names no cell there is");
+        check_stops(touch_stop, touch.size());
+        check_stops(over_stop, over_new.size());
+        if (kept.size() != size.size() || this->scratch.size() != touch_stop.size() ||
+            over_stop.size() != touch_stop.size() || over_old.size() != over_new.size())
+            throw nb::value_error("columns of traffic have different lengths");
+    }
+
+    StepTraffic(const StepTraffic &) = delete; // the columns are pointed into
+    StepTraffic &operator=(const StepTraffic &) = delete;
+
+    static std::vector<std::int64_t> copied(const Row &row) {
+        return {row.data(), row.data() + row.shape(0)};
+    }
+
+    static void check_stops(std::span<const std::int64_t> stops, std::size_t count) {
+        std::int64_t last = 0;
+        for (const std::int64_t stop : stops) {
+            if (stop < last)
+                throw nb::value_error("stops of steps fall");
+            last = stop;
+        }
+        if (static_cast<std::size_t>(last) != count)
+            throw nb::value_error("stops of steps end elsewhere than what they divide");
+    }
+};
+
+std::tuple<Result, std::int64_t, bool> found_order(const StepTraffic &self, const EdgeRows &edges,
+                                                   std::int64_t effort) {
+    const flow::Edges checked = edges_of(edges, self.traffic.steps());
+    flow::LeastOrder found;
+    {
+        nb::gil_scoped_release release;
+        found = flow::least_order(self.traffic, checked, effort);
+    }
+    return {to_numpy(std::move(found.order)), found.peak, found.is_least};
+}
+
+} // namespace
+
+void least_order(nb::module_ &module) {
+    nb::class_<StepTraffic>(module, "StepTraffic", "What steps do to bytes.")
+        .def(nb::init<const std::pair<Row, Row> &, const std::pair<Row, Row> &, const Row &,
+                      const std::tuple<Row, Row, Row> &>(),
+             "cells"_a, "touched"_a, "scratch"_a, "over"_a)
+        .def(
+            "peak",
+            [](const StepTraffic &self, const Row &order) {
+                check_range(span_of(order), self.traffic.steps(), "there is no such step");
+                return flow::peak_of(self.traffic, span_of(order));
+            },
+            "order"_a, "The largest load of steps that run in an order.")
+        .def("least_order", &found_order, "edges"_a, "effort"_a,
+             "An order with a peak as low as was found, that peak, and whether no order has less.");
+}
+
+} // namespace tightship::bind
