@@ -1,5 +1,6 @@
 """The cache of compiled primitives, against a list in the order of use."""
 
+import os
 import subprocess
 import sys
 import threading
@@ -247,12 +248,17 @@ def test_the_environment_says_the_capacity(value, printed, monkeypatch):
 
 
 @pytest.mark.parametrize("value", ["", "-1", "many", "1.5"])
-def test_a_capacity_in_the_environment_that_is_no_number_is_named(value, monkeypatch):
-    monkeypatch.setenv(VARIABLE, value)
-    process_cache.cache_clear()
-    try:
-        with pytest.raises(InputError, match=VARIABLE):
-            process_cache()
-    finally:
-        monkeypatch.delenv(VARIABLE)
-        process_cache()
+def test_a_capacity_in_the_environment_that_is_no_number_is_named(value):
+    script = "import tightship; tightship.get_primitive_cache_capacity()"
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=False,
+        env={**os.environ, VARIABLE: value},
+    )  # fmt: skip
+    assert f"InputError: `{VARIABLE}` (= `{value}`) must be a number" in done.stderr
+
+
+def test_a_process_that_looked_at_the_cache_ends_without_a_word():
+    script = "import tightship; print(tightship.primitive_cache_statistics().entries)"
+    command = [sys.executable, "-c", script]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert (done.stdout, done.stderr) == ("0\n", "")

@@ -55,7 +55,6 @@ def release_idle_primitives() -> int:
     return cache.release_idle() + cache.pools.trim()
 
 
-@functools.cache
 def process_cache() -> PrimitiveCache:
     """The cache of the process; the first call looks at the environment.
 
@@ -65,12 +64,16 @@ def process_cache() -> PrimitiveCache:
     """
     if not _core.HAS_ONEDNN:
         raise LibraryError("There are no primitives to cache: tightship was built without oneDNN.")
-    cache = _core.primitive_cache()
+    _look_at_environment()
+    return _core.primitive_cache()
+
+
+@functools.cache
+def _look_at_environment() -> None:
     text = os.environ.get(VARIABLE)
-    if text is not None:
-        if not text.strip().isdecimal():
-            raise InputError(
-                f"`{VARIABLE}` (= `{text}`) must be a number of primitives, 0 or more."
-            )
-        cache.set_capacity(int(text), cache.idle_bytes)
-    return cache
+    if text is None:
+        return
+    if not text.strip().isdecimal():
+        raise InputError(f"`{VARIABLE}` (= `{text}`) must be a number of primitives, 0 or more.")
+    cache = _core.primitive_cache()
+    cache.set_capacity(int(text), cache.idle_bytes)

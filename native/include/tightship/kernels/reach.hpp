@@ -14,7 +14,7 @@ namespace tightship::kernels {
 
 using Dims = std::vector<int64_t>;
 
-constexpr int64_t kReachMax = int64_t{1} << 46; ///< bytes or elements, of anything
+constexpr int64_t kReachMax = int64_t{1} << 58; ///< bytes or elements, of anything
 constexpr size_t kRankMax = 64;
 constexpr int64_t kItemMax = 16; ///< bytes of an element, and of what kernels note of one
 
