@@ -44,6 +44,11 @@ def test_a_damaged_weight_is_found_by_verify(
     assert "does not have the checksum that it had" in capsys.readouterr().err
 
 
+def test_nothing_is_left_to_tune(prepared: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["run", str(prepared), "--tune", "choices.json"]) == 2
+    assert "`tune` is for the ONNX file" in capsys.readouterr().err
+
+
 def test_shapes_of_one_name_are_for_programs_of_their_own() -> None:
     given = [("a", (1,)), ("b", (2,)), ("a", (3,))]
     assert shape_sets(given) == [{"a": (1,), "b": (2,)}, {"a": (3,), "b": (2,)}]

@@ -8,6 +8,7 @@ from tightship.cli.arguments import max_memory
 from tightship.cli.progress import Progress
 from tightship.engine.prepare import Settings
 from tightship.engine.program_cache import Bounds
+from tightship.engine.stored.container import holds_prepared
 from tightship.loading import measure
 
 
@@ -20,8 +21,8 @@ def tuned_file() -> Path:
 def tune(options: argparse.Namespace, model: str) -> str | None:
     """Measure a model unless its choice is stored; the file of the choice, if one is asked for."""
     file: str | None = options.tune
-    if file is None:
-        return None
+    if file is None or holds_prepared(model):  # which `load` and `plan` refuse to tune
+        return file
     if not file:
         file = str(tuned_file())
         Path(file).parent.mkdir(parents=True, exist_ok=True)
