@@ -216,12 +216,64 @@ void normalizing_primitives(nb::class_<PrimitiveDesc> &primitive) {
                     "with_shift"_a, "attributes"_a);
 }
 
+void convolution_gradients(nb::class_<PrimitiveDesc> &primitive) {
+    recorded(primitive)
+        .def_static(
+            "convolution_data_gradient",
+            [](const Operands &operands, const std::tuple<Dims, Dims, Dims, Dims> &parts,
+               const Attributes &attributes) {
+                return convolution_data_gradient(operands, window(parts), attributes);
+            },
+            "src_weights_bias_dst"_a, "window"_a, "attributes"_a,
+            nb::sig("def convolution_data_gradient(src_weights_bias_dst: Sequence[MemoryDesc | "
+                    "None], window: tuple[Sequence[int], Sequence[int], Sequence[int], "
+                    "Sequence[int]], attributes: Attributes) -> PrimitiveDesc"))
+        .def_static(
+            "convolution_weights_gradient",
+            [](const Operands &operands, const std::tuple<Dims, Dims, Dims, Dims> &parts,
+               const Attributes &attributes) {
+                return convolution_weights_gradient(operands, window(parts), attributes);
+            },
+            "src_weights_bias_dst"_a, "window"_a, "attributes"_a,
+            nb::sig("def convolution_weights_gradient(src_weights_bias_dst: Sequence[MemoryDesc | "
+                    "None], window: tuple[Sequence[int], Sequence[int], Sequence[int], "
+                    "Sequence[int]], attributes: Attributes) -> PrimitiveDesc"));
+}
+
+void other_gradients(nb::class_<PrimitiveDesc> &primitive) {
+    recorded(primitive)
+        .def_static(
+            "eltwise_gradient",
+            [](const std::string &algorithm, const MemoryDesc &data, const MemoryDesc &diff,
+               const std::pair<float, float> &alpha_beta, const Attributes &attributes) {
+                return eltwise_gradient(eltwise_gradient_of(algorithm), data, diff,
+                                        alpha_beta.first, alpha_beta.second, attributes);
+            },
+            "algorithm"_a, "data"_a, "diff"_a, "alpha_beta"_a, "attributes"_a)
+        .def_static(
+            "softmax_gradient",
+            [](const MemoryDesc &dst, const MemoryDesc &diff, int axis, bool logarithm,
+               const Attributes &attributes) {
+                return softmax_gradient(logarithm ? dnnl_softmax_log : dnnl_softmax_accurate, dst,
+                                        diff, axis, attributes);
+            },
+            "dst"_a, "diff"_a, "axis"_a, "logarithm"_a, "attributes"_a)
+        .def_static("batch_statistics", &batch_statistics, "src"_a, "dst"_a, "epsilon"_a,
+                    "attributes"_a)
+        .def_static("batch_normalization_gradient", &batch_normalization_gradient, "src"_a,
+                    "diff"_a, "epsilon"_a, "given_statistics"_a, "attributes"_a)
+        .def_static("layer_normalization_gradient", &layer_normalization_gradient, "src"_a,
+                    "diff"_a, "epsilon"_a, "attributes"_a);
+}
+
 void primitive_desc(nb::module_ &module) {
     auto primitive = nb::class_<PrimitiveDesc>(
         module, "PrimitiveDesc", "An implementation chosen for fixed shapes and layouts.");
     window_primitives(primitive);
     elementwise_primitives(primitive);
     normalizing_primitives(primitive);
+    convolution_gradients(primitive);
+    other_gradients(primitive);
     recorded(primitive)
         .def_static(
             "matmul",

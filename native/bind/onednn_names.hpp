@@ -65,6 +65,21 @@ inline constexpr std::array<Name<dnnl_alg_kind_t>, 5> kReduction{{{"max", dnnl_r
                                                                   {"mul", dnnl_reduction_mul},
                                                                   {"mean", dnnl_reduction_mean}}};
 
+/// What gradients are computed from: with `_of_output` the operation's output, else its input.
+inline constexpr std::array<Name<dnnl_alg_kind_t>, 11> kEltwiseGradients{{
+    {"relu_of_output", dnnl_eltwise_relu_use_dst_for_bwd},
+    {"tanh_of_output", dnnl_eltwise_tanh_use_dst_for_bwd},
+    {"logistic_of_output", dnnl_eltwise_logistic_use_dst_for_bwd},
+    {"relu", dnnl_eltwise_relu},
+    {"elu", dnnl_eltwise_elu},
+    {"soft_relu", dnnl_eltwise_soft_relu},
+    {"swish", dnnl_eltwise_swish},
+    {"gelu_erf", dnnl_eltwise_gelu_erf},
+    {"gelu_tanh", dnnl_eltwise_gelu_tanh},
+    {"hardsigmoid", dnnl_eltwise_hardsigmoid},
+    {"hardswish", dnnl_eltwise_hardswish},
+}};
+
 template <class Code, size_t count>
 Code lookup(const std::array<Name<Code>, count> &names, const std::string &name) {
     const auto found = std::find_if(names.begin(), names.end(),
@@ -79,6 +94,9 @@ inline dnnl_data_type_t dtype_of(const std::string &name) {
 }
 inline dnnl_alg_kind_t eltwise_of(const std::string &name) {
     return lookup(kEltwise, name);
+}
+inline dnnl_alg_kind_t eltwise_gradient_of(const std::string &name) {
+    return lookup(kEltwiseGradients, name);
 }
 inline dnnl_alg_kind_t binary_of(const std::string &name) {
     return lookup(kBinary, name);

@@ -78,7 +78,13 @@ struct Error : std::runtime_error {
     X(layer_normalization_forward_primitive_desc_create)                                           \
     X(matmul_primitive_desc_create)                                                                \
     X(resampling_forward_primitive_desc_create)                                                    \
-    X(reduction_primitive_desc_create)
+    X(reduction_primitive_desc_create)                                                             \
+    X(convolution_backward_data_primitive_desc_create)                                             \
+    X(convolution_backward_weights_primitive_desc_create)                                          \
+    X(eltwise_backward_primitive_desc_create)                                                      \
+    X(softmax_backward_primitive_desc_create)                                                      \
+    X(batch_normalization_backward_primitive_desc_create)                                          \
+    X(layer_normalization_backward_primitive_desc_create)
 
 /// The functions of one opened libdnnl, an engine on the CPU, and its OpenMP runtime.
 class Library {

@@ -139,6 +139,28 @@ PrimitiveDesc shuffle(const MemoryDesc &src, const MemoryDesc &dst, int axis, in
                       const Attributes &attributes);
 PrimitiveDesc reorder(const MemoryDesc &src, const MemoryDesc &dst, const Attributes &attributes);
 
+/// Operands as of the forward convolution, gradients in place of what they are gradients of:
+/// of the source, weights, nothing, of the destination.
+PrimitiveDesc convolution_data_gradient(std::span<const MemoryDesc *const> src_weights_bias_dst,
+                                        const Window &window, const Attributes &attributes);
+/// As the other: the source, gradients of weights, bias and destination. A null bias means none.
+PrimitiveDesc convolution_weights_gradient(std::span<const MemoryDesc *const> src_weights_bias_dst,
+                                           const Window &window, const Attributes &attributes);
+/// `data` is what the algorithm reads beside the gradient: the operation's input or its output.
+PrimitiveDesc eltwise_gradient(dnnl_alg_kind_t algorithm, const MemoryDesc &data,
+                               const MemoryDesc &diff, float alpha, float beta,
+                               const Attributes &attributes);
+PrimitiveDesc softmax_gradient(dnnl_alg_kind_t algorithm, const MemoryDesc &dst,
+                               const MemoryDesc &diff, int axis, const Attributes &attributes);
+/// Normalizes by the statistics of the batch, and writes them.
+PrimitiveDesc batch_statistics(const MemoryDesc &src, const MemoryDesc &dst, float epsilon,
+                               const Attributes &attributes);
+PrimitiveDesc batch_normalization_gradient(const MemoryDesc &src, const MemoryDesc &diff,
+                                           float epsilon, bool given_statistics,
+                                           const Attributes &attributes);
+PrimitiveDesc layer_normalization_gradient(const MemoryDesc &src, const MemoryDesc &diff,
+                                           float epsilon, const Attributes &attributes);
+
 /// A compiled primitive; may run in several threads at once.
 class Primitive {
   public:

@@ -1,7 +1,7 @@
 """Products that no matmul primitive takes as they are become ones that it does.
 
 Gemm with alpha, beta, a transposed left or a right that is no constant
-    transposes, MatMul, Mul, Add
+    transposes, MatMul, Mul, Add; one of a transposed left alone stays
 Gemm between two reshapes that only flatten its rows
     MatMul and Add of the value before, so that what follows can join it
 MatMul of a vector, or of stacks of different ranks
@@ -26,7 +26,7 @@ def expand_product(graph: Graph) -> Graph:
             nodes.append(node)
         elif node.operator == "MatMul":
             nodes.extend(writer.of_one_rank(node))
-        elif not _is_plain(graph, node):
+        elif not _is_plain(graph, node) and not _is_of_transposed(graph, node):
             nodes.extend(writer.spelled_out(node))
         else:
             nodes.append(node)
@@ -60,6 +60,12 @@ def _is_plain(graph: Graph, node: Node) -> bool:
         and not node.attributes.get("transA", 0)
         and node.inputs[1] in graph.constants
     )
+
+
+def _is_of_transposed(graph: Graph, node: Node) -> bool:
+    """Whether a Gemm is a computed matrix, transposed, times another, which is read as it lies."""
+    is_transposed = bool(node.attributes.get("transA", 0))
+    return is_transposed and len(node.inputs) == 2 and node.inputs[0] not in graph.constants
 
 
 def _number(node: Node, name: str, default: float) -> float:

@@ -48,7 +48,7 @@ def _relu(_: Site, y: Array, d: Array, t: Array) -> None:  # noqa: ARG001
 
 def _leaky_relu(site: Site, x: Array, d: Array, t: Array) -> None:  # noqa: ARG001
     alpha = site.number("alpha", 0.01)
-    np.greater_equal(x, 0, out=d, casting="unsafe")
+    np.greater(x, 0, out=d, casting="unsafe")
     np.multiply(d, 1 - alpha, out=d)
     np.add(d, alpha, out=d)
 

@@ -8,8 +8,14 @@ from collections.abc import Callable, Mapping
 from tightship.engine.lower.builder import Builder
 from tightship.engine.on_demand import OnDemand, of_onnx
 from tightship.graph import Node
+from tightship.graph.layer import TRAINING
 
 Emitter = Callable[[Builder, Node], bool]
+
+
+def _of_training(operators: str) -> list[tuple[str, str]]:
+    return [(TRAINING, operator) for operator in operators.split()]
+
 
 EMITTERS: Mapping[tuple[str, str], Emitter] = OnDemand(
     "tightship.engine.lower.onednn",
@@ -22,6 +28,10 @@ EMITTERS: Mapping[tuple[str, str], Emitter] = OnDemand(
             "Abs Add Clip Div Elu Exp Gelu HardSigmoid HardSwish LeakyRelu Max Min Mish Mul Neg "
             "Relu Sigmoid Sqrt Sub Sum Swish Tanh"
         ),
+        "elementwise_gradient.ELEMENTWISE_GRADIENTS": _of_training(
+            "EluGrad GeluGrad HardSigmoidGrad HardSwishGrad LeakyReluGrad ReluGrad SigmoidGrad "
+            "SoftplusGrad SwishGrad TanhGrad"
+        ),
         "matmul.MATMUL": of_onnx("Gemm MatMul"),
         "movement.MOVEMENT": [*of_onnx("Concat Transpose"), ("tightship", "ChannelShuffle")],
         "normalization.NORMALIZATION": of_onnx(
@@ -29,6 +39,7 @@ EMITTERS: Mapping[tuple[str, str], Emitter] = OnDemand(
         ),
         "pooling.POOLING": of_onnx("AveragePool GlobalAveragePool GlobalMaxPool MaxPool"),
         "resampling.RESAMPLING": of_onnx("Resize"),
+        "transposed.TRANSPOSED": _of_training("TransposedMatMul"),
     },
 )
 """By domain and operator."""

@@ -13,6 +13,7 @@ from tightship.engine.lower.onednn.post_ops import (
     take_bias,
     with_epilogue,
 )
+from tightship.engine.lower.onednn.transposed import transposed_product
 from tightship.engine.lower.widened import half_weights
 from tightship.graph import DType, Node, element_count
 
@@ -39,8 +40,10 @@ def matmul(builder: Builder, node: Node) -> bool:
 
 
 def gemm(builder: Builder, node: Node) -> bool:
-    """Gemm by a constant matrix, with alpha and beta one."""
+    """Gemm by a constant matrix, with alpha and beta one; of a transposed one, without a bias."""
     attributes = node.attributes
+    if attributes.get("transA", 0) and len(node.inputs) == 2 and not node.fused:
+        return transposed_product(builder, node)
     if attributes.get("alpha", 1.0) != 1.0 or attributes.get("beta", 1.0) != 1.0:
         return False
     bias = node.inputs[2] if len(node.inputs) > 2 else ""

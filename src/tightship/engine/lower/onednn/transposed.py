@@ -1,0 +1,59 @@
+"""Products of computed matrices, either of which may be read transposed, as it lies."""
+
+from tightship._core import Attributes, MemoryDesc, PrimitiveDesc
+from tightship.engine.lower.builder import SRC, Builder
+from tightship.engine.lower.layouts import dense_strides, row_major
+from tightship.engine.lower.onednn.choose import fast
+from tightship.engine.lower.onednn.parameters import parameter
+from tightship.graph import Node, element_count
+from tightship.graph.layer import TRAINING
+
+WEIGHTS = 33
+RANK_MAX = 5
+
+
+def transposed_product(builder: Builder, node: Node) -> bool:
+    """A product of matrices or of stacks, times `alpha`; leading axes of one are repeated.
+
+    Rows of a stack are one matrix where they are all multiplied by the same.
+    """
+    left, right = (list(builder.value(name).static_shape) for name in node.inputs[:2])
+    is_left, is_right = (bool(node.attributes.get(name, 0)) for name in ("transA", "transB"))
+    target = list(builder.value(node.outputs[0]).static_shape)
+    if len(right) == 2 and not is_left:
+        left, target = ([element_count(shape[:-1]), shape[-1]] for shape in (left, target))
+    rank = max(len(left), len(right))
+    if rank > RANK_MAX:
+        return False
+    first, second = (
+        _matrices(shape, rank, is_transposed=swaps)
+        for shape, swaps in ((left, is_left), (right, is_right))
+    )
+    result = row_major(target)
+    attributes = Attributes()
+    alpha = node.attributes.get("alpha", 1.0)
+    assert isinstance(alpha, float)
+    if alpha != 1.0:
+        attributes.add_eltwise("linear", alpha, 0.0)
+    desc = fast(lambda: PrimitiveDesc.matmul([first, second, None, result], attributes))
+    if desc is None:
+        return False
+    reads = [
+        (SRC, parameter(builder, node.inputs[0], first, first)),
+        (WEIGHTS, parameter(builder, node.inputs[1], second, second)),
+    ]
+    builder.primitive(node, desc, reads, [builder.output_as(node.outputs[0], result)])
+    return True
+
+
+def _matrices(shape: list[int], rank: int, *, is_transposed: bool) -> MemoryDesc:
+    """Dense matrices of a shape under `rank` axes, the last two swapped where they are to be."""
+    dims = [1] * (rank - len(shape)) + shape
+    strides = dense_strides(dims)
+    if is_transposed:
+        dims[-2:], strides[-2:] = dims[:-3:-1], strides[:-3:-1]
+    return MemoryDesc(dims, "float32", strides)
+
+
+TRANSPOSED = {(TRAINING, "TransposedMatMul"): transposed_product}
+"""By domain and operator."""

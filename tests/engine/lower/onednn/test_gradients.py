@@ -1,0 +1,112 @@
+"""Gradients by oneDNN, against the NumPy kernels that say what the operators mean."""
+
+import numpy as np
+import pytest
+
+from tests.engine.graphs import implementations, lowered, run
+from tests.graph.backward.differences import graph_of, numbers
+from tightship import _core
+from tightship._core import PrimitiveDesc
+from tightship.engine.program import PrimitiveWork
+from tightship.graph.backward import backward
+
+ACTIVATIONS = {
+    "Elu <alpha = 0.7>": "EluGrad",
+    "Gelu": "GeluGrad",
+    'Gelu <approximate = "tanh">': "GeluGrad",
+    "HardSigmoid <alpha = 0.3, beta = 0.4>": "HardSigmoidGrad",
+    "HardSwish": "HardSwishGrad",
+    "LeakyRelu <alpha = 0.2>": "LeakyReluGrad",
+    "Relu": "ReluGrad",
+    "Sigmoid": "SigmoidGrad",
+    "Softplus": "SoftplusGrad",
+    "Swish <alpha = 0.8>": "SwishGrad",
+    "Tanh": "TanhGrad",
+}
+HEADER = '<ir_version: 10, opset_import: ["": 24]>'
+
+
+def gradients_of(text, wrt):
+    """A graph in ONNX's text with its gradients, which read a gradient `d(y)`."""
+    graph = graph_of(text, HEADER)
+    return backward(graph, ["y"], wrt)
+
+
+def kernels(graph, operator):
+    """The tiers that run an operator's steps, in order."""
+    return [kernel for name, kernel, _ in implementations(graph) if name == operator]
+
+
+def assert_bound_and_said(graph):
+    """Each primitive has the operands that it touches, and can be made again."""
+    _core.record_recipes(True)
+    try:
+        steps = lowered(graph).steps
+    finally:
+        _core.record_recipes(False)
+    for work in [step.work for step in steps if isinstance(step.work, PrimitiveWork)]:
+        desc = work.desc
+        assert {number for number, _ in work.arguments} == {number for number, _ in desc.reach()}
+        again = PrimitiveDesc.of_recipe(desc.recipe)
+        while again.skipped < desc.skipped:
+            again.next_implementation()
+        assert again.signature == desc.signature
+
+
+def assert_as_numpy(graph, feeds):
+    """The results with oneDNN are those without, up to the order of sums."""
+    assert_bound_and_said(graph)
+    found, wanted = run(graph, inputs=feeds), run(graph, ("onednn", "native"), feeds)
+    assert found.keys() == wanted.keys()
+    for name, value in wanted.items():
+        margin = 2e-5 * max(1.0, float(np.abs(value).max()))
+        np.testing.assert_allclose(found[name], value, 2e-4, margin, err_msg=name)
+
+
+@pytest.mark.parametrize("forward", ACTIVATIONS)
+@pytest.mark.parametrize("shape", ["3,37", "2,5,7,3"])
+def test_gradients_of_activations_are_what_numpy_has(forward, shape):
+    operator, _, how = forward.partition(" ")
+    graph = gradients_of(
+        f"net (float[{shape}] x) => (float[{shape}] y) {{ y = {operator} {how} (x) }}", ["x"]
+    )
+    assert kernels(graph, ACTIVATIONS[forward]) == ["onednn"]
+    feeds = numbers(graph, low=-4.0, high=4.0)
+    feeds["x"].flat[::7] = 0
+    assert_as_numpy(graph, feeds)
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "y"),
+    [
+        ("3,4", "4,5", "3,5"),
+        ("2,3,4", "4,5", "2,3,5"),
+        ("2,3,4", "2,4,5", "2,3,5"),
+        ("6,1,3,4", "2,4,5", "6,2,3,5"),
+        ("3,4", "2,4,5", "2,3,5"),
+    ],
+)
+def test_gradients_of_products_are_what_numpy_has(a, b, y):
+    graph = gradients_of(
+        f"net (float[{a}] a, float[{b}] b) => (float[{y}] y) {{ y = MatMul (a, b) }}", ["a", "b"]
+    )
+    names = ("Gemm", "MatMul", "TransposedMatMul")
+    assert [kernels(graph, name) for name in names] in (
+        [["onednn"], ["onednn"] * 2, []],
+        [[], ["onednn"], ["onednn"] * 2],
+    )
+    assert not kernels(graph, "Reorder")
+    assert_as_numpy(graph, numbers(graph))
+
+
+def test_a_gradient_of_a_scaled_product_is_what_numpy_has():
+    graph = gradients_of(
+        """net (float[3,4] a, float[4,5] b, float[5] c) => (float[3,5] y) {
+            y = Gemm <alpha = 0.5> (a, b, c)
+        }""",
+        ["a", "b", "c"],
+    )
+    assert kernels(graph, "Gemm") == ["onednn"]
+    assert kernels(graph, "MatMul+Mul") == ["onednn"]
+    assert not kernels(graph, "Reorder")
+    assert_as_numpy(graph, numbers(graph))
