@@ -34,7 +34,7 @@ def parts(path: str) -> Iterator[str]:
     import_module("onnx.shape_inference")
     yield "onnx"
     from tightship.engine.library import open_library
-    from tightship.engine.lower import lower
+    from tightship.engine.lower.select import lower
     from tightship.engine.placement import place
     from tightship.frontend.onnx import read
 

@@ -148,8 +148,41 @@ def _title(without: str) -> str:
     return "all tiers" if without == "all" else f"without `onnx.{without}`"
 
 
+def share_table() -> str:
+    """What four processes take with one model, and how fast they are there."""
+    record = records("bench_share")[0]
+    ours, default, *others = record["together"]["contenders"]
+    best = min(others, key=lambda row: row["pss_bytes"])
+    rows = [
+        ("four processes, 256 MiB of weights: sum of PSS, MB", _pss),
+        ("a run, ms", _one_run_ms),
+    ]
+    lines = ["| | Tightship | ONNX Runtime, default | its leanest settings |", "|---|---|---|---|"]
+    lines += [
+        f"| {title} | **{cell(ours)}** | {cell(default)} | {cell(best)} |" for title, cell in rows
+    ]
+    for model, loaded in record["loading"].items():
+        times = loaded["first_results"]
+        cells = [f"{times[row['title']]['median_ms']:.0f}" for row in (ours, default, best)]
+        title = {"products": "these weights", **NAMES}[model]
+        lines.append(
+            f"| {title}: from loading to the first result, ms | **{cells[0]}** "
+            f"| {cells[1]} | {cells[2]} |"
+        )
+    return "\n".join(lines)
+
+
+def _pss(row: Row) -> str:
+    return _mb(row["pss_bytes"])
+
+
+def _one_run_ms(row: Row) -> str:
+    return f"{row['run_ns'] / 1e6:.1f}"
+
+
 TABLES: Mapping[str, Callable[[], str]] = {
     "memory": memory_table,
+    "share": share_table,
     "speed": speed_table,
     "coverage": coverage_table,
 }

@@ -29,7 +29,7 @@ from tightship.engine.profile import timed_run
 from tightship.engine.program import LoweredStep, PrimitiveWork
 from tightship.engine.weight_store import WeightStore
 from tightship.feeds import bind
-from tightship.loading import read_graph
+from tightship.opening import read_graph
 from tightship.resource import HostResource
 
 Arrays = Mapping[str, NDArray[Any]]

@@ -3,7 +3,14 @@ import json
 
 import numpy as np
 import pytest
-from benchmarks import bench_cache, bench_large, bench_planner, bench_reuse, record
+from benchmarks import (
+    bench_cache,
+    bench_large,
+    bench_planner,
+    bench_reuse,
+    bench_share,
+    record,
+)
 from benchmarks.buffers import GENERATORS, short
 from benchmarks.models import Stored
 
@@ -95,3 +102,17 @@ def test_patterns_of_use_take_turns_and_agree(monkeypatch, tmp_path):
     assert variants["created"]["primitives_ms"] > variants["on_demand"]["primitives_ms"]
     assert variants["on_demand"]["faults"] > variants["pools"]["faults"]
     assert "pools/planned" in bench_cache.table("net", found)
+
+
+@pytest.mark.slow
+def test_sharing_is_measured_with_all_its_parts(monkeypatch, capsys, tmp_path):
+    arguments = ("--width", "64", "--models", "products", "--folder", str(tmp_path))
+    found = run(monkeypatch, capsys, bench_share, *arguments)
+    assert found["together"]["processes"] == bench_share.PROCESSES
+    assert len(found["together"]["contenders"]) == 4
+    loaded = found["loading"]["products"]
+    assert loaded["imported"] == []
+    assert bench_share.ratio(loaded) > 0
+    assert loaded["growth"]["file_bytes"] > 16 * 64 * 64 * 4
+    assert {"load", "first run", "kernels generated"} <= loaded["parts_ms"].keys()
+    assert "products: ONNX Runtime takes" in bench_share.table(found["together"], found["loading"])

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import onnx
 
+import tightship
 from tests.models import conv_net
 
 FRAMEWORKS = ("onnx", "onnxruntime", "torch", "jax", "google.protobuf")
@@ -20,7 +21,7 @@ UNUSED = (
 """Not needed to run a network of convolutions."""
 OF_ONNX = {"csv", "json"}
 """Of these, what `onnx` imports, which reads the file."""
-IMPORTED_MAX = 140
+IMPORTED_MAX = 90
 """Modules of the package itself that importing it may load."""
 
 RUN = """
@@ -56,6 +57,15 @@ def test_running_a_network_imports_what_it_needs(tmp_path: Path) -> None:
     path = tmp_path / "net.onnx"
     onnx.save(conv_net(), path)
     assert imported(RUN.format(path=str(path))) & set(UNUSED) - OF_ONNX == set()
+
+
+def test_running_a_prepared_model_imports_nothing_that_lowers(tmp_path: Path) -> None:
+    path = tmp_path / "net.tship"
+    tightship.prepare(conv_net().SerializeToString(), path)
+    found = imported(RUN.format(path=str(path)))
+    assert found & set(FRAMEWORKS) == set()
+    lowering = {name for name in found if name.startswith("tightship.engine.lower.")}
+    assert lowering == {"tightship.engine.lower.affine"}  # what packs a constant knows it
 
 
 def test_what_is_not_imported_is_there() -> None:

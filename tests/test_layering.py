@@ -3,9 +3,11 @@
 Layers, top to bottom; an import goes strictly down, and names side by side never meet:
 
     cli
-    driver | plug | backend | preparing
+    driver | plug | backend
     memory | loading | cost
-    tuning | restoring
+    preparing
+    opening
+    tuning | restoring | sharing | further
     model | budget
     feeds
     engine
@@ -13,6 +15,7 @@ Layers, top to bottom; an import goes strictly down, and names side by side neve
     view | replay
     frontend | planner | resource
     graph
+    prepared_cache
     quantity | forks
     rmm_log | torch_snapshot
     trace
@@ -124,20 +127,28 @@ ALLOWED: Mapping[str, str] = {  # the longest prefix of a module's name decides
     ),
     "feeds": "errors graph engine",
     "budget": "errors quantity engine.memory_plan",
+    "prepared_cache": "errors quantity prepared_cache",
     "model": "_core errors graph resource engine feeds",
     "memory": "errors engine model",
     "tuning": "errors graph planner.format engine feeds model",
     "restoring": "errors engine budget model",
-    "loading": "errors quantity graph frontend resource engine budget model restoring tuning",
-    "preparing": "_core errors engine loading restoring",
+    "further": "engine graph resource",
+    "sharing": "errors engine frontend prepared_cache",
+    "opening": "graph frontend engine budget tuning",
+    "preparing": "_core errors engine opening",
+    "loading": (
+        "errors quantity frontend resource engine budget model opening further prepared_cache"
+        " preparing restoring sharing"
+    ),
     "cost": "errors quantity graph planner view cost",
     "plug": "_core errors plug",
     "plug.hints": "planner resource",
     "backend": "errors loading model",
     "driver": "errors driver",
     "cli": (
-        "errors quantity graph planner view engine feeds model budget loading preparing restoring"
-        " cost __version__ cli replay resource rmm_log torch_snapshot trace workload"
+        "errors quantity graph planner view engine feeds model budget loading opening preparing"
+        " restoring cost __version__ cli prepared_cache replay resource rmm_log torch_snapshot"
+        " trace workload"
     ),
     "": (  # `tightship` itself
         "_core errors planner engine.memory_plan engine.primitive_cache model memory loading"
@@ -152,6 +163,7 @@ FOREIGN: Mapping[str, str] = {  # who may import what is not ours, nor Python's
     ),
     "ml_dtypes": "graph.layout engine.kernels",
     "onnx": "frontend.onnx engine.kernels.reference engine.kernels.to_proto backend",
+    "onnxruntime": "cli.worker",  # measured beside us, in a process of its own
     "torch": "plug.torch",
     "cupy": "plug.cupy",
     "google": "frontend.onnx",  # protobuf, the form of an ONNX file

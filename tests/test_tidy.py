@@ -47,6 +47,7 @@ UNREFERENCED = {
     "src/tightship/cli/__main__.py": "`python -m tightship.cli`",
 }
 ENVIRONMENT_READERS = {
+    "src/tightship/prepared_cache/settings.py": "where a user's caches are, and how large",
     "src/tightship/resource/settings.py": "how places are divided, before the first is made",
     "src/tightship/resource/private_folder.py": "where the system has a user's runtime folder",
     "src/tightship/engine/library.py": "which libdnnl, before anything is loaded",

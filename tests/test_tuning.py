@@ -9,7 +9,7 @@ from onnx import TensorProto, helper
 import tightship
 from tests.engine.lower.test_elide_concat import growing
 from tests.small_models import dense, model
-from tightship import loading, tuning
+from tightship import opening, tuning
 from tightship._core import HAS_ONEDNN
 from tightship.engine.lower.options import Choice
 from tightship.engine.prepare import Settings, prepare
@@ -25,7 +25,7 @@ def case():
 
 
 def choose(model, *, without=(), threads=1):
-    graph = loading.open_model(model).graph(None)
+    graph = opening.open_model(model).graph(None)
 
     def prepared(choice):
         return prepare(graph, "test", Settings(None, threads, without, choice))
@@ -39,7 +39,7 @@ def faster(layouts):
 
 
 def keep(path, model, choice, **settings):
-    graph = loading.open_model(model).graph(None)
+    graph = opening.open_model(model).graph(None)
     tuning.Choices(path).store(tuning.choice_key(graph, Settings(**settings)), choice)
 
 
@@ -61,7 +61,7 @@ def test_what_is_measured_to_be_faster_is_chosen(case):
 
 
 def prepare_library(case):
-    graph = loading.open_model(case.model).graph(None)
+    graph = opening.open_model(case.model).graph(None)
     return prepare(graph, "test", Settings(choice=Choice("library", stream_weights=True)))
 
 
@@ -113,7 +113,7 @@ def test_measuring_stores_the_choice_once(case, tmp_path, monkeypatch):
 
 def test_the_key_is_of_structure_and_not_of_weights():
     def key(model, shapes):
-        graph = loading.open_model(model).graph(shapes)
+        graph = opening.open_model(model).graph(shapes)
         return tuning.choice_key(graph, Settings(shapes))
 
     model, weights = dense()
@@ -143,7 +143,7 @@ def test_a_plan_that_a_limit_does_not_hold_is_not_measured(tmp_path):
 
 def test_text_cannot_be_made_up_to_measure_with():
     text = ("x", TensorProto.STRING, [2])
-    graph = loading.open_model(
+    graph = opening.open_model(
         model([helper.make_node("Identity", ["x"], ["y"])], [text], [("y", *text[1:])])
     ).graph(None)
     found = {Choice(layouts, stream_weights=True): prepare(graph, "test", Settings())
@@ -188,7 +188,7 @@ def test_weights_not_streamed_by_choice_are_as_without_streaming():
         [("y", float32, [4, 256])],
         {"w": np.ones((256, 256), np.float32)},
     )
-    graph = loading.open_model(one).graph(None)
+    graph = opening.open_model(one).graph(None)
 
     def kernels(**settings):
         plan = prepare(graph, "test", Settings(**settings)).plan

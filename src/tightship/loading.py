@@ -1,41 +1,29 @@
 """`plan` and `load`: from a model file to what it takes, and to a model that takes it."""
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import replace
+from functools import partial
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tightship.budget import ARENAS_MAX, PlanForBatch, check_budget, check_shapes
+from tightship.budget import ARENAS_MAX, check_shapes
 from tightship.engine.library import open_library, release_unused
-from tightship.engine.lower.options import Choice
-from tightship.engine.lower.select import rewritten
 from tightship.engine.memory_plan import MemoryPlan
-from tightship.engine.prepare import (
-    Declared,
-    ModelSource,
-    PackedBefore,
-    Prepared,
-    Settings,
-    name_of,
-    prepare,
-    prepare_rewritten,
-)
+from tightship.engine.prepare import ModelSource, Prepared, Settings, name_of, prepare
 from tightship.engine.program_cache import Bounds
 from tightship.engine.retention import Retention
 from tightship.engine.stored.container import holds_prepared
 from tightship.engine.variants import Variants
 from tightship.engine.weight_store import Progress
 from tightship.errors import InputError
-from tightship.frontend.onnx import OnnxFile, open_bytes, open_file
-from tightship.graph import Graph
+from tightship.frontend.onnx import OnnxFile
 from tightship.model import Model
+from tightship.opening import anew, check_limit, is_open, measure, open_model
 from tightship.quantity import parse_bytes
 
 if TYPE_CHECKING:
+    from tightship.prepared_cache import Identity
     from tightship.resource import SharedArenaPool
-
-NO_BOUNDS = Bounds()
 
 
 def plan(
@@ -53,7 +41,7 @@ def plan(
         shapes: Shapes for inputs whose dimensions are symbolic.
         threads: Threads of each kernel, on which the plan depends; by default one, or those that
             the model was prepared for.
-        without: Passes to leave out, to compare; `tightship.engine.lower.pass_names()`.
+        without: Passes to leave out, to compare; `tightship.engine.lower.passes.pass_names()`.
         tune: File of choices that measurements made. One for this model is used, or else the
             model is run to measure it, in no more memory than without, and the choice stored.
             Memory never grows by a choice. None chooses by a table, and reads no file.
@@ -72,7 +60,7 @@ def plan(
     _open_library(settings)
     if tune is not None:
         settings = measure(model, settings, tune)
-    return _anew(open_model(model), name_of(model), settings).plan
+    return anew(open_model(model), name_of(model), settings).plan
 
 
 def load(
@@ -89,6 +77,7 @@ def load(
     idle_memory: str | int = "2MiB",
     arena_pool: "SharedArenaPool | None" = None,
     tune: str | PathLike[str] | None = None,
+    share: bool = False,
     progress: Progress | None = None,
 ) -> Model:
     """Load a model so that it runs in what its plan says.
@@ -114,6 +103,10 @@ def load(
         arena_pool: Arenas that runs of several processes take in turns; its size and its wait
             are then the pool's, and `idle_s` and `idle_memory` mean nothing.
         tune: As for `plan`; the choice is for `shapes` only.
+        share: Prepare an ONNX file once for this user, in `TIGHTSHIP_CACHE_DIR`, and map what was
+            prepared, so that all processes have one copy of the weights. The ONNX file is read
+            again when other shapes than `shapes` come. Where it cannot be prepared, a
+            `RuntimeWarning` says why, and the model is loaded as without.
         progress: Called with bytes of weights packed, and of all weights.
 
     Raises:
@@ -136,6 +129,10 @@ def load(
         return load_prepared(_path(model, tune), Asked(shapes, threads, without), bounds)
     settings = Settings(shapes, 1 if threads is None else threads, without)
     _open_library(settings)
+    if share:
+        shared = _shared(_untuned(model, tune), settings, bounds, progress)
+        if shared is not None:
+            return shared
     source = open_model(model)
     if tune is not None:
         settings = measure(model, settings, tune, bounds)
@@ -149,47 +146,46 @@ def load(
     return loaded
 
 
-def measure(
-    model: ModelSource,
-    settings: Settings,
-    file: str | PathLike[str],
-    bounds: Bounds = NO_BOUNDS,
-    progress: Progress | None = None,
-) -> Settings:
-    """The settings with the choice that a file holds for them; measured and stored if none is.
+def _shared(
+    model: ModelSource, settings: Settings, bounds: Bounds, progress: Progress | None
+) -> Model | None:
+    """The model as it is prepared for all processes of this user; None where that cannot be."""
+    from tightship.further import FurtherShapes, Original
+    from tightship.preparing import prepare as prepare_file
+    from tightship.restoring import Asked, load_prepared
+    from tightship.sharing import shared
 
-    Args:
-        model: Path of an ONNX file, or its bytes.
-        settings: What the choice depends on besides the model.
-        file: JSON file of choices; it need not exist yet.
-        bounds: What measuring may take; a plan without a choice must fit.
-        progress: Called with candidates measured, and how many there are.
+    shapes, threads, without = settings.shapes, settings.threads, settings.without
 
-    Raises:
-        CapacityError: The plan without a choice exceeds the bounds; nothing has been run.
-        FormatError: `file` holds something else.
-        InputError: An input has no fixed shape to measure with.
-    """
-    from tightship.tuning import Choices, candidates, choice_key, fastest
+    def make(path: Path) -> None:
+        prepare_file(
+            model, path, shapes=shapes, threads=threads, without=without, progress=progress
+        )
 
-    source = open_model(model)
-    graph = source.graph(settings.shapes)
-    choices, key = Choices(Path(file)), choice_key(graph, settings)
-    choice = choices.read().get(key)
-    if choice is None:
-        packed: PackedBefore | None = {} if is_open(source.declared) else None
-        small = rewritten(graph, settings.without)
+    def read(path: Path, identity: "Identity") -> Model:
+        def original() -> Original:
+            if not identity.is_current():
+                raise InputError(
+                    f"`{name_of(model)}` has changed since it was loaded; load it again."
+                )
+            source, name = open_model(model), name_of(model)
+            variants = _variants(source, name, settings, bounds)
+            return Original(name, settings, source.graph, variants)
 
-        def prepare_with(choice: Choice | None) -> Prepared:
-            chosen = replace(settings, choice=choice)
-            return prepare_rewritten(small, len(graph.nodes), name_of(model), chosen, packed)
+        asked = Asked(shapes, threads, without)
+        return load_prepared(path, asked, bounds, partial(FurtherShapes, read=original))
 
-        usual = prepare_with(None)
-        if bounds.limit_bytes is not None:
-            check_limit(usual.plan, model, settings, bounds.limit_bytes, bounds.dynamic_bytes)
-        choice = fastest(candidates(usual, prepare_with), replace(bounds, arenas=1), progress)
-        choices.store(key, choice)
-    return replace(settings, choice=choice)
+    return shared(model, settings, make, read)
+
+
+def _untuned(model: ModelSource, tune: str | PathLike[str] | None) -> ModelSource:
+    """A model for which nothing is measured."""
+    if tune is not None:
+        raise InputError(
+            f"`{name_of(model)}` is to be shared, for which nothing is measured; leave `tune` out, "
+            "or share a file that `tightship prepare --tune` has written."
+        )
+    return model
 
 
 def _prepared(
@@ -220,12 +216,6 @@ def _variants(source: OnnxFile, name: str, settings: Settings, bounds: Bounds) -
     return Variants(name, settings, declared, source.graph, check)
 
 
-def _anew(source: OnnxFile, name: str, settings: Settings) -> Prepared:
-    """The model for the shapes of its settings, from its file."""
-    packed: PackedBefore | None = {} if is_open(source.declared) else None
-    return prepare(source.graph(settings.shapes), name, settings, packed)
-
-
 def _path(model: ModelSource, tune: str | PathLike[str] | None) -> Path:
     """Of a prepared model, in which nothing is left to choose."""
     if tune is not None:
@@ -234,58 +224,7 @@ def _path(model: ModelSource, tune: str | PathLike[str] | None) -> Path:
     return Path(model)
 
 
-def is_open(declared: Declared) -> bool:
-    """Whether a file leaves any length of an input open."""
-    return any(
-        shape is None or not all(isinstance(dimension, int) for dimension in shape)
-        for shape in declared.values()
-    )
-
-
 def _open_library(settings: Settings) -> None:
     """Before anything is read: opening is what takes the most, though not for long."""
     if "onednn" not in settings.without:
         open_library()
-
-
-def open_model(model: ModelSource) -> OnnxFile:
-    """A model file, or a model's bytes, parsed."""
-    return open_bytes(model) if isinstance(model, bytes) else open_file(model)
-
-
-def read_graph(model: ModelSource, settings: Settings) -> Graph:
-    """The graph of a model file, or of a model's bytes."""
-    return open_model(model).graph(settings.shapes)
-
-
-def check_limit(
-    plan: MemoryPlan,
-    model: ModelSource,
-    settings: Settings,
-    limit_bytes: int,
-    dynamic_bytes: int | None = None,
-) -> None:
-    """Refuse a model's plan that a limit does not hold; plans smaller batches to say what would.
-
-    Raises:
-        CapacityError: As `load`.
-    """
-    check_budget(plan, limit_bytes, dynamic_bytes, _batches(plan, model, settings))
-
-
-def _batches(
-    plan: MemoryPlan, model: ModelSource, settings: Settings
-) -> tuple[int, PlanForBatch] | None:
-    """The batch and how to plan another, where the caller chose a leading dimension."""
-    shapes = settings.shapes or {}
-    batches = {shape[0] for name, shape in shapes.items() if shape and name in plan.inputs}
-    if len(batches) != 1 or max(batches) < 2:
-        return None
-    batch = max(batches)
-
-    def plan_for(smaller: int) -> MemoryPlan:
-        resized = {name: (smaller, *shape[1:]) if shape else () for name, shape in shapes.items()}
-        other = replace(settings, shapes=resized, choice=None)
-        return _anew(open_model(model), name_of(model), other).plan
-
-    return batch, plan_for

@@ -13,7 +13,7 @@ from tightship.engine.program import PackedWeight
 from tightship.engine.stored.container import holds_prepared
 from tightship.engine.weight_store import Progress
 from tightship.errors import InputError
-from tightship.loading import is_open, measure, open_model
+from tightship.opening import is_open, measure, open_model
 
 ShapeSet = Mapping[str, Sequence[int]]
 

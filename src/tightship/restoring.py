@@ -1,6 +1,6 @@
 """`plan` and `load` of prepared models: without the ONNX file, and without onnx."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -10,6 +10,7 @@ from tightship.engine.memory_plan import MemoryPlan
 from tightship.engine.program_cache import Bounds
 from tightship.engine.stored.made_for import VERSION, MadeFor
 from tightship.engine.stored.model import StoredModel, StoredShapes
+from tightship.engine.variants import OtherShapes
 from tightship.errors import FormatError, InputError
 from tightship.model import Model
 
@@ -35,8 +36,19 @@ def plan_prepared(path: Path, asked: Asked) -> MemoryPlan:
     return stored.plan(_index(stored, asked))
 
 
-def load_prepared(path: Path, asked: Asked, bounds: Bounds) -> Model:
+def load_prepared(
+    path: Path,
+    asked: Asked,
+    bounds: Bounds,
+    further: Callable[[StoredShapes], OtherShapes] | None = None,
+) -> Model:
     """A model of which everything is in a prepared file, weights mapped.
+
+    Args:
+        path: The file.
+        asked: What it must have been prepared for.
+        bounds: What the model may take.
+        further: Adds shapes to those of the file.
 
     Raises:
         CapacityError: Its plan exceeds the bounds; nothing has been loaded.
@@ -57,7 +69,8 @@ def load_prepared(path: Path, asked: Asked, bounds: Bounds) -> Model:
         if limit is not None:
             check_shapes(plan, shapes, limit, dynamic)
 
-    others = StoredShapes(stored, check)
+    own = StoredShapes(stored, check)
+    others = own if further is None else further(own)
     loaded = Model(stored.prepared(index), bounds, others, packed=stored.copies)
     release_unused()
     return loaded

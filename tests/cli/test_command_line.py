@@ -55,7 +55,7 @@ def test_output_that_finds_no_room_is_said_to(tmp_path: Path) -> None:
     assert done.stderr == "tightship: No space left on device.\n"
 
 
-@pytest.mark.parametrize("command", ["plan", "cost", "run", "verify", "view", "replay"])
+@pytest.mark.parametrize("command", ["plan", "cost", "run", "share", "verify", "view", "replay"])
 def test_the_help_of_every_command_names_its_exit_codes(command: str) -> None:
     done = subprocess.run([*COMMAND, command, "--help"], capture_output=True, text=True, check=True)
     assert "Exit codes: 0 " in done.stdout

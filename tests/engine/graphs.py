@@ -13,8 +13,8 @@ from tightship.engine.allocation import allocate
 from tightship.engine.arena import Arena
 from tightship.engine.executable import Executable, build
 from tightship.engine.library import open_library
-from tightship.engine.lower import lower, pass_names
-from tightship.engine.lower.passes import GRAPH_PASSES, SELECTION_PASSES
+from tightship.engine.lower.passes import GRAPH_PASSES, SELECTION_PASSES, pass_names
+from tightship.engine.lower.select import lower
 from tightship.engine.placement import Placement
 from tightship.engine.prepare import Prepared, Settings, prepare
 from tightship.engine.program import Lowered

@@ -8,7 +8,7 @@ from onnx import TensorProto, numpy_helper
 
 from tests import models
 from tightship.errors import FormatError
-from tightship.frontend.onnx import read, read_bytes
+from tightship.frontend.onnx import open_file, read, read_bytes
 from tightship.graph import Mapped
 
 
@@ -127,3 +127,36 @@ def test_bytes_without_a_folder_have_no_external_data(tmp_path: Path) -> None:
     path = write(tmp_path, location="data.bin")
     with pytest.raises(FormatError, match="read it from its path"):
         read_bytes(path.read_bytes())
+
+
+def test_files_with_the_rest_of_a_model_are_named(tmp_path: Path) -> None:
+    assert open_file(models.with_external_data(tmp_path)).data_files() == (
+        tmp_path / "weights.bin",
+    )
+
+
+def test_a_tensor_deep_in_a_model_names_its_file(tmp_path: Path) -> None:
+    path = write(tmp_path, location="data.bin")
+    model = onnx.load(path, load_external_data=False)
+    tensor = model.graph.initializer[0]
+    branch = onnx.helper.make_graph(
+        [onnx.helper.make_node("Constant", [], ["c"], value=tensor)],
+        "branch", [], [onnx.helper.make_tensor_value_info("c", TensorProto.FLOAT, [2])],
+    )  # fmt: skip
+    condition = onnx.helper.make_node("If", ["b"], ["i"], then_branch=branch, else_branch=branch)
+    model.graph.node.append(condition)
+    model.graph.initializer.clear()
+    path.write_bytes(model.SerializeToString())
+    assert open_file(path).data_files() == (tmp_path / "data.bin",)
+
+
+def test_a_model_whole_in_its_file_names_no_other(tmp_path: Path) -> None:
+    path = tmp_path / "model.onnx"
+    onnx.save(models.mlp(), path)
+    assert open_file(path).data_files() == ()
+
+
+def test_a_file_outside_is_not_named_either(tmp_path: Path) -> None:
+    (tmp_path / "inner").mkdir()
+    with pytest.raises(FormatError, match="relative path"):
+        open_file(write(tmp_path / "inner", location="../data.bin")).data_files()

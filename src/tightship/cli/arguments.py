@@ -21,6 +21,9 @@ EXIT_CODES = {
     "plan": "0 fits, 1 proved not to fit, 3 buffers for which the budget left that open",
     "cost": "0 done, 1 does not fit `--max-memory`",
     "run": "0 done, 1 does not fit `--max-memory` or the system, 3 ended by `--timeout`",
+    "share": "0 done",
+    "list": "0 done",
+    "clear": "0 done",
     "verify": "0 valid, 1 not valid",
     "prepare": "0 done, 1 the system refuses memory",
     "view": "0 done",
@@ -47,12 +50,18 @@ def parser() -> argparse.ArgumentParser:
     _cost(_command(commands, "cost", "say what each idea of planning saves on a graph"))
     _run(_command(commands, "run", "load a model, run it, compare plan and reality"))
     _prepare(_command(commands, "prepare", "make a model into a file that is mapped and shared"))
+    _share(_command(commands, "share", "say what processes with one model take together"))
     _verify(_command(commands, "verify", "judge anybody's plan of buffers"))
     _view(_command(commands, "view", "draw a plan, as a page to look into or a still picture"))
     _replay(_command(commands, "replay", "say what memory resources make of a recorded trace"))
     _resource(
         commands.add_parser(
             "resource", help="divide memory for a workload", description="About memory resources."
+        )
+    )
+    _cache(
+        commands.add_parser(
+            "cache", help="list or remove prepared models", description="About prepared models."
         )
     )
     return top
@@ -119,6 +128,11 @@ def _run(command: argparse.ArgumentParser) -> None:
         default=[],
         metavar="NAME=FILE.npy",
         help="an input; those left out are filled from a seed",
+    )
+    command.add_argument(
+        "--share",
+        action="store_true",
+        help="prepare the model once for this user, and map what was prepared",
     )
     command.add_argument(
         "--repeat",
@@ -198,6 +212,40 @@ def _prepare(command: argparse.ArgumentParser) -> None:
         "-o", "--output", required=True, metavar="OUT.tship", help="the prepared model to write"
     )
     command.add_argument("--json", action="store_true", help="print JSON, amounts in bytes")
+
+
+def _share(command: argparse.ArgumentParser) -> None:
+    command.add_argument("file", metavar="MODEL", help="an ONNX model, or a prepared one (.tship)")
+    _shape_option(command)
+    command.add_argument(
+        "--procs", type=_count, default=4, metavar="N", help="processes (default 4)"
+    )
+    command.add_argument(
+        "--threads", type=_count, default=1, metavar="N", help="threads of each kernel (default 1)"
+    )
+    command.add_argument(
+        "--start",
+        choices=("spawn", "fork", "forkserver"),
+        default="spawn",
+        help="how they come to be (default spawn: a new interpreter each)",
+    )
+    command.add_argument(
+        "--peers",
+        action=argparse.BooleanOptionalAction,
+        help="measure ONNX Runtime as well (default: where it is installed, for spawn)",
+    )
+    command.add_argument("--json", action="store_true", help="print JSON, amounts in bytes")
+
+
+def _cache(command: argparse.ArgumentParser) -> None:
+    commands = command.add_subparsers(title="commands", required=True, metavar="COMMAND")
+    for name, what in (
+        ("list", "say which prepared models there are"),
+        ("clear", "remove all prepared models; those in use stay mapped where they are"),
+    ):
+        about = _command(commands, name, what)
+        about.set_defaults(command="cache", action=name)
+        about.add_argument("--json", action="store_true", help="print JSON, amounts in bytes")
 
 
 def _verify(command: argparse.ArgumentParser) -> None:

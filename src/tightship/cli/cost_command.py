@@ -11,7 +11,7 @@ from tightship.cost.parallel import parallel_json, parallel_report, parallel_row
 from tightship.cost.picture import picture_of
 from tightship.cost.report import report, to_json
 from tightship.graph import Shape
-from tightship.loading import open_model
+from tightship.opening import open_model
 from tightship.quantity import format_bytes
 
 Shapes = Mapping[str, tuple[int, ...]]

@@ -5,6 +5,7 @@ import gc
 import os
 import signal
 import sys
+import warnings
 from collections.abc import Sequence
 
 from tightship.cli.arguments import parser
@@ -29,7 +30,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """
     options = parser().parse_args(arguments)
     try:
-        code = _run(options)
+        with warnings.catch_warnings():
+            warnings.showwarning = _warn
+            code = _run(options)
         sys.stdout.flush()
     except BrokenPipeError:
         return _close_quietly()
@@ -58,6 +61,8 @@ def command_line() -> int:
 def _run(options: argparse.Namespace) -> int:
     """Run the command that was chosen; what only others need is not imported."""
     match options.command:
+        case "cache":
+            from tightship.cli.cache_command import run
         case "cost":
             from tightship.cli.cost_command import run
         case "plan":
@@ -70,11 +75,17 @@ def _run(options: argparse.Namespace) -> int:
             from tightship.cli.replay_command import run
         case "run":
             from tightship.cli.run_command import run
+        case "share":
+            from tightship.cli.share_command import run
         case "verify":
             from tightship.cli.verify_command import run
         case _:
             from tightship.cli.view_command import run
     return run(options)
+
+
+def _warn(message: Warning | str, *_: object, **__: object) -> None:
+    print(f"tightship: {message}", file=sys.stderr)
 
 
 def _text(error: TightshipError | OSError) -> str:

@@ -14,8 +14,8 @@ from tightship.engine.drawing import check_form
 from tightship.engine.prepare import Settings
 from tightship.engine.stored.container import holds_prepared
 from tightship.errors import InputError
-from tightship.loading import check_limit
 from tightship.loading import plan as plan_model
+from tightship.opening import check_limit
 from tightship.planner import Plan, Problem, solve
 from tightship.planner.format.problem_file import (
     check_placed,

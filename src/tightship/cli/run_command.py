@@ -50,6 +50,7 @@ def run(options: argparse.Namespace) -> int:
             threads=options.threads,
             without=options.without,
             tune=tuned,
+            share=options.share,
             progress=progress,
         ) as model,
     ):

@@ -1,7 +1,6 @@
 """`--tune`: where choices are kept, and a line that says how far measuring them has come."""
 
 import argparse
-import os
 from pathlib import Path
 
 from tightship.cli.arguments import max_memory
@@ -9,13 +8,13 @@ from tightship.cli.progress import Progress
 from tightship.engine.prepare import Settings
 from tightship.engine.program_cache import Bounds
 from tightship.engine.stored.container import holds_prepared
-from tightship.loading import measure
+from tightship.opening import measure
+from tightship.prepared_cache import user_folder
 
 
 def tuned_file() -> Path:
     """Where choices are kept if no file is named."""
-    folder = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(folder) / "tightship" / "tuned.json"
+    return user_folder() / "tuned.json"
 
 
 def tune(options: argparse.Namespace, model: str) -> str | None:

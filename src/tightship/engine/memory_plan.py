@@ -8,10 +8,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from tightship.planner import Plan
-from tightship.view.picture import Picture
+
+if TYPE_CHECKING:
+    from tightship.view.picture import Picture
 
 TensorKind = Literal["activation", "scratch"]
 KernelKind = Literal["onednn", "native", "numpy", "reference"]
@@ -110,7 +112,7 @@ class MemoryPlan:
         loads = [step.load_bytes for step in self.steps]
         return loads.index(max(loads)) if loads else 0
 
-    def picture(self) -> Picture:
+    def picture(self) -> "Picture":
         """The plan as the plain data that views draw."""
         from tightship.engine.drawing import picture_of
 

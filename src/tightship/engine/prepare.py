@@ -1,20 +1,25 @@
-"""From a model file to a placement and its memory plan: all that happens before loading."""
+"""From a model file to a placement and its memory plan: all that happens before loading.
+
+What lowers is imported when a graph is lowered: a prepared model runs without.
+"""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from tightship.engine.footprint import runtime_bytes
 from tightship.engine.library import library_key, library_threads, open_library
-from tightship.engine.lower.options import Choice
-from tightship.engine.lower.repeats import Repeat
-from tightship.engine.lower.select import rewritten, select
 from tightship.engine.memory_plan import MemoryPlan
 from tightship.engine.placement import Placement, memory_plan, place
 from tightship.engine.program import PackedWeight
 from tightship.errors import InputError
 from tightship.graph import Graph, Shape
+
+if TYPE_CHECKING:
+    from tightship.engine.lower.options import Choice
+    from tightship.engine.lower.repeats import Repeat
 
 Shapes = Mapping[str, Sequence[int]]
 Declared = Mapping[str, Shape | None]
@@ -36,7 +41,7 @@ class Settings:
     shapes: Shapes | None = None
     threads: int = 1
     without: Collection[str] = ()
-    choice: Choice | None = None
+    choice: "Choice | None" = None
 
     def __post_init__(self) -> None:
         if self.threads < 1:
@@ -78,6 +83,8 @@ def prepare(
         GraphError: A node cannot be run.
         LibraryError: oneDNN cannot be used.
     """
+    from tightship.engine.lower.select import rewritten
+
     return prepare_rewritten(
         rewritten(graph, settings.without), len(graph.nodes), name, settings, packed
     )
@@ -89,7 +96,7 @@ def prepare_rewritten(
     name: str,
     settings: Settings,
     packed: PackedBefore | None = None,
-    repeats: Sequence[Repeat] = (),
+    repeats: "Sequence[Repeat]" = (),
 ) -> Prepared:
     """Select kernels for a graph that passes have been over, and place it.
 
@@ -105,6 +112,8 @@ def prepare_rewritten(
     Raises:
         GraphError, LibraryError: As `prepare`.
     """
+    from tightship.engine.lower.select import select
+
     if "onednn" not in settings.without:
         open_library()
     threads, without, choice = settings.threads, settings.without, settings.choice

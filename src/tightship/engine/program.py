@@ -3,14 +3,16 @@
 import enum
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from tightship._core import MemoryDesc, NativeKernel, PrimitiveDesc
-from tightship.engine.kernels import Kernel
 from tightship.engine.memory_plan import KernelKind
 from tightship.graph import Constant, DType
 from tightship.graph.layout import size_bytes
 from tightship.planner.schedule import AliasKind
+
+if TYPE_CHECKING:
+    from tightship.engine.kernels import Kernel
 
 
 class Space(enum.Enum):
@@ -97,7 +99,7 @@ class NativeWork:
 class KernelWork:
     """A NumPy kernel, operands by position."""
 
-    kernel: Kernel
+    kernel: "Kernel"
     inputs: tuple[Operand | None, ...]
     outputs: tuple[Operand | None, ...]
 

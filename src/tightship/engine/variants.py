@@ -6,7 +6,6 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Protocol
 
-from tightship.engine.lower.select import rewritten
 from tightship.engine.memory_plan import MemoryPlan
 from tightship.engine.prepare import (
     Declared,
@@ -112,6 +111,8 @@ class Variants:
         return None
 
     def _rewrite(self, graph: Graph) -> Graph:
+        from tightship.engine.lower.select import rewritten
+
         return rewritten(graph, self.settings.without)
 
     def admit(self, shapes: Sequence[tuple[str, tuple[int, ...]]]) -> bool:

@@ -15,7 +15,7 @@ from tests.engine.graphs import (
 )
 from tests.models import filled
 from tightship import _core
-from tightship.engine.lower import run_passes
+from tightship.engine.lower.passes import run_passes
 from tightship.engine.program_cache import Bounds
 from tightship.model import Model
 

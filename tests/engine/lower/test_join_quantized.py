@@ -6,7 +6,7 @@ import pytest
 from tests.engine.graphs import expected, graph_of, implementations, inputs_of, operators, run
 from tests.models import filled
 from tightship import _core
-from tightship.engine.lower import run_passes
+from tightship.engine.lower.passes import run_passes
 
 pytestmark = pytest.mark.skipif(not _core.HAS_ONEDNN, reason="built without oneDNN")
 

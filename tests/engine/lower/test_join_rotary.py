@@ -3,8 +3,9 @@ import pytest
 
 from tests.engine.graphs import assert_close, expected, graph_of, operators, run
 from tests.models import filled
-from tightship.engine.lower import lower, run_passes
 from tightship.engine.lower.join_rotary import join_rotary
+from tightship.engine.lower.passes import run_passes
+from tightship.engine.lower.select import lower
 
 SHAPE = (2, 3, 5, 8)
 HALVES = "a = Slice (t, zero, four, last) b = Slice (t, four, eight, last)"

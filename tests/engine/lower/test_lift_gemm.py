@@ -3,8 +3,8 @@ import pytest
 
 from tests.engine.graphs import assert_close, expected, graph_of, operators, run
 from tests.models import filled
-from tightship.engine.lower import run_passes
 from tightship.engine.lower.lift_gemm import lift_gemm
+from tightship.engine.lower.passes import run_passes
 
 GEMM = "f = Reshape (x, rows) g = Gemm (f, w, b)"
 

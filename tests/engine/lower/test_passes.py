@@ -15,8 +15,7 @@ from tests.engine.graphs import (
 )
 from tests.models import filled
 from tightship import _core
-from tightship.engine.lower import pass_names, run_passes
-from tightship.engine.lower.passes import GRAPH_PASSES
+from tightship.engine.lower.passes import GRAPH_PASSES, pass_names, run_passes
 from tightship.errors import GraphError, InputError
 from tightship.planner import AliasKind
 

@@ -3,7 +3,7 @@ import pytest
 
 from tests.engine.graphs import assert_close, expected, graph_of, node_named, operators, run
 from tests.models import filled
-from tightship.engine.lower import run_passes
+from tightship.engine.lower.passes import run_passes
 
 
 def scaled(

@@ -1,9 +1,11 @@
 """Tensor bytes in files beside the model."""
 
 import os
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath, PureWindowsPath
 
+from google.protobuf.message import Message  # type: ignore[import-untyped]
 from onnx import TensorProto
 
 from tightship.errors import FormatError
@@ -49,6 +51,21 @@ class ExternalFiles:
             )
         return file, offset
 
+    def files_of(self, model: Message) -> tuple[Path, ...]:
+        """Every file that a tensor within a message names, in the order they come in.
+
+        Raises:
+            FormatError: A location is not allowed.
+        """
+        if self.model is None:
+            return ()
+        return tuple(
+            {
+                _resolve(self.model, tensor.name, _location(tensor)): None
+                for tensor in _outside(model)
+            }
+        )
+
     def _file(self, tensor_name: str, location: str) -> MappedFile:
         if self.model is None:
             raise FormatError(
@@ -59,6 +76,23 @@ class ExternalFiles:
         if path not in self._mapped:
             self._mapped[path] = _mapped(path, tensor_name, location)
         return self._mapped[path]
+
+
+def _outside(message: Message) -> Iterator[TensorProto]:
+    """Tensors within a message, itself perhaps, whose elements are in another file."""
+    if isinstance(message, TensorProto):
+        if message.data_location == TensorProto.EXTERNAL:
+            yield message
+        return
+    for descriptor, value in message.ListFields():
+        if descriptor.message_type is not None:
+            for part in (value,) if isinstance(value, Message) else value:
+                yield from _outside(part)
+
+
+def _location(tensor: TensorProto) -> str:
+    found = (entry.value for entry in tensor.external_data if entry.key == "location")
+    return utf8(next(found, ""), "external data")
 
 
 def _resolve(model: Path, tensor_name: str, location: str) -> Path:

@@ -52,6 +52,15 @@ class OnnxFile:
         constants.update(sparse.values.name for sparse in graph.sparse_initializer)
         return {v.name: shape_of(v.type) for v in graph.input if v.name not in constants}
 
+    def data_files(self) -> tuple[Path, ...]:
+        """Files beside the model's own that hold bytes of its tensors.
+
+        Raises:
+            FormatError: A tensor names one outside the model's folder.
+        """
+        with self._named():
+            return self._tensors.external.files_of(self._model)
+
     def graph(
         self,
         shapes: Mapping[str, Sequence[int]] | None = None,

@@ -1,0 +1,124 @@
+"""Shapes that a prepared model has no program for: from its ONNX file, over the same weights."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+
+from tightship.engine.memory_plan import MemoryPlan
+from tightship.engine.prepare import PackedBefore, Prepared, Settings, Shapes, prepare
+from tightship.engine.program import PackedWeight
+from tightship.engine.stored.model import StoredShapes
+from tightship.engine.variants import InputShapes, Variants
+from tightship.engine.weight_store import PackedCopy, WeightStore
+from tightship.graph import Graph
+from tightship.resource import HostResource
+
+
+@dataclass(frozen=True, slots=True)
+class Original:
+    """What a model was prepared from.
+
+    Attributes:
+        name: What reports call it.
+        settings: What it was prepared with.
+        graph: Its graph for some shapes.
+        variants: How it is prepared for others; None if the file fixes all shapes.
+    """
+
+    name: str
+    settings: Settings
+    graph: Callable[[Shapes | None], Graph]
+    variants: Variants | None
+
+
+@dataclass(slots=True)
+class FurtherShapes:
+    """The programs of a prepared model, and those its ONNX file makes for other shapes.
+
+    The file is read when such a shape first comes. It is lowered once more as it was for the
+    prepared model, which says what each stored weight is; programs for other shapes then use
+    the stored ones.
+
+    Attributes:
+        stored: The programs of the prepared model.
+        read: Reads the file; raises `InputError` if it is no longer what was prepared.
+    """
+
+    stored: StoredShapes
+    read: Callable[[], Original]
+    _original: Original | None = None
+    _known: WeightStore = field(default_factory=lambda: WeightStore(HostResource()))
+    _as_stored: dict[int, PackedWeight] = field(default_factory=dict)
+
+    @property
+    def check(self) -> Callable[[MemoryPlan, InputShapes], None]:
+        """Refuses a plan for some shapes that the limit of loading does not hold."""
+        return self.stored.check
+
+    def prepare(self, shapes: InputShapes, packed: PackedBefore, /) -> Prepared:
+        """The program for these shapes; its weights are the stored ones where they are alike.
+
+        Raises:
+            FormatError: The prepared model is damaged.
+            GraphError, InputError: As `Variants.prepare`.
+        """
+        if tuple(shapes.items()) in self.stored.model.keys:
+            return self.stored.prepare(shapes, packed)
+        return self._over_stored(self._variants().prepare(shapes, self._known.by_name()))
+
+    def prepare_anew(self, shapes: InputShapes, packed: PackedBefore, /) -> Prepared:
+        """As `prepare`, where a constant cannot be had for these shapes."""
+        if tuple(shapes.items()) in self.stored.model.keys:
+            return self.stored.prepare_anew(shapes, packed)
+        return self._over_stored(self._variants().prepare_anew(shapes, self._known.by_name()))
+
+    def admit(self, shapes: Sequence[tuple[str, tuple[int, ...]]]) -> bool:
+        """Whether these can be the shapes of the model's inputs.
+
+        Raises:
+            InputError: The file is no longer what was prepared.
+        """
+        if tuple(shapes) in self.stored.model.keys:
+            return True
+        variants = self._opened().variants
+        return variants is not None and variants.admit(shapes)
+
+    def _variants(self) -> Variants:
+        variants = self._opened().variants
+        assert variants is not None, "shapes were admitted that the file does not leave open"
+        return variants
+
+    def _opened(self) -> Original:
+        if self._original is None:
+            original = self.read()
+            if original.variants is not None:
+                self._learn(original)
+            self._original = original
+        return self._original
+
+    def _learn(self, original: Original) -> None:
+        """Pair what the file is lowered to with the stored weights; none where they differ."""
+        settings = original.settings
+        again = prepare(original.graph(settings.shapes), original.name, settings, {})
+        stored = self.stored.model.prepared(0)
+        copies = {id(copy.weight): copy for copy in self.stored.model.copies}
+        weights = again.placement.lowered.weights
+        found = stored.placement.lowered.weights
+        if [(w.name, w.size_bytes) for w in weights] != [(w.name, w.size_bytes) for w in found]:
+            return
+        for weight, same in zip(weights, found, strict=True):
+            copy = copies[id(same)]
+            known = PackedCopy(weight, copy.block, copy.offset_bytes)
+            self._known.adopt([known])
+            self._as_stored[id(known)] = same
+
+    def _over_stored(self, prepared: Prepared) -> Prepared:
+        placement = prepared.placement
+        weights = tuple(map(self._stored_for, placement.lowered.weights))
+        lowered = replace(placement.lowered, weights=weights)
+        return replace(prepared, placement=replace(placement, lowered=lowered))
+
+    def _stored_for(self, weight: PackedWeight) -> PackedWeight:
+        if self._known.missing([weight]):
+            return weight
+        (known,) = self._known.copies([weight])
+        return self._as_stored[id(known)]

@@ -1,0 +1,129 @@
+"""A model file read, placed and measured, before anything of it is loaded."""
+
+from dataclasses import replace
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tightship.budget import PlanForBatch, check_budget
+from tightship.engine.memory_plan import MemoryPlan
+from tightship.engine.prepare import (
+    Declared,
+    ModelSource,
+    PackedBefore,
+    Prepared,
+    Settings,
+    name_of,
+    prepare,
+    prepare_rewritten,
+)
+from tightship.engine.program_cache import Bounds
+from tightship.engine.weight_store import Progress
+from tightship.frontend.onnx import OnnxFile, open_bytes, open_file
+from tightship.graph import Graph
+
+if TYPE_CHECKING:
+    from tightship.engine.lower.options import Choice
+
+NO_BOUNDS = Bounds()
+
+
+def open_model(model: ModelSource) -> OnnxFile:
+    """A model file, or a model's bytes, parsed."""
+    return open_bytes(model) if isinstance(model, bytes) else open_file(model)
+
+
+def read_graph(model: ModelSource, settings: Settings) -> Graph:
+    """The graph of a model file, or of a model's bytes."""
+    return open_model(model).graph(settings.shapes)
+
+
+def is_open(declared: Declared) -> bool:
+    """Whether a file leaves any length of an input open."""
+    return any(
+        shape is None or not all(isinstance(dimension, int) for dimension in shape)
+        for shape in declared.values()
+    )
+
+
+def anew(source: OnnxFile, name: str, settings: Settings) -> Prepared:
+    """The model for the shapes of its settings, from its file."""
+    packed: PackedBefore | None = {} if is_open(source.declared) else None
+    return prepare(source.graph(settings.shapes), name, settings, packed)
+
+
+def measure(
+    model: ModelSource,
+    settings: Settings,
+    file: str | PathLike[str],
+    bounds: Bounds = NO_BOUNDS,
+    progress: Progress | None = None,
+) -> Settings:
+    """The settings with the choice that a file holds for them; measured and stored if none is.
+
+    Args:
+        model: Path of an ONNX file, or its bytes.
+        settings: What the choice depends on besides the model.
+        file: JSON file of choices; it need not exist yet.
+        bounds: What measuring may take; a plan without a choice must fit.
+        progress: Called with candidates measured, and how many there are.
+
+    Raises:
+        CapacityError: The plan without a choice exceeds the bounds; nothing has been run.
+        FormatError: `file` holds something else.
+        InputError: An input has no fixed shape to measure with.
+    """
+    from tightship.engine.lower.select import rewritten
+    from tightship.tuning import Choices, candidates, choice_key, fastest
+
+    source = open_model(model)
+    graph = source.graph(settings.shapes)
+    choices, key = Choices(Path(file)), choice_key(graph, settings)
+    choice = choices.read().get(key)
+    if choice is None:
+        packed: PackedBefore | None = {} if is_open(source.declared) else None
+        small = rewritten(graph, settings.without)
+
+        def prepare_with(choice: "Choice | None") -> Prepared:
+            chosen = replace(settings, choice=choice)
+            return prepare_rewritten(small, len(graph.nodes), name_of(model), chosen, packed)
+
+        usual = prepare_with(None)
+        if bounds.limit_bytes is not None:
+            check_limit(usual.plan, model, settings, bounds.limit_bytes, bounds.dynamic_bytes)
+        choice = fastest(candidates(usual, prepare_with), replace(bounds, arenas=1), progress)
+        choices.store(key, choice)
+    return replace(settings, choice=choice)
+
+
+def check_limit(
+    plan: MemoryPlan,
+    model: ModelSource,
+    settings: Settings,
+    limit_bytes: int,
+    dynamic_bytes: int | None = None,
+) -> None:
+    """Refuse a model's plan that a limit does not hold; plans smaller batches to say what would.
+
+    Raises:
+        CapacityError: As `load`.
+    """
+    check_budget(plan, limit_bytes, dynamic_bytes, _batches(plan, model, settings))
+
+
+def _batches(
+    plan: MemoryPlan, model: ModelSource, settings: Settings
+) -> tuple[int, PlanForBatch] | None:
+    """The batch and how to plan another, where the caller chose a leading dimension."""
+    shapes = settings.shapes or {}
+    batches = {shape[0] for name, shape in shapes.items() if shape and name in plan.inputs}
+    if len(batches) != 1 or max(batches) < 2:
+        return None
+    batch = max(batches)
+
+    def plan_for(smaller: int) -> MemoryPlan:
+        resized = {name: (smaller, *shape[1:]) if shape else () for name, shape in shapes.items()}
+        other = replace(settings, shapes=resized, choice=None)
+        return anew(open_model(model), name_of(model), other).plan
+
+    return batch, plan_for

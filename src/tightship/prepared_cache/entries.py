@@ -1,0 +1,146 @@
+"""Entries of the cache: listed, removed, and kept within a size by the time of their use."""
+
+import json
+import os
+import re
+import time
+from collections.abc import Collection, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from tightship.prepared_cache.lock import locked_if_free
+
+FILE = "model.tship"
+ABOUT = "about.json"
+LOCK = "lock"
+DRAFT = "draft.tship"
+KNOWN = "known"
+NOTES = {".json", ".lock", ".draft"}
+KEY = re.compile(r"[0-9a-f]{64}")
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A folder of the cache, complete when it has a prepared model.
+
+    Attributes:
+        key: Name of the folder.
+        size_bytes: What its files take.
+        used_ns: When a process last loaded it, since 1970.
+        is_complete: Whether it can be loaded; if not, it is being made, or its maker has died.
+        about: What it was made from, as `PreparedCache` was told; empty where that is lost.
+    """
+
+    key: str
+    size_bytes: int
+    used_ns: int
+    is_complete: bool
+    about: dict[str, object]
+
+
+def entries(folder: Path) -> list[Entry]:
+    """Every entry, the one used last first; none where there is no folder.
+
+    Raises:
+        OSError: The folder cannot be read.
+    """
+    found = [entry for path in _folders(folder) if (entry := _entry(path)) is not None]
+    return sorted(found, key=lambda entry: -entry.used_ns)
+
+
+def clear(folder: Path) -> tuple[list[Entry], list[Entry]]:
+    """Remove every entry and all that is known of models.
+
+    Returns:
+        The entries removed, and those that are being made and so were left.
+
+    Raises:
+        OSError: Something cannot be removed.
+    """
+    removed: list[Entry] = []
+    left: list[Entry] = []
+    for entry in entries(folder):
+        (removed if remove(folder, entry.key) else left).append(entry)
+    _forget(folder, {str(entry.about.get("content")) for entry in left})
+    return removed, left
+
+
+def remove(folder: Path, key: str) -> bool:
+    """Remove an entry unless it is being made; whether it is gone.
+
+    Raises:
+        OSError: It cannot be removed.
+    """
+    path = folder / key
+    try:
+        with locked_if_free(path / LOCK) as is_ours:
+            if is_ours:
+                _empty(path)
+            return is_ours
+    except FileNotFoundError:
+        return True
+
+
+def trim(folder: Path, limit_bytes: int, kept: str) -> None:
+    """Remove those used longest ago until the rest fits; `kept` and what cannot be removed stay."""
+    every = entries(folder)
+    left = list(every)
+    for entry in reversed(every):
+        if sum(other.size_bytes for other in left) <= limit_bytes:
+            break
+        with suppress(OSError):
+            if entry.key != kept and remove(folder, entry.key):
+                left.remove(entry)
+    if len(left) < len(every):
+        _forget(folder, {str(entry.about.get("content")) for entry in left})
+
+
+def mark_used(file: Path) -> None:
+    """Note that a prepared model is used now; a cache that cannot be written keeps no note."""
+    with suppress(OSError):
+        os.utime(file, ns=(time.time_ns(), file.stat().st_mtime_ns))
+
+
+def _folders(folder: Path) -> Iterator[Path]:
+    try:
+        yield from (path for path in folder.iterdir() if KEY.fullmatch(path.name))
+    except FileNotFoundError:
+        return
+
+
+def _empty(path: Path) -> None:
+    """Remove a folder whose lock is held; one who waits for the lock may have it back at once."""
+    for file in path.iterdir():
+        if file.name != LOCK:
+            file.unlink(missing_ok=True)
+    (path / LOCK).unlink(missing_ok=True)
+    with suppress(OSError):
+        path.rmdir()
+
+
+def _forget(folder: Path, contents: Collection[str]) -> None:
+    """Remove the notes on models but for those with one of these digests."""
+    for file in (folder / KNOWN).glob("*.*"):
+        digest = _json(file.with_suffix(".json")).get("digest")
+        if file.suffix in NOTES and digest not in contents:
+            file.unlink(missing_ok=True)
+
+
+def _entry(path: Path) -> Entry | None:
+    """What a folder holds; None if it goes away meanwhile."""
+    try:
+        facts = {file.name: file.stat() for file in path.iterdir()}
+        used_ns = facts[FILE].st_atime_ns if FILE in facts else path.stat().st_mtime_ns
+    except FileNotFoundError:
+        return None
+    size_bytes = sum(fact.st_size for fact in facts.values())
+    return Entry(path.name, size_bytes, used_ns, FILE in facts, _json(path / ABOUT))
+
+
+def _json(path: Path) -> dict[str, object]:
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return found if isinstance(found, dict) else {}

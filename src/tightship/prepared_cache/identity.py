@@ -1,0 +1,131 @@
+"""What a model's files hold, as a digest that is not computed again while they stay as they are."""
+
+import hashlib
+import json
+import os
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from tightship.prepared_cache.entries import KNOWN
+from tightship.prepared_cache.lock import locked
+from tightship.prepared_cache.trust import (
+    PRIVATE_FILE,
+    PRIVATE_FOLDER,
+    UnusableCacheError,
+    check_trusted,
+)
+
+FORMAT = "tightship.known.v1"
+SETTLED_NS = 2_000_000_000
+"""Age of a change from which on another one changes the time of a file for certain."""
+
+Facts = tuple[int, int, int, int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """A model by content.
+
+    Attributes:
+        digest: Of the bytes of its files, in order; not of their names.
+        size_bytes: Of all its files.
+        files: Each file, with device, inode, size, and times of change of content and of inode.
+    """
+
+    digest: str
+    size_bytes: int
+    files: tuple[tuple[Path, Facts], ...] = ()
+
+    def is_current(self) -> bool:
+        """Whether no file has been replaced or written since."""
+        return all(_facts_if_there(path) == facts for path, facts in self.files)
+
+
+def identify(model: Path, data_files: Callable[[], Iterable[Path]], folder: Path) -> Identity:
+    """The identity of a model: as noted when its files had the facts they have, or computed.
+
+    Processes that ask for the same model at once compute it once. Where the note cannot be
+    written it is computed each time.
+
+    Args:
+        model: Path of the model's own file.
+        data_files: Called where nothing is noted: files with the rest of its bytes.
+        folder: That of the cache.
+
+    Raises:
+        OSError: A file of the model cannot be read.
+    """
+    model = Path(os.path.realpath(model))
+    note = folder / KNOWN / f"{hashlib.sha256(os.fsencode(model)).hexdigest()}.json"
+    known = _noted(note)
+    if known is not None:
+        return known
+    try:
+        note.parent.mkdir(mode=PRIVATE_FOLDER, exist_ok=True)
+        with locked(note.with_suffix(".lock")):
+            return _noted(note) or _computed(model, data_files, note)
+    except OSError as error:
+        if not Path(error.filename or "").is_relative_to(note.parent):
+            raise
+    return _computed(model, data_files, None)
+
+
+def _computed(model: Path, data_files: Callable[[], Iterable[Path]], note: Path | None) -> Identity:
+    started_ns = time.time_ns()
+    files = tuple((path, _facts(path)) for path in (model, *data_files()))
+    digest = hashlib.sha256()
+    for path, _ in files:
+        with path.open("rb", buffering=0) as file:
+            digest.update(hashlib.file_digest(file, "sha256").digest())
+    identity = Identity(digest.hexdigest(), _size(files), files)
+    settled = all(max(facts[3:]) + SETTLED_NS < started_ns for _, facts in files)
+    if note is not None and settled and identity.is_current():
+        _write(note, identity)
+    return identity
+
+
+def _write(note: Path, identity: Identity) -> None:
+    files = [[os.fspath(path), *facts] for path, facts in identity.files]
+    text = json.dumps({"format": FORMAT, "digest": identity.digest, "files": files})
+    draft = note.with_suffix(".draft")
+    draft.unlink(missing_ok=True)
+    with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, PRIVATE_FILE), "w") as file:
+        file.write(text)
+    draft.replace(note)
+
+
+def _noted(note: Path) -> Identity | None:
+    """What is noted, if that is believed and the files still are as it says."""
+    try:
+        check_trusted(note)
+        found = json.loads(note.read_text(encoding="utf-8"))
+        if found["format"] != FORMAT:
+            return None
+        files = tuple((Path(path), _five(facts)) for path, *facts in found["files"])
+        identity = Identity(str(found["digest"]), _size(files), files)
+    except (UnusableCacheError, OSError, ValueError, KeyError, TypeError):
+        return None
+    return identity if files and identity.is_current() else None
+
+
+def _size(files: Iterable[tuple[Path, Facts]]) -> int:
+    return sum(size_bytes for _, (_, _, size_bytes, _, _) in files)
+
+
+def _five(numbers: Iterable[int]) -> Facts:
+    device, inode, size_bytes, content_ns, inode_ns = numbers
+    return device, inode, size_bytes, content_ns, inode_ns
+
+
+def _facts(path: Path) -> Facts:
+    found = path.stat()
+    return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
+
+
+def _facts_if_there(path: Path) -> Facts | None:
+    try:
+        return _facts(path)
+    except OSError:
+        return None

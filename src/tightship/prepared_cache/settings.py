@@ -1,0 +1,50 @@
+"""Where a user's caches are, and how much they may hold: the environment, read here only."""
+
+import os
+from pathlib import Path
+
+from tightship.errors import InputError
+from tightship.prepared_cache.trust import UnusableCacheError
+from tightship.quantity import parse_bytes
+
+FOLDER = "TIGHTSHIP_CACHE_DIR"
+SIZE = "TIGHTSHIP_CACHE_SIZE"
+SIZE_BYTES = 8 << 30
+"""Of prepared models, where the environment says nothing."""
+
+
+def user_folder() -> Path:
+    """The folder `tightship` below the user's caches (`XDG_CACHE_HOME`, or `~/.cache`).
+
+    Raises:
+        UnusableCacheError: The user has no home.
+    """
+    folder = os.environ.get("XDG_CACHE_HOME")
+    try:
+        return (Path(folder) if folder else Path.home() / ".cache") / "tightship"
+    except RuntimeError:
+        raise UnusableCacheError(
+            "This user has no home folder; set XDG_CACHE_HOME to a folder to keep caches in."
+        ) from None
+
+
+def cache_folder() -> Path:
+    """The folder of prepared models, symbolic links followed.
+
+    Raises:
+        UnusableCacheError: As `user_folder`.
+    """
+    chosen = os.environ.get(FOLDER)
+    return Path(os.path.realpath(chosen or user_folder() / "prepared"))
+
+
+def cache_size_bytes() -> int:
+    """The most that prepared models may take on disk.
+
+    Raises:
+        InputError: The environment has something else than an amount.
+    """
+    try:
+        return parse_bytes(os.environ.get(SIZE) or SIZE_BYTES)
+    except InputError as error:
+        raise InputError(f"{SIZE}: {error}") from None

@@ -1,0 +1,38 @@
+"""Whose files are believed: a prepared model decides what a process computes."""
+
+import os
+import stat
+from pathlib import Path
+
+from tightship.errors import TightshipError
+
+PRIVATE_FOLDER = 0o700
+PRIVATE_FILE = 0o600
+ROOT = 0
+WRITABLE_BY_OTHERS = stat.S_IWGRP | stat.S_IWOTH
+
+
+class UnusableCacheError(TightshipError):
+    """The folder of prepared models cannot serve; the text says why, to follow a colon."""
+
+
+def check_trusted(path: Path) -> os.stat_result:
+    """Refuse what others may have written: not of this user nor root, or writable by more.
+
+    Raises:
+        UnusableCacheError: It is refused, or is a symbolic link.
+        OSError: It cannot be looked at.
+    """
+    found = path.lstat()
+    if stat.S_ISLNK(found.st_mode):
+        raise UnusableCacheError(f"`{path}` is a symbolic link, which is not followed")
+    if found.st_uid not in {os.geteuid(), ROOT}:
+        raise UnusableCacheError(
+            f"`{path}` belongs to user {found.st_uid}, and this process to user {os.geteuid()}"
+        )
+    if found.st_mode & WRITABLE_BY_OTHERS:
+        raise UnusableCacheError(
+            f"`{path}` can be written by others (mode {stat.S_IMODE(found.st_mode):o}, needed "
+            f"{PRIVATE_FOLDER:o})"
+        )
+    return found

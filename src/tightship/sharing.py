@@ -1,0 +1,102 @@
+"""`load(model, share=True)`: a model prepared once for this user, its weights mapped by all."""
+
+import hashlib
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import TypeVar
+
+from tightship.engine.prepare import ModelSource, Settings, name_of
+from tightship.engine.stored.made_for import MadeFor
+from tightship.errors import InputError
+from tightship.frontend.onnx import open_file
+from tightship.prepared_cache import (
+    About,
+    Identity,
+    PreparedCache,
+    UnusableCacheError,
+    cache_folder,
+    cache_size_bytes,
+    identify,
+)
+
+Loaded = TypeVar("Loaded")
+
+CALLER = 4
+"""Frames from a warning up to who called `load`."""
+
+
+def shared(
+    model: ModelSource,
+    settings: Settings,
+    make: Callable[[Path], None],
+    read: Callable[[Path, Identity], Loaded],
+) -> Loaded | None:
+    """What `read` makes of the model's prepared file, which `make` writes if there is none.
+
+    Where the cache cannot serve, one warning says why, and nothing is shared.
+
+    Args:
+        model: Path of an ONNX file, or its bytes.
+        settings: What else the file depends on.
+        make: As for `PreparedCache.read`.
+        read: Likewise; given what the model is as well.
+
+    Raises:
+        InputError: There is no such file.
+    """
+    try:
+        return _cached(model, settings, make, read)
+    except UnusableCacheError as error:
+        reason = str(error).rstrip(".")
+        text = f"`{name_of(model)}` is loaded for this process alone: {reason}."
+        warnings.warn(text, RuntimeWarning, stacklevel=CALLER)
+        return None
+
+
+def _cached(
+    model: ModelSource,
+    settings: Settings,
+    make: Callable[[Path], None],
+    read: Callable[[Path, Identity], Loaded],
+) -> Loaded:
+    cache = PreparedCache(cache_folder(), cache_size_bytes())
+    cache.open()
+    identity = _identity(model, cache.folder)
+
+    def make_unchanged(path: Path) -> None:
+        try:
+            make(path)
+        except InputError as error:
+            raise UnusableCacheError(str(error)) from None
+        if not identity.is_current():
+            raise UnusableCacheError("its file changed while it was prepared")
+
+    name = name_of(model) if isinstance(model, bytes) else str(Path(model).absolute())
+    about = About(identity.digest, identity.size_bytes, _facts(settings), name)
+    return cache.read(about, make_unchanged, lambda path: read(path, identity))
+
+
+def _identity(model: ModelSource, folder: Path) -> Identity:
+    if isinstance(model, bytes):
+        return Identity(hashlib.sha256(model).hexdigest(), len(model))
+    try:
+        return identify(Path(model), lambda: open_file(model).data_files(), folder)
+    except OSError as error:
+        raise InputError(f"The model `{model}` cannot be read: {error.strerror}.") from None
+
+
+def _facts(settings: Settings) -> dict[str, str]:
+    """All that a prepared file depends on besides the model."""
+    shapes = {
+        f"shape {name}": f"{name}={'x'.join(map(str, shape))}"
+        for name, shape in sorted((settings.shapes or {}).items())
+    }
+    here = MadeFor.here(settings.threads, settings.without)
+    return {
+        "version": here.version,
+        "threads": str(here.threads),
+        "without": " ".join(here.without),
+        **here.library,
+        **shapes,
+    }

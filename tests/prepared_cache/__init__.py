@@ -1,0 +1,1 @@
+"""Prepared models of one user."""
