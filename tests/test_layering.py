@@ -145,10 +145,14 @@ ALLOWED: Mapping[str, str] = {  # the longest prefix of a module's name decides
     "plug.hints": "planner resource",
     "backend": "errors loading model",
     "driver": "errors driver",
+    "driver.listening": "errors resource.private_folder",
+    "driver.loaded": "_core driver errors graph loading model",
+    "driver.carrier": "_core driver errors",
+    "driver.server": "driver errors model",
     "cli": (
         "errors quantity graph planner view engine feeds model budget loading opening preparing"
-        " restoring cost __version__ cli prepared_cache replay resource rmm_log torch_snapshot"
-        " trace workload"
+        " restoring cost __version__ cli driver prepared_cache replay resource rmm_log"
+        " torch_snapshot trace workload"
     ),
     "": (  # `tightship` itself
         "_core errors planner engine.memory_plan engine.primitive_cache model memory loading"
@@ -159,7 +163,8 @@ ALLOWED: Mapping[str, str] = {  # the longest prefix of a module's name decides
 FOREIGN: Mapping[str, str] = {  # who may import what is not ours, nor Python's
     "numpy": (
         "graph planner frontend engine feeds model tuning plug.hints resource.slot_file"
-        " replay workload backend cli"
+        " replay workload backend cli driver.mappings driver.elements driver.loaded driver.carrier"
+        " driver.segment driver.staging driver.remote"
     ),
     "ml_dtypes": "graph.layout engine.kernels",
     "onnx": "frontend.onnx engine.kernels.reference engine.kernels.to_proto backend",

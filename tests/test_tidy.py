@@ -40,9 +40,8 @@ MANY_PARAMETERS = {
 UNREFERENCED = {
     "src/tightship/engine/stepwise.py": "for callers: how frameworks use operators, to compare",
     "src/tightship/backend.py": "for callers: ONNX's suite takes the module",
-    "src/tightship/driver/codec.py": "what the server and the client speak",
+    "src/tightship/driver/client.py": "for callers",
     "src/tightship/driver/regions.py": "for the face of the inference protocol",
-    "src/tightship/driver/service.py": "what the server will drive",
     "src/tightship/planner/reorder.py": "for callers: orders of steps",
     "src/tightship/cli/__main__.py": "`python -m tightship.cli`",
 }

@@ -87,6 +87,14 @@ class Model:
         }
 
     @property
+    def output_types(self) -> dict[str, tuple[DType, tuple[int, ...] | None]]:
+        """Element type and shape of every output; the shape is None where data decide it."""
+        return {
+            name: (operand.dtype, None if operand.space is Space.OBJECT else operand.shape)
+            for name, operand in self._lowered.outputs.items()
+        }
+
+    @property
     def programs(self) -> ProgramStatistics:
         """Programs held for input shapes, runs that found theirs, and what they take.
 

@@ -1,10 +1,10 @@
 """What the command line accepts."""
 
 import argparse
-import math
 import os
 
 from tightship import __version__
+from tightship.cli.words import count, seconds, shape, size
 from tightship.errors import InputError
 from tightship.quantity import parse_bytes
 
@@ -28,6 +28,7 @@ EXIT_CODES = {
     "prepare": "0 done, 1 the system refuses memory",
     "view": "0 done",
     "replay": "0 done, 1 a resource refused a request",
+    "serve": "0 ended by SIGINT or SIGTERM, 1 the system refuses memory",
     "profile": "0 done, 1 the recommended division refused a request",
 }
 """Of each command, but for those that all have."""
@@ -53,6 +54,7 @@ def parser() -> argparse.ArgumentParser:
     _share(_command(commands, "share", "say what processes with one model take together"))
     _verify(_command(commands, "verify", "judge anybody's plan of buffers"))
     _view(_command(commands, "view", "draw a plan, as a page to look into or a still picture"))
+    _serve(_command(commands, "serve", "run models for other processes, through shared memory"))
     _replay(_command(commands, "replay", "say what memory resources make of a recorded trace"))
     _resource(
         commands.add_parser(
@@ -86,7 +88,7 @@ def _plan(command: argparse.ArgumentParser) -> None:
     _limit_options(command)
     command.add_argument(
         "--capacity",
-        type=_size,
+        type=size,
         metavar="N",
         help="of buffers: bytes they must fit; without it the peak is minimised",
     )
@@ -136,20 +138,20 @@ def _run(command: argparse.ArgumentParser) -> None:
     )
     command.add_argument(
         "--repeat",
-        type=_count,
+        type=count,
         default=10,
         metavar="N",
         help="runs to take the median time of (default 10)",
     )
     command.add_argument(
         "--timeout",
-        type=_seconds,
+        type=seconds,
         metavar="SECONDS",
         help="end a run between two steps after this long",
     )
     command.add_argument(
         "--workers",
-        type=_count,
+        type=count,
         default=1,
         metavar="N",
         help="steps that may run at once, each on one thread (default 1)",
@@ -171,7 +173,7 @@ def _profile_options(command: argparse.ArgumentParser) -> None:
         help="profile, steps of the same operator and implementation added up",
     )
     command.add_argument(
-        "--top", type=_count, default=20, metavar="N", help="rows of a profile (default 20)"
+        "--top", type=count, default=20, metavar="N", help="rows of a profile (default 20)"
     )
     command.add_argument(
         "--trace", metavar="OUT.json", help="profile, written for Perfetto or chrome://tracing"
@@ -182,7 +184,7 @@ def _cost(command: argparse.ArgumentParser) -> None:
     command.add_argument("file", metavar="MODEL", help="an ONNX model")
     _shape_option(command)
     command.add_argument(
-        "--batch", type=_count, metavar="N", help="the dimension that the file leaves open first"
+        "--batch", type=count, metavar="N", help="the dimension that the file leaves open first"
     )
     command.add_argument(
         "--forward-only", action="store_true", help="leave the rows of training out"
@@ -197,7 +199,7 @@ def _cost(command: argparse.ArgumentParser) -> None:
     )
     command.add_argument(
         "--max-memory",
-        type=_size,
+        type=size,
         metavar="1GiB",
         help="say the largest batch whose arena, inputs and weights fit",
     )
@@ -218,10 +220,10 @@ def _share(command: argparse.ArgumentParser) -> None:
     command.add_argument("file", metavar="MODEL", help="an ONNX model, or a prepared one (.tship)")
     _shape_option(command)
     command.add_argument(
-        "--procs", type=_count, default=4, metavar="N", help="processes (default 4)"
+        "--procs", type=count, default=4, metavar="N", help="processes (default 4)"
     )
     command.add_argument(
-        "--threads", type=_count, default=1, metavar="N", help="threads of each kernel (default 1)"
+        "--threads", type=count, default=1, metavar="N", help="threads of each kernel (default 1)"
     )
     command.add_argument(
         "--start",
@@ -248,13 +250,25 @@ def _cache(command: argparse.ArgumentParser) -> None:
         about.add_argument("--json", action="store_true", help="print JSON, amounts in bytes")
 
 
+def _serve(command: argparse.ArgumentParser) -> None:
+    command.add_argument(
+        "models", nargs="*", metavar="MODEL|DIR", help=f"{MODEL}; or a folder of them"
+    )
+    command.add_argument(
+        "--socket",
+        metavar="PATH",
+        help="where to listen; by default driver.sock in this user's folder for running programs",
+    )
+    command.add_argument("--threads", type=count, metavar="N", help="executions at once (1)")
+
+
 def _verify(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "file",
         metavar="PLAN",
         help="a CSV with a column `offset`, a plan (.json), .tflite, or a prepared model (.tship)",
     )
-    command.add_argument("--capacity", type=_size, metavar="N", help="bytes the plan must fit")
+    command.add_argument("--capacity", type=size, metavar="N", help="bytes the plan must fit")
     command.add_argument("--json", action="store_true", help="print JSON, amounts in bytes")
 
 
@@ -264,7 +278,7 @@ def _resource(command: argparse.ArgumentParser) -> None:
     profile.add_argument("file", metavar="TRACE", help=TRACE)
     profile.add_argument(
         "--size",
-        type=_size,
+        type=size,
         metavar="1GiB",
         help="of the region to divide (default: the least that holds the trace, and a quarter)",
     )
@@ -302,7 +316,7 @@ def _view(command: argparse.ArgumentParser) -> None:
 def _shape_option(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--shape",
-        type=_shape,
+        type=shape,
         action="append",
         default=[],
         metavar="NAME=1x3x224x224",
@@ -314,7 +328,7 @@ def _model_options(command: argparse.ArgumentParser) -> None:
     _shape_option(command)
     command.add_argument(
         "--threads",
-        type=_count,
+        type=count,
         metavar="N",
         help="threads of each kernel (default 1, or those a prepared model is for)",
     )
@@ -330,13 +344,13 @@ def _model_options(command: argparse.ArgumentParser) -> None:
 def _limit_options(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--max-memory",
-        type=_size,
+        type=size,
         metavar="64MiB",
         help=f"refuse a model that would take more (default: {MAX_MEMORY})",
     )
     command.add_argument(
         "--dynamic-memory",
-        type=_size,
+        type=size,
         metavar="64MiB",
         help="bound on what steps outside the plan allocate; enforced",
     )
@@ -364,36 +378,3 @@ def max_memory(options: argparse.Namespace) -> int | None:
         return parse_bytes(variable)
     except InputError as error:
         raise InputError(f"{MAX_MEMORY}: {error}") from None
-
-
-def _size(text: str) -> int:
-    try:
-        return parse_bytes(text)
-    except InputError as error:
-        raise argparse.ArgumentTypeError(str(error)) from None
-
-
-def _seconds(text: str) -> float:
-    try:
-        seconds = float(text)
-    except ValueError:
-        seconds = math.nan
-    if not 0 < seconds < math.inf:
-        raise argparse.ArgumentTypeError(f"`{text}` is no time; write seconds, more than 0.")
-    return seconds
-
-
-def _count(text: str) -> int:
-    if not text.isascii() or not text.isdigit() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"`{text}` is no count; write a whole number from 1.")
-    return int(text)
-
-
-def _shape(text: str) -> tuple[str, tuple[int, ...]]:
-    name, separator, dimensions = text.rpartition("=")
-    lengths = dimensions.replace(",", "x").split("x") if dimensions else []
-    if not name or not separator or not all(d.isascii() and d.isdigit() for d in lengths):
-        raise argparse.ArgumentTypeError(
-            f"`{text}` is no shape; write NAME=1x3x224x224, or NAME= for a scalar."
-        )
-    return name, tuple(int(length) for length in lengths)

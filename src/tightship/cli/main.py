@@ -61,8 +61,6 @@ def command_line() -> int:
 def _run(options: argparse.Namespace) -> int:
     """Run the command that was chosen; what only others need is not imported."""
     match options.command:
-        case "cache":
-            from tightship.cli.cache_command import run
         case "cost":
             from tightship.cli.cost_command import run
         case "plan":
@@ -75,12 +73,24 @@ def _run(options: argparse.Namespace) -> int:
             from tightship.cli.replay_command import run
         case "run":
             from tightship.cli.run_command import run
-        case "share":
-            from tightship.cli.share_command import run
         case "verify":
             from tightship.cli.verify_command import run
-        case _:
+        case "view":
             from tightship.cli.view_command import run
+        case _:
+            return _run_several(options)
+    return run(options)
+
+
+def _run_several(options: argparse.Namespace) -> int:
+    """Run a command that is about several processes."""
+    match options.command:
+        case "cache":
+            from tightship.cli.cache_command import run
+        case "serve":
+            from tightship.cli.serve_command import run
+        case _:
+            from tightship.cli.share_command import run
     return run(options)
 
 

@@ -1,0 +1,44 @@
+"""Words of the command line that stand for something: amounts, times, counts, shapes."""
+
+import argparse
+import math
+
+from tightship.errors import InputError
+from tightship.quantity import parse_bytes
+
+
+def size(text: str) -> int:
+    """Bytes, as `64MiB` or a number."""
+    try:
+        return parse_bytes(text)
+    except InputError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+
+
+def seconds(text: str) -> float:
+    """A time of more than nothing."""
+    try:
+        given = float(text)
+    except ValueError:
+        given = math.nan
+    if not 0 < given < math.inf:
+        raise argparse.ArgumentTypeError(f"`{text}` is no time; write seconds, more than 0.")
+    return given
+
+
+def count(text: str) -> int:
+    """A whole number from 1."""
+    if not text.isascii() or not text.isdigit() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"`{text}` is no count; write a whole number from 1.")
+    return int(text)
+
+
+def shape(text: str) -> tuple[str, tuple[int, ...]]:
+    """`NAME=1x3x224x224`, or `NAME=` for a scalar."""
+    name, separator, dimensions = text.rpartition("=")
+    lengths = dimensions.replace(",", "x").split("x") if dimensions else []
+    if not name or not separator or not all(d.isascii() and d.isdigit() for d in lengths):
+        raise argparse.ArgumentTypeError(
+            f"`{text}` is no shape; write NAME=1x3x224x224, or NAME= for a scalar."
+        )
+    return name, tuple(int(length) for length in lengths)

@@ -1,0 +1,56 @@
+"""Where a driver listens."""
+
+import socket
+import stat
+from pathlib import Path
+
+from tightship.errors import InputError
+from tightship.resource.private_folder import runtime_folder
+
+
+def socket_path() -> Path:
+    """The path by default: `driver.sock` in this user's folder for running programs.
+
+    Raises:
+        InputError: The folder is not the user's own, or others can enter it.
+    """
+    return runtime_folder() / "driver.sock"
+
+
+def listen(path: Path) -> socket.socket:
+    """A socket at a path that only this user can connect to; a dead driver's is replaced.
+
+    Raises:
+        InputError: A driver listens there, something else has that path, or it cannot be made.
+    """
+    _remove_dead(path)
+    listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    try:
+        listener.bind(str(path))
+        path.chmod(0o600)
+        listener.listen(128)
+    except OSError as error:
+        listener.close()
+        raise InputError(
+            f"The driver cannot listen at `{path}`: {error.strerror or error}. Name another path."
+        ) from None
+    listener.settimeout(0)
+    return listener
+
+
+def _remove_dead(path: Path) -> None:
+    try:
+        is_socket = stat.S_ISSOCK(path.lstat().st_mode)
+    except OSError:
+        return
+    if not is_socket:
+        raise InputError(f"`{path}` is there and is no socket; name another path.")
+    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as probe:
+        try:
+            probe.connect(str(path))
+        except ConnectionRefusedError:
+            path.unlink()
+            return
+        except OSError as error:
+            raise InputError(f"`{path}` cannot be connected to: {error.strerror}.") from None
+    raise InputError(f"A driver listens at `{path}`; stop it, or name another path.")

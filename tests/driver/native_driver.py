@@ -1,0 +1,56 @@
+"""A driver in a process of its own, started from the command line, and what it has open."""
+
+import os
+import subprocess
+import sys
+import time
+from contextlib import contextmanager
+from pathlib import Path
+
+from tightship.driver.client import Client
+
+COMMAND = (sys.executable, "-m", "tightship.cli", "serve")
+PATIENCE_S = 30
+
+
+class Driver:
+    """A process that listens at `path`."""
+
+    def __init__(self, folder, *models):
+        self.path = folder / "driver.sock"
+        self.process = subprocess.Popen(
+            [*COMMAND, *models, "--socket", self.path, "--threads", "2"], stdout=subprocess.PIPE
+        )
+        assert b"serving" in self.process.stdout.readline()
+
+    def client(self):
+        return Client(self.path)
+
+    def open_files(self):
+        return len(os.listdir(f"/proc/{self.process.pid}/fd"))
+
+    def mappings(self):
+        """Lines of the memory map that are files of clients."""
+        lines = Path(f"/proc/{self.process.pid}/maps").read_text().splitlines()
+        return sum("memfd:" in line for line in lines)
+
+    def state(self):
+        return self.open_files(), self.mappings()
+
+    def settles_at(self, state, witness):
+        """Whether it comes back to a state; a witness keeps calling it meanwhile."""
+        stop = time.monotonic() + PATIENCE_S
+        while self.state() != state and time.monotonic() < stop:
+            witness.capabilities()
+        return self.state() == state
+
+
+@contextmanager
+def driver(folder, *models):
+    running = Driver(folder, *models)
+    try:
+        yield running
+    finally:
+        running.process.kill()
+        running.process.wait()
+        running.process.stdout.close()

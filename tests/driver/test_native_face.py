@@ -1,0 +1,243 @@
+"""A client and a driver in two processes: what is computed, what is left behind, who dies."""
+
+import gc
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import tightship
+from tests.driver.native_driver import PATIENCE_S, driver
+from tests.small_models import dense, dense_result, relu_chain
+from tightship.driver import messages as m
+from tightship.driver.attachment import FenceState
+from tightship.driver.fence import Fence
+from tightship.driver.listening import listen
+from tightship.driver.model import DataLocation
+from tightship.driver.replies import PoolRegistered
+from tightship.driver.segment import Placed
+from tightship.driver.status import ErrorStatus
+from tightship.errors import DriverError, InputError
+
+MODEL, WEIGHTS = dense(batch=4)
+X = np.random.default_rng(1).standard_normal((4, 32), np.float32)
+Y = dense_result(X, WEIGHTS)
+CLOSE = {"rtol": 1e-4, "atol": 1e-4}
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("driver")
+    (folder / "dense.onnx").write_bytes(MODEL)
+    with driver(folder, folder / "dense.onnx") as running:
+        yield running
+
+
+@pytest.fixture
+def client(served):
+    with served.client() as connected:
+        yield connected
+
+
+@pytest.fixture
+def model(client):
+    return client.prepare(MODEL)
+
+
+def status_of(call, *arguments, **named):
+    with pytest.raises(DriverError) as caught:
+        call(*arguments, **named)
+    return caught.value.status
+
+
+def test_a_model_from_bytes_computes_what_it_should(model):
+    np.testing.assert_allclose(model.execute([X])[0], Y, **CLOSE)
+
+
+def test_a_model_of_the_driver_is_known_by_its_name(client):
+    np.testing.assert_allclose(client.prepare_named("dense").execute([X])[0], Y, **CLOSE)
+    assert status_of(client.prepare_named, "other") == ErrorStatus.GENERAL_FAILURE
+
+
+def test_a_prepared_model_runs_where_its_file_is(client, tmp_path):
+    tightship.prepare(MODEL, tmp_path / "dense.tship")
+    np.testing.assert_allclose(client.prepare(tmp_path / "dense.tship").execute([X])[0], Y, **CLOSE)
+
+
+def test_what_is_no_model_is_refused_with_a_reason(client):
+    with pytest.raises(DriverError, match="ONNX"):
+        client.prepare(b"no model")
+
+
+def test_values_are_read_and_written_where_they_are_placed(client, model):
+    with client.segment(1 << 16) as segment:
+        x, y = segment.place((4, 32), "f4"), segment.place((4, 8), "f4")
+        x.array[...] = X
+        assert model.execute([x], [y])[0] is y.array
+        np.testing.assert_allclose(y.array, Y, **CLOSE)
+
+
+def test_a_result_stays_as_it_was_when_the_next_comes(model):
+    first = model.execute([X])[0]
+    model.execute([0 * X])
+    np.testing.assert_allclose(first, Y, **CLOSE)
+
+
+def test_fenced_bursts_and_reusable_executions_give_the_same(model):
+    with model.execute_fenced([X]) as fenced:
+        np.testing.assert_allclose(fenced.wait(PATIENCE_S)[0], Y, **CLOSE)
+        assert fenced.info().status is ErrorStatus.NONE
+        with model.execute_fenced([X], wait_for=[fenced.fence]) as after:
+            np.testing.assert_allclose(after.wait(PATIENCE_S)[0], Y, **CLOSE)
+    with model.burst() as burst:
+        for factor in (1, 0, 1):
+            expected = dense_result(factor * X, WEIGHTS)
+            np.testing.assert_allclose(burst.execute([factor * X])[0], expected, **CLOSE)
+    with model.reusable([X]) as reusable:
+        np.testing.assert_allclose(reusable.execute()[0], Y, **CLOSE)
+        reusable.inputs[0][...] = 0
+        np.testing.assert_allclose(reusable.execute()[0], dense_result(0 * X, WEIGHTS), **CLOSE)
+
+
+def test_a_buffer_carries_a_value_from_one_model_to_itself(client, model):
+    x = client.allocate(inputs=[(model, 0)])
+    y = client.allocate(outputs=[(model, 0)])
+    assert status_of(model.execute, [x.of()]) == ErrorStatus.GENERAL_FAILURE
+    x.copy_from(X)
+    assert model.execute([x.of()], [y.of()]) == (None,)
+    result = np.empty((4, 8), np.float32)
+    y.copy_to(result)
+    np.testing.assert_allclose(result, Y, **CLOSE)
+
+
+def test_an_array_that_does_not_fit_is_refused_on_this_side(model):
+    with pytest.raises(InputError, match="float64"):
+        model.execute([X.astype(float)])
+    with pytest.raises(InputError, match="has 1"):
+        model.execute([X, X])
+
+
+def test_a_deadline_ends_a_run_and_the_next_one_is_served(client):
+    chain = client.prepare(relu_chain(64))
+    x = np.ones(chain.interface.inputs[0].dimensions, np.float32)
+    assert status_of(chain.execute, [x], timeout_s=0.0) in {
+        ErrorStatus.MISSED_DEADLINE_PERSISTENT,
+        ErrorStatus.MISSED_DEADLINE_TRANSIENT,
+    }
+    assert chain.execute([x])[0].size
+
+
+def register(client, file, size_bytes, **terms):
+    call = m.RegisterPool("mmap_fd", size_bytes, 3, 0, **terms)
+    return client._session.expect(PoolRegistered, call, (file,)).pool
+
+
+def test_a_file_that_is_not_sealed_is_copied_and_may_be_cut(client, model, tmp_path):
+    with (tmp_path / "pool").open("w+b") as file:
+        file.write(X.tobytes() + bytes(128))
+        file.flush()
+        number = file.fileno()
+        assert status_of(register, client, number, 640) == ErrorStatus.INVALID_ARGUMENT
+        pool = register(client, number, 640, mode=1)
+        x = Placed(X, pool, DataLocation(0, 0, 512))
+        y = Placed(np.empty((4, 8), np.float32), pool, DataLocation(0, 512, 128))
+        model.execute([x], [y])
+        file.seek(512)
+        np.testing.assert_allclose(np.frombuffer(file.read(), "f4").reshape(4, 8), Y, **CLOSE)
+        os.ftruncate(number, 100)
+        assert status_of(model.execute, [x]) == ErrorStatus.GENERAL_FAILURE
+        np.testing.assert_allclose(model.execute([X])[0], Y, **CLOSE)
+
+
+def test_memory_that_comes_and_goes_leaves_nothing(served, client):
+    client.segment(4096).close()
+    before = served.state()
+    for _ in range(1000):
+        client.segment(4096).close()
+    for _ in range(100):
+        refused = status_of(register, client, served.process.stdout.fileno(), 4096)
+        assert refused == ErrorStatus.INVALID_ARGUMENT
+    assert served.settles_at(before, client)
+
+
+CHILD = """
+import sys
+import numpy as np
+from tightship.driver.client import Client
+client = Client(sys.argv[1])
+step = sys.argv[2]
+if step != "connected":
+    model = client.prepare(open(sys.argv[3], "rb").read())
+    x = np.ones((4, 32), np.float32)
+    model.execute([x])
+    buffer = client.allocate(inputs=[(model, 0)])
+    buffer.copy_from(x)
+if step == "fenced":
+    first = model.execute_fenced([x])
+    more = [model.execute_fenced([x], wait_for=[first.fence]) for _ in range(8)]
+    burst = model.burst()
+    burst.execute([x])
+print("there", flush=True)
+sys.stdin.read()
+"""
+
+
+@pytest.mark.parametrize("step", ["connected", "prepared", "fenced"])
+def test_a_client_that_is_killed_leaves_nothing(served, client, step, tmp_path):
+    (tmp_path / "model.onnx").write_bytes(MODEL)
+    before = served.state()
+    child = subprocess.Popen(
+        [sys.executable, "-c", CHILD, served.path, step, tmp_path / "model.onnx"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    )
+    with child:
+        assert child.stdout.readline() == b"there\n"
+        assert served.state() != before
+        child.kill()
+    assert served.settles_at(before, client)
+
+
+def test_when_the_driver_dies_fences_fail_and_calls_say_so(tmp_path):
+    with driver(tmp_path) as running, running.client() as client:
+        model = client.prepare(MODEL)
+        before = len(os.listdir("/proc/self/fd"))
+        read_end, write_end = os.pipe()
+        with Fence(read_end) as never:
+            fenced = model.execute_fenced([X], wait_for=[never])
+        assert fenced.fence.state is FenceState.PENDING
+        running.process.kill()
+        assert status_of(fenced.wait, PATIENCE_S) == ErrorStatus.GENERAL_FAILURE
+        assert status_of(client.capabilities) == ErrorStatus.DEVICE_UNAVAILABLE
+        fenced.close()
+        os.close(write_end)
+        del fenced  # the last to need its arrays, but for frames of what was raised
+        gc.collect()
+        assert len(os.listdir("/proc/self/fd")) == before
+
+
+def test_a_fence_that_breaks_ends_what_waits_for_it(model):
+    read_end, write_end = os.pipe()
+    with Fence(read_end) as broken, model.execute_fenced([X], wait_for=[broken]) as fenced:
+        os.close(write_end)
+        assert status_of(fenced.wait, PATIENCE_S) == ErrorStatus.GENERAL_FAILURE
+
+
+def test_a_driver_that_is_told_to_end_removes_its_socket(tmp_path):
+    with driver(tmp_path) as running, running.client() as client:
+        client.prepare(MODEL).execute([X])
+        running.process.terminate()
+        assert running.process.wait(PATIENCE_S) == 0
+        assert not running.path.exists()
+
+
+def test_the_socket_of_a_dead_driver_is_taken_over_and_that_of_a_live_one_is_not(tmp_path):
+    with driver(tmp_path) as first:
+        first.process.kill()
+        first.process.wait()
+        with driver(tmp_path) as second, second.client() as client:
+            assert client.capabilities().feature_level == 1
+            with pytest.raises(InputError, match="A driver listens"):
+                listen(second.path)
