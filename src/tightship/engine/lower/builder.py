@@ -377,11 +377,11 @@ class Builder:
         home = self.home(name)
         if home.space is Space.OBJECT:
             return home
-        if 0 in home.shape:
-            return self._external(self.value(name))
         is_own = home.space is Space.EXTERNAL and self.records.slots[home.slot].name == name
         if is_own and name not in self._inputs:
             return home
+        if 0 in home.shape:
+            return self._external(self.value(name))
         if home.desc is not None and not self._present(name, row_major(home.shape, home.dtype)):
             target = self._external(self.value(name))
             self.reorder(home, target)
