@@ -149,6 +149,7 @@ ALLOWED: Mapping[str, str] = {  # the longest prefix of a module's name decides
     "driver.loaded": "_core driver errors graph loading model",
     "driver.carrier": "_core driver errors",
     "driver.server": "driver errors model",
+    "driver.oip": "__version__ errors graph model loading driver",
     "cli": (
         "errors quantity graph planner view engine feeds model budget loading opening preparing"
         " restoring cost __version__ cli driver prepared_cache replay resource rmm_log"
@@ -164,13 +165,14 @@ FOREIGN: Mapping[str, str] = {  # who may import what is not ours, nor Python's
     "numpy": (
         "graph planner frontend engine feeds model tuning plug.hints resource.slot_file"
         " replay workload backend cli driver.mappings driver.elements driver.loaded driver.carrier"
-        " driver.segment driver.staging driver.remote"
+        " driver.segment driver.staging driver.remote driver.oip"
     ),
     "ml_dtypes": "graph.layout engine.kernels",
     "onnx": "frontend.onnx engine.kernels.reference engine.kernels.to_proto backend",
     "onnxruntime": "cli.worker",  # measured beside us, in a process of its own
     "torch": "plug.torch",
     "cupy": "plug.cupy",
+    "httptools": "driver.oip.http_connection",
     "google": "frontend.onnx",  # protobuf, the form of an ONNX file
 }
 

@@ -41,7 +41,7 @@ UNREFERENCED = {
     "src/tightship/engine/stepwise.py": "for callers: how frameworks use operators, to compare",
     "src/tightship/backend.py": "for callers: ONNX's suite takes the module",
     "src/tightship/driver/client.py": "for callers",
-    "src/tightship/driver/regions.py": "for the face of the inference protocol",
+    "src/tightship/driver/oip/serving.py": "for callers: no command serves yet",
     "src/tightship/planner/reorder.py": "for callers: orders of steps",
     "src/tightship/cli/__main__.py": "`python -m tightship.cli`",
 }

@@ -57,6 +57,7 @@ class Model:
     ) -> None:
         """As `ProgramCache`: `variants` prepares the model for other input shapes; None if none."""
         self._variants = variants
+        self._has_open_shapes = variants is not None
         self._dynamic_bytes = bounds.dynamic_bytes
         self._programs: ProgramCache | None = ProgramCache(
             prepared, bounds, variants, progress, packed
@@ -93,6 +94,11 @@ class Model:
             name: (operand.dtype, None if operand.space is Space.OBJECT else operand.shape)
             for name, operand in self._lowered.outputs.items()
         }
+
+    @property
+    def takes_other_shapes(self) -> bool:
+        """Whether the file leaves lengths of inputs open."""
+        return self._has_open_shapes
 
     @property
     def programs(self) -> ProgramStatistics:

@@ -26,11 +26,18 @@ class Code(enum.Enum):
     NOT_FOUND = enum.auto()
     INTERNAL = enum.auto()
     UNIMPLEMENTED = enum.auto()
+    UNAVAILABLE = enum.auto()
 
     @property
     def http_status(self) -> int:
         """What it is on HTTP."""
-        return {Code.NOT_FOUND: 404, Code.INTERNAL: 500, Code.UNIMPLEMENTED: 501}.get(self, 400)
+        statuses = {
+            Code.NOT_FOUND: 404,
+            Code.INTERNAL: 500,
+            Code.UNIMPLEMENTED: 501,
+            Code.UNAVAILABLE: 503,
+        }
+        return statuses.get(self, 400)
 
 
 class RegionError(DriverError):
@@ -81,7 +88,7 @@ class Regions:
         Raises:
             RegionError: Also a name that is taken.
         """
-        self._check_enabled()
+        self.check_enabled()
         name, key = region.name, region.key
         bare = key.lstrip("/")
         if bare.startswith(RESERVED_PREFIXES):
@@ -120,7 +127,7 @@ class Regions:
         Raises:
             RegionError: Regions are not enabled.
         """
-        self._check_enabled()
+        self.check_enabled()
         entry = self._entries.get(name)
         if entry is None:
             return []
@@ -129,7 +136,7 @@ class Regions:
 
     def unregister_all(self) -> list[Region]:
         """`unregister` every region."""
-        self._check_enabled()
+        self.check_enabled()
         return [region for name in list(self._entries) for region in self.unregister(name)]
 
     def status(self, name: str | None = None) -> list[Region]:
@@ -172,7 +179,12 @@ class Regions:
             raise RegionError(f"Unable to find shared memory region: '{name}'", Code.NOT_FOUND)
         return entry
 
-    def _check_enabled(self) -> None:
+    def check_enabled(self) -> None:
+        """Refuse to change anything where clients may not.
+
+        Raises:
+            RegionError: They may not.
+        """
         if not self._is_enabled:
             raise RegionError(
                 "Client shared memory is disabled. Start the driver with --allow-client-shm.",

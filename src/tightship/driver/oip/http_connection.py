@@ -1,0 +1,249 @@
+"""One connection of a client: bytes of HTTP/1.1 in and out, one request at a time."""
+
+import asyncio
+from collections import deque
+from collections.abc import Callable
+from concurrent.futures import Executor
+from dataclasses import dataclass, field
+
+import httptools
+
+from tightship.driver.oip.face import Face, is_long
+from tightship.driver.oip.http_message import HttpRequest, HttpResponse, error_response
+from tightship.driver.oip.limits import HttpLimits
+
+LINGER_S = 5.0
+"""Seconds a refused client may go on sending, so that it comes to read why."""
+JOINED_BYTES_MAX = 64 << 10
+"""Responses up to this size are written as one piece."""
+
+Answer = Callable[[HttpRequest], HttpResponse]
+
+
+@dataclass(slots=True, eq=False)
+class HttpServer:
+    """What the connections of a server share."""
+
+    face: Face
+    limits: HttpLimits
+    executor: Executor
+    connections: "set[HttpConnection]" = field(default_factory=set)
+    is_empty: asyncio.Event = field(default_factory=asyncio.Event)
+
+
+class HttpConnection(asyncio.Protocol):
+    """The state of a connection; all but the answers happens on the event loop.
+
+    While a call is answered nothing more is read than what has come with it, and the next answer
+    is begun once the client has taken the one before: so a client fills no memory by haste.
+    """
+
+    def __init__(self, server: HttpServer) -> None:
+        self._server = server
+        self._loop = asyncio.get_running_loop()
+        self._parser = httptools.HttpRequestParser(self)
+        self._waiting: deque[tuple[HttpRequest, bool]] = deque()
+        self._timer: asyncio.TimerHandle | None = None
+        self._refusal: HttpResponse | None = None
+        self._is_answering = self._is_receiving = self._is_choked = False
+        self._is_ending = self._is_draining = False
+        self._clear()
+
+    def _clear(self) -> None:
+        self._target, self._headers, self._body = b"", dict[str, str](), bytearray()
+        self._head_bytes = 0
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Count it, or refuse it."""
+        assert isinstance(transport, asyncio.Transport)
+        self._transport = transport
+        connections = self._server.connections
+        is_full = len(connections) >= self._server.limits.connections_max
+        connections.add(self)
+        self._server.is_empty.clear()
+        if is_full:
+            self._refuse(503, "too many connections; try again later")
+            self._end_if_refused()
+
+    def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002
+        """Forget it; an answer that is on its way goes nowhere."""
+        self._is_ending = True
+        self._waiting.clear()
+        self._stop_timer()
+        self._server.connections.discard(self)
+        if not self._server.connections:
+            self._server.is_empty.set()
+
+    def data_received(self, data: bytes) -> None:
+        """Bytes of a request, or of several."""
+        if self._is_ending:
+            return
+        try:
+            self._parser.feed_data(data)
+        except httptools.HttpParserUpgrade:
+            self._refuse(400, "the protocol cannot be changed")
+        except httptools.HttpParserError as error:
+            self._refuse(400, f"the request is no HTTP/1.1: {error}")
+        if self._is_answering and self._transport.is_reading():
+            self._transport.pause_reading()
+        self._end_if_refused()
+
+    def pause_writing(self) -> None:
+        """The client is slow to read."""
+        self._is_choked = True
+        self._start_timer()
+
+    def resume_writing(self) -> None:
+        """It has read."""
+        self._is_choked = False
+        self._stop_timer()
+        self._next()
+        self._end_if_refused()
+        if self._is_draining:
+            self.drain()
+
+    def drain(self) -> None:
+        """End once the requests that have begun are answered."""
+        self._is_draining = True
+        if not (self._is_receiving or self._is_answering or self._waiting or self._is_choked):
+            self._transport.close()
+
+    def abort(self) -> None:
+        """End now."""
+        self._transport.abort()
+
+    def on_message_begin(self) -> None:
+        """The parser found the first bytes of a request."""
+        self._clear()
+        self._is_receiving = True
+        self._start_timer()
+
+    def on_url(self, url: bytes) -> None:
+        """The parser found a piece of the target."""
+        self._target += self._counted(url)
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """The parser found a header."""
+        key = self._counted(name).decode("latin-1").lower()
+        self._headers[key] = self._counted(value).decode("latin-1")
+
+    def on_headers_complete(self) -> None:
+        """The parser found the end of the headers: the length of the body is known, if it is."""
+        said = self._headers.get("content-length", "0")
+        if not said.isdigit() or int(said) > self._server.limits.body_bytes_max:
+            self._refuse_body()
+        elif self._headers.get("expect", "").lower() == "100-continue" and not self._is_answering:
+            self._transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
+
+    def on_body(self, body: bytes) -> None:
+        """The parser found a piece of the body."""
+        if self._refusal is not None:
+            return
+        if len(self._body) + len(body) > self._server.limits.body_bytes_max:
+            self._refuse_body()
+        else:
+            self._body += body
+
+    def on_message_complete(self) -> None:
+        """The parser found the end of a request."""
+        self._is_receiving = False
+        self._stop_timer()
+        if self._refusal is not None:
+            return
+        method = self._parser.get_method().decode("latin-1")
+        target = self._target.decode("latin-1")
+        request = HttpRequest(method, target, self._headers, self._body)
+        is_kept = self._parser.should_keep_alive() and method != "HEAD"
+        self._waiting.append((request, is_kept))
+        self._next()
+
+    def _counted(self, piece: bytes) -> bytes:
+        self._head_bytes += len(piece)
+        if self._head_bytes <= self._server.limits.head_bytes_max:
+            return piece
+        limit = self._server.limits.head_bytes_max
+        self._refuse(431, f"the request has more than {limit} bytes of headers")
+        return b""
+
+    def _refuse_body(self) -> None:
+        limit = self._server.limits.body_bytes_max
+        self._refuse(413, f"the body of a request may have {limit} bytes")
+
+    def _refuse(self, status: int, message: str) -> None:
+        """Remember what is wrong with the bytes: they are not understood from here on."""
+        if self._refusal is None:
+            self._refusal = error_response(status, message)
+
+    def _end_if_refused(self) -> None:
+        """Say why, once the requests before have been answered."""
+        if self._refusal is None or self._is_answering or self._waiting or self._is_ending:
+            return
+        self._write(self._refusal, is_kept=False)
+
+    def _next(self) -> None:
+        """Answer the request that waits longest."""
+        while self._waiting and not (self._is_answering or self._is_choked or self._is_ending):
+            request, is_kept = self._waiting.popleft()
+            if is_long(request):
+                self._answer_beside(request, is_kept=is_kept)
+            else:
+                self._write(self._server.face.respond(request), is_kept=is_kept)
+
+    def _answer_beside(self, request: HttpRequest, *, is_kept: bool) -> None:
+        self._is_answering = True
+        respond = self._server.face.respond
+        future = self._loop.run_in_executor(self._server.executor, respond, request)
+
+        def answered(done: asyncio.Future[HttpResponse]) -> None:
+            self._is_answering = False
+            failed = done.cancelled() or done.exception() is not None
+            response = error_response(500, "internal error") if failed else done.result()
+            if self._is_ending:
+                return
+            self._write(response, is_kept=is_kept)
+            self._next()
+            if not self._is_answering:
+                self._transport.resume_reading()
+                self._end_if_refused()
+
+        future.add_done_callback(answered)
+
+    def _write(self, response: HttpResponse, *, is_kept: bool) -> None:
+        is_last = self._is_draining and not (self._waiting or self._is_receiving)
+        is_kept = is_kept and not is_last
+        head = response.head + (b"\r\n" if is_kept else b"Connection: close\r\n\r\n")
+        pieces = (head, *response.parts)
+        if sum(memoryview(piece).nbytes for piece in pieces) <= JOINED_BYTES_MAX:
+            self._transport.write(b"".join(pieces))
+        else:
+            for piece in pieces:
+                self._transport.write(piece)
+        if not is_kept:
+            self._end()
+
+    def _end(self) -> None:
+        """Say no more, and let the client finish its sentence."""
+        self._is_ending = True
+        self._waiting.clear()
+        self._stop_timer()
+        if self._transport.can_write_eof() and not self._transport.is_closing():
+            self._transport.write_eof()
+        patience_s = self._server.limits.transfer_s if self._is_choked else LINGER_S
+        self._timer = self._loop.call_later(patience_s, self._transport.abort)
+        self._transport.resume_reading()
+
+    def _start_timer(self) -> None:
+        self._stop_timer()
+        self._timer = self._loop.call_later(self._server.limits.transfer_s, self._is_late)
+
+    def _stop_timer(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _is_late(self) -> None:
+        if self._is_choked or self._is_answering:
+            self.abort()
+        else:
+            self._refuse(408, "the request did not come in time")
+            self._end_if_refused()

@@ -1,0 +1,160 @@
+"""An inference request, from its bytes: a JSON header, then the raw bytes of some inputs."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from tightship.driver.oip.datatypes import type_of
+from tightship.driver.oip.json_fields import Object, field, objects, optional, parse
+from tightship.driver.oip.refusal import OipError
+from tightship.graph import DType
+
+RANK_MAX = 32
+
+
+@dataclass(frozen=True, slots=True)
+class RegionPart:
+    """Bytes of a named region."""
+
+    region: str
+    offset_bytes: int
+    size_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class InputTensor:
+    """An input; its elements are a list, raw bytes, or in a region."""
+
+    name: str
+    dtype: DType
+    shape: tuple[int, ...]
+    content: list[Any] | memoryview | RegionPart
+
+
+@dataclass(frozen=True, slots=True)
+class OutputWish:
+    """An output that is asked for, and where it goes: the header, the raw part, or a region."""
+
+    name: str
+    is_binary: bool
+    region: RegionPart | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class InferRequest:
+    """What to run a model on.
+
+    Attributes:
+        outputs: Those asked for; none means all.
+        is_binary: Whether outputs that nothing is said of come as raw bytes.
+        timeout_s: How long it may take; None without end.
+    """
+
+    identifier: str
+    inputs: tuple[InputTensor, ...]
+    outputs: tuple[OutputWish, ...]
+    is_binary: bool
+    timeout_s: float | None
+
+
+def decode(body: bytes | bytearray, header_bytes: int | None) -> InferRequest:
+    """The request of a body.
+
+    Args:
+        body: All of it.
+        header_bytes: Where the JSON ends and the raw part begins; None where there is none.
+
+    Raises:
+        OipError: It is no request.
+    """
+    whole = memoryview(body)
+    if header_bytes is not None and not 0 <= header_bytes <= len(body):
+        raise OipError(
+            f"Inference-Header-Content-Length is {header_bytes}; the body has {len(body)} bytes"
+        )
+    header = parse(whole[:header_bytes])
+    raw = _RawPart(whole[len(body) if header_bytes is None else header_bytes :])
+    parameters: Object = optional(header, "parameters", dict) or {}
+    inputs = tuple(_input(each, raw) for each in objects(header, "inputs"))
+    if raw.rest_bytes:
+        raise OipError(
+            f"unexpected additional input data of {raw.rest_bytes} bytes: the inputs say less"
+        )
+    is_binary = optional(parameters, "binary_data_output", bool) or False
+    outputs = tuple(_output(each, is_binary=is_binary) for each in objects(header, "outputs"))
+    timeout_us = optional(parameters, "timeout", int)
+    return InferRequest(
+        optional(header, "id", str) or "",
+        inputs,
+        outputs,
+        is_binary,
+        timeout_us / 1e6 if timeout_us else None,
+    )
+
+
+class _RawPart:
+    """The bytes after the header, which the inputs take in order."""
+
+    def __init__(self, rest: memoryview) -> None:
+        self._rest = rest
+
+    @property
+    def rest_bytes(self) -> int:
+        return len(self._rest)
+
+    def take(self, name: str, size_bytes: int) -> memoryview:
+        if not 0 <= size_bytes <= len(self._rest):
+            raise OipError(
+                f"input '{name}' has a binary_data_size of {size_bytes}; the body has "
+                f"{len(self._rest)} bytes for it"
+            )
+        taken, self._rest = self._rest[:size_bytes], self._rest[size_bytes:]
+        return taken
+
+
+def _input(entry: Object, raw: _RawPart) -> InputTensor:
+    name = field(entry, "name", str)
+    parameters: Object = optional(entry, "parameters", dict) or {}
+    data = optional(entry, "data", list)
+    raw_bytes = optional(parameters, "binary_data_size", int)
+    part = _region_part(parameters)
+    if sum(each is not None for each in (data, raw_bytes, part)) != 1:
+        raise OipError(
+            "Input must set only one of the following fields: 'data', 'binary_data_size' in "
+            f"'parameters', 'shared_memory_region' in 'parameters'. Input '{name}' does not"
+        )
+    content: list[Any] | memoryview | RegionPart
+    if raw_bytes is not None:
+        content = raw.take(name, raw_bytes)
+    else:
+        content = data if data is not None else part  # type: ignore[assignment]
+    return InputTensor(name, type_of(field(entry, "datatype", str)), _shape(name, entry), content)
+
+
+def _output(entry: Object, *, is_binary: bool) -> OutputWish:
+    name = field(entry, "name", str)
+    parameters: Object = optional(entry, "parameters", dict) or {}
+    if parameters.get("classification"):
+        raise OipError(f"classification is not supported; output '{name}' asks for it")
+    asked = optional(parameters, "binary_data", bool)
+    part = _region_part(parameters)
+    if part is not None and asked:
+        raise OipError(f"output '{name}' cannot set both 'shared_memory_region' and 'binary_data'")
+    return OutputWish(name, is_binary if asked is None else asked, part)
+
+
+def _shape(name: str, entry: Object) -> tuple[int, ...]:
+    shape = field(entry, "shape", list)
+    if len(shape) > RANK_MAX or any(type(each) is not int or each < 0 for each in shape):
+        raise OipError(
+            f"Unable to parse 'shape': that of input '{name}' must be at most {RANK_MAX} integers "
+            "that are not negative"
+        )
+    return tuple(shape)
+
+
+def _region_part(parameters: Object) -> RegionPart | None:
+    region = optional(parameters, "shared_memory_region", str)
+    if region is None:
+        return None
+    size_bytes = field(parameters, "shared_memory_byte_size", int)
+    return RegionPart(region, optional(parameters, "shared_memory_offset", int) or 0, size_bytes)

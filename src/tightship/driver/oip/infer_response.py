@@ -1,0 +1,65 @@
+"""The bytes of an inference response: a JSON header, then the raw bytes of some outputs."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from tightship.driver.oip.datatypes import name_of
+from tightship.driver.oip.tensors import Array, to_bytes, to_list
+from tightship.graph import DType
+
+
+@dataclass(frozen=True, slots=True)
+class OutputTensor:
+    """An output as it is answered; `array` is None where a region has it."""
+
+    name: str
+    dtype: DType
+    shape: tuple[int, ...]
+    array: Array | None
+    is_binary: bool
+    region_parameters: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class InferResponse:
+    """A body in parts.
+
+    Attributes:
+        header_bytes: Where the JSON ends; None where it is all there is.
+    """
+
+    parts: tuple[bytes | memoryview, ...]
+    header_bytes: int | None
+
+
+def encode(
+    model: str, version: str, identifier: str, outputs: Sequence[OutputTensor]
+) -> InferResponse:
+    """The response with these outputs; raw parts read the arrays where they are.
+
+    Raises:
+        OipError: JSON has no form for an output.
+    """
+    raw: list[memoryview] = []
+    entries: list[dict[str, Any]] = []
+    for output in outputs:
+        entry: dict[str, Any] = {
+            "name": output.name,
+            "datatype": name_of(output.dtype),
+            "shape": list(output.shape),
+        }
+        if output.array is None:
+            entry["parameters"] = output.region_parameters
+        elif output.is_binary:
+            raw.append(to_bytes(output.array, output.dtype))
+            entry["parameters"] = {"binary_data_size": raw[-1].nbytes}
+        else:
+            entry["data"] = to_list(output.name, output.array, output.dtype)
+        entries.append(entry)
+    said: dict[str, Any] = {"model_name": model, "model_version": version, "outputs": entries}
+    if identifier:
+        said = {"id": identifier, **said}
+    header = json.dumps(said).encode()
+    return InferResponse((header, *raw), len(header) if raw else None)

@@ -1,0 +1,25 @@
+"""What clients of the HTTP face may take."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class HttpLimits:
+    """Bounds of a server.
+
+    Attributes:
+        body_bytes_max: Of a request, packed and unpacked.
+        head_bytes_max: Of its target and headers.
+        connections_max: Open at once; one more is answered 503 and closed.
+        runs_max: Calls that run or load a model at once; others wait.
+        transfer_s: Seconds in which a begun request must have come, or a client must have read
+            enough of a response for the next to be written.
+        drain_s: Seconds that begun requests have once the server ends.
+    """
+
+    body_bytes_max: int = 64 << 20
+    head_bytes_max: int = 64 << 10
+    connections_max: int = 128
+    runs_max: int = 8
+    transfer_s: float = 60.0
+    drain_s: float = 30.0

@@ -1,0 +1,17 @@
+"""What a request is refused with."""
+
+from tightship.driver.regions import Code
+from tightship.driver.status import ErrorStatus
+from tightship.errors import DriverError
+
+
+class OipError(DriverError):
+    """A request breaks a rule of the protocol, or cannot be served.
+
+    Attributes:
+        code: Of the Open Inference Protocol.
+    """
+
+    def __init__(self, message: str, code: Code = Code.INVALID_ARGUMENT) -> None:
+        super().__init__(message, status=ErrorStatus.INVALID_ARGUMENT)
+        self.code = code

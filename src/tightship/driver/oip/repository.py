@@ -1,0 +1,207 @@
+"""The models that are served: which there are, which are loaded, what they say of themselves."""
+
+import enum
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from os import PathLike
+from typing import Any
+
+from tightship.driver.oip.datatypes import name_of
+from tightship.driver.oip.refusal import OipError
+from tightship.driver.oip.request_counts import Counts, RequestCounts
+from tightship.driver.regions import Code
+from tightship.errors import TightshipError
+from tightship.graph import DType
+from tightship.loading import load
+from tightship.model import Model
+
+VERSION = "1"
+"""Of every model: a file has no versions."""
+
+
+@dataclass(frozen=True, slots=True)
+class ModelSource:
+    """Where a model comes from, and how it is loaded; all as `tightship.load` has it."""
+
+    path: str | PathLike[str]
+    shapes: Mapping[str, Sequence[int]] | None = None
+    threads: int | None = None
+    max_memory: int | str | None = None
+    dynamic_memory: int | str | None = None
+
+
+class State(enum.Enum):
+    """Of a model in the repository."""
+
+    LOADING = enum.auto()
+    READY = enum.auto()
+    UNLOADING = enum.auto()
+    UNAVAILABLE = enum.auto()
+
+
+@dataclass(slots=True, eq=False)
+class _Entry:
+    source: ModelSource
+    state: State = State.UNAVAILABLE
+    reason: str = ""
+    model: Model | None = None
+    counts: RequestCounts = field(default_factory=RequestCounts)
+    changing: threading.Lock = field(default_factory=threading.Lock)
+
+
+class Repository:
+    """Models by name. May be used from several threads; the names never change."""
+
+    def __init__(self, sources: Mapping[str, ModelSource]) -> None:
+        self._entries = {name: _Entry(source) for name, source in sources.items()}
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Of all models, in order."""
+        return tuple(self._entries)
+
+    def load(self, name: str) -> None:
+        """Load a model, or load it anew; runs of the one before end first.
+
+        Raises:
+            OipError: There is no such model, or it cannot be loaded: it is unavailable then.
+        """
+        entry = self._entries.get(name)
+        if entry is None:
+            raise OipError(f"failed to load '{name}', failed to poll from model repository")
+        with entry.changing:
+            _close(entry, State.LOADING)
+            source = entry.source
+            try:
+                entry.model = load(
+                    source.path,
+                    shapes=source.shapes,
+                    threads=source.threads,
+                    max_memory=source.max_memory,
+                    dynamic_memory=source.dynamic_memory,
+                )
+            except (TightshipError, OSError) as error:
+                entry.state, entry.reason = State.UNAVAILABLE, str(error)
+                raise OipError(f"failed to load '{name}': {error}") from error
+            entry.state, entry.reason = State.READY, ""
+
+    def unload(self, name: str) -> None:
+        """Give a model's memory back once its runs have ended; harmless when repeated.
+
+        Raises:
+            OipError: There is no such model.
+        """
+        entry = self._entries.get(name)
+        if entry is None:
+            raise OipError(f"failed to unload '{name}', no such model in the repository")
+        with entry.changing:
+            _close(entry, State.UNLOADING)
+            entry.state, entry.reason = State.UNAVAILABLE, "unloaded"
+
+    def close(self) -> None:
+        """Unload every model."""
+        for name in self._entries:
+            self.unload(name)
+
+    def is_ready(self, name: str, version: str | None = None) -> bool:
+        """Whether a model can be run.
+
+        Raises:
+            OipError: There is no such model.
+        """
+        return self._entry(name, version).state is State.READY
+
+    def model(self, name: str, version: str | None = None) -> tuple[Model, RequestCounts]:
+        """A model that is ready, and where its requests are counted.
+
+        Raises:
+            OipError: There is no such model, or it is not ready.
+        """
+        entry = self._entry(name, version)
+        model = entry.model
+        if model is None:
+            raise OipError(f"Request for unknown model: '{name}' is not ready", Code.UNAVAILABLE)
+        return model, entry.counts
+
+    def counts(self, name: str) -> Counts:
+        """Of a model's requests since the start, whether it is loaded or not."""
+        return self._entries[name].counts.now
+
+    def index(self, *, only_ready: bool = False) -> list[dict[str, str]]:
+        """Every model with its state, and why it is not ready."""
+        return [
+            {"name": name, "version": VERSION, "state": entry.state.name}
+            | ({"reason": entry.reason} if entry.reason else {})
+            for name, entry in self._entries.items()
+            if entry.state is State.READY or not only_ready
+        ]
+
+    def _entry(self, name: str, version: str | None) -> _Entry:
+        entry = self._entries.get(name)
+        if entry is None:
+            raise OipError(f"Request for unknown model: '{name}' is not found", Code.NOT_FOUND)
+        if version not in {None, "", VERSION}:
+            raise OipError(
+                f"Request for unknown model: '{name}' version {version} is not found",
+                Code.NOT_FOUND,
+            )
+        return entry
+
+
+def _close(entry: _Entry, meanwhile: State) -> None:
+    model, entry.model, entry.state = entry.model, None, meanwhile
+    if model is not None:
+        model.close()
+
+
+def metadata_of(name: str, model: Model) -> dict[str, Any]:
+    """What the metadata call says of a model; a length that may vary is -1."""
+    return {
+        "name": name,
+        "versions": [VERSION],
+        "platform": "tightship",
+        "inputs": _tensors(model, model.input_types),
+        "outputs": _tensors(model, model.output_types),
+    }
+
+
+def config_of(name: str, model: Model) -> dict[str, Any]:
+    """What the configuration call says of a model: the metadata in the words of a configuration."""
+    return {
+        "name": name,
+        "platform": "tightship",
+        "backend": "tightship",
+        "version_policy": {"latest": {"num_versions": 1}},
+        "max_batch_size": 0,
+        "input": _config_tensors(model, model.input_types),
+        "output": _config_tensors(model, model.output_types),
+    }
+
+
+Types = Mapping[str, tuple[DType, tuple[int, ...] | None]]
+
+
+def lengths(model: Model, shape: tuple[int, ...] | None) -> list[int]:
+    """A shape as clients are told it."""
+    if shape is None:
+        return [-1]
+    return [-1] * len(shape) if model.takes_other_shapes else list(shape)
+
+
+def _tensors(model: Model, types: Types) -> list[dict[str, Any]]:
+    return [
+        {"name": name, "datatype": name_of(dtype), "shape": lengths(model, shape)}
+        for name, (dtype, shape) in types.items()
+    ]
+
+
+def _config_tensors(model: Model, types: Types) -> list[dict[str, Any]]:
+    return [
+        {
+            "name": name,
+            "data_type": "TYPE_STRING" if dtype is DType.STRING else f"TYPE_{name_of(dtype)}",
+            "dims": lengths(model, shape),
+        }
+        for name, (dtype, shape) in types.items()
+    ]

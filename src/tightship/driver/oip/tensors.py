@@ -1,0 +1,145 @@
+"""Arrays from and to what a message holds of them: raw bytes, or lists of JSON."""
+
+import itertools
+import struct
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tightship.driver.oip.datatypes import NAMES
+from tightship.driver.oip.refusal import OipError
+from tightship.driver.regions import check_input_bytes
+from tightship.graph import DType, element_count, size_bytes
+
+Array = NDArray[Any]
+Buffer = bytes | bytearray | memoryview
+
+BINARY_ONLY = frozenset({DType.FLOAT16, DType.BFLOAT16})
+_LENGTH = struct.Struct("<I")
+
+
+def from_bytes(model: str, name: str, dtype: DType, shape: tuple[int, ...], raw: Buffer) -> Array:
+    """An array of row-major little-endian bytes; it reads them where they are if aligned.
+
+    Raises:
+        OipError, RegionError: They are not as many as the shape says, or no strings.
+    """
+    if dtype is DType.STRING:
+        return _strings(name, shape, memoryview(raw))
+    check_input_bytes(model, name, size_bytes(dtype, shape), len(raw))
+    if dtype is DType.BOOL:
+        flags: Array = np.frombuffer(raw, np.uint8) != 0
+        return flags.reshape(shape)
+    array = np.frombuffer(raw, dtype.numpy).reshape(shape)
+    return array if array.flags.aligned else array.copy()
+
+
+def from_list(name: str, dtype: DType, shape: tuple[int, ...], data: list[Any]) -> Array:
+    """An array of the elements of a list, flat or nested as the shape.
+
+    Raises:
+        OipError: There are not as many as the shape says, or one is not of the type.
+    """
+    if dtype in BINARY_ONLY:
+        raise OipError(
+            f"sending {NAMES[dtype]} data via JSON is not supported. Please use the binary data "
+            f"format for input '{name}'"
+        )
+    flat = list(_flat(data, len(shape)))
+    if len(flat) != element_count(shape):
+        raise OipError(
+            f"Unable to parse 'data': Shape does not match true shape of 'data' field for input "
+            f"'{name}': {element_count(shape)} elements are needed, {len(flat)} were given"
+        )
+    _check_elements(name, dtype, flat)
+    array = np.empty(len(flat), dtype.numpy)
+    try:
+        array[:] = flat
+    except OverflowError:
+        raise OipError(
+            f"Unable to parse 'data': input '{name}' has an element that {NAMES[dtype]} cannot hold"
+        ) from None
+    return array.reshape(shape)
+
+
+def to_bytes(array: Array, dtype: DType) -> memoryview:
+    """The row-major little-endian bytes of an array; of strings, each after its length."""
+    if dtype is DType.STRING:
+        return memoryview(b"".join(_counted(_encoded(each)) for each in array.reshape(-1)))
+    return np.ascontiguousarray(array).reshape(-1).view(np.uint8).data
+
+
+def to_list(name: str, array: Array, dtype: DType) -> list[Any]:
+    """The elements of an array in row-major order.
+
+    Raises:
+        OipError: JSON has no form for the type.
+    """
+    if dtype in BINARY_ONLY:
+        raise OipError(
+            f"sending {NAMES[dtype]} data via JSON is not supported. Please use the binary data "
+            f"format for output '{name}'"
+        )
+    flat = array.reshape(-1)
+    if dtype is DType.STRING:
+        return [_encoded(each).decode("utf-8", "replace") for each in flat]
+    return list(flat.tolist())
+
+
+def _check_elements(name: str, dtype: DType, flat: list[Any]) -> None:
+    wanted: tuple[type, ...] = (int,)
+    if dtype is DType.STRING:
+        wanted = (str,)
+    elif dtype is DType.BOOL:
+        wanted = (bool,)
+    elif dtype.numpy.kind == "f":
+        wanted = (int, float)
+    if any(type(each) not in wanted for each in flat):
+        raise OipError(
+            f"Unable to parse 'data': attempt to access JSON element of input '{name}' "
+            f"that is not {NAMES[dtype]}"
+        )
+
+
+def _flat(data: list[Any], depth: int) -> Iterator[Any]:
+    """Elements of nested lists; a list deeper than `depth` is left as an element."""
+    if depth > 1 and any(isinstance(each, list) for each in data):
+        inner = (_flat(each, depth - 1) if isinstance(each, list) else [each] for each in data)
+        return itertools.chain.from_iterable(inner)
+    return iter(data)
+
+
+def _strings(name: str, shape: tuple[int, ...], raw: memoryview) -> Array:
+    found: list[str] = []
+    at = 0
+    while at < len(raw):
+        start = at + _LENGTH.size
+        end = start + _LENGTH.unpack(raw[at:start])[0] if start <= len(raw) else len(raw) + 1
+        if end > len(raw):
+            raise OipError(
+                f"incomplete string data for inference input '{name}': an element of {len(raw)} "
+                f"bytes ends at {end}"
+            )
+        try:
+            found.append(str(raw[start:end], "utf-8"))
+        except UnicodeDecodeError:
+            raise OipError(f"inference input '{name}' has a string that is not UTF-8") from None
+        at = end
+    if len(found) != element_count(shape):
+        raise OipError(
+            f"expected {element_count(shape)} string elements for inference input '{name}', "
+            f"got {len(found)}"
+        )
+    array = np.empty(len(found), object)
+    array[:] = found
+    return array.reshape(shape)
+
+
+def _encoded(element: str | bytes) -> bytes:
+    return element if isinstance(element, bytes) else str(element).encode()
+
+
+def _counted(element: bytes) -> bytes:
+    return _LENGTH.pack(len(element)) + element

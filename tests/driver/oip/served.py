@@ -1,0 +1,83 @@
+"""A server of small models in a process of its own: `python -m tests.driver.oip.served`."""
+
+import subprocess
+import sys
+import tempfile
+from contextlib import contextmanager
+from pathlib import Path
+
+import onnx
+
+from tests.models import parse
+from tightship.driver.oip.repository import ModelSource
+
+ELEMENTS = {
+    "BOOL": "bool",
+    "UINT8": "uint8",
+    "UINT16": "uint16",
+    "UINT32": "uint32",
+    "UINT64": "uint64",
+    "INT8": "int8",
+    "INT16": "int16",
+    "INT32": "int32",
+    "INT64": "int64",
+    "FP16": "float16",
+    "FP32": "float",
+    "FP64": "double",
+    "BF16": "bfloat16",
+    "BYTES": "string",
+}
+
+SIMPLE = """simple (int32[1,16] INPUT0, int32[1,16] INPUT1)
+        => (int32[1,16] OUTPUT0, int32[1,16] OUTPUT1) {
+    OUTPUT0 = Add(INPUT0, INPUT1)
+    OUTPUT1 = Sub(INPUT0, INPUT1)
+}"""
+OPEN = "open (float[n,4] x) => (float[n,4] y) { y = Relu(x) }"
+
+
+def identity(element):
+    return f"identity ({element}[2,3] x) => ({element}[2,3] y) {{ y = Identity(x) }}"
+
+
+def sources(folder):
+    """Models by name, as files in a folder."""
+    texts = {"simple": SIMPLE, "open": OPEN}
+    texts |= {f"identity_{name}": identity(element) for name, element in ELEMENTS.items()}
+    found = {}
+    for name, text in texts.items():
+        path = Path(folder) / f"{name}.onnx"
+        onnx.save(parse(text), path)
+        found[name] = ModelSource(path, {"x": (2, 4)} if name == "open" else None)
+    return found
+
+
+@contextmanager
+def server(*options):
+    """A running server; its process and port."""
+    command = [sys.executable, "-m", "tests.driver.oip.served", *options]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            yield process, int(process.stdout.readline())
+        finally:
+            process.terminate()
+            process.wait(30)
+
+
+def main():
+    from tightship.driver.oip.limits import HttpLimits
+    from tightship.driver.oip.serving import serve_http
+
+    small = HttpLimits(body_bytes_max=1 << 16, connections_max=3, transfer_s=0.2)
+    with tempfile.TemporaryDirectory() as folder:
+        serve_http(
+            sources(folder),
+            port=0,
+            allow_client_shm="shm" in sys.argv,
+            limits=small if "small" in sys.argv else HttpLimits(),
+            on_ready=lambda port: print(port, flush=True),  # noqa: T201
+        )
+
+
+if __name__ == "__main__":
+    main()

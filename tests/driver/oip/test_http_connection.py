@@ -1,0 +1,136 @@
+"""What is no polite client: raw bytes against a server in a process of its own."""
+
+import http.client
+import json
+import signal
+import socket
+
+import pytest
+
+pytest.importorskip("httptools")
+from tests.driver.oip.served import server
+
+BODY = json.dumps(
+    {
+        "inputs": [
+            {"name": name, "datatype": "INT32", "shape": [1, 16], "data": [1] * 16}
+            for name in ("INPUT0", "INPUT1")
+        ]
+    }
+).encode()
+BODY_BYTES = len(BODY)
+
+
+@pytest.fixture(scope="module")
+def port():
+    with server("small") as (_, port):
+        yield port
+
+
+def connected(port):
+    return socket.create_connection(("127.0.0.1", port), timeout=20)
+
+
+def response_to(connection, *pieces):
+    for piece in pieces:
+        connection.sendall(piece)
+    response = http.client.HTTPResponse(connection)
+    response.begin()
+    return response.status, response.read()
+
+
+def infer_head(*headers, length=BODY_BYTES):
+    lines = ["POST /v2/models/simple/infer HTTP/1.1", "Host: a", f"Content-Length: {length}"]
+    return "\r\n".join([*lines, *headers, "", ""]).encode()
+
+
+def test_a_body_may_come_byte_by_byte_or_in_chunks(port):
+    with connected(port) as connection:
+        pieces = [bytes([each]) for each in infer_head() + BODY]
+        status, body = response_to(connection, *pieces)
+        assert (status, json.loads(body)["outputs"][0]["data"]) == (200, [2] * 16)
+        head = infer_head().replace(
+            b"Content-Length: %d" % len(BODY), b"Transfer-Encoding: chunked"
+        )
+        chunk = b"%x\r\n%s\r\n0\r\n\r\n" % (len(BODY), BODY)
+        assert response_to(connection, head, chunk)[0] == 200
+
+
+def test_requests_that_come_together_are_answered_in_order(port):
+    ready = b"GET /v2/models/simple/ready HTTP/1.1\r\nHost: a\r\n\r\n"
+    index = b"GET /nothing HTTP/1.1\r\nHost: a\r\n\r\n"
+    with connected(port) as connection:
+        connection.sendall(infer_head() + BODY + ready + index)
+        answers = []
+        file = connection.makefile("rb")
+        for _ in range(3):
+            answers.append(int(file.readline().split()[1]))
+            lengths = [line for line in iter(file.readline, b"\r\n") if b"Length: " in line]
+            file.read(int(lengths[0].split()[1]))
+        file.close()
+    assert answers == [200, 200, 404]
+
+
+@pytest.mark.parametrize(
+    ("request_bytes", "status"),
+    [
+        (b"nonsense\r\n\r\n", 400),
+        (infer_head(length=1 << 17), 413),
+        (infer_head("X: " + "y" * 70_000), 431),
+        (infer_head("Transfer-Encoding: chunked"), 400),
+        (infer_head()[:-30], 408),
+        (infer_head("Inference-Header-Content-Length: -1") + BODY, 400),
+        (infer_head("Inference-Header-Content-Length: 99999") + BODY, 400),
+        (infer_head("Content-Encoding: gzip") + BODY, 400),
+        (infer_head("Content-Encoding: br") + BODY, 501),
+    ],
+)
+def test_what_cannot_be_served_is_answered_with_a_reason(port, request_bytes, status):
+    with connected(port) as connection:
+        found, body = response_to(connection, request_bytes)
+    assert found == status
+    assert json.loads(body)["error"]
+
+
+def test_a_chunked_body_has_the_same_limit(port):
+    head = infer_head().replace(b"Content-Length: %d" % len(BODY), b"Transfer-Encoding: chunked")
+    with connected(port) as connection:
+        assert response_to(connection, head, b"20000\r\n", bytes(0x20000))[0] == 413
+
+
+def test_one_connection_too_many_is_turned_away(port):
+    live = b"GET /v2/health/live HTTP/1.1\r\nHost: a\r\n\r\n"
+    with connected(port) as first, connected(port) as second, connected(port) as third:
+        assert [response_to(each, live)[0] for each in (first, second, third)] == [200] * 3
+        with connected(port) as fourth:
+            assert response_to(fourth)[0] == 503
+        assert response_to(first, live)[0] == 200
+
+
+def test_metrics_are_counted_for_prometheus(port):
+    with connected(port) as connection:
+        status, text = response_to(connection, b"GET /metrics HTTP/1.1\r\nHost: a\r\n\r\n")
+    assert status == 200
+    assert b'nv_inference_request_failure{model="open",version="1"} 0' in text.splitlines()
+
+
+def refuses_connections(port):
+    try:
+        connected(port).close()
+    except ConnectionError:
+        return True
+    return False
+
+
+def test_a_request_that_has_begun_is_answered_before_the_end():
+    with server() as (process, port), connected(port) as idle, connected(port) as busy:
+        busy.sendall(infer_head("Expect: 100-continue"))
+        assert busy.recv(100).startswith(b"HTTP/1.1 100 ")
+        process.send_signal(signal.SIGTERM)
+        assert idle.recv(1) == b""
+        while not refuses_connections(port):
+            assert process.poll() is None
+        assert response_to(busy, BODY)[0] == 200
+        assert busy.recv(1) == b""
+        busy.close()
+        assert process.wait(20) == 0
