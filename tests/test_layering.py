@@ -170,7 +170,7 @@ FOREIGN: Mapping[str, str] = {  # who may import what is not ours, nor Python's
     "ml_dtypes": "graph.layout engine.kernels",
     "onnx": "frontend.onnx engine.kernels.reference engine.kernels.to_proto backend",
     "onnxruntime": "cli.worker",  # measured beside us, in a process of its own
-    "torch": "plug.torch",
+    "torch": "plug.torch frontend.torch",
     "cupy": "plug.cupy",
     "httptools": "driver.oip.http_connection",
     "google": "frontend.onnx",  # protobuf, the form of an ONNX file

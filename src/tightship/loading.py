@@ -1,4 +1,4 @@
-"""`plan` and `load`: from a model file to what it takes, and to a model that takes it."""
+"""`plan` and `load`: from a model to what it takes, and to a model that takes it."""
 
 from collections.abc import Collection, Mapping, Sequence
 from functools import partial
@@ -16,9 +16,8 @@ from tightship.engine.stored.container import holds_prepared
 from tightship.engine.variants import Variants
 from tightship.engine.weight_store import Progress
 from tightship.errors import InputError
-from tightship.frontend.onnx import OnnxFile
 from tightship.model import Model
-from tightship.opening import anew, check_limit, is_open, measure, open_model
+from tightship.opening import OpenedModel, anew, check_limit, is_open, measure, open_model
 from tightship.quantity import parse_bytes
 
 if TYPE_CHECKING:
@@ -37,7 +36,8 @@ def plan(
     """Every byte a model would take, from its file, without loading it.
 
     Args:
-        model: Path of an ONNX file, or its bytes; or path of a prepared model, which has its plan.
+        model: Path of an ONNX file, or its bytes; a program of `torch.export`; or path of a
+            prepared model, which has its plan.
         shapes: Shapes for inputs whose dimensions are symbolic.
         threads: Threads of each kernel, on which the plan depends; by default one, or those that
             the model was prepared for.
@@ -83,8 +83,8 @@ def load(
     """Load a model so that it runs in what its plan says.
 
     Args:
-        model: Path of an ONNX file, or its bytes; or path of a prepared model, whose weights are
-            mapped and shared with all who load it.
+        model: Path of an ONNX file, or its bytes; a program of `torch.export`; or path of a
+            prepared model, whose weights are mapped and shared with all who load it.
         shapes: Shapes for inputs whose dimensions are symbolic. The model takes others later, and
             is ready for these at once; a prepared one takes those it was prepared for.
         max_memory: Most the process may gain by it, as `"512MiB"` or in bytes: weights, arena,
@@ -189,7 +189,7 @@ def _untuned(model: ModelSource, tune: str | PathLike[str] | None) -> ModelSourc
 
 
 def _prepared(
-    source: OnnxFile, name: str, settings: Settings, variants: Variants | None
+    source: OpenedModel, name: str, settings: Settings, variants: Variants | None
 ) -> Prepared:
     """The model for the shapes of its settings."""
     declared = source.declared
@@ -203,7 +203,9 @@ def _prepared(
     return variants.prepare(given)
 
 
-def _variants(source: OnnxFile, name: str, settings: Settings, bounds: Bounds) -> Variants | None:
+def _variants(
+    source: OpenedModel, name: str, settings: Settings, bounds: Bounds
+) -> Variants | None:
     """How to prepare the model for other shapes; None if the file fixes them all."""
     declared = source.declared
     if not is_open(declared):
@@ -220,7 +222,7 @@ def _path(model: ModelSource, tune: str | PathLike[str] | None) -> Path:
     """Of a prepared model, in which nothing is left to choose."""
     if tune is not None:
         raise InputError(f"`{name_of(model)}` is prepared; `tune` is for the ONNX file.")
-    assert not isinstance(model, bytes)
+    assert isinstance(model, str | PathLike)
     return Path(model)
 
 

@@ -1,9 +1,9 @@
-"""A model file read, placed and measured, before anything of it is loaded."""
+"""A model read, placed and measured, before anything of it is loaded."""
 
 from dataclasses import replace
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Union
 
 from tightship.budget import PlanForBatch, check_budget
 from tightship.engine.memory_plan import MemoryPlan
@@ -24,17 +24,26 @@ from tightship.graph import Graph
 
 if TYPE_CHECKING:
     from tightship.engine.lower.options import Choice
+    from tightship.frontend.torch import TorchProgram
 
 NO_BOUNDS = Bounds()
 
+OpenedModel = Union[OnnxFile, "TorchProgram"]
 
-def open_model(model: ModelSource) -> OnnxFile:
-    """A model file, or a model's bytes, parsed."""
-    return open_bytes(model) if isinstance(model, bytes) else open_file(model)
+
+def open_model(model: ModelSource) -> OpenedModel:
+    """A model file or its bytes parsed, or a program of torch translated."""
+    if isinstance(model, bytes):
+        return open_bytes(model)
+    if isinstance(model, str | PathLike):
+        return open_file(model)
+    from tightship.frontend.torch import TorchProgram
+
+    return TorchProgram(model)
 
 
 def read_graph(model: ModelSource, settings: Settings) -> Graph:
-    """The graph of a model file, or of a model's bytes."""
+    """The graph of a model as `load` takes it."""
     return open_model(model).graph(settings.shapes)
 
 
@@ -46,7 +55,7 @@ def is_open(declared: Declared) -> bool:
     )
 
 
-def anew(source: OnnxFile, name: str, settings: Settings) -> Prepared:
+def anew(source: OpenedModel, name: str, settings: Settings) -> Prepared:
     """The model for the shapes of its settings, from its file."""
     packed: PackedBefore | None = {} if is_open(source.declared) else None
     return prepare(source.graph(settings.shapes), name, settings, packed)
@@ -115,6 +124,8 @@ def _batches(
     plan: MemoryPlan, model: ModelSource, settings: Settings
 ) -> tuple[int, PlanForBatch] | None:
     """The batch and how to plan another, where the caller chose a leading dimension."""
+    if not isinstance(model, str | PathLike | bytes):
+        return None  # an exported program has one batch
     shapes = settings.shapes or {}
     batches = {shape[0] for name, shape in shapes.items() if shape and name in plan.inputs}
     if len(batches) != 1 or max(batches) < 2:

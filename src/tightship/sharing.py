@@ -3,6 +3,7 @@
 import hashlib
 import warnings
 from collections.abc import Callable
+from os import PathLike
 from pathlib import Path
 from typing import TypeVar
 
@@ -72,7 +73,7 @@ def _cached(
         if not identity.is_current():
             raise UnusableCacheError("its file changed while it was prepared")
 
-    name = name_of(model) if isinstance(model, bytes) else str(Path(model).absolute())
+    name = str(Path(model).absolute()) if isinstance(model, str | PathLike) else name_of(model)
     about = About(identity.digest, identity.size_bytes, _facts(settings), name)
     return cache.read(about, make_unchanged, lambda path: read(path, identity))
 
@@ -80,6 +81,11 @@ def _cached(
 def _identity(model: ModelSource, folder: Path) -> Identity:
     if isinstance(model, bytes):
         return Identity(hashlib.sha256(model).hexdigest(), len(model))
+    if not isinstance(model, str | PathLike):
+        raise InputError(
+            "An exported program has no file by which other processes find it; leave `share` out, "
+            "or load a file that `tightship.prepare` has written."
+        )
     try:
         return identify(Path(model), lambda: open_file(model).data_files(), folder)
     except OSError as error:

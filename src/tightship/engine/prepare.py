@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from tightship.engine.footprint import runtime_bytes
 from tightship.engine.library import library_key, library_threads, open_library
@@ -24,7 +24,17 @@ if TYPE_CHECKING:
 Shapes = Mapping[str, Sequence[int]]
 Declared = Mapping[str, Shape | None]
 PackedBefore = Mapping[str, Sequence[PackedWeight]]
-ModelSource = str | PathLike[str] | bytes
+
+
+class ExportedProgram(Protocol):
+    """A program of `torch.export`, by what tells it from a path."""
+
+    @property
+    def graph_module(self) -> object:
+        """Its steps."""
+
+
+ModelSource = str | PathLike[str] | bytes | ExportedProgram
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,4 +150,6 @@ def _key(settings: Settings, placement: Placement) -> dict[str, str]:
 
 def name_of(source: ModelSource) -> str:
     """What reports call a model."""
-    return "model in memory" if isinstance(source, bytes) else Path(source).name
+    if isinstance(source, str | PathLike):
+        return Path(source).name
+    return "model in memory" if isinstance(source, bytes) else "exported program"

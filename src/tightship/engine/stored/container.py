@@ -54,13 +54,13 @@ def header(sections: Sections, program: bytes) -> bytes:
     return (checked + struct.pack("<I", zlib.crc32(checked))).ljust(PAGE_BYTES, b"\0")
 
 
-def holds_prepared(model: str | PathLike[str] | bytes) -> bool:
+def holds_prepared(model: object) -> bool:
     """Whether a model is the path of a file that begins as prepared ones do.
 
     Raises:
         OSError: There is no such file, or it cannot be read.
     """
-    if isinstance(model, bytes):
+    if not isinstance(model, str | PathLike):
         return False
     with Path(model).open("rb") as file:
         return file.read(len(MAGIC)) == MAGIC

@@ -1,0 +1,216 @@
+"""Views, and operators that put elements elsewhere."""
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from tightship.frontend.torch.refusal import refused
+from tightship.frontend.torch.writer import Call, Operand, axis_of
+from tightship.graph import DType
+
+INT64_MAX = (1 << 63) - 1
+
+
+def viewed(call: Call) -> Operand:
+    """The same elements in the same order under another shape."""
+    return call.reshaped(call["self"], call.shape)
+
+
+def permuted(call: Call) -> Operand:
+    """Axes in another order."""
+    operand: Operand = call["self"]
+    return _transposed(call, [axis_of(axis, operand.rank) for axis in call["dims"]])
+
+
+def swapped(call: Call) -> Operand:
+    """Two axes exchanged."""
+    operand: Operand = call["self"]
+    order = list(range(operand.rank))
+    first = axis_of(call.arguments.get("dim0", 0), operand.rank)
+    second = axis_of(call.arguments.get("dim1", 1), operand.rank)
+    if operand.rank:
+        order[first], order[second] = order[second], order[first]
+    return _transposed(call, order)
+
+
+def _transposed(call: Call, order: Sequence[int]) -> Operand:
+    operand: Operand = call["self"]
+    if list(order) == list(range(operand.rank)):
+        return operand
+    return call.result("Transpose", operand, perm=tuple(order))
+
+
+def widened(call: Call) -> Operand:
+    """An axis of length 1 put in."""
+    operand: Operand = call["self"]
+    return call.result("Unsqueeze", operand, call.integers(axis_of(call["dim"], operand.rank + 1)))
+
+
+def expanded(call: Call) -> Operand:
+    """Axes of length 1 repeated, and new ones in front."""
+    operand: Operand = call["self"]
+    if operand.shape == call.shape:
+        return operand
+    return call.result("Expand", operand, call.integers(*call.shape))
+
+
+def repeated(call: Call) -> Operand:
+    """The whole tensor again and again along each axis."""
+    operand: Operand = call["self"]
+    counts = call["repeats"]
+    shape = (*[1] * (len(counts) - operand.rank), *operand.shape)
+    return call.result("Tile", call.reshaped(operand, shape), call.integers(*counts))
+
+
+def selected(call: Call) -> Operand:
+    """One position of an axis, which goes."""
+    operand: Operand = call["self"]
+    axis = axis_of(call["dim"], operand.rank)
+    index = call["index"] % operand.shape[axis]
+    return call.result("Gather", operand, call.scalar(index, DType.INT64), axis=axis)
+
+
+def sliced(call: Call) -> Operand:
+    """Every so many positions of a range of an axis."""
+    operand: Operand = call["self"]
+    if operand.shape == call.shape:
+        return operand
+    axis = axis_of(call["dim"], operand.rank)
+    start, stop, step = slice(call["start"], call["end"], call["step"]).indices(operand.shape[axis])
+    ranges = (call.integers(number) for number in (start, stop, axis, step))
+    return call.result("Slice", operand, *ranges)
+
+
+def flipped(call: Call) -> Operand:
+    """Axes backwards."""
+    operand: Operand = call["self"]
+    axes = [axis_of(axis, operand.rank) for axis in call["dims"]]
+    if not axes:
+        return operand
+    ones = [-1] * len(axes)
+    starts, stops = call.integers(*ones), call.integers(*[-INT64_MAX] * len(axes))
+    return call.result("Slice", operand, starts, stops, call.integers(*axes), call.integers(*ones))
+
+
+def joined(call: Call) -> Operand:
+    """Tensors one after another along an axis; those without elements add nothing."""
+    parts = [call.cast(part, call.dtype) for part in call["tensors"] if part.shape != (0,)]
+    if len(parts) < 2:
+        return parts[0] if parts else call.cast(call["tensors"][0], call.dtype)
+    return call.result("Concat", *parts, axis=axis_of(call["dim"], len(call.shape)))
+
+
+def split(call: Call) -> tuple[Operand | None, ...]:
+    """Parts of these lengths along an axis."""
+    operand: Operand = call["self"]
+    return _parts(call, operand, axis_of(call["dim"], operand.rank))
+
+
+def unbound(call: Call) -> tuple[Operand | None, ...]:
+    """Each position of an axis, which goes."""
+    operand: Operand = call["self"]
+    axis = axis_of(call["dim"], operand.rank)
+    return tuple(
+        call.result("Gather", operand, call.scalar(index, DType.INT64), axis=axis)
+        for index in range(operand.shape[axis])
+    )
+
+
+def _parts(call: Call, operand: Operand, axis: int) -> tuple[Operand | None, ...]:
+    types = [type_ for type_ in call.types if type_ is not None]
+    if len(types) == 1:
+        return (operand,)
+    lengths = call.integers(*[shape[axis] for _, shape in types])
+    outputs = [call.writer.define(call.node.name, *type_) for type_ in types]
+    call.writer.node("Split", (operand, lengths), outputs, {"axis": axis})
+    return tuple(outputs)
+
+
+def padded(call: Call) -> Operand:
+    """A constant around the elements; less than none cuts some off."""
+    operand: Operand = call["self"]
+    amounts = list(call["pad"])
+    before = [0] * (operand.rank - len(amounts) // 2) + amounts[::2][::-1]
+    after = [0] * (operand.rank - len(amounts) // 2) + amounts[1::2][::-1]
+    value = call.scalar(call["value"], call.dtype)
+    return call.result("Pad", operand, call.integers(*before, *after), value, mode="constant")
+
+
+def written_over_slice(call: Call) -> Operand:
+    """A range of an axis replaced: what is before, the replacement, what is after."""
+    operand: Operand = call["self"]
+    axis = axis_of(call["dim"], operand.rank)
+    length = operand.shape[axis]
+    start, stop, step = slice(call["start"], call["end"], call["step"]).indices(length)
+    if step != 1 and axis:
+        raise refused(call.node, f"writes every {step} positions of an axis that is not the first")
+    if step != 1:
+        rows = np.arange(start, stop, step, dtype=np.int64)[:, np.newaxis]
+        source = call.cast(call["src"], call.dtype)
+        return call.result("ScatterND", operand, call.held(rows), source)
+    return _replaced(call, axis, (start, max(start, stop)))
+
+
+def written_over_position(call: Call) -> Operand:
+    """One position of an axis replaced."""
+    operand: Operand = call["self"]
+    axis = axis_of(call["dim"], operand.rank)
+    index = call["index"] % operand.shape[axis]
+    return _replaced(call, axis, (index, index + 1))
+
+
+def _replaced(call: Call, axis: int, where: tuple[int, int]) -> Operand:
+    operand: Operand = call["self"]
+    start, stop = where
+    shape = (*operand.shape[:axis], stop - start, *operand.shape[axis + 1 :])
+    middle = call.reshaped(call.cast(call["src"], call.dtype), shape)
+    parts = [
+        _range(call, operand, axis, (0, start)),
+        middle,
+        _range(call, operand, axis, (stop, operand.shape[axis])),
+    ]
+    kept = [part for part in parts if part.shape[axis]]
+    return kept[0] if len(kept) == 1 else call.result("Concat", *kept, axis=axis)
+
+
+def _range(call: Call, operand: Operand, axis: int, where: tuple[int, int]) -> Operand:
+    start, stop = where
+    shape = (*operand.shape[:axis], stop - start, *operand.shape[axis + 1 :])
+    if start == stop:
+        return Operand("", operand.dtype, shape)
+    ranges = (call.integers(number) for number in (start, stop, axis, 1))
+    return call.add("Slice", (operand.dtype, shape), operand, *ranges)
+
+
+def shuffled(call: Call) -> Operand:
+    """Channels spread over an image `upscale_factor` times as wide and high."""
+    size: int = call["upscale_factor"]
+    return call.result("DepthToSpace", call["self"], blocksize=size, mode="CRD")
+
+
+TABLE: dict[str, Callable[[Call], Operand | tuple[Operand | None, ...]]] = {
+    "_reshape_copy.default": viewed,
+    "_unsafe_view.default": viewed,
+    "cat.default": joined,
+    "constant_pad_nd.default": padded,
+    "expand.default": expanded,
+    "flip.default": flipped,
+    "permute.default": permuted,
+    "pixel_shuffle.default": shuffled,
+    "repeat.default": repeated,
+    "reshape.default": viewed,
+    "select.int": selected,
+    "select_scatter.default": written_over_position,
+    "slice.Tensor": sliced,
+    "slice_scatter.default": written_over_slice,
+    "split_with_sizes.default": split,
+    "split.Tensor": split,
+    "squeeze.default": viewed,
+    "squeeze.dim": viewed,
+    "squeeze.dims": viewed,
+    "t.default": swapped,
+    "transpose.int": swapped,
+    "unbind.int": unbound,
+    "unsqueeze.default": widened,
+    "view.default": viewed,
+}

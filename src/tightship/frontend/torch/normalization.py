@@ -1,0 +1,106 @@
+"""Normalizations as they are at inference."""
+
+from collections.abc import Callable
+
+import numpy as np
+
+from tightship.frontend.torch.refusal import refused
+from tightship.frontend.torch.writer import Call, Operand
+from tightship.graph import DType, Fill
+
+Results = tuple[Operand | None, ...]
+
+
+def by_layer(call: Call) -> Operand:
+    """Over the last axes."""
+    operand: Operand = call["input"]
+    shape = tuple(call["normalized_shape"])
+    scale, bias = _scale(call, shape), call["bias"]
+    axis, epsilon = -len(shape), float(call["eps"])
+    return call.result("LayerNormalization", operand, scale, bias, axis=axis, epsilon=epsilon)
+
+
+def by_layer_with_statistics(call: Call) -> Results:
+    """Over the last axes; mean and deviation are not given."""
+    return by_layer(call), None, None
+
+
+def by_batch(call: Call) -> Results:
+    """By statistics that training left."""
+    operand: Operand = call["input"]
+    channels = (operand.shape[1],)
+    result = call.result(
+        "BatchNormalization",
+        operand,
+        _scale(call, channels),
+        _bias(call, channels),
+        call["running_mean"],
+        call["running_var"],
+        epsilon=float(call["eps"]),
+    )
+    return result, None, None
+
+
+def in_training(call: Call) -> Results:
+    """Refused: by statistics of the batch, which change those that are kept."""
+    raise refused(
+        call.node,
+        "normalizes by the batch, as in training",
+        "call `model.eval()` before the export",
+    )
+
+
+def by_instance(call: Call) -> Operand:
+    """Over the axes after the channels of each sample."""
+    operand: Operand = call["input"]
+    if call["running_mean"] is not None and not call["use_input_stats"]:
+        result, *_ = by_batch(call)
+        assert result is not None
+        return result
+    channels = (operand.shape[1],)
+    scale, bias = _scale(call, channels), _bias(call, channels)
+    return call.result("InstanceNormalization", operand, scale, bias, epsilon=float(call["eps"]))
+
+
+def by_group(call: Call) -> Operand:
+    """Over groups of channels, as an instance normalization of a row for each group."""
+    operand: Operand = call["input"]
+    groups: int = call["num_groups"]
+    count = int(np.prod(operand.shape[1:], dtype=np.int64)) // groups
+    rows = call.reshaped(operand, (operand.shape[0], groups, count))
+    ones = call.held(np.ones(groups, call.dtype.numpy))
+    zeros = call.held(np.zeros(groups, call.dtype.numpy))
+    epsilon = float(call["eps"])
+    result = call.like("InstanceNormalization", rows, ones, zeros, epsilon=epsilon)
+    result = call.reshaped(result, operand.shape)
+    shape = (operand.shape[1], *[1] * (operand.rank - 2))
+    for operator, factor in (("Mul", call["weight"]), ("Add", call["bias"])):
+        if factor is not None:
+            result = call.like(operator, result, call.reshaped(factor, shape))
+    return result
+
+
+def _scale(call: Call, shape: tuple[int, ...]) -> Operand:
+    return call["weight"] or _filled(call, shape, 1)
+
+
+def _bias(call: Call, shape: tuple[int, ...]) -> Operand:
+    return call["bias"] or _filled(call, shape, 0)
+
+
+def _filled(call: Call, shape: tuple[int, ...], number: int) -> Operand:
+    dtype: DType = call.dtype
+    element = np.array(number).astype(dtype.numpy)
+    return call.writer.constant(f"{call.node.name}.held", Fill(element, shape))
+
+
+TABLE: dict[str, Callable[[Call], Operand | Results]] = {
+    "_native_batch_norm_legit.default": in_training,
+    "_native_batch_norm_legit.no_stats": in_training,
+    "_native_batch_norm_legit_functional.default": in_training,
+    "_native_batch_norm_legit_no_training.default": by_batch,
+    "group_norm.default": by_group,
+    "instance_norm.default": by_instance,
+    "layer_norm.default": by_layer,
+    "native_layer_norm.default": by_layer_with_statistics,
+}

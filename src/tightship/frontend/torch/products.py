@@ -1,0 +1,115 @@
+"""Matrix products, and attention."""
+
+import math
+from collections.abc import Callable
+from functools import partial
+
+from tightship.errors import GraphError
+from tightship.frontend.torch.refusal import refused
+from tightship.frontend.torch.writer import Call, Operand
+from tightship.graph import DType
+
+
+def affine(call: Call) -> Operand:
+    """`beta self + alpha mat1 mat2`."""
+    return call.result(
+        "Gemm",
+        call["mat1"],
+        call["mat2"],
+        call["self"],
+        alpha=float(call["alpha"]),
+        beta=float(call["beta"]),
+    )
+
+
+def product(second: str, call: Call) -> Operand:
+    """A product of matrices, or of stacks of them."""
+    return call.result("MatMul", call["self"], call[second])
+
+
+def added_products(call: Call) -> Operand:
+    """`beta self + alpha batch1 batch2`."""
+    result = call.add("MatMul", (call.dtype, call.shape), call["batch1"], call["batch2"])
+    if call["alpha"] != 1:
+        result = call.like("Mul", result, call.scalar(call["alpha"], call.dtype))
+    term = call["self"]
+    if call["beta"] != 1:
+        term = call.like("Mul", term, call.scalar(call["beta"], call.dtype))
+    return call.result("Add", result, term)
+
+
+def linear(call: Call) -> Operand:
+    """A product with a weight that has a row for each output, and a bias."""
+    operand, weight, bias = call["input"], call["weight"], call["bias"]
+    if operand.rank == 2 and weight.rank == 2:
+        return call.result("Gemm", operand, weight, bias, transB=1)
+    turned = call.add("Transpose", (weight.dtype, weight.shape[::-1]), weight)
+    if bias is None:
+        return call.result("MatMul", operand, turned)
+    result = call.add("MatMul", (call.dtype, call.shape), operand, turned)
+    return call.result("Add", result, bias)
+
+
+def attention(call: Call) -> Operand:
+    """Softmax of the products of queries and keys, times values."""
+    query, key, value = (call[name] for name in ("query", "key", "value"))
+    mask: Operand | None = call["attn_mask"]
+    if call["dropout_p"]:
+        raise _dropping(call)
+    scale = call["scale"]
+    attributes = {} if scale is None else {"scale": float(scale)}
+    if query.rank == 3:
+        query, key, value = (call.reshaped(o, (1, *o.shape)) for o in (query, key, value))
+        if mask is not None and mask.rank == 3:
+            mask = call.reshaped(mask, (1, *mask.shape))
+    if query.rank != 4:
+        return _written_out(call)
+    if mask is not None and mask.dtype not in (DType.BOOL, query.dtype):
+        mask = call.cast(mask, query.dtype)
+    shape = (*query.shape[:-1], value.shape[-1])
+    result = call.add(
+        "Attention",
+        (call.dtype, shape),
+        *(query, key, value, mask),
+        is_causal=int(call["is_causal"]),
+        **attributes,
+    )
+    return call.reshaped(result, call.shape)
+
+
+def _written_out(call: Call) -> Operand:
+    """Attention of stacks with other than one or two leading axes, without a causal mask."""
+    query, key, value = (call[name] for name in ("query", "key", "value"))
+    if call["is_causal"] or call["enable_gqa"] or query.rank < 3:
+        raise refused(call.node, f"is causal or grouped, of rank {query.rank}; it must be 3 or 4")
+    scale = call["scale"]
+    scale = 1 / math.sqrt(query.shape[-1]) if scale is None else scale
+    order = (*range(key.rank - 2), key.rank - 1, key.rank - 2)
+    turned = (*key.shape[:-2], key.shape[-1], key.shape[-2])
+    keys = call.add("Transpose", (key.dtype, turned), key, perm=order)
+    scores = (*call.shape[:-1], key.shape[-2])
+    weights = call.add("MatMul", (call.dtype, scores), query, keys)
+    weights = call.like("Mul", weights, call.scalar(scale, call.dtype))
+    mask: Operand | None = call["attn_mask"]
+    if mask is not None and mask.dtype is DType.BOOL:
+        hidden = call.scalar(-math.inf, call.dtype)
+        weights = call.add("Where", (call.dtype, scores), mask, weights, hidden)
+    elif mask is not None:
+        weights = call.like("Add", weights, mask)
+    return call.result("MatMul", call.like("Softmax", weights, axis=-1), value)
+
+
+def _dropping(call: Call) -> GraphError:
+    why = f"drops attention weights at random (`dropout_p` is {call['dropout_p']})"
+    return refused(call.node, why, "call `model.eval()` before the export")
+
+
+TABLE: dict[str, Callable[[Call], Operand]] = {
+    "addmm.default": affine,
+    "baddbmm.default": added_products,
+    "bmm.default": partial(product, "mat2"),
+    "linear.default": linear,
+    "matmul.default": partial(product, "other"),
+    "mm.default": partial(product, "mat2"),
+    "scaled_dot_product_attention.default": attention,
+}

@@ -1,0 +1,44 @@
+"""What cannot be translated, told with the line of the user's source."""
+
+import re
+
+import torch
+
+from tightship.errors import GraphError
+
+_FRAME = re.compile(r'File "([^"]+)", line (\d+), in (\S+)\n\s*([^\n]*)')
+
+ADVICE = {
+    "aten._local_scalar_dense.default": "keep it a tensor, or compute it before the model",
+    "aten.nonzero.default": "use `torch.where` with three operands, whose shape is fixed",
+    "aten.masked_select.default": "use `torch.where` with three operands, whose shape is fixed",
+    "aten.native_dropout.default": "call `model.eval()` before the export",
+    "aten.bernoulli.p": "call `model.eval()` before the export",
+    "aten._native_batch_norm_legit_functional.default": "call `model.eval()` before the export",
+}
+
+
+def refused(node: torch.fx.Node, why: str, advice: str | None = None) -> GraphError:
+    """An error for a node: its name, its operator, where the user wrote it, and what to do."""
+    target = operator_name(node)
+    usual = "write it with other operators, or leave it outside the exported program"
+    help_ = advice or ADVICE.get(target, usual)
+    return GraphError(f"Node `{node.name}` (`{target}`{_place(node)}) {why}; {help_}.")
+
+
+def operator_name(node: torch.fx.Node) -> str:
+    """What torch calls an operator and its overload, as `aten.add.Tensor`."""
+    target = node.target
+    if isinstance(target, str):
+        return target
+    if isinstance(target, torch._ops.OperatorBase):
+        return str(target)
+    return f"{target.__module__.lstrip('_')}.{target.__name__}"
+
+
+def _place(node: torch.fx.Node) -> str:
+    frames = _FRAME.findall(node.meta.get("stack_trace") or "")
+    if not frames:
+        return ""
+    file, line, _, code = frames[-1]
+    return f", {file}:{line}" + (f": `{code.strip()}`" if code.strip() else "")

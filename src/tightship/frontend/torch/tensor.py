@@ -1,0 +1,68 @@
+"""Tensors of torch as types and constants; the bytes stay where torch has them."""
+
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from tightship.errors import GraphError, InputError
+from tightship.graph import Constant, Derived, DType, Inline, Mapped, MappedFile
+from tightship.graph.constant import Array
+
+HELD_BYTES_MAX = 512
+"""Bytes up to which a constant is small: passes may look at its elements."""
+
+_NAMES = {str(dtype.value): dtype for dtype in DType}
+
+
+def dtype_of(dtype: torch.dtype, owner: str) -> DType:
+    """The element type of the same name.
+
+    Raises:
+        GraphError: There is none; the message begins with `owner`.
+    """
+    name = str(dtype).removeprefix("torch.")
+    if name not in _NAMES:
+        raise GraphError(f"{owner} has the element type `{name}`, which no ONNX operator takes.")
+    return _NAMES[name]
+
+
+def constant_of(tensor: torch.Tensor, name: str) -> Constant:
+    """A dense tensor as a constant that refers to its memory; gathered when read if strided.
+
+    Raises:
+        GraphError: No ONNX element type matches.
+        InputError: Its elements are not dense in the memory of the processor.
+    """
+    if tensor.device.type != "cpu" or tensor.layout is not torch.strided:
+        raise InputError(
+            f"Tensor `{name}` is {str(tensor.layout).removeprefix('torch.')} on `{tensor.device}`; "
+            "export the model with dense tensors on the processor: `model.cpu()`."
+        )
+    dtype = dtype_of(tensor.dtype, f"Tensor `{name}`")
+    shape = tuple(tensor.shape)
+    if tensor.nbytes <= HELD_BYTES_MAX:
+        return Inline(_elements(_bytes(tensor), dtype, shape))
+    if not tensor.is_contiguous():
+        return Derived(dtype, shape, partial(_gathered, tensor, dtype))
+    file = MappedFile.of_bytes(_bytes(tensor).data.toreadonly(), Path(f"<{name}>"))
+    return Mapped(file, 0, dtype, shape)
+
+
+def _gathered(tensor: torch.Tensor, dtype: DType) -> Array:
+    return _elements(_bytes(tensor), dtype, tuple(tensor.shape))
+
+
+def _elements(raw: NDArray[np.uint8], dtype: DType, shape: tuple[int, ...]) -> Array:
+    array: Array = raw.view(dtype.numpy).reshape(shape)
+    array.flags.writeable = False
+    return array
+
+
+def _bytes(tensor: torch.Tensor) -> NDArray[np.uint8]:
+    """A tensor's elements in order: its memory where it is contiguous, else a copy."""
+    plain = tensor.detach().resolve_conj().resolve_neg().contiguous()
+    raw: NDArray[np.uint8] = plain.reshape(-1).view(torch.uint8).numpy()
+    return raw
