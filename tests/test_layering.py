@@ -165,7 +165,7 @@ FOREIGN: Mapping[str, str] = {  # who may import what is not ours, nor Python's
     "numpy": (
         "graph planner frontend engine feeds model tuning plug.hints resource.slot_file"
         " replay workload backend cli driver.mappings driver.elements driver.loaded driver.carrier"
-        " driver.segment driver.staging driver.remote driver.oip"
+        " driver.file_pool driver.segment driver.staging driver.remote driver.oip"
     ),
     "ml_dtypes": "graph.layout engine.kernels",
     "onnx": "frontend.onnx engine.kernels.reference engine.kernels.to_proto backend",

@@ -11,13 +11,9 @@ import pytest
 import tightship
 from tests.driver.native_driver import PATIENCE_S, driver
 from tests.small_models import dense, dense_result, relu_chain
-from tightship.driver import messages as m
 from tightship.driver.attachment import FenceState
 from tightship.driver.fence import Fence
 from tightship.driver.listening import listen
-from tightship.driver.model import DataLocation
-from tightship.driver.replies import PoolRegistered
-from tightship.driver.segment import Placed
 from tightship.driver.status import ErrorStatus
 from tightship.errors import DriverError, InputError
 
@@ -38,6 +34,7 @@ def served(tmp_path_factory):
 @pytest.fixture
 def client(served):
     with served.client() as connected:
+        connected.prepare(MODEL).close()  # after this, nothing of earlier clients is left
         yield connected
 
 
@@ -129,36 +126,41 @@ def test_a_deadline_ends_a_run_and_the_next_one_is_served(client):
     assert chain.execute([x])[0].size
 
 
-def register(client, file, size_bytes, **terms):
-    call = m.RegisterPool("mmap_fd", size_bytes, 3, 0, **terms)
-    return client._session.expect(PoolRegistered, call, (file,)).pool
-
-
 def test_a_file_that_is_not_sealed_is_copied_and_may_be_cut(client, model, tmp_path):
     with (tmp_path / "pool").open("w+b") as file:
         file.write(X.tobytes() + bytes(128))
         file.flush()
         number = file.fileno()
-        assert status_of(register, client, number, 640) == ErrorStatus.INVALID_ARGUMENT
-        pool = register(client, number, 640, mode=1)
-        x = Placed(X, pool, DataLocation(0, 0, 512))
-        y = Placed(np.empty((4, 8), np.float32), pool, DataLocation(0, 512, 128))
-        model.execute([x], [y])
-        file.seek(512)
-        np.testing.assert_allclose(np.frombuffer(file.read(), "f4").reshape(4, 8), Y, **CLOSE)
-        os.ftruncate(number, 100)
-        assert status_of(model.execute, [x]) == ErrorStatus.GENERAL_FAILURE
+        unsealed = status_of(client.file_pool, number, is_sealed=True)
+        assert unsealed == ErrorStatus.INVALID_ARGUMENT
+        with client.file_pool(number, is_writable=True) as pool:
+            x, y = pool.at(0, (4, 32), "f4"), pool.at(512, (4, 8), "f4")
+            model.execute([x], [y])
+            np.testing.assert_allclose(y.array, Y, **CLOSE)
+            os.ftruncate(number, 100)
+            assert status_of(model.execute, [x]) == ErrorStatus.GENERAL_FAILURE
         np.testing.assert_allclose(model.execute([X])[0], Y, **CLOSE)
+
+
+def test_a_file_open_to_read_gives_inputs_and_takes_no_outputs(client, model, tmp_path):
+    (tmp_path / "pool").write_bytes(X.tobytes())
+    with (tmp_path / "pool").open("rb") as file, client.file_pool(file.fileno()) as pool:
+        x, y = pool.at(0, (4, 32), "f4"), pool.at(0, (4, 8), "f4")
+        np.testing.assert_allclose(model.execute([x])[0], Y, **CLOSE)
+        assert status_of(model.execute, [X], [y]) == ErrorStatus.GENERAL_FAILURE
 
 
 def test_memory_that_comes_and_goes_leaves_nothing(served, client):
     client.segment(4096).close()
+    unsealed = os.memfd_create("unsealed")
+    os.ftruncate(unsealed, 4096)
     before = served.state()
     for _ in range(1000):
         client.segment(4096).close()
     for _ in range(100):
-        refused = status_of(register, client, served.process.stdout.fileno(), 4096)
+        refused = status_of(client.file_pool, unsealed, is_sealed=True)
         assert refused == ErrorStatus.INVALID_ARGUMENT
+    os.close(unsealed)
     assert served.settles_at(before, client)
 
 
@@ -167,6 +169,7 @@ import sys
 import numpy as np
 from tightship.driver.client import Client
 client = Client(sys.argv[1])
+client.capabilities()
 step = sys.argv[2]
 if step != "connected":
     model = client.prepare(open(sys.argv[3], "rb").read())
@@ -203,6 +206,7 @@ def test_a_client_that_is_killed_leaves_nothing(served, client, step, tmp_path):
 def test_when_the_driver_dies_fences_fail_and_calls_say_so(tmp_path):
     with driver(tmp_path) as running, running.client() as client:
         model = client.prepare(MODEL)
+        gc.collect()
         before = len(os.listdir("/proc/self/fd"))
         read_end, write_end = os.pipe()
         with Fence(read_end) as never:

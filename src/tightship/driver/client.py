@@ -8,6 +8,7 @@ from tightship.driver import messages as m
 from tightship.driver.deadline import after
 from tightship.driver.descriptor import new_segment
 from tightship.driver.dimensions import Dimensions
+from tightship.driver.file_pool import FilePool
 from tightship.driver.model import FileFormat, Model, ModelFile, ModelName, ModelSource
 from tightship.driver.pools import READ, PoolKind
 from tightship.driver.remote import DeviceBuffer, RemoteModel
@@ -108,6 +109,18 @@ class Client:
             DriverError: RESOURCE_EXHAUSTED_TRANSIENT, RESOURCE_EXHAUSTED_PERSISTENT.
         """
         return Segment(self._session, size_bytes)
+
+    def file_pool(
+        self, file: int, *, is_sealed: bool = False, is_writable: bool = False
+    ) -> FilePool:
+        """A file of this process as memory; otherwise as `FilePool`.
+
+        Args:
+            file: Descriptor of a regular file or memfd.
+            is_sealed: Nobody can shorten it, so the driver maps it.
+            is_writable: Outputs may go there.
+        """
+        return FilePool(self._session, file, is_sealed=is_sealed, is_writable=is_writable)
 
     def allocate(
         self,

@@ -1,6 +1,7 @@
 """Models that a driver has loaded: prepared from pools, run on pools and buffers."""
 
 import fcntl
+import logging
 import os
 import time
 from collections.abc import Mapping, Sequence
@@ -20,11 +21,13 @@ from tightship.driver.operand_type import ValueType
 from tightship.driver.pools import Pool, PoolMode
 from tightship.driver.replies import OutputShape, Timing
 from tightship.driver.status import ErrorStatus, failure
-from tightship.errors import CapacityError, DriverError, TightshipError
+from tightship.errors import DriverError, TightshipError
 from tightship.graph import DType
 from tightship.loading import load
 from tightship.model import Model
 
+_LOG = logging.getLogger(__name__)
+_OUR_FAULT = "The model met an error of the driver; its log has it."
 _SEALED = fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_WRITE
 
 
@@ -75,10 +78,13 @@ class Models:
             found = self._load(asked)
         except DriverError as error:
             return _refused(asked, ErrorStatus(error.status), str(error))
-        except (MemoryError, CapacityError) as error:
+        except (MemoryError, OSError) as error:
             return _refused(asked, ErrorStatus.RESOURCE_EXHAUSTED_TRANSIENT, str(error))
         except TightshipError as error:
             return _refused(asked, ErrorStatus.GENERAL_FAILURE, str(error))
+        except Exception as error:  # noqa: BLE001 - a client's model must not end the driver
+            _report("preparing", error)
+            return _refused(asked, ErrorStatus.GENERAL_FAILURE, _OUR_FAULT)
         self._models[asked.model] = found
         return PrepareFinished(asked.model, ErrorStatus.NONE, found.inputs, found.outputs)
 
@@ -94,9 +100,15 @@ class Models:
             raise failure("An ONNX model with external files cannot come in pools; prepare it.")
         pool = asked.pools[0]
         if source.file_format == FileFormat.PREPARED:
-            return loaded(load(_mapped_path(source, pool)))
-        data = self._mappings.read(pool, source.offset_bytes, source.length_bytes)
-        return loaded(load(data.tobytes()))
+            model = load(_mapped_path(source, pool))
+        else:
+            data = self._mappings.read(pool, source.offset_bytes, source.length_bytes)
+            model = load(data.tobytes())
+        try:
+            return loaded(model)
+        except DriverError:
+            model.close()
+            raise
 
     def drop(self, number: int) -> None:
         """Give a model's memory back; one with a name stays loaded."""
@@ -111,9 +123,12 @@ class Models:
             status, shapes, device_ns = self._run(asked, self._models[asked.model], stop)
         except DriverError as error:
             return RunFinished(asked.execution, ErrorStatus(error.status))
-        except MemoryError:
+        except (MemoryError, OSError):
             return RunFinished(asked.execution, ErrorStatus.RESOURCE_EXHAUSTED_TRANSIENT)
         except TightshipError:
+            return RunFinished(asked.execution, ErrorStatus.GENERAL_FAILURE)
+        except Exception as error:  # noqa: BLE001 - a client's values must not end the driver
+            _report("running", error)
             return RunFinished(asked.execution, ErrorStatus.GENERAL_FAILURE)
         timing = Timing(device_ns, time.monotonic_ns() - start_ns)
         return RunFinished(asked.execution, status, shapes, timing)
@@ -205,6 +220,11 @@ def _mapped_path(source: ModelFile, pool: Pool) -> str:
     if source.offset_bytes or pool.extent.offset_bytes or source.length_bytes != whole:
         raise failure("A prepared model is a whole file, not a part of one.")
     return f"/proc/self/fd/{pool.handle}"
+
+
+def _report(doing: str, error: Exception) -> None:
+    """Tell the log of a mistake of ours, not of the client's."""
+    _LOG.error("An error came up in %s a client's model.", doing, exc_info=error)
 
 
 def _refused(asked: PrepareModel, status: ErrorStatus, message: str) -> PrepareFinished:

@@ -1,0 +1,164 @@
+"""Clients that send what they should not: the driver serves on and keeps nothing of theirs."""
+
+import fcntl
+import os
+import random
+import resource
+import socket
+from contextlib import ExitStack, suppress
+
+import numpy as np
+import pytest
+
+from tests.driver.native_driver import driver
+from tests.small_models import dense
+from tightship.driver import loaded, mappings
+from tightship.driver import messages as m
+from tightship.driver.channel import send
+from tightship.driver.codec import encode
+from tightship.driver.effects import PrepareModel, Run
+from tightship.driver.model import ModelFile
+from tightship.driver.pools import Pool, PoolMode
+from tightship.driver.request import Extent, Request
+from tightship.driver.status import ErrorStatus
+from tightship.errors import DriverError
+
+MODEL, _ = dense(batch=4)
+X = np.zeros((4, 32), np.float32)
+GOOD = [
+    m.RegisterPool("ashmem", 4096, 3, 0),
+    m.RegisterPool("mmap_fd", 4096, 1, 0, 0, 1, must_map=True),
+    m.Capabilities(),
+    m.CopyTo(1, 2),
+    m.OpenBurst(5),
+    m.ExecuteFenced(1, Request((), (), ()), (0,)),
+]
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory):
+    with driver(tmp_path_factory.mktemp("driver")) as running:
+        yield running
+
+
+@pytest.fixture
+def witness(served):
+    """A client that behaves, and must not notice."""
+    with served.client() as client:
+        model = client.prepare(MODEL)
+        model.execute([X])
+        yield client
+        model.execute([X])
+
+
+def connected(path):
+    other = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    other.connect(str(path))
+    return other
+
+
+def odd_files(stack):
+    """Descriptors of all kinds, most of which are no memory."""
+    files = [
+        os.open(os.devnull, os.O_RDONLY),
+        os.open("/", os.O_RDONLY),
+        os.open("/proc/self/maps", os.O_RDONLY),
+        os.open(__file__, os.O_PATH),
+        os.eventfd(0),
+        socket.socket().detach(),
+        *os.pipe(),
+        os.memfd_create("unsealed"),
+    ]
+    for file in files:
+        stack.callback(os.close, file)
+    return files
+
+
+def mangled(rng):
+    data = bytearray(encode(rng.choice(GOOD), 7, 1))
+    match rng.randrange(4):
+        case 0:
+            data[rng.randrange(len(data))] ^= 1 << rng.randrange(8)
+        case 1:
+            del data[rng.randrange(1, len(data)) :]
+        case 2:
+            data = bytearray(rng.randbytes(rng.randrange(1, 200)))
+    return bytes(data)
+
+
+@pytest.mark.parametrize(
+    "connections", [60, pytest.param(5000, marks=pytest.mark.slow)], ids=["few", "many"]
+)
+def test_mangled_messages_with_any_files_leave_nothing(served, witness, connections):
+    rng = random.Random(connections)
+    before = served.state()
+    with ExitStack() as stack:
+        files = odd_files(stack)
+        for _ in range(connections):
+            with connected(served.path) as hostile, suppress(BrokenPipeError):
+                for _ in range(20):
+                    send(hostile, mangled(rng), rng.choices(files, k=rng.choice([0, 1, 1, 2])))
+        assert served.settles_at(before, witness)
+
+
+@pytest.mark.parametrize(
+    "times", [50, pytest.param(1000, marks=pytest.mark.slow)], ids=["few", "many"]
+)
+def test_a_file_that_is_cut_after_it_was_registered_kills_nobody(served, witness, times, tmp_path):
+    before = served.state()
+    with served.client() as hostile, (tmp_path / "pool").open("w+b") as file:
+        model = hostile.prepare(MODEL)
+        for _ in range(times):
+            os.ftruncate(file.fileno(), 4096)
+            with hostile.file_pool(file.fileno(), is_writable=True) as pool:
+                x = pool.at(0, (4, 32), "f4")
+                os.ftruncate(file.fileno(), 0)
+                with pytest.raises(DriverError, match="failed"):
+                    model.execute([x])
+    assert served.settles_at(before, witness)
+
+
+def flood(connection):
+    for number in range(100_000):
+        send(connection, encode(m.Capabilities(), number))
+
+
+def test_a_client_that_reads_no_answers_is_shut_out(served, witness):
+    before = served.state()
+    with connected(served.path) as hostile, pytest.raises(BrokenPipeError):
+        flood(hostile)
+    assert served.settles_at(before, witness)
+
+
+def test_without_descriptors_calls_fail_and_the_driver_lives(tmp_path):
+    with driver(tmp_path) as running, running.client() as client:
+        model = client.prepare(MODEL)
+        model.execute([X])
+        limit = running.open_files() + 2
+        resource.prlimit(running.process.pid, resource.RLIMIT_NOFILE, (limit, limit))
+        with pytest.raises(DriverError):
+            [client.segment(4096) for _ in range(limit)]
+        for _ in range(8):
+            connected(running.path).close()
+        model.execute([X])
+
+
+def a_pool(file):
+    extent = Extent((1, file), 0, len(MODEL))
+    return Pool(3, "ashmem", extent, 1, PoolMode.COPY, file, is_decodable=True)
+
+
+def test_a_mistake_of_ours_ends_a_call_and_not_the_driver(monkeypatch, caplog):
+    file = os.memfd_create("model", os.MFD_ALLOW_SEALING)
+    os.write(file, MODEL)
+    fcntl.fcntl(file, fcntl.F_ADD_SEALS, fcntl.F_SEAL_SHRINK)
+    models = loaded.Models(mappings.Mappings(), {})
+    asked = PrepareModel(5, ModelFile(1, 3, 0, len(MODEL)), (a_pool(file),), 1, -1, None)
+    assert models.prepare(asked).status is ErrorStatus.NONE
+    run = Run(9, 5, (None,), (None,), -1, -1)
+    assert models.run(run, loaded.StopFlag()).status is ErrorStatus.GENERAL_FAILURE
+    models.drop(5)
+    monkeypatch.setattr(loaded, "load", lambda *_: 1 / 0)
+    assert models.prepare(asked).status is ErrorStatus.GENERAL_FAILURE
+    assert len(caplog.records) == 2
+    os.close(file)
