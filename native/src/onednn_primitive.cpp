@@ -82,8 +82,9 @@ const_dnnl_primitive_attr_t Attributes::get() const {
 }
 
 PrimitiveDesc::~PrimitiveDesc() {
-    if (desc_ != nullptr)
-        Library::get().primitive_desc_destroy(desc_);
+    for (const dnnl_primitive_desc_t owned : {desc_, forward_})
+        if (owned != nullptr)
+            Library::get().primitive_desc_destroy(owned);
 }
 
 std::string PrimitiveDesc::implementation() const {

@@ -67,8 +67,8 @@ class PrimitiveDesc {
         : desc_(owned), signature_(std::move(signature)), factors_(std::move(factors)) {}
     PrimitiveDesc(PrimitiveDesc &&other) noexcept
         : recipe(std::move(other.recipe)), desc_(std::exchange(other.desc_, nullptr)),
-          signature_(std::move(other.signature_)), factors_(std::move(other.factors_)),
-          skipped_(other.skipped_) {}
+          forward_(std::exchange(other.forward_, nullptr)), signature_(std::move(other.signature_)),
+          factors_(std::move(other.factors_)), skipped_(other.skipped_) {}
     PrimitiveDesc(const PrimitiveDesc &) = delete;
     PrimitiveDesc &operator=(const PrimitiveDesc &) = delete;
     PrimitiveDesc &operator=(PrimitiveDesc &&) = delete;
@@ -88,6 +88,8 @@ class PrimitiveDesc {
     int skipped() const { return skipped_; }
 
     const_dnnl_primitive_desc_t get() const { return desc_; }
+    /// Takes over the description that a backward one was made with, and may be asked for again.
+    void own_forward(dnnl_primitive_desc_t forward) { forward_ = forward; }
 
     /// Primitives of equal signatures, described for the same threads, are interchangeable.
     std::string signature() const { return signature_ + implementation(); }
@@ -97,6 +99,7 @@ class PrimitiveDesc {
 
   private:
     dnnl_primitive_desc_t desc_;
+    dnnl_primitive_desc_t forward_ = nullptr; ///< what `next_implementation` looks into
     std::string signature_;
     std::vector<std::pair<int, int>> factors_;
     int skipped_ = 0;

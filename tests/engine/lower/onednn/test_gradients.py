@@ -6,7 +6,7 @@ import pytest
 from tests.engine.graphs import implementations, lowered, run
 from tests.graph.backward.differences import graph_of, numbers
 from tightship import _core
-from tightship._core import PrimitiveDesc
+from tightship._core import Attributes, MemoryDesc, PrimitiveDesc
 from tightship.engine.program import PrimitiveWork
 from tightship.graph.backward import backward
 
@@ -109,4 +109,65 @@ def test_a_gradient_of_a_scaled_product_is_what_numpy_has():
     assert kernels(graph, "Gemm") == ["onednn"]
     assert kernels(graph, "MatMul+Mul") == ["onednn"]
     assert not kernels(graph, "Reorder")
+    assert_as_numpy(graph, numbers(graph))
+
+
+CONVOLUTIONS = [
+    ("2,3,9,8", "16,3,3,3", "strides = [2, 2], pads = [1, 1, 1, 1]"),
+    ("2,32,7,7", "16,32,1,1", "strides = [2, 2]"),
+    ("2,32,8,9", "48,32,3,3", "pads = [0, 1, 1, 0]"),
+    ("2,20,8,8", "12,20,3,3", 'strides = [3, 2], auto_pad = "SAME_UPPER"'),
+    ("2,16,9,9", "16,16,3,3", "dilations = [2, 2], pads = [2, 2, 2, 2]"),
+    ("2,32,9,9", "32,1,3,3", "group = 32, pads = [1, 1, 1, 1]"),
+    ("2,32,9,9", "64,16,3,3", "group = 2, strides = [2, 2]"),
+    ("3,16,11", "32,16,3", "strides = [2], pads = [1, 0]"),
+    ("2,16,5,6,7", "16,16,3,3,3", "strides = [2, 1, 2]"),
+]
+
+
+@pytest.mark.parametrize(("x", "w", "how"), CONVOLUTIONS)
+def test_gradients_of_convolutions_are_what_numpy_has(x, w, how):
+    graph = gradients_of(
+        f"""net (float[{x}] x, float[{w}] w, float[{w.split(",")[0]}] b) => (y) {{
+            y = Conv <{how}> (x, w, b)
+        }}""",
+        ["x", "w", "b"],
+    )
+    assert kernels(graph, "ConvGradData") == ["onednn"]
+    assert kernels(graph, "ConvGradWeights") == ["onednn"]
+    assert_as_numpy(graph, numbers(graph))
+
+
+def test_all_implementations_of_a_gradient_can_be_asked_for_when_its_forward_is_gone():
+    image = MemoryDesc.any([2, 3, 9, 9])
+    operands = [image, MemoryDesc.any([5, 3, 2, 2]), None, MemoryDesc.any([2, 5, 8, 8])]
+    window = [1, 1], [0, 0], [0, 0], [0, 0]
+    descs = [
+        PrimitiveDesc.convolution_weights_gradient(operands, window, Attributes())
+        for _ in range(20)
+    ]
+    found = []
+    for desc in descs:
+        names = [desc.implementation]
+        while desc.next_implementation():
+            names.append(desc.implementation)
+        found.append(names)
+    assert len(found[0]) > 1
+    assert all(names == found[0] for names in found)
+
+
+def test_a_gradient_reads_the_image_in_the_layout_of_the_forward_pass():
+    graph = gradients_of(
+        """net (float[2,3,16,16] x, float[16,3,3,3] w, float[32,16,3,3] v) => (y) {
+            a = Conv <pads = [1, 1, 1, 1]> (x, w)
+            b = Relu (a)
+            y = Conv <pads = [1, 1, 1, 1]> (b, v)
+        }""",
+        ["w", "v"],
+    )
+    between = ("a", "b", "d(a)", "d(b)")
+    steps = lowered(graph).steps
+    first = [step.operator for step in steps].index("ConvGradWeights")
+    moved = [step.writes[0].name for step in steps[first:] if step.operator == "Reorder"]
+    assert not [name for name in moved if name.startswith(between)]
     assert_as_numpy(graph, numbers(graph))

@@ -24,6 +24,7 @@ EMITTERS: Mapping[tuple[str, str], Emitter] = OnDemand(
             *of_onnx("Conv ConvTranspose"),
             ("tightship", "ScaledConv"),
         ],
+        "convolution_gradient.CONVOLUTION_GRADIENTS": _of_training("ConvGradData ConvGradWeights"),
         "elementwise.ELEMENTWISE": of_onnx(
             "Abs Add Clip Div Elu Exp Gelu HardSigmoid HardSwish LeakyRelu Max Min Mish Mul Neg "
             "Relu Sigmoid Sqrt Sub Sum Swish Tanh"

@@ -1,0 +1,130 @@
+"""Gradients of convolutions, in the layouts in which the forward pass has left the images."""
+
+from tightship._core import Attributes, MemoryDesc, PrimitiveDesc
+from tightship.engine.lower.builder import SRC, Builder, ImageLayouts
+from tightship.engine.lower.layouts import row_major
+from tightship.engine.lower.onednn.choose import fast
+from tightship.engine.lower.onednn.gradient import (
+    DIFF_BIAS,
+    DIFF_DST,
+    DIFF_SRC,
+    DIFF_WEIGHTS,
+    gradient_step,
+)
+from tightship.engine.lower.onednn.parameters import parameter
+from tightship.engine.lower.onednn.window import Window4, window_of
+from tightship.graph import Node
+from tightship.graph.layer import TRAINING
+
+WEIGHTS = 33
+RANKS = (3, 4, 5)
+"""Of images that there are convolutions of."""
+
+
+def data_gradient(builder: Builder, node: Node) -> bool:
+    """The gradient of the image: reads the result's and the weights."""
+    gradient, weights = (builder.value(name).static_shape for name in node.inputs)
+    image = builder.value(node.outputs[0]).static_shape
+    if len(image) not in RANKS:
+        return False
+    window = window_of(node, weights[2:], image[2:], gradient[2:]).parts
+    stored = _grouped(node, weights)
+    free = MemoryDesc.any(stored.dims)
+    for target, source in dict.fromkeys(
+        [
+            (builder.preferred(image), _as_it_lies(builder, node.inputs[0])),
+            (builder.preferred(image), builder.preferred(gradient)),
+        ]
+    ):
+        operands = [target, free, None, source]
+        desc = fast(
+            lambda operands=operands: PrimitiveDesc.convolution_data_gradient(  # type: ignore[misc]
+                operands, window, Attributes()
+            )
+        )
+        if desc is not None:
+            reads = [
+                (DIFF_DST, builder.in_layout(node.inputs[0], desc.operand(DIFF_DST))),
+                (WEIGHTS, parameter(builder, node.inputs[1], stored, desc.operand(WEIGHTS))),
+            ]
+            result = builder.output(node.outputs[0], desc.operand(DIFF_SRC))
+            gradient_step(builder, node, desc, reads, [(DIFF_SRC, result)])
+            return True
+    return False
+
+
+def weights_gradient(builder: Builder, node: Node) -> bool:
+    """The gradients of the weights and, where it is wanted, of the bias."""
+    gradient, image = (builder.value(name).static_shape for name in node.inputs)
+    if len(image) not in RANKS or not node.outputs[0]:
+        return False
+    weights = builder.value(node.outputs[0]).static_shape
+    window = window_of(node, weights[2:], image[2:], gradient[2:]).parts
+    bias = node.outputs[1] if len(node.outputs) > 1 else ""
+    filters = MemoryDesc([weights[0]]) if bias else None
+    stored = _grouped(node, weights)
+    desc = _of_weights(builder, node, [MemoryDesc.any(stored.dims), filters], window)
+    if desc is None:
+        return False
+    layout = desc.operand(DIFF_WEIGHTS)
+    name, is_one_group = node.outputs[0], len(layout.dims) == len(weights)
+    result = (
+        builder.output(name, layout)
+        if is_one_group
+        else builder.room(f"{name}.{layout.format}", layout)
+    )
+    writes = [(DIFF_WEIGHTS, result)]
+    if bias:
+        writes.append((DIFF_BIAS, builder.output(bias)))
+    dy, x = node.inputs
+    reads = [
+        (SRC, builder.in_layout(x, desc.operand(SRC))),
+        (DIFF_DST, builder.in_layout(dy, desc.operand(DIFF_DST))),
+    ]
+    gradient_step(builder, node, desc, reads, writes)
+    if not is_one_group:
+        builder.reorder(result, builder.output(name).under(stored))
+    return True
+
+
+def _of_weights(
+    builder: Builder, node: Node, parameters: list[MemoryDesc | None], window: Window4
+) -> PrimitiveDesc | None:
+    """In the images' own layouts if there is a fast implementation of these."""
+    dy, x = node.inputs
+    shapes = [builder.value(name).static_shape for name in (x, dy)]
+    free: ImageLayouts = builder.preferred(shapes[0]), builder.preferred(shapes[1])
+    for source, target in dict.fromkeys(
+        [(_as_it_lies(builder, x), _as_it_lies(builder, dy)), free]
+    ):
+        operands = [source, *parameters, target]
+        desc = fast(
+            lambda operands=operands: PrimitiveDesc.convolution_weights_gradient(  # type: ignore[misc]
+                operands, window, Attributes()
+            )
+        )
+        if desc is not None:
+            return desc
+    return None
+
+
+def _as_it_lies(builder: Builder, name: str) -> MemoryDesc:
+    """The layout that a primitive has chosen for an image; a free one where none has."""
+    home = builder.home(name)
+    assert home.desc is not None
+    return builder.preferred(home.shape) if home.desc == row_major(home.shape) else home.desc
+
+
+def _grouped(node: Node, weights: tuple[int, ...]) -> MemoryDesc:
+    """Row-major weights, their groups as an axis if there are several."""
+    groups = node.attributes.get("group", 1)
+    assert isinstance(groups, int)
+    split = [groups, weights[0] // groups] if groups > 1 else [weights[0]]
+    return MemoryDesc([*split, *weights[1:]])
+
+
+CONVOLUTION_GRADIENTS = {
+    (TRAINING, "ConvGradData"): data_gradient,
+    (TRAINING, "ConvGradWeights"): weights_gradient,
+}
+"""By domain and operator."""
