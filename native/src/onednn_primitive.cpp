@@ -106,8 +106,27 @@ MemoryDesc PrimitiveDesc::operand(int argument) const {
     return MemoryDesc::copy_of(desc);
 }
 
+namespace {
+
+/// Arguments of post-operations that have an operand; of others the library answers with noise.
+std::vector<int> post_operands(const_dnnl_primitive_desc_t desc) {
+    Library &library = Library::get();
+    const_dnnl_primitive_attr_t attributes = nullptr;
+    Library::check(library.primitive_desc_get_attr(desc, &attributes), "read attributes");
+    const_dnnl_post_ops_t operations = nullptr;
+    Library::check(library.primitive_attr_get_post_ops(attributes, &operations),
+                   "read post-operations");
+    std::vector<int> all;
+    for (int index = 0; index < library.post_ops_len(operations); ++index)
+        if (library.post_ops_get_kind(operations, index) == dnnl_binary)
+            all.push_back(DNNL_ARG_ATTR_MULTIPLE_POST_OP(index) | DNNL_ARG_SRC_1);
+    return all;
+}
+
+} // namespace
+
 std::vector<std::pair<int, int64_t>> PrimitiveDesc::reach() const {
-    constexpr int kSourcesMax = 4096, kPostOpsMax = 32;
+    constexpr int kSourcesMax = 4096;
     std::vector<std::pair<int, int64_t>> all;
     const auto add = [&](int argument) {
         const int64_t end = operand(argument).end_bytes();
@@ -123,8 +142,8 @@ std::vector<std::pair<int, int64_t>> PrimitiveDesc::reach() const {
         add(argument);
     for (int index = 0; index < kSourcesMax && add(DNNL_ARG_MULTIPLE_SRC + index); ++index) {
     }
-    for (int index = 0; index < kPostOpsMax; ++index)
-        add(DNNL_ARG_ATTR_MULTIPLE_POST_OP(index) | DNNL_ARG_SRC_1);
+    for (const int argument : post_operands(desc_))
+        add(argument);
     for (const auto &[argument, mask] : factors_) {
         const Dims dims = operand(argument & (DNNL_ARG_ATTR_SCALES - 1)).dims();
         int64_t count = 1;

@@ -50,6 +50,10 @@ struct Error : std::runtime_error {
     X(primitive_attr_set_post_ops)                                                                 \
     X(primitive_attr_set_scales_mask)                                                              \
     X(primitive_attr_set_zero_points_mask)                                                         \
+    X(primitive_attr_get_post_ops)                                                                 \
+    X(post_ops_len)                                                                                \
+    X(post_ops_get_kind)                                                                           \
+    X(primitive_desc_get_attr)                                                                     \
     X(post_ops_create)                                                                             \
     X(post_ops_destroy)                                                                            \
     X(post_ops_append_sum)                                                                         \
