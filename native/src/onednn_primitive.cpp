@@ -137,9 +137,11 @@ std::vector<std::pair<int, int64_t>> PrimitiveDesc::reach() const {
     for (const int argument :
          {DNNL_ARG_SRC_0, DNNL_ARG_SRC_1, DNNL_ARG_SRC_2, DNNL_ARG_DST_0, DNNL_ARG_WEIGHTS_0,
           DNNL_ARG_WEIGHTS_1, DNNL_ARG_BIAS, DNNL_ARG_MEAN, DNNL_ARG_VARIANCE, DNNL_ARG_SCALE,
-          DNNL_ARG_SHIFT, DNNL_ARG_DIFF_SRC, DNNL_ARG_DIFF_DST, DNNL_ARG_DIFF_WEIGHTS,
-          DNNL_ARG_DIFF_BIAS, DNNL_ARG_DIFF_SCALE, DNNL_ARG_DIFF_SHIFT})
+          DNNL_ARG_DIFF_SRC, DNNL_ARG_DIFF_DST, DNNL_ARG_DIFF_WEIGHTS, DNNL_ARG_DIFF_BIAS,
+          DNNL_ARG_DIFF_SCALE, DNNL_ARG_DIFF_SHIFT})
         add(argument);
+    if (operand(DNNL_ARG_DIFF_SHIFT).is_null()) // no gradient depends on the shift
+        add(DNNL_ARG_SHIFT);
     for (int index = 0; index < kSourcesMax && add(DNNL_ARG_MULTIPLE_SRC + index); ++index) {
     }
     for (const int argument : post_operands(desc_))

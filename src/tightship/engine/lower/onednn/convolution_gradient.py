@@ -94,14 +94,13 @@ def _of_weights(
     dy, x = node.inputs
     shapes = [builder.value(name).static_shape for name in (x, dy)]
     free: ImageLayouts = builder.preferred(shapes[0]), builder.preferred(shapes[1])
+    describe = PrimitiveDesc.convolution_weights_gradient
     for source, target in dict.fromkeys(
         [(_as_it_lies(builder, x), _as_it_lies(builder, dy)), free]
     ):
         operands = [source, *parameters, target]
         desc = fast(
-            lambda operands=operands: PrimitiveDesc.convolution_weights_gradient(  # type: ignore[misc]
-                operands, window, Attributes()
-            )
+            lambda operands=operands: describe(operands, window, Attributes())  # type: ignore[misc]
         )
         if desc is not None:
             return desc
