@@ -2,6 +2,7 @@
 
 import http.client
 import json
+import select
 import signal
 import socket
 
@@ -112,6 +113,24 @@ def test_metrics_are_counted_for_prometheus(port):
         status, text = response_to(connection, b"GET /metrics HTTP/1.1\r\nHost: a\r\n\r\n")
     assert status == 200
     assert b'nv_inference_request_failure{model="open",version="1"} 0' in text.splitlines()
+
+
+def bytes_taken(connection, piece, bytes_max):
+    """How many of many pieces a server takes that is never listened to."""
+    connection.setblocking(False)
+    taken = 0
+    while taken < bytes_max and select.select([], [connection], [], 1)[1]:
+        taken += connection.send(piece)
+    return taken
+
+
+def test_a_client_that_never_reads_is_not_read_without_end():
+    padded = b"GET /metrics HTTP/1.1\r\nHost: a\r\nX: " + b"0" * 4000 + b"\r\n\r\n"
+    with server() as (_, port):
+        with connected(port) as deaf:
+            assert bytes_taken(deaf, padded * 16, 100 << 20) < 100 << 20
+        with connected(port) as other:
+            assert response_to(other, b"GET /v2 HTTP/1.1\r\nHost: a\r\n\r\n")[0] == 200
 
 
 def refuses_connections(port):

@@ -84,7 +84,7 @@ class HttpConnection(asyncio.Protocol):
             self._refuse(400, "the protocol cannot be changed")
         except httptools.HttpParserError as error:
             self._refuse(400, f"the request is no HTTP/1.1: {error}")
-        if self._is_answering and self._transport.is_reading():
+        if (self._is_answering or self._is_choked) and self._transport.is_reading():
             self._transport.pause_reading()
         self._end_if_refused()
 
@@ -97,8 +97,7 @@ class HttpConnection(asyncio.Protocol):
         """It has read."""
         self._is_choked = False
         self._stop_timer()
-        self._next()
-        self._end_if_refused()
+        self._go_on()
         if self._is_draining:
             self.drain()
 
@@ -147,7 +146,8 @@ class HttpConnection(asyncio.Protocol):
     def on_message_complete(self) -> None:
         """The parser found the end of a request."""
         self._is_receiving = False
-        self._stop_timer()
+        if not self._is_choked:
+            self._stop_timer()
         if self._refusal is not None:
             return
         method = self._parser.get_method().decode("latin-1")
@@ -189,6 +189,13 @@ class HttpConnection(asyncio.Protocol):
             else:
                 self._write(self._server.face.respond(request), is_kept=is_kept)
 
+    def _go_on(self) -> None:
+        """Answer what waits, then read more."""
+        self._next()
+        if not (self._is_answering or self._is_choked or self._is_ending):
+            self._transport.resume_reading()
+            self._end_if_refused()
+
     def _answer_beside(self, request: HttpRequest, *, is_kept: bool) -> None:
         self._is_answering = True
         respond = self._server.face.respond
@@ -201,10 +208,7 @@ class HttpConnection(asyncio.Protocol):
             if self._is_ending:
                 return
             self._write(response, is_kept=is_kept)
-            self._next()
-            if not self._is_answering:
-                self._transport.resume_reading()
-                self._end_if_refused()
+            self._go_on()
 
         future.add_done_callback(answered)
 
@@ -242,8 +246,10 @@ class HttpConnection(asyncio.Protocol):
             self._timer = None
 
     def _is_late(self) -> None:
-        if self._is_choked or self._is_answering:
+        if self._is_choked:
             self.abort()
+        elif self._is_answering:
+            self._start_timer()
         else:
             self._refuse(408, "the request did not come in time")
             self._end_if_refused()

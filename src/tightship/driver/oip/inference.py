@@ -101,15 +101,12 @@ def _array(model: str, tensor: InputTensor, places: dict[RegionPart, Place]) -> 
     content = tensor.content
     if isinstance(content, list):
         return from_list(tensor.name, tensor.dtype, tensor.shape, content)
-    raw: memoryview | bytearray
     if isinstance(content, RegionPart):
         if tensor.dtype is not DType.STRING:
             needed = size_bytes(tensor.dtype, tensor.shape)
             check_input_bytes(model, tensor.name, needed, content.size_bytes)
-        raw = read(*places[content], content.size_bytes)
-    else:
-        raw = content
-    return from_bytes(model, tensor.name, tensor.dtype, tensor.shape, raw)
+        content = read(*places[content], content.size_bytes)
+    return from_bytes(model, tensor.name, tensor.dtype, tensor.shape, content)
 
 
 def _run(model: Model, arrays: dict[str, Array], timeout_s: float | None) -> dict[str, Array]:

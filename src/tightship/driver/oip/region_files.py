@@ -10,6 +10,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import numpy as np
+
 from tightship.driver.oip.refusal import OipError
 from tightship.driver.regions import Code, Region, Regions
 
@@ -98,7 +100,7 @@ class RegionFiles:
             os.close(self._files.pop(region.name))
 
 
-def read(file: int, offset_bytes: int, size_bytes: int) -> bytearray:
+def read(file: int, offset_bytes: int, size_bytes: int) -> memoryview:
     """Bytes of a file.
 
     Raises:
@@ -106,10 +108,10 @@ def read(file: int, offset_bytes: int, size_bytes: int) -> bytearray:
     """
     if os.fstat(file).st_size - offset_bytes < size_bytes:
         raise _shortened()
-    content = bytearray(size_bytes)
-    view, had = memoryview(content), 0
+    content = np.empty(size_bytes, np.uint8).data  # not zeroed first
+    had = 0
     while had < size_bytes:
-        count = os.preadv(file, [view[had:]], offset_bytes + had)
+        count = os.preadv(file, [content[had:]], offset_bytes + had)
         if not count:
             raise _shortened()
         had += count
