@@ -91,7 +91,8 @@ class Server:
         while not self._is_stopping:
             for key, mask in self._selector.select(self._wait_s()):
                 self._ready(key, mask)
-            self._happen(Tick())
+            if self._wait_s() == 0:
+                self._happen(Tick())
         self._close()
 
     def _wait_s(self) -> float | None:
