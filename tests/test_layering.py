@@ -150,6 +150,7 @@ ALLOWED: Mapping[str, str] = {  # the longest prefix of a module's name decides
     "driver.carrier": "_core driver errors",
     "driver.server": "driver errors model",
     "driver.oip": "__version__ errors graph model loading driver",
+    "driver.nnapi": "errors graph driver",
     "cli": (
         "errors quantity graph planner view engine feeds model budget loading opening preparing"
         " restoring cost __version__ cli driver prepared_cache replay resource rmm_log"
@@ -164,6 +165,7 @@ ALLOWED: Mapping[str, str] = {  # the longest prefix of a module's name decides
 FOREIGN: Mapping[str, str] = {  # who may import what is not ours, nor Python's
     "numpy": (
         "graph planner frontend engine feeds model tuning plug.hints resource.slot_file"
+        " driver.nnapi"
         " replay workload backend cli driver.mappings driver.elements driver.loaded driver.carrier"
         " driver.file_pool driver.segment driver.staging driver.remote driver.oip"
     ),

@@ -1,0 +1,58 @@
+"""Operations that only arrange elements."""
+
+import math
+
+from tightship.driver.nnapi.emission import Tensor
+from tightship.driver.nnapi.site import Site
+from tightship.graph import element_count
+
+
+def reshape(site: Site) -> Tensor:
+    """RESHAPE: one length may be -1, which the others leave no choice."""
+    site.check_count(2)
+    tensor = site.tensor(0)
+    site.check_output_type(site.type_of(0))
+    site.check_same_quantization()
+    shape = site.known_lengths(1)
+    count, named = element_count(tensor.shape), math.prod(each for each in shape if each != -1)
+    open_count = shape.count(-1)
+    is_fit = count % named == 0 if named > 0 and open_count else count == named
+    if open_count > 1 or any(each < -1 or each == 0 for each in shape) or not is_fit:
+        raise site.broken(
+            f"{site.name_of(1)} is {list(shape)}, which {count} elements of {site.name_of(0)} "
+            "cannot take"
+        )
+    found = tuple(count // named if each == -1 else each for each in shape)
+    return site.emission.emit("Reshape", [tensor, site.emission.lengths(found)], found)
+
+
+def concatenation(site: Site) -> Tensor:
+    """CONCATENATION: tensors of one type; of quantized ones each may have a scale of its own."""
+    last = site.input_count - 1
+    site.check_count(max(last, 1) + 1)
+    site.check_output_type(site.type_of(0))
+    tensors = [site.tensor(position) for position in range(last)]
+    axis, first = site.number(last), tensors[0].shape
+    if not -len(first) <= axis < len(first):
+        raise site.broken(f"{site.name_of(last)} is axis {axis}, of inputs of {len(first)} axes")
+    axis %= len(first)
+    for position, tensor in enumerate(tensors):
+        others = tensor.shape[:axis] + tensor.shape[axis + 1 :]
+        if len(tensor.shape) != len(first) or others != first[:axis] + first[axis + 1 :]:
+            raise site.broken(
+                f"{site.name_of(position)} has dimensions {list(tensor.shape)}, which cannot be "
+                f"joined with {list(first)} along axis {axis}"
+            )
+    shape = (*first[:axis], sum(each.shape[axis] for each in tensors), *first[axis + 1 :])
+    types = {site.type_of(position).operand_type for position in range(last)}
+    scales = {_quantization(site, position) for position in range(last)}
+    output = site.output_type
+    if len(types) == 1 and scales == {(output.scale, output.zero_point)}:
+        return site.emission.emit("Concat", tensors, shape, axis=axis)
+    reals = [site.real(position) for position in range(last)]
+    return site.stored(site.emission.emit("Concat", reals, shape, axis=axis))
+
+
+def _quantization(site: Site, position: int) -> tuple[float, int]:
+    value_type = site.type_of(position)
+    return value_type.scale, value_type.zero_point

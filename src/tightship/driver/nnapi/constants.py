@@ -1,0 +1,55 @@
+"""Constants of a model, where they lie."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from tightship.driver.model import Lifetime, Model, Operand
+from tightship.driver.operand_type import OperandType
+from tightship.graph import DType, Mapped, MappedFile
+
+DTYPES = {
+    OperandType.FLOAT32: DType.FLOAT32,
+    OperandType.INT32: DType.INT32,
+    OperandType.UINT32: DType.UINT32,
+    OperandType.TENSOR_FLOAT32: DType.FLOAT32,
+    OperandType.TENSOR_INT32: DType.INT32,
+    OperandType.TENSOR_QUANT8_ASYMM: DType.UINT8,
+    OperandType.BOOL: DType.BOOL,
+    OperandType.TENSOR_QUANT16_SYMM: DType.INT16,
+    OperandType.TENSOR_FLOAT16: DType.FLOAT16,
+    OperandType.TENSOR_BOOL8: DType.BOOL,
+    OperandType.FLOAT16: DType.FLOAT16,
+    OperandType.TENSOR_QUANT8_SYMM_PER_CHANNEL: DType.INT8,
+    OperandType.TENSOR_QUANT16_ASYMM: DType.UINT16,
+    OperandType.TENSOR_QUANT8_SYMM: DType.INT8,
+    OperandType.TENSOR_QUANT8_ASYMM_SIGNED: DType.INT8,
+}
+"""Element types; a subgraph has none."""
+
+
+@dataclass(frozen=True, slots=True)
+class Constants:
+    """The bytes that constants lie in: those of the message, and pools."""
+
+    values: MappedFile
+    pools: tuple[MappedFile, ...]
+
+    def constant(self, operand: Operand) -> Mapped | None:
+        """A constant operand, not copied and not read; None if it is none."""
+        location, value_type = operand.location, operand.value_type
+        if operand.lifetime == Lifetime.CONSTANT_COPY:
+            file = self.values
+        elif operand.lifetime == Lifetime.CONSTANT_REFERENCE:
+            file = self.pools[location.pool_index]
+        else:
+            return None
+        dtype = DTYPES[OperandType(value_type.operand_type)]
+        return Mapped(file, location.offset_bytes, dtype, value_type.dimensions)
+
+
+def constants_of(model: Model, pools: Sequence[MappedFile]) -> Constants:
+    """The constants of a model; `pools` are those that it names, in its order."""
+    assert len(pools) == len(model.pools), (len(pools), model.pools)
+    values = MappedFile.of_bytes(model.operand_values, Path("operand values"))
+    return Constants(values, tuple(pools))

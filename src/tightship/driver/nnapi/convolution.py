@@ -1,0 +1,102 @@
+"""Operations that multiply by a filter: convolutions and fully connected layers."""
+
+from tightship.driver.nnapi.emission import Tensor
+from tightship.driver.nnapi.site import QUANTIZED, Site
+from tightship.driver.nnapi.window import finished_image, four_axes, read_arguments, window_over
+from tightship.driver.operand_type import OperandType, ValueType
+from tightship.graph import element_count
+
+OIHW_OF_OHWI = (0, 3, 1, 2)
+OIHW_OF_IHWO = (3, 0, 1, 2)
+
+SCALE_TOLERANCE = 1e-6
+"""How far, relatively, the scale of a bias may be from that of the products it is added to."""
+
+
+def convolution(site: Site) -> Tensor:
+    """CONV_2D: a filter [out, height, width, in]."""
+    arguments = read_arguments(site, 3, 0, is_dilated=True)
+    image = four_axes(site, 0, arguments.order)
+    weights = four_axes(site, 1, OIHW_OF_OHWI)
+    count, depth, *kernel = weights.shape
+    if depth != image.shape[1]:
+        raise site.broken(
+            f"{site.name_of(1)} has a depth of {depth}, and {site.name_of(0)} one of "
+            f"{image.shape[1]}"
+        )
+    bias = _bias(site, count)
+    window = window_over(site, image.shape[2:], (kernel[0], kernel[1]), arguments)
+    shape = (image.shape[0], count, *window.lengths)
+    made = site.emission.emit(
+        "Conv", [image, weights, bias], shape, group=1, **window.attributes(is_dilated=True)
+    )
+    return finished_image(site, made, arguments)
+
+
+def depthwise_convolution(site: Site) -> Tensor:
+    """DEPTHWISE_CONV_2D: a filter [1, height, width, out], `multiplier` outputs to a channel."""
+    arguments = read_arguments(site, 3, 1, is_dilated=True)
+    (multiplier,) = arguments.middle
+    image = four_axes(site, 0, arguments.order)
+    weights = four_axes(site, 1, OIHW_OF_IHWO)
+    count, depth, *kernel = weights.shape
+    channels = image.shape[1]
+    if depth != 1 or multiplier < 1 or count != channels * multiplier:
+        raise site.broken(
+            f"{site.name_of(1)} has {depth} along its first axis and {count} along its last; "
+            f"NNAPI wants 1, and {channels} channels times a multiplier of {multiplier}"
+        )
+    bias = _bias(site, count)
+    window = window_over(site, image.shape[2:], (kernel[0], kernel[1]), arguments)
+    shape = (image.shape[0], count, *window.lengths)
+    made = site.emission.emit(
+        "Conv", [image, weights, bias], shape, group=channels, **window.attributes(is_dilated=True)
+    )
+    return finished_image(site, made, arguments)
+
+
+def fully_connected(site: Site) -> Tensor:
+    """FULLY_CONNECTED: all but the last axes of the input are one, as the weights need."""
+    site.check_count(4)
+    stored = site.tensor(0)
+    weights = site.real(1)
+    if len(stored.shape) < 2 or len(weights.shape) != 2:
+        raise site.broken(
+            f"{site.name_of(0)} has {len(stored.shape)} axes and {site.name_of(1)} "
+            f"{len(weights.shape)}; NNAPI wants at least 2, and 2"
+        )
+    units, depth = weights.shape
+    elements = element_count(stored.shape)
+    if elements % depth:
+        raise site.broken(
+            f"{site.name_of(0)} has {elements} elements, no multiple of the {depth} inputs that "
+            f"{site.name_of(1)} takes"
+        )
+    rows = elements // depth
+    if stored.shape != (rows, depth):
+        lengths = site.emission.lengths((rows, depth))
+        stored = site.emission.emit("Reshape", [stored, lengths], (rows, depth))
+    operands = [site.dequantized(stored, site.type_of(0)), weights, _bias(site, units)]
+    made = site.emission.emit("Gemm", operands, (rows, units), transB=1)
+    return site.finished(made, 3)
+
+
+def _bias(site: Site, count: int) -> Tensor:
+    """The bias in float32; of a quantized operation, INT32 in units of the products."""
+    if site.type_of(0).operand_type not in QUANTIZED:
+        bias = site.real(2)
+    else:
+        stored = site.tensor(2, {OperandType.TENSOR_INT32})
+        product = site.type_of(0).scale * site.type_of(1).scale
+        value_type = site.type_of(2)
+        scale = value_type.scale
+        if abs(scale - product) > SCALE_TOLERANCE * min(scale, product):
+            raise site.broken(
+                f"{site.name_of(2)} has scale {scale}; NNAPI wants that of the products, {product}"
+            )
+        bias = site.dequantized(stored, ValueType(value_type.operand_type, (), product))
+    if bias.shape != (count,):
+        raise site.broken(
+            f"{site.name_of(2)} has dimensions {list(bias.shape)}; NNAPI wants [{count}]"
+        )
+    return bias

@@ -1,0 +1,147 @@
+"""Operations on elements: sums, products, activations, and between stored and real numbers."""
+
+from tightship.driver.nnapi.emission import Tensor
+from tightship.driver.nnapi.operation_type import FusedActivation, OperationType
+from tightship.driver.nnapi.site import FLOATS, NUMBERS, QUANTIZED, Site
+from tightship.driver.operand_type import OperandType
+
+_OPERATORS = {
+    OperationType.ADD: "Add",
+    OperationType.SUB: "Sub",
+    OperationType.MUL: "Mul",
+    OperationType.DIV: "Div",
+}
+_ACTIVATIONS = {
+    OperationType.RELU: FusedActivation.RELU,
+    OperationType.RELU1: FusedActivation.RELU1,
+    OperationType.RELU6: FusedActivation.RELU6,
+}
+FIXED_QUANTIZATIONS = {
+    OperationType.LOGISTIC: (1 / 256, 0),
+    OperationType.SOFTMAX: (1 / 256, 0),
+    OperationType.TANH: (1 / 128, 128),
+}
+"""Scale and zero point that the output must have; a signed one's zero point is 128 less."""
+
+
+def binary(site: Site) -> Tensor:
+    """ADD, SUB, MUL, DIV: operands are broadcast, the last axes aligned."""
+    site.check_count(3)
+    kind = OperationType(site.operation.operation_type)
+    if site.type_of(0).operand_type == OperandType.TENSOR_INT32:
+        return _integers(site, kind)
+    if kind is OperationType.DIV:
+        for position in (0, 1):
+            site.tensor(position, FLOATS)
+    left, right = site.real(0), site.real(1)
+    product = site.type_of(0).scale * site.type_of(1).scale
+    if kind is OperationType.MUL and product and site.output_type.scale <= product:
+        raise site.broken(
+            f"its output has scale {site.output_type.scale}; NNAPI wants more than the product "
+            f"of the inputs' scales, {product}"
+        )
+    made = site.emission.emit(_OPERATORS[kind], [left, right], _broadcast(site, left, right))
+    return site.finished(made, 2)
+
+
+def activation(site: Site) -> Tensor:
+    """RELU, RELU1, RELU6."""
+    site.check_count(1)
+    value = site.real(0)
+    site.check_output_type(site.type_of(0))
+    site.check_same_quantization()
+    kind = OperationType(site.operation.operation_type)
+    return site.stored(site.activated(value, _ACTIVATIONS[kind]))
+
+
+def logistic(site: Site) -> Tensor:
+    """LOGISTIC."""
+    return _curve(site, "Sigmoid")
+
+
+def tanh(site: Site) -> Tensor:
+    """TANH."""
+    return _curve(site, "Tanh")
+
+
+def softmax(site: Site) -> Tensor:
+    """SOFTMAX: of `beta` times the input, along the last axis unless one is given."""
+    site.check_count(2, 3)
+    value, beta = site.real(0), site.factor(1)
+    rank = len(value.shape)
+    axis = site.number(2) if site.input_count == 3 else -1
+    if not beta > 0:
+        raise site.broken(f"{site.name_of(1)} is a beta of {beta}; it must be above 0")
+    if not -rank <= axis < rank:
+        raise site.broken(f"its axis is {axis}, of an input of {rank} axes")
+    check_fixed_quantization(site)
+    if beta != 1:
+        value = site.emission.emit("Mul", [value, site.emission.number(beta)], value.shape)
+    made = site.emission.emit("Softmax", [value], value.shape, axis=axis % rank)
+    return site.stored(made)
+
+
+def quantize(site: Site) -> Tensor:
+    """QUANTIZE: the nearest numbers that the output's type has."""
+    site.check_count(1)
+    site.tensor(0, FLOATS)
+    if site.output_type.operand_type not in QUANTIZED:
+        raise site.broken("its output must be quantized")
+    return site.stored(site.real(0))
+
+
+def dequantize(site: Site) -> Tensor:
+    """DEQUANTIZE: the numbers that quantized ones stand for."""
+    site.check_count(1)
+    site.tensor(0, QUANTIZED)
+    if site.output_type.operand_type not in FLOATS:
+        raise site.broken("its output must be of floats")
+    return site.stored(site.real(0))
+
+
+def check_fixed_quantization(site: Site) -> None:
+    """Check that an output is of the input's type, with the one quantization it may have."""
+    site.check_output_type(site.type_of(0))
+    found = site.output_type
+    if found.operand_type not in QUANTIZED:
+        return
+    scale, zero_point = FIXED_QUANTIZATIONS[OperationType(site.operation.operation_type)]
+    zero_point -= 128 * (found.operand_type == OperandType.TENSOR_QUANT8_ASYMM_SIGNED)
+    if (found.scale, found.zero_point) != (scale, zero_point):
+        raise site.broken(
+            f"its output has scale {found.scale} and zero point {found.zero_point}; NNAPI wants "
+            f"{scale} and {zero_point}"
+        )
+
+
+def _curve(site: Site, operator: str) -> Tensor:
+    site.check_count(1)
+    value = site.real(0)
+    check_fixed_quantization(site)
+    return site.stored(site.emission.emit(operator, [value], value.shape))
+
+
+def _integers(site: Site, kind: OperationType) -> Tensor:
+    left, right = (site.tensor(each, NUMBERS | {OperandType.TENSOR_INT32}) for each in (0, 1))
+    if kind is OperationType.DIV:
+        raise site.uncovered("its operands are integers")
+    if left.dtype is not right.dtype:
+        raise site.broken(f"{site.name_of(1)} must be a TENSOR_INT32, as {site.name_of(0)} is")
+    if site.activation(2) != FusedActivation.NONE:
+        raise site.broken(f"{site.name_of(2)} must be activation 0 (NONE) for integers")
+    site.check_output_type(site.type_of(0))
+    return site.emission.emit(_OPERATORS[kind], [left, right], _broadcast(site, left, right))
+
+
+def _broadcast(site: Site, left: Tensor, right: Tensor) -> tuple[int, ...]:
+    rank = max(len(left.shape), len(right.shape))
+    shapes = [(1,) * (rank - len(each.shape)) + each.shape for each in (left, right)]
+    lengths = []
+    for one, other in zip(*shapes, strict=True):
+        if one != other and 1 not in {one, other}:
+            raise site.broken(
+                f"{site.name_of(0)} has dimensions {list(left.shape)} and {site.name_of(1)} "
+                f"{list(right.shape)}, which cannot be broadcast"
+            )
+        lengths.append(max(one, other))
+    return tuple(lengths)

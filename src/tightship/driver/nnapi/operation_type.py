@@ -1,0 +1,44 @@
+"""Numbers of the operations that are translated, and of fused activations."""
+
+import enum
+
+
+class OperationType(enum.IntEnum):
+    """What an operation does; the values are those of NNAPI."""
+
+    ADD = 0
+    AVERAGE_POOL_2D = 1
+    CONCATENATION = 2
+    CONV_2D = 3
+    DEPTHWISE_CONV_2D = 4
+    DEQUANTIZE = 6
+    FULLY_CONNECTED = 9
+    LOGISTIC = 14
+    MAX_POOL_2D = 17
+    MUL = 18
+    RELU = 19
+    RELU1 = 20
+    RELU6 = 21
+    RESHAPE = 22
+    SOFTMAX = 25
+    TANH = 28
+    DIV = 30
+    SUB = 36
+    QUANTIZE = 72
+
+
+class FusedActivation(enum.IntEnum):
+    """What is applied to the result of an operation."""
+
+    NONE = 0
+    RELU = 1
+    RELU1 = 2
+    RELU6 = 3
+
+
+def operation_name(operation_type: int) -> str:
+    """What messages call an operation."""
+    try:
+        return OperationType(operation_type).name
+    except ValueError:
+        return f"type {operation_type}"

@@ -1,0 +1,224 @@
+"""One operation while it is translated: its arguments, and what it makes of them."""
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from tightship.driver.model import Lifetime, Operand, Operation
+from tightship.driver.nnapi.constants import Constants
+from tightship.driver.nnapi.emission import Emission, Tensor
+from tightship.driver.nnapi.operation_type import FusedActivation, operation_name
+from tightship.driver.operand_type import OperandType, ValueType
+from tightship.driver.status import failure, invalid
+from tightship.errors import DriverError
+from tightship.graph import DType
+from tightship.graph.constant import Array
+
+QUANTIZED = frozenset({OperandType.TENSOR_QUANT8_ASYMM, OperandType.TENSOR_QUANT8_ASYMM_SIGNED})
+FLOATS = frozenset({OperandType.TENSOR_FLOAT32, OperandType.TENSOR_FLOAT16})
+NUMBERS = FLOATS | QUANTIZED
+"""Types of the tensors that are computed with, as real numbers."""
+
+_FLOAT32_NUMBER, _FLOAT16_NUMBER = 1, 10  # what `Cast` calls them
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """An operation, and what is known of the operands before it.
+
+    Attributes:
+        tensors: Values of the graph, by operand; operands of unknown dimensions are missing.
+    """
+
+    position: int
+    operation: Operation
+    operands: tuple[Operand, ...]
+    constants: Constants
+    tensors: Mapping[int, Tensor]
+    emission: Emission
+
+    @property
+    def input_count(self) -> int:
+        """Operands that it reads."""
+        return len(self.operation.inputs)
+
+    @property
+    def output_type(self) -> ValueType:
+        """The declared type of its first output."""
+        return self.operands[self.operation.outputs[0]].value_type
+
+    def check_count(self, *counts: int) -> None:
+        """Check how many operands it reads, and that it writes one."""
+        if self.input_count not in counts:
+            allowed = " or ".join(map(str, counts))
+            raise self.broken(f"it has {self.input_count} inputs, and NNAPI wants {allowed}")
+        if len(self.operation.outputs) != 1:
+            raise self.broken(f"it has {len(self.operation.outputs)} outputs, and NNAPI wants 1")
+
+    def type_of(self, position: int) -> ValueType:
+        """The declared type of an argument."""
+        return self._operand(position).value_type
+
+    def tensor(self, position: int, types: Collection[int] = NUMBERS) -> Tensor:
+        """An argument as it is stored, checked to be of one of these types."""
+        operand_type = self.type_of(position).operand_type
+        if operand_type not in types:
+            raise self.uncovered(f"{self.name_of(position)} is a {OperandType(operand_type).name}")
+        found = self.tensors.get(self.operation.inputs[position])
+        if self._operand(position).lifetime == Lifetime.NO_VALUE:
+            raise self.broken(f"{self.name_of(position)} has no value, and is not optional")
+        if found is None:
+            raise self.uncovered(
+                f"{self.name_of(position)} has dimensions "
+                f"{list(self.type_of(position).dimensions)}; every axis must be known to run it"
+            )
+        return found
+
+    def real(self, position: int, order: tuple[int, ...] = ()) -> Tensor:
+        """An argument in float32; all have the type of the first, if not its scale.
+
+        Args:
+            position: Of the argument.
+            order: Axis `i` of the result is axis `order[i]`; as they are if empty.
+        """
+        tensor = self.tensor(position)
+        value_type, first = self.type_of(position), self.type_of(0)
+        if value_type.operand_type != first.operand_type:
+            raise self.broken(
+                f"{self.name_of(position)} is a {OperandType(value_type.operand_type).name} and "
+                f"{self.name_of(0)} a {OperandType(first.operand_type).name}; NNAPI wants one type"
+            )
+        moved = self.emission.transposed(tensor, order) if order else tensor
+        return self.dequantized(moved, value_type)
+
+    def dequantized(self, tensor: Tensor, value_type: ValueType) -> Tensor:
+        """A stored tensor in float32."""
+        emit = self.emission.emit
+        if tensor.dtype is DType.FLOAT32:
+            return tensor
+        if tensor.dtype is DType.FLOAT16:
+            return emit("Cast", [tensor], tensor.shape, DType.FLOAT32, to=_FLOAT32_NUMBER)
+        operands = [tensor, *self._quantization(value_type, tensor.dtype)]
+        return emit("DequantizeLinear", operands, tensor.shape, DType.FLOAT32)
+
+    def stored(self, tensor: Tensor) -> Tensor:
+        """A float32 tensor in the type of the first output."""
+        emit, value_type = self.emission.emit, self.output_type
+        if value_type.operand_type == OperandType.TENSOR_FLOAT32:
+            return tensor
+        if value_type.operand_type == OperandType.TENSOR_FLOAT16:
+            return emit("Cast", [tensor], tensor.shape, DType.FLOAT16, to=_FLOAT16_NUMBER)
+        signed = value_type.operand_type == OperandType.TENSOR_QUANT8_ASYMM_SIGNED
+        dtype = DType.INT8 if signed else DType.UINT8
+        operands = [tensor, *self._quantization(value_type, dtype)]
+        return emit("QuantizeLinear", operands, tensor.shape, dtype)
+
+    def finished(self, tensor: Tensor, activation_at: int) -> Tensor:
+        """A float32 result after its fused activation, in the type of the output."""
+        self.check_output_type(self.type_of(0))
+        return self.stored(self.activated(tensor, self.activation(activation_at)))
+
+    def activation(self, position: int) -> FusedActivation:
+        """An argument that names a fused activation."""
+        number = self.number(position)
+        if number not in set(FusedActivation):
+            raise self.broken(f"{self.name_of(position)} is activation {number}; they are 0 to 3")
+        return FusedActivation(number)
+
+    def activated(self, tensor: Tensor, activation: FusedActivation) -> Tensor:
+        """A float32 tensor after an activation."""
+        emission = self.emission
+        if activation == FusedActivation.NONE:
+            return tensor
+        if activation == FusedActivation.RELU:
+            return emission.emit("Relu", [tensor], tensor.shape)
+        least, most = (-1.0, 1.0) if activation == FusedActivation.RELU1 else (0.0, 6.0)
+        bounds = [emission.number(least), emission.number(most)]
+        return emission.emit("Clip", [tensor, *bounds], tensor.shape)
+
+    def check_output_type(self, wanted: ValueType) -> None:
+        """Check that the output has this element type."""
+        found = self.output_type.operand_type
+        if found != wanted.operand_type:
+            raise self.broken(
+                f"operand {self.operation.outputs[0]} (output 0) is a {OperandType(found).name}; "
+                f"NNAPI wants {OperandType(wanted.operand_type).name}"
+            )
+
+    def check_same_quantization(self) -> None:
+        """Check that the output is quantized as the first input is."""
+        one, other = self.type_of(0), self.output_type
+        if (one.scale, one.zero_point) != (other.scale, other.zero_point):
+            raise self.broken(
+                f"operand {self.operation.outputs[0]} (output 0) has scale {other.scale} and zero "
+                f"point {other.zero_point}; NNAPI wants those of {self.name_of(0)}, {one.scale} "
+                f"and {one.zero_point}"
+            )
+
+    def number(self, position: int) -> int:
+        """The value of an INT32 scalar."""
+        return int(self._scalar(position, {OperandType.INT32}))
+
+    def flag(self, position: int) -> bool:
+        """The value of a BOOL scalar."""
+        return bool(self._scalar(position, {OperandType.BOOL}))
+
+    def factor(self, position: int) -> float:
+        """The value of a float scalar, of the first argument's width."""
+        is_half = self.type_of(0).operand_type == OperandType.TENSOR_FLOAT16
+        return float(
+            self._scalar(position, {OperandType.FLOAT16 if is_half else OperandType.FLOAT32})
+        )
+
+    def known_lengths(self, position: int) -> tuple[int, ...]:
+        """The elements of a constant INT32 tensor of one axis."""
+        tensor = self.tensor(position, {OperandType.TENSOR_INT32})
+        operand = self._operand(position)
+        if len(tensor.shape) != 1:
+            raise self.broken(f"{self.name_of(position)} has {len(tensor.shape)} axes, not 1")
+        return tuple(int(each) for each in self._constant(position, operand))
+
+    def name_of(self, position: int) -> str:
+        """What messages call an argument."""
+        return f"operand {self.operation.inputs[position]} (input {position})"
+
+    def broken(self, message: str) -> DriverError:
+        """The error for an operation that breaks a rule of NNAPI."""
+        return invalid(f"{self._name}: {message}.")
+
+    def uncovered(self, message: str) -> DriverError:
+        """The error for an operation that is not translated."""
+        return failure(f"{self._name} cannot be translated: {message}.")
+
+    @property
+    def _name(self) -> str:
+        return f"Operation {self.position} ({operation_name(self.operation.operation_type)})"
+
+    def _operand(self, position: int) -> Operand:
+        return self.operands[self.operation.inputs[position]]
+
+    def _scalar(self, position: int, types: Collection[int]) -> np.generic:
+        operand = self._operand(position)
+        operand_type = operand.value_type.operand_type
+        if operand_type not in types:
+            (wanted,) = types
+            raise self.broken(
+                f"{self.name_of(position)} is a {OperandType(operand_type).name}; NNAPI wants "
+                f"{OperandType(wanted).name}"
+            )
+        found: np.generic = self._constant(position, operand).reshape(1)[0]
+        return found
+
+    def _constant(self, position: int, operand: Operand) -> Array:
+        constant = self.constants.constant(operand)
+        if constant is None:
+            raise self.uncovered(
+                f"{self.name_of(position)} must be a constant to plan with, and has lifetime "
+                f"{operand.lifetime}"
+            )
+        return constant.array()
+
+    def _quantization(self, value_type: ValueType, dtype: DType) -> list[Tensor]:
+        zero_point = np.array(value_type.zero_point, dtype.numpy)
+        return [self.emission.number(value_type.scale), self.emission.inline(zero_point)]

@@ -1,0 +1,155 @@
+"""How a window moves over an image: kernel, strides, dilations and padding."""
+
+from dataclasses import dataclass
+
+from tightship.driver.nnapi.emission import Tensor
+from tightship.driver.nnapi.site import Site
+from tightship.driver.operand_type import OperandType
+from tightship.graph import AttributeValue
+
+NCHW_OF_NHWC = (0, 3, 1, 2)
+NHWC_OF_NCHW = (0, 2, 3, 1)
+
+SAME, VALID = 1, 2
+PADDED = 3
+"""More arguments of explicit padding: four lengths instead of one scheme."""
+
+Pair = tuple[int, int]
+"""For height and width."""
+
+
+@dataclass(frozen=True, slots=True)
+class Arguments:
+    """The arguments after an operation's tensors.
+
+    Attributes:
+        scheme: `SAME` or `VALID`; None with explicit padding.
+        heads, tails: Explicit padding.
+        middle: Between strides and activation, in order.
+        activation_at: Position of the fused activation.
+    """
+
+    scheme: int | None
+    heads: Pair
+    tails: Pair
+    strides: Pair
+    middle: tuple[int, ...]
+    activation_at: int
+    is_channels_first: bool
+    dilations: Pair
+
+    @property
+    def order(self) -> tuple[int, ...]:
+        """How the axes of an image come to NCHW; empty where they are so."""
+        return () if self.is_channels_first else NCHW_OF_NHWC
+
+
+def read_arguments(site: Site, first: int, middle: int, *, is_dilated: bool) -> Arguments:
+    """Arguments from position `first` on, `middle` of them between strides and activation.
+
+    With explicit padding there are three more before; a type tells the forms apart, for both may
+    end with layout and dilations.
+    """
+    least = first + 4 + middle
+    is_longer = site.input_count > least
+    is_explicit = is_longer and site.type_of(least).operand_type == OperandType.INT32
+    least += PADDED * is_explicit
+    site.check_count(*((least, least + 1, least + 3) if is_dilated else (least, least + 1)))
+    at = first + 4 if is_explicit else first + 1
+    left, right, top, bottom = (
+        (site.number(first + each) for each in range(4)) if is_explicit else (0, 0, 0, 0)
+    )
+    end = at + 2 + middle
+    dilations = (1, 1)
+    if site.input_count > end + 2:
+        dilations = site.number(end + 3), site.number(end + 2)
+    return Arguments(
+        None if is_explicit else site.number(first),
+        (top, left),
+        (bottom, right),
+        (site.number(at + 1), site.number(at)),
+        tuple(site.number(at + 2 + each) for each in range(middle)),
+        end,
+        site.input_count > end + 1 and site.flag(end + 1),
+        dilations,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """A window over an image, all checked."""
+
+    kernel: Pair
+    strides: Pair
+    dilations: Pair
+    heads: Pair
+    tails: Pair
+    lengths: Pair
+    """Of the output."""
+
+    def attributes(self, *, is_dilated: bool) -> dict[str, AttributeValue]:
+        """As a node has them."""
+        found: dict[str, AttributeValue] = {
+            "kernel_shape": self.kernel,
+            "strides": self.strides,
+            "pads": (*self.heads, *self.tails),
+        }
+        return found | {"dilations": self.dilations} if is_dilated else found
+
+
+def window_over(site: Site, image: tuple[int, ...], kernel: Pair, arguments: Arguments) -> Window:
+    """The window of a kernel over an image, the padding of a scheme worked out."""
+    if min(*kernel, *arguments.strides, *arguments.dilations) < 1:
+        raise site.broken(
+            f"its kernel {kernel}, strides {arguments.strides} and dilations "
+            f"{arguments.dilations} (height, width) must be at least 1"
+        )
+    axes = [_axis(site, image[each], kernel[each], arguments, each) for each in (0, 1)]
+    heads, tails, lengths = (tuple(column) for column in zip(*axes, strict=True))
+    return Window(
+        kernel,
+        arguments.strides,
+        arguments.dilations,
+        (heads[0], heads[1]),
+        (tails[0], tails[1]),
+        (lengths[0], lengths[1]),
+    )
+
+
+def four_axes(site: Site, position: int, order: tuple[int, ...]) -> Tensor:
+    """An argument of four axes in float32, in this order."""
+    rank = len(site.tensor(position).shape)
+    if rank != 4:
+        raise site.broken(f"{site.name_of(position)} has {rank} axes; NNAPI wants 4")
+    return site.real(position, order)
+
+
+def finished_image(site: Site, image: Tensor, arguments: Arguments) -> Tensor:
+    """An NCHW result in float32 as the operation gives it: activated, stored, in its layout."""
+    made = site.finished(image, arguments.activation_at)
+    return made if arguments.is_channels_first else site.emission.transposed(made, NHWC_OF_NCHW)
+
+
+def _axis(
+    site: Site, length: int, kernel: int, arguments: Arguments, axis: int
+) -> tuple[int, int, int]:
+    """Padding before and after, and the length of the output."""
+    stride, reach = arguments.strides[axis], (kernel - 1) * arguments.dilations[axis] + 1
+    head, tail = arguments.heads[axis], arguments.tails[axis]
+    if arguments.scheme == SAME:
+        needed = max(0, (-(-length // stride) - 1) * stride + reach - length)
+        head, tail = needed // 2, needed - needed // 2
+    elif arguments.scheme not in {None, VALID}:
+        raise site.broken(f"its padding scheme is {arguments.scheme}; it is 1 (SAME) or 2 (VALID)")
+    if min(head, tail) < 0:
+        raise site.broken(f"its padding is {head} and {tail} along an axis; it is at least 0")
+    if max(head, tail) >= reach:
+        raise site.uncovered(
+            f"its padding is {head} and {tail} along an axis that the kernel reaches {reach} of, "
+            "so that windows lie in the padding alone"
+        )
+    if length + head + tail < reach:
+        raise site.broken(
+            f"its kernel reaches {reach} along an axis of {length + head + tail}, padding included"
+        )
+    return head, tail, (length + head + tail - reach) // stride + 1
