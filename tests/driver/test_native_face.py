@@ -126,6 +126,13 @@ def test_a_deadline_ends_a_run_and_the_next_one_is_served(client):
     assert chain.execute([x])[0].size
 
 
+def test_a_run_that_is_late_is_stopped_between_its_steps(client):
+    chain = client.prepare(relu_chain(400))
+    x = np.ones(chain.interface.inputs[0].dimensions, np.float32)
+    late = status_of(chain.execute, [x], timeout_s=0.02)
+    assert late == ErrorStatus.MISSED_DEADLINE_TRANSIENT
+
+
 def test_a_file_that_is_not_sealed_is_copied_and_may_be_cut(client, model, tmp_path):
     with (tmp_path / "pool").open("w+b") as file:
         file.write(X.tobytes() + bytes(128))

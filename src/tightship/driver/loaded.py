@@ -21,7 +21,7 @@ from tightship.driver.operand_type import ValueType
 from tightship.driver.pools import Pool, PoolMode
 from tightship.driver.replies import OutputShape, Timing
 from tightship.driver.status import ErrorStatus, failure
-from tightship.errors import DriverError, TightshipError
+from tightship.errors import DriverError, StoppedError, TightshipError
 from tightship.graph import DType
 from tightship.loading import load
 from tightship.model import Model
@@ -123,6 +123,8 @@ class Models:
             status, shapes, device_ns = self._run(asked, self._models[asked.model], stop)
         except DriverError as error:
             return RunFinished(asked.execution, ErrorStatus(error.status))
+        except StoppedError:  # nothing but a deadline, or that nobody waits
+            return RunFinished(asked.execution, ErrorStatus.MISSED_DEADLINE_TRANSIENT)
         except (MemoryError, OSError):
             return RunFinished(asked.execution, ErrorStatus.RESOURCE_EXHAUSTED_TRANSIENT)
         except TightshipError:
