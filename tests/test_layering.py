@@ -104,6 +104,9 @@ ALLOWED: Mapping[str, str] = {  # the longest prefix of a module's name decides
     "planner.reorder": (
         "_core planner.cell planner.parallel planner.problem planner.schedule planner.schedule_plan"
     ),
+    "planner.recompute": (
+        "_core planner.parallel planner.problem planner.schedule planner.written_again"
+    ),
     "planner.verify_parallel": "errors planner.schedule planner.schedule_plan",
     "planner.cell": "errors planner.schedule",
     "planner.alias_choice": "planner.cell planner.problem planner.schedule",

@@ -42,7 +42,6 @@ UNREFERENCED = {
     "src/tightship/backend.py": "for callers: ONNX's suite takes the module",
     "src/tightship/driver/client.py": "for callers",
     "src/tightship/driver/oip/serving.py": "for callers: no command serves yet",
-    "src/tightship/planner/reorder.py": "for callers: orders of steps",
     "src/tightship/cli/__main__.py": "`python -m tightship.cli`",
 }
 ENVIRONMENT_READERS = {

@@ -2,6 +2,7 @@
 #include "edges.hpp"
 
 #include "tightship/flow/least_order.hpp"
+#include "tightship/flow/min_cut.hpp"
 
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/tuple.h>
@@ -66,6 +67,26 @@ std::tuple<Result, std::int64_t, bool> found_order(const StepTraffic &self, cons
     return {to_numpy(std::move(found.order)), found.peak, found.is_least};
 }
 
+Result reached_side(std::size_t nodes, const EdgeRows &rows, const Row &capacity,
+                    std::size_t source, std::size_t sink) {
+    const std::size_t count = rows.shape(1);
+    const flow::Edges edges{{rows.data(), count}, {rows.data() + count, count}};
+    check_range(edges.from, nodes, "an edge starts at no node");
+    check_range(edges.to, nodes, "an edge ends at no node");
+    check_length(capacity, count, "capacities have another length than the edges");
+    if (source >= nodes || sink >= nodes || source == sink)
+        throw nb::value_error("source and sink are no two nodes");
+    for (const std::int64_t each : span_of(capacity))
+        if (each < 0)
+            throw nb::value_error("a capacity is below 0");
+    std::vector<std::int64_t> found;
+    {
+        nb::gil_scoped_release release;
+        found = flow::min_cut(nodes, edges, span_of(capacity), source, sink);
+    }
+    return to_numpy(std::move(found));
+}
+
 } // namespace
 
 void least_order(nb::module_ &module) {
@@ -82,6 +103,8 @@ void least_order(nb::module_ &module) {
             "order"_a, "The largest load of steps that run in an order.")
         .def("least_order", &found_order, "edges"_a, "effort"_a,
              "An order with a peak as low as was found, that peak, and whether no order has less.");
+    module.def("min_cut", &reached_side, "nodes"_a, "edges"_a, "capacity"_a, "source"_a, "sink"_a,
+               "1 for each node on the source's side of the cheapest cut, else 0.");
 }
 
 } // namespace tightship::bind

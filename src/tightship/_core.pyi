@@ -188,6 +188,9 @@ class StepTraffic:
         An order with a peak as low as was found, that peak, and whether no order has less.
         """
 
+def min_cut(nodes: int, edges: Annotated[NDArray[numpy.int64], dict(shape=(2, None), order='C', device='cpu', writable=False)], capacity: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], source: int, sink: int) -> Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C')]:
+    """1 for each node on the source's side of the cheapest cut, else 0."""
+
 def reduce_reuse(columns: Annotated[NDArray[numpy.int64], dict(shape=(4, None), order='C', device='cpu', writable=False)], penalties: Annotated[NDArray[numpy.int64], dict(shape=(None, 3), order='C', device='cpu', writable=False)], capacity: int, offsets: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], moves: int) -> Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C')]:
     """Offsets within a capacity at which fewer costly pairs share a byte."""
 

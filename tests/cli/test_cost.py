@@ -93,3 +93,22 @@ def test_steps_that_run_at_once_are_priced_where_asked(capsys, model_file):
     _, out, _ = run(capsys, model_file, "--batch", "2", "--parallel", "--json")
     free = [row for row in json.loads(out)["parallel"] if "one after" not in row["plan"]]
     assert [row["added_edges"] for row in free] == [0] * len(free)
+
+
+def test_a_training_step_is_squeezed_where_asked(capsys, model_file):
+    _, without, _ = run(capsys, model_file, "--batch", "64")
+    code, out, _ = run(capsys, model_file, "--batch", "64", "--squeeze", "50%")
+    assert code == 0
+    assert out.startswith(without)
+    assert "in a better order" in out[len(without) :]
+    _, out, _ = run(capsys, model_file, "--batch", "64", "--squeeze", "--json")
+    values = json.loads(out)["squeeze"]
+    assert values["squeezed_bytes"] <= values["reordered_bytes"] <= values["planned_bytes"]
+    assert values["budget_bytes"] is None
+
+
+@pytest.mark.parametrize("budget", ["0%", "half%", "101%", "a lot"])
+def test_a_budget_that_is_none_is_refused(capsys, model_file, budget):
+    code, _, err = run(capsys, model_file, "--batch", "2", "--squeeze", budget)
+    assert code == 2
+    assert f"`{budget}`" in err or f"{budget!r}" in err

@@ -23,7 +23,11 @@ GPT2 = Size(12, Heads(12, 64), 50257, 1024)
 
 def gpt2(batch: int = 1, steps: int = 128, size: Size = GPT2, opset: int = DYNAMO) -> Case:
     """Logits of every step; by opset as today's exporter writes it, or decomposed."""
-    net = Net(40, opset)
+    return gpt2_in(Net(40, opset), batch, steps, size)
+
+
+def gpt2_in(net: Net, batch: int, steps: int, size: Size) -> Case:
+    """`gpt2`, written into a net of the caller's."""
     layers = Layers(net, size.heads, batch)
     x = _embedded(layers, size, tokens(net, "input_ids", size.vocabulary, batch, steps), 0)
     mask = causal_mask(net, steps)

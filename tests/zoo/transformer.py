@@ -65,6 +65,14 @@ def encoder(
 ) -> Case:
     """BERT: embedded int64 tokens, masked attention, post-normalization, pooled first token."""
     net = Net(layers, opset=20)
+    return encoder_in(net, layers, (hidden, heads), (batch, steps), decomposed=decomposed)
+
+
+def encoder_in(
+    net: Net, layers: int, wide: tuple[int, int], text: tuple[int, int], *, decomposed: bool
+) -> Case:
+    """`encoder`, written into a net of the caller's: hidden and heads, batch and steps."""
+    (hidden, heads), (batch, steps) = wide, text
     write = _Writer(net, hidden, heads, decomposed=decomposed)
     tokens = net.random.integers(0, 100, (batch, steps))
     ids = net.input("ids", tokens)

@@ -198,6 +198,13 @@ def _cost(command: argparse.ArgumentParser) -> None:
         help="say what steps that run at once take, and what a serial plan would make wait",
     )
     command.add_argument(
+        "--squeeze",
+        nargs="?",
+        const="",
+        metavar="BYTES|PERCENT",
+        help="reorder a training step with SGD in it, and compute values again, to fit a budget",
+    )
+    command.add_argument(
         "--max-memory",
         type=size,
         metavar="1GiB",

@@ -10,7 +10,10 @@ from tightship.cost import ModelCost, arena_and_rest_bytes, cost_of, largest_bat
 from tightship.cost.parallel import parallel_json, parallel_report, parallel_rows
 from tightship.cost.picture import picture_of
 from tightship.cost.report import report, to_json
-from tightship.graph import Shape
+from tightship.cost.squeeze import squeeze_json, squeeze_report, squeezed
+from tightship.cost.training import updating_graph
+from tightship.graph import Graph, Shape
+from tightship.graph.backward import Sgd
 from tightship.opening import open_model
 from tightship.quantity import format_bytes
 
@@ -40,21 +43,36 @@ def run(options: argparse.Namespace) -> int:
             limit,
             lambda shapes: arena_and_rest_bytes(source.graph(shapes), donate_inputs=donate),
         )
+    more, text = _asked(options, cost, graph)
     if output is not None:
         draw(picture_of(cost), output)
     if options.json:
         values = to_json(cost)
         values |= {} if limit is None else {"largest_batch": batch}
-        if options.parallel:
-            values["parallel"] = parallel_json(parallel_rows(cost))
+        values |= more
         show_json(values)
     else:
-        show(report(cost))
-        if options.parallel:
-            show(parallel_report(parallel_rows(cost)))
+        show(report(cost) + text)
         if limit is not None:
             show(_verdict(cost, limit, batch))
     return 0 if limit is None or cost.total_bytes <= limit else 1
+
+
+def _asked(
+    options: argparse.Namespace, cost: ModelCost, graph: Graph
+) -> tuple[dict[str, object], str]:
+    """What is said where it is asked for: as JSON values, and as text."""
+    values: dict[str, object] = {}
+    text = ""
+    if options.parallel:
+        rows = parallel_rows(cost)
+        values["parallel"] = parallel_json(rows)
+        text += parallel_report(rows)
+    if options.squeeze is not None:
+        found = squeezed(updating_graph(graph, Sgd()), options.squeeze)
+        values["squeeze"] = squeeze_json(found)
+        text += squeeze_report(found)
+    return values, text
 
 
 def _largest(

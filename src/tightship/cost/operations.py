@@ -1,0 +1,92 @@
+"""Operations of each node, from shapes: what running it again costs."""
+
+from collections.abc import Callable, Mapping
+from math import prod
+
+from tightship.cost.operators import CUTTING, ELEMENTWISE, RESHAPING, UPDATES
+from tightship.graph import Graph, Layer, Node
+from tightship.planner.recompute import NEVER
+
+ONCE = frozenset([
+    "Bernoulli", "Multinomial", "RandomNormal", "RandomNormalLike", "RandomUniform",
+    "RandomUniformLike",
+])  # fmt: skip
+"""Operators that give something else the next time."""
+
+_PER_ELEMENT: Mapping[str, int] = {
+    "BatchNormalization": 4, "BatchNormalizationTraining": 8, "Gelu": 8, "GroupNormalization": 8,
+    "InstanceNormalization": 8, "LayerNormalization": 8, "LogSoftmax": 5,
+    "RMSNormalization": 6, "SimplifiedLayerNormalization": 6, "Softmax": 5,
+    "SoftmaxCrossEntropyLoss": 5,
+}  # fmt: skip
+"""Of the first input's elements; other operators have 1 for each element that they write."""
+
+
+def operations_of(graph: Graph, node: Node) -> int:
+    """Multiplications, additions and other arithmetic of a node; `NEVER` if it runs once.
+
+    A product has 2 for each of its terms. What only shows its input has none. Sizes that depend
+    on data, bodies of control flow and layers of the caller's are not known, and run once.
+    """
+    values = [graph.value(name) for name in (*node.reads, *node.writes)]
+    if (
+        node.operator in ONCE
+        or node.operator in UPDATES
+        or (node.operator == "Dropout" and len(node.inputs) > 2)
+        or node.subgraphs
+        or any(isinstance(value, Layer) for value in node.attributes.values())
+        or not all(value.is_static for value in values if value.name not in graph.constants)
+    ):
+        return NEVER
+    if node.operator in RESHAPING | CUTTING:
+        return 0
+    if product := _PRODUCTS.get(node.operator):
+        return 2 * product(graph, node)
+    if node.operator in _PER_ELEMENT:
+        return _PER_ELEMENT[node.operator] * _elements(graph, node.inputs[0])
+    written = sum(_elements(graph, name) for name in node.writes)
+    if node.operator in ELEMENTWISE or node.operator == "Transpose":
+        return written
+    return max(written, sum(_elements(graph, name) for name in node.reads))
+
+
+def _elements(graph: Graph, name: str) -> int:
+    return prod(_shape(graph, name))
+
+
+def _shape(graph: Graph, name: str) -> tuple[int, ...]:
+    constant = graph.constant(name)
+    return constant.shape if constant is not None else graph.value(name).static_shape
+
+
+def _matrices(graph: Graph, node: Node) -> int:
+    depth = _shape(graph, node.inputs[0])[-2 if node.attributes.get("transA") else -1]
+    return depth * _elements(graph, node.outputs[0])
+
+
+def _convolution(graph: Graph, node: Node) -> int:
+    """Each output is a sum over the weights of its channel."""
+    return _elements(graph, node.outputs[0]) * prod(_shape(graph, node.inputs[1])[1:])
+
+
+def _spread(graph: Graph, node: Node) -> int:
+    """Each input is multiplied with the weights of its channel."""
+    return _elements(graph, node.inputs[0]) * prod(_shape(graph, node.inputs[1])[1:])
+
+
+def _weights_gradient(graph: Graph, node: Node) -> int:
+    """As many terms as the convolution: each element of `dy` meets one filter's window."""
+    shape = node.attributes["shape"]
+    assert isinstance(shape, tuple)
+    return _elements(graph, node.inputs[0]) * prod(int(length) for length in shape[1:])
+
+
+_PRODUCTS: Mapping[str, Callable[[Graph, Node], int]] = {
+    "Conv": _convolution,
+    "ConvGradData": _spread,
+    "ConvGradWeights": _weights_gradient,
+    "ConvTranspose": _spread,
+    "Gemm": _matrices,
+    "MatMul": _matrices,
+    "TransposedMatMul": _matrices,
+}

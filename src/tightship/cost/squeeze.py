@@ -1,0 +1,163 @@
+"""A training step in as few bytes as it takes: the graph, its order and its plan."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from tightship.cost.operations import operations_of
+from tightship.cost.schedule import schedule_of
+from tightship.errors import InputError
+from tightship.graph import Graph, Node, Value
+from tightship.planner import Schedule
+from tightship.planner.bound import lower_bound
+from tightship.planner.liveness import problem_of
+from tightship.planner.squeeze import Squeezed, squeeze
+from tightship.quantity import format_bytes, parse_bytes
+from tightship.view.table import Column, table
+
+
+@dataclass(frozen=True, slots=True)
+class SqueezedGraph:
+    """A graph whose nodes run in a better order, some of them twice, and its plan.
+
+    Attributes:
+        graph: Clones have names of their own; run node by node, outputs are those of the graph
+            given, bit for bit.
+        squeezed: The plan of its schedule.
+        eager_bytes: The largest load of the graph given where nothing is written in place.
+        budget_bytes: What was asked for; None for as little as possible.
+    """
+
+    graph: Graph
+    squeezed: Squeezed
+    eager_bytes: int
+    budget_bytes: int | None
+
+
+def squeezed(graph: Graph, budget: str = "", operations_max: int | None = None) -> SqueezedGraph:
+    """The graph within a budget, or as small as was found.
+
+    Args:
+        graph: A typed graph: of a training step, as `updating_graph` makes it, or any other.
+        budget: Bytes, as in `512MiB`; or a percentage of `eager_bytes`, as in `30%`; or nothing.
+        operations_max: The most operations to add.
+
+    Raises:
+        InputError: The budget is neither.
+        PlanError: The graph's values are bound in a way that no plan can honour.
+    """
+    schedule = schedule_of(graph).schedule
+    nodes = [node for node in graph.nodes if not _is_known(graph, node)]
+    eager_bytes = _eager_bytes(schedule)
+    limit = _budget_bytes(budget, eager_bytes) if budget else None
+    found = squeeze(
+        schedule,
+        [operations_of(graph, node) for node in nodes],
+        budget_bytes=limit,
+        operations_max=operations_max,
+    )
+    before = [node for node in graph.nodes if _is_known(graph, node)]
+    made, values = _rewritten(graph, nodes, found)
+    return SqueezedGraph(
+        replace(graph, nodes=(*before, *made), values={**graph.values, **values}),
+        found,
+        eager_bytes,
+        limit,
+    )
+
+
+def squeeze_report(found: SqueezedGraph) -> str:
+    """Before and after, and what each lever gave."""
+    squeezed, peak = found.squeezed, found.squeezed.plan.plan.peak_bytes
+    rows = [
+        ["nothing in place", format_bytes(found.eager_bytes), ""],
+        ["planned, in place", format_bytes(squeezed.given_peak_bytes), ""],
+        ["in a better order", format_bytes(squeezed.reordered_peak_bytes), ""],
+        ["computed again", format_bytes(peak), f"{squeezed.clones:,} steps, {_added(squeezed)}"],
+    ]
+    columns = [Column("a training step, squeezed"), Column("peak", number=True), Column("adds")]
+    lines = table(columns, rows, indent=2)
+    if found.budget_bytes is not None and peak > found.budget_bytes:
+        lines.append(f"  {format_bytes(found.budget_bytes)} cannot be reached")
+    return "\n" + "\n".join(lines) + "\n"
+
+
+def squeeze_json(found: SqueezedGraph) -> dict[str, object]:
+    """The report as JSON values."""
+    squeezed = found.squeezed
+    return {
+        "eager_bytes": found.eager_bytes,
+        "planned_bytes": squeezed.given_peak_bytes,
+        "reordered_bytes": squeezed.reordered_peak_bytes,
+        "squeezed_bytes": squeezed.plan.plan.peak_bytes,
+        "budget_bytes": found.budget_bytes,
+        "operations": squeezed.operations,
+        "added_operations": squeezed.added_operations,
+        "clones": squeezed.clones,
+    }
+
+
+def _added(squeezed: Squeezed) -> str:
+    share = squeezed.added_operations / squeezed.operations if squeezed.operations else 0.0
+    return f"{share:.2%} more operations"
+
+
+def _is_known(graph: Graph, node: Node) -> bool:
+    return bool(graph.known) and all(name in graph.known for name in node.writes)
+
+
+def _eager_bytes(schedule: Schedule) -> int:
+    return lower_bound(problem_of(schedule, in_place=False).problem)
+
+
+def _budget_bytes(budget: str, eager_bytes: int) -> int:
+    if not budget.endswith("%"):
+        return parse_bytes(budget)
+    try:
+        share = float(budget[:-1])
+    except ValueError:
+        share = 0.0
+    if not 0 < share <= 100:
+        raise InputError(f"`{budget}` is no share of a peak; give one such as 30%, or bytes.")
+    return int(eager_bytes * share / 100)
+
+
+def _rewritten(
+    graph: Graph, nodes: list[Node], found: Squeezed
+) -> tuple[list[Node], dict[str, Value]]:
+    """Nodes in the order of a squeezed schedule, and the types of what clones write."""
+    names = _names(graph, found)
+    planned = frozenset(names)
+    made: list[Node] = []
+    values: dict[str, Value] = {}
+    for step, index in zip(found.plan.schedule.steps, found.origin, strict=True):
+        node = nodes[index]
+        read = [name for name in node.reads if name in planned]
+        reads = dict(zip(read, [names[value] for value in step.reads], strict=True))
+        writes = dict(zip(node.writes, [names[value] for value in step.writes], strict=True))
+        made.append(_renamed(node, reads, writes))
+        for old, new in writes.items():
+            if old != new:
+                values[new] = replace(graph.value(old), name=new)
+    return made, values
+
+
+def _names(graph: Graph, found: Squeezed) -> list[str]:
+    """Of each value of a schedule: the graph's, and new ones for what clones write."""
+    names = [value.name for value in found.plan.schedule.values]
+    taken = {*graph.values, *graph.inputs, *graph.constants, *graph.known}
+    for node in graph.nodes:
+        taken.update(node.writes)
+    for place in range(found.given_values, len(names)):
+        while names[place] in taken:
+            names[place] += "'"
+        taken.add(names[place])
+    return names
+
+
+def _renamed(node: Node, reads: Mapping[str, str], writes: Mapping[str, str]) -> Node:
+    return replace(
+        node,
+        name=next((writes[name] for name in node.writes if writes[name] != name), node.name),
+        inputs=tuple([reads.get(name, name) for name in node.inputs]),
+        outputs=tuple([writes.get(name, name) for name in node.outputs]),
+    )

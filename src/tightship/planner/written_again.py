@@ -1,0 +1,135 @@
+"""A schedule in which some steps run a second time, just before what needs them."""
+
+from collections.abc import Collection
+from dataclasses import replace
+
+from tightship.planner.schedule import BINDING, AliasKind, Schedule, Step
+
+
+def written_again(
+    schedule: Schedule, turn: int, again: Collection[int]
+) -> tuple[Schedule, tuple[int, ...]]:
+    """The schedule with clones of the steps `again` behind the step `turn`.
+
+    A step behind the turn that reads what one of them writes reads what its clone writes, which
+    runs right before the first that does. Steps that write over bytes for good run once the
+    clones have read these.
+
+    Returns:
+        The schedule, and for each of its steps the index of the one given.
+    """
+    writer = _Writer(schedule, turn, again)
+    return writer.schedule(), tuple(writer.origin)
+
+
+class _Writer:
+    """Steps as they are put behind each other."""
+
+    def __init__(self, schedule: Schedule, turn: int, again: Collection[int]) -> None:
+        self.given = schedule
+        self.values = list(schedule.values)
+        self.steps: list[Step] = []
+        self.origin: list[int] = []
+        self._again = frozenset(again)
+        self._made: dict[int, int] = {}
+        self._names = {value.name for value in schedule.values}
+        self._early = {
+            value: index
+            for index, step in enumerate(schedule.steps[: turn + 1])
+            for value in step.writes
+        }
+        self._read = {value for step in schedule.steps for value in step.reads}
+        tied: list[int] = []
+        for index, step in enumerate(schedule.steps):
+            if index > turn:
+                for need in self._needs(step):
+                    self._put(need, self._clone(schedule.steps[need]))
+            if index > turn and self._is_last(step):
+                tied.append(index)
+            else:
+                self._put(index, self._renamed(step) if index > turn else step)
+        self._put_tied(tied)
+
+    def schedule(self) -> Schedule:
+        """What was put."""
+        return replace(self.given, values=tuple(self.values), steps=tuple(self.steps))
+
+    def _put(self, index: int, step: Step) -> None:
+        self.steps.append(step)
+        self.origin.append(index)
+
+    def _is_last(self, step: Step) -> bool:
+        """Whether a step writes over bytes for good, and no other reads what it writes."""
+        is_tied = any(alias.kind is AliasKind.TIED for alias in step.aliases)
+        return is_tied and self._read.isdisjoint(step.writes)
+
+    def _needs(self, step: Step) -> list[int]:
+        """Steps that must run again before a step, in their order; not those that have."""
+        found: set[int] = set()
+        open_values = list(step.reads)
+        while open_values:
+            value = open_values.pop()
+            index = self._early.get(value)
+            if index in self._again and index not in found and value not in self._made:
+                assert index is not None
+                found.add(index)
+                open_values.extend(self.given.steps[index].reads)
+        return [index for index in sorted(found) if self._is_changed(index, found)]
+
+    def _is_changed(self, index: int, found: set[int]) -> bool:
+        """Whether a step computes anything, or shows what is computed again."""
+        step = self.given.steps[index]
+        if not any(alias.kind in BINDING for alias in step.aliases):
+            return True
+        sources = {alias.input for alias in step.aliases if alias.kind in BINDING}
+        return any(
+            source in self._made
+            or (self._early.get(source) in found and self._is_changed(self._early[source], found))
+            for source in sources
+        )
+
+    def _clone(self, step: Step) -> Step:
+        renamed = self._renamed(step)
+        for value in step.writes:
+            self._made[value] = len(self.values)
+            self.values.append(replace(self.values[value], name=self._name(value)))
+        writes = tuple(self._made[value] for value in step.writes)
+        swap = dict(zip(step.writes, writes, strict=True))
+        aliases = tuple(replace(a, output=swap[a.output]) for a in renamed.aliases)
+        name = self.values[writes[0]].name if writes else f"{step.name}.again"
+        return replace(renamed, name=name, writes=writes, aliases=aliases)
+
+    def _name(self, value: int) -> str:
+        name = f"{self.values[value].name}.again"
+        while name in self._names:
+            name += "'"
+        self._names.add(name)
+        return name
+
+    def _renamed(self, step: Step) -> Step:
+        made = self._made
+        if made.keys().isdisjoint(step.reads):
+            return step
+        return replace(
+            step,
+            reads=tuple(made.get(value, value) for value in step.reads),
+            aliases=tuple(replace(a, input=made.get(a.input, a.input)) for a in step.aliases),
+        )
+
+    def _put_tied(self, tied: list[int]) -> None:
+        """Put steps that write over bytes right behind the last that reads what they read."""
+        last: dict[int, int] = {}
+        for place, step in enumerate(self.steps):
+            last.update(dict.fromkeys((*step.reads, *step.writes), place))
+        behind: dict[int, list[int]] = {}
+        for index in tied:
+            step = self._renamed(self.given.steps[index])
+            behind.setdefault(max((last.get(v, 0) for v in step.reads), default=0), []).append(
+                index
+            )
+        steps, origin = self.steps, self.origin
+        self.steps, self.origin = [], []
+        for place, (step, index) in enumerate(zip(steps, origin, strict=True)):
+            self._put(index, step)
+            for each in behind.get(place, ()):
+                self._put(each, self._renamed(self.given.steps[each]))

@@ -1,0 +1,105 @@
+"""Squeezed training steps are run in a poisoned arena, and give what the plain ones do.
+
+Bit for bit where both run node by node; other readers let the engine join other nodes.
+"""
+
+import numpy as np
+import pytest
+
+from tests.engine.graphs import REWRITES, prepared
+from tests.zoo.arena import LARGE, NOT_A_NUMBER, poison
+from tests.zoo.attention import Heads
+from tests.zoo.gpt2 import Size, gpt2
+from tests.zoo.net import Net
+from tests.zoo.transformer import encoder
+from tightship.cost.operations import operations_of
+from tightship.cost.schedule import schedule_of
+from tightship.cost.squeeze import squeezed
+from tightship.cost.training import updating_graph
+from tightship.engine.program_cache import Bounds
+from tightship.errors import InputError
+from tightship.frontend.onnx import read_bytes
+from tightship.graph.backward import Adam, Sgd
+from tightship.model import Model
+from tightship.planner.recompute import NEVER
+
+CASES = {
+    "bert": lambda: encoder(2, 32, 2, 24, decomposed=False, batch=2),
+    "gpt2": lambda: gpt2(2, 24, Size(2, Heads(2, 16), 50, 32)),
+}
+
+
+def training(name, optimizer):
+    """A training step of a small network, and what it is fed."""
+    case = CASES[name]()
+    model = read_bytes(case.model)
+    graph = updating_graph(model, optimizer)
+    random = np.random.default_rng(5)
+    feeds = dict(case.feeds)
+    for given in graph.inputs:
+        if given in model.constants:
+            feeds[given] = model.constants[given].array()
+        elif given not in feeds:
+            value = graph.value(given)
+            feeds[given] = random.uniform(0.5, 1, value.static_shape).astype(value.dtype.numpy)
+    return graph, {**feeds, **({"step": np.int64(2)} if "step" in graph.inputs else {})}
+
+
+def results(graph, feeds, byte, without=REWRITES):
+    with Model(prepared(graph, without), Bounds()) as model:
+        model.run(feeds)
+        poison(model, byte)
+        return model.run(feeds)
+
+
+@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize(("budget", "optimizer"), [("60%", Sgd()), ("50%", Adam())])
+def test_a_squeezed_training_step_gives_the_same_bits(name, budget, optimizer):
+    graph, feeds = training(name, optimizer)
+    found = squeezed(graph, budget)
+    assert found.squeezed.clones > 0
+    assert len(found.graph.nodes) == len(graph.nodes) + found.squeezed.clones
+    assert found.squeezed.plan.plan.peak_bytes <= found.budget_bytes
+    wanted = results(graph, feeds, NOT_A_NUMBER)
+    got = results(found.graph, feeds, LARGE)
+    assert got.keys() == wanted.keys()
+    assert all(np.array_equal(got[key], wanted[key]) for key in wanted)
+    fused = results(found.graph, feeds, LARGE, without=())
+    for key, value in wanted.items():
+        np.testing.assert_allclose(fused[key], value, 1e-3, 1e-5)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_the_squeezed_graph_has_the_schedule_that_was_planned(name):
+    graph, _ = training(name, Sgd())
+    found = squeezed(graph)
+    planned = found.squeezed.plan.schedule
+    schedule = schedule_of(found.graph).schedule
+    sizes = [[s.values[v].size_bytes for step in s.steps for v in step.writes]
+             for s in (schedule, planned)]  # fmt: skip
+    assert sizes[0] == sizes[1]
+    assert [step.operator for step in schedule.steps] == [step.operator for step in planned.steps]
+
+
+def test_operations_are_those_of_the_formulas():
+    net = Net()
+    x = net.normal("x", 2, 3, 8, 8)
+    y = net("Conv", x, net.weight(5, 3, 3, 3), pads=[1, 1, 1, 1])
+    flat = net("Flatten", net("Relu", y))
+    net.output(net("Gemm", flat, net.weight(320, 7)), net("RandomNormal", shape=[2]))
+    graph = read_bytes(net.case().model)
+    found = {node.operator: operations_of(graph, node) for node in graph.nodes}
+    assert found == {
+        "Conv": 2 * (2 * 5 * 64) * (3 * 9),
+        "Relu": 2 * 5 * 64,
+        "Flatten": 0,
+        "Gemm": 2 * 2 * 320 * 7,
+        "RandomNormal": NEVER,
+    }
+
+
+@pytest.mark.parametrize("budget", ["0%", "-5%", "x%", "many"])
+def test_what_is_no_budget_is_refused(budget):
+    graph, _ = training("bert", Sgd())
+    with pytest.raises(InputError, match=budget):
+        squeezed(graph, budget)

@@ -1,0 +1,168 @@
+"""Schedules squeezed into budgets: what runs again, and what that costs."""
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.planner.oracles import Replay
+from tests.planner.problems import schedules
+from tightship._core import min_cut
+from tightship.planner import Alias, AliasKind, Schedule, ScheduledValue, Step, plan_schedule
+from tightship.planner.parallel.dependencies import edge_columns
+from tightship.planner.recompute import NEVER, Recomputation
+from tightship.planner.squeeze import squeeze
+from tightship.planner.written_again import written_again
+
+
+def chain(length, cheap=10, dear=1000):
+    """A forward chain whose every value the way back reads; every other step is dear."""
+    values = [ScheduledValue("x", 64, external=True)]
+    steps, costs = [], []
+    for index in range(length):
+        values.append(ScheduledValue(f"v{index}", 64))
+        steps.append(Step(f"f{index}", "F", (index,), (index + 1,)))
+        costs.append(dear if index % 2 else cheap)
+    before = length
+    for index in range(length, 0, -1):
+        values.append(ScheduledValue(f"g{index}", 64))
+        over = (Alias(len(values) - 1, before, AliasKind.IN_PLACE),)
+        steps.append(Step(f"b{index}", "B", (before, index), (len(values) - 1,), 0, over))
+        costs.append(10)
+        before = len(values) - 1
+    return Schedule(tuple(values), tuple(steps), (before,)), costs
+
+
+def executed(schedule, origin, given):
+    """What each step of the given schedule reads and writes, in terms of who wrote it.
+
+    Clones compute what their step computes: operands are known by the steps that they come from.
+    """
+    content = {v: ("given", v) for v, value in enumerate(schedule.values) if value.external}
+    seen = {}
+    for step, index in zip(schedule.steps, origin, strict=True):
+        reads = tuple(content[v] for v in step.reads)
+        assert seen.setdefault(index, reads) == reads
+        for place, value in enumerate(step.writes):
+            content[value] = (index, place)
+    assert set(seen) == set(range(len(given.steps)))
+    return [content[v] for v in schedule.outputs]
+
+
+def check(found, schedule):
+    own = executed(schedule, range(len(schedule.steps)), schedule)
+    assert executed(found.plan.schedule, found.origin, schedule) == own
+    assert found.plan.plan.peak_bytes <= plan_schedule(schedule).plan.peak_bytes
+    Replay(found.plan.schedule, found.plan.buffers, found.plan.plan.offset_bytes).run()
+
+
+@pytest.mark.parametrize("share", [0.9, 0.75, 0.6])
+def test_a_chain_is_squeezed_into_a_budget_and_computes_the_same(share):
+    schedule, costs = chain(30)
+    budget = int(plan_schedule(schedule).plan.peak_bytes * share)
+    found = squeeze(schedule, costs, budget_bytes=budget)
+    check(found, schedule)
+    assert found.plan.plan.peak_bytes <= budget
+    again = [index for index in set(found.origin) if found.origin.count(index) > 1]
+    assert found.added_operations == sum(costs[index] for index in again)
+    assert len(again) == found.clones
+
+
+def test_cheap_steps_run_again_before_dear_ones():
+    schedule, costs = chain(30)
+    budget = int(plan_schedule(schedule).plan.peak_bytes * 0.6)
+    found = squeeze(schedule, costs, budget_bytes=budget)
+    assert found.added_operations <= 15 * 10
+
+
+def test_a_smaller_budget_costs_no_fewer_operations():
+    schedule, costs = chain(40)
+    peak = plan_schedule(schedule).plan.peak_bytes
+    budgets = [peak * share // 100 for share in range(100, 10, -10)]
+    found = [squeeze(schedule, costs, budget_bytes=budget) for budget in budgets]
+    met = [
+        each.added_operations
+        for each, budget in zip(found, budgets, strict=True)
+        if each.plan.plan.peak_bytes <= budget
+    ]
+    assert met == sorted(met)
+    assert met[0] == 0
+    assert len(met) >= 5
+    assert len({each.plan.plan.peak_bytes for each in found[len(met) :]}) == 1
+
+
+def test_the_most_operations_are_kept_to_and_more_of_them_save_more():
+    schedule, costs = chain(40)
+    peaks = []
+    for limit in (0, 100, 1000, 10_000):
+        found = squeeze(schedule, costs, operations_max=limit)
+        assert found.added_operations <= limit
+        peaks.append(found.plan.plan.peak_bytes)
+    assert all(more <= less for less, more in pairwise(peaks))
+    assert peaks[-1] < 0.6 * peaks[0]
+
+
+def test_a_step_that_must_not_run_twice_does_not():
+    schedule, costs = chain(20)
+    dice = [NEVER if index == 7 else cost for index, cost in enumerate(costs)]
+    found = squeeze(schedule, dice)
+    assert found.clones > 0
+    assert found.origin.count(7) == 1
+
+
+@given(schedule=schedules(), data=st.data())
+def test_a_squeezed_schedule_runs_and_is_never_larger(schedule, data):
+    costs = [
+        NEVER
+        if any(alias.kind is AliasKind.TIED for alias in step.aliases)
+        else data.draw(st.sampled_from([0, 1, 50, NEVER]))
+        for step in schedule.steps
+    ]
+    check(squeeze(schedule, costs), schedule)
+
+
+def test_a_clone_reads_a_weight_before_it_is_updated():
+    weight = ScheduledValue("w", 64, external=True)
+    values = (weight, ScheduledValue("w.next", 64, external=True),
+              *(ScheduledValue(name, 64) for name in ("a", "b", "c", "d")))  # fmt: skip
+    steps = (
+        Step("a", "A", (0,), (2,)),
+        Step("b", "B", (2,), (3,)),
+        Step("update", "Update", (0, 3), (1,), 0, (Alias(1, 0, AliasKind.TIED),)),
+        Step("c", "C", (3,), (4,)),
+        Step("d", "D", (2, 4), (5,)),
+    )
+    schedule = Schedule(values, (steps[0], steps[1], steps[3], steps[4], steps[2]), (5,))
+    made, origin = written_again(schedule, 1, {0})
+    names = [step.name for step in made.steps]
+    assert names.index("a.again") < names.index("update")
+    assert origin.count(0) == 2
+
+
+@given(data=st.data())
+def test_the_cut_is_no_dearer_than_any_other(data):
+    count = data.draw(st.integers(2, 7))
+    nodes = st.integers(0, count - 1)
+    edges = data.draw(st.lists(st.tuples(nodes, nodes, st.integers(0, 9)), max_size=14))
+    columns = edge_columns([(a, b) for a, b, _ in edges])
+    capacity = np.array([c for *_, c in edges], np.int64)
+    side = min_cut(count, columns, capacity, 0, count - 1)
+
+    def price(inside):
+        return sum(c for a, b, c in edges if inside[a] and not inside[b])
+
+    others = ([1, *(code >> bit & 1 for bit in range(count - 2)), 0] for code in range(2**count))
+    assert side[0] == 1
+    assert side[count - 1] == 0
+    assert price(side) == min(price(other) for other in others)
+
+
+def test_operations_rise_with_the_price():
+    schedule, costs = chain(30)
+    choices = Recomputation(schedule, costs, 0.5)
+    added = [choices.at_price(price).operations for price in np.geomspace(0.01, 1e5, 30)]
+    assert added == sorted(added)
+    assert added[0] == 0
+    assert choices.at_price(0).schedule == schedule
