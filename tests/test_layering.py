@@ -107,6 +107,9 @@ ALLOWED: Mapping[str, str] = {  # the longest prefix of a module's name decides
     "planner.recompute": (
         "_core planner.parallel planner.problem planner.schedule planner.written_again"
     ),
+    "planner.squeeze": (
+        "errors planner.recompute planner.reorder planner.schedule planner.schedule_plan"
+    ),
     "planner.verify_parallel": "errors planner.schedule planner.schedule_plan",
     "planner.cell": "errors planner.schedule",
     "planner.alias_choice": "planner.cell planner.problem planner.schedule",

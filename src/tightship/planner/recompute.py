@@ -21,7 +21,7 @@ _ALL = 2**60
 """More than any choice costs; sums of a few million stay within 63 bits."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Recomputed:
     """A schedule in which steps run again.
 
@@ -65,23 +65,23 @@ class Recomputation:
             if alias.kind in BINDING
         }
         self._edges, self._limits, self._priced = self._network(steady)
+        self._made: dict[frozenset[int], Recomputed] = {}
 
     def at_price(self, price: float) -> Recomputed:
-        """The choice of least cost where a byte kept costs `price` operations."""
-        steps, values = len(self.schedule.steps), len(self.schedule.values)
-        capacity = np.minimum(self._limits + self._priced * price, float(_ALL)).astype(np.int64)
-        side = min_cut(
-            steps + values + 2, self._edges, capacity, steps + values, steps + values + 1
-        )
-        again = frozenset(np.flatnonzero(side[values : values + steps]).tolist())
-        schedule, origin = written_again(self.schedule, self.turn, again)
-        clones = len(origin) - steps
-        added = sum(self.operations[step] for step in origin) - sum(self.operations)
-        return Recomputed(schedule, origin, added if clones else 0)
+        """The choice of least cost where a byte kept costs `price` operations.
 
-    def nothing(self) -> Recomputed:
-        """The choice to compute nothing again."""
-        return Recomputed(self.schedule, tuple(range(len(self.schedule.steps))), 0)
+        One object for prices that lead to one choice.
+        """
+        values, steps = len(self.schedule.values), len(self.schedule.steps)
+        capacity = np.minimum(self._limits + self._priced * price, float(_ALL)).astype(np.int64)
+        ends = values + steps
+        side = min_cut(ends + 2, self._edges, capacity, ends, ends + 1)
+        again = frozenset(np.flatnonzero(side[values:ends]).tolist())
+        if again not in self._made:
+            schedule, origin = written_again(self.schedule, self.turn, again)
+            added = sum(self.operations[step] for step in origin) - sum(self.operations)
+            self._made[again] = Recomputed(schedule, origin, added)
+        return self._made[again]
 
     def _network(self, steady: float) -> tuple[Int64Array, Float64Array, Float64Array]:
         """Nodes are values (needed behind the turn), steps (run again), and the two ends."""

@@ -102,6 +102,7 @@ class _Front:
     def __init__(self, choices: Recomputation) -> None:
         self._choices = choices
         self._found: dict[int, tuple[int, Recomputed]] = {}
+        self._loads: dict[Recomputed, int] = {}
         loads = [(self.load(place), place) for place in range(0, len(PRICES), _COARSE)]
         self.stop = min(loads)[1]
 
@@ -123,13 +124,18 @@ class _Front:
 
     def _at(self, place: int) -> tuple[int, Recomputed]:
         if place not in self._found:
-            try:
-                made = self._choices.at_price(PRICES[place])
-                load = least_order(made.schedule, _EFFORT).load_bytes
-            except PlanError:  # a clone would read bytes that are written over for good
-                made, load = self._choices.nothing(), SUM_BYTES_MAX
-            self._found[place] = (load, made)
+            made = self._choices.at_price(PRICES[place])
+            if made not in self._loads:
+                self._loads[made] = _load_bytes(made)
+            self._found[place] = (self._loads[made], made)
         return self._found[place]
+
+
+def _load_bytes(made: Recomputed) -> int:
+    try:
+        return least_order(made.schedule, _EFFORT).load_bytes
+    except PlanError:  # a clone would read bytes that are written over for good
+        return SUM_BYTES_MAX
 
 
 def _choices(
