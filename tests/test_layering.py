@@ -105,11 +105,10 @@ ALLOWED: Mapping[str, str] = {  # the longest prefix of a module's name decides
         "_core planner.cell planner.parallel planner.problem planner.schedule planner.schedule_plan"
     ),
     "planner.recompute": (
-        "_core planner.parallel planner.problem planner.schedule planner.written_again"
+        "_core errors planner.cell planner.parallel planner.problem planner.schedule"
+        " planner.written_again"
     ),
-    "planner.squeeze": (
-        "errors planner.recompute planner.reorder planner.schedule planner.schedule_plan"
-    ),
+    "planner.squeeze": ("planner.recompute planner.reorder planner.schedule planner.schedule_plan"),
     "planner.verify_parallel": "errors planner.schedule planner.schedule_plan",
     "planner.cell": "errors planner.schedule",
     "planner.alias_choice": "planner.cell planner.problem planner.schedule",

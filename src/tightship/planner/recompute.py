@@ -7,6 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tightship._core import min_cut
+from tightship.errors import PlanError
+from tightship.planner.cell import cells_of
 from tightship.planner.parallel.dependencies import edge_columns
 from tightship.planner.problem import Int64Array
 from tightship.planner.schedule import BINDING, AliasKind, Schedule
@@ -78,10 +80,19 @@ class Recomputation:
         side = min_cut(ends + 2, self._edges, capacity, ends, ends + 1)
         again = frozenset(np.flatnonzero(side[values:ends]).tolist())
         if again not in self._made:
-            schedule, origin = written_again(self.schedule, self.turn, again)
+            schedule, origin = self._written(again)
             added = sum(self.operations[step] for step in origin) - sum(self.operations)
             self._made[again] = Recomputed(schedule, origin, added)
         return self._made[again]
+
+    def _written(self, again: frozenset[int]) -> tuple[Schedule, tuple[int, ...]]:
+        """The schedule given where a clone would read bytes that are written over for good."""
+        try:
+            schedule, origin = written_again(self.schedule, self.turn, again)
+            cells_of(schedule)
+        except PlanError:
+            return self.schedule, tuple(range(len(self.schedule.steps)))
+        return schedule, origin
 
     def _network(self, steady: float) -> tuple[Int64Array, Float64Array, Float64Array]:
         """Nodes are values (needed behind the turn), steps (run again), and the two ends."""

@@ -5,10 +5,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from tightship.errors import PlanError
 from tightship.planner.recompute import NEVER, Recomputation, Recomputed
 from tightship.planner.reorder import least_order, reorder
-from tightship.planner.schedule import SUM_BYTES_MAX, Schedule
+from tightship.planner.schedule import Schedule
 from tightship.planner.schedule_plan import SchedulePlan
 
 PRICES = tuple(np.geomspace(0.2, 20_000, 128).tolist())
@@ -126,16 +125,9 @@ class _Front:
         if place not in self._found:
             made = self._choices.at_price(PRICES[place])
             if made not in self._loads:
-                self._loads[made] = _load_bytes(made)
+                self._loads[made] = least_order(made.schedule, _EFFORT).load_bytes
             self._found[place] = (self._loads[made], made)
         return self._found[place]
-
-
-def _load_bytes(made: Recomputed) -> int:
-    try:
-        return least_order(made.schedule, _EFFORT).load_bytes
-    except PlanError:  # a clone would read bytes that are written over for good
-        return SUM_BYTES_MAX
 
 
 def _choices(
