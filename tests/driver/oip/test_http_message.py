@@ -1,0 +1,39 @@
+"""Bodies that come packed, and metrics as text."""
+
+import gzip
+import zlib
+
+import pytest
+
+from tightship.driver.oip.http_message import HttpRequest
+from tightship.driver.oip.refusal import OipError
+from tightship.driver.oip.request_counts import RequestCounts, prometheus_text, statistics_of
+
+
+def packed(body, encoding):
+    return HttpRequest("POST", "/", {"content-encoding": encoding}, body)
+
+
+@pytest.mark.parametrize(("pack", "name"), [(gzip.compress, "gzip"), (zlib.compress, "deflate")])
+def test_a_packed_body_may_have_as_many_bytes_as_any(pack, name):
+    assert packed(pack(bytes(1000)), name).content(1000) == bytes(1000)
+    for length in (1001, 1 << 20):
+        with pytest.raises(OipError, match="unpacks to more than 1000 bytes"):
+            packed(pack(bytes(length)), name).content(1000)
+    with pytest.raises(OipError, match="ends early"):
+        packed(pack(bytes(1000))[:-1], name).content(1000)
+
+
+def test_statistics_and_metrics_say_the_same():
+    counts = RequestCounts()
+    counts.add_success((1000, 20_000, 3000), 7)
+    counts.add_success((1000, 20_000, 3000), 9)
+    counts.add_failure(500)
+    said = statistics_of("m", "1", counts.now)
+    assert said["last_inference"] == 9
+    assert said["inference_stats"]["success"] == {"count": 2, "ns": 48_000}
+    assert said["inference_stats"]["fail"] == {"count": 1, "ns": 500}
+    assert said["inference_stats"]["compute_infer"] == {"count": 2, "ns": 40_000}
+    lines = prometheus_text([('a"b', "1", counts.now)]).splitlines()
+    assert r'nv_inference_request_success{model="a\"b",version="1"} 2' in lines
+    assert r'nv_inference_compute_infer_duration_us{model="a\"b",version="1"} 40' in lines
