@@ -100,16 +100,6 @@ PrimitiveDesc softmax_gradient(dnnl_alg_kind_t algorithm, const MemoryDesc &dst,
                                 attributes.get()));
 }
 
-PrimitiveDesc batch_statistics(const MemoryDesc &src, const MemoryDesc &dst, float epsilon,
-                               const Attributes &attributes) {
-    Library &library = Library::get();
-    const unsigned flags = dnnl_use_scale | dnnl_use_shift;
-    return make("describe a batch normalization of training",
-                Signature("batch_statistics") << src << dst << epsilon << attributes,
-                library.batch_normalization_forward_primitive_desc_create, library.engine,
-                kTraining, src.get(), dst.get(), epsilon, flags, attributes.get());
-}
-
 PrimitiveDesc batch_normalization_gradient(const MemoryDesc &src, const MemoryDesc &diff,
                                            float epsilon, bool given_statistics,
                                            const Attributes &attributes) {

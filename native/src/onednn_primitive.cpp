@@ -140,7 +140,11 @@ std::vector<std::pair<int, int64_t>> PrimitiveDesc::reach() const {
           DNNL_ARG_DIFF_SRC, DNNL_ARG_DIFF_DST, DNNL_ARG_DIFF_WEIGHTS, DNNL_ARG_DIFF_BIAS,
           DNNL_ARG_DIFF_SCALE, DNNL_ARG_DIFF_SHIFT})
         add(argument);
-    if (operand(DNNL_ARG_DIFF_SHIFT).is_null()) // no gradient depends on the shift
+    dnnl_primitive_kind_t kind = dnnl_undefined_primitive;
+    Library::check(Library::get().primitive_desc_query(desc_, dnnl_query_primitive_kind, 0, &kind),
+                   "tell the kind of a primitive");
+    // A gradient of a batch normalization describes a shift, and refuses to be given one.
+    if (kind != dnnl_batch_normalization || operand(DNNL_ARG_DIFF_SHIFT).is_null())
         add(DNNL_ARG_SHIFT);
     for (int index = 0; index < kSourcesMax && add(DNNL_ARG_MULTIPLE_SRC + index); ++index) {
     }

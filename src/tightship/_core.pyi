@@ -1217,9 +1217,6 @@ class PrimitiveDesc:
     def softmax_gradient(dst: MemoryDesc, diff: MemoryDesc, axis: int, logarithm: bool, attributes: Attributes) -> PrimitiveDesc: ...
 
     @staticmethod
-    def batch_statistics(src: MemoryDesc, dst: MemoryDesc, epsilon: float, attributes: Attributes) -> PrimitiveDesc: ...
-
-    @staticmethod
     def batch_normalization_gradient(src: MemoryDesc, diff: MemoryDesc, epsilon: float, given_statistics: bool, attributes: Attributes) -> PrimitiveDesc: ...
 
     @staticmethod

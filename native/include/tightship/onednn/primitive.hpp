@@ -155,9 +155,6 @@ PrimitiveDesc eltwise_gradient(dnnl_alg_kind_t algorithm, const MemoryDesc &data
                                const Attributes &attributes);
 PrimitiveDesc softmax_gradient(dnnl_alg_kind_t algorithm, const MemoryDesc &dst,
                                const MemoryDesc &diff, int axis, const Attributes &attributes);
-/// Normalizes by the statistics of the batch, and writes them.
-PrimitiveDesc batch_statistics(const MemoryDesc &src, const MemoryDesc &dst, float epsilon,
-                               const Attributes &attributes);
 PrimitiveDesc batch_normalization_gradient(const MemoryDesc &src, const MemoryDesc &diff,
                                            float epsilon, bool given_statistics,
                                            const Attributes &attributes);

@@ -38,6 +38,9 @@ EMITTERS: Mapping[tuple[str, str], Emitter] = OnDemand(
         "normalization.NORMALIZATION": of_onnx(
             "BatchNormalization LRN LayerNormalization LogSoftmax Softmax"
         ),
+        "normalization_gradient.NORMALIZATION_GRADIENTS": _of_training(
+            "BatchNormalizationGrad LayerNormalizationGrad LogSoftmaxGrad SoftmaxGrad"
+        ),
         "pooling.POOLING": of_onnx("AveragePool GlobalAveragePool GlobalMaxPool MaxPool"),
         "resampling.RESAMPLING": of_onnx("Resize"),
         "transposed.TRANSPOSED": _of_training("TransposedMatMul"),

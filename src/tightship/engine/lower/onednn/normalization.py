@@ -42,18 +42,13 @@ def batch_normalization(builder: Builder, node: Node) -> bool:
 
 def layer_normalization(builder: Builder, node: Node) -> bool:
     """LayerNormalization over the last axes, as rows of one matrix."""
-    shape = builder.value(node.inputs[0]).static_shape
-    axis = node.attributes.get("axis", -1)
-    assert isinstance(axis, int)
-    axis %= max(len(shape), 1)
-    columns = element_count(shape[axis:])
+    count, columns = rows_of(builder, node)
     names = [name for name in node.inputs[1:] if name]
     constants = [builder.constant(name) for name in names]
     if len(node.writes) != 1 or any(
         c is None or element_count(c.shape) != columns for c in constants
     ):
         return False
-    count = element_count(shape[:axis])
     rows = builder.row_major((count, columns))
     key = "layer", count, columns, epsilon_of(node), len(names)
     desc = builder.described(
@@ -100,17 +95,8 @@ def local_response(builder: Builder, node: Node) -> bool:
 
 
 def softmax(builder: Builder, node: Node) -> bool:
-    """Softmax or LogSoftmax; before opset 13 all axes from `axis` on are one."""
-    shape = builder.value(node.inputs[0]).static_shape
-    coerced = node.version < 13
-    axis = node.attributes.get("axis", 1 if coerced else -1)
-    assert isinstance(axis, int)
-    axis %= max(len(shape), 1)
-    if coerced:
-        layout = MemoryDesc([element_count(shape[:axis]), element_count(shape[axis:])])
-        axis = 1
-    else:
-        layout = MemoryDesc(list(shape) or [1])
+    """Softmax or LogSoftmax."""
+    layout, axis = softmax_layout(builder, node)
     desc = fast(
         lambda: PrimitiveDesc.softmax(
             layout, layout, axis, node.operator == "LogSoftmax", Attributes()
@@ -122,6 +108,27 @@ def softmax(builder: Builder, node: Node) -> bool:
     target = builder.output_as(node.outputs[0], layout)
     builder.primitive(node, desc, [(SRC, source)], [target], [(source, AliasKind.IN_PLACE)])
     return True
+
+
+def rows_of(builder: Builder, node: Node) -> tuple[int, int]:
+    """The matrix whose rows are normalized: all axes from `axis` on are one, so are the others."""
+    shape = builder.value(node.inputs[0]).static_shape
+    axis = node.attributes.get("axis", -1)
+    assert isinstance(axis, int)
+    axis %= max(len(shape), 1)
+    return element_count(shape[:axis]), element_count(shape[axis:])
+
+
+def softmax_layout(builder: Builder, node: Node) -> tuple[MemoryDesc, int]:
+    """The operand's layout and the axis; before opset 13 all axes from `axis` on are one."""
+    shape = builder.value(node.inputs[0]).static_shape
+    coerced = node.version < 13
+    axis = node.attributes.get("axis", 1 if coerced else -1)
+    assert isinstance(axis, int)
+    axis %= max(len(shape), 1)
+    if coerced:
+        return MemoryDesc([element_count(shape[:axis]), element_count(shape[axis:])]), 1
+    return MemoryDesc(list(shape) or [1]), axis
 
 
 NORMALIZATION = {

@@ -1,0 +1,125 @@
+"""Gradients of normalizations and softmaxes."""
+
+from tightship._core import Attributes, MemoryDesc, PrimitiveDesc
+from tightship.engine.lower.builder import DST, SRC, Builder
+from tightship.engine.lower.fold_batch_norm import epsilon_of
+from tightship.engine.lower.onednn.choose import fast
+from tightship.engine.lower.onednn.gradient import DIFF_DST, DIFF_SRC, gradient_step
+from tightship.engine.lower.onednn.normalization import (
+    MEAN,
+    SCALE,
+    SHIFT,
+    VARIANCE,
+    rows_of,
+    softmax_layout,
+)
+from tightship.engine.lower.onednn.parameters import parameter
+from tightship.engine.program import Operand
+from tightship.graph import Node
+from tightship.graph.layer import TRAINING
+
+DIFF_SCALE, DIFF_SHIFT = 255, 256
+UNREAD = SHIFT
+"""The primitive of rows wants it bound, though no gradient depends on it."""
+
+
+def batch_gradient(builder: Builder, node: Node) -> bool:
+    """The gradients by statistics of the batch, or by given ones, over the result's gradient."""
+    if not node.outputs[0]:
+        return False
+    is_given = not node.attributes.get("training_mode", 1)
+    for layout in builder.candidate_layouts(builder.home(node.inputs[1])):
+        desc = fast(
+            lambda layout=layout: PrimitiveDesc.batch_normalization_gradient(  # type: ignore[misc]
+                layout, layout, epsilon_of(node), is_given, Attributes()
+            )
+        )
+        if desc is not None:
+            vector = MemoryDesc([layout.dims[1]])
+            gradient, image = (builder.in_layout(name, layout) for name in node.inputs[:2])
+            reads = [(DIFF_DST, gradient), (SRC, image)]
+            scale, mean, variance = (
+                parameter(builder, name, vector, vector) for name in node.inputs[2:]
+            )
+            reads += [(SCALE, scale), (MEAN, mean), (VARIANCE, variance)]
+            target = builder.output(node.outputs[0], layout)
+            writes = [
+                (DIFF_SRC, target),
+                *_vectors(builder, node, (DIFF_SCALE, DIFF_SHIFT), vector),
+            ]
+            gradient_step(builder, node, desc, reads, writes, [(target, gradient)])
+            return True
+    return False
+
+
+def layer_gradient(builder: Builder, node: Node) -> bool:
+    """The gradients of rows; their variance, epsilon in it, is one over the deviation's square."""
+    if not node.outputs[0]:
+        return False
+    rows, columns = rows_of(builder, node)
+    matrix, vector, each = (MemoryDesc(dims) for dims in ([rows, columns], [columns], [rows]))
+    square = fast(lambda: PrimitiveDesc.eltwise("pow", each, each, (1.0, -2.0), Attributes()))
+    desc = fast(
+        lambda: PrimitiveDesc.layer_normalization_gradient(matrix, matrix, 0.0, Attributes())
+    )
+    if square is None or desc is None:
+        return False
+    dy, x, scale, mean, inverse = node.inputs
+    variance = builder.room(f"{node.name}.variance", each)
+    builder.primitive(node, square, [(SRC, parameter(builder, inverse, each, each))], [variance])
+    gradient = builder.in_layout(dy, matrix)
+    factor = parameter(builder, scale, vector, vector)
+    reads = [
+        (DIFF_DST, gradient),
+        (SRC, builder.in_layout(x, matrix)),
+        (SCALE, factor),
+        (UNREAD, factor),
+        (MEAN, parameter(builder, mean, each, each)),
+        (VARIANCE, variance),
+    ]
+    target = builder.output_as(node.outputs[0], matrix)
+    writes = [(DIFF_SRC, target), *_vectors(builder, node, (DIFF_SCALE, DIFF_SHIFT), vector)]
+    gradient_step(builder, node, desc, reads, writes, [(target, gradient)])
+    return True
+
+
+def softmax_gradient(builder: Builder, node: Node) -> bool:
+    """Of Softmax or LogSoftmax, over the result's gradient."""
+    layout, axis = softmax_layout(builder, node)
+    desc = fast(
+        lambda: PrimitiveDesc.softmax_gradient(
+            layout, layout, axis, node.operator == "LogSoftmaxGrad", Attributes()
+        )
+    )
+    if desc is None:
+        return False
+    gradient, result = (builder.in_layout(name, layout) for name in node.inputs)
+    target = builder.output_as(node.outputs[0], layout)
+    reads = [(DIFF_DST, gradient), (DST, result)]
+    gradient_step(builder, node, desc, reads, [(DIFF_SRC, target)], [(target, gradient)])
+    return True
+
+
+def _vectors(
+    builder: Builder, node: Node, arguments: tuple[int, int], vector: MemoryDesc
+) -> list[tuple[int, Operand]]:
+    """Where the second and third output go; room for what is not wanted."""
+    names = [*node.outputs[1:], "", ""][:2]
+    return [
+        (
+            argument,
+            builder.output_as(name, vector)
+            if name
+            else builder.room(f"{node.name}.{argument}", vector),
+        )
+        for argument, name in zip(arguments, names, strict=True)
+    ]
+
+
+NORMALIZATION_GRADIENTS = {
+    (TRAINING, "BatchNormalizationGrad"): batch_gradient,
+    (TRAINING, "LayerNormalizationGrad"): layer_gradient,
+    (TRAINING, "LogSoftmaxGrad"): softmax_gradient,
+    (TRAINING, "SoftmaxGrad"): softmax_gradient,
+}
+"""By domain and operator."""
