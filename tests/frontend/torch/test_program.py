@@ -107,6 +107,24 @@ def test_an_operator_without_translation_is_told_with_its_line():
     assert re.search(line, str(error.value))
 
 
+class Bags(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.bags = nn.EmbeddingBag(5, 3)
+
+    def forward(self, ids):
+        return self.bags(ids)
+
+
+def test_an_operator_within_a_module_of_torch_is_told_with_the_line_that_calls_it():
+    with pytest.raises(GraphError, match=r"test_program\.py:\d+: `return self.bags\(ids\)`"):
+        read(exported(Bags(), torch.tensor([[0, 1]])))
+
+
+def test_a_tensor_made_empty_and_written_is_what_was_written():
+    check(Function(lambda x: torch.empty(2, 3).copy_(x) * 2), torch.randn(2, 3))
+
+
 def test_a_shape_that_depends_on_data_is_refused():
     with pytest.raises(GraphError, match=r"`torch.where` with three operands"):
         read(exported(Function(torch.nonzero), torch.randn(3)))

@@ -228,7 +228,7 @@ def chosen(call: Call) -> Operand:
 
 
 def filled(number: float, call: Call) -> Operand:
-    """A tensor of one number, as large as another."""
+    """A tensor of one number; of zeros where torch leaves open what is in it."""
     value = call.arguments.get("fill_value", number)
     element = np.array(value).astype(call.dtype.numpy)
     return call.writer.constant(call.node.name, Fill(element, call.shape))
@@ -321,6 +321,7 @@ TABLE: dict[str, Callable[[Call], Operand]] = {
     "div.Tensor": quotient,
     "div.Tensor_mode": quotient,
     "elu.default": elu,
+    "empty.memory_format": partial(filled, 0),
     "expm1.default": exponential_less,
     "full_like.default": partial(filled, 0),
     "gelu.default": gelu,

@@ -1,12 +1,16 @@
 """What cannot be translated, told with the line of the user's source."""
 
 import re
+from pathlib import Path
 
 import torch
 
 from tightship.errors import GraphError
 
 _FRAME = re.compile(r'File "([^"]+)", line (\d+), in (\S+)\n\s*([^\n]*)')
+
+_LIBRARY = f"{Path(torch.__file__).parent}/"
+"""Where torch's own modules are, which call operators for the user."""
 
 ADVICE = {
     "aten._local_scalar_dense.default": "keep it a tensor, or compute it before the model",
@@ -40,5 +44,6 @@ def _place(node: torch.fx.Node) -> str:
     frames = _FRAME.findall(node.meta.get("stack_trace") or "")
     if not frames:
         return ""
-    file, line, _, code = frames[-1]
+    own = [frame for frame in frames if not frame[0].startswith(_LIBRARY)]
+    file, line, _, code = (own or frames)[-1]
     return f", {file}:{line}" + (f": `{code.strip()}`" if code.strip() else "")
