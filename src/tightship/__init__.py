@@ -1,4 +1,4 @@
-"""Know a model's peak memory before you run it, and run it in exactly that.
+"""Know a model's peak memory before you run it, run it in exactly that, share its weights.
 
     import tightship
 
