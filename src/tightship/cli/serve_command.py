@@ -2,6 +2,7 @@
 
 import argparse
 import signal
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -26,6 +27,7 @@ def run(options: argparse.Namespace) -> int:
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: server.stop())
     show(f"serving {', '.join(models) or 'models of clients'} at {path}\n")
+    sys.stdout.flush()  # whoever started it may be waiting for the line
     server.serve()
     return 0
 
