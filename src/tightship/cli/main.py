@@ -40,6 +40,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return INTERRUPTED
     except (TightshipError, OSError) as error:
         print(f"tightship: {_text(error)}", file=sys.stderr)
+        _drop_what_has_no_room()
         return _code(error)
     return code
 
@@ -109,6 +110,14 @@ def _code(error: TightshipError | OSError) -> int:
     if isinstance(error, (CapacityError, OutOfMemoryError)):
         return DOES_NOT_FIT
     return UNDECIDED if isinstance(error, DeadlineError) else BAD_INPUT
+
+
+def _drop_what_has_no_room() -> None:
+    """What standard output does not take now it would not take at exit either."""
+    try:
+        sys.stdout.flush()
+    except OSError:
+        _close_quietly()
 
 
 def _close_quietly() -> int:
