@@ -149,11 +149,13 @@ ALLOWED: Mapping[str, str] = {  # the longest prefix of a module's name decides
     "plug": "_core errors plug",
     "plug.hints": "planner resource",
     "backend": "errors loading model",
+    "driver.settings": "driver.rules.quota",
+    "driver.rules": (
+        "errors driver.settings driver.rules driver.protocol driver.events driver.effects"
+    ),
+    "driver.protocol": "errors driver.rules driver.protocol",
     "driver": "errors driver",
-    "driver.listening": "errors resource.private_folder",
-    "driver.loaded": "_core driver errors graph loading model",
-    "driver.carrier": "_core driver errors",
-    "driver.server": "driver errors model",
+    "driver.rim": "_core driver errors graph loading model resource.private_folder",
     "driver.oip": "__version__ errors graph model loading driver",
     "driver.nnapi": "errors graph driver",
     "cli": (
@@ -171,8 +173,8 @@ FOREIGN: Mapping[str, str] = {  # who may import what is not ours, nor Python's
     "numpy": (
         "graph planner frontend engine feeds model tuning plug.hints resource.slot_file"
         " driver.nnapi"
-        " replay workload backend cli driver.mappings driver.elements driver.loaded driver.carrier"
-        " driver.file_pool driver.segment driver.staging driver.remote driver.oip"
+        " replay workload backend cli driver.rim driver.rules.elements"
+        " driver.client driver.oip"
     ),
     "ml_dtypes": "graph.layout engine.kernels",
     "onnx": "frontend.onnx engine.kernels.reference engine.kernels.to_proto backend",

@@ -5,13 +5,13 @@ from collections import deque
 
 from tightship.driver import effects as fx
 from tightship.driver import events as ev
-from tightship.driver.attachment import Attachment, FenceState
-from tightship.driver.dimensions import combine
-from tightship.driver.operand_type import size_bytes
-from tightship.driver.replies import Launched, ModelPrepared, OutputShape, Timing
+from tightship.driver.protocol.replies import Launched, ModelPrepared, OutputShape, Timing
+from tightship.driver.rules.attachment import Attachment, FenceState
+from tightship.driver.rules.dimensions import combine
+from tightship.driver.rules.operand_type import size_bytes
+from tightship.driver.rules.status import ErrorStatus
 from tightship.driver.service import Service
 from tightship.driver.settings import Settings
-from tightship.driver.status import ErrorStatus
 
 NONE = ErrorStatus.NONE
 

@@ -7,7 +7,7 @@ import time
 from contextlib import contextmanager
 from pathlib import Path
 
-from tightship.driver.client import Client
+from tightship.driver.client.client import Client
 
 COMMAND = (sys.executable, "-m", "tightship.cli", "serve")
 PATIENCE_S = 30

@@ -3,8 +3,9 @@
 from dataclasses import replace
 
 from tests.driver.fake_rim import Rim
-from tightship.driver import messages as m
-from tightship.driver.model import (
+from tightship.driver.protocol import messages as m
+from tightship.driver.protocol.replies import Done, Failed
+from tightship.driver.rules.model import (
     DataLocation,
     Lifetime,
     Model,
@@ -12,10 +13,9 @@ from tightship.driver.model import (
     Operation,
     Subgraph,
 )
-from tightship.driver.operand_type import OperandType, ValueType
-from tightship.driver.replies import Done, Failed
-from tightship.driver.request import Request, RequestArgument, RequestPool
-from tightship.driver.status import ErrorStatus
+from tightship.driver.rules.operand_type import OperandType, ValueType
+from tightship.driver.rules.request import Request, RequestArgument, RequestPool
+from tightship.driver.rules.status import ErrorStatus
 
 NONE = ErrorStatus.NONE
 IA = ErrorStatus.INVALID_ARGUMENT

@@ -2,12 +2,12 @@
 
 from hypothesis import strategies as st
 
-from tightship.driver import messages, replies
-from tightship.driver.codec import TEXT_BYTES_MAX
-from tightship.driver.messages import CacheFiles
-from tightship.driver.model import Model, Operand, Operation, Subgraph
-from tightship.driver.request import Request, RequestArgument, RequestPool
-from tightship.driver.status import ErrorStatus
+from tightship.driver.protocol import messages, replies
+from tightship.driver.protocol.codec import TEXT_BYTES_MAX
+from tightship.driver.protocol.messages import CacheFiles
+from tightship.driver.rules.model import Model, Operand, Operation, Subgraph
+from tightship.driver.rules.request import Request, RequestArgument, RequestPool
+from tightship.driver.rules.status import ErrorStatus
 
 SHORT = st.text(max_size=20)
 NARROW = st.integers(-(2**31), 2**31 - 1)

@@ -19,13 +19,13 @@ from tests.driver.small_models import (
     conv,
     shaped,
 )
-from tightship.driver import messages as m
-from tightship.driver.messages import Role
-from tightship.driver.operand_type import OperandType, ValueType
-from tightship.driver.quota import Resource
-from tightship.driver.replies import Allocated
+from tightship.driver.protocol import messages as m
+from tightship.driver.protocol.messages import Role
+from tightship.driver.protocol.replies import Allocated
+from tightship.driver.rules.operand_type import OperandType, ValueType
+from tightship.driver.rules.quota import Resource
+from tightship.driver.rules.status import ErrorStatus
 from tightship.driver.settings import CONNECTION_LIMITS, Settings
-from tightship.driver.status import ErrorStatus
 
 PERSISTENT = ErrorStatus.RESOURCE_EXHAUSTED_PERSISTENT
 TRANSIENT = ErrorStatus.RESOURCE_EXHAUSTED_TRANSIENT

@@ -14,7 +14,7 @@ from tests.driver.small_models import (
     run,
     shaped,
 )
-from tightship.driver.messages import CopyTo, ExecuteFenced, Free, GetExecutionInfo
+from tightship.driver.protocol.messages import CopyTo, ExecuteFenced, Free, GetExecutionInfo
 
 DYNAMIC = (0, 32, 32, 8)
 

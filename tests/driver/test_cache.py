@@ -7,8 +7,8 @@ import pytest
 from tests.driver.fake_rim import Rim
 from tests.driver.small_models import GF, IA, NONE, TYPES, Client, conv
 from tightship.driver import effects as fx
-from tightship.driver.cache import opened_cache, sealed_cache
-from tightship.driver.messages import CacheFiles, Capabilities, Prepare, PrepareFromCache
+from tightship.driver.protocol.messages import CacheFiles, Capabilities, Prepare, PrepareFromCache
+from tightship.driver.rules.cache import opened_cache, sealed_cache
 from tightship.driver.settings import Settings
 from tightship.errors import DriverError
 

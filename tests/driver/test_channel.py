@@ -5,8 +5,8 @@ import socket
 
 import pytest
 
-from tightship.driver.channel import Packet, close_all, receive, send
-from tightship.driver.codec import FILES_MAX, MESSAGE_BYTES_MAX
+from tightship.driver.protocol.channel import Packet, close_all, receive, send
+from tightship.driver.protocol.codec import FILES_MAX, MESSAGE_BYTES_MAX
 from tightship.errors import FormatError
 
 

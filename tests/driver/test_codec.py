@@ -14,8 +14,8 @@ from tests.driver.strategies import (
     calls,
     numbers,
 )
-from tightship.driver import codec, messages
-from tightship.driver.codec import (
+from tightship.driver.protocol import codec, messages
+from tightship.driver.protocol.codec import (
     HEADER_BYTES,
     MESSAGE_BYTES_MAX,
     Frame,
@@ -27,12 +27,12 @@ from tightship.driver.codec import (
     encode_reply,
     number_of,
 )
-from tightship.driver.messages import Allocate, CopyFrom, Execute, Free, Prepare, Role
-from tightship.driver.model import DataLocation, Model, Subgraph
-from tightship.driver.operand_type import ValueType
-from tightship.driver.replies import Done, Executed, Failed, ModelPrepared, OutputShape
-from tightship.driver.request import Request, RequestArgument, RequestPool
-from tightship.driver.status import ErrorStatus
+from tightship.driver.protocol.messages import Allocate, CopyFrom, Execute, Free, Prepare, Role
+from tightship.driver.protocol.replies import Done, Executed, Failed, ModelPrepared, OutputShape
+from tightship.driver.rules.model import DataLocation, Model, Subgraph
+from tightship.driver.rules.operand_type import ValueType
+from tightship.driver.rules.request import Request, RequestArgument, RequestPool
+from tightship.driver.rules.status import ErrorStatus
 from tightship.errors import FormatError
 
 ARGUMENT = RequestArgument(DataLocation(0, 64, 128, 64), (1, 0, 3))

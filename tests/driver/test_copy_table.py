@@ -4,10 +4,10 @@ import pytest
 
 from tests.driver.fake_rim import Rim
 from tests.driver.small_models import GF, IA, NONE, SHAPE, TYPES, Client, add, conv, shaped
-from tightship.driver.messages import CopyFrom, CopyTo, Free
-from tightship.driver.quota import Resource
+from tightship.driver.protocol.messages import CopyFrom, CopyTo, Free
+from tightship.driver.rules.quota import Resource
+from tightship.driver.rules.status import ErrorStatus
 from tightship.driver.settings import CONNECTION_LIMITS, Settings
-from tightship.driver.status import ErrorStatus
 
 TRANSIENT = ErrorStatus.RESOURCE_EXHAUSTED_TRANSIENT
 EXACT = SHAPE

@@ -5,7 +5,7 @@ import pytest
 from tests.driver.fake_rim import Rim
 from tests.driver.small_models import IA, NONE, TYPES, Client, Places, conv, status_of
 from tightship.driver import events as ev
-from tightship.driver import messages as m
+from tightship.driver.protocol import messages as m
 
 KIND = TYPES["float32"]
 SIZE = KIND.size_bytes

@@ -5,9 +5,9 @@ import pytest
 from tests.driver.fake_rim import Rim
 from tests.driver.small_models import GF, IA, MODES, NONE, TYPES, Client, Places, conv, run, shaped
 from tightship.driver import effects as fx
-from tightship.driver import messages as m
-from tightship.driver.model import DataLocation, Lifetime, Model, Operand, Operation, Subgraph
-from tightship.driver.request import Request, RequestArgument, RequestPool
+from tightship.driver.protocol import messages as m
+from tightship.driver.rules.model import DataLocation, Lifetime, Model, Operand, Operation, Subgraph
+from tightship.driver.rules.request import Request, RequestArgument, RequestPool
 
 KIND = TYPES["float32"]
 SIZE = KIND.size_bytes

@@ -12,15 +12,15 @@ import pytest
 
 from tests.driver.native_driver import driver
 from tests.small_models import dense
-from tightship.driver import loaded, mappings
-from tightship.driver import messages as m
-from tightship.driver.channel import send
-from tightship.driver.codec import encode
 from tightship.driver.effects import PrepareModel, Run
-from tightship.driver.model import ModelFile
-from tightship.driver.pools import Pool, PoolMode
-from tightship.driver.request import Extent, Request
-from tightship.driver.status import ErrorStatus
+from tightship.driver.protocol import messages as m
+from tightship.driver.protocol.channel import send
+from tightship.driver.protocol.codec import encode
+from tightship.driver.rim import loaded, mappings
+from tightship.driver.rules.model import ModelFile
+from tightship.driver.rules.pools import Pool, PoolMode
+from tightship.driver.rules.request import Extent, Request
+from tightship.driver.rules.status import ErrorStatus
 from tightship.errors import DriverError
 
 MODEL, _ = dense(batch=4)

@@ -6,8 +6,9 @@ from dataclasses import replace
 import pytest
 
 from tests.driver.small_models import GF, IA, NONE, Client, shaped
-from tightship.driver.messages import Image, Prepare, SupportedOperations, UnregisterPool
-from tightship.driver.model import (
+from tightship.driver.protocol.messages import Image, Prepare, SupportedOperations, UnregisterPool
+from tightship.driver.protocol.replies import ModelPrepared, Supported
+from tightship.driver.rules.model import (
     DataLocation,
     ExternalFile,
     Lifetime,
@@ -18,9 +19,8 @@ from tightship.driver.model import (
     Operation,
     Subgraph,
 )
-from tightship.driver.operand_type import OperandType, ValueType
-from tightship.driver.replies import ModelPrepared, Supported
-from tightship.driver.status import ErrorStatus
+from tightship.driver.rules.operand_type import OperandType, ValueType
+from tightship.driver.rules.status import ErrorStatus
 
 FLOAT = ValueType(OperandType.TENSOR_FLOAT32, (2, 4))
 SIZE = FLOAT.size_bytes

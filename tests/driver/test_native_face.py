@@ -11,10 +11,10 @@ import pytest
 import tightship
 from tests.driver.native_driver import PATIENCE_S, driver
 from tests.small_models import dense, dense_result, relu_chain
-from tightship.driver.attachment import FenceState
-from tightship.driver.fence import Fence
-from tightship.driver.listening import listen
-from tightship.driver.status import ErrorStatus
+from tightship.driver.client.fence import Fence
+from tightship.driver.rim.listening import listen
+from tightship.driver.rules.attachment import FenceState
+from tightship.driver.rules.status import ErrorStatus
 from tightship.errors import DriverError, InputError
 
 MODEL, WEIGHTS = dense(batch=4)
@@ -174,7 +174,7 @@ def test_memory_that_comes_and_goes_leaves_nothing(served, client):
 CHILD = """
 import sys
 import numpy as np
-from tightship.driver.client import Client
+from tightship.driver.client.client import Client
 client = Client(sys.argv[1])
 client.capabilities()
 step = sys.argv[2]

@@ -4,15 +4,15 @@ import pytest
 
 from tests.driver.fake_rim import Rim
 from tests.driver.small_models import GF, IA, NONE, TYPES, Client, Places, conv, run
-from tightship.driver import messages as m
-from tightship.driver.attachment import FenceState
-from tightship.driver.messages import Image
-from tightship.driver.model import DataLocation
-from tightship.driver.quota import Resource
-from tightship.driver.replies import PoolRegistered
-from tightship.driver.request import RequestArgument, RequestPool
+from tightship.driver.protocol import messages as m
+from tightship.driver.protocol.messages import Image
+from tightship.driver.protocol.replies import PoolRegistered
+from tightship.driver.rules.attachment import FenceState
+from tightship.driver.rules.model import DataLocation
+from tightship.driver.rules.quota import Resource
+from tightship.driver.rules.request import RequestArgument, RequestPool
+from tightship.driver.rules.status import ErrorStatus
 from tightship.driver.settings import CONNECTION_LIMITS, USER_LIMITS, Settings
-from tightship.driver.status import ErrorStatus
 
 TRANSIENT = ErrorStatus.RESOURCE_EXHAUSTED_TRANSIENT
 PERSISTENT = ErrorStatus.RESOURCE_EXHAUSTED_PERSISTENT

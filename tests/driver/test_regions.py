@@ -2,7 +2,7 @@
 
 import pytest
 
-from tightship.driver.regions import (
+from tightship.driver.rules.regions import (
     Code,
     Region,
     RegionError,

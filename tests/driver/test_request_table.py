@@ -18,13 +18,13 @@ from tests.driver.small_models import (
 )
 from tightship.driver import effects as fx
 from tightship.driver import events as ev
-from tightship.driver import messages as m
-from tightship.driver.attachment import FenceState
-from tightship.driver.codec import decode_call, encode
-from tightship.driver.model import DataLocation
-from tightship.driver.replies import Executed, Failed, Timing
-from tightship.driver.request import Request, RequestArgument, RequestPool
-from tightship.driver.status import ErrorStatus
+from tightship.driver.protocol import messages as m
+from tightship.driver.protocol.codec import decode_call, encode
+from tightship.driver.protocol.replies import Executed, Failed, Timing
+from tightship.driver.rules.attachment import FenceState
+from tightship.driver.rules.model import DataLocation
+from tightship.driver.rules.request import Request, RequestArgument, RequestPool
+from tightship.driver.rules.status import ErrorStatus
 from tightship.errors import FormatError
 
 KIND = TYPES["float32"]

@@ -10,11 +10,11 @@ from tests.driver.fake_rim import Rim
 from tests.driver.small_models import GF, IA, NONE, TYPES, Client, Places, conv
 from tests.driver.strategies import calls
 from tightship.driver import events as ev
-from tightship.driver import messages as m
-from tightship.driver.replies import Failed, Launched, OutputShape, PoolRegistered
+from tightship.driver.protocol import messages as m
+from tightship.driver.protocol.replies import Failed, Launched, OutputShape, PoolRegistered
+from tightship.driver.rules.status import ErrorStatus
 from tightship.driver.service import Service
 from tightship.driver.settings import Settings
-from tightship.driver.status import ErrorStatus
 
 KIND = TYPES["float32"]
 

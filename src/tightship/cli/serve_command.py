@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from tightship.cli.output import show
-from tightship.driver.listening import socket_path
-from tightship.driver.server import Server
+from tightship.driver.rim.listening import socket_path
+from tightship.driver.rim.server import Server
 from tightship.errors import InputError
 from tightship.loading import load
 from tightship.model import Model

@@ -1,1 +1,5 @@
 """Models and tensors shared between processes, by NNAPI's rules."""
+
+from tightship.driver.client.client import Client
+
+__all__ = ["Client"]

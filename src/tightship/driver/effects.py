@@ -2,12 +2,12 @@
 
 from dataclasses import dataclass
 
-from tightship.driver.dimensions import Dimensions
-from tightship.driver.messages import CacheFiles
-from tightship.driver.model import DataLocation, Model, ModelSource
-from tightship.driver.operand_type import ValueType
-from tightship.driver.pools import Pool
-from tightship.driver.replies import Reply
+from tightship.driver.protocol.messages import CacheFiles
+from tightship.driver.protocol.replies import Reply
+from tightship.driver.rules.dimensions import Dimensions
+from tightship.driver.rules.model import DataLocation, Model, ModelSource
+from tightship.driver.rules.operand_type import ValueType
+from tightship.driver.rules.pools import Pool
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,11 +2,11 @@
 
 from dataclasses import dataclass
 
-from tightship.driver.attachment import Attachment
-from tightship.driver.messages import Call
-from tightship.driver.operand_type import ValueType
-from tightship.driver.replies import UNTIMED, OutputShape, Timing
-from tightship.driver.status import ErrorStatus
+from tightship.driver.protocol.messages import Call
+from tightship.driver.protocol.replies import UNTIMED, OutputShape, Timing
+from tightship.driver.rules.attachment import Attachment
+from tightship.driver.rules.operand_type import ValueType
+from tightship.driver.rules.status import ErrorStatus
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,9 +11,6 @@ from collections.abc import Callable, Mapping
 from random import Random
 from typing import Any
 
-from tightship.driver import buffer_calls, burst_calls, execution_calls, model_calls, pool_calls
-from tightship.driver import messages as m
-from tightship.driver.attachment import Attachment
 from tightship.driver.effects import CloseConnection, CloseFile, Effect
 from tightship.driver.events import (
     BufferAllocated,
@@ -30,13 +27,22 @@ from tightship.driver.events import (
     SupportFound,
     Tick,
 )
-from tightship.driver.ledger import Incoming, Ledger, failed
-from tightship.driver.owned import Connection
-from tightship.driver.quota import Account, Resource
-from tightship.driver.replies import DriverCapabilities, Failed, Reply
-from tightship.driver.scheduler import LATE, Scheduler
+from tightship.driver.protocol import messages as m
+from tightship.driver.protocol.replies import DriverCapabilities, Failed, Reply
+from tightship.driver.rules import (
+    buffer_calls,
+    burst_calls,
+    execution_calls,
+    model_calls,
+    pool_calls,
+)
+from tightship.driver.rules.attachment import Attachment
+from tightship.driver.rules.ledger import Incoming, Ledger, failed
+from tightship.driver.rules.owned import Connection
+from tightship.driver.rules.quota import Account, Resource
+from tightship.driver.rules.scheduler import LATE, Scheduler
+from tightship.driver.rules.status import ErrorStatus
 from tightship.driver.settings import Settings
-from tightship.driver.status import ErrorStatus
 from tightship.errors import DriverError
 
 FEATURE_LEVEL = 1

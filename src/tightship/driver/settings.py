@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from tightship.driver.quota import Limits, Resource
+from tightship.driver.rules.quota import Limits, Resource
 
 GIB = 1 << 30
 

@@ -2,7 +2,9 @@
 
 import numpy as np
 
-from tightship.driver.model import (
+from tightship.driver.nnapi import graph_of
+from tightship.driver.nnapi.operation_type import OperationType
+from tightship.driver.rules.model import (
     NOWHERE,
     DataLocation,
     Lifetime,
@@ -11,10 +13,8 @@ from tightship.driver.model import (
     Operation,
     Subgraph,
 )
-from tightship.driver.model_checks import check_model
-from tightship.driver.nnapi import graph_of
-from tightship.driver.nnapi.operation_type import OperationType
-from tightship.driver.operand_type import OperandType, ValueType
+from tightship.driver.rules.model_checks import check_model
+from tightship.driver.rules.operand_type import OperandType, ValueType
 from tightship.engine.prepare import Settings, prepare
 from tightship.engine.program_cache import Bounds
 from tightship.model import Model as Loaded

@@ -6,9 +6,9 @@ import pytest
 from tests.driver.nnapi import reference
 from tests.driver.nnapi.network import F32, I32, U8, Network, kind_of, of_one, run
 from tests.driver.small_models import add
-from tightship.driver.model import DataLocation, Lifetime
 from tightship.driver.nnapi import graph_of, supported_operations
-from tightship.driver.status import ErrorStatus
+from tightship.driver.rules.model import DataLocation, Lifetime
+from tightship.driver.rules.status import ErrorStatus
 from tightship.errors import DriverError
 from tightship.graph import MappedFile
 

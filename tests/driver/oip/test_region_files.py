@@ -6,7 +6,7 @@ import pytest
 
 from tightship.driver.oip.refusal import OipError
 from tightship.driver.oip.region_files import RegionFiles, read, write
-from tightship.driver.regions import Region, RegionError
+from tightship.driver.rules.regions import Region, RegionError
 
 
 @pytest.fixture

@@ -3,7 +3,7 @@
 from tightship.driver.nnapi.emission import Tensor
 from tightship.driver.nnapi.operation_type import FusedActivation, OperationType
 from tightship.driver.nnapi.site import FLOATS, NUMBERS, QUANTIZED, Site
-from tightship.driver.operand_type import OperandType
+from tightship.driver.rules.operand_type import OperandType
 
 _OPERATORS = {
     OperationType.ADD: "Add",

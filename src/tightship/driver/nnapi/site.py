@@ -5,12 +5,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tightship.driver.model import Lifetime, Operand, Operation
 from tightship.driver.nnapi.constants import Constants
 from tightship.driver.nnapi.emission import Emission, Tensor
 from tightship.driver.nnapi.operation_type import FusedActivation, operation_name
-from tightship.driver.operand_type import OperandType, ValueType
-from tightship.driver.status import failure, invalid
+from tightship.driver.rules.model import Lifetime, Operand, Operation
+from tightship.driver.rules.operand_type import OperandType, ValueType
+from tightship.driver.rules.status import failure, invalid
 from tightship.errors import DriverError
 from tightship.graph import DType
 from tightship.graph.constant import Array

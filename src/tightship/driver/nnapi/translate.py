@@ -2,15 +2,15 @@
 
 from collections.abc import Callable, Mapping, Sequence
 
-from tightship.driver.dimensions import Dimensions, combine, is_specified
-from tightship.driver.model import Model, Operand
 from tightship.driver.nnapi import arrangement, convolution, elementwise, pooling
 from tightship.driver.nnapi.constants import DTYPES, constants_of
 from tightship.driver.nnapi.emission import Emission, Tensor
 from tightship.driver.nnapi.operation_type import OperationType
 from tightship.driver.nnapi.site import Site
-from tightship.driver.operand_type import OperandType
-from tightship.driver.status import failure, invalid
+from tightship.driver.rules.dimensions import Dimensions, combine, is_specified
+from tightship.driver.rules.model import Model, Operand
+from tightship.driver.rules.operand_type import OperandType
+from tightship.driver.rules.status import failure, invalid
 from tightship.errors import DriverError
 from tightship.graph import Graph, MappedFile
 

@@ -17,7 +17,7 @@ from tightship.driver.oip.region_calls import answer_region_call
 from tightship.driver.oip.region_files import RegionFiles
 from tightship.driver.oip.repository import VERSION, Repository, config_of, metadata_of
 from tightship.driver.oip.request_counts import Counts, prometheus_text, statistics_of
-from tightship.driver.regions import Code, RegionError
+from tightship.driver.rules.regions import Code, RegionError
 
 EXTENSIONS = (
     "binary_tensor_data",

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tightship.driver.oip.refusal import OipError
-from tightship.driver.regions import Code
+from tightship.driver.rules.regions import Code
 
 HEADER_LENGTH = "inference-header-content-length"
 

@@ -11,7 +11,7 @@ from tightship.driver.oip.region_files import RegionFiles, read, write
 from tightship.driver.oip.repository import VERSION
 from tightship.driver.oip.request_counts import RequestCounts
 from tightship.driver.oip.tensors import Array, from_bytes, from_list, to_bytes
-from tightship.driver.regions import Code, check_input_bytes, check_output_bytes
+from tightship.driver.rules.regions import Code, check_input_bytes, check_output_bytes
 from tightship.errors import DeadlineError, InputError, TightshipError
 from tightship.graph import DType, size_bytes
 from tightship.model import Model

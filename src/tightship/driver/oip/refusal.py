@@ -1,7 +1,7 @@
 """What a request is refused with."""
 
-from tightship.driver.regions import Code
-from tightship.driver.status import ErrorStatus
+from tightship.driver.rules.regions import Code
+from tightship.driver.rules.status import ErrorStatus
 from tightship.errors import DriverError
 
 

@@ -5,7 +5,7 @@ from typing import Any
 from tightship.driver.oip.json_fields import Object, field, optional
 from tightship.driver.oip.refusal import OipError
 from tightship.driver.oip.region_files import RegionFiles
-from tightship.driver.regions import Code, Region
+from tightship.driver.rules.regions import Code, Region
 
 
 def answer_region_call(

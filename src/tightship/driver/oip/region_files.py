@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from tightship.driver.oip.refusal import OipError
-from tightship.driver.regions import Code, Region, Regions
+from tightship.driver.rules.regions import Code, Region, Regions
 
 SHARED_MEMORY_FOLDER = Path("/dev/shm")
 

@@ -10,7 +10,7 @@ from typing import Any
 from tightship.driver.oip.datatypes import name_of
 from tightship.driver.oip.refusal import OipError
 from tightship.driver.oip.request_counts import Counts, RequestCounts
-from tightship.driver.regions import Code
+from tightship.driver.rules.regions import Code
 from tightship.errors import TightshipError
 from tightship.graph import DType
 from tightship.loading import load

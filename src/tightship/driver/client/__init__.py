@@ -1,0 +1,1 @@
+"""A caller of a driver in another process."""

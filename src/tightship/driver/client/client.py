@@ -1,0 +1,159 @@
+"""A client of a driver: models, memory and executions in another process."""
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+from tightship.driver.client.file_pool import FilePool
+from tightship.driver.client.remote import DeviceBuffer, RemoteModel
+from tightship.driver.client.segment import Segment
+from tightship.driver.client.session import Session
+from tightship.driver.protocol import messages as m
+from tightship.driver.protocol.replies import (
+    Allocated,
+    DriverCapabilities,
+    ModelPrepared,
+    PoolRegistered,
+    Supported,
+)
+from tightship.driver.rim.descriptor import new_segment
+from tightship.driver.rules.deadline import after
+from tightship.driver.rules.dimensions import Dimensions
+from tightship.driver.rules.model import FileFormat, Model, ModelFile, ModelName, ModelSource
+from tightship.driver.rules.pools import READ, PoolKind
+from tightship.driver.rules.status import Priority
+
+PREPARED_SUFFIX = ".tship"
+
+
+class Client:
+    """A connection to a driver; with it goes everything that was made by it."""
+
+    def __init__(self, path: str | os.PathLike[str] | None = None) -> None:
+        """Connect.
+
+        Args:
+            path: Of the driver's socket; None is where it listens by default.
+
+        Raises:
+            DriverError: DEVICE_UNAVAILABLE: no driver listens there.
+        """
+        self._session = Session(path)
+
+    def capabilities(self) -> DriverCapabilities:
+        """What the driver offers.
+
+        Raises:
+            DriverError: DEVICE_UNAVAILABLE, here as in every method: the driver is gone.
+        """
+        return self._session.expect(DriverCapabilities, m.Capabilities())
+
+    def supported_operations(self, model: Model) -> tuple[bool, ...]:
+        """Which operations of a model, built operand by operand, the driver can run.
+
+        Raises:
+            DriverError: INVALID_ARGUMENT: it breaks a rule.
+        """
+        return self._session.expect(Supported, m.SupportedOperations(model)).operations
+
+    def prepare(
+        self,
+        model: bytes | str | os.PathLike[str],
+        *,
+        priority: int = Priority.MEDIUM,
+        timeout_s: float | None = None,
+    ) -> RemoteModel:
+        """Have a model made ready to run.
+
+        Args:
+            model: Bytes of an ONNX file; or path of one, or of a prepared model (`.tship`).
+            priority: Among the models of this client.
+            timeout_s: Seconds after which the call fails.
+
+        Raises:
+            DriverError: GENERAL_FAILURE: it is not valid, or cannot be run;
+                MISSED_DEADLINE_TRANSIENT: the time is over.
+        """
+        is_prepared = not isinstance(model, bytes) and Path(model).suffix == PREPARED_SUFFIX
+        data = model if isinstance(model, bytes) else Path(model).read_bytes()
+        file = new_segment(max(1, len(data)), data)
+        try:
+            call = m.RegisterPool(PoolKind.ASHMEM, max(1, len(data)), READ, 0)
+            pool = self._session.expect(PoolRegistered, call, (file,)).pool
+        finally:
+            os.close(file)
+        kind = FileFormat.PREPARED if is_prepared else FileFormat.ONNX
+        try:
+            return self._prepare(ModelFile(kind, pool, 0, len(data)), priority, timeout_s)
+        finally:
+            self._session.forget(m.UnregisterPool(pool))
+
+    def prepare_named(
+        self, name: str, *, priority: int = Priority.MEDIUM, timeout_s: float | None = None
+    ) -> RemoteModel:
+        """A model that the driver was started with; as `prepare`.
+
+        Raises:
+            DriverError: GENERAL_FAILURE: there is none of that name.
+        """
+        return self._prepare(ModelName(name), priority, timeout_s)
+
+    def _prepare(self, source: ModelSource, priority: int, timeout_s: float | None) -> RemoteModel:
+        call = m.Prepare(source, priority=priority, deadline_ns=after(timeout_s))
+        return RemoteModel(self._session, self._session.expect(ModelPrepared, call))
+
+    def segment(self, size_bytes: int) -> Segment:
+        """Memory in which arrays can be placed that the driver uses where they are.
+
+        Raises:
+            DriverError: RESOURCE_EXHAUSTED_TRANSIENT, RESOURCE_EXHAUSTED_PERSISTENT.
+        """
+        return Segment(self._session, size_bytes)
+
+    def file_pool(
+        self, file: int, *, is_sealed: bool = False, is_writable: bool = False
+    ) -> FilePool:
+        """A file of this process as memory; otherwise as `FilePool`.
+
+        Args:
+            file: Descriptor of a regular file or memfd.
+            is_sealed: Nobody can shorten it, so the driver maps it.
+            is_writable: Outputs may go there.
+        """
+        return FilePool(self._session, file, is_sealed=is_sealed, is_writable=is_writable)
+
+    def allocate(
+        self,
+        *,
+        inputs: Sequence[tuple[RemoteModel, int]] = (),
+        outputs: Sequence[tuple[RemoteModel, int]] = (),
+        dimensions: Dimensions = (),
+    ) -> DeviceBuffer:
+        """A buffer in the driver.
+
+        Args:
+            inputs: What it will be read as, by index.
+            outputs: What it will be written as, by index.
+            dimensions: What is known beyond what the models say.
+
+        Raises:
+            DriverError: INVALID_ARGUMENT: uses or dimensions contradict each other;
+                RESOURCE_EXHAUSTED_TRANSIENT, RESOURCE_EXHAUSTED_PERSISTENT.
+        """
+        models = list(dict.fromkeys(model.identifier for model, _ in (*inputs, *outputs)))
+        roles = [
+            tuple(m.Role(models.index(model.identifier), index) for model, index in row)
+            for row in (inputs, outputs)
+        ]
+        call = m.Allocate(dimensions, tuple(models), roles[0], roles[1])
+        return DeviceBuffer(self._session, self._session.expect(Allocated, call).token)
+
+    def close(self) -> None:
+        """Hang up; the driver gives back all that was made here. Harmless when repeated."""
+        self._session.close()
+
+    def __enter__(self) -> "Client":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()

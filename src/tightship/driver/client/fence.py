@@ -1,0 +1,71 @@
+"""What a fenced execution is waited for by."""
+
+import os
+import select
+from types import TracebackType
+
+from tightship.driver.rim.descriptor import fence_state
+from tightship.driver.rules.attachment import FenceState
+from tightship.driver.rules.status import ErrorStatus
+from tightship.errors import DriverError
+
+
+class Fence:
+    """Signalled when an execution has ended well; an error otherwise, or if the driver dies."""
+
+    def __init__(self, file: int) -> None:
+        """It owns the descriptor."""
+        self._file: int | None = file
+
+    def fileno(self) -> int:
+        """A descriptor that is ready to read, or hung up, once the execution has ended.
+
+        Raises:
+            ValueError: The fence is closed.
+        """
+        if self._file is None:
+            raise ValueError("The fence is closed.")
+        return self._file
+
+    @property
+    def state(self) -> FenceState:
+        """What it says now."""
+        return fence_state(self.fileno())
+
+    def wait(self, timeout_s: float | None = None) -> None:
+        """Wait until it is signalled.
+
+        Raises:
+            DriverError: GENERAL_FAILURE: the execution failed, or the driver is gone;
+                MISSED_DEADLINE_TRANSIENT: the time is over.
+        """
+        poll = select.poll()
+        poll.register(self.fileno(), select.POLLIN)
+        poll.poll(None if timeout_s is None else timeout_s * 1000)
+        state = self.state
+        if state is FenceState.PENDING:
+            raise DriverError(
+                f"The execution has not ended after {timeout_s} s.",
+                status=ErrorStatus.MISSED_DEADLINE_TRANSIENT,
+            )
+        if state is FenceState.ERROR:
+            raise DriverError(
+                "The execution failed, or the driver has gone.", status=ErrorStatus.GENERAL_FAILURE
+            )
+
+    def close(self) -> None:
+        """Close the descriptor. Harmless when repeated."""
+        if self._file is not None:
+            os.close(self._file)
+            self._file = None
+
+    def __enter__(self) -> "Fence":
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()

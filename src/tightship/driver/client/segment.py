@@ -1,0 +1,92 @@
+"""Memory of a client that its driver uses where it is."""
+
+import math
+import mmap
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+
+from tightship.driver.client.session import Session
+from tightship.driver.protocol.messages import RegisterPool, UnregisterPool
+from tightship.driver.protocol.replies import PoolRegistered
+from tightship.driver.rim.descriptor import new_segment
+from tightship.driver.rules.model import DataLocation
+from tightship.driver.rules.pools import READ, WRITE, PoolKind
+from tightship.driver.rules.status import REQUEST_ALIGNMENT_BYTES
+
+Array = NDArray[Any]
+
+
+def aligned(size_bytes: int) -> int:
+    """What a value of this size takes in a segment."""
+    return -(-size_bytes // REQUEST_ALIGNMENT_BYTES) * REQUEST_ALIGNMENT_BYTES
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Placed:
+    """An array in a segment: read or written there by both sides.
+
+    Attributes:
+        pool: Of the segment.
+    """
+
+    array: Array
+    pool: int
+    location: DataLocation
+
+
+class Segment:
+    """A sealed memfd, registered as a pool; arrays are placed in it one after another.
+
+    Attributes:
+        pool: Its number.
+        size_bytes: Of the whole.
+    """
+
+    def __init__(self, session: Session, size_bytes: int) -> None:
+        self._session = session
+        self.size_bytes = size_bytes
+        self._used_bytes = 0
+        file = new_segment(size_bytes)
+        try:
+            call = RegisterPool(PoolKind.ASHMEM, size_bytes, READ | WRITE, 0)
+            reply = session.expect(PoolRegistered, call, (file,))
+            self._mapping: mmap.mmap | None = mmap.mmap(file, size_bytes)
+        finally:
+            os.close(file)
+        self.pool = reply.pool
+
+    def place(self, shape: Sequence[int], dtype: DTypeLike) -> Placed:
+        """An array of zeros, or of what was here before `reset`.
+
+        Raises:
+            ValueError: The segment is full, or closed.
+        """
+        element = np.dtype(dtype)
+        start, count = self._used_bytes, math.prod(shape)
+        stop = start + count * element.itemsize
+        if self._mapping is None or stop > self.size_bytes:
+            raise ValueError(f"A segment of {self.size_bytes} bytes holds no {stop} bytes.")
+        self._used_bytes = aligned(stop)
+        array = np.frombuffer(self._mapping, element, count, start).reshape(shape)
+        return Placed(array, self.pool, DataLocation(0, start, stop - start))
+
+    def reset(self) -> None:
+        """Place the next array at the beginning."""
+        self._used_bytes = 0
+
+    def close(self) -> None:
+        """Let the driver forget it; arrays in it stay valid here. Harmless when repeated."""
+        if self._mapping is not None:
+            self._mapping = None
+            self._session.forget(UnregisterPool(self.pool))
+
+    def __enter__(self) -> "Segment":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()

@@ -1,0 +1,105 @@
+"""A client's connection: calls, and the answers to them."""
+
+import os
+import socket
+import threading
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import TypeVar
+
+from tightship.driver.protocol.channel import Packet, close_all, receive, send
+from tightship.driver.protocol.codec import decode_reply, encode
+from tightship.driver.protocol.messages import Call
+from tightship.driver.protocol.replies import Failed, Reply
+from tightship.driver.rim.listening import socket_path
+from tightship.driver.rules.status import ErrorStatus
+from tightship.errors import DriverError, FormatError
+
+R = TypeVar("R", bound=Reply)
+
+
+class Session:
+    """One connection; any thread may call, one call is under way at a time."""
+
+    def __init__(self, path: str | os.PathLike[str] | None) -> None:
+        """Connect to the driver at a path; None is where it listens by default.
+
+        Raises:
+            DriverError: DEVICE_UNAVAILABLE: none listens there.
+        """
+        where = os.fspath(socket_path() if path is None else path)
+        self._lock = threading.Lock()
+        self._number = 0
+        self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        try:
+            self._socket.connect(where)
+        except OSError as error:
+            self._socket.close()
+            raise DriverError(
+                f"No driver can be reached at `{where}` ({error.strerror or error}); start one "
+                "with `tightship serve`.",
+                status=ErrorStatus.DEVICE_UNAVAILABLE,
+            ) from None
+
+    def exchange(self, call: Call, files: Sequence[int] = ()) -> tuple[Reply, tuple[int, ...]]:
+        """The answer to a call, and the files beside it, which the caller closes.
+
+        Raises:
+            DriverError: Its status; DEVICE_UNAVAILABLE: the driver is gone.
+            FormatError: The call is too large for a message.
+        """
+        with self._lock:
+            self._number += 1
+            data = encode(call, self._number, len(files))
+            try:
+                send(self._socket, data, files)
+                packet = receive(self._socket)
+            except OSError:
+                packet = None
+            if packet is None:
+                raise _gone()
+            number = self._number
+        reply = _reply(packet, number)
+        if isinstance(reply, Failed):
+            close_all(packet.files)
+            raise DriverError(reply.message, status=reply.status)
+        return reply, packet.files
+
+    def expect(self, kind: type[R], call: Call, files: Sequence[int] = ()) -> R:
+        """The answer to a call that is answered by one kind, without files.
+
+        Raises:
+            DriverError: As `exchange`.
+        """
+        reply, came = self.exchange(call, files)
+        close_all(came)
+        assert isinstance(reply, kind), reply
+        return reply
+
+    def forget(self, call: Call) -> None:
+        """Make a call that gives something back; a driver that is gone has it already."""
+        with suppress(DriverError):
+            self.exchange(call)
+
+    def close(self) -> None:
+        """Hang up. Harmless when repeated."""
+        self._socket.close()
+
+
+def _reply(packet: Packet, number: int) -> Reply:
+    """What a packet answers; one that belongs to no call has number 0."""
+    try:
+        frame = decode_reply(packet.data)
+    except FormatError:
+        close_all(packet.files)
+        raise
+    if frame.number not in {number, 0} or frame.file_count != len(packet.files):
+        close_all(packet.files)
+        raise FormatError("The driver answered another call.")
+    return frame.message
+
+
+def _gone() -> DriverError:
+    return DriverError(
+        "The driver has gone, or the connection is closed.", status=ErrorStatus.DEVICE_UNAVAILABLE
+    )

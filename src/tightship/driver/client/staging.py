@@ -1,0 +1,129 @@
+"""From arrays, placed arrays and buffers to a request: plain arrays go into a segment."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from tightship.driver.client.segment import Array, Placed, Segment, aligned
+from tightship.driver.protocol.replies import ModelPrepared
+from tightship.driver.rules.dimensions import Dimensions
+from tightship.driver.rules.elements import dtype_of
+from tightship.driver.rules.model import DataLocation
+from tightship.driver.rules.operand_type import ValueType
+from tightship.driver.rules.request import Request, RequestArgument, RequestPool
+from tightship.errors import InputError
+
+
+@dataclass(frozen=True, slots=True)
+class InBuffer:
+    """A buffer in the driver as an argument.
+
+    Attributes:
+        dimensions: Of an input or output that the model leaves open.
+    """
+
+    token: int
+    dimensions: Dimensions = ()
+
+
+Input = ArrayLike | Placed | InBuffer
+Output = Placed | InBuffer | None
+
+
+@dataclass(frozen=True, slots=True)
+class Staged:
+    """A request, and where its values are on this side.
+
+    Attributes:
+        inputs, outputs: None for a buffer.
+    """
+
+    request: Request
+    inputs: tuple[Array | None, ...]
+    outputs: tuple[Array | None, ...]
+
+
+def stage(
+    model: ModelPrepared,
+    inputs: Sequence[Input],
+    outputs: Sequence[Output] | None,
+    segment_of: Callable[[int], Segment],
+) -> Staged:
+    """Lay a request out.
+
+    Args:
+        model: What it takes and gives.
+        inputs: One for each input, in order.
+        outputs: One for each output, or None; None places it in the segment.
+        segment_of: A segment of at least so many bytes; called if one is needed.
+
+    Raises:
+        InputError: Their number, a dtype or a shape does not fit.
+    """
+    wanted = [None] * len(model.outputs) if outputs is None else list(outputs)
+    _check_count("inputs", len(inputs), len(model.inputs))
+    _check_count("outputs", len(wanted), len(model.outputs))
+    given = [
+        each if isinstance(each, (Placed, InBuffer)) else _array(each, value, index)
+        for index, (each, value) in enumerate(zip(inputs, model.inputs, strict=True))
+    ]
+    sizes = [aligned(each.nbytes) for each in given if isinstance(each, np.ndarray)]
+    results = zip(wanted, model.outputs, strict=True)
+    sizes += [aligned(value.size_bytes) for each, value in results if each is None]
+    segment = segment_of(sum(sizes)) if sizes else None
+    sources: list[Placed | InBuffer] = []
+    for each in given:
+        if isinstance(each, np.ndarray):
+            assert segment is not None
+            placed = segment.place(each.shape, each.dtype)
+            placed.array[...] = each
+            sources.append(placed)
+        else:
+            sources.append(each)
+    targets: list[Placed | InBuffer] = []
+    for goal, value in zip(wanted, model.outputs, strict=True):
+        if goal is None:
+            assert segment is not None
+            targets.append(segment.place(value.dimensions, dtype_of(value)))
+        else:
+            targets.append(goal)
+    return _staged(sources, targets)
+
+
+def _staged(sources: list[Placed | InBuffer], targets: list[Placed | InBuffer]) -> Staged:
+    pools: list[RequestPool] = []
+
+    def argument(each: Placed | InBuffer) -> RequestArgument:
+        is_token = isinstance(each, InBuffer)
+        pool = RequestPool(each.token if isinstance(each, InBuffer) else each.pool, is_token)
+        if pool not in pools:
+            pools.append(pool)
+        if isinstance(each, InBuffer):
+            return RequestArgument(DataLocation(pools.index(pool)), each.dimensions)
+        location = replace(each.location, pool_index=pools.index(pool))
+        return RequestArgument(location, each.array.shape)
+
+    rows = [tuple(map(argument, row)) for row in (sources, targets)]
+    arrays = [
+        tuple(each.array if isinstance(each, Placed) else None for each in row)
+        for row in (sources, targets)
+    ]
+    return Staged(Request(rows[0], rows[1], tuple(pools)), arrays[0], arrays[1])
+
+
+def _array(given: ArrayLike, value: ValueType, index: int) -> Array:
+    array = np.asarray(given)
+    wanted = dtype_of(value)
+    if array.dtype != wanted or array.shape != value.dimensions:
+        raise InputError(
+            f"Input {index} has dtype {array.dtype} and shape {list(array.shape)}; the model takes "
+            f"{wanted} and {list(value.dimensions)}."
+        )
+    return array
+
+
+def _check_count(what: str, given: int, wanted: int) -> None:
+    if given != wanted:
+        raise InputError(f"{given} {what} were given; the model has {wanted}.")

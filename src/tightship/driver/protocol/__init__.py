@@ -1,0 +1,1 @@
+"""Calls and answers, and their bytes."""

@@ -1,0 +1,79 @@
+"""Messages with files beside them, over a Unix socket that keeps their borders."""
+
+import array
+import os
+import socket
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from tightship.driver.protocol.codec import FILES_MAX, MESSAGE_BYTES_MAX
+from tightship.errors import FormatError
+
+_FD_BYTES = array.array("i").itemsize
+_CONTROL_BYTES = socket.CMSG_SPACE(FILES_MAX * _FD_BYTES)
+
+
+@dataclass(frozen=True, slots=True)
+class Packet:
+    """A message as it came; who has it closes its files.
+
+    Attributes:
+        files: Descriptors, closed by the system when another program takes this process over.
+    """
+
+    data: bytes
+    files: tuple[int, ...]
+
+
+def receive(connection: socket.socket) -> Packet | None:
+    """The next packet, or None if the peer is gone.
+
+    Raises:
+        FormatError: It is longer than a message, or files of it are lost; those that came are
+            closed.
+        BlockingIOError: None has come, and the socket does not wait.
+    """
+    try:
+        data, control, flags, _ = connection.recvmsg(
+            MESSAGE_BYTES_MAX, _CONTROL_BYTES, socket.MSG_CMSG_CLOEXEC
+        )
+    except ConnectionError:
+        return None
+    files = _files(control)
+    if flags & (socket.MSG_CTRUNC | socket.MSG_TRUNC):
+        close_all(files)
+        lost = "files of it are lost" if flags & socket.MSG_CTRUNC else "its end is lost"
+        raise FormatError(
+            f"A message came and {lost}: it has at most {MESSAGE_BYTES_MAX} bytes and {FILES_MAX} "
+            "files, and this process must be able to open them."
+        )
+    if not data:
+        close_all(files)
+        return None
+    return Packet(data, files)
+
+
+def _files(control: Iterable[tuple[int, int, bytes]]) -> tuple[int, ...]:
+    found = array.array("i")
+    for level, kind, data in control:
+        if (level, kind) == (socket.SOL_SOCKET, socket.SCM_RIGHTS):
+            found.frombytes(data[: len(data) - len(data) % _FD_BYTES])
+    return tuple(found)
+
+
+def send(connection: socket.socket, data: bytes, files: Sequence[int] = ()) -> None:
+    """Send a packet; its files stay open here.
+
+    Raises:
+        OSError: The peer is gone; BlockingIOError: it takes no more now.
+    """
+    control = []
+    if files:
+        control = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", files))]
+    connection.sendmsg([data], control, socket.MSG_NOSIGNAL)
+
+
+def close_all(files: Iterable[int]) -> None:
+    """Close descriptors."""
+    for file in files:
+        os.close(file)

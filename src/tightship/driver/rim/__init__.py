@@ -1,0 +1,1 @@
+"""Where the state machine meets sockets, files, threads and the engine."""

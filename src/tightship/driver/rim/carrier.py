@@ -1,0 +1,138 @@
+"""Carries out what the service asks of memory, models and fences."""
+
+import os
+from collections.abc import Mapping
+from contextlib import suppress
+from functools import partial
+
+import numpy as np
+
+from tightship._core import StopFlag
+from tightship.driver import effects as fx
+from tightship.driver.events import (
+    BufferAllocated,
+    CopyFinished,
+    Event,
+    PoolMapped,
+    RunFinished,
+    SupportFound,
+)
+from tightship.driver.rim.loaded import Loaded, Models
+from tightship.driver.rim.mappings import Mappings
+from tightship.driver.rim.workers import Job, Workers
+from tightship.driver.rules.pools import Pool, PoolMode
+from tightship.driver.rules.status import ErrorStatus
+from tightship.errors import DriverError
+
+
+class Carrier:
+    """Memory, models and fences of a driver.
+
+    Attributes:
+        workers: Their threads; what they tell is for the service.
+    """
+
+    def __init__(self, named: Mapping[str, Loaded], runs_max: int) -> None:
+        self.workers = Workers(runs_max)
+        self._mappings = Mappings()
+        self._models = Models(self._mappings, named)
+        self._stops: dict[int, StopFlag] = {}
+        self._fences: dict[int, int] = {}
+
+    def carry_out(self, effect: fx.Effect) -> None:
+        """Begin what is asked, or do it where it takes no time."""
+        match effect:
+            case fx.Run():
+                stop = self._stops[effect.execution] = StopFlag()
+                self.workers.run(partial(self._models.run, effect, stop))
+            case fx.StopRun():
+                self._stops[effect.execution].set()
+            case fx.DropPool():
+                self._mappings.drop(effect.pool)
+            case fx.DropBuffer():
+                self._models.buffers.pop(effect.token, None)
+            case fx.SignalFence():
+                self._signal(effect)
+            case _:
+                job = self._job(effect)
+                if job is not None:
+                    self.workers.do(job)
+
+    def _job(self, effect: fx.Effect) -> Job | None:
+        match effect:
+            case fx.DropModel():
+                return partial(self._models.drop, effect.model)
+            case fx.PrepareModel():
+                return partial(self._models.prepare, effect)
+            case fx.FindSupported():
+                return partial(_none_supported, effect)
+            case _:
+                return self._memory_job(effect)
+
+    def _memory_job(self, effect: fx.Effect) -> Job | None:
+        match effect:
+            case fx.MapPool():
+                return partial(self._map, effect.pool)
+            case fx.AllocateBuffer():
+                return partial(self._allocate, effect)
+            case fx.CopyBuffer():
+                return partial(self._copy, effect)
+        return None
+
+    def note(self, event: Event) -> None:
+        """Forget how to stop a run that has ended."""
+        if isinstance(event, RunFinished):
+            del self._stops[event.execution]
+
+    def new_fence(self, execution: int) -> int:
+        """The end of a pipe to send to a client; the driver has the other, and dies with it.
+
+        Raises:
+            OSError: Too many files are open.
+        """
+        read_end, self._fences[execution] = os.pipe2(os.O_CLOEXEC)
+        return read_end
+
+    def _signal(self, effect: fx.SignalFence) -> None:
+        file = self._fences.pop(effect.execution, None)
+        if file is None:
+            return
+        if effect.is_ok:
+            with suppress(BrokenPipeError):
+                os.write(file, b"\0")
+        os.close(file)
+
+    def _map(self, pool: Pool) -> Event:
+        try:
+            if pool.mode is PoolMode.SEALED:
+                self._mappings.map(pool)
+        except DriverError:
+            return PoolMapped(pool.identifier, is_mapped=False)
+        return PoolMapped(pool.identifier, is_mapped=True)
+
+    def _allocate(self, asked: fx.AllocateBuffer) -> Event:
+        try:
+            self._models.buffers[asked.token] = np.zeros(asked.value_type.size_bytes, np.uint8)
+        except MemoryError:
+            return BufferAllocated(asked.token, ErrorStatus.RESOURCE_EXHAUSTED_TRANSIENT)
+        return BufferAllocated(asked.token, ErrorStatus.NONE)
+
+    def _copy(self, asked: fx.CopyBuffer) -> Event:
+        buffers, pool = self._models.buffers, asked.pool
+        try:
+            if asked.is_into_buffer:
+                data = self._mappings.read(pool, 0, pool.extent.size_bytes)
+                buffers[asked.token] = data.copy() if pool.mode is PoolMode.SEALED else data
+            else:
+                self._mappings.write(pool, 0, buffers[asked.token])
+        except DriverError:
+            return CopyFinished(asked.copy, ErrorStatus.INVALID_ARGUMENT)
+        except MemoryError:
+            return CopyFinished(asked.copy, ErrorStatus.RESOURCE_EXHAUSTED_TRANSIENT)
+        return CopyFinished(asked.copy, ErrorStatus.NONE)
+
+
+def _none_supported(asked: fx.FindSupported) -> Event:
+    """Models built operand by operand are not run here."""
+    none = (False,) * len(asked.model.main.operations)
+    return SupportFound(asked.query, ErrorStatus.NONE, none)

@@ -1,0 +1,78 @@
+"""What the kernel says of a descriptor, and the files that clients and driver make."""
+
+import errno
+import fcntl
+import os
+import select
+import stat
+
+from tightship.driver.rules.attachment import Attachment, FenceState
+
+SEALED_SIZE = fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW
+
+
+def describe(file: int) -> Attachment:
+    """What the service must know of a descriptor, which is also its handle."""
+    found = os.fstat(file)
+    flags = fcntl.fcntl(file, fcntl.F_GETFL)
+    access = flags & os.O_ACCMODE
+    is_open = not flags & os.O_PATH
+    seals = seals_of(file)
+    is_fence = is_open and (stat.S_ISFIFO(found.st_mode) or stat.S_ISSOCK(found.st_mode))
+    return Attachment(
+        file,
+        found.st_size,
+        (found.st_dev, found.st_ino),
+        is_regular=stat.S_ISREG(found.st_mode),
+        is_readable=is_open and access in (os.O_RDONLY, os.O_RDWR),
+        is_writable=is_open and access in (os.O_WRONLY, os.O_RDWR),
+        is_shrink_sealed=bool(seals & fcntl.F_SEAL_SHRINK),
+        is_write_sealed=bool(seals & fcntl.F_SEAL_WRITE),
+        fence=fence_state(file) if is_fence else None,
+    )
+
+
+def seals_of(file: int) -> int:
+    """The seals of a descriptor; 0 for a file that can have none."""
+    try:
+        return fcntl.fcntl(file, fcntl.F_GET_SEALS)
+    except OSError as error:
+        if error.errno not in (errno.EINVAL, errno.EBADF):
+            raise
+        return 0
+
+
+def fence_state(file: int) -> FenceState:
+    """Of a pipe or socket: something to read signals it, an end without that is an error."""
+    poll = select.poll()
+    poll.register(file, select.POLLIN)
+    happened = dict(poll.poll(0)).get(file, 0)
+    if not happened:
+        return FenceState.PENDING
+    is_error = happened & (select.POLLHUP | select.POLLERR) and not happened & select.POLLIN
+    return FenceState.ERROR if is_error else FenceState.SIGNALLED
+
+
+def new_segment(size_bytes: int, content: bytes | None = None) -> int:
+    """A memfd whose size can never change; with a content, nor can that.
+
+    Raises:
+        OSError: The system has no room for it.
+    """
+    file = os.memfd_create("tightship", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
+    try:
+        os.posix_fallocate(file, 0, size_bytes)
+        if content is not None:
+            _write_all(file, content)
+        seals = SEALED_SIZE if content is None else SEALED_SIZE | fcntl.F_SEAL_WRITE
+        fcntl.fcntl(file, fcntl.F_ADD_SEALS, seals)
+    except OSError:
+        os.close(file)
+        raise
+    return file
+
+
+def _write_all(file: int, content: bytes) -> None:
+    rest = memoryview(content)
+    while rest:
+        rest = rest[os.write(file, rest) :]

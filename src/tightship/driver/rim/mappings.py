@@ -1,0 +1,80 @@
+"""The bytes of pools: mapped where nobody can shorten the file, else read and written by calls."""
+
+import mmap
+import os
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tightship.driver.rules.pools import Pool, PoolMode
+from tightship.driver.rules.status import failure
+
+Array = NDArray[Any]
+Bytes = NDArray[np.uint8]
+
+
+class Mappings:
+    """Mappings of pools, made at their first use and kept until they are dropped."""
+
+    def __init__(self) -> None:
+        self._mappings: dict[int, mmap.mmap] = {}
+
+    def map(self, pool: Pool) -> Bytes:
+        """All bytes of a pool of mode SEALED, read-only unless its protection allows to write.
+
+        Raises:
+            DriverError: GENERAL_FAILURE: it cannot be mapped.
+        """
+        mapping = self._mappings.get(pool.identifier)
+        if mapping is None:
+            protection = mmap.PROT_READ | (mmap.PROT_WRITE if pool.is_writable else 0)
+            size_bytes, offset = pool.extent.size_bytes, pool.extent.offset_bytes
+            try:
+                new = mmap.mmap(pool.handle, size_bytes, mmap.MAP_SHARED, protection, offset=offset)
+            except (OSError, ValueError) as error:
+                raise failure(f"A pool of {size_bytes} bytes cannot be mapped: {error}.") from None
+            mapping = self._mappings.setdefault(pool.identifier, new)
+        return np.frombuffer(mapping, np.uint8)
+
+    def drop(self, pool: Pool) -> None:
+        """Let a mapping go with the last array that reads it, and close the file."""
+        self._mappings.pop(pool.identifier, None)
+        os.close(pool.handle)
+
+    def read(self, pool: Pool, start: int, size_bytes: int) -> Bytes:
+        """Bytes of a pool: where they are if it is mapped, else a copy.
+
+        Raises:
+            DriverError: GENERAL_FAILURE: the file has become shorter, or cannot be read.
+        """
+        if pool.mode is PoolMode.SEALED:
+            return self.map(pool)[start : start + size_bytes]
+        data = np.empty(size_bytes, np.uint8)
+        done = 0
+        while done < size_bytes:
+            count = _transfer(os.preadv, pool, data[done:], start + done)
+            if not count:
+                raise failure("The file of a pool has become shorter than the pool.")
+            done += count
+        return data
+
+    def write(self, pool: Pool, start: int, data: Bytes) -> None:
+        """Write bytes to a pool.
+
+        Raises:
+            DriverError: GENERAL_FAILURE: the file cannot be written.
+        """
+        if pool.mode is PoolMode.SEALED:
+            self.map(pool)[start : start + data.size] = data
+            return
+        done = 0
+        while done < data.size:
+            done += _transfer(os.pwritev, pool, data[done:], start + done)
+
+
+def _transfer(call: Any, pool: Pool, data: Bytes, start: int) -> int:  # noqa: ANN401
+    try:
+        return int(call(pool.handle, [data], pool.extent.offset_bytes + start))
+    except OSError as error:
+        raise failure(f"The file of a pool cannot be used: {error.strerror}.") from None

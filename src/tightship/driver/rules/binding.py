@@ -1,0 +1,175 @@
+"""From a request to what runs: its pools and buffers found, its rules checked in their order.
+
+First the request by itself and against its model, then the deadline, then pools and tokens one by
+one, then the use of each buffer.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from tightship.driver.effects import RunArgument
+from tightship.driver.rules.buffers import Buffer
+from tightship.driver.rules.execution import BufferUse, check_deadline
+from tightship.driver.rules.owned import Asked, Bound, Checked, Connection, OwnedModel, OwnedPool
+from tightship.driver.rules.pools import check_use
+from tightship.driver.rules.quota import Resource
+from tightship.driver.rules.request import BoundArgument, BoundRequest, Request, check_request
+from tightship.driver.rules.status import NO_TIME, invalid
+
+
+def model_of(connection: Connection, number: int) -> OwnedModel:
+    """A model of the client.
+
+    Raises:
+        DriverError: INVALID_ARGUMENT.
+    """
+    model = connection.models.get(number)
+    if model is None:
+        raise invalid(f"Model {number} is not prepared.")
+    return model
+
+
+def pools_of(connection: Connection, request: Request) -> list[OwnedPool | None]:
+    """The pools of a request; None for a token.
+
+    Raises:
+        DriverError: INVALID_ARGUMENT.
+    """
+    found: list[OwnedPool | None] = []
+    for pool in request.pools:
+        if pool.is_token:
+            found.append(None)
+            continue
+        owned = connection.pools.get(pool.identifier)
+        if owned is None:
+            raise invalid(f"Pool {pool.identifier} is not registered.")
+        found.append(owned)
+    return found
+
+
+def check_asked(asked: Asked) -> Checked:
+    """Check a request by itself and against its model.
+
+    Raises:
+        DriverError: INVALID_ARGUMENT.
+    """
+    latest = asked.model.latest
+    if latest is not None and latest.is_of(asked):
+        return latest
+    bound = check_request(
+        asked.model.interface,
+        asked.request,
+        [None if owned is None else owned.pool.extent for owned in asked.pools],
+        allow_unknown_outputs=not asked.is_fenced,
+    )
+    asked.model.latest = checked = Checked(asked, bound)
+    return checked
+
+
+def bind(
+    connection: Connection, checked: Checked, deadline_ns: int = NO_TIME, now_ns: int = 0
+) -> Bound:
+    """Check what `check_asked` does not.
+
+    Raises:
+        DriverError: MISSED_DEADLINE_PERSISTENT, then GENERAL_FAILURE or INVALID_ARGUMENT.
+    """
+    check_deadline(deadline_ns, now_ns)
+    if checked.bound is not None:
+        return checked.bound
+    asked, request = checked.asked, checked.request
+    uses = buffer_uses(connection, checked)
+    for use in uses:
+        if not use.is_output:
+            use.buffer.check_filled(is_expected=True)
+    uses = [_fitted(use) for use in uses]
+    room_bytes = connection.account.room(Resource.BUFFER_BYTES)
+    by_key = {use.key[1:]: use.buffer for use in uses}
+    bound = Bound(
+        _arguments(asked, request.inputs, by_key, is_output=False),
+        _arguments(asked, request.outputs, by_key, is_output=True, room_bytes=room_bytes),
+        tuple(uses),
+    )
+    if not any(pool.is_token for pool in asked.request.pools):
+        checked.bound = bound
+    return bound
+
+
+def buffer_uses(connection: Connection, checked: Checked) -> list[BufferUse]:
+    """Check pools and tokens, and the role of each buffer.
+
+    Raises:
+        DriverError: GENERAL_FAILURE for a pool that cannot be used, INVALID_ARGUMENT.
+    """
+    asked, bound = checked.asked, checked.request
+    written = {each.location.pool_index for each in bound.outputs if each.location is not None}
+    read = {each.location.pool_index for each in bound.inputs if each.location is not None}
+    buffers: dict[int, Buffer] = {}
+    for index, (pool, owned) in enumerate(zip(asked.request.pools, asked.pools, strict=True)):
+        if owned is not None:
+            if index in written or index not in read:
+                check_use(owned.pool, to_write=index in written)
+            if index in read:
+                check_use(owned.pool, to_write=False)
+        elif pool.identifier in connection.buffers:
+            buffers[index] = connection.buffers[pool.identifier]
+        else:
+            raise invalid(f"There is no buffer {pool.identifier}.")
+    return _uses(asked, bound, buffers) if buffers else []
+
+
+def _uses(asked: Asked, bound: BoundRequest, buffers: dict[int, Buffer]) -> list[BufferUse]:
+    inputs = _in_buffers(bound.inputs, buffers)
+    outputs = _in_buffers(bound.outputs, buffers)
+    written = [buffer.token for _, buffer, _ in outputs]
+    if len(set(written)) < len(written):
+        raise invalid("A buffer is the place of two outputs.")
+    if not {buffer.token for _, buffer, _ in inputs}.isdisjoint(written):
+        raise invalid("A buffer is the place of an input and of an output.")
+    model = asked.model.identifier
+    uses = [BufferUse(buffer, (model, False, index), each) for index, buffer, each in inputs]
+    uses += [BufferUse(buffer, (model, True, index), each) for index, buffer, each in outputs]
+    for use in uses:
+        use.buffer.check_role(use.key)
+    return uses
+
+
+def _fitted(use: BufferUse) -> BufferUse:
+    """A use whose dimensions are those of the buffer."""
+    if use.is_output:
+        return replace(use, dimensions=use.buffer.check_written(use.dimensions))
+    use.buffer.check_read(use.dimensions, is_expected=True)
+    return use
+
+
+def _in_buffers(
+    arguments: Sequence[BoundArgument], buffers: dict[int, Buffer]
+) -> list[tuple[int, Buffer, tuple[int, ...]]]:
+    return [
+        (index, buffers[each.location.pool_index], each.dimensions)
+        for index, each in enumerate(arguments)
+        if each.location is not None and each.location.pool_index in buffers
+    ]
+
+
+def _arguments(
+    asked: Asked,
+    arguments: Sequence[BoundArgument],
+    buffers: dict[tuple[bool, int], Buffer],
+    *,
+    is_output: bool,
+    room_bytes: int = 0,
+) -> tuple[RunArgument, ...]:
+    found = []
+    for index, each in enumerate(arguments):
+        if each.location is None:
+            found.append(RunArgument(each.dimensions))
+            continue
+        owned = asked.pools[each.location.pool_index]
+        if owned is not None:
+            found.append(RunArgument(each.dimensions, each.location, owned.pool))
+            continue
+        buffer = buffers[is_output, index]
+        room = buffer.held.charges[Resource.BUFFER_BYTES] + room_bytes if is_output else 0
+        found.append(RunArgument(each.dimensions, token=buffer.token, room_bytes=room))
+    return tuple(found)

@@ -1,0 +1,184 @@
+"""Pools: memory of a client, by kind, and what must hold of it."""
+
+import enum
+from collections.abc import Container
+from dataclasses import dataclass
+
+from tightship.driver.protocol.messages import RegisterPool
+from tightship.driver.rules.attachment import Attachment
+from tightship.driver.rules.operand_type import BYTES_MAX
+from tightship.driver.rules.request import Extent
+from tightship.driver.rules.status import failure, invalid
+
+READ = 1
+WRITE = 2
+PAGE_BYTES = 4096
+
+
+class PoolKind(enum.StrEnum):
+    """The kinds of memory that have a meaning."""
+
+    ASHMEM = "ashmem"
+    MMAP_FD = "mmap_fd"
+    BLOB = "hardware_buffer_blob"
+    IMAGE = "hardware_buffer"
+
+
+class PoolMode(enum.IntEnum):
+    """How the driver comes to the bytes of a pool."""
+
+    SEALED = 0  # mapped: nobody can shorten the file
+    COPY = 1  # read and written by system calls, never mapped
+    ISOLATED = 2  # mapped by a process that may die of it
+
+
+@dataclass(frozen=True, slots=True)
+class Pool:
+    """A registered pool, as the rim needs it.
+
+    Attributes:
+        identifier: On every connection different.
+        handle: The file.
+        is_decodable: False where the kind is not known or not offered; it fails where it is used.
+    """
+
+    identifier: int
+    kind: str
+    extent: Extent
+    protection: int
+    mode: PoolMode
+    handle: int
+    is_decodable: bool
+
+    @property
+    def is_readable(self) -> bool:
+        """Whether the driver may read it."""
+        return bool(self.protection & READ)
+
+    @property
+    def is_writable(self) -> bool:
+        """Whether the driver may write it."""
+        return bool(self.protection & WRITE)
+
+
+def check_pool(
+    call: RegisterPool, file: Attachment, identifier: int, features: Container[str]
+) -> Pool:
+    """The pool that a call hands over.
+
+    Args:
+        call: Any.
+        file: What came beside it.
+        identifier: For the pool.
+        features: Of the driver: `hardware_buffer` and `isolated` are optional.
+
+    Raises:
+        DriverError: INVALID_ARGUMENT; GENERAL_FAILURE for a mode that is not offered.
+    """
+    size_bytes = call.size_bytes
+    if not 0 < size_bytes <= BYTES_MAX:
+        raise invalid(f"The pool has {size_bytes} bytes; it must have 1 or more.")
+    if call.protection & ~(READ | WRITE):
+        raise invalid(f"The pool has protection {call.protection}; it is 0 to {READ | WRITE}.")
+    if call.offset_bytes < 0 or call.offset_bytes % PAGE_BYTES:
+        raise invalid(
+            f"The pool begins at byte {call.offset_bytes}; it must be a multiple of {PAGE_BYTES}."
+        )
+    _check_file(call, file)
+    _check_kind(call)
+    return Pool(
+        identifier,
+        call.kind,
+        Extent(file.identity, call.offset_bytes, size_bytes, call.kind == PoolKind.IMAGE),
+        call.protection,
+        _checked_mode(call, file, features),
+        file.handle,
+        call.kind in set(PoolKind) and (call.kind != PoolKind.IMAGE or call.kind in features),
+    )
+
+
+def _check_file(call: RegisterPool, file: Attachment) -> None:
+    if not file.is_regular:
+        raise invalid("The pool's file is no regular file and no memfd.")
+    if call.size_bytes > file.size_bytes - call.offset_bytes:
+        raise invalid(
+            f"The pool ends at byte {call.offset_bytes + call.size_bytes} of a file of "
+            f"{file.size_bytes} bytes."
+        )
+    if call.protection and not file.is_readable:
+        raise invalid("The pool's file is not open to read.")
+    if call.protection & WRITE and (not file.is_writable or file.is_write_sealed):
+        raise invalid("The pool is to be written; its file is not open to write, or sealed.")
+
+
+def _check_kind(call: RegisterPool) -> None:
+    image = call.image
+    if call.kind == PoolKind.ASHMEM and call.offset_bytes:
+        raise invalid(f"`ashmem` begins at byte 0, not {call.offset_bytes}.")
+    if call.kind in {PoolKind.ASHMEM, PoolKind.MMAP_FD} and image is not None:
+        raise invalid(f"`{call.kind}` is no hardware buffer and is described as one.")
+    if call.kind not in {PoolKind.BLOB, PoolKind.IMAGE}:
+        return
+    if image is None:
+        raise invalid(f"`{call.kind}` comes without a description of the buffer.")
+    if call.kind == PoolKind.BLOB and (image.width, image.height, image.layers) != (
+        call.size_bytes,
+        1,
+        1,
+    ):
+        raise invalid("A BLOB has its size as width, and one row and one layer.")
+    if min(image.width, image.height, image.layers, image.row_stride_bytes) <= 0:
+        raise invalid("A hardware buffer has no pixels.")
+    if image.row_stride_bytes * image.height * image.layers > call.size_bytes:
+        raise invalid(
+            f"The hardware buffer takes {image.row_stride_bytes * image.height * image.layers} "
+            f"bytes of a pool of {call.size_bytes}."
+        )
+
+
+def _checked_mode(call: RegisterPool, file: Attachment, features: Container[str]) -> PoolMode:
+    if not PoolMode.SEALED <= call.mode <= PoolMode.ISOLATED:
+        raise invalid(f"The pool has mode {call.mode}; modes are 0 to {PoolMode.ISOLATED.value}.")
+    mode = PoolMode(call.mode)
+    is_safe = file.is_shrink_sealed or (file.is_trusted and call.kind != PoolKind.ASHMEM)
+    if not is_safe and (mode is PoolMode.SEALED or call.kind == PoolKind.ASHMEM):
+        raise invalid(
+            "The pool's file could be shortened while it is mapped. Seal it with F_SEAL_SHRINK, "
+            "or register it as `mmap_fd` in mode COPY or ISOLATED."
+        )
+    if mode is PoolMode.ISOLATED and "isolated" not in features:
+        raise failure("This driver has no isolated workers; use mode COPY.")
+    return mode
+
+
+def check_use(pool: Pool, *, to_write: bool) -> None:
+    """Check that a pool can be read, or written, by an execution.
+
+    Raises:
+        DriverError: GENERAL_FAILURE.
+    """
+    if not pool.is_decodable:
+        raise failure(f"A pool of kind `{pool.kind}` cannot be decoded here.")
+    if not (pool.is_writable if to_write else pool.is_readable):
+        raise failure(f"A pool of protection {pool.protection} cannot be accessed as needed.")
+
+
+def check_mapping(pool: Pool) -> None:
+    """Check that a pool can be mapped as far as its description goes.
+
+    Raises:
+        DriverError: INVALID_ARGUMENT.
+    """
+    if not pool.is_decodable:
+        raise invalid(f"A pool of kind `{pool.kind}` cannot be decoded here.")
+
+
+def check_copy(pool: Pool, *, to_write: bool) -> None:
+    """Check that a buffer can be copied to or from a pool.
+
+    Raises:
+        DriverError: INVALID_ARGUMENT, as `IBuffer` has it for memory that cannot be mapped.
+    """
+    check_mapping(pool)
+    if not (pool.is_writable if to_write else pool.is_readable):
+        raise invalid(f"A pool of protection {pool.protection} cannot be copied so.")

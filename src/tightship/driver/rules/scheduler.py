@@ -1,0 +1,200 @@
+"""Which execution runs next, and how one ends.
+
+Clients take turns; of one client the highest priority goes first, then the longest waiting.
+"""
+
+import heapq
+from collections import deque
+
+from tightship.driver.effects import CloseFile, Run, SignalFence, StopRun
+from tightship.driver.events import RunFinished
+from tightship.driver.protocol.replies import UNTIMED, Executed, ExecutionInfo, Failed, OutputShape
+from tightship.driver.rules.buffer_calls import make_room
+from tightship.driver.rules.dimensions import combine
+from tightship.driver.rules.execution import Execution, Phase
+from tightship.driver.rules.ledger import Ledger, failed
+from tightship.driver.rules.status import NO_TIME, ErrorStatus, failure
+from tightship.errors import DriverError
+
+LATE = Failed(ErrorStatus.MISSED_DEADLINE_TRANSIENT, "The deadline passed before the run ended.")
+
+_UNDER_WAY = frozenset({Phase.RUNNING, Phase.STOPPING, Phase.ABANDONED})
+
+
+class Scheduler:
+    """Executions that are ready, and those that run: never more than the settings allow."""
+
+    def __init__(self, ledger: Ledger) -> None:
+        self._ledger = ledger
+        self._ready: dict[int, list[tuple[int, int, Execution]]] = {}
+        self._turns: deque[int] = deque()
+        self._count = 0
+        self.running_count = 0
+
+    def submit(self, execution: Execution, now_ns: int) -> None:
+        """The execution may run from now on."""
+        execution.phase = Phase.READY
+        execution.limit.begin(now_ns)
+        if execution.limit.deadline_ns != NO_TIME:
+            self._ledger.timers.set(execution.identifier, execution.limit.deadline_ns)
+        if not self._turns and self.running_count < self._ledger.settings.runs_max:
+            self._start(execution)
+            return
+        self._count += 1
+        rows = self._ready.get(execution.connection)
+        if rows is None:
+            rows = self._ready[execution.connection] = []
+            self._turns.append(execution.connection)
+        heapq.heappush(rows, (-execution.priority, self._count, execution))
+        self.run_ready()
+
+    def run_ready(self) -> None:
+        """Start what may be started."""
+        while self._turns and self.running_count < self._ledger.settings.runs_max:
+            connection = self._turns.popleft()
+            rows = self._ready[connection]
+            _, _, execution = heapq.heappop(rows)
+            if rows:
+                self._turns.append(connection)
+            else:
+                del self._ready[connection]
+            if execution.phase is Phase.READY:
+                self._start(execution)
+
+    def _start(self, execution: Execution) -> None:
+        try:
+            execution.begin()
+        except DriverError as error:
+            self.end(execution, failed(error))
+            return
+        execution.phase = Phase.RUNNING
+        self.running_count += 1
+        self._ledger.emit(
+            Run(
+                execution.identifier,
+                execution.model,
+                execution.inputs,
+                execution.outputs,
+                execution.limit.deadline_ns,
+                execution.limit.loop_timeout_ns,
+            )
+        )
+
+    def finished(self, answer: RunFinished) -> None:
+        """The rim has run an execution, or has stopped it."""
+        execution = self._ledger.executions.get(answer.execution)
+        if execution is None or execution.phase not in _UNDER_WAY:
+            return
+        self.running_count -= 1
+        execution.end()
+        if execution.phase is Phase.ABANDONED:
+            self._forget(execution)
+        else:
+            self.end(execution, _outcome(execution, answer))
+        self.run_ready()
+
+    def due(self, execution: Execution, now_ns: int) -> None:
+        """The deadline of an execution has passed, or the time it had to stop after that."""
+        if execution.phase not in _UNDER_WAY:
+            self.end(execution, LATE)
+            return
+        self._stop(execution)
+        give_up_ns = execution.limit.deadline_ns + self._ledger.settings.grace_ns
+        if now_ns < give_up_ns:
+            self._ledger.timers.set(execution.identifier, give_up_ns)
+        else:
+            self._abandon(execution)
+
+    def abort(self, execution: Execution) -> None:
+        """The client is gone."""
+        if execution.phase in {Phase.WAITING, Phase.READY}:
+            self.end(execution, LATE)
+        elif execution.phase is not Phase.ABANDONED:
+            self._stop(execution)
+            self._abandon(execution)
+
+    def _stop(self, execution: Execution) -> None:
+        if execution.phase is Phase.RUNNING:
+            execution.phase = Phase.STOPPING
+            self._ledger.emit(StopRun(execution.identifier))
+
+    def _abandon(self, execution: Execution) -> None:
+        execution.phase = Phase.ABANDONED
+        self._tell(execution, LATE)
+
+    def end(self, execution: Execution, reply: Executed | Failed) -> None:
+        """An execution that does not run any more, or never did, has ended so."""
+        execution.phase = Phase.ENDED
+        self._tell(execution, reply)
+        self._forget(execution)
+
+    def _tell(self, execution: Execution, reply: Executed | Failed) -> None:
+        """Answer the call or signal the fence."""
+        ledger = self._ledger
+        ledger.timers.cancel(execution.identifier)
+        execution.forget()
+        if reply.status is not ErrorStatus.NONE:
+            execution.clear_outputs()
+        for handle in execution.fences:
+            del ledger.watchers[handle]
+            ledger.emit(CloseFile(handle))
+        execution.fences.clear()
+        if execution.number is not None:
+            ledger.send(execution.connection, execution.number, reply)
+            execution.number = None
+        if execution.is_fenced:
+            timing = reply.timing if isinstance(reply, Executed) else UNTIMED
+            execution.info = ExecutionInfo(reply.status, timing, timing)
+            ledger.emit(SignalFence(execution.identifier, reply.status is ErrorStatus.NONE))
+
+    def _end_session(self, execution: Execution) -> None:
+        connection = self._ledger.connections.get(execution.connection)
+        if connection is None or not execution.session:
+            return
+        for sessions in (connection.bursts, connection.reusables):
+            session = sessions.get(execution.session)
+            if session is not None and session.running == execution.identifier:
+                session.running = 0
+
+    def _forget(self, execution: Execution) -> None:
+        execution.phase = Phase.ENDED
+        self._end_session(execution)
+        del self._ledger.executions[execution.identifier]
+        execution.drop_work(self._ledger.emit)
+
+
+def _outcome(execution: Execution, answer: RunFinished) -> Executed | Failed:
+    """What the client is told; the buffers that were written hold the result."""
+    if answer.status not in {ErrorStatus.NONE, ErrorStatus.OUTPUT_INSUFFICIENT_SIZE}:
+        return Failed(answer.status, "The execution failed.")
+    assert len(answer.shapes) == len(execution.outputs), answer
+    try:
+        shapes = _shapes(execution, answer)
+    except DriverError as error:
+        return failed(error)
+    timing = UNTIMED if answer.status else execution.timing(answer.timing)
+    return Executed(answer.status, shapes, timing)
+
+
+def _shapes(execution: Execution, answer: RunFinished) -> tuple[OutputShape, ...]:
+    """The shapes of the outputs, once they are in the buffers that were written.
+
+    Raises:
+        DriverError: GENERAL_FAILURE: a buffer cannot hold its output;
+            RESOURCE_EXHAUSTED_TRANSIENT: nor may it grow.
+    """
+    if execution.is_fenced and answer.status is not ErrorStatus.NONE:
+        raise failure("An output did not fit its place.")
+    filled = []
+    for use in execution.uses:
+        if use.is_output:
+            shape = answer.shapes[use.key[2]]
+            fits = combine(shape.dimensions, use.buffer.value_type.dimensions) is not None
+            if not fits or not shape.is_sufficient:
+                raise failure(f"A buffer cannot hold an output of {list(shape.dimensions)}.")
+            make_room(use.buffer, shape.dimensions)
+            filled.append((use.buffer, shape.dimensions))
+    if answer.status is ErrorStatus.NONE:
+        for buffer, dimensions in filled:
+            buffer.fill(dimensions)
+    return answer.shapes
