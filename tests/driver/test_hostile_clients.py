@@ -16,7 +16,7 @@ from tightship.driver.effects import PrepareModel, Run
 from tightship.driver.protocol import messages as m
 from tightship.driver.protocol.channel import send
 from tightship.driver.protocol.codec import encode
-from tightship.driver.rim import loaded, mappings
+from tightship.driver.rim import loaded, mappings, running
 from tightship.driver.rules.model import ModelFile
 from tightship.driver.rules.pools import Pool, PoolMode
 from tightship.driver.rules.request import Extent, Request
@@ -152,11 +152,13 @@ def test_a_mistake_of_ours_ends_a_call_and_not_the_driver(monkeypatch, caplog):
     file = os.memfd_create("model", os.MFD_ALLOW_SEALING)
     os.write(file, MODEL)
     fcntl.fcntl(file, fcntl.F_ADD_SEALS, fcntl.F_SEAL_SHRINK)
-    models = loaded.Models(mappings.Mappings(), {})
+    memory = mappings.Mappings()
+    models = loaded.Models(memory, {})
     asked = PrepareModel(5, ModelFile(1, 3, 0, len(MODEL)), (a_pool(file),), 1, -1, None)
     assert models.prepare(asked).status is ErrorStatus.NONE
     run = Run(9, 5, (None,), (None,), -1, -1)
-    assert models.run(run, loaded.StopFlag()).status is ErrorStatus.GENERAL_FAILURE
+    runs = running.Runs(models, memory)
+    assert runs.run(run, running.StopFlag()).status is ErrorStatus.GENERAL_FAILURE
     models.drop(5)
     monkeypatch.setattr(loaded, "load", lambda *_: 1 / 0)
     assert models.prepare(asked).status is ErrorStatus.GENERAL_FAILURE

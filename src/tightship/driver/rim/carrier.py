@@ -19,6 +19,7 @@ from tightship.driver.events import (
 )
 from tightship.driver.rim.loaded import Loaded, Models
 from tightship.driver.rim.mappings import Mappings
+from tightship.driver.rim.running import Runs
 from tightship.driver.rim.workers import Job, Workers
 from tightship.driver.rules.pools import Pool, PoolMode
 from tightship.driver.rules.status import ErrorStatus
@@ -36,6 +37,7 @@ class Carrier:
         self.workers = Workers(runs_max)
         self._mappings = Mappings()
         self._models = Models(self._mappings, named)
+        self._runs = Runs(self._models, self._mappings)
         self._stops: dict[int, StopFlag] = {}
         self._fences: dict[int, int] = {}
 
@@ -44,13 +46,13 @@ class Carrier:
         match effect:
             case fx.Run():
                 stop = self._stops[effect.execution] = StopFlag()
-                self.workers.run(partial(self._models.run, effect, stop))
+                self.workers.run(partial(self._runs.run, effect, stop))
             case fx.StopRun():
                 self._stops[effect.execution].set()
             case fx.DropPool():
                 self._mappings.drop(effect.pool)
             case fx.DropBuffer():
-                self._models.buffers.pop(effect.token, None)
+                self._runs.buffers.pop(effect.token, None)
             case fx.SignalFence():
                 self._signal(effect)
             case _:
@@ -112,13 +114,13 @@ class Carrier:
 
     def _allocate(self, asked: fx.AllocateBuffer) -> Event:
         try:
-            self._models.buffers[asked.token] = np.zeros(asked.value_type.size_bytes, np.uint8)
+            self._runs.buffers[asked.token] = np.zeros(asked.value_type.size_bytes, np.uint8)
         except MemoryError:
             return BufferAllocated(asked.token, ErrorStatus.RESOURCE_EXHAUSTED_TRANSIENT)
         return BufferAllocated(asked.token, ErrorStatus.NONE)
 
     def _copy(self, asked: fx.CopyBuffer) -> Event:
-        buffers, pool = self._models.buffers, asked.pool
+        buffers, pool = self._runs.buffers, asked.pool
         try:
             if asked.is_into_buffer:
                 data = self._mappings.read(pool, 0, pool.extent.size_bytes)
