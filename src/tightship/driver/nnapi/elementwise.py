@@ -40,7 +40,7 @@ def binary(site: Site) -> Tensor:
             f"its output has scale {site.output_type.scale}; NNAPI wants more than the product "
             f"of the inputs' scales, {product}"
         )
-    made = site.emission.emit(_OPERATORS[kind], [left, right], _broadcast(site, left, right))
+    made = site.emission.emit(_OPERATORS[kind], [left, right], broadcast(site, left, right))
     return site.finished(made, 2)
 
 
@@ -130,10 +130,11 @@ def _integers(site: Site, kind: OperationType) -> Tensor:
     if site.activation(2) != FusedActivation.NONE:
         raise site.broken(f"{site.name_of(2)} must be activation 0 (NONE) for integers")
     site.check_output_type(site.type_of(0))
-    return site.emission.emit(_OPERATORS[kind], [left, right], _broadcast(site, left, right))
+    return site.emission.emit(_OPERATORS[kind], [left, right], broadcast(site, left, right))
 
 
-def _broadcast(site: Site, left: Tensor, right: Tensor) -> tuple[int, ...]:
+def broadcast(site: Site, left: Tensor, right: Tensor) -> tuple[int, ...]:
+    """The shape of the result of two operands, checked to have one."""
     rank = max(len(left.shape), len(right.shape))
     shapes = [(1,) * (rank - len(each.shape)) + each.shape for each in (left, right)]
     lengths = []

@@ -24,7 +24,19 @@ class OperationType(enum.IntEnum):
     TANH = 28
     DIV = 30
     SUB = 36
+    EQUAL = 48
+    GREATER = 53
+    GREATER_EQUAL = 54
+    LESS = 58
+    LESS_EQUAL = 59
+    NOT_EQUAL = 68
     QUANTIZE = 72
+    IF = 96
+    WHILE = 97
+
+
+CONTROL = frozenset({OperationType.IF, OperationType.WHILE})
+"""Operations that run subgraphs."""
 
 
 class FusedActivation(enum.IntEnum):

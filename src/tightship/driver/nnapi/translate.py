@@ -1,18 +1,20 @@
-"""A model of operands and operations as a graph."""
+"""A model of operands and operations as graphs, and what runs them."""
 
 from collections.abc import Callable, Mapping, Sequence
 
-from tightship.driver.nnapi import arrangement, convolution, elementwise, pooling
-from tightship.driver.nnapi.constants import DTYPES, constants_of
+from tightship.driver.nnapi import arrangement, comparison, convolution, elementwise, pooling
+from tightship.driver.nnapi.constants import DTYPES, Constants, constants_of
+from tightship.driver.nnapi.control import control_stage
 from tightship.driver.nnapi.emission import Emission, Tensor
-from tightship.driver.nnapi.operation_type import OperationType
+from tightship.driver.nnapi.operation_type import CONTROL, OperationType
+from tightship.driver.nnapi.routine import GraphStage, Routine, Stage, read_by
 from tightship.driver.nnapi.site import Site
 from tightship.driver.rules.dimensions import Dimensions, combine, is_specified
-from tightship.driver.rules.model import Model, Operand
+from tightship.driver.rules.model import Model, Operand, Operation, Subgraph
 from tightship.driver.rules.operand_type import OperandType
 from tightship.driver.rules.status import failure, invalid
 from tightship.errors import DriverError
-from tightship.graph import Graph, MappedFile
+from tightship.graph import Constant, Graph, MappedFile
 
 _RULES: Mapping[OperationType, Callable[[Site], Tensor]] = {
     OperationType.ADD: elementwise.binary,
@@ -33,6 +35,12 @@ _RULES: Mapping[OperationType, Callable[[Site], Tensor]] = {
     OperationType.TANH: elementwise.tanh,
     OperationType.DIV: elementwise.binary,
     OperationType.SUB: elementwise.binary,
+    OperationType.EQUAL: comparison.compare,
+    OperationType.GREATER: comparison.compare,
+    OperationType.GREATER_EQUAL: comparison.compare,
+    OperationType.LESS: comparison.compare,
+    OperationType.LESS_EQUAL: comparison.compare,
+    OperationType.NOT_EQUAL: comparison.compare,
     OperationType.QUANTIZE: elementwise.quantize,
 }
 
@@ -40,7 +48,7 @@ _RULES: Mapping[OperationType, Callable[[Site], Tensor]] = {
 def graph_of(
     model: Model, pools: Sequence[MappedFile] = (), dimensions: Mapping[int, Dimensions] = {}
 ) -> Graph:
-    """The graph of a model's main subgraph; constants stay where they are, unread.
+    """The graph of a main subgraph without loops and branches; constants stay where they are.
 
     Args:
         model: One that `check_model` has passed.
@@ -56,12 +64,17 @@ def graph_of(
             contradict the model; GENERAL_FAILURE where the model keeps the rules and is not
             translated, as where an axis stays unknown.
     """
-    translation = _Translation(model, pools, dimensions)
-    inputs = [translation.input(index) for index in model.main.input_indexes]
-    for position in range(len(model.main.operations)):
-        translation.translate(position)
-    outputs = [translation.tensors[index] for index in model.main.output_indexes]
-    return translation.emission.graph("main", inputs, outputs)
+    (stage,) = routine_of(model, pools, dimensions).stages
+    assert isinstance(stage, GraphStage), stage
+    return stage.graph
+
+
+def routine_of(
+    model: Model, pools: Sequence[MappedFile] = (), dimensions: Mapping[int, Dimensions] = {}
+) -> Routine:
+    """What runs for a model's main subgraph; arguments and errors as for `graph_of`."""
+    translation = _Translation(model.main, model, constants_of(model, pools), dimensions)
+    return translation.routine()
 
 
 def supported_operations(model: Model, pools: Sequence[MappedFile] = ()) -> tuple[bool, ...]:
@@ -70,89 +83,184 @@ def supported_operations(model: Model, pools: Sequence[MappedFile] = ()) -> tupl
     One that reads a tensor of unknown dimensions cannot; what a model leaves unknown and its
     operations imply is known. `model` is one that `check_model` has passed.
     """
-    translation = _Translation(model, pools, {})
+    translation = _Translation(model.main, model, constants_of(model, pools), {})
     return tuple(translation.is_supported(at) for at in range(len(model.main.operations)))
 
 
 class _Translation:
-    """A main subgraph, operation by operation.
+    """A subgraph, operation by operation.
 
     Attributes:
-        tensors: Values of the graph by operand, where their dimensions are known.
+        tensors: Values by operand, where their dimensions are known.
     """
 
     def __init__(
-        self, model: Model, pools: Sequence[MappedFile], dimensions: Mapping[int, Dimensions]
+        self,
+        subgraph: Subgraph,
+        model: Model,
+        constants: Constants,
+        dimensions: Mapping[int, Dimensions],
     ) -> None:
-        self.emission = Emission()
+        self._subgraph, self._model, self._constants = subgraph, model, constants
+        self._emission = Emission()
         self.tensors: dict[int, Tensor] = {}
-        self._main = model.main
-        self._constants = constants_of(model, pools)
-        for place, index in enumerate(model.main.input_indexes):
-            operand = model.main.operands[index]
+        for place, index in enumerate(subgraph.input_indexes):
+            operand = subgraph.operands[index]
             known = combine(operand.value_type.dimensions, dimensions.get(place, ()))
             if known is None:
                 raise invalid(
                     f"Input {place} has dimensions {list(dimensions[place])} in the request, and "
                     f"{list(operand.value_type.dimensions)} in the model."
                 )
-            self._define(index, operand, known)
-        for index, operand in enumerate(model.main.operands):
-            if self._constants.constant(operand) is not None:
-                self._define(index, operand, operand.value_type.dimensions)
+            self._declare(index, known)
+        for index, operand in enumerate(subgraph.operands):
+            if constants.constant(operand) is not None:
+                self._declare(index, operand.value_type.dimensions)
 
-    def input(self, index: int) -> Tensor:
-        """An input, its dimensions known."""
-        if index not in self.tensors:
-            found = list(self._main.operands[index].value_type.dimensions)
-            raise failure(
-                f"Operand {index} is an input of dimensions {found}: the request must give every "
-                "axis that is unknown."
-            )
-        return self.tensors[index]
-
-    def translate(self, position: int) -> None:
-        """Make the nodes of an operation.
+    def routine(self) -> Routine:
+        """The whole of it.
 
         Raises:
             DriverError: As `graph_of`.
         """
-        operation = self._main.operations[position]
-        self.emission.prefix = f"operation{position}."
-        site = Site(
-            position,
-            operation,
-            self._main.operands,
-            self._constants,
-            self.tensors,
-            self.emission,
+        main = self._subgraph
+        for place, index in enumerate(main.input_indexes):
+            self._check_known(place, index)
+        stages: list[Stage] = []
+        start = 0
+        for position, operation in enumerate(main.operations):
+            if operation.operation_type not in CONTROL:
+                continue
+            self._add_graph(stages, start, position)
+            stages.append(self._control(position))
+            start = position + 1
+        self._add_graph(stages, start, len(main.operations))
+        ends = {*main.input_indexes, *main.output_indexes}
+        return Routine(
+            tuple(stages),
+            main.input_indexes,
+            main.output_indexes,
+            {index: self.tensors[index] for index in ends},
+            self._constants_of(stages),
         )
+
+    def is_supported(self, position: int) -> bool:
+        """Whether an operation is translated; if not, its outputs are what the model declares."""
+        operation = self._subgraph.operations[position]
+        try:
+            if operation.operation_type in CONTROL:
+                self._control(position)
+            else:
+                self._translate(position)
+        except DriverError:
+            for index in operation.outputs:
+                self._declare(index, self._operand(index).value_type.dimensions)
+            return False
+        return True
+
+    def _check_known(self, place: int, index: int) -> None:
+        if index not in self.tensors:
+            found = list(self._operand(index).value_type.dimensions)
+            raise failure(
+                f"Operand {index} is an input of dimensions {found}: the request must give every "
+                f"axis of input {place} that is unknown."
+            )
+
+    def _add_graph(self, stages: list[Stage], start: int, stop: int) -> None:
+        """A graph of the operations `[start, stop)`, if anything needs them."""
+        main = self._subgraph
+        self._emission = Emission()
+        for index in self.tensors:
+            self._define(index)
+        for position in range(start, stop):
+            self._translate(position)
+        inside, after = main.operations[start:stop], main.operations[stop:]
+        written = {index for operation in inside for index in operation.outputs}
+        needed = {index for operation in after for index in operation.inputs}
+        outputs = [
+            *(index for index in main.output_indexes if index in written),
+            *sorted((needed & written) - set(main.output_indexes)),
+        ]
+        if not outputs:
+            return
+        inputs = self._graph_inputs(inside, written) if stages or after else main.input_indexes
+        graph = self._emission.graph(
+            "main",
+            [self.tensors[index] for index in inputs],
+            [self.tensors[index] for index in outputs],
+        )
+        stages.append(GraphStage(graph, tuple(inputs), tuple(outputs)))
+
+    def _graph_inputs(self, inside: Sequence[Operation], written: set[int]) -> list[int]:
+        read = {index for operation in inside for index in operation.inputs}
+        return sorted(
+            index
+            for index in read - written
+            if index in self.tensors and self._constants.constant(self._operand(index)) is None
+        )
+
+    def _translate(self, position: int) -> None:
+        """Make the nodes of an operation that runs no subgraph."""
+        site = self._site(position)
+        operation = site.operation
         if operation.operation_type not in set(_RULES):
             raise site.uncovered("no operation of this type is")
         made = _RULES[OperationType(operation.operation_type)](site)
         (index,) = operation.outputs
-        declared = self._main.operands[index].value_type.dimensions
-        if combine(declared, made.shape) is None:
+        self._check_output(site, 0, made.shape)
+        self.tensors[index] = self._emission.rename(made, f"operand{index}")
+
+    def _control(self, position: int) -> Stage:
+        """A loop or a branch; its outputs are known after it."""
+        site = self._site(position)
+        stage, outputs = control_stage(site, self._model, self._subroutine)
+        for place, made in enumerate(outputs):
+            self._check_output(site, place, made.shape)
+            self.tensors[site.operation.outputs[place]] = made
+        return stage
+
+    def _subroutine(self, subgraph: Subgraph, dimensions: Mapping[int, Dimensions]) -> Routine:
+        return _Translation(subgraph, self._model, self._constants, dimensions).routine()
+
+    def _site(self, position: int) -> Site:
+        self._emission.prefix = f"operation{position}."
+        return Site(
+            position,
+            self._subgraph.operations[position],
+            self._subgraph.operands,
+            self._constants,
+            self.tensors,
+            self._emission,
+        )
+
+    def _check_output(self, site: Site, place: int, made: tuple[int, ...]) -> None:
+        index = site.operation.outputs[place]
+        declared = self._operand(index).value_type.dimensions
+        if combine(declared, made) is None:
             raise site.broken(
-                f"operand {index} (output 0) has dimensions {list(declared)}; its inputs make "
-                f"{list(made.shape)}"
+                f"operand {index} (output {place}) has dimensions {list(declared)}; its inputs "
+                f"make {list(made)}"
             )
-        self.tensors[index] = self.emission.rename(made, f"operand{index}")
 
-    def is_supported(self, position: int) -> bool:
-        """Whether an operation is translated; if not, its outputs are what the model declares."""
-        try:
-            self.translate(position)
-        except DriverError:
-            for index in self._main.operations[position].outputs:
-                operand = self._main.operands[index]
-                self._define(index, operand, operand.value_type.dimensions)
-            return False
-        return True
+    def _constants_of(self, stages: Sequence[Stage]) -> dict[int, Constant]:
+        """Constants that loops and branches are given."""
+        given = {
+            index for each in stages if not isinstance(each, GraphStage) for index in read_by(each)
+        }
+        found = {index: self._constants.constant(self._operand(index)) for index in given}
+        return {index: constant for index, constant in found.items() if constant is not None}
 
-    def _define(self, index: int, operand: Operand, dimensions: Dimensions) -> None:
-        value_type = operand.value_type
+    def _operand(self, index: int) -> Operand:
+        return self._subgraph.operands[index]
+
+    def _declare(self, index: int, dimensions: Dimensions) -> None:
+        """Note an operand whose dimensions are known, and put it among the values."""
+        value_type = self._operand(index).value_type
         dtype = DTYPES.get(OperandType(value_type.operand_type))
         if dtype is not None and is_specified(dimensions, is_scalar=value_type.is_scalar):
-            tensor = Tensor(f"operand{index}", dtype, dimensions)
-            self.tensors[index] = self.emission.define(tensor, self._constants.constant(operand))
+            self.tensors[index] = Tensor(f"operand{index}", dtype, dimensions)
+            self._define(index)
+
+    def _define(self, index: int) -> None:
+        constant = self._constants.constant(self._operand(index))
+        self._emission.define(self.tensors[index], constant)

@@ -1,0 +1,39 @@
+"""Operations that compare."""
+
+from tightship.driver.nnapi.elementwise import broadcast
+from tightship.driver.nnapi.emission import Tensor
+from tightship.driver.nnapi.operation_type import OperationType
+from tightship.driver.nnapi.site import NUMBERS, Site
+from tightship.driver.rules.operand_type import OperandType
+from tightship.graph import DType
+
+_OPERATORS = {
+    OperationType.EQUAL: ("Equal", False),
+    OperationType.GREATER: ("Greater", False),
+    OperationType.GREATER_EQUAL: ("GreaterOrEqual", False),
+    OperationType.LESS: ("Less", False),
+    OperationType.LESS_EQUAL: ("LessOrEqual", False),
+    OperationType.NOT_EQUAL: ("Equal", True),
+}
+"""What compares, and whether the opposite is meant."""
+_EQUALITIES = frozenset({OperationType.EQUAL, OperationType.NOT_EQUAL})
+_PLAIN = frozenset({OperandType.TENSOR_INT32, OperandType.TENSOR_BOOL8})
+"""Types compared as they are stored."""
+
+
+def compare(site: Site) -> Tensor:
+    """EQUAL, NOT_EQUAL, LESS, LESS_EQUAL, GREATER, GREATER_EQUAL: the last axes aligned."""
+    site.check_count(2)
+    if site.output_type.operand_type != OperandType.TENSOR_BOOL8:
+        raise site.broken("its output must be a TENSOR_BOOL8")
+    kind = OperationType(site.operation.operation_type)
+    types = NUMBERS | (_PLAIN if kind in _EQUALITIES else {OperandType.TENSOR_INT32})
+    tensors = [site.tensor(position, types) for position in (0, 1)]
+    if site.type_of(0).operand_type != site.type_of(1).operand_type:
+        raise site.broken("its operands differ in type")
+    if site.type_of(0).operand_type in NUMBERS:
+        tensors = [site.real(position) for position in (0, 1)]
+    operator, is_opposite = _OPERATORS[kind]
+    emit, shape = site.emission.emit, broadcast(site, *tensors)
+    made = emit(operator, tensors, shape, DType.BOOL)
+    return emit("Not", [made], shape) if is_opposite else made
