@@ -5,8 +5,6 @@ from collections.abc import Mapping
 from contextlib import suppress
 from functools import partial
 
-import numpy as np
-
 from tightship._core import StopFlag
 from tightship.driver import effects as fx
 from tightship.driver.events import (
@@ -17,6 +15,7 @@ from tightship.driver.events import (
     RunFinished,
     SupportFound,
 )
+from tightship.driver.rim.device_buffers import DeviceBuffers
 from tightship.driver.rim.loaded import Loaded, Models
 from tightship.driver.rim.mappings import Mappings
 from tightship.driver.rim.running import Runs
@@ -37,7 +36,8 @@ class Carrier:
         self.workers = Workers(runs_max)
         self._mappings = Mappings()
         self._models = Models(self._mappings, named)
-        self._runs = Runs(self._models, self._mappings)
+        self._buffers = DeviceBuffers()
+        self._runs = Runs(self._models, self._mappings, self._buffers)
         self._stops: dict[int, StopFlag] = {}
         self._fences: dict[int, int] = {}
 
@@ -52,7 +52,7 @@ class Carrier:
             case fx.DropPool():
                 self._mappings.drop(effect.pool)
             case fx.DropBuffer():
-                self._runs.buffers.pop(effect.token, None)
+                self._buffers.drop(effect.token)
             case fx.SignalFence():
                 self._signal(effect)
             case _:
@@ -114,17 +114,17 @@ class Carrier:
 
     def _allocate(self, asked: fx.AllocateBuffer) -> Event:
         try:
-            self._runs.buffers[asked.token] = np.zeros(asked.value_type.size_bytes, np.uint8)
+            self._buffers.room(asked.token, asked.value_type.size_bytes)
         except MemoryError:
             return BufferAllocated(asked.token, ErrorStatus.RESOURCE_EXHAUSTED_TRANSIENT)
         return BufferAllocated(asked.token, ErrorStatus.NONE)
 
     def _copy(self, asked: fx.CopyBuffer) -> Event:
-        buffers, pool = self._runs.buffers, asked.pool
+        buffers, pool = self._buffers, asked.pool
         try:
             if asked.is_into_buffer:
                 data = self._mappings.read(pool, 0, pool.extent.size_bytes)
-                buffers[asked.token] = data.copy() if pool.mode is PoolMode.SEALED else data
+                buffers.room(asked.token, data.size)[...] = data
             else:
                 self._mappings.write(pool, 0, buffers[asked.token])
         except DriverError:

@@ -2,6 +2,7 @@
 
 import logging
 import time
+from math import prod
 
 import numpy as np
 
@@ -9,6 +10,7 @@ from tightship._core import StopFlag
 from tightship.driver.effects import Run, RunArgument
 from tightship.driver.events import RunFinished
 from tightship.driver.protocol.replies import OutputShape, Timing
+from tightship.driver.rim.device_buffers import DeviceBuffers
 from tightship.driver.rim.loaded import Loaded, Models
 from tightship.driver.rim.mappings import Array, Bytes, Mappings
 from tightship.driver.rules.dimensions import is_specified
@@ -22,16 +24,12 @@ _LOG = logging.getLogger(__name__)
 
 
 class Runs:
-    """Runs of loaded models.
+    """Runs of loaded models."""
 
-    Attributes:
-        buffers: What each buffer of the driver holds, by token.
-    """
-
-    def __init__(self, models: Models, mappings: Mappings) -> None:
+    def __init__(self, models: Models, mappings: Mappings, buffers: DeviceBuffers) -> None:
         self._models = models
         self._mappings = mappings
-        self.buffers: dict[int, Bytes] = {}
+        self._buffers = buffers
 
     def run(self, asked: Run, stop: StopFlag) -> RunFinished:
         """Run a model on what a request names."""
@@ -83,12 +81,12 @@ class Runs:
     def _input(self, argument: RunArgument, value: ValueType) -> Array:
         """An input where it is.
 
-        Integers are copied, as are misaligned values: a client may write to its pool while the
-        model runs, and what an index was checked for must stay so.
+        Integers in pools are copied, as are misaligned values: a client may write to its pool
+        while the model runs, and what an index was checked for must stay so.
         """
         dtype = dtype_of(value)
         if argument.token:
-            data = self.buffers[argument.token]
+            data = self._buffers[argument.token]
         elif argument.pool is not None and argument.location is not None:
             location = argument.location
             data = self._mappings.read(argument.pool, location.offset_bytes, location.length_bytes)
@@ -96,26 +94,33 @@ class Runs:
             raise failure("Every input of this model needs a value.")
         if dtype.kind == "b":
             data = data != 0
-        elif dtype.kind != "f" or data.ctypes.data % dtype.alignment:
+        elif not argument.token and (dtype.kind != "f" or data.ctypes.data % dtype.alignment):
             data = data.copy()
         return data.view(dtype).reshape(argument.dimensions)
 
     def _place(self, argument: RunArgument, value: ValueType) -> Array | None:
         """Where a model may write an output itself; None if it must be copied there."""
-        dtype, pool, location = dtype_of(value), argument.pool, argument.location
-        if (
-            pool is None
-            or location is None
-            or pool.mode is not PoolMode.SEALED
-            or dtype.kind != "f"
-            or not is_specified(argument.dimensions, is_scalar=value.is_scalar)
-        ):
+        if not is_specified(argument.dimensions, is_scalar=value.is_scalar):
             return None
-        size_bytes = dtype.itemsize * int(np.prod(argument.dimensions, dtype=np.int64))
-        data = self._mappings.map(pool)[location.offset_bytes :]
-        if location.length_bytes < size_bytes or data.ctypes.data % dtype.alignment:
+        dtype = dtype_of(value)
+        size_bytes = dtype.itemsize * prod(argument.dimensions)
+        if not argument.token:
+            room = self._mapped_room(argument, size_bytes) if dtype.kind == "f" else None
+        elif size_bytes <= argument.room_bytes:
+            room = self._buffers.room(argument.token, size_bytes)
+        else:
+            room = None
+        if room is None or room.ctypes.data % dtype.alignment:
             return None
-        return data[:size_bytes].view(dtype).reshape(argument.dimensions)
+        return room.view(dtype).reshape(argument.dimensions)
+
+    def _mapped_room(self, argument: RunArgument, size_bytes: int) -> Bytes | None:
+        pool, location = argument.pool, argument.location
+        if pool is None or location is None or pool.mode is not PoolMode.SEALED:
+            return None
+        if location.length_bytes < size_bytes:
+            return None
+        return self._mappings.map(pool)[location.offset_bytes :][:size_bytes]
 
     def _store(self, argument: RunArgument, result: Array) -> bool:
         """Put an output where it was to go; False if it is too large."""
@@ -123,7 +128,7 @@ class Runs:
         if argument.token:
             if data.size > argument.room_bytes:
                 return False
-            self.buffers[argument.token] = data.copy()
+            self._buffers.room(argument.token, data.size)[...] = data
         elif argument.pool is not None and argument.location is not None:
             if data.size > argument.location.length_bytes:
                 return False

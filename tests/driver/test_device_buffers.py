@@ -1,0 +1,93 @@
+"""Buffers of the driver: one room each, in which models write and read."""
+
+import numpy as np
+import pytest
+
+import tightship
+from tests.driver.native_driver import driver
+from tests.small_models import relu_chain
+from tightship._core import StopFlag
+from tightship.driver.client import session
+from tightship.driver.effects import Run, RunArgument
+from tightship.driver.rim.device_buffers import DeviceBuffers
+from tightship.driver.rim.loaded import loaded
+from tightship.driver.rim.mappings import Mappings
+from tightship.driver.rim.running import Runs
+from tightship.driver.rules.status import ErrorStatus
+
+STEPS = 100
+
+
+def test_a_room_stays_where_it_is_while_its_size_does():
+    buffers = DeviceBuffers()
+    for size_bytes in (1, 100, 1 << 20):
+        room = buffers.room(7, size_bytes)
+        assert room.size == size_bytes
+        assert room.ctypes.data % 64 == 0
+        assert buffers.room(7, size_bytes) is room is buffers[7]
+    assert buffers.room(8, 100) is not buffers.room(9, 100)
+    buffers.drop(7)
+    buffers.drop(7)
+    with pytest.raises(KeyError):
+        buffers[7]
+
+
+def argument(token, shape, room_bytes=1 << 30):
+    return RunArgument(shape, token=token, room_bytes=room_bytes)
+
+
+def test_a_model_reads_and_writes_buffers_where_they_are():
+    with tightship.load(relu_chain(2, 256)) as model:
+        (_, shape) = model.input_types["v0"]
+        seen = []
+        plain = model.run
+
+        def run(inputs, *, outputs, stop):
+            seen.append((inputs["v0"].ctypes.data, outputs["v2"].ctypes.data))
+            return plain(inputs, outputs=outputs, stop=stop)
+
+        model.run = run
+        buffers = DeviceBuffers()
+        runs = Runs({1: loaded(model)}, Mappings(), buffers)
+        size_bytes = 4 * np.prod(shape)
+        rooms = [buffers.room(token, size_bytes) for token in (1, 2)]
+        rooms[0].view("f4")[...] = 3
+        for into in (2, 1, 2):
+            ends = (argument(3 - into, shape),), (argument(into, shape),)
+            answer = runs.run(Run(5, 1, *ends, -1, -1), StopFlag())
+            assert answer.status is ErrorStatus.NONE
+            assert seen.pop() == (rooms[2 - into].ctypes.data, rooms[into - 1].ctypes.data)
+        assert len(set(rooms[1].view("f4"))) == 1
+        assert 0.5 < rooms[1].view("f4")[0] < 1
+        ends = (argument(1, shape),), (argument(2, shape, size_bytes - 1),)
+        model.run = plain
+        answer = runs.run(Run(5, 1, *ends, -1, -1), StopFlag())
+        assert answer.status is ErrorStatus.OUTPUT_INSUFFICIENT_SIZE
+
+
+def test_a_state_goes_from_run_to_run_and_not_through_the_socket(tmp_path, monkeypatch):
+    sent = []
+    plain = session.send
+
+    def send(socket, data, files):
+        sent.append((len(data), len(files)))
+        plain(socket, data, files)
+
+    monkeypatch.setattr(session, "send", send)
+    with driver(tmp_path) as running, running.client() as client:
+        model = client.prepare(relu_chain(2, 256))
+        shape = model.interface.inputs[0].dimensions
+        states = [client.allocate(inputs=[(model, 0)], outputs=[(model, 0)]) for _ in range(2)]
+        value = np.random.default_rng(0).standard_normal(shape, np.float32)
+        states[0].copy_from(value)
+        mapped, sent[:] = running.mappings(), []
+        for step in range(STEPS):
+            model.execute([states[step % 2].of()], [states[1 - step % 2].of()])
+        assert max(sent) < (256, 1)
+        assert len(sent) == STEPS
+        assert running.mappings() == mapped
+        result = np.empty(shape, np.float32)
+        states[STEPS % 2].copy_to(result)
+        for _ in range(STEPS):
+            value = 1 / (1 + np.exp(-np.tanh(value)))
+        np.testing.assert_allclose(result, value, 1e-4)
