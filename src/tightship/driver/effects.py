@@ -8,6 +8,7 @@ from tightship.driver.rules.dimensions import Dimensions
 from tightship.driver.rules.model import DataLocation, Model, ModelSource
 from tightship.driver.rules.operand_type import ValueType
 from tightship.driver.rules.pools import Pool
+from tightship.driver.rules.snapshot import Snapshot
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,6 +127,15 @@ class CopyBuffer:
 
 
 @dataclass(frozen=True, slots=True)
+class Measure:
+    """Complete a snapshot and write its bytes to the front of a file; answered by `Measured`."""
+
+    query: int
+    snapshot: Snapshot
+    handle: int
+
+
+@dataclass(frozen=True, slots=True)
 class RunArgument:
     """Where an input or output is; in neither pool nor buffer if it has no value.
 
@@ -188,6 +198,7 @@ Effect = (
     | AllocateBuffer
     | DropBuffer
     | CopyBuffer
+    | Measure
     | Run
     | StopRun
     | WatchFence

@@ -6,6 +6,7 @@ from tightship.driver.protocol.messages import Call
 from tightship.driver.protocol.replies import UNTIMED, OutputShape, Timing
 from tightship.driver.rules.attachment import Attachment
 from tightship.driver.rules.operand_type import ValueType
+from tightship.driver.rules.snapshot import Peer
 from tightship.driver.rules.status import ErrorStatus
 
 
@@ -13,8 +14,7 @@ from tightship.driver.rules.status import ErrorStatus
 class Connected:
     """A client is there; its number is never used again."""
 
-    connection: int
-    user: int
+    peer: Peer
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +93,15 @@ class CopyFinished:
 
 
 @dataclass(frozen=True, slots=True)
+class Measured:
+    """Answer to `Measure`."""
+
+    query: int
+    status: ErrorStatus
+    size_bytes: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class RunFinished:
     """Answer to `Run`; GENERAL_FAILURE for a pool that cannot be mapped.
 
@@ -129,6 +138,7 @@ Event = (
     | PrepareFinished
     | BufferAllocated
     | CopyFinished
+    | Measured
     | RunFinished
     | FenceChanged
     | Tick

@@ -20,6 +20,7 @@ from tightship.driver.events import (
     Event,
     FenceChanged,
     Malformed,
+    Measured,
     PoolMapped,
     PrepareFinished,
     Received,
@@ -33,6 +34,7 @@ from tightship.driver.rules import (
     buffer_calls,
     burst_calls,
     execution_calls,
+    inspect_calls,
     model_calls,
     pool_calls,
 )
@@ -58,6 +60,7 @@ _CALLS: Mapping[type, Callable[[Ledger, Incoming[Any]], Reply | None]] = {
     m.Free: buffer_calls.free,
     m.CopyFrom: buffer_calls.copy_from,
     m.CopyTo: buffer_calls.copy_to,
+    m.Inspect: inspect_calls.inspect,
 }
 _RUNS: Mapping[type, Callable[[Ledger, Scheduler, Incoming[Any]], Reply | None]] = {
     m.Execute: execution_calls.execute,
@@ -132,15 +135,15 @@ class Service:
                 self._scheduler.due(execution, now_ns)
 
     def _connect(self, event: Connected) -> None:
-        ledger, settings = self.ledger, self.ledger.settings
-        user = ledger.users.setdefault(event.user, Account(settings.user_limits))
+        ledger, settings, peer = self.ledger, self.ledger.settings, event.peer
+        user = ledger.users.setdefault(peer.user, Account(settings.user_limits))
         account = Account(settings.connection_limits, user)
         try:
             account.charge(Resource.CONNECTIONS)
         except DriverError as error:
-            ledger.emit(CloseConnection(event.connection, str(error)))
+            ledger.emit(CloseConnection(peer.connection, str(error)))
             return
-        ledger.connections[event.connection] = Connection(event.connection, account)
+        ledger.connections[peer.connection] = Connection(peer, account)
 
     def _disconnect(self, event: Disconnected) -> None:
         ledger = self.ledger
@@ -204,13 +207,18 @@ class Service:
 
 
 def _question(
-    answer: PoolMapped | SupportFound | PrepareFinished | BufferAllocated | CopyFinished,
+    answer: PoolMapped
+    | SupportFound
+    | PrepareFinished
+    | BufferAllocated
+    | CopyFinished
+    | Measured,
 ) -> int:
     """The number under which the rim was asked."""
     match answer:
         case PoolMapped():
             return answer.pool
-        case SupportFound():
+        case SupportFound() | Measured():
             return answer.query
         case PrepareFinished():
             return answer.model

@@ -40,6 +40,7 @@ class Settings:
         model_cache_files, data_cache_files: How many a compilation cache takes; both 0 for none.
         runs_max: Executions that run at once; the others wait.
         grace_ns: How long after its deadline a run may take to stop before it is given up.
+        operators: Users that may ask who holds what.
     """
 
     features: frozenset[str] = frozenset({"memory_domains"})
@@ -47,5 +48,6 @@ class Settings:
     data_cache_files: int = 1
     runs_max: int = 1
     grace_ns: int = 50_000_000
+    operators: frozenset[int] = frozenset({0})
     connection_limits: Mapping[Resource, int] = field(default_factory=lambda: CONNECTION_LIMITS)
     user_limits: Mapping[Resource, int] = field(default_factory=lambda: USER_LIMITS)

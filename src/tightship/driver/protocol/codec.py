@@ -191,6 +191,7 @@ _CALLS: Mapping[int, tuple[type, Mapping[str, Form[Any]]]] = {
     ),
     20: (messages.ReleaseSlot, {"burst": I64, "slot": I64}),
     21: (messages.CloseBurst, {"burst": I64}),
+    22: (messages.Inspect, {"file": I32}),
 }
 
 _REPLIES: Mapping[int, tuple[type, Mapping[str, Form[Any]]]] = {
@@ -220,6 +221,7 @@ _REPLIES: Mapping[int, tuple[type, Mapping[str, Form[Any]]]] = {
     ),
     138: (replies.ExecutionCreated, {"execution": I64}),
     139: (replies.BurstOpened, {"burst": I64}),
+    140: (replies.Inspected, {"size_bytes": I64}),
 }
 
 _CALL_FORMS: Mapping[int, Form[Any]] = {

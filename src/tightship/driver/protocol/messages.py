@@ -266,6 +266,17 @@ class CloseBurst:
     burst: int
 
 
+@dataclass(frozen=True, slots=True)
+class Inspect:
+    """Ask who holds which bytes; for the driver's own user, and root.
+
+    Attributes:
+        file: Open to write, and written from its beginning, as `snapshot_form` has it.
+    """
+
+    file: int
+
+
 Call = (
     Capabilities
     | RegisterPool
@@ -289,4 +300,5 @@ Call = (
     | BurstExecute
     | ReleaseSlot
     | CloseBurst
+    | Inspect
 )

@@ -129,6 +129,13 @@ class BurstOpened:
     burst: int
 
 
+@dataclass(frozen=True, slots=True)
+class Inspected:
+    """The snapshot was written."""
+
+    size_bytes: int
+
+
 Reply = (
     Done
     | Failed
@@ -142,4 +149,5 @@ Reply = (
     | ExecutionInfo
     | ExecutionCreated
     | BurstOpened
+    | Inspected
 )

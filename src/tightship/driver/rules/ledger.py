@@ -5,14 +5,16 @@ from dataclasses import dataclass, field, replace
 from random import Random
 from typing import Generic, TypeVar
 
-from tightship.driver.effects import CloseFile, Effect, Send
+from tightship.driver.effects import CloseFile, DropPool, Effect, Send
 from tightship.driver.protocol.replies import Failed, Reply
 from tightship.driver.rules.attachment import Attachment
 from tightship.driver.rules.execution import Execution
 from tightship.driver.rules.holds import Held
 from tightship.driver.rules.identifiers import Identifiers
 from tightship.driver.rules.owned import Connection
+from tightship.driver.rules.pools import Pool
 from tightship.driver.rules.quota import Account, Resource
+from tightship.driver.rules.snapshot import Peer
 from tightship.driver.rules.status import ErrorStatus, invalid
 from tightship.driver.rules.timers import Timers
 from tightship.driver.settings import Settings
@@ -67,6 +69,14 @@ class Waiting:
     stop: Effect | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class LivePool:
+    """A pool that somebody holds, and whose it is or was."""
+
+    pool: Pool
+    peer: Peer
+
+
 class Ledger:
     """What is alive, and the effects of the event that is handled.
 
@@ -80,6 +90,7 @@ class Ledger:
         self.tokens = Identifiers(31, rng.getrandbits(31))
         self.connections: dict[int, Connection] = {}
         self.users: dict[int, Account] = {}
+        self.pools: dict[int, LivePool] = {}
         self.waiting: dict[int, Waiting] = {}
         self.executions: dict[int, Execution] = {}
         self.watchers: dict[int, Execution] = {}
@@ -89,6 +100,8 @@ class Ledger:
     def emit(self, effect: Effect) -> None:
         """Have the rim do something."""
         self.effects.append(effect)
+        if type(effect) is DropPool:
+            del self.pools[effect.pool.identifier]
 
     def send(self, connection: int, number: int, reply: Reply) -> None:
         """Answer a call, if the client is still there."""

@@ -11,6 +11,7 @@ from tightship.driver.rules.holds import Held
 from tightship.driver.rules.pools import Pool
 from tightship.driver.rules.quota import Account
 from tightship.driver.rules.request import BoundRequest, Interface, Request
+from tightship.driver.rules.snapshot import Peer
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -110,7 +111,7 @@ class Session:
 class Connection:
     """A client and what it owns, by the numbers that it knows."""
 
-    identifier: int
+    peer: Peer
     account: Account
     pools: dict[int, OwnedPool] = field(default_factory=dict)
     models: dict[int, OwnedModel] = field(default_factory=dict)
@@ -118,6 +119,11 @@ class Connection:
     fenced: dict[int, Execution] = field(default_factory=dict)
     reusables: dict[int, Session] = field(default_factory=dict)
     bursts: dict[int, Session] = field(default_factory=dict)
+
+    @property
+    def identifier(self) -> int:
+        """Its number."""
+        return self.peer.connection
 
     def let_go(self, emit: Callable[[Effect], None]) -> None:
         """The client is gone, and needs nothing more of what it owned."""

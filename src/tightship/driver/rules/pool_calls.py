@@ -5,7 +5,7 @@ from tightship.driver.events import PoolMapped
 from tightship.driver.protocol.messages import RegisterPool, UnregisterPool
 from tightship.driver.protocol.replies import Done, PoolRegistered, Reply
 from tightship.driver.rules.holds import Held
-from tightship.driver.rules.ledger import Incoming, Ledger, Waiting
+from tightship.driver.rules.ledger import Incoming, Ledger, LivePool, Waiting
 from tightship.driver.rules.owned import Connection, OwnedPool
 from tightship.driver.rules.pools import check_mapping, check_pool
 from tightship.driver.rules.quota import Resource
@@ -31,6 +31,7 @@ def register(ledger: Ledger, incoming: Incoming[RegisterPool]) -> Reply | None:
         held.let_go(ledger.emit)
         raise
     held.ending = DropPool(pool)
+    ledger.pools[pool.identifier] = LivePool(pool, connection.peer)
     incoming.kept.add(call.file)
     if call.must_map:
         ledger.emit(MapPool(pool))
