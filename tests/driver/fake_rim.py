@@ -9,6 +9,7 @@ from tightship.driver.protocol.replies import Launched, ModelPrepared, OutputSha
 from tightship.driver.rules.attachment import Attachment, FenceState
 from tightship.driver.rules.dimensions import combine
 from tightship.driver.rules.operand_type import size_bytes
+from tightship.driver.rules.snapshot import Caller
 from tightship.driver.rules.status import ErrorStatus
 from tightship.driver.service import Service
 from tightship.driver.settings import Settings
@@ -97,7 +98,7 @@ class Rim:
 
     def connect(self, user=0):
         connection = self.count("connections")
-        self.happen(ev.Connected(connection, user))
+        self.happen(ev.Connected(Caller(connection, user)))
         return connection
 
     def file(self, size_bytes=1 << 20, **facts):
@@ -133,7 +134,7 @@ class Rim:
         self.asked.rotate(index)
         self.happen(self.said(asked))
 
-    def said(self, asked):
+    def said(self, asked):  # noqa: PLR0911 - an answer for each question
         status = self.engine.status
         match asked:
             case fx.MapPool():
@@ -150,7 +151,9 @@ class Rim:
                 return ev.BufferAllocated(asked.token, status)
             case fx.CopyBuffer():
                 return ev.CopyFinished(asked.copy, status)
-        return self.engine.run(asked, self.models[asked.model])
+            case fx.Run():
+                return self.engine.run(asked, self.models[asked.model])
+        return ev.Measured(asked.query, status, len(asked.snapshot.clients))
 
     def advance(self, duration_ns):
         """Let time pass, with a tick whenever the service has asked for one."""

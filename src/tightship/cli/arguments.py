@@ -4,6 +4,7 @@ import argparse
 import os
 
 from tightship import __version__
+from tightship.cli.driver_options import add_pools, add_serve
 from tightship.cli.words import count, seconds, shape, size
 from tightship.errors import InputError
 from tightship.quantity import parse_bytes
@@ -29,6 +30,7 @@ EXIT_CODES = {
     "view": "0 done",
     "replay": "0 done, 1 a resource refused a request",
     "serve": "0 ended by SIGINT or SIGTERM, 1 the system refuses memory",
+    "pools": "0 done",
     "profile": "0 done, 1 the recommended division refused a request",
 }
 """Of each command, but for those that all have."""
@@ -54,7 +56,10 @@ def parser() -> argparse.ArgumentParser:
     _share(_command(commands, "share", "say what processes with one model take together"))
     _verify(_command(commands, "verify", "judge anybody's plan of buffers"))
     _view(_command(commands, "view", "draw a plan, as a page to look into or a still picture"))
-    _serve(_command(commands, "serve", "run models for other processes, through shared memory"))
+    add_serve(
+        _command(commands, "serve", "run models for other processes, through shared memory"), MODEL
+    )
+    add_pools(_command(commands, "pools", "say who holds which bytes of a driver"))
     _replay(_command(commands, "replay", "say what memory resources make of a recorded trace"))
     _resource(
         commands.add_parser(
@@ -255,18 +260,6 @@ def _cache(command: argparse.ArgumentParser) -> None:
         about = _command(commands, name, what)
         about.set_defaults(command="cache", action=name)
         about.add_argument("--json", action="store_true", help="print JSON, amounts in bytes")
-
-
-def _serve(command: argparse.ArgumentParser) -> None:
-    command.add_argument(
-        "models", nargs="*", metavar="MODEL|DIR", help=f"{MODEL}; or a folder of them"
-    )
-    command.add_argument(
-        "--socket",
-        metavar="PATH",
-        help="where to listen; by default driver.sock in this user's folder for running programs",
-    )
-    command.add_argument("--threads", type=count, metavar="N", help="executions at once (1)")
 
 
 def _verify(command: argparse.ArgumentParser) -> None:

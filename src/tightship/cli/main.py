@@ -88,6 +88,8 @@ def _run_several(options: argparse.Namespace) -> int:
     match options.command:
         case "cache":
             from tightship.cli.cache_command import run
+        case "pools":
+            from tightship.cli.pools_command import run
         case "serve":
             from tightship.cli.serve_command import run
         case _:

@@ -6,7 +6,7 @@ from tightship.driver.protocol.messages import Call
 from tightship.driver.protocol.replies import UNTIMED, OutputShape, Timing
 from tightship.driver.rules.attachment import Attachment
 from tightship.driver.rules.operand_type import ValueType
-from tightship.driver.rules.snapshot import Peer
+from tightship.driver.rules.snapshot import Caller
 from tightship.driver.rules.status import ErrorStatus
 
 
@@ -14,7 +14,7 @@ from tightship.driver.rules.status import ErrorStatus
 class Connected:
     """A client is there; its number is never used again."""
 
-    peer: Peer
+    caller: Caller
 
 
 @dataclass(frozen=True, slots=True)

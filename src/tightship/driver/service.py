@@ -135,15 +135,15 @@ class Service:
                 self._scheduler.due(execution, now_ns)
 
     def _connect(self, event: Connected) -> None:
-        ledger, settings, peer = self.ledger, self.ledger.settings, event.peer
-        user = ledger.users.setdefault(peer.user, Account(settings.user_limits))
+        ledger, settings, caller = self.ledger, self.ledger.settings, event.caller
+        user = ledger.users.setdefault(caller.user, Account(settings.user_limits))
         account = Account(settings.connection_limits, user)
         try:
             account.charge(Resource.CONNECTIONS)
         except DriverError as error:
-            ledger.emit(CloseConnection(peer.connection, str(error)))
+            ledger.emit(CloseConnection(caller.connection, str(error)))
             return
-        ledger.connections[peer.connection] = Connection(peer, account)
+        ledger.connections[caller.connection] = Connection(caller, account)
 
     def _disconnect(self, event: Disconnected) -> None:
         ledger = self.ledger
@@ -207,12 +207,7 @@ class Service:
 
 
 def _question(
-    answer: PoolMapped
-    | SupportFound
-    | PrepareFinished
-    | BufferAllocated
-    | CopyFinished
-    | Measured,
+    answer: PoolMapped | SupportFound | PrepareFinished | BufferAllocated | CopyFinished | Measured,
 ) -> int:
     """The number under which the rim was asked."""
     match answer:

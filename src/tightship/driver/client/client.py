@@ -12,15 +12,18 @@ from tightship.driver.protocol import messages as m
 from tightship.driver.protocol.replies import (
     Allocated,
     DriverCapabilities,
+    Inspected,
     ModelPrepared,
     PoolRegistered,
     Supported,
 )
+from tightship.driver.protocol.snapshot_form import decode_snapshot
 from tightship.driver.rim.descriptor import new_segment
 from tightship.driver.rules.deadline import after
 from tightship.driver.rules.dimensions import Dimensions
 from tightship.driver.rules.model import FileFormat, Model, ModelFile, ModelName, ModelSource
 from tightship.driver.rules.pools import READ, PoolKind
+from tightship.driver.rules.snapshot import Snapshot
 from tightship.driver.rules.status import Priority
 
 PREPARED_SUFFIX = ".tship"
@@ -101,6 +104,19 @@ class Client:
     def _prepare(self, source: ModelSource, priority: int, timeout_s: float | None) -> RemoteModel:
         call = m.Prepare(source, priority=priority, deadline_ns=after(timeout_s))
         return RemoteModel(self._session, self._session.expect(ModelPrepared, call))
+
+    def inspect(self) -> Snapshot:
+        """Who holds which bytes of the driver.
+
+        Raises:
+            DriverError: INVALID_ARGUMENT: only the driver's own user, and root, may ask.
+        """
+        file = os.memfd_create("tightship-snapshot", os.MFD_CLOEXEC)
+        try:
+            size_bytes = self._session.expect(Inspected, m.Inspect(0), (file,)).size_bytes
+            return decode_snapshot(os.pread(file, size_bytes, 0))
+        finally:
+            os.close(file)
 
     def segment(self, size_bytes: int) -> Segment:
         """Memory in which arrays can be placed that the driver uses where they are.

@@ -4,9 +4,9 @@ from tightship.driver.protocol.forms import NAME
 from tightship.driver.protocol.wire import I64, Form, Reader, flag, record, row
 from tightship.driver.rules.snapshot import (
     BufferShare,
+    Caller,
     Holdings,
     ModelShare,
-    Peer,
     PoolShare,
     Snapshot,
 )
@@ -14,7 +14,7 @@ from tightship.errors import FormatError
 
 _ROW_MAX = 1 << 20
 
-_PEER = record(Peer, connection=I64, user=I64, pid=I64, name=NAME)
+_PEER = record(Caller, connection=I64, user=I64, pid=I64, name=NAME)
 _POOL = record(
     PoolShare,
     number=I64,
@@ -28,7 +28,7 @@ _BUFFER = record(BufferShare, token=I64, size_bytes=I64, is_filled=flag())
 _MODEL = record(ModelShare, number=I64, name=NAME, weights_bytes=I64, arena_bytes=I64)
 _HOLDINGS: Form[Holdings] = record(
     Holdings,
-    peer=_PEER,
+    caller=_PEER,
     is_connected=flag(),
     pools=row(_POOL, _ROW_MAX),
     buffers=row(_BUFFER, _ROW_MAX),

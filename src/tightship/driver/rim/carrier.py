@@ -18,6 +18,7 @@ from tightship.driver.events import (
 from tightship.driver.rim.device_buffers import DeviceBuffers
 from tightship.driver.rim.loaded import Loaded, Models
 from tightship.driver.rim.mappings import Mappings
+from tightship.driver.rim.measuring import measure
 from tightship.driver.rim.running import Runs
 from tightship.driver.rim.workers import Job, Workers
 from tightship.driver.rules.pools import Pool, PoolMode
@@ -79,6 +80,8 @@ class Carrier:
                 return partial(self._allocate, effect)
             case fx.CopyBuffer():
                 return partial(self._copy, effect)
+            case fx.Measure():
+                return partial(measure, effect, self._mappings, self._models)
         return None
 
     def note(self, event: Event) -> None:

@@ -63,7 +63,7 @@ def new_segment(size_bytes: int, content: bytes | None = None) -> int:
     try:
         os.posix_fallocate(file, 0, size_bytes)
         if content is not None:
-            _write_all(file, content)
+            write_all(file, content)
         seals = SEALED_SIZE if content is None else SEALED_SIZE | fcntl.F_SEAL_WRITE
         fcntl.fcntl(file, fcntl.F_ADD_SEALS, seals)
     except OSError:
@@ -72,7 +72,12 @@ def new_segment(size_bytes: int, content: bytes | None = None) -> int:
     return file
 
 
-def _write_all(file: int, content: bytes) -> None:
+def write_all(file: int, content: bytes) -> None:
+    """Write all bytes.
+
+    Raises:
+        OSError: There is no room for them.
+    """
     rest = memoryview(content)
     while rest:
         rest = rest[os.write(file, rest) :]

@@ -2,10 +2,14 @@
 
 import socket
 import stat
+import struct
 from pathlib import Path
 
+from tightship.driver.rules.snapshot import Caller
 from tightship.errors import InputError
 from tightship.resource.private_folder import runtime_folder
+
+_CREDENTIALS = struct.Struct("3i")
 
 
 def socket_path() -> Path:
@@ -36,6 +40,17 @@ def listen(path: Path) -> socket.socket:
         ) from None
     listener.settimeout(0)
     return listener
+
+
+def caller_of(connection: socket.socket, number: int) -> Caller:
+    """Who connected, as the kernel says."""
+    found = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
+    pid, user, _ = _CREDENTIALS.unpack(found)
+    try:
+        name = Path(f"/proc/{pid}/comm").read_text(encoding="utf-8", errors="replace").strip()
+    except OSError:
+        name = "?"
+    return Caller(number, user, pid, name)
 
 
 def _remove_dead(path: Path) -> None:

@@ -14,11 +14,15 @@ from tightship.driver.rules.elements import value_type
 from tightship.driver.rules.model import FileFormat, ModelFile, ModelName
 from tightship.driver.rules.operand_type import ValueType
 from tightship.driver.rules.pools import Pool
+from tightship.driver.rules.snapshot import ModelShare
 from tightship.driver.rules.status import ErrorStatus, failure
 from tightship.errors import DriverError, TightshipError
 from tightship.graph import DType
 from tightship.loading import load
 from tightship.model import Model
+
+NAME_MAX = 60
+"""Letters of a model's name in a snapshot."""
 
 _LOG = logging.getLogger(__name__)
 _OUR_FAULT = "The model met an error of the driver; its log has it."
@@ -107,11 +111,34 @@ class Models:
         """A model that was prepared and not dropped."""
         return self._models[number]
 
+    def shares(self) -> dict[int, ModelShare]:
+        """What clients' models take; one of the driver takes nothing more."""
+        own = list(self._named.values())
+        return {
+            number: _share(number, found.model.plan.model, found, is_own=found not in own)
+            for number, found in self._models.copy().items()
+        }
+
+    def own_shares(self) -> tuple[ModelShare, ...]:
+        """What models take that the driver was started with."""
+        return tuple(_share(0, name, found, is_own=True) for name, found in self._named.items())
+
+    def arena_bytes(self) -> int:
+        """Memory of the arenas of all models."""
+        every = {id(found.model): found.model for found in self._models.copy().values()}
+        every |= {id(found.model): found.model for found in self._named.values()}
+        return sum(model.memory_stats().arena_bytes for model in every.values())
+
     def drop(self, number: int) -> None:
         """Give a model's memory back; one with a name stays loaded."""
         gone = self._models.pop(number, None)
         if gone is not None and gone not in self._named.values():
             gone.model.close()
+
+
+def _share(number: int, name: str, found: Loaded, *, is_own: bool) -> ModelShare:
+    weights_bytes = found.model.memory_stats().weights_bytes if is_own else 0
+    return ModelShare(number, name[:NAME_MAX], weights_bytes, found.model.plan.arena_bytes)
 
 
 def _mapped_path(source: ModelFile, pool: Pool) -> str:

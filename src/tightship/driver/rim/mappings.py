@@ -37,6 +37,14 @@ class Mappings:
             mapping = self._mappings.setdefault(pool.identifier, new)
         return np.frombuffer(mapping, np.uint8)
 
+    def places(self) -> dict[int, tuple[int, int]]:
+        """Of each pool that is mapped, its first address and the one after its last."""
+        found = {}
+        for number, mapping in self._mappings.copy().items():
+            start = np.frombuffer(mapping, np.uint8).ctypes.data
+            found[number] = start, start + len(mapping)
+        return found
+
     def drop(self, pool: Pool) -> None:
         """Let a mapping go with the last array that reads it, and close the file."""
         self._mappings.pop(pool.identifier, None)

@@ -4,7 +4,6 @@ import errno
 import os
 import selectors
 import socket
-import struct
 import time
 from collections import deque
 from collections.abc import Mapping
@@ -28,7 +27,7 @@ from tightship.driver.protocol.codec import decode_call, encode_reply, number_of
 from tightship.driver.protocol.replies import Failed, Launched, Reply
 from tightship.driver.rim.carrier import Carrier
 from tightship.driver.rim.descriptor import describe, fence_state
-from tightship.driver.rim.listening import listen
+from tightship.driver.rim.listening import caller_of, listen
 from tightship.driver.rim.loaded import loaded
 from tightship.driver.rules.attachment import FenceState
 from tightship.driver.rules.status import ErrorStatus
@@ -69,7 +68,12 @@ class Server:
         self._named = tuple(named.values())
         self._path = path
         self._listener = listen(path)
-        settings = Settings(model_cache_files=0, data_cache_files=0, runs_max=threads)
+        settings = Settings(
+            model_cache_files=0,
+            data_cache_files=0,
+            runs_max=threads,
+            operators=frozenset({0, os.geteuid()}),
+        )
         self._service = Service(settings, SystemRandom())
         self._carrier = Carrier(known, threads)
         self._selector = selectors.DefaultSelector()
@@ -119,15 +123,15 @@ class Server:
             if error.errno in (errno.EMFILE, errno.ENFILE):
                 self._turn_away()
             return
-        user = _user_of(accepted)
-        if user not in {os.geteuid(), 0}:
+        caller = caller_of(accepted, self._count + 1)
+        if caller.user not in {os.geteuid(), 0}:
             accepted.close()
             return
         accepted.settimeout(0)
         self._count += 1
         peer = self._peers[self._count] = Peer(self._count, accepted)
         self._selector.register(accepted, selectors.EVENT_READ, peer)
-        self._happen(Connected(peer.number, user))
+        self._happen(Connected(caller))
 
     def _turn_away(self) -> None:
         """Hang up on a client for which no descriptor is left; it would be ready for ever."""
@@ -259,11 +263,6 @@ def _event_of(number: int, packet: Packet) -> Event:
         message = f"{len(files)} files came beside a message of {frame.file_count}."
         return Malformed(number, frame.number, message, files)
     return Received(number, frame.number, frame.message, files)
-
-
-def _user_of(connection: socket.socket) -> int:
-    found = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
-    return int(struct.unpack("3i", found)[1])
 
 
 def _now_ns() -> int:

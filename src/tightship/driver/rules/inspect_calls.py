@@ -13,9 +13,9 @@ from tightship.driver.rules.pools import Pool
 from tightship.driver.rules.snapshot import (
     DRIVER,
     BufferShare,
+    Caller,
     Holdings,
     ModelShare,
-    Peer,
     PoolShare,
     Snapshot,
 )
@@ -26,7 +26,7 @@ def inspect(ledger: Ledger, incoming: Incoming[Inspect]) -> None:
     """Have the rim measure what is alive and write it to the client's file."""
     connection, settings = incoming.connection, ledger.settings
     file = incoming.file(incoming.call.file)
-    if connection.peer.user not in settings.operators:
+    if connection.caller.user not in settings.operators:
         raise invalid("Only the driver's own user, and root, may ask who holds what.")
     if not (file.is_regular and file.is_writable):
         raise invalid("A snapshot is written to a regular file or memfd that is open to write.")
@@ -39,7 +39,7 @@ def inspect(ledger: Ledger, incoming: Incoming[Inspect]) -> None:
 
     account, held = connection.account, Held(connection.account)
     waiting = Waiting(
-        connection.peer.connection, incoming.number, account, held, finish, (file.handle,)
+        connection.caller.connection, incoming.number, account, held, finish, (file.handle,)
     )
     ledger.wait(query, waiting)
     incoming.kept.add(incoming.call.file)
@@ -48,19 +48,22 @@ def inspect(ledger: Ledger, incoming: Incoming[Inspect]) -> None:
 
 def snapshot_of(ledger: Ledger) -> Snapshot:
     """What clients hold, as far as the service knows: sizes, not pages or weights."""
-    pools: dict[Peer, list[Pool]] = {}
+    pools: dict[Caller, list[Pool]] = {}
     for live in ledger.pools.values():
-        pools.setdefault(live.peer, []).append(live.pool)
+        pools.setdefault(live.caller, []).append(live.pool)
     found = []
     for connection in ledger.connections.values():
-        shares = _shares(pools.pop(connection.peer, []), connection.pools)
+        shares = _shares(pools.pop(connection.caller, []), connection.pools)
         buffers = tuple(
             BufferShare(buffer.token, buffer.size_bytes, buffer.is_initialised)
             for buffer in connection.buffers.values()
         )
         models = tuple(map(ModelShare, connection.models))
-        found.append(Holdings(connection.peer, True, shares, buffers, models))
-    found += [Holdings(peer, False, _shares(rest, ())) for peer, rest in pools.items()]
+        found.append(Holdings(connection.caller, pools=shares, buffers=buffers, models=models))
+    found += [
+        Holdings(caller, is_connected=False, pools=_shares(rest, ()))
+        for caller, rest in pools.items()
+    ]
     return Snapshot(Holdings(DRIVER), tuple(found))
 
 

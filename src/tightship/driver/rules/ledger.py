@@ -14,7 +14,7 @@ from tightship.driver.rules.identifiers import Identifiers
 from tightship.driver.rules.owned import Connection
 from tightship.driver.rules.pools import Pool
 from tightship.driver.rules.quota import Account, Resource
-from tightship.driver.rules.snapshot import Peer
+from tightship.driver.rules.snapshot import Caller
 from tightship.driver.rules.status import ErrorStatus, invalid
 from tightship.driver.rules.timers import Timers
 from tightship.driver.settings import Settings
@@ -74,7 +74,7 @@ class LivePool:
     """A pool that somebody holds, and whose it is or was."""
 
     pool: Pool
-    peer: Peer
+    caller: Caller
 
 
 class Ledger:

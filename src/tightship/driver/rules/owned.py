@@ -11,7 +11,7 @@ from tightship.driver.rules.holds import Held
 from tightship.driver.rules.pools import Pool
 from tightship.driver.rules.quota import Account
 from tightship.driver.rules.request import BoundRequest, Interface, Request
-from tightship.driver.rules.snapshot import Peer
+from tightship.driver.rules.snapshot import Caller
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -111,7 +111,7 @@ class Session:
 class Connection:
     """A client and what it owns, by the numbers that it knows."""
 
-    peer: Peer
+    caller: Caller
     account: Account
     pools: dict[int, OwnedPool] = field(default_factory=dict)
     models: dict[int, OwnedModel] = field(default_factory=dict)
@@ -123,7 +123,7 @@ class Connection:
     @property
     def identifier(self) -> int:
         """Its number."""
-        return self.peer.connection
+        return self.caller.connection
 
     def let_go(self, emit: Callable[[Effect], None]) -> None:
         """The client is gone, and needs nothing more of what it owned."""

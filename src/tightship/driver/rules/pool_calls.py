@@ -31,7 +31,7 @@ def register(ledger: Ledger, incoming: Incoming[RegisterPool]) -> Reply | None:
         held.let_go(ledger.emit)
         raise
     held.ending = DropPool(pool)
-    ledger.pools[pool.identifier] = LivePool(pool, connection.peer)
+    ledger.pools[pool.identifier] = LivePool(pool, connection.caller)
     incoming.kept.add(call.file)
     if call.must_map:
         ledger.emit(MapPool(pool))

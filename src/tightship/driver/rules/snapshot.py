@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
-class Peer:
+class Caller:
     """The process at the other end of a connection, as it was when it connected.
 
     Attributes:
@@ -22,7 +22,7 @@ class Peer:
         return f"client {self.connection} (`{self.name}`, pid {self.pid}, uid {self.user})"
 
 
-DRIVER = Peer(0, 0)
+DRIVER = Caller(0, 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +76,7 @@ class Holdings:
         is_connected: False once it is gone and something of it still runs.
     """
 
-    peer: Peer
+    caller: Caller
     is_connected: bool = True
     pools: tuple[PoolShare, ...] = ()
     buffers: tuple[BufferShare, ...] = ()

@@ -1,0 +1,71 @@
+"""A snapshot completed by what only the rim knows, and written where it was asked for."""
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from tightship.driver.effects import Measure
+from tightship.driver.events import Measured
+from tightship.driver.protocol.snapshot_form import encode_snapshot
+from tightship.driver.rim.descriptor import write_all
+from tightship.driver.rim.loaded import Models
+from tightship.driver.rim.mappings import Mappings
+from tightship.driver.rim.resident import Resident, residents
+from tightship.driver.rules.snapshot import DRIVER, Holdings, Snapshot
+from tightship.driver.rules.status import ErrorStatus
+
+
+def measure(asked: Measure, mappings: Mappings, models: Models) -> Measured:
+    """Measure now and write the result to the file that was given."""
+    data = encode_snapshot(completed(asked.snapshot, mappings, models))
+    try:
+        os.lseek(asked.handle, 0, os.SEEK_SET)
+        write_all(asked.handle, data)
+    except OSError:
+        return Measured(asked.query, ErrorStatus.GENERAL_FAILURE)
+    return Measured(asked.query, ErrorStatus.NONE, len(data))
+
+
+def completed(snapshot: Snapshot, mappings: Mappings, models: Models) -> Snapshot:
+    """A snapshot with resident bytes of pools, and names and weights of models."""
+    found = tuple(residents())
+    pools = mapped_bytes(mappings.places(), found)
+    known = models.shares()
+
+    def complete(client: Holdings) -> Holdings:
+        return replace(
+            client,
+            pools=tuple(
+                replace(pool, pss_bytes=pools.get(pool.number, 0)) for pool in client.pools
+            ),
+            models=tuple(known.get(model.number, model) for model in client.models),
+        )
+
+    driver = replace(DRIVER, user=os.geteuid(), pid=os.getpid(), name="tightship serve")
+    return Snapshot(
+        Holdings(driver, models=models.own_shares()),
+        tuple(map(complete, snapshot.clients)),
+        models.arena_bytes(),
+        sum(each.pss_bytes for each in found),
+    )
+
+
+def mapped_bytes(
+    places: Mapping[int, tuple[int, int]], found: Sequence[Resident]
+) -> dict[int, int]:
+    """Of each pool that is mapped, what of it is resident here.
+
+    Args:
+        places: First address of each, and the one after its last; apart from each other.
+        found: All mappings of the process, in the order of their addresses.
+    """
+    sizes: dict[int, int] = {}
+    index = 0
+    for number, (start, stop) in sorted(places.items(), key=lambda item: item[1]):
+        while index < len(found) and found[index].stop <= start:
+            index += 1
+        beyond = index
+        while beyond < len(found) and found[beyond].start < stop:
+            beyond += 1
+        sizes[number] = sum(each.share_bytes(start, stop) for each in found[index:beyond])
+    return sizes
