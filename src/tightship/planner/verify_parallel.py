@@ -147,7 +147,7 @@ def _relate(schedule: Schedule, index: int, of_value: dict[int, _Datum]) -> None
         if alias.kind in (AliasKind.IN_PLACE, AliasKind.TIED):
             other.over.append(one)
         elif alias.kind is AliasKind.PART and one.start == other.start + alias.offset_bytes:
-            other.parts.append(one)
+            other.parts += (one, *one.parts)
 
 
 def _demands(data: Sequence[_Datum], kept: int) -> Iterator[_Demand]:

@@ -15,7 +15,7 @@ from tightship._core import StepOrder
 from tightship.cost.schedule import schedule_of
 from tightship.errors import InvalidPlanError, PlanError
 from tightship.frontend.onnx import open_file
-from tightship.planner import Schedule, ScheduledValue, Step, plan_schedule
+from tightship.planner import Alias, AliasKind, Schedule, ScheduledValue, Step, plan_schedule
 from tightship.planner.parallel.added_edges import added_edges
 from tightship.planner.parallel.dependencies import dependencies, edge_columns
 from tightship.planner.parallel.parallel_plan import Paths, plan_parallel
@@ -136,6 +136,19 @@ def test_ten_thousand_interleavings_of_a_network_are_without_a_race(name):
     for seed in range(2500):
         Replay(parallel).run(Random(seed))
         Replay(serial, edges).run(Random(seed))
+
+
+def test_a_part_of_a_part_stays_as_long_as_the_whole():
+    values = [ScheduledValue("x", 8, external=True)]
+    values += [ScheduledValue(*row, alignment=8) for row in (("a", 8), ("b", 16), ("c", 16))]
+    steps = (
+        Step("inner", "Op", (0,), (1,)),
+        Step("middle", "Concat", (0, 1), (2,), aliases=(Alias(2, 1, AliasKind.PART, 8),)),
+        Step("outer", "Concat", (2,), (3,), aliases=(Alias(3, 2, AliasKind.PART, 0),)),
+    )
+    plan = plan_parallel(Schedule(tuple(values), steps, outputs=(1,)))
+    assert plan.plan.peak_bytes == 16
+    replay_often(plan, 5)
 
 
 def test_edges_that_lead_nowhere_are_refused():
