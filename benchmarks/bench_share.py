@@ -10,6 +10,7 @@ share. Times are those of one process after the other, from loading to the first
 
 import argparse
 import json
+import os
 import statistics
 import subprocess
 import sys
@@ -57,6 +58,12 @@ def products(layers: int, width: int, folder: Path) -> Stored:
     onnx.save(helper.make_model(graph, opset_imports=opsets, ir_version=9), path)
     np.savez(feeds, v0=random.standard_normal((1, width), np.float32))
     return Stored(path, feeds)
+
+
+def keep_bytecode(folder: Path) -> None:
+    """Have processes started from now on import compiled modules, as installed ones are."""
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+    os.environ["PYTHONPYCACHEPREFIX"] = str(folder)
 
 
 def shared(model: Path, processes: int, *options: str) -> Row:
@@ -169,6 +176,7 @@ def main() -> None:
     options = parser.parse_args()
     rounds = 1 if options.quick else ROUNDS
     with tempfile.TemporaryDirectory(prefix="tightship-bench-") as temporary:
+        keep_bytecode(Path(temporary) / "bytecode")
         folder = options.folder or Path(temporary)
         folder.mkdir(parents=True, exist_ok=True)
         chain = products(LAYERS, options.width, folder)

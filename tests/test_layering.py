@@ -5,6 +5,7 @@ Layers, top to bottom; an import goes strictly down, and names side by side neve
     cli
     driver | plug | backend
     memory | loading | cost
+    unprepared
     preparing
     opening
     tuning | restoring | sharing | further
@@ -16,7 +17,7 @@ Layers, top to bottom; an import goes strictly down, and names side by side neve
     frontend | planner | resource
     graph
     prepared_cache
-    quantity | forks
+    quantity | forks | late_names
     rmm_log | torch_snapshot
     trace
     errors | _core
@@ -37,15 +38,16 @@ ALLOWED: Mapping[str, str] = {  # the longest prefix of a module's name decides
     "errors": "",
     "quantity": "errors",
     "forks": "",
+    "late_names": "",
     "trace": "errors",
     "rmm_log": "errors trace",
     "torch_snapshot": "errors trace",
     "replay": "_core trace resource",
     "workload": "errors quantity trace resource replay",
-    "graph": "errors graph",
+    "graph": "errors late_names graph",
     "resource": "_core errors forks quantity resource",
     "frontend": "_core errors graph frontend",
-    "planner": "planner",
+    "planner": "late_names planner",
     "planner.constraints": "errors",
     "planner.constraint_checks": "errors planner.constraints",
     "planner.problem": "errors planner.constraint_checks planner.constraints",
@@ -98,11 +100,12 @@ ALLOWED: Mapping[str, str] = {  # the longest prefix of a module's name decides
     "planner.reuse": "_core errors planner.penalties planner.plan planner.verify_reuse",
     "planner.parallel": (
         "_core errors planner.bound planner.cell planner.liveness planner.parallel planner.place"
-        " planner.plan planner.portfolio planner.problem planner.schedule planner.schedule_plan"
-        " planner.stored_order planner.verify planner.verify_parallel"
+        " planner.buffers planner.plan planner.portfolio planner.problem planner.schedule"
+        " planner.schedule_plan planner.stored_order planner.verify planner.verify_parallel"
     ),
     "planner.reorder": (
-        "_core planner.cell planner.parallel planner.problem planner.schedule planner.schedule_plan"
+        "_core planner.cell planner.parallel planner.planning planner.problem planner.schedule"
+        " planner.schedule_plan"
     ),
     "planner.recompute": (
         "_core errors planner.cell planner.parallel planner.problem planner.schedule"
@@ -112,7 +115,11 @@ ALLOWED: Mapping[str, str] = {  # the longest prefix of a module's name decides
     "planner.verify_parallel": "errors planner.schedule planner.schedule_plan",
     "planner.cell": "errors planner.schedule",
     "planner.alias_choice": "planner.cell planner.problem planner.schedule",
-    "planner.liveness": "planner.alias_choice planner.cell planner.problem planner.schedule",
+    "planner.buffers": "planner.problem planner.schedule",
+    "planner.schedule_plan": "planner.buffers planner.plan planner.schedule",
+    "planner.liveness": (
+        "planner.alias_choice planner.buffers planner.cell planner.problem planner.schedule"
+    ),
     "planner.format": (
         "_core errors trace planner.constraints planner.format planner.names planner.plan"
         " planner.penalties planner.problem planner.verify"
@@ -141,10 +148,11 @@ ALLOWED: Mapping[str, str] = {  # the longest prefix of a module's name decides
     "sharing": "errors engine frontend prepared_cache",
     "opening": "graph frontend engine budget tuning",
     "preparing": "_core errors engine opening",
-    "loading": (
-        "errors quantity frontend resource engine budget model opening further prepared_cache"
-        " preparing restoring sharing"
+    "unprepared": (
+        "errors frontend engine budget model opening further prepared_cache preparing restoring"
+        " sharing"
     ),
+    "loading": "errors quantity resource engine model restoring unprepared",
     "cost": "errors quantity graph planner view cost",
     "plug": "_core errors plug",
     "plug.hints": "planner resource",

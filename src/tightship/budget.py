@@ -6,9 +6,6 @@ from tightship.engine.memory_plan import MemoryPlan
 from tightship.errors import CapacityError
 from tightship.quantity import format_bytes, format_limit
 
-ARENAS_MAX = 64
-"""Arenas a model may have at once where no limit says fewer."""
-
 PlanForBatch = Callable[[int], MemoryPlan]
 
 

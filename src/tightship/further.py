@@ -4,10 +4,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 from tightship.engine.memory_plan import MemoryPlan
-from tightship.engine.prepare import PackedBefore, Prepared, Settings, Shapes, prepare
+from tightship.engine.other_shapes import InputShapes
+from tightship.engine.prepare import Settings, Shapes, prepare
+from tightship.engine.prepared import PackedBefore, Prepared
 from tightship.engine.program import PackedWeight
 from tightship.engine.stored.model import StoredShapes
-from tightship.engine.variants import InputShapes, Variants
+from tightship.engine.variants import Variants
 from tightship.engine.weight_store import PackedCopy, WeightStore
 from tightship.graph import Graph
 from tightship.resource import HostResource

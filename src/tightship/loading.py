@@ -1,32 +1,32 @@
-"""`plan` and `load`: from a model to what it takes, and to a model that takes it."""
+"""`plan` and `load`: from a model to what it takes, and to a model that takes it.
 
+What reads, lowers and plans is imported when a model comes that is not prepared.
+"""
+
+import os
 from collections.abc import Collection, Mapping, Sequence
-from functools import partial
 from os import PathLike
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tightship.budget import ARENAS_MAX, check_shapes
-from tightship.engine.library import open_library, release_unused
 from tightship.engine.memory_plan import MemoryPlan
-from tightship.engine.prepare import ModelSource, Prepared, Settings, name_of, prepare
 from tightship.engine.program_cache import Bounds
 from tightship.engine.retention import Retention
 from tightship.engine.stored.container import holds_prepared
-from tightship.engine.variants import Variants
 from tightship.engine.weight_store import Progress
 from tightship.errors import InputError
 from tightship.model import Model
-from tightship.opening import OpenedModel, anew, check_limit, is_open, measure, open_model
 from tightship.quantity import parse_bytes
 
 if TYPE_CHECKING:
-    from tightship.prepared_cache import Identity
+    from tightship.engine.prepare import ModelSource, Settings
     from tightship.resource import SharedArenaPool
+
+ARENAS_MAX = 64
+"""Arenas a model may have at once where no limit says fewer."""
 
 
 def plan(
-    model: ModelSource,
+    model: "ModelSource",
     *,
     shapes: Mapping[str, Sequence[int]] | None = None,
     threads: int | None = None,
@@ -55,16 +55,14 @@ def plan(
     if holds_prepared(model):
         from tightship.restoring import Asked, plan_prepared
 
-        return plan_prepared(_path(model, tune), Asked(shapes, threads, without))
-    settings = Settings(shapes, 1 if threads is None else threads, without)
-    _open_library(settings)
-    if tune is not None:
-        settings = measure(model, settings, tune)
-    return anew(open_model(model), name_of(model), settings).plan
+        return plan_prepared(_untuned_path(model, tune), Asked(shapes, threads, without))
+    from tightship.unprepared import plan_anew
+
+    return plan_anew(model, _settings(shapes, threads, without), tune)
 
 
 def load(
-    model: ModelSource,
+    model: "ModelSource",
     *,
     shapes: Mapping[str, Sequence[int]] | None = None,
     max_memory: str | int | None = None,
@@ -115,118 +113,58 @@ def load(
         OutOfMemoryError: The system refuses the memory.
         FormatError, GraphError, InputError: As `plan`.
     """
-    limit = None if max_memory is None else parse_bytes(max_memory)
-    dynamic = None if dynamic_memory is None else parse_bytes(dynamic_memory)
-    if programs < 1:
-        raise InputError(f"`programs` is {programs}; it must be at least 1.")
     retention = Retention(idle_s, parse_bytes(idle_memory))
-    bounds = Bounds(
-        ARENAS_MAX, limit, dynamic, programs, parse_bytes(program_memory), retention, arena_pool
-    )
+    bounds = _bounds(max_memory, dynamic_memory, programs, program_memory, retention, arena_pool)
     if holds_prepared(model):
         from tightship.restoring import Asked, load_prepared
 
-        return load_prepared(_path(model, tune), Asked(shapes, threads, without), bounds)
-    settings = Settings(shapes, 1 if threads is None else threads, without)
-    _open_library(settings)
-    if share:
-        shared = _shared(_untuned(model, tune), settings, bounds, progress)
-        if shared is not None:
-            return shared
-    source = open_model(model)
-    if tune is not None:
-        settings = measure(model, settings, tune, bounds)
-    variants = _variants(source, name_of(model), settings, bounds)
-    prepared = _prepared(source, name_of(model), settings, variants)
-    if limit is not None:
-        check_limit(prepared.plan, model, settings, limit, dynamic)
-    loaded = Model(prepared, bounds, variants, progress)
-    del prepared  # the last to hold descriptions of primitives
-    release_unused()
-    return loaded
+        path = _untuned_path(model, tune)
+        return load_prepared(path, Asked(shapes, threads, without), bounds)
+    from tightship.unprepared import load_anew
+
+    settings = _settings(shapes, threads, without)
+    return load_anew(model, settings, bounds, tune, progress, share=share)
 
 
-def _shared(
-    model: ModelSource, settings: Settings, bounds: Bounds, progress: Progress | None
-) -> Model | None:
-    """The model as it is prepared for all processes of this user; None where that cannot be."""
-    from tightship.further import FurtherShapes, Original
-    from tightship.preparing import prepare as prepare_file
-    from tightship.restoring import Asked, load_prepared
-    from tightship.sharing import shared
+def _bounds(
+    max_memory: str | int | None,
+    dynamic_memory: str | int | None,
+    programs: int,
+    program_memory: str | int,
+    retention: Retention,
+    arena_pool: "SharedArenaPool | None",
+) -> Bounds:
+    """What a model may take, in bytes.
 
-    shapes, threads, without = settings.shapes, settings.threads, settings.without
-
-    def make(path: Path) -> None:
-        prepare_file(
-            model, path, shapes=shapes, threads=threads, without=without, progress=progress
-        )
-
-    def read(path: Path, identity: "Identity") -> Model:
-        def original() -> Original:
-            if not identity.is_current():
-                raise InputError(
-                    f"`{name_of(model)}` has changed since it was loaded; load it again."
-                )
-            source, name = open_model(model), name_of(model)
-            variants = _variants(source, name, settings, bounds)
-            return Original(name, settings, source.graph, variants)
-
-        asked = Asked(shapes, threads, without)
-        return load_prepared(path, asked, bounds, partial(FurtherShapes, read=original))
-
-    return shared(model, settings, make, read)
+    Raises:
+        InputError: An amount is none, or there are to be no programs.
+    """
+    if programs < 1:
+        raise InputError(f"`programs` is {programs}; it must be at least 1.")
+    return Bounds(
+        ARENAS_MAX,
+        None if max_memory is None else parse_bytes(max_memory),
+        None if dynamic_memory is None else parse_bytes(dynamic_memory),
+        programs,
+        parse_bytes(program_memory),
+        retention,
+        arena_pool,
+    )
 
 
-def _untuned(model: ModelSource, tune: str | PathLike[str] | None) -> ModelSource:
-    """A model for which nothing is measured."""
-    if tune is not None:
-        raise InputError(
-            f"`{name_of(model)}` is to be shared, for which nothing is measured; leave `tune` out, "
-            "or share a file that `tightship prepare --tune` has written."
-        )
-    return model
+def _settings(
+    shapes: Mapping[str, Sequence[int]] | None, threads: int | None, without: Collection[str]
+) -> "Settings":
+    from tightship.engine.prepare import Settings
+
+    return Settings(shapes, 1 if threads is None else threads, without)
 
 
-def _prepared(
-    source: OpenedModel, name: str, settings: Settings, variants: Variants | None
-) -> Prepared:
-    """The model for the shapes of its settings."""
-    declared = source.declared
-    given = {k: tuple(shape) for k, shape in (settings.shapes or {}).items()}
-    if (
-        variants is None
-        or not variants.admit(tuple(given.items()))
-        or given.keys() != declared.keys()
-    ):
-        return prepare(source.graph(settings.shapes), name, settings)
-    return variants.prepare(given)
-
-
-def _variants(
-    source: OpenedModel, name: str, settings: Settings, bounds: Bounds
-) -> Variants | None:
-    """How to prepare the model for other shapes; None if the file fixes them all."""
-    declared = source.declared
-    if not is_open(declared):
-        return None
-
-    def check(plan: MemoryPlan, shapes: Mapping[str, tuple[int, ...]]) -> None:
-        if bounds.limit_bytes is not None:
-            check_shapes(plan, shapes, bounds.limit_bytes, bounds.dynamic_bytes)
-
-    return Variants(name, settings, declared, source.graph, check)
-
-
-def _path(model: ModelSource, tune: str | PathLike[str] | None) -> Path:
+def _untuned_path(model: "ModelSource", tune: str | PathLike[str] | None) -> str:
     """Of a prepared model, in which nothing is left to choose."""
-    if tune is not None:
-        raise InputError(f"`{name_of(model)}` is prepared; `tune` is for the ONNX file.")
     assert isinstance(model, str | PathLike)
-    return Path(model)
-
-
-def _open_library(settings: Settings) -> None:
-    """Before anything is read: opening is what takes the most, though not for long."""
-    if "onednn" not in settings.without:
-        open_library()
+    path = os.fspath(model)
+    if tune is not None:
+        name = os.path.basename(path)
+        raise InputError(f"`{name}` is prepared; `tune` is for the ONNX file.")
+    return path

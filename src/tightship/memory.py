@@ -1,14 +1,20 @@
 """Memory of all models of the process: what they hold, and giving back what no run has."""
 
+from typing import TYPE_CHECKING
+
 from tightship.engine.library import release_unused
 from tightship.engine.primitive_cache import release_idle_primitives
-from tightship.engine.statistics import MemoryStatistics
 from tightship.errors import InputError
 from tightship.model import LOADED
 
+if TYPE_CHECKING:
+    from tightship.engine.statistics import MemoryStatistics
 
-def memory_stats() -> MemoryStatistics:
+
+def memory_stats() -> "MemoryStatistics":
     """What the models of this process hold: weights, arenas and programs, summed."""
+    from tightship.engine.statistics import MemoryStatistics  # few ask for them
+
     total = MemoryStatistics()
     for model in list(LOADED):
         try:

@@ -16,19 +16,19 @@ from tightship.engine.kept_outputs import KeptOutputs
 from tightship.engine.library import release_unused
 from tightship.engine.limits import Limits
 from tightship.engine.memory_plan import MemoryPlan
-from tightship.engine.prepare import Prepared
+from tightship.engine.other_shapes import OtherShapes
+from tightship.engine.prepared import Prepared
 from tightship.engine.primitive_cache import release_idle_primitives
 from tightship.engine.program import Space
 from tightship.engine.program_cache import Bounds, ProgramCache
 from tightship.engine.shelf import Key
-from tightship.engine.statistics import MemoryStatistics, ProgramStatistics
-from tightship.engine.variants import OtherShapes
 from tightship.engine.weight_store import PackedCopy, Progress
 from tightship.errors import InputError
 from tightship.graph import DType
 
 if TYPE_CHECKING:
     from tightship.engine.profile import Profile
+    from tightship.engine.statistics import MemoryStatistics, ProgramStatistics
 
 Array = NDArray[Any]
 
@@ -101,7 +101,7 @@ class Model:
         return self._has_open_shapes
 
     @property
-    def programs(self) -> ProgramStatistics:
+    def programs(self) -> "ProgramStatistics":
         """Programs held for input shapes, runs that found theirs, and what they take.
 
         Raises:
@@ -109,7 +109,7 @@ class Model:
         """
         return self._open().statistics
 
-    def memory_stats(self) -> MemoryStatistics:
+    def memory_stats(self) -> "MemoryStatistics":
         """What weights, arenas and programs take now.
 
         Raises:

@@ -10,13 +10,12 @@ from tightship.engine.memory_plan import MemoryPlan
 from tightship.engine.prepare import (
     Declared,
     ModelSource,
-    PackedBefore,
-    Prepared,
     Settings,
     name_of,
     prepare,
     prepare_rewritten,
 )
+from tightship.engine.prepared import PackedBefore, Prepared
 from tightship.engine.program_cache import Bounds
 from tightship.engine.weight_store import Progress
 from tightship.frontend.onnx import OnnxFile, open_bytes, open_file

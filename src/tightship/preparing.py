@@ -1,25 +1,29 @@
-"""`prepare`: a model file made into one that is mapped and runs at once."""
+"""`prepare`: a model file made into one that is mapped and runs at once.
+
+What reads, lowers and writes is imported when something is prepared.
+"""
 
 from collections.abc import Collection, Mapping, Sequence
 from os import PathLike
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 from tightship import _core
 from tightship.engine.library import open_library, release_unused
 from tightship.engine.memory_plan import MemoryPlan
-from tightship.engine.prepare import ModelSource, PackedBefore, Prepared, Settings, name_of
-from tightship.engine.prepare import prepare as prepare_graph
+from tightship.engine.prepared import PackedBefore, Prepared
 from tightship.engine.program import PackedWeight
 from tightship.engine.stored.container import holds_prepared
 from tightship.engine.weight_store import Progress
 from tightship.errors import InputError
-from tightship.opening import is_open, measure, open_model
+
+if TYPE_CHECKING:
+    from tightship.engine.prepare import ModelSource, Settings
 
 ShapeSet = Mapping[str, Sequence[int]]
 
 
 def prepare(
-    model: ModelSource,
+    model: "ModelSource",
     output: str | PathLike[str],
     *,
     shapes: ShapeSet | Sequence[ShapeSet] | None = None,
@@ -52,9 +56,13 @@ def prepare(
         OSError: The file cannot be written.
         OutOfMemoryError: The system refuses the room to pack the largest weight.
     """
+    from pathlib import Path
+
+    from tightship.engine.prepare import Settings, name_of
     from tightship.engine.stored.made_for import MadeFor
     from tightship.engine.stored.model import StoredModel
     from tightship.engine.stored.save import save
+    from tightship.opening import measure
 
     if holds_prepared(model):
         raise InputError(f"`{name_of(model)}` is prepared already; give the ONNX file.")
@@ -74,8 +82,12 @@ def prepare(
     return StoredModel(path).plan()
 
 
-def _programs(model: ModelSource, settings: Sequence[Settings]) -> list[Prepared]:
+def _programs(model: "ModelSource", settings: "Sequence[Settings]") -> list[Prepared]:
     """Each set of shapes lowered, with constants packed as the sets before have them."""
+    from tightship.engine.prepare import name_of
+    from tightship.engine.prepare import prepare as prepare_graph
+    from tightship.opening import is_open, open_model
+
     source = open_model(model)
     packed: dict[str, list[PackedWeight]] = {}
     programs: list[Prepared] = []

@@ -2,17 +2,18 @@
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
+from os import PathLike, fspath
 
-from tightship.budget import check_budget, check_shapes
 from tightship.engine.library import open_library, release_unused
 from tightship.engine.memory_plan import MemoryPlan
+from tightship.engine.other_shapes import OtherShapes
 from tightship.engine.program_cache import Bounds
 from tightship.engine.stored.made_for import VERSION, MadeFor
 from tightship.engine.stored.model import StoredModel, StoredShapes
-from tightship.engine.variants import OtherShapes
 from tightship.errors import FormatError, InputError
 from tightship.model import Model
+
+FilePath = str | PathLike[str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +25,7 @@ class Asked:
     without: Collection[str] = ()
 
 
-def plan_prepared(path: Path, asked: Asked) -> MemoryPlan:
+def plan_prepared(path: FilePath, asked: Asked) -> MemoryPlan:
     """The plan in a prepared model; nothing is opened besides.
 
     Raises:
@@ -37,7 +38,7 @@ def plan_prepared(path: Path, asked: Asked) -> MemoryPlan:
 
 
 def load_prepared(
-    path: Path,
+    path: FilePath,
     asked: Asked,
     bounds: Bounds,
     further: Callable[[StoredShapes], OtherShapes] | None = None,
@@ -63,10 +64,14 @@ def load_prepared(
     index = _index(stored, asked)
     limit, dynamic = bounds.limit_bytes, bounds.dynamic_bytes
     if limit is not None:
+        from tightship.budget import check_budget
+
         check_budget(stored.plan(index), limit, dynamic, None)
 
     def check(plan: MemoryPlan, shapes: Mapping[str, tuple[int, ...]]) -> None:
         if limit is not None:
+            from tightship.budget import check_shapes
+
             check_shapes(plan, shapes, limit, dynamic)
 
     own = StoredShapes(stored, check)
@@ -76,7 +81,7 @@ def load_prepared(
     return loaded
 
 
-def verify_prepared(path: Path) -> int:
+def verify_prepared(path: FilePath) -> int:
     """Read all of a prepared model and judge its plans; returns bytes of its weights.
 
     Raises:
@@ -101,7 +106,7 @@ def _index(stored: StoredModel, asked: Asked) -> int:
     raise AssertionError(wanted)
 
 
-def _check_asked(path: Path, stored: StoredModel, asked: Asked) -> None:
+def _check_asked(path: FilePath, stored: StoredModel, asked: Asked) -> None:
     made = stored.made_for
     if made.version != VERSION:
         raise _stale(path, stored, f"Tightship {made.version}", f"Tightship {VERSION}")
@@ -117,7 +122,7 @@ def _left_out(without: Collection[str]) -> str:
     return f"passes left out: {', '.join(sorted(without)) or 'none'}"
 
 
-def _check_library(path: Path, stored: StoredModel) -> None:
+def _check_library(path: FilePath, stored: StoredModel) -> None:
     made = stored.made_for.library
     here = MadeFor.here(stored.made_for.threads, stored.made_for.without).library
     if made != here:
@@ -129,7 +134,7 @@ def _listed(key: Mapping[str, str]) -> str:
 
 
 def _stale(
-    path: Path, stored: StoredModel, made: str, here: str, *,
+    path: FilePath, stored: StoredModel, made: str, here: str, *,
     threads: int | None = None, without: Collection[str] | None = None,
 ) -> FormatError:  # fmt: skip
     """What to say of a file that was made for something else, with the command that remakes it."""
@@ -144,7 +149,7 @@ def _stale(
         *([f"--threads {count}"] if count != 1 else []),
         *[f"--without {name}" for name in left_out],
     ]
-    command = " ".join(["tightship prepare", stored.name, "-o", str(path), *options])
+    command = " ".join(["tightship prepare", stored.name, "-o", fspath(path), *options])
     return FormatError(
         f"`{path}` was prepared for {made}; here it is {here}. Make it again: `{command}`."
     )

@@ -23,7 +23,7 @@ from tightship.prepared_cache import (
 
 Loaded = TypeVar("Loaded")
 
-CALLER = 4
+CALLER = 5
 """Frames from a warning up to who called `load`."""
 
 

@@ -12,7 +12,8 @@ import numpy as np
 
 from tightship.engine.library import library_key, open_library
 from tightship.engine.lower.options import Choice
-from tightship.engine.prepare import Prepared, Settings
+from tightship.engine.prepare import Settings
+from tightship.engine.prepared import Prepared
 from tightship.engine.program_cache import Bounds
 from tightship.engine.weight_store import Progress
 from tightship.errors import FormatError, InputError

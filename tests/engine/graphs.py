@@ -16,7 +16,8 @@ from tightship.engine.library import open_library
 from tightship.engine.lower.passes import GRAPH_PASSES, SELECTION_PASSES, pass_names
 from tightship.engine.lower.select import lower
 from tightship.engine.placement import Placement
-from tightship.engine.prepare import Prepared, Settings, prepare
+from tightship.engine.prepare import Settings, prepare
+from tightship.engine.prepared import Prepared
 from tightship.engine.program import Lowered
 from tightship.engine.program_cache import Bounds
 from tightship.engine.weight_store import Progress, WeightStore

@@ -9,7 +9,7 @@ from tightship.engine.kernels import Array
 from tightship.engine.lower.builder import Builder, Options
 from tightship.engine.lower.native import emit_native
 from tightship.engine.placement import place
-from tightship.engine.prepare import Prepared
+from tightship.engine.prepared import Prepared
 from tightship.engine.program import Lowered, NativeWork
 from tightship.engine.program_cache import Bounds
 from tightship.graph import Graph, Node

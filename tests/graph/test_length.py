@@ -5,7 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tightship.graph.length import Trace, UnboundLengthError, is_length, quotient, value_of
+from tightship.graph.length import Trace, is_length, quotient, value_of
+from tightship.graph.unbound_length import UnboundLengthError
 
 OPERATIONS = (operator.add, operator.sub, operator.mul)
 COMPARISONS = (operator.eq, operator.ne, operator.lt, operator.le, operator.gt, operator.ge)

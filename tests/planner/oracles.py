@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from tightship.planner.liveness import NO_BUFFER, Buffers
+from tightship.planner.buffers import NO_BUFFER, Buffers
 from tightship.planner.problem import Problem
 from tightship.planner.schedule import AliasKind, Schedule
 

@@ -5,8 +5,8 @@ from tests.planner.problems import schedules
 from tests.planner.scheme.graphs import over, perceptron, sigmoids, trap, values
 from tightship.planner.coarse import in_blocks
 from tightship.planner.liveness import problem_of
+from tightship.planner.planning import plan_schedule
 from tightship.planner.schedule import Alias, AliasKind, Schedule, Step
-from tightship.planner.schedule_plan import plan_schedule
 
 
 def operators(schedule):

@@ -3,9 +3,9 @@ from hypothesis import given, settings
 from tests.planner.oracles import Replay
 from tests.planner.problems import schedules
 from tightship.planner.liveness import problem_of
+from tightship.planner.planning import plan_schedule
 from tightship.planner.portfolio import solve
 from tightship.planner.schedule import Alias, AliasKind, Schedule, ScheduledValue, Step
-from tightship.planner.schedule_plan import plan_schedule
 
 
 @settings(max_examples=200)

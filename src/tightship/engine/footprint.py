@@ -8,9 +8,8 @@ is the larger of the two, measured on Linux x86-64 and rounded up.
 
 from collections.abc import Sequence
 
-from tightship.engine.pack import staging_bytes
 from tightship.engine.program import Lowered, PackedWeight, PrimitiveWork, ReferenceWork
-from tightship.graph import Derived, element_count, size_bytes
+from tightship.graph import element_count, size_bytes
 
 MIB = 1 << 20
 SRC, WEIGHTS, DST = 1, 33, 17
@@ -121,12 +120,16 @@ def _beyond_arena(lowered: Lowered) -> int:
 
 
 def _packing_bytes(weights: Sequence[PackedWeight]) -> int:
+    from tightship.engine.pack import staging_bytes  # a prepared model has nothing to pack
+
     computed = max((_transient_bytes(weight) for weight in weights), default=0)
     return staging_bytes(weights) + computed
 
 
 def _transient_bytes(weight: PackedWeight) -> int:
     """What computing a constant holds, if it cannot be had piece by piece."""
+    from tightship.graph import Derived
+
     constant = weight.constant
     if not isinstance(constant, Derived):
         return 0

@@ -3,7 +3,6 @@
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 
 from tightship import _core
 from tightship.engine.primitive_cache import process_cache
@@ -23,7 +22,7 @@ def open_library() -> None:
     if not _core.HAS_ONEDNN or _core.onednn_is_open():
         return
     chosen = os.environ.get(VARIABLE)
-    path = chosen or str(bundled())
+    path = chosen or bundled()
     process_cache()
     try:
         _core.onednn_open(path)
@@ -61,9 +60,9 @@ def release_heap() -> None:
     _core.release_heap()
 
 
-def bundled() -> Path:
+def bundled() -> str:
     """The copy that travels in this package."""
-    return Path(_core.__file__).parent / "libdnnl.so.3"
+    return os.path.join(os.path.dirname(_core.__file__), "libdnnl.so.3")
 
 
 def _advice(path: str, reason: str, *, chosen: bool) -> str:

@@ -7,7 +7,6 @@ a process which only runs a model can do without.
 from collections.abc import Mapping
 from dataclasses import dataclass
 from os import PathLike
-from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from tightship.planner import Plan
@@ -139,6 +138,8 @@ class MemoryPlan:
         Raises:
             InputError: The name ends in something else.
         """
+        from pathlib import Path
+
         from tightship.engine.drawing import save
 
         save(self, Path(path))

@@ -1,4 +1,7 @@
-"""Lowered steps as a schedule for the planner, and its plan as places for every operand."""
+"""Lowered steps as a schedule for the planner, and its plan as places for every operand.
+
+What plans is imported when it is needed: a prepared model comes with its plan.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -6,12 +9,7 @@ from dataclasses import dataclass
 from tightship.engine.memory_plan import MemoryPlan, PlannedStep, PlannedTensor
 from tightship.engine.program import Lowered, Operand, Space
 from tightship.engine.schedule import ALIGNMENT, schedule_of
-from tightship.planner import (
-    AliasKind,
-    SchedulePlan,
-    compare,
-    plan_schedule,
-)
+from tightship.planner import AliasKind, SchedulePlan
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +42,8 @@ class Placement:
 
 def place(lowered: Lowered) -> Placement:
     """Plan the arena and lay the weights one after another."""
+    from tightship.planner import plan_schedule
+
     offsets: list[int] = []
     end = 0
     for weight in lowered.weights:
@@ -57,6 +57,8 @@ def memory_plan(placement: Placement, model: str, runtime_bytes: int, key: dict[
     """The report of a placement: totals, strategies (compared unless given), steps and tensors."""
     lowered, plan = placement.lowered, placement.schedule_plan.plan
     if strategies is None:
+        from tightship.planner import compare
+
         strategies = compare(placement.schedule_plan.schedule)
         del strategies["lower_bound"]
     return MemoryPlan(

@@ -9,11 +9,9 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
-from tightship.engine.footprint import runtime_bytes
 from tightship.engine.library import library_key, library_threads, open_library
-from tightship.engine.memory_plan import MemoryPlan
-from tightship.engine.placement import Placement, memory_plan, place
-from tightship.engine.program import PackedWeight
+from tightship.engine.placement import Placement, place
+from tightship.engine.prepared import PackedBefore, Prepared
 from tightship.errors import InputError
 from tightship.graph import Graph, Shape
 
@@ -23,7 +21,6 @@ if TYPE_CHECKING:
 
 Shapes = Mapping[str, Sequence[int]]
 Declared = Mapping[str, Shape | None]
-PackedBefore = Mapping[str, Sequence[PackedWeight]]
 
 
 class ExportedProgram(Protocol):
@@ -56,32 +53,6 @@ class Settings:
     def __post_init__(self) -> None:
         if self.threads < 1:
             raise InputError(f"`threads` is {self.threads}; it must be at least 1.")
-
-
-@dataclass(frozen=True, slots=True)
-class Prepared:
-    """A model lowered and placed, nothing of it in memory yet."""
-
-    placement: Placement
-    name: str
-    node_count: int
-    key: Mapping[str, str]
-    stated: MemoryPlan | None = None
-    """The report of it, where it came with one."""
-
-    @property
-    def runtime_bytes(self) -> int:
-        """What it takes besides tensors."""
-        if self.stated is not None:
-            return self.stated.runtime_bytes
-        return runtime_bytes(self.placement.lowered, self.node_count)
-
-    @property
-    def plan(self) -> MemoryPlan:
-        """The report of it, made when it is asked for unless it came with one."""
-        return self.stated or memory_plan(
-            self.placement, self.name, self.runtime_bytes, dict(self.key)
-        )
 
 
 def prepare(

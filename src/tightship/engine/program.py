@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from tightship._core import MemoryDesc, NativeKernel, PrimitiveDesc
 from tightship.engine.memory_plan import KernelKind
-from tightship.graph import Constant, DType
+from tightship.graph import DType
 from tightship.graph.layout import size_bytes
 from tightship.planner.schedule import AliasKind
 
 if TYPE_CHECKING:
     from tightship.engine.kernels import Kernel
+    from tightship.graph import Constant
 
 
 class Space(enum.Enum):
@@ -70,7 +71,7 @@ class PackedWeight:
     """
 
     name: str
-    constant: Constant
+    constant: "Constant"
     size_bytes: int
     source: MemoryDesc | None = None
     desc: MemoryDesc | None = None
@@ -154,7 +155,7 @@ class Lowered:
     weights: tuple[PackedWeight, ...]
     inputs: Mapping[str, Operand]
     outputs: Mapping[str, Operand]
-    objects: Mapping[str, Constant]
+    objects: Mapping[str, "Constant"]
     """Constants that are objects: strings."""
     threads: int
     layouts: str = "library"

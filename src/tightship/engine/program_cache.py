@@ -14,19 +14,19 @@ from tightship.engine.footprint import program_bytes
 from tightship.engine.library import release_heap, release_unused
 from tightship.engine.limits import Limits
 from tightship.engine.memory_plan import MemoryPlan
-from tightship.engine.prepare import Prepared
+from tightship.engine.other_shapes import OtherShapes
+from tightship.engine.prepared import Prepared
 from tightship.engine.primitive_cache import release_idle_primitives
 from tightship.engine.program import Lowered, Space
 from tightship.engine.retention import Retention
 from tightship.engine.shelf import Key, Program, Shelf
-from tightship.engine.statistics import MemoryStatistics, ProgramStatistics
-from tightship.engine.variants import OtherShapes
 from tightship.engine.weight_store import PackedCopy, Progress, WeightStore, aligned_offsets
 from tightship.errors import InputError
-from tightship.graph.length import UnboundLengthError
+from tightship.graph.unbound_length import UnboundLengthError
 
 if TYPE_CHECKING:
     from tightship.engine.shared_rooms import SharedRooms
+    from tightship.engine.statistics import MemoryStatistics, ProgramStatistics
     from tightship.resource.shared_arenas import SharedArenaPool
 
 GROWTH_BYTES = 1 << 20
@@ -129,15 +129,19 @@ class ProgramCache:
         self._pool.warm(executable)
 
     @property
-    def statistics(self) -> ProgramStatistics:
+    def statistics(self) -> "ProgramStatistics":
         """Counts since loading."""
+        from tightship.engine.statistics import ProgramStatistics  # few ask for them
+
         with self._lock:
             held, own = len(list(self._shelf)), self._shelf.own_bytes
             return ProgramStatistics(held, self._hits, self._misses, self._evictions, own)
 
     @property
-    def memory(self) -> MemoryStatistics:
+    def memory(self) -> "MemoryStatistics":
         """What weights, arenas and programs take."""
+        from tightship.engine.statistics import MemoryStatistics
+
         pool = self._pool
         with self._lock:
             return MemoryStatistics(

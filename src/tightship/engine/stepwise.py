@@ -27,7 +27,7 @@ from tightship.engine.placement import Placement
 from tightship.engine.program import NativeWork, Operand, PackedWeight, PrimitiveWork, Space
 from tightship.engine.weight_store import WeightStore
 from tightship.errors import InputError
-from tightship.planner.liveness import NO_BUFFER
+from tightship.planner.buffers import NO_BUFFER
 
 Array = NDArray[np.generic]
 Grouping = Literal["value", "blob", "offset"]

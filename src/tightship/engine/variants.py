@@ -1,46 +1,22 @@
 """A model for input shapes other than those it was loaded with."""
 
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from tightship.engine.memory_plan import MemoryPlan
-from tightship.engine.prepare import (
-    Declared,
-    PackedBefore,
-    Prepared,
-    Settings,
-    prepare,
-    prepare_rewritten,
-)
+from tightship.engine.other_shapes import InputShapes
+from tightship.engine.prepare import Declared, Settings, prepare, prepare_rewritten
+from tightship.engine.prepared import PackedBefore, Prepared
 from tightship.graph import Graph, Shape
 
 if TYPE_CHECKING:
     from tightship.engine.template import Template
 
-InputShapes = Mapping[str, tuple[int, ...]]
-
 TEMPLATES_MAX = 8
 """Templates kept; more of them are for shapes that have little in common."""
-
-
-class OtherShapes(Protocol):
-    """A model for input shapes that are known only when they come; `Variants` says more."""
-
-    @property
-    def check(self) -> Callable[[MemoryPlan, InputShapes], None]:
-        """Refuses a plan for some shapes that the limit of loading does not hold."""
-
-    def prepare(self, shapes: InputShapes, packed: PackedBefore, /) -> Prepared:
-        """The model lowered and placed for these shapes, with constants packed as they are."""
-
-    def prepare_anew(self, shapes: InputShapes, packed: PackedBefore, /) -> Prepared:
-        """As `prepare`, where a constant cannot be had for them."""
-
-    def admit(self, shapes: Sequence[tuple[str, tuple[int, ...]]]) -> bool:
-        """Whether these can be the shapes of the model's inputs."""
 
 
 @dataclass(slots=True)

@@ -2,19 +2,18 @@
 
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tightship._core import HostResource
 from tightship.engine.allocation import allocate
-from tightship.engine.lower.affine import Scaled
-from tightship.engine.pack import Packer, staging_bytes
 from tightship.engine.program import PackedWeight
 from tightship.engine.schedule import ALIGNMENT
-from tightship.graph import Constant
-from tightship.graph.followed import constant_key
+
+if TYPE_CHECKING:
+    from tightship.graph import Constant
 
 Progress = Callable[[int, int], None]
 """Called with bytes of weights packed, and of all that are to be."""
@@ -57,8 +56,11 @@ class WeightStore:
     """
 
     resource: HostResource
-    _copies: dict[Hashable, list[PackedCopy]] = field(default_factory=dict)
+    _copies: list[PackedCopy] = field(default_factory=list)
     _by_identity: dict[int, list[PackedCopy]] = field(default_factory=dict)
+    _by_key: dict[Hashable, list[PackedCopy]] = field(default_factory=dict)
+    _without_key: list[PackedCopy] = field(default_factory=list)
+    """Copies that are not in `_by_key` yet: keys are made when a constant is looked for by one."""
 
     def missing(self, weights: Iterable[PackedWeight]) -> list[PackedWeight]:
         """The weights that no copy is there for."""
@@ -86,32 +88,32 @@ class WeightStore:
 
     def copies_held(self) -> list[PackedCopy]:
         """Every copy there is."""
-        return [copy for copies in self._copies.values() for copy in copies]
+        return list(self._copies)
 
     def by_name(self) -> dict[str, list[PackedWeight]]:
         """Constants in the layouts that there are copies of."""
         found: dict[str, list[PackedWeight]] = {}
-        for copy in self.copies_held():
+        for copy in self._copies:
             found.setdefault(copy.weight.name, []).append(copy.weight)
         return found
 
     def keep(self, used: Iterable[PackedCopy]) -> None:
         """Let go of all copies but these."""
         kept = {id(copy) for copy in used}
-        for key, copies in list(self._copies.items()):
-            self._copies[key] = [copy for copy in copies if id(copy) in kept]
-            if not self._copies[key]:
-                del self._copies[key]
-        self._by_identity.clear()
-        for copy in self.copies_held():
-            self._by_identity.setdefault(id(copy.weight.constant), []).append(copy)
+        staying = [copy for copy in self._copies if id(copy) in kept]
+        for index in (self._copies, self._by_identity, self._by_key, self._without_key):
+            index.clear()
+        self.adopt(staying)
 
     def _add(self, copy: PackedCopy) -> None:
-        self._copies.setdefault(_key(copy.weight.constant), []).append(copy)
+        self._copies.append(copy)
+        self._without_key.append(copy)
         self._by_identity.setdefault(id(copy.weight.constant), []).append(copy)
 
     def _pack(self, weights: Sequence[PackedWeight], progress: Progress | None) -> None:
         """Largest first: what a constant takes besides its packed copy meets the fewest others."""
+        from tightship.engine.pack import Packer, staging_bytes  # a prepared model packs nothing
+
         offsets, size = aligned_offsets(weights)
         block = allocate(self.resource, size, "the weights")
         needed = staging_bytes(weights)
@@ -130,7 +132,16 @@ class WeightStore:
 
     def _find(self, weight: PackedWeight) -> PackedCopy | None:
         same = _like(weight, self._by_identity.get(id(weight.constant), ()))
-        return same or _like(weight, self._copies.get(_key(weight.constant), ()))
+        return same or _like(weight, self._equal(weight.constant))
+
+    def _equal(self, constant: "Constant") -> Sequence[PackedCopy]:
+        """Copies of constants that are equal to one, as far as is known without their elements."""
+        from tightship.engine.lower.affine import key_of
+
+        for copy in self._without_key:
+            self._by_key.setdefault(key_of(copy.weight.constant), []).append(copy)
+        self._without_key.clear()
+        return self._by_key.get(key_of(constant), ())
 
 
 def _like(weight: PackedWeight, copies: Iterable[PackedCopy]) -> PackedCopy | None:
@@ -154,9 +165,3 @@ def aligned_offsets(weights: Iterable[PackedWeight]) -> tuple[tuple[int, ...], i
         offsets.append(end)
         end += -(-weight.size_bytes // ALIGNMENT) * ALIGNMENT
     return tuple(offsets), end
-
-
-def _key(constant: Constant) -> Hashable:
-    if isinstance(constant, Scaled):
-        return "scaled", _key(constant.source), _key(constant.factor)
-    return constant_key(constant)

@@ -1,9 +1,22 @@
 """What is computed: values, nodes, constants and the graph. No memory, no execution."""
 
-from tightship.graph.constant import Constant, Derived, Fill, Inline, Mapped, MappedFile
-from tightship.graph.ir import AttributeValue, Graph, Node, Value
-from tightship.graph.layer import Layer
+from typing import TYPE_CHECKING
+
 from tightship.graph.layout import Dimension, DType, Shape, element_count, size_bytes
+from tightship.graph.mapped_file import MappedFile
+from tightship.late_names import late_names
+
+if TYPE_CHECKING:
+    from tightship.graph.constant import Constant, Derived, Fill, Inline, Mapped
+    from tightship.graph.ir import AttributeValue, Graph, Node, Value
+    from tightship.graph.layer import Layer
+else:
+    __getattr__ = late_names(
+        __name__,
+        constant="Constant Derived Fill Inline Mapped",
+        ir="AttributeValue Graph Node Value",
+        layer="Layer",
+    )
 
 __all__ = [
     "AttributeValue",

@@ -20,6 +20,8 @@ from contextlib import contextmanager
 from math import prod
 from typing import TypeGuard, TypeVar, cast
 
+from tightship.graph.unbound_length import UnboundLengthError
+
 T = TypeVar("T")
 
 Operation = Callable[[int, int], int]
@@ -28,10 +30,6 @@ Term = tuple[tuple[int, ...], int]
 """Numbers of the expressions that are multiplied, and how often that is added."""
 Polynomial = tuple[Term, ...]
 Expression = str | int | tuple[Operation, int, int] | Polynomial
-
-
-class UnboundLengthError(Exception):
-    """A length was asked for its value after its trace was sealed, with no values bound."""
 
 
 class Trace:

@@ -1,18 +1,38 @@
 """Where each buffer lives: a schedule or a problem in, a verified plan out. Pure functions."""
 
-from tightship.planner.bound import lower_bound
-from tightship.planner.comparison import compare
-from tightship.planner.constraints import Bank, Constraints, ForbiddenRange
-from tightship.planner.liveness import Buffers, problem_of
-from tightship.planner.penalties import ReusePenalties
+from typing import TYPE_CHECKING
+
+from tightship.late_names import late_names
+from tightship.planner.buffers import Buffers
 from tightship.planner.plan import Plan, PlanStatus
-from tightship.planner.portfolio import solve
 from tightship.planner.problem import Problem
-from tightship.planner.reuse import reduce_reuse
 from tightship.planner.schedule import Alias, AliasKind, Schedule, ScheduledValue, Step
-from tightship.planner.schedule_plan import SchedulePlan, plan_schedule
+from tightship.planner.schedule_plan import SchedulePlan
 from tightship.planner.verify import verify, verify_offsets
-from tightship.planner.verify_reuse import verified_reuse_cost
+
+if TYPE_CHECKING:
+    from tightship.planner.bound import lower_bound
+    from tightship.planner.comparison import compare
+    from tightship.planner.constraints import Bank, Constraints, ForbiddenRange
+    from tightship.planner.liveness import problem_of
+    from tightship.planner.penalties import ReusePenalties
+    from tightship.planner.planning import plan_schedule
+    from tightship.planner.portfolio import solve
+    from tightship.planner.reuse import reduce_reuse
+    from tightship.planner.verify_reuse import verified_reuse_cost
+else:
+    __getattr__ = late_names(
+        __name__,
+        bound="lower_bound",
+        comparison="compare",
+        constraints="Bank Constraints ForbiddenRange",
+        liveness="problem_of",
+        penalties="ReusePenalties",
+        planning="plan_schedule",
+        portfolio="solve",
+        reuse="reduce_reuse",
+        verify_reuse="verified_reuse_cost",
+    )
 
 __all__ = [
     "Alias",

@@ -5,9 +5,9 @@ from tightship.planner.place.best_fit import best_fit
 from tightship.planner.place.greedy_by_size import greedy_by_size
 from tightship.planner.place.shared_objects import shared_objects
 from tightship.planner.plan import Plan
+from tightship.planner.planning import plan_schedule
 from tightship.planner.problem import Int64Array, Problem
 from tightship.planner.schedule import Schedule
-from tightship.planner.schedule_plan import plan_schedule
 from tightship.planner.verify import verify_offsets
 
 

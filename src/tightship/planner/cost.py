@@ -8,9 +8,10 @@ from tightship.planner.bound import lower_bound
 from tightship.planner.cell import cells_of
 from tightship.planner.liveness import buffers_of
 from tightship.planner.place.shared_objects import MATCH_RANGE
+from tightship.planner.planning import smaller_plan
 from tightship.planner.portfolio import solve
 from tightship.planner.schedule import Schedule
-from tightship.planner.schedule_plan import SchedulePlan, smaller_plan
+from tightship.planner.schedule_plan import SchedulePlan
 from tightship.planner.scheme.colour import colour
 from tightship.planner.scheme.imperative import Imperative, run_buffers
 from tightship.planner.scheme.reference_count import MATCH_RANGES, recycled_bytes

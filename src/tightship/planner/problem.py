@@ -2,12 +2,15 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tightship.errors import PlanError
-from tightship.planner.constraints import Constraints
+
+if TYPE_CHECKING:
+    from tightship.planner.constraints import Constraints
 
 Int64Array = NDArray[np.int64]
 
@@ -35,7 +38,7 @@ class Problem:
     alignment: Int64Array
     names: Sequence[str] | None = None
     capacity_bytes: int | None = None
-    constraints: Constraints | None = None
+    constraints: "Constraints | None" = None
 
     def __post_init__(self) -> None:
         for column in ("size_bytes", "start_step", "stop_step", "alignment"):

@@ -10,9 +10,10 @@ from tightship._core import StepTraffic
 from tightship.planner.cell import cells_of
 from tightship.planner.parallel.dependencies import dependencies, edge_columns
 from tightship.planner.parallel.touched import touched_cells
+from tightship.planner.planning import plan_schedule
 from tightship.planner.problem import Int64Array
 from tightship.planner.schedule import AliasKind, Schedule
-from tightship.planner.schedule_plan import SchedulePlan, plan_schedule
+from tightship.planner.schedule_plan import SchedulePlan
 
 EFFORT = 3_000_000
 """How often a step is put behind a set of steps that have run; some 0.3 s."""

@@ -3,7 +3,7 @@
 import numpy as np
 
 from tests.planner.oracles import Replay
-from tightship.planner.liveness import Buffers
+from tightship.planner.buffers import Buffers
 from tightship.planner.problem import Problem
 from tightship.planner.schedule import Alias, AliasKind, Schedule, ScheduledValue, Step
 

@@ -1,12 +1,13 @@
 """Per-channel scale and shift, computed from whatever expresses them when it is packed."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tightship.graph import Constant, Derived, DType, Fill, Inline
+from tightship.graph.followed import constant_key
 
 Vector = NDArray[np.float32]
 
@@ -39,6 +40,13 @@ class Scaled:
     def release(self) -> None:
         """Give back the pages that the source brought in."""
         self.source.release()
+
+
+def key_of(constant: Constant) -> Hashable:
+    """As `constant_key`; equal for a constant scaled by equal factors too."""
+    if isinstance(constant, Scaled):
+        return "scaled", key_of(constant.source), key_of(constant.factor)
+    return constant_key(constant)
 
 
 def vector(length: int, compute: Callable[[], Vector], *sources: Constant) -> Derived:

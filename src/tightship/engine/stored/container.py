@@ -11,10 +11,9 @@ import struct
 import zlib
 from dataclasses import dataclass
 from os import PathLike
-from pathlib import Path
 
 from tightship.errors import FormatError
-from tightship.graph.constant import MappedFile
+from tightship.graph.mapped_file import MappedFile
 
 MAGIC = b"\x89tship\r\n"
 VERSION = 1
@@ -62,7 +61,7 @@ def holds_prepared(model: object) -> bool:
     """
     if not isinstance(model, str | PathLike):
         return False
-    with Path(model).open("rb") as file:
+    with open(model, "rb") as file:
         return file.read(len(MAGIC)) == MAGIC
 
 
@@ -95,7 +94,7 @@ class Container:
         return self.file.bytes_at(PAGE_BYTES, self.sections.weights_bytes)
 
 
-def open_container(path: Path) -> Container:
+def open_container(path: str) -> Container:
     """Map a file and check its header and program section.
 
     Raises:
@@ -128,7 +127,7 @@ def open_container(path: Path) -> Container:
     return Container(file, sections)
 
 
-def damaged(path: Path, reason: str) -> FormatError:
+def damaged(path: str | PathLike[str], reason: str) -> FormatError:
     """What to say of a file that is not as it was written."""
     return FormatError(
         f"`{path}` is a damaged prepared model: {reason}. Make it again with `tightship prepare`."

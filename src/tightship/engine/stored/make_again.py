@@ -13,8 +13,10 @@ from tightship.engine.stored import fields
 from tightship.engine.stored.container import Container
 from tightship.engine.stored.fields import MalformedError
 from tightship.engine.stored.read_program import ARGUMENT_MAX, Made
-from tightship.engine.stored.recipes import OF_PRIMITIVE
 from tightship.errors import FormatError
+
+OF_PRIMITIVE = "of_primitive"
+"""Begins the row of a layout that only a primitive can make."""
 
 SKIPPED_MAX = 64
 

@@ -1,19 +1,21 @@
 """A prepared model opened: what it was made for, its plans, and its programs made to run."""
 
 import json
+import os
 import zlib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
+from os import PathLike
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tightship.engine.library import library_threads
 from tightship.engine.memory_plan import MemoryPlan
-from tightship.engine.pack import Bytes
+from tightship.engine.other_shapes import InputShapes
 from tightship.engine.placement import memory_plan
-from tightship.engine.prepare import PackedBefore, Prepared
+from tightship.engine.prepared import PackedBefore, Prepared
 from tightship.engine.program import PackedWeight
 from tightship.engine.program_cache import key_of
 from tightship.engine.schedule import ALIGNMENT
@@ -25,7 +27,6 @@ from tightship.engine.stored.fields import MalformedError
 from tightship.engine.stored.made_for import MadeFor
 from tightship.engine.stored.make_again import make_again
 from tightship.engine.stored.read_program import Made, StoredProgram, read_program
-from tightship.engine.variants import InputShapes
 from tightship.engine.weight_store import PackedCopy
 from tightship.errors import InputError, PlanError
 from tightship.graph import DType
@@ -36,6 +37,8 @@ MEMBERS = (
     "primitives", "kernels",
 )  # fmt: skip
 THREADS_MAX = 1 << 16
+
+Bytes = NDArray[np.uint8]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -79,15 +82,15 @@ class StoredModel:
         keys: The input shapes of each program.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: str | PathLike[str]) -> None:
         """Maps the file.
 
         Raises:
             FormatError: It is no prepared model, or damaged.
             OSError: It cannot be read.
         """
-        self._path = path
-        self._container = open_container(path)
+        self._path = os.fspath(path)
+        self._container = open_container(self._path)
         self._made: Made | None = None
         with self._reading():
             self._read(json.loads(self._container.text))

@@ -3,9 +3,8 @@
 from dataclasses import dataclass, field
 
 from tightship._core import MemoryDesc, NativeKernel, PrimitiveDesc
+from tightship.engine.stored.make_again import OF_PRIMITIVE
 from tightship.errors import InputError
-
-OF_PRIMITIVE = "of_primitive"
 
 
 @dataclass(slots=True)

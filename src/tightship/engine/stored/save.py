@@ -12,7 +12,7 @@ from tightship._core import HostResource
 from tightship.engine.allocation import allocate
 from tightship.engine.footprint import stored_runtime_bytes
 from tightship.engine.pack import Bytes, Packer, staging_bytes
-from tightship.engine.prepare import Prepared
+from tightship.engine.prepared import Prepared
 from tightship.engine.program import PackedWeight
 from tightship.engine.program_cache import key_of
 from tightship.engine.schedule import ALIGNMENT

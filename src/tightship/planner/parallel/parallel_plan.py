@@ -8,7 +8,8 @@ import numpy as np
 from tightship._core import BufferConflicts, StepOrder
 from tightship.errors import PlanError
 from tightship.planner.bound import lower_bound
-from tightship.planner.liveness import Buffers, problem_of
+from tightship.planner.buffers import Buffers
+from tightship.planner.liveness import problem_of
 from tightship.planner.parallel.dependencies import dependencies, step_order
 from tightship.planner.parallel.path_colours import path_colours
 from tightship.planner.parallel.safe_aliases import unsafe_aliases

@@ -7,7 +7,8 @@ from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from tightship.planner.liveness import Buffers, problem_of
+from tightship.planner.buffers import Buffers
+from tightship.planner.liveness import problem_of
 from tightship.planner.schedule import Schedule
 from tightship.planner.scheme.caching_allocator import CachingAllocator, Policy
 

@@ -13,8 +13,9 @@ from collections.abc import Iterable
 import numpy as np
 
 from tightship.planner.alias_choice import choose_in_turn
+from tightship.planner.buffers import NO_BUFFER, Buffers
 from tightship.planner.cell import cells_of
-from tightship.planner.liveness import NO_BUFFER, Buffers, buffers_of, problem_of
+from tightship.planner.liveness import buffers_of, problem_of
 from tightship.planner.place.shared_objects import MATCH_RANGE, shared_objects
 from tightship.planner.problem import Int64Array, Problem
 from tightship.planner.schedule import Schedule

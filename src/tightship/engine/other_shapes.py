@@ -1,0 +1,26 @@
+"""What makes programs of a model for input shapes that come later."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Protocol
+
+from tightship.engine.memory_plan import MemoryPlan
+from tightship.engine.prepared import PackedBefore, Prepared
+
+InputShapes = Mapping[str, tuple[int, ...]]
+
+
+class OtherShapes(Protocol):
+    """A model for input shapes that are known only when they come; `Variants` says more."""
+
+    @property
+    def check(self) -> Callable[[MemoryPlan, InputShapes], None]:
+        """Refuses a plan for some shapes that the limit of loading does not hold."""
+
+    def prepare(self, shapes: InputShapes, packed: PackedBefore, /) -> Prepared:
+        """The model lowered and placed for these shapes, with constants packed as they are."""
+
+    def prepare_anew(self, shapes: InputShapes, packed: PackedBefore, /) -> Prepared:
+        """As `prepare`, where a constant cannot be had for them."""
+
+    def admit(self, shapes: Sequence[tuple[str, tuple[int, ...]]]) -> bool:
+        """Whether these can be the shapes of the model's inputs."""

@@ -1,0 +1,5 @@
+"""What is raised where a length has no value."""
+
+
+class UnboundLengthError(Exception):
+    """A length was asked for its value after its trace was sealed, with no values bound."""
