@@ -11,7 +11,7 @@ import argparse
 import statistics
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from benchmarks.record import append
 from tests.zoo.open_lengths import text
@@ -32,14 +32,21 @@ def main(arguments: Sequence[str]) -> None:
     parser.add_argument("--stride", type=int, default=9, help="between lengths that are decoded")
     parser.add_argument("--record", action="store_true")
     options = parser.parse_args(arguments)
-    rows = {str(words): figures(words, options.stride) for words in (1000, 50257)}
-    for words, row in rows.items():
-        sys.stdout.write(f"vocabulary {words}: {row}\n")
+    found = {}
+    for row in rows(options.stride):
+        found[str(row.pop("vocabulary"))] = row
+        sys.stdout.write(f"vocabulary {list(found)[-1]}: {row}\n")
     if options.record:
-        append("dynamic_shapes", {"stride": options.stride, "rows": rows})
+        append("dynamic_shapes", {"stride": options.stride, "rows": found})
 
 
-def figures(vocabulary: int, stride: int) -> dict[str, float]:
+def rows(stride: int = 9) -> Iterator[dict[str, object]]:
+    """Figures of both vocabularies, with `stride` between the lengths."""
+    for words in (1000, 50257):
+        yield {"vocabulary": words, **figures(words, stride)}
+
+
+def figures(vocabulary: int, stride: int) -> dict[str, object]:
     """Largest ratio to the plan made for a length, and times of a decoding."""
     opened = open_bytes(text(12, 768, 12, vocabulary, LAST + 1))
 

@@ -13,7 +13,7 @@ colouring: bytes are shared only along a path.
 import argparse
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from benchmarks.record import append
@@ -50,15 +50,21 @@ def main(arguments: Sequence[str]) -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.parallel_plans")
     parser.add_argument("--record", action="store_true")
     options = parser.parse_args(arguments)
-    rows = {}
+    found = {}
+    for row in rows():
+        found[row.pop("model")] = row
+        sys.stdout.write(f"{list(found)[-1]}: {row}\n")
+    if options.record:
+        append("parallel_plans", {"rows": found})
+
+
+def rows() -> Iterator[dict[str, object]]:
+    """Figures of every network, gradients of weights apart and joined."""
     for name, (make, output) in NETWORKS.items():
         step, gradients = training_graph(with_loss(read_bytes(make().model), output))
         fine = schedule_of(step, held=gradients).schedule
         for granularity, schedule in (("apart", fine), ("joined", with_side_steps_joined(fine))):
-            rows[f"{name}, {granularity}"] = row = figures(schedule)
-            sys.stdout.write(f"{name}, gradients of weights {granularity}: {row}\n")
-    if options.record:
-        append("parallel_plans", {"rows": rows})
+            yield {"model": f"{name}, {granularity}", **figures(schedule)}
 
 
 def with_loss(graph: Graph, output: int) -> Graph:

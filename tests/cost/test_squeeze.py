@@ -9,9 +9,9 @@ import pytest
 from tests.engine.graphs import REWRITES, prepared
 from tests.zoo.arena import LARGE, NOT_A_NUMBER, poison
 from tests.zoo.attention import Heads
+from tests.zoo.bert import bert
 from tests.zoo.gpt2 import Size, gpt2
 from tests.zoo.net import Net
-from tests.zoo.transformer import encoder
 from tightship.cost.operations import operations_of
 from tightship.cost.schedule import schedule_of
 from tightship.cost.squeeze import squeezed
@@ -24,7 +24,7 @@ from tightship.model import Model
 from tightship.planner.recompute import NEVER
 
 CASES = {
-    "bert": lambda: encoder(2, 32, 2, 24, decomposed=False, batch=2),
+    "bert": lambda: bert(2, 24, Size(2, Heads(2, 16), 50, 32)),
     "gpt2": lambda: gpt2(2, 24, Size(2, Heads(2, 16), 50, 32)),
 }
 

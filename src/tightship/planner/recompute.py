@@ -19,7 +19,7 @@ Float64Array = NDArray[np.float64]
 NEVER = -1
 """Operations of a step that must not run twice."""
 
-_ALL = 2**60
+ALL = 2**60
 """More than any choice costs; sums of a few million stay within 63 bits."""
 
 
@@ -58,7 +58,7 @@ class Recomputation:
         """
         self.schedule = schedule
         self.operations = operations
-        self.turn = _turn(schedule)
+        self.turn = turn_of(schedule)
         self._writer = {v: i for i, step in enumerate(schedule.steps) for v in step.writes}
         self._shown = {
             alias.output: alias.input
@@ -75,7 +75,7 @@ class Recomputation:
         One object for prices that lead to one choice.
         """
         values, steps = len(self.schedule.values), len(self.schedule.steps)
-        capacity = np.minimum(self._limits + self._priced * price, float(_ALL)).astype(np.int64)
+        capacity = np.minimum(self._limits + self._priced * price, float(ALL)).astype(np.int64)
         ends = values + steps
         side = min_cut(ends + 2, self._edges, capacity, ends, ends + 1)
         again = frozenset(np.flatnonzero(side[values:ends]).tolist())
@@ -110,20 +110,20 @@ class Recomputation:
         gap = self._gaps()
         longest = max(gap.values(), default=1)
         for value in gap:
-            add(start, value, _ALL)
+            add(start, value, ALL)
         for index, step in enumerate(self.schedule.steps[: self.turn + 1]):
             node = values + index
             cost = self.operations[index]
-            add(node, end, _ALL if cost == NEVER else cost)
+            add(node, end, ALL if cost == NEVER else cost)
             for value in dict.fromkeys(step.reads):
                 if value in self._writer:
-                    add(node, value, _ALL)
+                    add(node, value, ALL)
             for value in step.writes:
                 size = self.schedule.values[value].size_bytes
                 if self.schedule.values[value].external:
                     continue
                 if value in self._shown:
-                    add(value, node, _ALL)
+                    add(value, node, ALL)
                 else:
                     length = gap.get(value, longest)
                     add(value, node, 0.0, size * (steady + (1 - steady) * length / longest))
@@ -144,7 +144,7 @@ class Recomputation:
         return gap
 
 
-def _turn(schedule: Schedule) -> int:
+def turn_of(schedule: Schedule) -> int:
     """The step behind which the most bytes are read that were written before it, or by it."""
     last = {v: i for i, step in enumerate(schedule.steps) for v in step.reads}
     change = np.zeros(len(schedule.steps) + 1, np.int64)

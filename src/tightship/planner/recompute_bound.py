@@ -1,0 +1,140 @@
+"""How few operations recomputation within a budget can add, whatever the order and offsets."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from tightship._core import min_cut
+from tightship.planner.parallel.dependencies import dependencies
+from tightship.planner.recompute import ALL, NEVER, turn_of
+from tightship.planner.schedule import AliasKind, Schedule
+
+PIVOTS = 64
+"""Steps that are looked at, around the turn."""
+
+_DEAREST = 2.0**20
+_CHEAPEST = 2.0**-8
+_HALVINGS = 16
+
+
+def least_operations(schedule: Schedule, operations: Sequence[int], budget_bytes: int) -> int:
+    """Operations that every way to run the steps within a budget adds, at least.
+
+    Take any step, the *pivot*. Before it first runs, all that it waits for has run, and nothing
+    that waits for it. What the latter read of the former lies within the budget then, beside the
+    pivot's own operands, or is computed again later, from what lies there. For a price of bytes
+    the cheapest choice is a minimum cut; that cost less the price of the budget is a bound, and
+    the largest over prices and pivots is given. No order, alias or offset changes it, nor does
+    running a step more than twice.
+
+    Args:
+        schedule: The steps, in an order in which they can run.
+        operations: Of each step, what running it again costs; `NEVER` where it must not.
+        budget_bytes: The peak to stay within; what is donated is written over besides.
+    """
+    steps = range(len(schedule.steps))
+    before: list[list[int]] = [[] for _ in steps]
+    behind: list[list[int]] = [[] for _ in steps]
+    for one, other in dependencies(schedule):
+        before[other].append(one)
+        behind[one].append(other)
+    donated_bytes = sum([value.size_bytes for value in schedule.values if value.donated])
+    room_bytes = budget_bytes + donated_bytes
+    first = max(0, turn_of(schedule) + 1 - PIVOTS // 2)
+    pivots = steps[first : first + PIVOTS]
+    bounds = [
+        _Pivot(schedule, operations, pivot, before, behind).least(room_bytes) for pivot in pivots
+    ]
+    return max(bounds, default=0)
+
+
+class _Pivot:
+    """What can lie in the budget when a step first runs, as a network of choices.
+
+    Nodes are values (needed from then on), steps (run again), and the two ends.
+    """
+
+    def __init__(
+        self,
+        schedule: Schedule,
+        operations: Sequence[int],
+        pivot: int,
+        before: Sequence[Sequence[int]],
+        behind: Sequence[Sequence[int]],
+    ) -> None:
+        self._schedule = schedule
+        self._operations = operations
+        self._columns: list[tuple[int, int, int, int]] = []
+        early = _reached(pivot, before) - {pivot}
+        self._written = {value for index in early for value in schedule.steps[index].writes}
+        self._operands = frozenset(schedule.steps[pivot].reads)
+        self._parts = {
+            alias.input
+            for step in schedule.steps
+            for alias in step.aliases
+            if alias.kind is AliasKind.PART
+        }
+        self._own_bytes = _own_bytes(schedule, pivot)
+        self._ends = len(schedule.values) + len(schedule.steps)
+        for value in {v for i in _reached(pivot, behind) for v in schedule.steps[i].reads}:
+            self._needs(self._ends, value)
+        for index in early:
+            self._add_step(index)
+
+    def least(self, room_bytes: int) -> int:
+        """The largest bound over prices of a byte."""
+        columns = np.array(self._columns, np.int64).reshape(-1, 4).T
+        edges, limits, sizes = np.ascontiguousarray(columns[:2]), columns[2], columns[3]
+        low, high, best = _CHEAPEST, _DEAREST, 0
+        for _ in range(_HALVINGS):
+            price = float(np.sqrt(low * high))
+            capacity = np.minimum(limits + sizes * price, ALL).astype(np.int64)
+            side = min_cut(self._ends + 2, edges, capacity, self._ends, self._ends + 1)
+            cut = (side[edges[0]] == 1) & (side[edges[1]] == 0)
+            room = room_bytes - self._own_bytes
+            best = max(best, int(capacity[cut].sum() - np.ceil(price * room)))
+            low, high = (price, high) if sizes[cut].sum() > room else (low, price)
+        return best
+
+    def _add_step(self, index: int) -> None:
+        step, node = self._schedule.steps[index], len(self._schedule.values) + index
+        cost = self._operations[index]
+        self._add(node, self._ends + 1, ALL if cost == NEVER else cost)
+        shown = {a.output: a.input for a in step.aliases if a.kind is AliasKind.VIEW}
+        for value in dict.fromkeys(step.reads):
+            self._needs(node, value)
+        for value in step.writes:
+            if value in shown:
+                self._needs(value, shown[value])
+            elif not self._schedule.values[value].external:
+                size = 0 if value in self._parts else self._schedule.values[value].size_bytes
+                self._add(value, self._ends + 1 if value in self._operands else node, 0, size)
+
+    def _needs(self, node: int, value: int) -> None:
+        if value in self._written:
+            self._add(node, value, ALL)
+
+    def _add(self, one: int, other: int, limit: int, size_bytes: int = 0) -> None:
+        self._columns.append((one, other, limit, size_bytes))
+
+
+def _own_bytes(schedule: Schedule, index: int) -> int:
+    """Of what a step writes beside its operands, not over them."""
+    step = schedule.steps[index]
+    over = {alias.output for alias in step.aliases}
+    sizes = [
+        schedule.values[value].size_bytes
+        for value in step.writes
+        if value not in over and not schedule.values[value].external
+    ]
+    return step.scratch_bytes + sum(sizes)
+
+
+def _reached(start: int, near: Sequence[Sequence[int]]) -> set[int]:
+    """A step, and all that edges lead to from it."""
+    found, open_steps = {start}, [start]
+    while open_steps:
+        new = [step for step in near[open_steps.pop()] if step not in found]
+        found.update(new)
+        open_steps.extend(new)
+    return found
