@@ -33,15 +33,13 @@ from tests.zoo.bert import bert_in
 from tests.zoo.gpt2 import GPT2, Size, gpt2_in
 from tests.zoo.transformer import encoder_in
 
-from tightship.cost.operations import operations_of
 from tightship.cost.schedule import schedule_of
-from tightship.cost.squeeze import SqueezedGraph, squeezed
+from tightship.cost.squeeze import SqueezedGraph, eager_bytes_of, least_added, priced, squeezed
 from tightship.cost.training import updating_graph
 from tightship.graph import DType, Graph, Inline, Node, Value
 from tightship.graph.backward import Sgd, with_cross_entropy
-from tightship.planner import Schedule, lower_bound, problem_of
+from tightship.planner import Schedule
 from tightship.planner.recompute import NEVER
-from tightship.planner.recompute_bound import least_operations
 from tightship.planner.reorder import reorder
 from tightship.planner.written_again import written_again
 
@@ -123,7 +121,7 @@ def recomputed() -> Iterator[Row]:
                 "budget_percent": share,
                 **figures(found),
                 "asked_percent": asked,
-                "least_percent": least_percent(graph, found.eager_bytes * share // 100),
+                "least_percent": least_percent(graph, found, found.eager_bytes * share // 100),
                 "seconds": round(seconds, 2),
             }
 
@@ -133,29 +131,30 @@ def joint() -> Iterator[Row]:
     graph = gpt2(1, 1024, XL)
     blocks = by_blocks(graph)
     yield {"model": "GPT-2-XL, 1 of 1,024, blocks by hand", **blocks}
-    base, operations, *_ = priced(graph)
-    half = int(blocks["added_percent"] * operations / 200)
+    least = squeezed(graph)
+    half = int(blocks["added_percent"] * least.squeezed.operations / 200)
     found = {
         "half of those operations": squeezed(graph, operations_max=half),
-        f"{ASKED} times less": squeezed(graph, str(base // ASKED)),
-        "as little as was found": squeezed(graph),
+        f"{ASKED} times less": squeezed(graph, str(least.eager_bytes // ASKED)),
+        "as little as was found": least,
     }
     for name, each in found.items():
         peak = each.squeezed.plan.plan.peak_bytes
-        row = {**figures(each), "least_percent": least_percent(graph, peak)}
+        row = {**figures(each), "least_percent": least_percent(graph, each, peak)}
         yield {"model": f"GPT-2-XL, 1 of 1,024, {name}", **row}
 
 
 def by_blocks(graph: Graph) -> dict[str, float]:
     """Values between blocks kept, blocks run again as a whole before their way back."""
-    base, operations, schedule, costs = priced(graph)
+    schedule, costs = priced(graph)
     ends = block_ends(schedule)
     inside = range(ends[0] + 1, ends[-1])
     again = [i for i in inside if i not in ends and costs[i] != NEVER]
     made, _ = written_again(schedule, ends[-1], again)
     peak = reorder(made).plan.plan.peak_bytes
     added = sum(costs[i] for i in range(ends[0] + 1, ends[-1] + 1) if costs[i] != NEVER)
-    return row_of(base, peak, added / operations)
+    operations = sum(cost for cost in costs if cost != NEVER)
+    return row_of(eager_bytes_of(schedule), peak, added / operations)
 
 
 def block_ends(schedule: Schedule) -> list[int]:
@@ -172,20 +171,9 @@ def block_ends(schedule: Schedule) -> list[int]:
     return [writer[schedule.steps[i].reads[0]] for i in ends] if is_before else ends
 
 
-def priced(graph: Graph) -> tuple[int, int, Schedule, list[int]]:
-    """The load of a step as it is written, its operations, its schedule and what steps cost."""
-    schedule = schedule_of(graph).schedule
-    known = graph.known
-    nodes = [node for node in graph.nodes if not known or not all(n in known for n in node.writes)]
-    costs = [operations_of(graph, node) for node in nodes]
-    base = lower_bound(problem_of(schedule, in_place=False).problem)
-    return base, sum(cost for cost in costs if cost != NEVER), schedule, costs
-
-
-def least_percent(graph: Graph, budget_bytes: int) -> float:
+def least_percent(graph: Graph, found: SqueezedGraph, budget_bytes: int) -> float:
     """What every way to run the graph's operators within a budget adds, at least."""
-    _, operations, schedule, costs = priced(graph)
-    return round(100 * least_operations(schedule, costs, budget_bytes) / operations, 2)
+    return round(100 * least_added(graph, budget_bytes) / found.squeezed.operations, 2)
 
 
 def figures(found: SqueezedGraph) -> dict[str, float]:

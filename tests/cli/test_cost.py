@@ -105,6 +105,7 @@ def test_a_training_step_is_squeezed_where_asked(capsys, model_file):
     values = json.loads(out)["squeeze"]
     assert values["squeezed_bytes"] <= values["reordered_bytes"] <= values["planned_bytes"]
     assert values["budget_bytes"] is None
+    assert 0 <= values["least_operations"] <= values["added_operations"]
 
 
 @pytest.mark.parametrize("budget", ["0%", "half%", "101%", "a lot"])

@@ -10,7 +10,7 @@ from tightship.cost import ModelCost, arena_and_rest_bytes, cost_of, largest_bat
 from tightship.cost.parallel import parallel_json, parallel_report, parallel_rows
 from tightship.cost.picture import picture_of
 from tightship.cost.report import report, to_json
-from tightship.cost.squeeze import squeeze_json, squeeze_report, squeezed
+from tightship.cost.squeeze import least_added, squeeze_json, squeeze_report, squeezed
 from tightship.cost.training import updating_graph
 from tightship.graph import Graph, Shape
 from tightship.graph.backward import Sgd
@@ -69,9 +69,11 @@ def _asked(
         values["parallel"] = parallel_json(rows)
         text += parallel_report(rows)
     if options.squeeze is not None:
-        found = squeezed(updating_graph(graph, Sgd()), options.squeeze)
-        values["squeeze"] = squeeze_json(found)
-        text += squeeze_report(found)
+        step = updating_graph(graph, Sgd())
+        found = squeezed(step, options.squeeze)
+        least = least_added(step, found.squeezed.plan.plan.peak_bytes)
+        values["squeeze"] = squeeze_json(found, least)
+        text += squeeze_report(found, least)
     return values, text
 
 

@@ -10,6 +10,7 @@ from tightship.graph import Graph, Node, Value
 from tightship.planner import Schedule
 from tightship.planner.bound import lower_bound
 from tightship.planner.liveness import problem_of
+from tightship.planner.recompute_bound import least_operations
 from tightship.planner.squeeze import Squeezed, squeeze
 from tightship.quantity import format_bytes, parse_bytes
 from tightship.view.table import Column, table
@@ -45,18 +46,12 @@ def squeezed(graph: Graph, budget: str = "", operations_max: int | None = None) 
         InputError: The budget is neither.
         PlanError: The graph's values are bound in a way that no plan can honour.
     """
-    schedule = schedule_of(graph).schedule
-    nodes = [node for node in graph.nodes if not _is_known(graph, node)]
-    eager_bytes = _eager_bytes(schedule)
+    schedule, operations = priced(graph)
+    eager_bytes = eager_bytes_of(schedule)
     limit = _budget_bytes(budget, eager_bytes) if budget else None
-    found = squeeze(
-        schedule,
-        [operations_of(graph, node) for node in nodes],
-        budget_bytes=limit,
-        operations_max=operations_max,
-    )
+    found = squeeze(schedule, operations, budget_bytes=limit, operations_max=operations_max)
     before = [node for node in graph.nodes if _is_known(graph, node)]
-    made, values = _rewritten(graph, nodes, found)
+    made, values = _rewritten(graph, _planned(graph), found)
     return SqueezedGraph(
         replace(graph, nodes=(*before, *made), values={**graph.values, **values}),
         found,
@@ -65,23 +60,47 @@ def squeezed(graph: Graph, budget: str = "", operations_max: int | None = None) 
     )
 
 
-def squeeze_report(found: SqueezedGraph) -> str:
-    """Before and after, and what each lever gave."""
+def least_added(graph: Graph, budget_bytes: int) -> int:
+    """Operations that every way to run a graph's nodes within a budget adds, at least."""
+    schedule, operations = priced(graph)
+    return least_operations(schedule, operations, budget_bytes)
+
+
+def priced(graph: Graph) -> tuple[Schedule, list[int]]:
+    """The schedule of a graph, and what running each of its steps again costs."""
+    return schedule_of(graph).schedule, [operations_of(graph, node) for node in _planned(graph)]
+
+
+def eager_bytes_of(schedule: Schedule) -> int:
+    """The largest load where nothing is written in place."""
+    return lower_bound(problem_of(schedule, in_place=False).problem)
+
+
+def squeeze_report(found: SqueezedGraph, least: int) -> str:
+    """Before and after, what each lever gave, and what must be added within the peak."""
     squeezed, peak = found.squeezed, found.squeezed.plan.plan.peak_bytes
     rows = [
         ["nothing in place", format_bytes(found.eager_bytes), ""],
         ["planned, in place", format_bytes(squeezed.given_peak_bytes), ""],
         ["in a better order", format_bytes(squeezed.reordered_peak_bytes), ""],
-        ["computed again", format_bytes(peak), f"{squeezed.clones:,} steps, {_added(squeezed)}"],
+        [
+            "computed again",
+            format_bytes(peak),
+            f"{squeezed.clones:,} steps, {_share(squeezed, squeezed.added_operations)}",
+        ],
     ]
     columns = [Column("a training step, squeezed"), Column("peak", number=True), Column("adds")]
     lines = table(columns, rows, indent=2)
+    if squeezed.added_operations:
+        lines.append(
+            f"  no way to run these steps in that adds less than {_share(squeezed, least)}"
+        )
     if found.budget_bytes is not None and peak > found.budget_bytes:
         lines.append(f"  {format_bytes(found.budget_bytes)} cannot be reached")
     return "\n" + "\n".join(lines) + "\n"
 
 
-def squeeze_json(found: SqueezedGraph) -> dict[str, object]:
+def squeeze_json(found: SqueezedGraph, least: int) -> dict[str, object]:
     """The report as JSON values."""
     squeezed = found.squeezed
     return {
@@ -92,21 +111,23 @@ def squeeze_json(found: SqueezedGraph) -> dict[str, object]:
         "budget_bytes": found.budget_bytes,
         "operations": squeezed.operations,
         "added_operations": squeezed.added_operations,
+        "least_operations": least,
         "clones": squeezed.clones,
     }
 
 
-def _added(squeezed: Squeezed) -> str:
-    share = squeezed.added_operations / squeezed.operations if squeezed.operations else 0.0
+def _share(squeezed: Squeezed, operations: int) -> str:
+    share = operations / squeezed.operations if squeezed.operations else 0.0
     return f"{share:.2%} more operations"
+
+
+def _planned(graph: Graph) -> list[Node]:
+    """Nodes that are steps of the schedule."""
+    return [node for node in graph.nodes if not _is_known(graph, node)]
 
 
 def _is_known(graph: Graph, node: Node) -> bool:
     return bool(graph.known) and all(name in graph.known for name in node.writes)
-
-
-def _eager_bytes(schedule: Schedule) -> int:
-    return lower_bound(problem_of(schedule, in_place=False).problem)
 
 
 def _budget_bytes(budget: str, eager_bytes: int) -> int:
