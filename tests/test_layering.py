@@ -150,10 +150,10 @@ ALLOWED: Mapping[str, str] = {  # the longest prefix of a module's name decides
     "opening": "graph frontend engine budget tuning",
     "preparing": "_core errors engine opening",
     "unprepared": (
-        "errors frontend engine budget model opening further prepared_cache preparing restoring"
-        " sharing"
+        "errors graph frontend engine budget model opening further prepared_cache preparing"
+        " restoring sharing"
     ),
-    "loading": "errors quantity resource engine model restoring unprepared",
+    "loading": "errors quantity graph resource engine model restoring unprepared",
     "cost": "errors quantity graph planner view cost",
     "plug": "_core errors plug",
     "plug.hints": "planner resource",

@@ -19,6 +19,7 @@ from tightship.quantity import parse_bytes
 
 if TYPE_CHECKING:
     from tightship.engine.prepare import ModelSource, Settings
+    from tightship.graph import Graph
     from tightship.resource import SharedArenaPool
 
 ARENAS_MAX = 64
@@ -124,6 +125,18 @@ def load(
 
     settings = _settings(shapes, threads, without)
     return load_anew(model, settings, bounds, tune, progress, share=share)
+
+
+def load_graph(graph: "Graph", name: str) -> Model:
+    """Load a graph whose shapes are all known; `name` is what reports call it.
+
+    Raises:
+        GraphError: It has a node that nothing can run.
+        OutOfMemoryError: The system refuses the memory.
+    """
+    from tightship.unprepared import load_graph_anew
+
+    return load_graph_anew(graph, name, Bounds(ARENAS_MAX))
 
 
 def _bounds(

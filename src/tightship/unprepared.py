@@ -15,6 +15,7 @@ from tightship.engine.program_cache import Bounds
 from tightship.engine.variants import Variants
 from tightship.engine.weight_store import Progress
 from tightship.errors import InputError
+from tightship.graph import Graph
 from tightship.model import Model
 from tightship.opening import OpenedModel, anew, check_limit, is_open, measure, open_model
 
@@ -56,6 +57,15 @@ def load_anew(
         check_limit(prepared.plan, model, settings, bounds.limit_bytes, bounds.dynamic_bytes)
     loaded = Model(prepared, bounds, variants, progress)
     del prepared  # the last to hold descriptions of primitives
+    release_unused()
+    return loaded
+
+
+def load_graph_anew(graph: Graph, name: str, bounds: Bounds) -> Model:
+    """As `load_graph`."""
+    settings = Settings()
+    _open_library(settings)
+    loaded = Model(prepare(graph, name, settings), bounds)
     release_unused()
     return loaded
 

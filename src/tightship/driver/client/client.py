@@ -2,9 +2,10 @@
 
 import os
 from collections.abc import Sequence
-from pathlib import Path
 
+from tightship.driver.client.building import ModelBuilder
 from tightship.driver.client.file_pool import FilePool
+from tightship.driver.client.model_source import ModelLike, model_of, sharing, source_of
 from tightship.driver.client.remote import DeviceBuffer, RemoteModel
 from tightship.driver.client.segment import Segment
 from tightship.driver.client.session import Session
@@ -14,19 +15,14 @@ from tightship.driver.protocol.replies import (
     DriverCapabilities,
     Inspected,
     ModelPrepared,
-    PoolRegistered,
     Supported,
 )
 from tightship.driver.protocol.snapshot_form import decode_snapshot
-from tightship.driver.rim.descriptor import new_segment
 from tightship.driver.rules.deadline import after
 from tightship.driver.rules.dimensions import Dimensions
-from tightship.driver.rules.model import FileFormat, Model, ModelFile, ModelName, ModelSource
-from tightship.driver.rules.pools import READ, PoolKind
+from tightship.driver.rules.model import ModelName, ModelSource
 from tightship.driver.rules.snapshot import Snapshot
 from tightship.driver.rules.status import Priority
-
-PREPARED_SUFFIX = ".tship"
 
 
 class Client:
@@ -51,17 +47,20 @@ class Client:
         """
         return self._session.expect(DriverCapabilities, m.Capabilities())
 
-    def supported_operations(self, model: Model) -> tuple[bool, ...]:
-        """Which operations of a model, built operand by operand, the driver can run.
+    def supported_operations(self, model: ModelBuilder) -> tuple[bool, ...]:
+        """Which operations of a model's main subgraph the driver can run, in order.
 
         Raises:
             DriverError: INVALID_ARGUMENT: it breaks a rule.
+            FormatError: It is too large for a message.
         """
-        return self._session.expect(Supported, m.SupportedOperations(model)).operations
+        with sharing(self._session) as share:
+            call = m.SupportedOperations(model_of(model, share))
+            return self._session.expect(Supported, call).operations
 
     def prepare(
         self,
-        model: bytes | str | os.PathLike[str],
+        model: ModelLike,
         *,
         priority: int = Priority.MEDIUM,
         timeout_s: float | None = None,
@@ -69,7 +68,8 @@ class Client:
         """Have a model made ready to run.
 
         Args:
-            model: Bytes of an ONNX file; or path of one, or of a prepared model (`.tship`).
+            model: Bytes of an ONNX file; path of one, or of a prepared model (`.tship`); or one
+                built operand by operand.
             priority: Among the models of this client.
             timeout_s: Seconds after which the call fails.
 
@@ -77,19 +77,8 @@ class Client:
             DriverError: GENERAL_FAILURE: it is not valid, or cannot be run;
                 MISSED_DEADLINE_TRANSIENT: the time is over.
         """
-        is_prepared = not isinstance(model, bytes) and Path(model).suffix == PREPARED_SUFFIX
-        data = model if isinstance(model, bytes) else Path(model).read_bytes()
-        file = new_segment(max(1, len(data)), data)
-        try:
-            call = m.RegisterPool(PoolKind.ASHMEM, max(1, len(data)), READ, 0)
-            pool = self._session.expect(PoolRegistered, call, (file,)).pool
-        finally:
-            os.close(file)
-        kind = FileFormat.PREPARED if is_prepared else FileFormat.ONNX
-        try:
-            return self._prepare(ModelFile(kind, pool, 0, len(data)), priority, timeout_s)
-        finally:
-            self._session.forget(m.UnregisterPool(pool))
+        with sharing(self._session) as share:
+            return self._prepare(source_of(model, share), priority, timeout_s)
 
     def prepare_named(
         self, name: str, *, priority: int = Priority.MEDIUM, timeout_s: float | None = None

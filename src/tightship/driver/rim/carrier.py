@@ -13,12 +13,13 @@ from tightship.driver.events import (
     Event,
     PoolMapped,
     RunFinished,
-    SupportFound,
 )
 from tightship.driver.rim.device_buffers import DeviceBuffers
-from tightship.driver.rim.loaded import Loaded, Models
+from tightship.driver.rim.loaded import Loaded
 from tightship.driver.rim.mappings import Mappings
 from tightship.driver.rim.measuring import measure
+from tightship.driver.rim.models import Models
+from tightship.driver.rim.operand_models import find_supported
 from tightship.driver.rim.running import Runs
 from tightship.driver.rim.workers import Job, Workers
 from tightship.driver.rules.pools import Pool, PoolMode
@@ -68,7 +69,7 @@ class Carrier:
             case fx.PrepareModel():
                 return partial(self._models.prepare, effect)
             case fx.FindSupported():
-                return partial(_none_supported, effect)
+                return partial(find_supported, effect, self._mappings)
             case _:
                 return self._memory_job(effect)
 
@@ -135,9 +136,3 @@ class Carrier:
         except MemoryError:
             return CopyFinished(asked.copy, ErrorStatus.RESOURCE_EXHAUSTED_TRANSIENT)
         return CopyFinished(asked.copy, ErrorStatus.NONE)
-
-
-def _none_supported(asked: fx.FindSupported) -> Event:
-    """Models built operand by operand are not run here."""
-    none = (False,) * len(asked.model.main.operations)
-    return SupportFound(asked.query, ErrorStatus.NONE, none)

@@ -8,8 +8,8 @@ from tightship.driver.effects import Measure
 from tightship.driver.events import Measured
 from tightship.driver.protocol.snapshot_form import encode_snapshot
 from tightship.driver.rim.descriptor import write_all
-from tightship.driver.rim.loaded import Models
 from tightship.driver.rim.mappings import Mappings
+from tightship.driver.rim.models import Models
 from tightship.driver.rim.resident import Resident, residents
 from tightship.driver.rules.snapshot import DRIVER, Holdings, Snapshot
 from tightship.driver.rules.status import ErrorStatus

@@ -11,14 +11,15 @@ from tightship.driver.effects import Run, RunArgument
 from tightship.driver.events import RunFinished
 from tightship.driver.protocol.replies import OutputShape, Timing
 from tightship.driver.rim.device_buffers import DeviceBuffers
-from tightship.driver.rim.loaded import Loaded, Models
+from tightship.driver.rim.loaded import Loaded
 from tightship.driver.rim.mappings import Array, Bytes, Mappings
+from tightship.driver.rim.models import Models
 from tightship.driver.rules.dimensions import is_specified
 from tightship.driver.rules.elements import dtype_of
 from tightship.driver.rules.operand_type import ValueType
 from tightship.driver.rules.pools import PoolMode
 from tightship.driver.rules.status import ErrorStatus, failure
-from tightship.errors import DriverError, StoppedError, TightshipError
+from tightship.errors import DeadlineError, DriverError, StoppedError, TightshipError
 
 _LOG = logging.getLogger(__name__)
 
@@ -38,7 +39,7 @@ class Runs:
             status, shapes, device_ns = self._run(asked, self._models[asked.model], stop)
         except DriverError as error:
             return RunFinished(asked.execution, ErrorStatus(error.status))
-        except StoppedError:  # nothing but a deadline, or that nobody waits
+        except (DeadlineError, StoppedError):  # or nobody waits
             return RunFinished(asked.execution, ErrorStatus.MISSED_DEADLINE_TRANSIENT)
         except (MemoryError, OSError):
             return RunFinished(asked.execution, ErrorStatus.RESOURCE_EXHAUSTED_TRANSIENT)
@@ -68,7 +69,7 @@ class Runs:
             if (array := self._place(argument, value)) is not None
         }
         begin_ns = time.monotonic_ns()
-        results = model.run(inputs, outputs=direct, stop=stop)
+        results = found.run(inputs, direct, stop, asked.loop_timeout_ns)
         device_ns = time.monotonic_ns() - begin_ns
         shapes = []
         for name, (argument, _) in places.items():

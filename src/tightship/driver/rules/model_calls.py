@@ -187,7 +187,10 @@ def _prepared(model: OwnedModel, answer: object, client: Connection | None) -> R
         model.interface = replace(model.interface, inputs=answer.inputs, outputs=answer.outputs)
     model.held.hold()
     client.models[model.identifier] = model
-    return ModelPrepared(model.identifier, model.interface.inputs, model.interface.outputs)
+    declared = model.interface
+    return ModelPrepared(
+        model.identifier, answer.inputs or declared.inputs, answer.outputs or declared.outputs
+    )
 
 
 def release_model(ledger: Ledger, incoming: Incoming[ReleaseModel]) -> Reply:

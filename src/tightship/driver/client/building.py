@@ -1,0 +1,98 @@
+"""Models built operand by operand."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import ArrayLike, DTypeLike
+
+from tightship.driver.client.file_pool import FilePool
+from tightship.driver.rules.elements import dtype_of, value_type
+from tightship.driver.rules.model import DataLocation, Lifetime, Operand, Operation
+from tightship.driver.rules.operand_type import OperandType, ValueType
+
+_PYTHON: dict[type, DTypeLike] = {bool: np.bool_, int: np.int32, float: np.float32}
+
+
+def tensor_type(
+    dtype: DTypeLike, shape: Sequence[int], scale: float = 0.0, zero_point: int = 0
+) -> ValueType:
+    """The type of a tensor; small integers are quantized, with scale 1 unless it is given.
+
+    Raises:
+        DriverError: GENERAL_FAILURE: NNAPI has no such elements.
+    """
+    found = value_type(dtype, shape, "operand")
+    return replace(found, scale=scale or found.scale, zero_point=zero_point)
+
+
+class ModelBuilder:
+    """Operands and operations of a subgraph, added in the order in which they run.
+
+    Whatever adds an operand returns its index. `Client.prepare` takes the builder of the main
+    subgraph. Constants of up to 128 bytes travel in the message; larger ones are gathered in one
+    pool, or lie in a file of the client's.
+
+    Attributes:
+        constants: Bytes of constant operands, by index.
+        pools: Numbers of the pools that operands lie in, by index.
+        subgraphs: What operands that are subgraphs are, by index.
+    """
+
+    def __init__(self) -> None:
+        self.operands: list[Operand] = []
+        self.operations: list[Operation] = []
+        self.constants: dict[int, bytes] = {}
+        self.pools: dict[int, int] = {}
+        self.subgraphs: dict[int, ModelBuilder] = {}
+
+    def input(self, kind: ValueType) -> int:
+        """An input; they are in the order in which they are added."""
+        return self._add(Operand(kind, Lifetime.SUBGRAPH_INPUT))
+
+    def output(self, kind: ValueType) -> int:
+        """An output; likewise."""
+        return self._add(Operand(kind, Lifetime.SUBGRAPH_OUTPUT))
+
+    def temporary(self, kind: ValueType) -> int:
+        """What one operation writes for others."""
+        return self._add(Operand(kind, Lifetime.TEMPORARY_VARIABLE))
+
+    def constant(self, value: ArrayLike, kind: ValueType | None = None) -> int:
+        """A constant; Python's numbers are scalars: INT32, FLOAT32 or BOOL.
+
+        Args:
+            value: Its elements.
+            kind: Its type; what those of the elements are called if None.
+        """
+        dtype = _PYTHON.get(type(value)) if kind is None else dtype_of(kind)
+        array = np.ascontiguousarray(value, dtype).reshape(np.shape(value))
+        found = tensor_type(array.dtype, array.shape) if kind is None else kind
+        index = self._add(Operand(found, Lifetime.CONSTANT_COPY))
+        self.constants[index] = array.tobytes()
+        return index
+
+    def constant_in(self, pool: FilePool, offset_bytes: int, kind: ValueType) -> int:
+        """A constant that lies in a file, from where it is not copied before it is packed."""
+        location = DataLocation(0, offset_bytes, kind.size_bytes)
+        index = self._add(Operand(kind, Lifetime.CONSTANT_REFERENCE, location))
+        self.pools[index] = pool.pool
+        return index
+
+    def absent(self, kind: ValueType) -> int:
+        """An optional argument that is left out."""
+        return self._add(Operand(kind, Lifetime.NO_VALUE))
+
+    def subgraph(self, inner: "ModelBuilder") -> int:
+        """Another subgraph, as an argument of WHILE and IF."""
+        index = self._add(Operand(ValueType(OperandType.SUBGRAPH), Lifetime.SUBGRAPH))
+        self.subgraphs[index] = inner
+        return index
+
+    def operation(self, number: int, inputs: Sequence[int], outputs: Sequence[int]) -> None:
+        """An operation, by NNAPI's number of it."""
+        self.operations.append(Operation(number, tuple(inputs), tuple(outputs)))
+
+    def _add(self, operand: Operand) -> int:
+        self.operands.append(operand)
+        return len(self.operands) - 1

@@ -1,0 +1,128 @@
+"""The models of a driver, prepared from pools or known by name."""
+
+import fcntl
+import logging
+import os
+from collections.abc import Mapping
+
+from tightship.driver.effects import PrepareModel
+from tightship.driver.events import PrepareFinished
+from tightship.driver.rim.descriptor import seals_of
+from tightship.driver.rim.loaded import Loaded, loaded
+from tightship.driver.rim.mappings import Mappings
+from tightship.driver.rim.operand_models import operand_file, operand_model
+from tightship.driver.rules.model import FileFormat, ModelFile, ModelName
+from tightship.driver.rules.pools import Pool
+from tightship.driver.rules.snapshot import ModelShare
+from tightship.driver.rules.status import ErrorStatus, failure
+from tightship.errors import DriverError, TightshipError
+from tightship.loading import load
+
+NAME_MAX = 60
+"""Letters of a model's name in a snapshot."""
+
+_LOG = logging.getLogger(__name__)
+_OUR_FAULT = "The model met an error of the driver; its log has it."
+_SEALED = fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_WRITE
+
+
+class Models:
+    """The models of a driver by number; those it was started with have a name too."""
+
+    def __init__(self, mappings: Mappings, named: Mapping[str, Loaded]) -> None:
+        self._mappings = mappings
+        self._named = named
+        self._models: dict[int, Loaded] = {}
+
+    def prepare(self, asked: PrepareModel) -> PrepareFinished:
+        """Load a model."""
+        try:
+            found = self._load(asked)
+        except DriverError as error:
+            return _refused(asked, ErrorStatus(error.status), str(error))
+        except (MemoryError, OSError) as error:
+            return _refused(asked, ErrorStatus.RESOURCE_EXHAUSTED_TRANSIENT, str(error))
+        except TightshipError as error:
+            return _refused(asked, ErrorStatus.GENERAL_FAILURE, str(error))
+        except Exception as error:  # noqa: BLE001 - a client's model must not end the driver
+            _LOG.error("An error came up in preparing a client's model.", exc_info=error)
+            return _refused(asked, ErrorStatus.GENERAL_FAILURE, _OUR_FAULT)
+        self._models[asked.model] = found
+        return PrepareFinished(asked.model, ErrorStatus.NONE, found.inputs, found.outputs)
+
+    def _load(self, asked: PrepareModel) -> Loaded:
+        source = asked.source
+        if isinstance(source, ModelName):
+            if source.name not in self._named:
+                raise failure("The driver was not started with a model of that name.")
+            return self._named[source.name]
+        if not isinstance(source, ModelFile):
+            assert source is not None
+            return operand_model(source, asked.pools, self._mappings)
+        if source.file_format == FileFormat.OPERANDS:
+            return operand_file(source, asked.pools, self._mappings)
+        if source.externals:
+            raise failure("An ONNX model with external files cannot come in pools; prepare it.")
+        pool = asked.pools[0]
+        if source.file_format == FileFormat.PREPARED:
+            model = load(_mapped_path(source, pool))
+        else:
+            data = self._mappings.read(pool, source.offset_bytes, source.length_bytes)
+            model = load(data.tobytes())
+        try:
+            return loaded(model)
+        except DriverError:
+            model.close()
+            raise
+
+    def __getitem__(self, number: int) -> Loaded:
+        """A model that was prepared and not dropped."""
+        return self._models[number]
+
+    def shares(self) -> dict[int, ModelShare]:
+        """What clients' models take; one of the driver takes nothing more."""
+        own = list(self._named.values())
+        return {
+            number: _share(number, found.programs[0].plan.model, found, is_own=found not in own)
+            for number, found in self._models.copy().items()
+        }
+
+    def own_shares(self) -> tuple[ModelShare, ...]:
+        """What models take that the driver was started with."""
+        return tuple(_share(0, name, found, is_own=True) for name, found in self._named.items())
+
+    def arena_bytes(self) -> int:
+        """Memory of the arenas of all models."""
+        every = {
+            id(program): program
+            for found in (*self._models.copy().values(), *self._named.values())
+            for program in found.programs
+        }
+        return sum(program.memory_stats().arena_bytes for program in every.values())
+
+    def drop(self, number: int) -> None:
+        """Give a model's memory back; one with a name stays loaded."""
+        gone = self._models.pop(number, None)
+        if gone is not None and gone not in self._named.values():
+            gone.model.close()
+
+
+def _share(number: int, name: str, found: Loaded, *, is_own: bool) -> ModelShare:
+    stats = [program.memory_stats() for program in found.programs] if is_own else []
+    weights_bytes = sum(each.weights_bytes for each in stats)
+    arena_bytes = max(program.plan.arena_bytes for program in found.programs)
+    return ModelShare(number, name[:NAME_MAX], weights_bytes, arena_bytes)
+
+
+def _mapped_path(source: ModelFile, pool: Pool) -> str:
+    """A name for the file of a prepared model, which is mapped as long as the model is loaded."""
+    if seals_of(pool.handle) & _SEALED != _SEALED:
+        raise failure("A prepared model is mapped; seal its file with F_SEAL_SHRINK and _WRITE.")
+    whole = os.fstat(pool.handle).st_size
+    if source.offset_bytes or pool.extent.offset_bytes or source.length_bytes != whole:
+        raise failure("A prepared model is a whole file, not a part of one.")
+    return f"/proc/self/fd/{pool.handle}"
+
+
+def _refused(asked: PrepareModel, status: ErrorStatus, message: str) -> PrepareFinished:
+    return PrepareFinished(asked.model, status, message=message[:1000])

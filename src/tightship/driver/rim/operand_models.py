@@ -1,0 +1,92 @@
+"""Models built operand by operand, made ready to run."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from tightship.driver.effects import FindSupported
+from tightship.driver.events import SupportFound
+from tightship.driver.nnapi import routine_of, supported_operations
+from tightship.driver.nnapi.emission import Tensor
+from tightship.driver.nnapi.routine import GraphStage
+from tightship.driver.protocol.codec import decode_model
+from tightship.driver.rim.chain import Chain
+from tightship.driver.rim.loaded import Loaded
+from tightship.driver.rim.mappings import Mappings
+from tightship.driver.rim.pool_file import PoolFile
+from tightship.driver.rules.model import Model, ModelFile
+from tightship.driver.rules.model_checks import check_model
+from tightship.driver.rules.operand_type import ValueType
+from tightship.driver.rules.pools import Pool, PoolMode
+from tightship.driver.rules.status import ErrorStatus
+from tightship.errors import DriverError
+from tightship.graph import Graph
+from tightship.loading import load_graph
+from tightship.model import Model as Program
+
+NAME = "model of operands"
+
+
+def operand_model(model: Model, pools: Sequence[Pool], mappings: Mappings) -> Loaded:
+    """A checked model, loaded; `pools` are those that it names, in its order.
+
+    Raises:
+        DriverError: As `graph_of`; GENERAL_FAILURE: a pool cannot be mapped or read.
+        TightshipError: The engine refuses it.
+    """
+    main = model.main
+    routine = routine_of(model, _files(pools, mappings))
+    runs: Program | Chain
+    match routine.stages:
+        case (GraphStage() as stage,):
+            runs = _load(stage.graph)
+        case _:
+            runs = Chain(routine, _load)
+    return Loaded(
+        runs,
+        _types(model, main.input_indexes, routine.tensors),
+        _types(model, main.output_indexes, routine.tensors),
+    )
+
+
+def operand_file(source: ModelFile, pools: Sequence[Pool], mappings: Mappings) -> Loaded:
+    """A model in the first of some pools; the others are those that it may name.
+
+    Raises:
+        DriverError: As `operand_model`; INVALID_ARGUMENT: the model breaks a rule.
+        FormatError: The bytes are no model.
+    """
+    data = mappings.read(pools[0], source.offset_bytes, source.length_bytes)
+    model = decode_model(data.tobytes())
+    named = {pool.identifier: pool for pool in pools[1:]}
+    check_model(model, named)
+    return operand_model(model, [named[number] for number in model.pools], mappings)
+
+
+def find_supported(asked: FindSupported, mappings: Mappings) -> SupportFound:
+    """Which operations of a model can be run."""
+    try:
+        found = supported_operations(asked.model, _files(asked.pools, mappings))
+    except DriverError as error:
+        return SupportFound(asked.query, ErrorStatus(error.status))
+    return SupportFound(asked.query, ErrorStatus.NONE, found)
+
+
+def _files(pools: Sequence[Pool], mappings: Mappings) -> list[PoolFile]:
+    for pool in pools:
+        if pool.mode is PoolMode.SEALED:
+            mappings.map(pool)  # one that cannot be mapped is refused, whatever it is for
+    return [PoolFile(mappings, pool) for pool in pools]
+
+
+def _load(graph: Graph) -> Program:
+    return load_graph(graph, NAME)
+
+
+def _types(
+    model: Model, indexes: Sequence[int], tensors: Mapping[int, Tensor]
+) -> tuple[ValueType, ...]:
+    """What operands are, with the dimensions that translating has found."""
+    return tuple(
+        replace(model.main.operands[index].value_type, dimensions=tensors[index].shape)
+        for index in indexes
+    )
