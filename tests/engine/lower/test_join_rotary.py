@@ -109,3 +109,10 @@ def test_a_step_that_is_an_output_too_stays():
 def test_other_types_stay():
     graph = net(SPELLINGS["halves"][0], dtype="double")
     assert operators(join_rotary(graph)) == operators(graph)
+
+
+def test_numbers_joined_in_a_row_are_no_rotation():
+    body = "c = Concat <axis = 0> (a, b) y = Reshape (c, s)"
+    text = f"net (float[1] a, float[1] b) => (float[1,2] y) {{ {body} }}"
+    graph = graph_of(text, s=np.array([1, 2]))
+    assert operators(join_rotary(graph)) == ["Concat", "Reshape"]

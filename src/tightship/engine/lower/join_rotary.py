@@ -144,7 +144,9 @@ def _joined(algebra: Algebra, name: str) -> tuple[str, str, bool] | None:
     stack = algebra.made_by(maker.inputs[0], "Concat")
     parts = _ends(algebra, stack) if stack else None
     shape, flat = (algebra.graph.value(n).shape for n in (maker.inputs[0], name))
-    if parts is None or not shape or flat != (*shape[:-2], _doubled(shape[-2])):
+    if parts is None or not shape or len(shape) < 2:
+        return None
+    if flat != (*shape[:-2], _doubled(shape[-2])):
         return None
     opened = [_unstacked(algebra, part) for part in parts]
     return None if "" in opened or shape[-1] != 2 else (opened[0], opened[1], True)

@@ -1,6 +1,9 @@
-"""A program in core ATen, but for what has an operator of its own in ONNX."""
+"""A program in core ATen, but for what has an operator of its own in ONNX or of training."""
 
 import torch
+from torch._decomp import core_aten_decompositions, get_decompositions
+from torch.export.exported_program import _decompose_exported_program
+from torch.nn.attention import SDPBackend, sdpa_kernel
 
 KEPT = (
     "adaptive_avg_pool1d.default", "adaptive_avg_pool2d.default", "avg_pool1d.default",
@@ -21,3 +24,45 @@ def decomposed(program: torch.export.ExportedProgram) -> torch.export.ExportedPr
         operator, overload = name.split(".")
         table.pop(getattr(getattr(torch.ops.aten, operator), overload), None)
     return program.run_decompositions(table)
+
+
+KEPT_OF_TRAINING = (
+    "_adaptive_avg_pool2d_backward", "_log_softmax_backward_data", "_softmax_backward_data",
+    "avg_pool2d_backward", "embedding_dense_backward", "gelu_backward", "hardsigmoid",
+    "hardsigmoid_backward", "hardswish", "hardswish_backward", "leaky_relu_backward",
+    "native_batch_norm_backward", "native_dropout", "native_dropout_backward",
+    "native_layer_norm_backward", "nll_loss2d_backward", "nll_loss2d_forward",
+    "nll_loss_backward", "nll_loss_forward", "select_backward", "select_scatter",
+    "sigmoid_backward", "silu", "slice_backward", "tanh_backward",
+    "threshold_backward",
+)  # fmt: skip
+"""Operators of a training step that would be taken apart, and are written whole."""
+
+
+def joint(program: torch.export.ExportedProgram) -> torch.export.ExportedProgram:
+    """The program with the backward path of its first output, a scalar, by AOT autograd.
+
+    Attention is taken apart before autograd sees it: its own backward has no translation.
+    """
+    table = core_aten_decompositions()
+    for name in KEPT_OF_TRAINING:
+        table.pop(getattr(torch.ops.aten, name).default, None)
+    table.update(get_decompositions([torch.ops.aten.native_group_norm]))
+    with sdpa_kernel(SDPBackend.MATH):
+        return _decompose_exported_program(
+            program,
+            cia_to_decomp={},
+            python_decomp_table=table,
+            joint_loss_index=0,
+            decompose_custom_triton_ops=False,
+        )
+
+
+def tell_sources(program: torch.export.ExportedProgram, step: torch.export.ExportedProgram) -> None:
+    """Give nodes the line that called them, where one call of their operator was the only one."""
+    calls: dict[object, list[str]] = {}
+    for node in program.graph.nodes:
+        calls.setdefault(node.target, []).append(node.meta.get("stack_trace") or "")
+    for node in step.graph.nodes:
+        lines = calls.get(node.target, ())
+        node.meta["stack_trace"] = lines[0] if len(lines) == 1 else ""

@@ -1,11 +1,13 @@
 """Operators that read or write positions which tensors name."""
 
+import math
 from collections.abc import Callable
 from functools import partial
 
+from tightship.frontend.torch.call import Call
 from tightship.frontend.torch.refusal import refused
-from tightship.frontend.torch.writer import Call, Operand, axis_of
-from tightship.graph import DType
+from tightship.frontend.writer import Operand, axis_of
+from tightship.graph import DType, Fill
 
 
 def embedded(call: Call) -> Operand:
@@ -47,8 +49,16 @@ def indexed(call: Call) -> Operand:
     """Positions that tensors give for neighbouring axes, broadcast against each other."""
     operand: Operand = call["self"]
     axis, indices = _neighbours(call)
-    if len(indices) == 1:
-        return call.result("Gather", operand, indices[0], axis=axis)
+    if _is_grid(indices):
+        for place, index in enumerate(indices):
+            line = _line(call, index, len(indices))
+            shape = (
+                *operand.shape[: axis + place],
+                *line.shape,
+                *operand.shape[axis + place + 1 :],
+            )
+            operand = call.add("Gather", (call.dtype, shape), operand, line, axis=axis + place)
+        return operand
     if axis:
         raise refused(call.node, "indexes several axes, and not the first")
     return call.result("GatherND", operand, _stacked(call, indices))
@@ -61,12 +71,55 @@ def put(call: Call) -> Operand:
     if axis:
         raise refused(call.node, "writes positions of an axis that is not the first")
     places = _stacked(call, indices)
-    shape = (*places.shape[:-1], *operand.shape[len(indices) :])
-    values = call.cast(call["values"], call.dtype)
-    if values.shape != shape:
-        values = call.add("Expand", (call.dtype, shape), values, call.integers(*shape))
     reduction = "add" if call["accumulate"] else "none"
+    values = _values(call, (*places.shape[:-1], *operand.shape[len(indices) :]))
     return call.result("ScatterND", operand, places, values, reduction=reduction)
+
+
+def added(call: Call) -> Operand:
+    """As `put`; onto lines of neighbouring axes, added up one axis after another."""
+    operand: Operand = call["self"]
+    axis, indices = _neighbours(call)
+    if not call["accumulate"] or not _is_grid(indices):
+        return put(call)
+    picked = [length for index in indices for length in _line_shape(index, len(indices))]
+    values = _values(call, (*operand.shape[:axis], *picked, *operand.shape[axis + len(indices) :]))
+    for place in reversed(range(axis, axis + len(indices))):
+        line = _line(call, indices[place - axis], len(indices))
+        kept = values.shape[:place] + operand.shape[place:]
+        (summed,) = call.own("GatherGrad", (values, line), {"axis": place, "shape": kept})
+        assert summed is not None
+        values = summed
+    start = call.writer.constants.get(operand.name)
+    if isinstance(start, Fill) and not start.value:
+        return values
+    return call.result("Add", operand, values)
+
+
+def _values(call: Call, shape: tuple[int, ...]) -> Operand:
+    values = call.cast(call["values"], call.dtype)
+    if values.shape == shape:
+        return values
+    return call.add("Expand", (call.dtype, shape), values, call.integers(*shape))
+
+
+def _is_grid(indices: list[Operand]) -> bool:
+    """Whether each index is a line along an axis of its own, so that all pairs are meant."""
+    count = len(indices)
+    return count == 1 or all(
+        index.rank <= count
+        and math.prod(index.shape) == ((1,) * (count - index.rank) + index.shape)[place]
+        for place, index in enumerate(indices)
+    )
+
+
+def _line(call: Call, index: Operand, count: int) -> Operand:
+    """The index of one axis among several."""
+    return call.reshaped(index, _line_shape(index, count))
+
+
+def _line_shape(index: Operand, count: int) -> tuple[int, ...]:
+    return index.shape if count == 1 else (math.prod(index.shape),)
 
 
 def _neighbours(call: Call) -> tuple[int, list[Operand]]:
@@ -105,9 +158,15 @@ def _stacked(call: Call, indices: list[Operand]) -> Operand:
     return call.add("Concat", (DType.INT64, (*shape, len(columns))), *columns, axis=-1)
 
 
+IN_TRAINING: dict[str, Callable[[Call], Operand]] = {
+    "_unsafe_index_put.default": added,
+    "index_put.default": added,
+}
+
 TABLE: dict[str, Callable[[Call], Operand]] = {
     "embedding.default": embedded,
     "gather.default": gathered,
+    "_unsafe_index.Tensor": indexed,
     "index.Tensor": indexed,
     "index_put.default": put,
     "index_select.default": positions,

@@ -1,11 +1,13 @@
 """Views, and operators that put elements elsewhere."""
 
+import math
 from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from tightship.frontend.torch.call import Call
 from tightship.frontend.torch.refusal import refused
-from tightship.frontend.torch.writer import Call, Operand, axis_of
+from tightship.frontend.writer import Operand, axis_of
 from tightship.graph import DType
 
 INT64_MAX = (1 << 63) - 1
@@ -14,6 +16,19 @@ INT64_MAX = (1 << 63) - 1
 def viewed(call: Call) -> Operand:
     """The same elements in the same order under another shape."""
     return call.reshaped(call["self"], call.shape)
+
+
+def restrided(call: Call) -> Operand:
+    """The same elements under another shape, where strides say no more."""
+    dense: list[int] = []
+    step = 1
+    for length in reversed(call.shape):
+        dense.insert(0, step)
+        step *= length
+    operand: Operand = call["self"]
+    if list(call["stride"]) != dense or call["storage_offset"] or step != math.prod(operand.shape):
+        raise refused(call.node, f"reads memory by the strides {list(call['stride'])}")
+    return call.reshaped(operand, call.shape)
 
 
 def permuted(call: Call) -> Operand:
@@ -35,6 +50,11 @@ def swapped(call: Call) -> Operand:
 
 def _transposed(call: Call, order: Sequence[int]) -> Operand:
     operand: Operand = call["self"]
+    maker = call.writer.makers.get(operand.name)
+    if maker is not None and maker.operator == "Transpose" and "perm" in maker.attributes:
+        before = maker.attributes["perm"]
+        assert isinstance(before, tuple)
+        operand, order = call.writer.operand(maker.inputs[0]), [int(before[axis]) for axis in order]
     if list(order) == list(range(operand.rank)):
         return operand
     return call.result("Transpose", operand, perm=tuple(order))
@@ -191,6 +211,7 @@ def shuffled(call: Call) -> Operand:
 TABLE: dict[str, Callable[[Call], Operand | tuple[Operand | None, ...]]] = {
     "_reshape_copy.default": viewed,
     "_unsafe_view.default": viewed,
+    "as_strided.default": restrided,
     "cat.default": joined,
     "constant_pad_nd.default": padded,
     "expand.default": expanded,

@@ -4,9 +4,10 @@ from collections.abc import Callable
 
 import numpy as np
 
+from tightship.frontend.torch.call import Call
 from tightship.frontend.torch.refusal import refused
-from tightship.frontend.torch.writer import Call, Operand
-from tightship.graph import DType, Fill
+from tightship.frontend.writer import Operand
+from tightship.graph import Fill
 
 Results = tuple[Operand | None, ...]
 
@@ -15,7 +16,7 @@ def by_layer(call: Call) -> Operand:
     """Over the last axes."""
     operand: Operand = call["input"]
     shape = tuple(call["normalized_shape"])
-    scale, bias = _scale(call, shape), call["bias"]
+    scale, bias = filled_like(call, "weight", shape, 1), call["bias"]
     axis, epsilon = -len(shape), float(call["eps"])
     return call.result("LayerNormalization", operand, scale, bias, axis=axis, epsilon=epsilon)
 
@@ -32,8 +33,8 @@ def by_batch(call: Call) -> Results:
     result = call.result(
         "BatchNormalization",
         operand,
-        _scale(call, channels),
-        _bias(call, channels),
+        filled_like(call, "weight", channels, 1),
+        filled_like(call, "bias", channels, 0),
         call["running_mean"],
         call["running_var"],
         epsilon=float(call["eps"]),
@@ -58,7 +59,8 @@ def by_instance(call: Call) -> Operand:
         assert result is not None
         return result
     channels = (operand.shape[1],)
-    scale, bias = _scale(call, channels), _bias(call, channels)
+    scale = filled_like(call, "weight", channels, 1)
+    bias = filled_like(call, "bias", channels, 0)
     return call.result("InstanceNormalization", operand, scale, bias, epsilon=float(call["eps"]))
 
 
@@ -80,18 +82,12 @@ def by_group(call: Call) -> Operand:
     return result
 
 
-def _scale(call: Call, shape: tuple[int, ...]) -> Operand:
-    return call["weight"] or _filled(call, shape, 1)
-
-
-def _bias(call: Call, shape: tuple[int, ...]) -> Operand:
-    return call["bias"] or _filled(call, shape, 0)
-
-
-def _filled(call: Call, shape: tuple[int, ...], number: int) -> Operand:
-    dtype: DType = call.dtype
-    element = np.array(number).astype(dtype.numpy)
-    return call.writer.constant(f"{call.node.name}.held", Fill(element, shape))
+def filled_like(call: Call, name: str, shape: tuple[int, ...], number: int) -> Operand:
+    """An argument, or as many times the number that it stands for where it is absent."""
+    given: Operand | None = call[name]
+    operand: Operand = call["input"]
+    element = np.array(number).astype(operand.dtype.numpy)
+    return given or call.writer.constant(f"{call.stem}.held", Fill(element, shape))
 
 
 TABLE: dict[str, Callable[[Call], Operand | Results]] = {

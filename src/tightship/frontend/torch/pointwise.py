@@ -7,9 +7,10 @@ from functools import partial
 import numpy as np
 import torch
 
+from tightship.frontend.torch.call import Call
 from tightship.frontend.torch.refusal import refused
 from tightship.frontend.torch.tensor import dtype_of
-from tightship.frontend.torch.writer import Call, Operand
+from tightship.frontend.writer import Operand
 from tightship.graph import DType, Fill
 
 _FLOATS = (DType.FLOAT16, DType.BFLOAT16, DType.FLOAT32, DType.FLOAT64)
@@ -322,6 +323,7 @@ TABLE: dict[str, Callable[[Call], Operand]] = {
     "div.Tensor_mode": quotient,
     "elu.default": elu,
     "empty.memory_format": partial(filled, 0),
+    "empty_permuted.default": partial(filled, 0),
     "expm1.default": exponential_less,
     "full_like.default": partial(filled, 0),
     "gelu.default": gelu,
@@ -342,6 +344,7 @@ TABLE: dict[str, Callable[[Call], Operand]] = {
     "minimum.default": partial(binary, "Min"),
     "mul.Scalar": product,
     "mul.Tensor": product,
+    "new_empty_strided.default": partial(filled, 0),
     "ones_like.default": partial(filled, 1),
     "pow.Scalar": power,
     "pow.Tensor_Scalar": power,

@@ -5,26 +5,43 @@ from collections.abc import Callable
 from functools import partial
 
 from tightship.errors import GraphError
+from tightship.frontend.torch.call import Call
 from tightship.frontend.torch.refusal import refused
-from tightship.frontend.torch.writer import Call, Operand
+from tightship.frontend.writer import Operand
 from tightship.graph import DType
 
 
 def affine(call: Call) -> Operand:
     """`beta self + alpha mat1 mat2`."""
+    left, left_turned = call.writer.unturned(call["mat1"])
+    right, right_turned = call.writer.unturned(call["mat2"])
     return call.result(
         "Gemm",
-        call["mat1"],
-        call["mat2"],
+        left,
+        right,
         call["self"],
         alpha=float(call["alpha"]),
         beta=float(call["beta"]),
+        transA=int(left_turned),
+        transB=int(right_turned),
     )
 
 
 def product(second: str, call: Call) -> Operand:
     """A product of matrices, or of stacks of them."""
     return call.result("MatMul", call["self"], call[second])
+
+
+def product_as_it_lies(second: str, call: Call) -> Operand:
+    """A product that reads a transposed operand in the order of its memory."""
+    left, left_turned = call.writer.unturned(call["self"])
+    right, right_turned = call.writer.unturned(call[second])
+    if not left_turned and not right_turned:
+        return product(second, call)
+    how = {"transA": int(left_turned), "transB": int(right_turned)}
+    (result,) = call.own("TransposedMatMul", (left, right), how)
+    assert result is not None
+    return result
 
 
 def added_products(call: Call) -> Operand:
@@ -103,6 +120,11 @@ def _dropping(call: Call) -> GraphError:
     why = f"drops attention weights at random (`dropout_p` is {call['dropout_p']})"
     return refused(call.node, why, "call `model.eval()` before the export")
 
+
+IN_TRAINING: dict[str, Callable[[Call], Operand]] = {
+    "bmm.default": partial(product_as_it_lies, "mat2"),
+    "mm.default": partial(product_as_it_lies, "mat2"),
+}
 
 TABLE: dict[str, Callable[[Call], Operand]] = {
     "addmm.default": affine,

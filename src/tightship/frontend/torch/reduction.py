@@ -3,8 +3,9 @@
 from collections.abc import Callable, Sequence
 from functools import partial
 
+from tightship.frontend.torch.call import Call
 from tightship.frontend.torch.refusal import refused
-from tightship.frontend.torch.writer import Call, Operand, axis_of
+from tightship.frontend.writer import Operand, axis_of
 from tightship.graph import DType
 
 
@@ -54,6 +55,14 @@ def _of_booleans(operator: str, call: Call) -> Operand:
     type_ = (DType.INT32, call.shape)
     result = call.add(operator, type_, operand, call.integers(*axes), keepdims=keep)
     return call.cast(result, DType.BOOL)
+
+
+def variance_and_mean(call: Call) -> tuple[Operand | None, ...]:
+    """Both of some axes."""
+    axes = _axes(call["dim"], call["self"].rank)
+    keep = int(call["keepdim"])
+    mean = call.result("ReduceMean", call["self"], call.integers(*axes), keepdims=keep)
+    return variance(call), mean
 
 
 def variance(call: Call) -> Operand:
@@ -180,4 +189,5 @@ TABLE: dict[str, Callable[[Call], Operand | tuple[Operand | None, ...]]] = {
     "sort.default": in_order,
     "topk.default": largest,
     "var.correction": variance,
+    "var_mean.correction": variance_and_mean,
 }

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping
 
 from tightship.frontend.torch import (
+    gradient,
     indexing,
     movement,
     normalization,
@@ -11,7 +12,8 @@ from tightship.frontend.torch import (
     reduction,
     windows,
 )
-from tightship.frontend.torch.writer import Call, Operand
+from tightship.frontend.torch.call import Call
+from tightship.frontend.writer import Operand
 
 Translation = Callable[[Call], Operand | tuple[Operand | None, ...]]
 
@@ -29,10 +31,30 @@ TRANSLATIONS: Mapping[str, Translation] = {
     for name, translation in part.items()
 }
 
-CREATED = frozenset(
+TRANSLATIONS_OF_TRAINING: Mapping[str, Translation] = {
+    **TRANSLATIONS,
+    **{
+        f"aten.{name}": translation
+        for part in (gradient.TABLE, indexing.IN_TRAINING, products.IN_TRAINING)
+        for name, translation in part.items()
+    },
+}
+"""Those of a training step, which normalizes by the batch and drops elements."""
+
+UNREAD: Mapping[str, tuple[str, ...]] = {
+    "aten.max_pool2d_with_indices_backward.default": ("indices",),
+    "aten.native_batch_norm_backward.default": ("save_mean", "save_invstd"),
+    "aten.nll_loss2d_backward.default": ("total_weight",),
+    "aten.nll_loss_backward.default": ("total_weight",),
+}
+"""Arguments that torch saves for a gradient; None where a translation has no need of them."""
+
+OF_ONE_NUMBER = frozenset(("aten.full.default", "aten.ones.default", "aten.zeros.default"))
+"""Operators that make a tensor of one number."""
+
+CREATED = OF_ONE_NUMBER | frozenset(
     f"aten.{name}"
     for name in ("arange.default", "arange.start", "arange.start_step", "eye.default", "eye.m",
-                 "full.default", "linspace.default", "ones.default", "scalar_tensor.default",
-                 "tril_indices.default", "zeros.default")
+                 "linspace.default", "scalar_tensor.default", "tril_indices.default")
 )  # fmt: skip
 """Operators that make a tensor of numbers alone."""

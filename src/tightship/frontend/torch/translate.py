@@ -1,20 +1,23 @@
 """The nodes of an exported program, one after another, written as ONNX's operators."""
 
 import operator
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
 import torch
-from torch.export.graph_signature import InputKind, OutputKind, TensorArgument
+from torch.export.graph_signature import InputKind, OutputKind, OutputSpec, TensorArgument
 
 from tightship.errors import InputError
+from tightship.frontend.finish import finished
+from tightship.frontend.torch.call import Call
 from tightship.frontend.torch.decompose import decomposed
 from tightship.frontend.torch.refusal import operator_name, refused
-from tightship.frontend.torch.table import CREATED, TRANSLATIONS
+from tightship.frontend.torch.table import CREATED, OF_ONE_NUMBER, TRANSLATIONS, UNREAD, Translation
 from tightship.frontend.torch.tensor import constant_of, dtype_of
-from tightship.frontend.torch.writer import Call, Operand, Type, Writer
-from tightship.graph import Graph
+from tightship.frontend.writer import Operand, Type, Writer
+from tightship.graph import Fill, Graph
 
 Result = Operand | tuple[Operand | None, ...] | None
 
@@ -22,6 +25,7 @@ FOLDED_ELEMENTS_MAX = 1 << 24
 """Elements of a constant that is computed while a program is read."""
 
 _MUTATIONS = (OutputKind.BUFFER_MUTATION, OutputKind.USER_INPUT_MUTATION)
+_GRADIENTS = (OutputKind.GRADIENT_TO_PARAMETER, OutputKind.GRADIENT_TO_USER_INPUT)
 
 
 def translated(program: torch.export.ExportedProgram) -> Graph:
@@ -31,12 +35,22 @@ def translated(program: torch.export.ExportedProgram) -> Graph:
         GraphError, InputError: As `frontend.torch.read`.
     """
     _refuse_open_lengths(program)
-    return _Translator(decomposed(program)).graph()
+    return Translator(decomposed(program)).graph()
 
 
 @dataclass(slots=True)
-class _Translator:
+class Translator:
+    """A program being written as a graph.
+
+    Attributes:
+        program: In the operators of `table`.
+        table: Translations by operator.
+        name_of: What an input, a parameter or a buffer is called in the graph.
+    """
+
     program: torch.export.ExportedProgram
+    table: Mapping[str, Translation] = field(default_factory=lambda: TRANSLATIONS)
+    name_of: Callable[[str], str] = str
     writer: Writer = field(default_factory=Writer)
     results: dict[torch.fx.Node, Result] = field(default_factory=dict)
     made: dict[torch.fx.Node, torch.Tensor] = field(default_factory=dict)
@@ -44,6 +58,7 @@ class _Translator:
     inputs: list[str] = field(default_factory=list)
 
     def graph(self) -> Graph:
+        """The graph, without nodes that lead to no output."""
         nodes = self.program.graph.nodes
         self._read_inputs({node.name: node for node in nodes if node.op == "placeholder"})
         for node in nodes:
@@ -52,37 +67,30 @@ class _Translator:
             if node.op == "call_function":
                 self._read_call(node)
         outputs = self._outputs({node.name: node for node in nodes})
-        read = {name for node in self.writer.nodes for name in node.reads} | set(outputs)
-        constants = {name: c for name, c in self.writer.constants.items() if name in read}
-        return Graph(
-            name="exported program",
-            inputs=tuple(self.inputs),
-            outputs=outputs,
-            values=self.writer.values,
-            nodes=tuple(self.writer.nodes),
-            constants=constants,
-        )
+        return finished(self.writer, "exported program", self.inputs, outputs)
 
     def _read_inputs(self, nodes: Mapping[str, torch.fx.Node]) -> None:
         """Inputs first, so that they have the names of the program."""
         signature = self.program.graph_signature
-        changed = set(signature.buffers_to_mutate.values())
+        kinds = (OutputKind.BUFFER_MUTATION, OutputKind.GRADIENT_TO_PARAMETER)
+        given = {each.target for each in signature.output_specs if each.kind in kinds}
         specs = sorted(signature.input_specs, key=lambda s: s.kind is not InputKind.USER_INPUT)
         for spec in specs:
             if not isinstance(spec.arg, TensorArgument):
                 continue
             node = nodes[spec.arg.name]
-            if spec.kind is InputKind.USER_INPUT or spec.target in changed:
-                name = spec.arg.name if spec.kind is InputKind.USER_INPUT else spec.target
+            if spec.kind is InputKind.USER_INPUT or spec.target in given:
+                of_user = spec.kind is InputKind.USER_INPUT
+                name = self.name_of(spec.arg.name if of_user else spec.target)
                 type_ = _types(node)[0]
                 assert type_ is not None, node
                 operand = self.writer.define(name, *type_)
                 self.inputs.append(operand.name)
                 self.results[node] = operand
-            else:
+            elif node.users:
                 tensor = self._tensor(spec.target)
                 self.results[node] = self.writer.constant(
-                    spec.target, constant_of(tensor, spec.target)
+                    self.name_of(spec.target), constant_of(tensor, spec.target)
                 )
 
     def _tensor(self, target: str) -> torch.Tensor:
@@ -95,8 +103,6 @@ class _Translator:
             source, index = node.args
             found = self.results[source]
             assert isinstance(found, tuple), node
-            if found[index] is None and node.users:
-                raise refused(node, f"is result {index} of `{source.name}`, which is not given")
             self.results[node] = found[index]
         elif name.startswith(("aten._assert", "aten.sym_constrain")):
             self.results[node] = None
@@ -115,61 +121,77 @@ class _Translator:
             return False
         arguments, keywords = torch.fx.node.map_arg((node.args, node.kwargs), self.made.get)
         with torch.no_grad():
-            tensor = node.target(*arguments, **keywords).contiguous()
+            tensor = node.target(*arguments, **keywords)
         self.made[node] = tensor
-        self.results[node] = self.writer.constant(node.name, constant_of(tensor, node.name))
+        constant = constant_of(tensor.contiguous(), node.name)
+        if name in OF_ONE_NUMBER and tensor.numel() > 1:
+            constant = Fill(np.array(constant.array().reshape(-1)[0]), constant.shape)
+        self.results[node] = self.writer.constant(node.name, constant)
         return True
 
     def _translate(self, node: torch.fx.Node, name: str) -> None:
-        translation = TRANSLATIONS.get(name)
+        translation = self.table.get(name)
         types = _types(node)
         if translation is None:
             raise refused(node, "has no translation into ONNX's operators")
-        result = translation(Call(self.writer, node, self._arguments(node), types))
+        result = translation(Call(self.writer, node.name, types, node, self._arguments(node)))
         results = result if isinstance(result, tuple) else (result,)
         for operand, type_ in zip(results, types, strict=False):
-            assert operand is None or (operand.dtype, operand.shape) == type_, (name, operand)
+            assert operand is None or (operand.dtype, operand.shape) == type_, (
+                name,
+                operand,
+                type_,
+            )
         self.results[node] = result
 
     def _arguments(self, node: torch.fx.Node) -> dict[str, Any]:
         """Arguments by the names of the schema, defaults included."""
         given = dict(node.kwargs)
+        unread = UNREAD.get(operator_name(node), ())
         found: dict[str, Any] = {}
         for index, argument in enumerate(node.target._schema.arguments):
             if index < len(node.args):
                 value = node.args[index]
             else:
                 value = given.get(argument.name, argument.default_value)
-            found[argument.name] = torch.fx.node.map_arg(value, self._operand)
+            if argument.name in unread:
+                found[argument.name] = self.results.get(value)
+            else:
+                found[argument.name] = torch.fx.node.map_arg(value, self._operand)
         return found
 
     def _operand(self, node: torch.fx.Node) -> Operand:
         operand = self.results.get(node)
+        if operand is None and node.target is operator.getitem:
+            source, index = node.args
+            raise refused(node, f"is result {index} of `{source.name}`, which is not given")
         if not isinstance(operand, Operand):
             raise refused(node, "is no tensor", _WITHOUT_CONTROL)
         return operand
 
-    def _outputs(self, nodes: Mapping[str, torch.fx.Node]) -> tuple[str, ...]:
-        """The program's own, then what becomes of what it changes; each a value of its own."""
+    def _outputs(self, nodes: Mapping[str, torch.fx.Node]) -> list[tuple[str, Operand]]:
+        """The program's own, then what becomes of what it changes, and what they are called."""
         specs = self.program.graph_signature.output_specs
-        names: list[str] = []
+        found: list[tuple[str, Operand]] = []
         for spec in sorted(specs, key=lambda spec: spec.kind in _MUTATIONS):
-            if not isinstance(spec.arg, TensorArgument):
-                continue
-            node = nodes[spec.arg.name]
-            operand = self._operand(node)
-            stem = operand.name
-            if spec.kind in _MUTATIONS:
-                stem = f"{spec.target}.updated"
-            elif spec.kind is not OutputKind.USER_OUTPUT:
-                raise refused(node, f"is an output of the kind {spec.kind.name.lower()}")
-            taken = {*names, *self.inputs, *self.writer.constants}
-            if stem != operand.name or operand.name in taken:
-                output = self.writer.define(stem, operand.dtype, operand.shape)
-                self.writer.node("Identity", (operand,), (output,), {})
-                operand = output
-            names.append(operand.name)
-        return tuple(names)
+            if isinstance(spec.arg, TensorArgument):
+                node = nodes[spec.arg.name]
+                operand = self._operand(node)
+                found.append((self._called(spec, node, operand), operand))
+        return found
+
+    def _called(self, spec: OutputSpec, node: torch.fx.Node, operand: Operand) -> str:
+        """The name of an output."""
+        name = self.name_of(spec.target or "")
+        if spec.kind in _MUTATIONS:
+            return f"{name}.updated"
+        if spec.kind in _GRADIENTS:
+            return f"d({name})"
+        if spec.kind is OutputKind.LOSS_OUTPUT:
+            return "loss"
+        if spec.kind is not OutputKind.USER_OUTPUT:
+            raise refused(node, f"is an output of the kind {spec.kind.name.lower()}")
+        return operand.name
 
 
 _WITHOUT_CONTROL = (

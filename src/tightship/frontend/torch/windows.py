@@ -4,8 +4,9 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
+from tightship.frontend.torch.call import Call
 from tightship.frontend.torch.refusal import refused
-from tightship.frontend.torch.writer import Call, Operand
+from tightship.frontend.writer import Operand
 
 
 def convolution(call: Call) -> Operand:
@@ -42,33 +43,44 @@ def mean(axes: int, call: Call) -> Operand:
 
 
 def _pooled(call: Call, axes: int, operator: str, more: dict[str, Any]) -> Operand:
-    operand: Operand = call["self"]
+    attributes = {**pool_attributes(call, axes), **more}
+    return _batched(call, axes, call["self"], operator, attributes)
+
+
+def pool_attributes(call: Call, axes: int) -> dict[str, Any]:
+    """Where the windows of a pool, or of its gradient, are."""
     kernel, padding = _each(call["kernel_size"], axes), _each(call["padding"], axes)
-    attributes = {
+    return {
         "kernel_shape": kernel,
         "strides": _each(call["stride"], axes) if call["stride"] else kernel,
         "pads": (*padding, *padding),
         "ceil_mode": int(call["ceil_mode"]),
-        **more,
     }
-    return _batched(call, axes, operand, operator, attributes)
 
 
 def mean_to_size(axes: int, call: Call) -> Operand:
     """Means of as many windows as are wanted, which must divide the image."""
     operand: Operand = call["self"]
-    wanted, lengths = call.shape[-axes:], operand.shape[-axes:]
+    kernel = pools_to_size(call, operand.shape[-axes:], call.shape[-axes:])
+    if set(call.shape[-axes:]) == {1}:
+        return _batched(call, axes, operand, "GlobalAveragePool", {})
+    attributes = {"kernel_shape": kernel, "strides": kernel}
+    return _batched(call, axes, operand, "AveragePool", attributes)
+
+
+def pools_to_size(call: Call, lengths: tuple[int, ...], wanted: tuple[int, ...]) -> tuple[int, ...]:
+    """The size of windows, as many as are wanted.
+
+    Raises:
+        GraphError: They do not divide the image.
+    """
     if any(length % size for length, size in zip(lengths, wanted, strict=True)):
         raise refused(
             call.node,
             f"pools {list(lengths)} into {list(wanted)} windows of different sizes",
             "pool to a size that divides the image's",
         )
-    if set(wanted) == {1}:
-        return _batched(call, axes, operand, "GlobalAveragePool", {})
-    kernel = tuple(length // size for length, size in zip(lengths, wanted, strict=True))
-    attributes = {"kernel_shape": kernel, "strides": kernel}
-    return _batched(call, axes, operand, "AveragePool", attributes)
+    return tuple(length // size for length, size in zip(lengths, wanted, strict=True))
 
 
 def _batched(

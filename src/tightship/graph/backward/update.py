@@ -47,27 +47,30 @@ def with_updates(
 
     Args:
         graph: A graph with its backward path.
-        weights: Constants of the graph.
+        weights: Constants or inputs of the graph.
         gradients: The gradient of each, outputs of the graph.
         optimizer: How a weight changes.
 
     Raises:
-        GraphError: A weight is no constant, or a name is taken.
+        GraphError: A weight is no constant or input, or a name is taken.
     """
     names = [f"{w}{part}" for w in weights for part in _parts(optimizer)]
-    taken = {*graph.inputs, *graph.values, *graph.constants} - set(weights)
+    given = set(graph.inputs)
+    taken = {*given, *graph.values, *graph.constants} - set(weights)
     followed = [f"{name}.next" for name in names]
     for name in (*names, *followed, *([STEP] if STATE[type(optimizer)] else ())):
         if name in taken:
             raise GraphError(f"`{name}` is a value of the graph; give it another name.")
     types = {}
     for weight in weights:
-        constant = graph.constants.get(weight)
-        if constant is None:
-            raise GraphError(f"`{weight}` is no constant of the graph, so it cannot be updated.")
+        if weight not in graph.constants and weight not in given:
+            raise GraphError(
+                f"`{weight}` is no constant or input of the graph, so it cannot be updated."
+            )
+        kind = graph.constants.get(weight) or graph.value(weight)
         for part in _parts(optimizer):
             for name in (f"{weight}{part}", f"{weight}{part}.next"):
-                types[name] = Value(name, constant.dtype, constant.shape)
+                types[name] = Value(name, kind.dtype, kind.shape)
     if STATE[type(optimizer)]:
         types[STEP] = Value(STEP, DType.INT64, ())
         names.append(STEP)
@@ -77,7 +80,7 @@ def with_updates(
     ]
     return replace(
         graph,
-        inputs=(*graph.inputs, *names),
+        inputs=(*graph.inputs, *[name for name in names if name not in given]),
         outputs=(*[name for name in graph.outputs if name not in set(gradients)], *followed),
         nodes=(*graph.nodes, *nodes),
         values={**graph.values, **types},

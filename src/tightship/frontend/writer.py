@@ -1,13 +1,12 @@
-"""Nodes of a graph under construction, and one call of an operator being written."""
+"""Nodes of a graph under construction, for the frontends that write operators of ONNX."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
-import torch
 
 from tightship.graph import Constant, DType, Inline, Node, Value
+from tightship.graph.backward.operators import DOMAIN, types_of
 from tightship.graph.constant import Array
 from tightship.graph.ir import AttributeValue
 
@@ -38,6 +37,8 @@ class Writer:
     nodes: list[Node] = field(default_factory=list)
     values: dict[str, Value] = field(default_factory=dict)
     constants: dict[str, Constant] = field(default_factory=dict)
+    makers: dict[str, Node] = field(default_factory=dict)
+    """The node that writes a value."""
 
     def define(self, stem: str, dtype: DType, shape: Sequence[int]) -> Operand:
         """A value with a name that no other has."""
@@ -48,6 +49,12 @@ class Writer:
         operand = Operand(name, dtype, tuple(shape))
         self.values[name] = Value(name, dtype, operand.shape)
         return operand
+
+    def operand(self, name: str) -> Operand:
+        """A value of a static type that was defined."""
+        value = self.values[name]
+        assert value.dtype is not None, value
+        return Operand(name, value.dtype, value.static_shape)
 
     def constant(self, stem: str, constant: Constant) -> Operand:
         """A value that is known."""
@@ -60,32 +67,44 @@ class Writer:
         operator: str,
         inputs: Sequence[Operand | None],
         outputs: Sequence[Operand | None],
-        attributes: dict[str, AttributeValue],
+        attributes: Mapping[str, AttributeValue],
+        domain: str = "",
     ) -> None:
-        """An operator of ONNX applied; None is an absent operand."""
+        """An operator of a domain, ONNX's own unless said, applied; None is an absent operand."""
         first = next(output.name for output in outputs if output is not None)
         names = [operand.name if operand else "" for operand in inputs]
         while names and not names[-1]:
             names.pop()
         written = tuple(output.name if output else "" for output in outputs)
         name = f"{operator}_{first}"
-        self.nodes.append(Node(name, operator, tuple(names), written, attributes, version=OPSET))
+        node = Node(name, operator, tuple(names), written, attributes, domain, OPSET)
+        self.nodes.append(node)
+        self.makers.update((output, node) for output in written if output)
+
+    def unturned(self, operand: Operand) -> tuple[Operand, bool]:
+        """A matrix, or a stack of them, before its last two axes were exchanged, and whether."""
+        maker = self.makers.get(operand.name)
+        if maker is None or maker.operator != "Transpose" or operand.rank < 2:
+            return operand, False
+        order = tuple(range(operand.rank))
+        if maker.attributes.get("perm", order[::-1]) != (*order[:-2], order[-1], order[-2]):
+            return operand, False
+        return self.operand(maker.inputs[0]), True
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
-    """One call of an operator of torch: its arguments by the names of its schema.
+class Site:
+    """One operation of a foreign program being written.
 
-    Tensors among the arguments are operands; `types` are those of its results.
+    Attributes:
+        writer: The graph under construction.
+        stem: What values that are written are called.
+        types: Of its results; None of those that are no tensors.
     """
 
     writer: Writer
-    node: torch.fx.Node
-    arguments: dict[str, Any]
+    stem: str
     types: tuple[Type | None, ...]
-
-    def __getitem__(self, name: str) -> Any:  # noqa: ANN401
-        return self.arguments[name]
 
     @property
     def dtype(self) -> DType:
@@ -113,9 +132,27 @@ class Call:
         **attributes: AttributeValue,
     ) -> Operand:
         """A value of this type, written by this operator."""
-        output = self.writer.define(self.node.name, *type_)
+        output = self.writer.define(self.stem, *type_)
         self.writer.node(operator, inputs, (output,), attributes)
         return output
+
+    def own(
+        self,
+        operator: str,
+        inputs: Sequence[Operand | None],
+        attributes: Mapping[str, AttributeValue],
+        keep: Sequence[bool] = (True,),
+    ) -> tuple[Operand | None, ...]:
+        """The results of an operator of training; None where one is not kept."""
+        given = [None if each is None else (each.dtype, each.shape) for each in inputs]
+        types = types_of(operator, given, attributes)
+        outputs = tuple(
+            self.writer.define(self.stem, *type_) if is_kept else None
+            for type_, is_kept in zip(types, keep, strict=False)
+        )
+        if any(outputs):
+            self.writer.node(operator, inputs, outputs, attributes, DOMAIN)
+        return outputs
 
     def like(
         self, operator: str, first: Operand, *others: Operand, **attributes: AttributeValue
@@ -126,7 +163,7 @@ class Call:
     def held(self, array: Array) -> Operand:
         """A small constant."""
         array.flags.writeable = False
-        return self.writer.constant(f"{self.node.name}.held", Inline(array))
+        return self.writer.constant(f"{self.stem}.held", Inline(array))
 
     def integers(self, *numbers: int) -> Operand:
         """A list of lengths, axes or positions."""

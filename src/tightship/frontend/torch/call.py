@@ -1,0 +1,22 @@
+"""One call of an operator of torch being written."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from tightship.frontend.writer import Site
+
+
+@dataclass(frozen=True, slots=True)
+class Call(Site):
+    """One call of an operator of torch: its arguments by the names of its schema.
+
+    Tensors among the arguments are operands; `types` are those of its results.
+    """
+
+    node: torch.fx.Node
+    arguments: dict[str, Any]
+
+    def __getitem__(self, name: str) -> Any:  # noqa: ANN401
+        return self.arguments[name]

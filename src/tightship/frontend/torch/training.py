@@ -1,0 +1,183 @@
+"""Training steps: forward and backward path of a loss in one graph, by AOT autograd."""
+
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from tightship.errors import GraphError
+from tightship.graph import Constant, Graph
+
+if TYPE_CHECKING:
+    import torch
+
+    Loss = Callable[..., torch.Tensor]
+
+
+@dataclass(frozen=True, slots=True)
+class TrainingGraph:
+    """A training step as torch's autograd has it.
+
+    Attributes:
+        graph: Reads inputs, targets, parameters and the buffers that it changes. Its outputs are
+            `loss`, the gradients, and buffers as they become.
+        parameters: Inputs whose gradients it computes, by their names in the module.
+        gradients: Outputs, the gradient `d(NAME)` of each parameter.
+        buffers: Inputs that the step changes, each with the output that is written back over it.
+        state: Parameters and these buffers as they are; they refer to torch's memory.
+    """
+
+    graph: Graph
+    parameters: tuple[str, ...]
+    gradients: tuple[str, ...]
+    buffers: Mapping[str, str]
+    state: Mapping[str, Constant]
+
+    @property
+    def loss(self) -> str:
+        """The output that is differentiated, a scalar."""
+        return "loss"
+
+
+def training_graph(
+    module: "torch.nn.Module",
+    inputs: "Sequence[torch.Tensor]",
+    loss: "Loss | None" = None,
+    targets: "Sequence[torch.Tensor]" = (),
+) -> TrainingGraph:
+    """A step of training a module, forward and backward path in one graph.
+
+    The module is exported by `torch.export` in the mode that it is in, and differentiated by AOT
+    autograd as `torch.export` runs it for joint graphs (`joint_loss_index` of its decomposition;
+    of torch's ways to a joint graph it is the one that keeps the signature of a program, and so
+    names, and what is written back where). Backward operators become those of
+    `tightship.training`; a write in place is a value, and running statistics are outputs.
+    Attention is written as products and a softmax.
+
+    A parameter that is not trained (`requires_grad` is False), or that nothing reads, is a
+    constant or left out; parameters that are tied have the first of their names. Dropout draws
+    from the engine's numbers, not from torch's.
+
+    Args:
+        module: What is trained.
+        inputs: Examples of what it takes; the graph is for their shapes.
+        loss: Takes the module's output and targets, and gives a scalar; None if the module does.
+        targets: Examples of what `loss` takes besides the output; inputs of the graph after
+            those of the module.
+
+    Raises:
+        GraphError: The loss is no scalar, nothing is trained, or an operator has no translation.
+        InputError: A parameter is not on the processor.
+    """
+    from torch.export.graph_signature import OutputKind
+
+    from tightship.frontend.torch.decompose import joint, tell_sources
+    from tightship.frontend.torch.table import TRANSLATIONS_OF_TRAINING
+    from tightship.frontend.torch.tensor import constant_of
+    from tightship.frontend.torch.translate import Translator
+
+    program = _exported(module, inputs, loss, targets)
+    try:
+        found = joint(program)
+    except (AssertionError, RuntimeError) as error:
+        why = str(error).splitlines()[0]
+        raise GraphError(
+            f"Autograd refuses the step of `{type(module).__name__}`: {why}. "
+            "Set `requires_grad` to False where a parameter does not lead to the loss."
+        ) from error
+    tell_sources(program, found)
+    names = {
+        **_arguments_of_step(module, len(inputs), loss, len(targets)),
+        **_names_of_state(module, program.state_dict),
+    }
+    graph = Translator(found, TRANSLATIONS_OF_TRAINING, lambda n: names.get(n, n)).graph()
+    specs = found.graph_signature.output_specs
+    trained = [spec.target for spec in specs if spec.kind is OutputKind.GRADIENT_TO_PARAMETER]
+    changed = [spec.target for spec in specs if spec.kind is OutputKind.BUFFER_MUTATION]
+    return TrainingGraph(
+        graph,
+        tuple(names[target] for target in trained),
+        tuple(f"d({names[target]})" for target in trained),
+        {names[target]: f"{names[target]}.updated" for target in changed},
+        {
+            names[target]: constant_of(found.state_dict[target], names[target])
+            for target in (*trained, *changed)
+        },
+    )
+
+
+def _exported(
+    module: "torch.nn.Module",
+    inputs: "Sequence[torch.Tensor]",
+    loss: "Loss | None",
+    targets: "Sequence[torch.Tensor]",
+) -> "torch.export.ExportedProgram":
+    """The module and its loss as a program, in which only what is read has a gradient.
+
+    Raises:
+        GraphError: What it gives is no scalar, or no parameter is trained.
+    """
+    import torch
+    from torch.export.graph_signature import InputKind
+
+    count = len(inputs)
+
+    class Step(torch.nn.Module):  # type: ignore[misc]
+        def __init__(self) -> None:
+            super().__init__()
+            self.module = module
+            self.training = module.training
+
+        def forward(self, *given: torch.Tensor) -> torch.Tensor:
+            result: torch.Tensor = self.module(*given[:count])
+            return result if loss is None else loss(result, *given[count:])
+
+    program = torch.export.export(Step(), (*inputs, *targets))
+    program.graph.eliminate_dead_code()
+    results = program.graph.output_node().args[0]
+    shapes = [tuple(each.meta["val"].shape) for each in results]
+    if shapes != [()]:
+        raise GraphError(
+            f"The loss gives tensors of the shapes {shapes}; it must give one scalar, such as the "
+            "mean of what each sample loses."
+        )
+    read = 0
+    for spec, node in zip(
+        program.graph_signature.input_specs, program.graph.find_nodes(op="placeholder"), strict=True
+    ):
+        if not node.users:
+            node.meta["val"] = node.meta["val"].detach()
+        read += spec.kind is InputKind.PARAMETER and node.meta["val"].requires_grad
+    if not read:
+        raise GraphError(
+            f"`{type(module).__name__}` has no parameter that is trained: none is read and has "
+            "`requires_grad`."
+        )
+    return program
+
+
+def _arguments_of_step(
+    module: "torch.nn.Module", inputs: int, loss: "Loss | None", targets: int
+) -> dict[str, str]:
+    """What inputs are called: as the arguments of the module, and of the loss."""
+    found = [*_arguments(module.forward, inputs, "input")]
+    if loss is not None:
+        found += _arguments(loss, targets + 1, "target")[1:]
+    return {f"given_{place}": name for place, name in enumerate(found)}
+
+
+def _arguments(function: Callable[..., object], count: int, stem: str) -> list[str]:
+    """Names of the first arguments of a function; of those that have none, a number."""
+    kinds = inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD
+    named = [
+        each.name for each in inspect.signature(function).parameters.values() if each.kind in kinds
+    ]
+    return [*named, *(f"{stem}.{place}" for place in range(len(named), count))][:count]
+
+
+def _names_of_state(
+    module: "torch.nn.Module", state: "Mapping[str, torch.Tensor]"
+) -> dict[str, str]:
+    """What the module calls a parameter or a buffer of the program; its first name if tied."""
+    found = {id(each): name for name, each in module.named_parameters()}
+    return {n: found.get(id(held), n.removeprefix("module.")) for n, held in state.items()}
