@@ -8,20 +8,22 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from onnx import TensorProto, helper
 
 import tightship
 from tests.engine.stored.files import dense_file, parts_of
 from tests.models import conv_net
-from tests.small_models import dense, nonzero
+from tests.small_models import dense, model, nonzero
+from tightship._core import kernel_cpu
 from tightship.errors import CapacityError, FormatError, InputError
 from tightship.restoring import verify_prepared
 
 SHAPES = {"x": (4, 32)}
 
 
-def written(folder: Path, model: bytes, **options: object) -> Path:
+def written(folder: Path, source: bytes, **options: object) -> Path:
     path = folder / "model.tship"
-    tightship.prepare(model, path, **options)
+    tightship.prepare(source, path, **options)
     return path
 
 
@@ -165,6 +167,42 @@ def test_a_file_of_another_library_or_version_is_refused(
     parts.text |= made
     path.write_bytes(parts.assembled())
     with pytest.raises(FormatError, match=r"was prepared for .*9\.9|Tightship 0\.0\.1"):
+        tightship.load(path)
+
+
+def sums() -> bytes:
+    """A model that our own kernels run: integers added."""
+    ends = [(name, TensorProto.INT64, [4]) for name in "xyz"]
+    return model([helper.make_node("Add", ["x", "y"], ["z"])], ends[:2], ends[2:])
+
+
+def test_where_all_kernels_are_our_own_no_library_is_opened(tmp_path: Path) -> None:
+    code = (
+        "import sys, numpy, tightship\n"
+        "with tightship.load(sys.argv[1]) as model:\n"
+        "    print(model(numpy.arange(4), numpy.arange(4)).tolist())\n"
+        "print('libdnnl' in open('/proc/self/maps').read())"
+    )
+    command = [sys.executable, "-c", code, written(tmp_path, sums())]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert done.stdout.split("\n")[:2] == ["[0, 2, 4, 6]", "False"]
+
+
+def test_our_own_kernels_are_for_a_processor_too(tmp_path: Path) -> None:
+    path = written(tmp_path, sums())
+    parts = parts_of(path.read_bytes())
+    parts.text["library"]["cpu"] = "z80"
+    path.write_bytes(parts.assembled())
+    with pytest.raises(FormatError, match=r"prepared for kernels native only, cpu z80; here it is"):
+        tightship.load(path)
+
+
+def test_a_file_with_primitives_that_names_no_library_is_refused(tmp_path: Path) -> None:
+    path = dense_file(tmp_path)
+    parts = parts_of(path.read_bytes())
+    parts.text["library"] = {"kernels": "native only", "cpu": kernel_cpu()}
+    path.write_bytes(parts.assembled())
+    with pytest.raises(FormatError, match="of a library that it does not need"):
         tightship.load(path)
 
 

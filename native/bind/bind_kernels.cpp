@@ -2,6 +2,7 @@
 
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/shared_ptr.h>
+#include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
 namespace nb = nanobind;
@@ -19,6 +20,8 @@ void kernels(nb::module_ &module) {
         "record_recipes", [](bool wanted) { return std::exchange(recipe::is_recording, wanted); },
         "wanted"_a,
         "Whether the thread keeps the recipes of what it makes from now on; returns what was.");
+    module.def("kernel_cpu", &kernel_cpu,
+               "Which instructions of this processor native kernels are made for, as `avx512`.");
     kernel.def_static(
         "of_recipe",
         [](nb::bytes bytes) {

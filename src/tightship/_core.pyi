@@ -1492,6 +1492,11 @@ def record_recipes(wanted: bool) -> bool:
     Whether the thread keeps the recipes of what it makes from now on; returns what was.
     """
 
+def kernel_cpu() -> str:
+    """
+    Which instructions of this processor native kernels are made for, as `avx512`.
+    """
+
 def multiplies_tiles() -> bool:
     """
     Whether this processor multiplies tiles of bfloat16 (AMX), and the system lets us.

@@ -8,7 +8,7 @@ from tightship.engine.library import open_library, release_unused
 from tightship.engine.memory_plan import MemoryPlan
 from tightship.engine.other_shapes import OtherShapes
 from tightship.engine.program_cache import Bounds
-from tightship.engine.stored.made_for import VERSION, MadeFor
+from tightship.engine.stored.made_for import VERSION
 from tightship.engine.stored.model import StoredModel, StoredShapes
 from tightship.errors import FormatError, InputError
 from tightship.model import Model
@@ -58,7 +58,7 @@ def load_prepared(
     """
     stored = StoredModel(path)
     _check_asked(path, stored, asked)
-    if "onednn" not in stored.made_for.without:
+    if stored.made_for.needs_library:
         open_library()
     _check_library(path, stored)
     index = _index(stored, asked)
@@ -124,7 +124,7 @@ def _left_out(without: Collection[str]) -> str:
 
 def _check_library(path: FilePath, stored: StoredModel) -> None:
     made = stored.made_for.library
-    here = MadeFor.here(stored.made_for.threads, stored.made_for.without).library
+    here = stored.made_for.as_here().library
     if made != here:
         raise _stale(path, stored, _listed(made), _listed(here))
 

@@ -41,4 +41,8 @@ class Kernel {
     std::string recipe;
 };
 
+/// Which instructions of this processor kernels are made for: "avx512", "avx512 amx", "avx2" or
+/// "portable".
+std::string kernel_cpu();
+
 } // namespace tightship

@@ -1,4 +1,5 @@
 #include "split_task.hpp"
+#include "this_cpu.hpp"
 
 #include "tightship/kernels/reach.hpp"
 #include "tightship/parallel.hpp"
@@ -6,7 +7,6 @@
 #include <algorithm>
 
 #ifdef __x86_64__
-#include <cpuid.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 #endif
@@ -20,15 +20,6 @@ namespace {
 bool is_permitted() {
     constexpr long kRequestPermission = 0x1023, kTileData = 18;
     return syscall(SYS_arch_prctl, kRequestPermission, kTileData) == 0;
-}
-
-bool has_tiles() {
-    constexpr unsigned kBfloat16 = 1u << 22, kTiles = 1u << 24;
-    unsigned eax = 0, ebx = 0, ecx = 0, edx = 0;
-    return __get_cpuid_count(7, 0, &eax, &ebx, &ecx, &edx) != 0 && (edx & kBfloat16) != 0 &&
-           (edx & kTiles) != 0 && __builtin_cpu_supports("avx512f") &&
-           __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl") &&
-           __builtin_cpu_supports("avx512dq");
 }
 #endif
 

@@ -113,6 +113,8 @@ class StoredModel:
                     for each in fields.items(values["programs"])]  # fmt: skip
         self._programs = [program for _, program in programs]
         self.keys = tuple([_key(shapes) for shapes, _ in programs])
+        if not self.made_for.needs_library and any(self._recipes[:2]):
+            raise MalformedError("it has layouts or primitives of a library that it does not need")
         if not self.keys or len(set(self.keys)) < len(self.keys):
             raise MalformedError("its programs are none, or not for shapes of their own")
 

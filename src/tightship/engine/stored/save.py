@@ -64,6 +64,8 @@ def _text(
         shapes = [[name, list(shape)] for name, shape in key_of(prepared.placement.lowered)]
         program = _program(prepared, places, recipes)
         stored.append({"shapes": shapes, "program": program})
+    if not recipes.layouts and not recipes.primitives:
+        made_for = made_for.without_library()
     return {
         "model": programs[0].name,
         "version": made_for.version,

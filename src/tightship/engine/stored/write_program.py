@@ -13,6 +13,7 @@ from tightship.engine.program import (
 )
 from tightship.engine.stored.recipes import RecipeWriter
 from tightship.errors import InputError
+from tightship.graph import size_bytes
 from tightship.planner import Alias, SchedulePlan
 
 
@@ -39,8 +40,8 @@ def program_json(
         raise _refusal(next(iter(lowered.objects)), "holds strings")
     steps = [_step(step, operands, recipes) for step in lowered.steps]
     return {
-        "inputs": [[name, operands.place(o)] for name, o in lowered.inputs.items()],
-        "outputs": [[name, operands.place(o)] for name, o in lowered.outputs.items()],
+        "inputs": [[n, operands.place(o, is_plain=True)] for n, o in lowered.inputs.items()],
+        "outputs": [[n, operands.place(o, is_plain=True)] for n, o in lowered.outputs.items()],
         "layouts": lowered.layouts,
         "slots": [[slot.name, slot.size_bytes, slot.external] for slot in lowered.slots],
         "operands": operands.rows,
@@ -60,17 +61,25 @@ class _Operands:
         self._recipes = recipes
         self._places: dict[tuple[object, ...], int] = {}
 
-    def place(self, operand: Operand) -> int:
+    def place(self, operand: Operand, *, is_plain: bool = False) -> int:
+        """Place of an operand; `is_plain` if nobody asks for its layout where it is dense."""
         if operand.space is Space.OBJECT:
             raise _refusal(operand.name, "has a shape that only the run knows")
+        desc = None if is_plain and _is_dense(operand) else operand.desc
         row = (
             operand.name, operand.space.value, operand.slot, operand.dtype.value,
-            operand.shape, self._recipes.layout(operand.desc), operand.offset_bytes,
+            operand.shape, self._recipes.layout(desc), operand.offset_bytes,
         )  # fmt: skip
         if row not in self._places:
             self._places[row] = len(self.rows)
             self.rows.append([*row[:4], list(operand.shape), *row[5:]])
         return self._places[row]
+
+
+def _is_dense(operand: Operand) -> bool:
+    """Whether its bytes are those of its elements and begin with the first."""
+    desc, size = operand.desc, size_bytes(operand.dtype, operand.shape)
+    return desc is None or (desc.offset_bytes, desc.size_bytes, desc.end_bytes) == (0, size, size)
 
 
 def _refusal(name: str, reason: str) -> InputError:
@@ -81,13 +90,14 @@ def _refusal(name: str, reason: str) -> InputError:
 
 def _step(step: LoweredStep, operands: _Operands, recipes: RecipeWriter) -> list[object]:
     work = _work(step, step.work, operands, recipes)  # first: its operands may lie as it says
+    is_plain = not isinstance(step.work, PrimitiveWork)
     return [
         step.name,
         step.operator,
         step.kernel,
         step.implementation,
-        [operands.place(operand) for operand in step.reads],
-        [operands.place(operand) for operand in step.writes],
+        [operands.place(operand, is_plain=is_plain) for operand in step.reads],
+        [operands.place(operand, is_plain=is_plain) for operand in step.writes],
         work,
         step.scratch_bytes,
         [[sharing.output, sharing.input, sharing.kind.value] for sharing in step.sharing],
@@ -102,7 +112,7 @@ def _work(
         arguments = [[number, operands.place(operand)] for number, operand in work.arguments]
         return ["primitive", place, arguments]
     if isinstance(work, NativeWork):
-        places = [operands.place(operand) for operand in work.operands]
+        places = [operands.place(operand, is_plain=True) for operand in work.operands]
         return ["kernel", recipes.kernel(work.kernel, step.implementation), places]
     raise _refusal(step.name, f"({step.operator}) is run by {step.implementation}")
 
