@@ -4,7 +4,7 @@ Layers, top to bottom; an import goes strictly down, and names side by side neve
 
     cli
     driver | plug | backend
-    memory | loading | cost
+    memory | loading | training | cost
     unprepared
     preparing
     opening
@@ -154,6 +154,7 @@ ALLOWED: Mapping[str, str] = {  # the longest prefix of a module's name decides
         " restoring sharing"
     ),
     "loading": "errors quantity graph resource engine model restoring unprepared",
+    "training": "_core errors quantity graph engine feeds opening training",
     "cost": "errors quantity graph planner view cost",
     "plug": "_core errors plug",
     "plug.hints": "planner resource",
@@ -173,20 +174,20 @@ ALLOWED: Mapping[str, str] = {  # the longest prefix of a module's name decides
         " torch_snapshot trace workload"
     ),
     "": (  # `tightship` itself
-        "_core errors planner engine.memory_plan engine.primitive_cache model memory loading"
-        " preparing"
+        "_core errors graph.optimizer planner engine.memory_plan engine.primitive_cache model"
+        " memory loading preparing training"
     ),
 }
 
 FOREIGN: Mapping[str, str] = {  # who may import what is not ours, nor Python's
     "numpy": (
-        "graph planner frontend engine feeds model tuning plug.hints resource.slot_file"
+        "graph planner frontend engine feeds model training tuning plug.hints resource.slot_file"
         " driver.nnapi"
         " replay workload backend cli driver.rim driver.rules.elements"
         " driver.client driver.oip"
     ),
     "ml_dtypes": "graph.layout engine.kernels",
-    "onnx": "frontend.onnx engine.kernels.reference engine.kernels.to_proto backend",
+    "onnx": "frontend.onnx engine.kernels.reference engine.kernels.to_proto training.save backend",
     "onnxruntime": "cli.worker",  # measured beside us, in a process of its own
     "torch": "plug.torch frontend.torch",
     "cupy": "plug.cupy",

@@ -28,7 +28,8 @@ def test_the_package_is_a_contents_page_without_logic() -> None:
 
 
 def test_there_are_few_names() -> None:
-    assert len(NAMES) <= 24
+    """Running a model has 24; training one has its verb and the two optimizers it takes."""
+    assert len(NAMES) <= 27
 
 
 @pytest.mark.parametrize("name", NAMES)

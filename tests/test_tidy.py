@@ -35,6 +35,7 @@ LONG_FUNCTIONS: dict[str, str] = {}
 MANY_PARAMETERS = {
     "src/tightship/loading.py:load": "the front door; all but the first are keywords",
     "src/tightship/preparing.py:prepare": "as `load`",
+    "src/tightship/training/train.py:train": "as `load`",
     "src/tightship/engine/lower/builder.py:step": "the facts of a step; the later ones keywords",
 }
 UNREFERENCED = {

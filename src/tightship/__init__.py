@@ -33,6 +33,8 @@ from tightship.errors import OutOfMemoryError as OutOfMemoryError
 from tightship.errors import PlanError as PlanError
 from tightship.errors import StoppedError as StoppedError
 from tightship.errors import TightshipError as TightshipError
+from tightship.graph.optimizer import Adam as Adam
+from tightship.graph.optimizer import Sgd as Sgd
 from tightship.loading import load as load
 from tightship.loading import plan as plan
 from tightship.memory import memory_stats as memory_stats
@@ -41,5 +43,6 @@ from tightship.model import Model as Model
 from tightship.planner import Plan as Plan
 from tightship.planner import Problem as Problem
 from tightship.preparing import prepare as prepare
+from tightship.training.train import train as train
 
 __version__ = "0.1.0"

@@ -62,6 +62,16 @@ def bind(
     return bound
 
 
+def bind_inputs(wanted: Mapping[str, Operand], inputs: Mapping[str, ArrayLike]) -> dict[int, Array]:
+    """Arrays by slot for inputs that are planned.
+
+    Raises:
+        InputError: A name is missing or unknown, or a dtype or shape does not fit.
+    """
+    _check_names(inputs, wanted, "input", required=True)
+    return {operand.slot: _input(name, inputs[name], operand) for name, operand in wanted.items()}
+
+
 def made_up(random: "np.random.Generator", dtype: DType, shape: tuple[int, ...]) -> Array:
     """Uniform in [0, 1) for floats; zeros for integers, which index something more often."""
     if dtype.numpy.kind == "f":

@@ -28,7 +28,7 @@ RESHAPING = frozenset({"Flatten", "Identity", "Reshape", "Squeeze", "Unsqueeze"}
 CUTTING = frozenset({"Slice", "Split"})
 """Outputs are stretches of the first input, where nothing but axes of length 1 lies outside."""
 
-UPDATES = frozenset({"AdamUpdate", "SgdUpdate"})
+UPDATES = frozenset({"AdamUpdate", "MomentumUpdate", "RunningUpdate", "SgdUpdate"})
 """Of the domain that gradients are written in: a weight and its state, over what they were."""
 
 ALIASING = ELEMENTWISE | NORMALIZING | LOSSES | RESHAPING | CUTTING | {"Concat"}

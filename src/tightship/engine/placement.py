@@ -40,8 +40,8 @@ class Placement:
         return (self.schedule_plan.value_offset(operand.slot) or 0) + operand.offset_bytes
 
 
-def place(lowered: Lowered) -> Placement:
-    """Plan the arena and lay the weights one after another."""
+def place(lowered: Lowered, plan: SchedulePlan | None = None) -> Placement:
+    """Plan the arena, unless a plan is given, and lay the weights one after another."""
     from tightship.planner import plan_schedule
 
     offsets: list[int] = []
@@ -49,7 +49,7 @@ def place(lowered: Lowered) -> Placement:
     for weight in lowered.weights:
         offsets.append(end)
         end += -(-weight.size_bytes // ALIGNMENT) * ALIGNMENT
-    return Placement(lowered, plan_schedule(schedule_of(lowered)), tuple(offsets), end)
+    return Placement(lowered, plan or plan_schedule(schedule_of(lowered)), tuple(offsets), end)
 
 
 def memory_plan(placement: Placement, model: str, runtime_bytes: int, key: dict[str, str],

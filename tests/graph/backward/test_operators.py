@@ -18,6 +18,7 @@ from tightship.graph.backward import (
     Sgd,
     backward,
     with_batch_statistics,
+    with_running_statistics,
     with_updates,
 )
 from tightship.graph.backward.operators import types_of
@@ -67,9 +68,19 @@ def backward_graphs():
         for node in whole.nodes:
             if node.domain == DOMAIN:
                 yield node, whole
-    for optimizer in (Sgd(), Adam()):
+    for optimizer in (Sgd(), Sgd(momentum=0.9), Adam()):
         whole = updated(optimizer)
         yield whole.nodes[-1], whole
+    whole = running()
+    yield whole.nodes[-1], whole
+
+
+def running():
+    graph = graph_of(
+        "net (double[2,3] x) => (double[3] y) { y = ReduceMean <axes = [0], keepdims = 0> (x) }",
+        '<ir_version: 10, opset_import: ["": 13]>',
+    )
+    return with_running_statistics(graph, {"r": ("y", 0.9, 0.1)})
 
 
 def updated(optimizer):
@@ -151,6 +162,25 @@ def test_the_gradient_of_swish_is_its_slope():
     check(graph, numbers(graph), ["x"])
 
 
+def test_running_statistics_keep_a_share_of_what_they_were():
+    x, r = np.arange(6.0).reshape(2, 3), np.ones(3)
+    (_, found) = run(running(), {"x": x, "r": r})
+    np.testing.assert_allclose(found, 0.9 * r + 0.1 * x.mean(0))
+
+
+def test_momentum_and_a_rate_of_the_run_are_those_of_the_formula():
+    graph = graph_of(
+        "net (double[2,3] x) => (double[2,4] y) { y = MatMul (x, w) }", w=np.ones((3, 4))
+    )
+    step = backward(graph, ["y"], ["w"])
+    graph = with_updates(step, ["w"], step.outputs[1:], Sgd(0.5, 0.8), rate="rate")
+    feeds = numbers(graph) | {"rate": np.array(0.25, np.float32)}
+    gradient = feeds["x"].T @ (np.ones((2, 4)) * feeds["d(y)"])
+    velocity = 0.8 * feeds["w.velocity"] + gradient
+    (_, *found) = run(graph, feeds)
+    np.testing.assert_allclose(found, [feeds["w"] - 0.25 * velocity, velocity])
+
+
 def test_updates_are_those_of_their_formulas():
     feeds = numbers(updated(Adam())) | {"step": np.array(3)}
     feeds["w.square"] = np.abs(feeds["w.square"])
@@ -161,6 +191,6 @@ def test_updates_are_those_of_their_formulas():
     np.testing.assert_allclose(found, w - 0.5 * gradient)
     (_, *found) = run(updated(Adam(0.1, 0.8, 0.9, 1e-6)), feeds)
     m, v = 0.8 * m + 0.2 * gradient, 0.9 * v + 0.1 * gradient**2
-    change = (m / (1 - 0.8**3)) / (np.sqrt(v / (1 - 0.9**3)) + 1e-6 / np.sqrt(1 - 0.9**3))
+    change = (m / (1 - 0.8**3)) / (np.sqrt(v / (1 - 0.9**3)) + 1e-6)
     for one, other in zip(found, (w - 0.1 * change, m, v), strict=True):
         np.testing.assert_allclose(one, other)

@@ -6,12 +6,14 @@ from tightship.graph.backward.layer import layer_node
 from tightship.graph.backward.loss import with_cross_entropy, with_squared_error
 from tightship.graph.backward.operators import DOMAIN, OPERATORS, Operator
 from tightship.graph.backward.rules import RULES
-from tightship.graph.backward.update import Adam, Optimizer, Sgd, with_updates
+from tightship.graph.backward.update import STEP, with_running_statistics, with_updates
+from tightship.graph.optimizer import Adam, Optimizer, Sgd, state_of
 
 __all__ = [
     "DOMAIN",
     "OPERATORS",
     "RULES",
+    "STEP",
     "Adam",
     "Operator",
     "Optimizer",
@@ -19,8 +21,10 @@ __all__ = [
     "backward",
     "layer_node",
     "parameters",
+    "state_of",
     "with_batch_statistics",
     "with_cross_entropy",
+    "with_running_statistics",
     "with_squared_error",
     "with_updates",
 ]

@@ -112,7 +112,7 @@ _LOSS = ("labels", "weights?")
 
 OPERATORS: Mapping[str, Operator] = {
     "AdamUpdate": Operator(
-        ("weight", "gradient", "mean", "square", "step"), ("weight", "mean", "square"),
+        ("weight", "gradient", "mean", "square", "step", "rate?"), ("weight", "mean", "square"),
         _like(0, 2, 3), ((0, 0), (1, 2), (2, 3)),
     ),
     "AveragePoolGrad": Operator(("dy",), ("dx",), _shaped),
@@ -142,9 +142,14 @@ OPERATORS: Mapping[str, Operator] = {
     "LeakyReluGrad": _OF_X,
     "LogSoftmaxGrad": _ROWS,
     "MaxPoolGrad": Operator(("dy", "x"), ("dx",), _like(1)),
+    "MomentumUpdate": Operator(
+        ("weight", "gradient", "velocity", "rate?"), ("weight", "velocity"),
+        _like(0, 2), ((0, 0), (1, 2)),
+    ),
     "NegativeLogLikelihoodLossGrad": Operator(("dy", *_LOSS), ("dscores",), _shaped),
     "ReluGrad": _OF_Y,
-    "SgdUpdate": Operator(("weight", "gradient"), ("weight",), _like(0), _DY_OVER),
+    "RunningUpdate": Operator(("running", "batch"), ("running",), _like(0), _DY_OVER),
+    "SgdUpdate": Operator(("weight", "gradient", "rate?"), ("weight",), _like(0), _DY_OVER),
     "SigmoidGrad": _OF_Y,
     "SliceGrad": Operator(("dy", "starts", "ends", "axes", "steps"), ("dx",), _shaped),
     "SoftmaxCrossEntropyLossGrad": Operator(

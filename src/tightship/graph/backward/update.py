@@ -1,69 +1,53 @@
 """Weights updated by their gradients, in the graph: nodes that consume gradients at once."""
 
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import asdict, replace
 
 from tightship.errors import GraphError
 from tightship.graph.backward.operators import DOMAIN
 from tightship.graph.backward.tape import OPSET
 from tightship.graph.ir import Graph, Node, Value
 from tightship.graph.layout import DType
+from tightship.graph.optimizer import Adam, Optimizer, state_of
 
 STEP = "step"
 """The input that counts updates, from 1: a scalar of int64."""
 
 
-@dataclass(frozen=True, slots=True)
-class Sgd:
-    """`w - rate * d(w)`."""
-
-    rate: float = 0.01
-
-
-@dataclass(frozen=True, slots=True)
-class Adam:
-    """Kingma and Ba's Adam, means corrected by the number of the step."""
-
-    rate: float = 0.001
-    beta1: float = 0.9
-    beta2: float = 0.999
-    epsilon: float = 1e-8
-
-
-Optimizer = Sgd | Adam
-
-STATE = {Sgd: (), Adam: ("mean", "square")}
-"""What an optimizer keeps of each weight, as large as it is."""
-
-
 def with_updates(
-    graph: Graph, weights: Sequence[str], gradients: Sequence[str], optimizer: Optimizer
+    graph: Graph,
+    weights: Sequence[str],
+    gradients: Sequence[str],
+    optimizer: Optimizer,
+    *,
+    rate: str = "",
 ) -> Graph:
     """A graph that updates weights, and whose outputs are these instead of their gradients.
 
-    Nodes `SgdUpdate` or `AdamUpdate` stand behind all others, in the order of `weights`. A weight
-    `w` and its state, `w.mean` and `w.square`, become inputs; `w.next`, `w.mean.next` and
-    `w.square.next` are outputs, each to be written over the input that it follows.
+    Nodes `SgdUpdate`, `MomentumUpdate` or `AdamUpdate` stand behind all others, in the order of
+    `weights`. A weight `w` and its state, as `w.mean` and `w.square`, become inputs; `w.next`,
+    `w.mean.next` and `w.square.next` are outputs, each to be written over the input that it
+    follows.
 
     Args:
         graph: A graph with its backward path.
         weights: Constants or inputs of the graph.
         gradients: The gradient of each, outputs of the graph.
         optimizer: How a weight changes.
+        rate: What an input is called that has the learning rate, a scalar of float32, in place of
+            the optimizer's.
 
     Raises:
         GraphError: A weight is no constant or input, or a name is taken.
     """
     names = [f"{w}{part}" for w in weights for part in _parts(optimizer)]
-    given = set(graph.inputs)
-    taken = {*given, *graph.values, *graph.constants} - set(weights)
-    followed = [f"{name}.next" for name in names]
-    for name in (*names, *followed, *([STEP] if STATE[type(optimizer)] else ())):
-        if name in taken:
-            raise GraphError(f"`{name}` is a value of the graph; give it another name.")
-    types = {}
+    scalars = {STEP: DType.INT64} if isinstance(optimizer, Adam) else {}
+    if rate:
+        scalars[rate] = DType.FLOAT32
+    _refuse_taken(graph, (*names, *_followed(names), *scalars), weights)
+    types = {name: Value(name, dtype, ()) for name, dtype in scalars.items()}
     for weight in weights:
-        if weight not in graph.constants and weight not in given:
+        if weight not in graph.constants and weight not in graph.inputs:
             raise GraphError(
                 f"`{weight}` is no constant or input of the graph, so it cannot be updated."
             )
@@ -71,34 +55,87 @@ def with_updates(
         for part in _parts(optimizer):
             for name in (f"{weight}{part}", f"{weight}{part}.next"):
                 types[name] = Value(name, kind.dtype, kind.shape)
-    if STATE[type(optimizer)]:
-        types[STEP] = Value(STEP, DType.INT64, ())
-        names.append(STEP)
     nodes = [
-        _node(weight, gradient, optimizer)
+        _node(weight, gradient, optimizer, rate)
         for weight, gradient in zip(weights, gradients, strict=True)
     ]
+    kept = [name for name in graph.outputs if name not in set(gradients)]
+    return _updated(graph, (*names, *scalars), names, nodes, types, kept)
+
+
+def with_running_statistics(graph: Graph, running: Mapping[str, tuple[str, float, float]]) -> Graph:
+    """A graph that updates running statistics by those of each batch.
+
+    Args:
+        graph: A graph whose values the statistics of the batch are.
+        running: By the name of a running statistic, a constant of the graph or no more: that of
+            the batch, the share of the old one that is kept, and that of the new one.
+
+    Raises:
+        GraphError: A name is taken.
+    """
+    names = list(running)
+    _refuse_taken(graph, _followed(names), names)
+    types, nodes = {}, []
+    for name, (batch, kept, added) in running.items():
+        after = f"{name}.next"
+        for each in (name, after):
+            types[each] = replace(graph.value(batch), name=each)
+        attributes = {"kept": kept, "added": added}
+        nodes.append(
+            Node(after, "RunningUpdate", (name, batch), (after,), attributes, DOMAIN, OPSET)
+        )
+    return _updated(graph, names, names, nodes, types, graph.outputs)
+
+
+def _updated(
+    graph: Graph,
+    inputs: Sequence[str],
+    names: Sequence[str],
+    nodes: Sequence[Node],
+    types: Mapping[str, Value],
+    outputs: Sequence[str],
+) -> Graph:
+    """The graph with nodes behind the others that write what follows `names`."""
+    held = set(names)
     return replace(
         graph,
-        inputs=(*graph.inputs, *[name for name in names if name not in given]),
-        outputs=(*[name for name in graph.outputs if name not in set(gradients)], *followed),
+        inputs=tuple(dict.fromkeys((*graph.inputs, *inputs))),
+        outputs=(*outputs, *_followed(names)),
         nodes=(*graph.nodes, *nodes),
         values={**graph.values, **types},
-        constants={k: v for k, v in graph.constants.items() if k not in set(weights)},
+        constants={k: v for k, v in graph.constants.items() if k not in held},
     )
 
 
+def _refuse_taken(graph: Graph, names: Sequence[str], own: Collection[str]) -> None:
+    taken = {*graph.inputs, *graph.values, *graph.constants} - set(own)
+    for name in names:
+        if name in taken:
+            raise GraphError(f"`{name}` is a value of the graph; give it another name.")
+
+
+def _followed(names: Sequence[str]) -> tuple[str, ...]:
+    return tuple(f"{name}.next" for name in names)
+
+
 def _parts(optimizer: Optimizer) -> tuple[str, ...]:
-    return ("", *(f".{name}" for name in STATE[type(optimizer)]))
+    return ("", *(f".{name}" for name in state_of(optimizer)))
 
 
-def _node(weight: str, gradient: str, optimizer: Optimizer) -> Node:
+def _node(weight: str, gradient: str, optimizer: Optimizer, rate: str) -> Node:
     state = [f"{weight}{part}" for part in _parts(optimizer)[1:]]
+    reads = [weight, gradient, *state]
+    if isinstance(optimizer, Adam):
+        reads.append(STEP)
+    if rate:
+        reads.append(rate)
+    plain = "Adam" if isinstance(optimizer, Adam) else "Sgd"
     return Node(
         f"{weight}.next",
-        f"{type(optimizer).__name__}Update",
-        (weight, gradient, *state, *([STEP] if state else ())),
-        tuple(f"{name}.next" for name in (weight, *state)),
+        f"{'Momentum' if 'velocity' in state_of(optimizer) else plain}Update",
+        tuple(reads),
+        _followed((weight, *state)),
         asdict(optimizer),
         DOMAIN,
         OPSET,

@@ -23,7 +23,7 @@ GRADIENT_BUILDERS: Mapping[str, Builder] = OnDemand(
         ),
         "recurrent.RECURRENT": names("GRUGrad LSTMGrad"),
         "product.PRODUCTS": names("LogSoftmaxGrad SoftmaxGrad TransposedMatMul"),
-        "update.UPDATES": names("AdamUpdate SgdUpdate"),
+        "update.UPDATES": names("AdamUpdate MomentumUpdate RunningUpdate SgdUpdate"),
     },
 )
 """By operator, of the domain that gradients are written in."""

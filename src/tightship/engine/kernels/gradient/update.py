@@ -1,7 +1,7 @@
 """Updates of weights: element by element, over the weight and its state."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import numpy as np
 
@@ -12,15 +12,24 @@ from tightship.engine.kernels.scratch import Booking
 from tightship.engine.kernels.site import Builder, Site, require
 
 
+def _rate(site: Site, index: int, default: float) -> Callable[[Operands], float]:
+    """What an update is multiplied by: the run's, where the node reads one, or the attribute."""
+    if site.has_input(index):
+        return lambda inputs: float(inputs[index])
+    fixed = site.number("rate", default)
+    return lambda _: fixed
+
+
 def _sgd(site: Site) -> Kernel:
     dtype = site.dtype(0)
     require(is_real(dtype) and site.dtype(1) == dtype)
-    rate = dtype.type(site.number("rate", 0.01))
+    rate_of = _rate(site, 2, 0.01)
     booking = Booking()
     slot = booking.slot(dtype, (BLOCK_ELEMENTS,))
 
     def run(inputs: Operands, outputs: Operands, scratch: Array | None) -> None:
-        weight, gradient, target = (a.reshape(-1) for a in (*inputs, *outputs))
+        rate = dtype.type(rate_of(inputs))
+        weight, gradient, target = (a.reshape(-1) for a in (*inputs[:2], *outputs))
         change = slot.of(scratch)
         for start in range(0, weight.size, BLOCK_ELEMENTS):
             part = slice(start, start + BLOCK_ELEMENTS)
@@ -31,10 +40,51 @@ def _sgd(site: Site) -> Kernel:
     return Kernel(site.node.operator, run, booking.size_bytes, ((0, 0),))
 
 
+def _momentum(site: Site) -> Kernel:
+    dtype = site.dtype(0)
+    require(is_real(dtype) and all(site.dtype(index) == dtype for index in (1, 2)))
+    rate_of, momentum = _rate(site, 3, 0.01), dtype.type(site.number("momentum", 0.9))
+    booking = Booking()
+    slot = booking.slot(dtype, (BLOCK_ELEMENTS,))
+
+    def run(inputs: Operands, outputs: Operands, scratch: Array | None) -> None:
+        rate = dtype.type(rate_of(inputs))
+        arrays = [a.reshape(-1) for a in (*inputs[:3], *outputs)]
+        change = slot.of(scratch)
+        for start in range(0, arrays[0].size, BLOCK_ELEMENTS):
+            weight, gradient, velocity, target, kept = (
+                a[start : start + BLOCK_ELEMENTS] for a in arrays
+            )
+            scaled = change[: weight.size]
+            np.multiply(velocity, momentum, out=kept)
+            np.add(kept, gradient, out=kept)
+            np.multiply(kept, rate, out=scaled)
+            np.subtract(weight, scaled, out=target)
+
+    return Kernel(site.node.operator, run, booking.size_bytes, ((0, 0), (1, 2)))
+
+
+def _running(site: Site) -> Kernel:
+    """The old one and what the batch has, by shares."""
+    dtype = site.dtype(0)
+    require(is_real(dtype) and site.dtype(1) == dtype)
+    kept, added = (dtype.type(site.number(name, 0.0)) for name in ("kept", "added"))
+    booking = Booking()
+    slot = booking.slot(dtype, site.shape(0))
+
+    def run(inputs: Operands, outputs: Operands, scratch: Array | None) -> None:
+        new = slot.of(scratch)
+        np.multiply(inputs[1], added, out=new)
+        np.multiply(inputs[0], kept, out=outputs[0])
+        np.add(outputs[0], new, out=outputs[0])
+
+    return Kernel(site.node.operator, run, booking.size_bytes, ((0, 0),))
+
+
 def _adam(site: Site) -> Kernel:
     dtype = site.dtype(0)
     require(is_real(dtype) and all(site.dtype(index) == dtype for index in (1, 2, 3)))
-    rate, epsilon = site.number("rate", 0.001), dtype.type(site.number("epsilon", 1e-8))
+    rate_of, epsilon = _rate(site, 5, 0.001), site.number("epsilon", 1e-8)
     beta1, beta2 = site.number("beta1", 0.9), site.number("beta2", 0.999)
     booking = Booking()
     slots = [booking.slot(dtype, (BLOCK_ELEMENTS,)) for _ in range(2)]
@@ -43,7 +93,8 @@ def _adam(site: Site) -> Kernel:
         arrays = [a.reshape(-1) for a in inputs[:4]]
         targets = [a.reshape(-1) for a in outputs]
         count = int(inputs[4])
-        pace = dtype.type(rate * math.sqrt(1 - beta2**count) / (1 - beta1**count))
+        root = math.sqrt(1 - beta2**count)
+        pace, least = dtype.type(rate_of(inputs) * root / (1 - beta1**count)), epsilon * root
         rooms = [slot.of(scratch) for slot in slots]
         for start in range(0, arrays[0].size, BLOCK_ELEMENTS):
             weight, gradient, mean, square = (
@@ -61,7 +112,7 @@ def _adam(site: Site) -> Kernel:
             np.multiply(square, dtype.type(beta2), out=square_next)
             np.add(square_next, t, out=square_next)
             np.sqrt(square_next, out=t)
-            np.add(t, epsilon, out=t)
+            np.add(t, dtype.type(least), out=t)
             np.multiply(mean_next, pace, out=u)
             np.divide(u, t, out=u)
             np.subtract(weight, u, out=weight_next)
@@ -69,4 +120,9 @@ def _adam(site: Site) -> Kernel:
     return Kernel(site.node.operator, run, booking.size_bytes, ((0, 0), (1, 2), (2, 3)))
 
 
-UPDATES: Mapping[str, Builder] = {"AdamUpdate": _adam, "SgdUpdate": _sgd}
+UPDATES: Mapping[str, Builder] = {
+    "AdamUpdate": _adam,
+    "MomentumUpdate": _momentum,
+    "RunningUpdate": _running,
+    "SgdUpdate": _sgd,
+}

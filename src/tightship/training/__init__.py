@@ -1,0 +1,1 @@
+"""Training: a step of forward, backward and updates, planned whole and run in one arena."""

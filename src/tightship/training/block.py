@@ -1,0 +1,69 @@
+"""The one block of a training step: what stays from run to run, and behind it the arena."""
+
+from collections.abc import Mapping
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tightship._core import CommittedRange
+from tightship.engine.allocation import ranged
+from tightship.engine.pack import Packer
+from tightship.engine.program import PackedWeight
+from tightship.engine.weight_store import aligned_offsets
+from tightship.graph import Constant, size_bytes
+
+Array = NDArray[np.generic]
+
+
+class Held:
+    """Tensors that stay, one after another: how large they are, and what they have at first."""
+
+    def __init__(self, constants: Mapping[str, Constant]) -> None:
+        self.tensors = [
+            PackedWeight(name, constant, size_bytes(constant.dtype, constant.shape))
+            for name, constant in constants.items()
+        ]
+        self.offsets, self.size_bytes = aligned_offsets(self.tensors)
+
+
+class Block:
+    """The memory itself.
+
+    Attributes:
+        size_bytes: All of it.
+        arena: What is behind the tensors that stay.
+        tensors: These by name; whoever has one keeps the memory alive.
+    """
+
+    def __init__(self, held: Held, arena_bytes: int) -> None:
+        """Filled with what tensors have at first.
+
+        Raises:
+            OutOfMemoryError: The system refuses.
+        """
+        self.size_bytes = held.size_bytes + arena_bytes
+        self._range = ranged(CommittedRange, self.size_bytes, self.size_bytes)
+        self.arena = Part(self._range, held.size_bytes, arena_bytes)
+        self.tensors: dict[str, Array] = {}
+        packer, memory = Packer(np.empty(0, np.uint8)), self._range.array()
+        for weight, offset in zip(held.tensors, held.offsets, strict=True):
+            room = memory[offset : offset + weight.size_bytes]
+            packer.pack(weight, room)
+            constant = weight.constant
+            self.tensors[weight.name] = room.view(constant.dtype.numpy).reshape(constant.shape)
+
+
+class Part:
+    """Bytes of a range from an offset on."""
+
+    def __init__(self, whole: CommittedRange, offset_bytes: int, size_bytes: int) -> None:
+        self._whole, self._offset_bytes, self.size_bytes = whole, offset_bytes, size_bytes
+
+    @property
+    def address(self) -> int:
+        """Of the first byte."""
+        return self._whole.address + self._offset_bytes
+
+    def array(self) -> NDArray[np.uint8]:
+        """Those bytes."""
+        return self._whole.array()[self._offset_bytes : self._offset_bytes + self.size_bytes]

@@ -1,0 +1,208 @@
+"""The graph of a training step: a model, its loss, the backward path and the updates."""
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from tightship.engine.lower.drop_repeats import drop_repeats
+from tightship.engine.lower.join_activation import join_activation
+from tightship.engine.lower.join_normalization import join_normalization
+from tightship.errors import InputError
+from tightship.graph import Constant, DType, Fill, Graph, Node, element_count
+from tightship.graph.backward import (
+    STEP,
+    backward,
+    parameters,
+    with_batch_statistics,
+    with_cross_entropy,
+    with_running_statistics,
+    with_squared_error,
+    with_updates,
+)
+from tightship.graph.optimizer import Adam, Optimizer, state_of
+
+RATE = "rate"
+"""The input that has the learning rate: a scalar of float32."""
+QUANTIZED = frozenset({DType.INT8, DType.UINT8})
+
+
+@dataclass(frozen=True, slots=True)
+class Objective:
+    """What a model is trained for.
+
+    Attributes:
+        loss: `cross_entropy`, `squared_error`, or an output of the model that is its loss.
+        output: The output that the loss is of; None where the model has one.
+        labels: What the input is called that the loss compares with.
+        weights: Constants that are trained; None for all floats of more than one element.
+    """
+
+    loss: str
+    output: str | None = None
+    labels: str = "labels"
+    weights: Collection[str] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class StepGraph:
+    """A graph that is run again and again, some outputs of which are inputs of the next run.
+
+    Attributes:
+        graph: The graph; it may hold anything, as its nodes update what they update.
+        loss: The output that is shown: a float of one element.
+        held: What inputs have before the first run that are no caller's.
+        follows: Inputs among these, by the names of the outputs that are written over them.
+        weights: Inputs among these that are the model's own: weights and running statistics.
+        rate: The input that has the learning rate, and what it has at first.
+        counter: The input that counts runs, from 1: a scalar of int64; empty if none does.
+    """
+
+    graph: Graph
+    loss: str
+    held: Mapping[str, Constant]
+    follows: Mapping[str, str]
+    weights: tuple[str, ...]
+    rate: tuple[str, float] = ("", 0.0)
+    counter: str = ""
+
+
+def step_graph(graph: Graph, objective: Objective, optimizer: Optimizer) -> StepGraph:
+    """A step of training a model.
+
+    Raises:
+        InputError: The objective names what is not there, or shapes are open.
+        GraphError: An operator on the way to the loss has no gradient.
+    """
+    _refuse_open(graph)
+    for simplify in (drop_repeats, join_activation, join_normalization):
+        graph = simplify(graph)
+    statistics = _Statistics.of(graph)
+    weights = _weights(graph, objective.weights)
+    graph, loss = _with_loss(with_batch_statistics(graph), objective)
+    given = {name: graph.constants[name] for name in weights}
+    made = backward(graph, [loss], weights)
+    gradients = made.outputs[len(graph.outputs) :]
+    made = with_updates(replace(made, outputs=(loss, *gradients)), weights, gradients, optimizer,
+                        rate=RATE)  # fmt: skip
+    made = with_running_statistics(made, statistics.running)
+    state = {
+        f"{name}.{part}": Fill(np.zeros((), constant.dtype.numpy), constant.shape)
+        for name, constant in given.items()
+        for part in state_of(optimizer)
+    }
+    held = {**given, **state, **statistics.constants}
+    return StepGraph(
+        made,
+        loss,
+        held,
+        {f"{name}.next": name for name in held},
+        (*weights, *statistics.constants),
+        (RATE, optimizer.rate),
+        STEP if isinstance(optimizer, Adam) else "",
+    )
+
+
+def _refuse_open(graph: Graph) -> None:
+    for name in graph.inputs:
+        value = graph.value(name)
+        if not value.is_static:
+            shape = "any shape" if value.shape is None else f"shape {list(value.shape)}"
+            raise InputError(
+                f"Input `{name}` has {shape}; a training step is planned for one shape. Give it "
+                f"as `shapes={{'{name}': (...)}}`."
+            )
+
+
+def _weights(graph: Graph, chosen: Collection[str] | None) -> tuple[str, ...]:
+    found = parameters(graph)
+    if chosen is not None:
+        for name in chosen:
+            if name not in found:
+                raise InputError(
+                    f"`{name}` cannot be trained: it must be a constant of floats that the model "
+                    f"reads. There are {', '.join(found) or 'none'}."
+                )
+        return tuple(name for name in found if name in set(chosen))
+    if not found:
+        quantized = [n for n, c in graph.constants.items() if c.dtype in QUANTIZED and c.shape]
+        reason = (
+            f"`{quantized[0]}` and others are quantized; train the model that it was quantized from"
+            if quantized
+            else "no node reads a constant of floats"
+        )
+        raise InputError(f"The model has no weights to train: {reason}.")
+    return found
+
+
+def _with_loss(graph: Graph, objective: Objective) -> tuple[Graph, str]:
+    """The graph with its loss, and what that is called."""
+    loss, output = objective.loss, objective.output
+    if loss in LOSSES:
+        if output is None:
+            if len(graph.outputs) != 1:
+                raise InputError(
+                    f"The model has outputs {', '.join(graph.outputs)}; say by `output` which of "
+                    f"them the loss `{loss}` is of."
+                )
+            (output,) = graph.outputs
+        if output not in graph.outputs:
+            raise InputError(
+                f"There is no output `{output}`; outputs are {', '.join(graph.outputs)}."
+            )
+        return LOSSES[loss](graph, output, objective.labels), f"{output}.loss"
+    value = graph.value(loss)
+    if loss not in graph.outputs:
+        raise InputError(
+            f"There is no loss `{loss}`; give {', '.join(f'`{name}`' for name in LOSSES)}, or an "
+            f"output that is a loss: the model's are {', '.join(graph.outputs)}."
+        )
+    if (
+        value.dtype is not DType.FLOAT32
+        or not value.is_static
+        or element_count(value.static_shape) != 1
+    ):
+        raise InputError(
+            f"Output `{loss}` is no loss: it must be one float32, and has shape {value.shape} of "
+            f"{value.dtype.value if value.dtype else 'no tensor'}. Give "
+            f"{', '.join(f'`{name}`' for name in LOSSES)} as the loss of it."
+        )
+    return graph, loss
+
+
+LOSSES = {"cross_entropy": with_cross_entropy, "squared_error": with_squared_error}
+"""By name: from a graph, one of its outputs and the name of the input to compare with."""
+
+
+@dataclass(slots=True)
+class _Statistics:
+    """Running statistics of batch normalizations, and what follows from each batch.
+
+    A running variance is of samples: torch, and whoever exports from it, counts one element less.
+    """
+
+    constants: dict[str, Constant] = field(default_factory=dict)
+    running: dict[str, tuple[str, float, float]] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, graph: Graph) -> "_Statistics":
+        found = cls()
+        for node in graph.nodes:
+            if node.operator == "BatchNormalization" and not node.domain:
+                found._add(graph, node)
+        return found
+
+    def _add(self, graph: Graph, node: Node) -> None:
+        momentum = node.attributes.get("momentum", 0.9)
+        assert isinstance(momentum, float)
+        shape = graph.value(node.inputs[0]).static_shape
+        count = element_count(shape) // shape[1]
+        for name, part, factor in (
+            (node.inputs[3], "mean", 1.0),
+            (node.inputs[4], "variance", count / max(count - 1, 1)),
+        ):
+            constant = graph.constants.get(name)
+            if constant is not None and name not in self.constants:
+                self.constants[name] = constant
+                batch = f"{node.outputs[0]}.{part}"
+                self.running[name] = (batch, momentum, (1 - momentum) * factor)

@@ -1,0 +1,84 @@
+"""`train`: from a model, a loss and an optimizer to a trainer."""
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from tightship.engine.prepare import ModelSource
+    from tightship.graph.optimizer import Optimizer
+    from tightship.training.planned import Terms
+    from tightship.training.step_graph import StepGraph
+    from tightship.training.trainer import Save, Trainer
+
+
+def train(
+    model: "ModelSource",
+    loss: str,
+    optimizer: "Optimizer",
+    *,
+    output: str | None = None,
+    labels: str = "labels",
+    weights: Collection[str] | None = None,
+    shapes: Mapping[str, Sequence[int]] | None = None,
+    max_memory: str | int | None = None,
+    recompute: float = 0.0,
+    threads: int = 1,
+    without: Collection[str] = (),
+) -> "Trainer":
+    """Make a model ready to be trained: a step planned whole, in one block of memory.
+
+    Batch normalizations are by the batch, and keep running statistics.
+
+    Args:
+        model: Path of an ONNX file, or its bytes; or a program of `torch.export`.
+        loss: `"cross_entropy"` of scores, with classes on axis 1, and labels of int64;
+            `"squared_error"`, the mean over an output and what it should be; or an output of the
+            model that is a loss already.
+        optimizer: `Sgd` or `Adam`.
+        output: Which output the loss is of, where the model has several.
+        labels: What the input is called that the loss compares the output with.
+        weights: Constants to train; by default all floats of more than one element.
+        shapes: Shapes for inputs whose dimensions are symbolic.
+        max_memory: Most the process may gain, as `"2GiB"` or in bytes.
+        recompute: Operations that a step may do again to take less, as a share of all; with
+            `max_memory` no more than that needs.
+        threads: Threads of each kernel.
+        without: Passes to leave out, to compare; `"reorder"` leaves steps in their order.
+
+    Raises:
+        FormatError: The file is not an ONNX model, or ends early.
+        GraphError: Its graph is not valid, or an operator has no gradient.
+        InputError: An argument does not fit, the model has no weights of floats, or a shape is
+            open.
+        CapacityError: The step takes more than `max_memory`.
+        OutOfMemoryError: The system refuses the memory.
+    """
+    from tightship.engine.prepare import Settings
+    from tightship.opening import read_graph
+    from tightship.quantity import parse_bytes
+    from tightship.training.planned import Terms
+    from tightship.training.save import saving
+    from tightship.training.step_graph import Objective, step_graph
+
+    limit = None if max_memory is None else parse_bytes(max_memory)
+    terms = Terms(threads, without, limit, recompute)
+    graph = read_graph(model, Settings(shapes, threads))
+    step = step_graph(graph, Objective(loss, output, labels, weights), optimizer)
+    return train_graph(step, terms, saving(model))
+
+
+def train_graph(step: "StepGraph", terms: "Terms", save: "Save") -> "Trainer":
+    """A trainer of a graph that holds backward path and updates already.
+
+    Args:
+        step: The graph, and which of its outputs are written over which of its inputs.
+        terms: What it may take.
+        save: Called with weights by name and a path where `Trainer.save` is.
+
+    Raises:
+        CapacityError, GraphError, OutOfMemoryError: As `train`.
+    """
+    from tightship.training.planned import planned
+    from tightship.training.trainer import Trainer
+
+    return Trainer(planned(step, terms), save)

@@ -1,0 +1,185 @@
+"""A model in training: what `train` returns."""
+
+from collections.abc import Callable, Mapping
+from os import PathLike
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from tightship import feeds
+from tightship._core import HostResource
+from tightship.engine.arena import Arena
+from tightship.engine.executable import build
+from tightship.engine.executor import execute
+from tightship.engine.library import release_heap, release_unused
+from tightship.engine.limits import Limits
+from tightship.engine.program import Operand
+from tightship.engine.weight_store import WeightStore
+from tightship.errors import InputError
+from tightship.training.block import Block
+from tightship.training.planned import Planned, TrainingMemory
+
+if TYPE_CHECKING:
+    from tightship.engine.profile import Profile
+
+Array = NDArray[Any]
+Save = Callable[[Mapping[str, Array], str | PathLike[str]], None]
+
+
+class Trainer:
+    """A model whose weights change with every step, in exactly the memory that was planned.
+
+    Weights, what the optimizer keeps of them, activations and gradients lie in one block. Weights
+    are written over by their updates; a gradient is gone as soon as its weight has changed. One
+    thread at a time may use it.
+
+    Attributes:
+        memory: Every byte it takes.
+        rate: The learning rate of steps to come.
+        steps: How many steps it has made.
+    """
+
+    def __init__(self, planned: Planned, save: Save) -> None:
+        """Allocate the block, fill it, and compile the kernels.
+
+        Raises:
+            OutOfMemoryError: The system refuses.
+        """
+        step, self._save = planned.step, save
+        self.memory: TrainingMemory = planned.memory
+        self.rate = step.rate[1]
+        self.steps = 0
+        self._weights = step.weights
+        block = Block(planned.held, planned.memory.arena_bytes)
+        lowered = planned.arranged.placement.lowered
+        executable = build(planned.arranged.placement, WeightStore(HostResource()))
+        self._arena: Arena | None = Arena(executable, block.arena)
+        self._block: Block | None = block
+        self._executable = executable
+        own = {name: block.tensors[name] for name in step.held}
+        for name, dtype in ((step.rate[0], np.float32), (step.counter, np.int64)):
+            if name:
+                own[name] = np.zeros((), dtype)
+        self._rate, self._counter = own.get(step.rate[0]), own.get(step.counter)
+        self._loss = np.zeros(lowered.outputs[step.loss].shape, np.float32)
+        self._external: dict[int, Array] = {lowered.outputs[step.loss].slot: self._loss}
+        self._external |= {lowered.inputs[name].slot: array for name, array in own.items()}
+        for after, before in step.follows.items():
+            self._external[lowered.outputs[after].slot] = own[before]
+        self._inputs: dict[str, Operand] = {
+            name: operand for name, operand in lowered.inputs.items() if name not in own
+        }
+        release_heap()
+        release_unused()
+
+    @property
+    def peak_bytes(self) -> int:
+        """Everything the process gains by it."""
+        return self.memory.peak_bytes
+
+    @property
+    def input_names(self) -> tuple[str, ...]:
+        """What a step is fed, in order: the model's inputs, and the labels."""
+        return tuple(self._inputs)
+
+    def step(self, inputs: Mapping[str, ArrayLike]) -> float:
+        """Run forward, backward and the updates once.
+
+        Args:
+            inputs: An array for every name in `input_names`, of its dtype and shape.
+
+        Returns:
+            The loss, before the weights have changed.
+
+        Raises:
+            InputError: A name, dtype or shape does not fit, an element is outside what an operator
+                takes, as a label can be, or the trainer is closed.
+        """
+        arena, external = self._ready(inputs)
+        execute(self._executable, arena, external, {}, Limits())
+        self.steps += 1
+        return float(self._loss.reshape(()))
+
+    def profile(self, inputs: Mapping[str, ArrayLike], *, repeat: int = 5) -> "Profile":
+        """Make `1 + repeat` steps with every kernel timed; the weights change as by `step`.
+
+        Args:
+            inputs: As for `step`.
+            repeat: How many steps count; a kernel's time is the median.
+
+        Raises:
+            InputError: As `step`; also fewer than one step.
+        """
+        from tightship.engine.placement import memory_plan
+        from tightship.engine.profile import profile_of, timed_run
+
+        if repeat < 1:
+            raise InputError(f"`repeat` is {repeat}; it must be at least 1.")
+        laps = []
+        for _ in range(1 + repeat):
+            arena, external = self._ready(inputs)
+            laps.append(timed_run(self._executable, arena, external, {}, Limits()))
+            self.steps += 1
+        plan = memory_plan(
+            self._executable.placement, "training step", self.memory.runtime_bytes, {}, {}
+        )
+        return profile_of(self._executable, plan, laps[1:])
+
+    def _ready(self, inputs: Mapping[str, ArrayLike]) -> tuple[Arena, dict[int, Array]]:
+        arena = self._arena
+        if arena is None:
+            raise InputError("The trainer is closed; make another one to go on.")
+        given = feeds.bind_inputs(self._inputs, inputs)
+        if self._rate is not None:
+            self._rate[...] = self.rate
+        if self._counter is not None:
+            self._counter[...] = self.steps + 1
+        return arena, self._external | given
+
+    def weights(self, *, copy: bool = True) -> dict[str, Array]:
+        """Weights and running statistics by name.
+
+        Args:
+            copy: Whether they are copies; otherwise the memory itself, which steps write, and
+                which may be written between them.
+
+        Raises:
+            InputError: The trainer is closed.
+        """
+        if self._block is None:
+            raise InputError("The trainer is closed; take its weights before.")
+        tensors = self._block.tensors
+        return {name: np.array(tensors[name]) if copy else tensors[name] for name in self._weights}
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write the model with its weights as they are now.
+
+        Args:
+            path: Of the ONNX file; nothing is left half-written.
+
+        Raises:
+            InputError: The trainer is closed, or its model came from no ONNX file.
+        """
+        self._save(self.weights(copy=False), path)
+
+    def close(self) -> None:
+        """Give all memory back. Harmless when repeated."""
+        self._arena = self._block = None
+        self._external = {}
+
+    def __enter__(self) -> "Trainer":
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        state = "closed" if self._arena is None else f"peak {self.peak_bytes} bytes"
+        return f"<tightship.Trainer after {self.steps} steps: {state}>"

@@ -1,0 +1,115 @@
+import numpy as np
+import pytest
+
+import tightship
+from tests.training.nets import mlp
+from tightship import Adam, CapacityError, InputError, Sgd
+from tightship.training.train import train
+
+RATE = 0.1
+
+
+def reference(net, rate, steps):
+    """The two-layer perceptron of `mlp`, by hand and in float64."""
+    weights = tightship.train(net.model, net.loss, Sgd(rate)).weights()
+    w1, b1, w2, b2 = (weights[name].astype(np.float64) for name in ("w1", "b1", "w2", "b2"))
+    x, labels = net.feeds["x"].astype(np.float64), net.feeds["labels"]
+    losses = []
+    for _ in range(steps):
+        h = x @ w1 + b1
+        g = np.maximum(h, 0)
+        scores = g @ w2.T + b2
+        p = np.exp(scores - scores.max(1, keepdims=True))
+        p /= p.sum(1, keepdims=True)
+        rows = np.arange(len(labels))
+        losses.append(-np.log(p[rows, labels]).mean())
+        p[rows, labels] -= 1
+        dy = p / len(labels)
+        dh = (dy @ w2) * (h > 0)
+        w2, b2 = w2 - rate * dy.T @ g, b2 - rate * dy.sum(0)
+        w1, b1 = w1 - rate * x.T @ dh, b1 - rate * dh.sum(0)
+    return losses, {"w1": w1, "b1": b1, "w2": w2, "b2": b2}
+
+
+@pytest.mark.parametrize("without", [(), ("onednn",), ("reorder",)])
+def test_a_perceptron_learns_what_arithmetic_by_hand_says(without) -> None:
+    net = mlp()
+    losses, weights = reference(net, RATE, 20)
+    with train(net.model, net.loss, Sgd(RATE), without=without) as trainer:
+        found = [trainer.step(net.feeds) for _ in range(20)]
+        np.testing.assert_allclose(found, losses, rtol=1e-5)
+        for name, array in trainer.weights().items():
+            np.testing.assert_allclose(array, weights[name], rtol=1e-4, atol=1e-6)
+
+
+@pytest.mark.parametrize("optimizer", [Sgd(RATE), Sgd(RATE, momentum=0.9), Adam(0.01)])
+def test_every_optimizer_lowers_the_loss(optimizer) -> None:
+    net = mlp()
+    with train(net.model, net.loss, optimizer) as trainer:
+        losses = [trainer.step(net.feeds) for _ in range(20)]
+    assert losses[-1] < losses[0] / 1.5
+
+
+def test_a_rate_of_nought_changes_no_weight() -> None:
+    net = mlp()
+    with train(net.model, net.loss, Adam()) as trainer:
+        before = trainer.weights()
+        trainer.rate = 0.0
+        trainer.step(net.feeds)
+        kept = trainer.weights()
+        trainer.rate = 0.1
+        trainer.step(net.feeds)
+        assert all((kept[name] == array).all() for name, array in before.items())
+        assert any((trainer.weights()[name] != array).any() for name, array in before.items())
+
+
+def test_what_is_saved_is_a_model_with_the_weights_of_the_last_step(tmp_path) -> None:
+    net = mlp()
+    with train(net.model, net.loss, Sgd(RATE)) as trainer:
+        for _ in range(3):
+            trainer.step(net.feeds)
+        trainer.save(tmp_path / "trained.onnx")
+        next_loss = trainer.step(net.feeds)
+    with train(tmp_path / "trained.onnx", net.loss, Sgd(RATE)) as again:
+        assert again.step(net.feeds) == next_loss
+    with tightship.load(tmp_path / "trained.onnx") as model:
+        assert model(net.feeds["x"]).shape == (8, 4)
+    assert [path.name for path in tmp_path.iterdir()] == ["trained.onnx"]
+
+
+def test_a_step_takes_one_block_of_what_was_stated() -> None:
+    net = mlp()
+    with train(net.model, net.loss, Adam()) as trainer:
+        memory, block = trainer.memory, trainer._block
+        assert block.size_bytes == memory.weights_bytes + memory.state_bytes + memory.arena_bytes
+        assert block.arena.size_bytes == memory.arena_bytes
+        sizes = [4 * n for n in (160, 16, 64, 4)]
+        padded = sum(-(-size // 64) * 64 for size in sizes)
+        assert (memory.weights_bytes, memory.state_bytes) == (padded, 2 * padded)
+        assert memory.arena_bytes <= memory.given_arena_bytes
+        assert trainer.peak_bytes == (
+            block.size_bytes + memory.constants_bytes + memory.io_bytes + memory.runtime_bytes
+        )
+
+
+def test_weights_are_copies_unless_asked_otherwise() -> None:
+    net = mlp()
+    with train(net.model, net.loss, Sgd(RATE)) as trainer:
+        copies, views = trainer.weights(), trainer.weights(copy=False)
+        trainer.step(net.feeds)
+        assert (copies["w1"] != views["w1"]).any()
+
+
+def test_a_limit_is_held_before_anything_is_allocated() -> None:
+    net = mlp()
+    with pytest.raises(CapacityError, match=r"A training step needs .*recompute=0\.1"):
+        train(net.model, net.loss, Sgd(RATE), max_memory="1MiB")
+
+
+def test_a_closed_trainer_says_so() -> None:
+    net = mlp()
+    trainer = train(net.model, net.loss, Sgd(RATE))
+    trainer.close()
+    for use in (lambda: trainer.step(net.feeds), trainer.weights):
+        with pytest.raises(InputError, match="The trainer is closed"):
+            use()
