@@ -25,13 +25,14 @@ IMPORTED_MAX = 60
 """Modules of the package itself that importing it may load."""
 PREPARED = {
     "": "errors feeds forks late_names loading memory model preparing quantity restoring",
-    "graph": "layout mapped_file unbound_length",
+    "graph": "layout mapped_file optimizer unbound_length",
     "planner": "buffers plan problem schedule schedule_plan verify",
     "engine": (
         "allocation arena arena_pool executable executor footprint idle_watch kept_outputs library"
         " limits memory_plan other_shapes placement prepared primitive_cache program program_cache"
         " retention schedule shelf weight_store"
     ),
+    "training": "train",
     "engine.stored": "bounds container fields made_for make_again model read_program",
 }
 """Modules of each package that a process imports which runs a prepared model, and no others."""
