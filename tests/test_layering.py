@@ -192,7 +192,8 @@ FOREIGN: Mapping[str, str] = {  # who may import what is not ours, nor Python's
     "torch": "plug.torch frontend.torch",
     "cupy": "plug.cupy",
     "httptools": "driver.oip.http_connection",
-    "google": "frontend.onnx",  # protobuf, the form of an ONNX file
+    "grpc": "driver.oip.grpc_serving",
+    "google": "frontend.onnx driver.oip.grpc_schema driver.oip.grpc_calls",  # protobuf
 }
 
 

@@ -42,7 +42,6 @@ UNREFERENCED = {
     "src/tightship/engine/stepwise.py": "for callers: how frameworks use operators, to compare",
     "src/tightship/backend.py": "for callers: ONNX's suite takes the module",
     "src/tightship/driver/client/client.py": "for callers",
-    "src/tightship/driver/oip/serving.py": "for callers: no command serves yet",
     "src/tightship/cli/__main__.py": "`python -m tightship.cli`",
 }
 ENVIRONMENT_READERS = {

@@ -55,7 +55,7 @@ def test_a_model_from_bytes_computes_what_it_should(model):
 
 def test_a_model_of_the_driver_is_known_by_its_name(client):
     np.testing.assert_allclose(client.prepare_named("dense").execute([X])[0], Y, **CLOSE)
-    assert status_of(client.prepare_named, "other") == ErrorStatus.GENERAL_FAILURE
+    assert status_of(client.prepare_named, "other") == ErrorStatus.INVALID_ARGUMENT
 
 
 def test_a_prepared_model_runs_where_its_file_is(client, tmp_path):

@@ -1,8 +1,11 @@
 """Options of the commands that start a driver, or ask one."""
 
 import argparse
+from collections.abc import Mapping
 
-from tightship.cli.words import count
+from tightship.cli.words import address, count
+
+FACES: Mapping[str, str] = {"http": "HTTP", "grpc": "gRPC"}
 
 SOCKET = "driver.sock in this user's folder for running programs"
 
@@ -13,7 +16,26 @@ def add_serve(command: argparse.ArgumentParser, model: str) -> None:
         "models", nargs="*", metavar="MODEL|DIR", help=f"{model}; or a folder of them"
     )
     command.add_argument("--socket", metavar="PATH", help=f"where to listen; by default {SOCKET}")
+    for face, name in FACES.items():
+        command.add_argument(
+            f"--{face}",
+            type=address,
+            metavar="[HOST:]PORT",
+            help=f"serve the Open Inference Protocol by {name} as well, at 127.0.0.1 unless told "
+            "otherwise: whoever reaches it may use it",
+        )
+    command.add_argument(
+        "--allow-client-shm",
+        action="store_true",
+        help="let clients of the protocol name shared memory of this user, to read and write it",
+    )
     command.add_argument("--threads", type=count, metavar="N", help="executions at once (1)")
+    command.add_argument(
+        "--log",
+        choices=("info", "warning", "error"),
+        default="warning",
+        help="what to tell on standard error (warning); info: refusals as well, with their clients",
+    )
 
 
 def add_pools(command: argparse.ArgumentParser) -> None:

@@ -1,35 +1,61 @@
 """`tightship serve`: a driver process for models, until it is told to end."""
 
 import argparse
+import logging
 import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 
 from tightship.cli.output import show
+from tightship.driver.oip.limits import FaceLimits
+from tightship.driver.oip.repository import ModelSource
+from tightship.driver.process import Driver, Listening
 from tightship.driver.rim.listening import socket_path
-from tightship.driver.rim.server import Server
 from tightship.errors import InputError
-from tightship.loading import load
-from tightship.model import Model
 
 SUFFIXES = (".onnx", ".tship")
 
 
 def run(options: argparse.Namespace) -> int:
     """Load models, listen, serve; SIGINT and SIGTERM end it."""
-    files = model_files([Path(each) for each in options.models])
+    logging.basicConfig(format="%(asctime)s %(message)s", level=options.log.upper())
+    given = [Path(each) for each in options.models]
     path = socket_path() if options.socket is None else Path(options.socket)
-    models: dict[str, Model] = {}
-    for name, file in files.items():
-        models[name] = load(file)
-    server = Server(path, models, threads=options.threads or 1)
+    threads = options.threads or 1
+    where = Listening(
+        path,
+        options.http,
+        options.grpc,
+        allow_client_shm=options.allow_client_shm,
+        limits=FaceLimits(runs_max=threads),
+    )
+    driver = Driver(partial(_sources, given), where, threads=threads)
     for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, lambda *_: server.stop())
-    show(f"serving {', '.join(models) or 'models of clients'} at {path}\n")
+        signal.signal(number, lambda *_: driver.stop())
+    show(f"serving {', '.join(driver.names) or 'models of clients'} at {_places(where, driver)}\n")
     sys.stdout.flush()  # whoever started it may be waiting for the line
-    server.serve()
+    driver.serve()
     return 0
+
+
+def _places(where: Listening, driver: Driver) -> str:
+    hosts = {"http": where.http, "grpc": where.grpc}
+    said = [
+        f"{face}://{_bracketed(host[0])}:{driver.ports[face]}"
+        for face, host in hosts.items()
+        if host is not None
+    ]
+    return ", ".join([str(where.socket), *said])
+
+
+def _bracketed(host: str) -> str:
+    return f"[{host}]" if ":" in host else host
+
+
+def _sources(given: Sequence[Path]) -> Mapping[str, ModelSource]:
+    return {name: ModelSource(file) for name, file in model_files(given).items()}
 
 
 def model_files(given: Sequence[Path]) -> dict[str, Path]:

@@ -42,3 +42,16 @@ def shape(text: str) -> tuple[str, tuple[int, ...]]:
             f"`{text}` is no shape; write NAME=1x3x224x224, or NAME= for a scalar."
         )
     return name, tuple(int(length) for length in lengths)
+
+
+def address(text: str) -> tuple[str, int]:
+    """`HOST:PORT`, `[HOST]:PORT` for IPv6, or `PORT` at 127.0.0.1; port 0 is any that is free.
+
+    Raises:
+        argparse.ArgumentTypeError: It is none.
+    """
+    host, _, port = text.rpartition(":")
+    bare = host.removeprefix("[").removesuffix("]") or "127.0.0.1"
+    if not port.isdecimal() or int(port) > 65_535 or (":" in bare) != host.startswith("["):
+        raise argparse.ArgumentTypeError(f"`{text}` is no HOST:PORT, such as 127.0.0.1:8000")
+    return bare, int(port)

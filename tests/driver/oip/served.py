@@ -1,5 +1,6 @@
 """A server of small models in a process of its own: `python -m tests.driver.oip.served`."""
 
+import signal
 import subprocess
 import sys
 import tempfile
@@ -52,31 +53,45 @@ def sources(folder):
     return found
 
 
+class Served:
+    """A running server: its process, and where its faces listen."""
+
+    def __init__(self, process):
+        self.process = process
+        self.socket, self.http, self.grpc = process.stdout.readline().split()
+
+
 @contextmanager
 def server(*options):
-    """A running server; its process and port."""
     command = [sys.executable, "-m", "tests.driver.oip.served", *options]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         try:
-            yield process, int(process.stdout.readline())
+            yield Served(process)
         finally:
             process.terminate()
             process.wait(30)
 
 
 def main():
-    from tightship.driver.oip.limits import HttpLimits
-    from tightship.driver.oip.serving import serve_http
+    from tightship.driver.oip.limits import FaceLimits
+    from tightship.driver.process import Driver, Listening
 
-    small = HttpLimits(body_bytes_max=1 << 16, connections_max=3, transfer_s=0.2)
+    small = FaceLimits(body_bytes_max=1 << 16, connections_max=3, transfer_s=0.2)
     with tempfile.TemporaryDirectory() as folder:
-        serve_http(
-            sources(folder),
-            port=0,
+        models, socket = sources(folder), Path(folder) / "driver.sock"
+        where = Listening(
+            socket,
+            http=("127.0.0.1", 0),
+            grpc=("127.0.0.1", 0),
             allow_client_shm="shm" in sys.argv,
-            limits=small if "small" in sys.argv else HttpLimits(),
-            on_ready=lambda port: print(port, flush=True),  # noqa: T201
+            limits=small if "small" in sys.argv else FaceLimits(),
         )
+        driver = Driver(lambda: models, where)
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, lambda *_: driver.stop())
+        addresses = [f"127.0.0.1:{port}" for port in driver.ports.values()]
+        print(socket, *addresses, flush=True)  # noqa: T201
+        driver.serve()
 
 
 if __name__ == "__main__":

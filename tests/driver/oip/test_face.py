@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.driver.oip.served import sources
-from tightship.driver.oip.face import Face, is_long
+from tightship.driver.oip.face import Face
+from tightship.driver.oip.http_calls import HttpCalls, is_long
 from tightship.driver.oip.http_message import HEADER_LENGTH, HttpRequest
 from tightship.driver.oip.refusal import OipError
 from tightship.driver.oip.region_files import RegionFiles
@@ -19,7 +20,7 @@ from tightship.driver.oip.repository import ModelSource, Repository
 @pytest.fixture(scope="module")
 def repository(tmp_path_factory):
     known = sources(tmp_path_factory.mktemp("models"))
-    found = Repository({name: known[name] for name in ("simple", "identity_BYTES", "open")})
+    found = Repository(lambda: {name: known[name] for name in ("simple", "identity_BYTES", "open")})
     for name in found.names:
         found.load(name)
     yield found
@@ -28,7 +29,12 @@ def repository(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def face(repository):
-    return Face(repository, RegionFiles(is_enabled=False), 1 << 20)
+    return calls(repository)[1]
+
+
+def calls(repository):
+    found = Face(repository, RegionFiles(is_enabled=False), 2)
+    return found, HttpCalls(found, 1 << 20)
 
 
 def ask(face, target, body=b"", method="POST", **headers):
@@ -192,11 +198,11 @@ def test_whatever_comes_is_answered(face, inputs, outputs, parameters, raw):
 
 
 def test_a_server_that_ends_is_not_ready(repository):
-    face = Face(repository, RegionFiles(is_enabled=False), 1 << 20)
-    assert ask(face, "/v2/health/ready", method="GET")[0] == 200
+    face, http = calls(repository)
+    assert ask(http, "/v2/health/ready", method="GET")[0] == 200
     face.is_draining = True
-    assert ask(face, "/v2/health/ready", method="GET")[0] == 400
-    assert ask(face, "/v2/health/live", method="GET")[0] == 200
+    assert ask(http, "/v2/health/ready", method="GET")[0] == 400
+    assert ask(http, "/v2/health/live", method="GET")[0] == 200
 
 
 def test_calls_there_are_not_are_refused(face):
@@ -208,7 +214,7 @@ def test_calls_there_are_not_are_refused(face):
 def test_a_model_that_cannot_be_loaded_says_why_in_the_index(tmp_path):
     broken = tmp_path / "broken.onnx"
     broken.write_bytes(b"no model")
-    repository = Repository({"broken": ModelSource(broken)})
+    repository = Repository(lambda: {"broken": ModelSource(broken)})
     with pytest.raises(OipError, match="failed to load 'broken'"):
         repository.load("broken")
     index = repository.index()

@@ -5,6 +5,7 @@ import json
 import select
 import signal
 import socket
+from contextlib import ExitStack
 
 import pytest
 
@@ -24,8 +25,12 @@ BODY_BYTES = len(BODY)
 
 @pytest.fixture(scope="module")
 def port():
-    with server("small") as (_, port):
-        yield port
+    with server("small") as served:
+        yield port_of(served)
+
+
+def port_of(served):
+    return int(served.http.rpartition(":")[2])
 
 
 def connected(port):
@@ -99,10 +104,12 @@ def test_a_chunked_body_has_the_same_limit(port):
         assert response_to(connection, head, b"20000\r\n", bytes(0x20000))[0] == 413
 
 
-def test_one_connection_too_many_is_turned_away(port):
+def test_one_connection_too_many_is_turned_away():
     live = b"GET /v2/health/live HTTP/1.1\r\nHost: a\r\n\r\n"
-    with connected(port) as first, connected(port) as second, connected(port) as third:
-        assert [response_to(each, live)[0] for each in (first, second, third)] == [200] * 3
+    with ExitStack() as opened:
+        port = port_of(opened.enter_context(server("small")))
+        first, *others = (opened.enter_context(connected(port)) for _ in range(3))
+        assert [response_to(each, live)[0] for each in (first, *others)] == [200] * 3
         with connected(port) as fourth:
             assert response_to(fourth)[0] == 503
         assert response_to(first, live)[0] == 200
@@ -126,7 +133,8 @@ def bytes_taken(connection, piece, bytes_max):
 
 def test_a_client_that_never_reads_is_not_read_without_end():
     padded = b"GET /metrics HTTP/1.1\r\nHost: a\r\nX: " + b"0" * 4000 + b"\r\n\r\n"
-    with server() as (_, port):
+    with server() as served:
+        port = port_of(served)
         with connected(port) as deaf:
             assert bytes_taken(deaf, padded * 16, 100 << 20) < 100 << 20
         with connected(port) as other:
@@ -142,7 +150,10 @@ def refuses_connections(port):
 
 
 def test_a_request_that_has_begun_is_answered_before_the_end():
-    with server() as (process, port), connected(port) as idle, connected(port) as busy:
+    with ExitStack() as opened:
+        served = opened.enter_context(server())
+        process, port = served.process, port_of(served)
+        idle, busy = (opened.enter_context(connected(port)) for _ in range(2))
         busy.sendall(infer_head("Expect: 100-continue"))
         assert busy.recv(100).startswith(b"HTTP/1.1 100 ")
         process.send_signal(signal.SIGTERM)

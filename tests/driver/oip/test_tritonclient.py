@@ -24,8 +24,8 @@ B = np.ones((1, 16), np.int32)
 
 @pytest.fixture(scope="module")
 def address():
-    with server("shm") as (_, port):
-        yield f"127.0.0.1:{port}"
+    with server("shm") as served:
+        yield served.http
 
 
 @pytest.fixture
@@ -255,7 +255,7 @@ def test_cuda_answers_as_a_build_without_it(client):
 
 
 def test_client_shared_memory_is_off_by_default():
-    with server() as (_, port), http.InferenceServerClient(f"127.0.0.1:{port}") as client:
+    with server() as served, http.InferenceServerClient(served.http) as client:
         assert client.get_system_shared_memory_status() == []
         calls = (
             lambda: client.register_system_shared_memory("a", "/a", 64),

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 
 import httptools
 
-from tightship.driver.oip.face import Face, is_long
+from tightship.driver.oip.http_calls import HttpCalls, is_long
 from tightship.driver.oip.http_message import HttpRequest, HttpResponse, error_response
-from tightship.driver.oip.limits import HttpLimits
+from tightship.driver.oip.limits import FaceLimits
 
 LINGER_S = 5.0
 """Seconds a refused client may go on sending, so that it comes to read why."""
@@ -21,11 +21,11 @@ Answer = Callable[[HttpRequest], HttpResponse]
 
 
 @dataclass(slots=True, eq=False)
-class HttpServer:
+class Shared:
     """What the connections of a server share."""
 
-    face: Face
-    limits: HttpLimits
+    calls: HttpCalls
+    limits: FaceLimits
     executor: Executor
     connections: "set[HttpConnection]" = field(default_factory=set)
     is_empty: asyncio.Event = field(default_factory=asyncio.Event)
@@ -38,7 +38,7 @@ class HttpConnection(asyncio.Protocol):
     is begun once the client has taken the one before: so a client fills no memory by haste.
     """
 
-    def __init__(self, server: HttpServer) -> None:
+    def __init__(self, server: Shared) -> None:
         self._server = server
         self._loop = asyncio.get_running_loop()
         self._parser = httptools.HttpRequestParser(self)
@@ -187,7 +187,7 @@ class HttpConnection(asyncio.Protocol):
             if is_long(request):
                 self._answer_beside(request, is_kept=is_kept)
             else:
-                self._write(self._server.face.respond(request), is_kept=is_kept)
+                self._write(self._server.calls.respond(request), is_kept=is_kept)
 
     def _go_on(self) -> None:
         """Answer what waits, then read more."""
@@ -198,7 +198,7 @@ class HttpConnection(asyncio.Protocol):
 
     def _answer_beside(self, request: HttpRequest, *, is_kept: bool) -> None:
         self._is_answering = True
-        respond = self._server.face.respond
+        respond = self._server.calls.respond
         future = self._loop.run_in_executor(self._server.executor, respond, request)
 
         def answered(done: asyncio.Future[HttpResponse]) -> None:

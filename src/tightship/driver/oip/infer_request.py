@@ -1,5 +1,6 @@
 """An inference request, from its bytes: a JSON header, then the raw bytes of some inputs."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -127,7 +128,8 @@ def _input(entry: Object, raw: _RawPart) -> InputTensor:
         content = raw.take(name, raw_bytes)
     else:
         content = data if data is not None else part  # type: ignore[assignment]
-    return InputTensor(name, type_of(field(entry, "datatype", str)), _shape(name, entry), content)
+    shape = checked_shape(name, field(entry, "shape", list))
+    return InputTensor(name, type_of(field(entry, "datatype", str)), shape, content)
 
 
 def _output(entry: Object, *, is_binary: bool) -> OutputWish:
@@ -142,8 +144,12 @@ def _output(entry: Object, *, is_binary: bool) -> OutputWish:
     return OutputWish(name, is_binary if asked is None else asked, part)
 
 
-def _shape(name: str, entry: Object) -> tuple[int, ...]:
-    shape = field(entry, "shape", list)
+def checked_shape(name: str, shape: Sequence[int]) -> tuple[int, ...]:
+    """The shape of an input, if it is one.
+
+    Raises:
+        OipError: It is none.
+    """
     if len(shape) > RANK_MAX or any(type(each) is not int or each < 0 for each in shape):
         raise OipError(
             f"Unable to parse 'shape': that of input '{name}' must be at most {RANK_MAX} integers "

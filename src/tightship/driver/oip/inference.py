@@ -5,10 +5,9 @@ from time import monotonic_ns, time_ns
 
 from tightship.driver.oip.datatypes import name_of
 from tightship.driver.oip.infer_request import InferRequest, InputTensor, OutputWish, RegionPart
-from tightship.driver.oip.infer_response import InferResponse, OutputTensor, encode
+from tightship.driver.oip.infer_response import OutputTensor
 from tightship.driver.oip.refusal import OipError
 from tightship.driver.oip.region_files import RegionFiles, read, write
-from tightship.driver.oip.repository import VERSION
 from tightship.driver.oip.request_counts import RequestCounts
 from tightship.driver.oip.tensors import Array, from_bytes, from_list, to_bytes
 from tightship.driver.rules.regions import Code, check_input_bytes, check_output_bytes
@@ -22,7 +21,7 @@ Place = tuple[int, int]
 
 def infer(
     name: str, model: Model, request: InferRequest, regions: RegionFiles, counts: RequestCounts
-) -> InferResponse:
+) -> tuple[OutputTensor, ...]:
     """Run a model on a request, and count it.
 
     Raises:
@@ -37,14 +36,14 @@ def infer(
             read_ns = monotonic_ns()
             results = _run(model, arrays, request.timeout_s)
             ran_ns = monotonic_ns()
-            outputs = [_output(model, results, wish, places) for wish in _wishes(model, request)]
-            response = encode(name, VERSION, request.identifier, outputs)
+            wishes = _wishes(model, request)
+            outputs = tuple(_output(model, results, wish, places) for wish in wishes)
     except TightshipError:
         counts.add_failure(monotonic_ns() - began)
         raise
     phases = (read_ns - began, ran_ns - read_ns, monotonic_ns() - ran_ns)
     counts.add_success(phases, time_ns() // 1_000_000)
-    return response
+    return outputs
 
 
 def _check(name: str, model: Model, request: InferRequest) -> None:

@@ -1,17 +1,17 @@
-"""What clients of the HTTP face may take."""
+"""What clients of the protocol may take."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
-class HttpLimits:
-    """Bounds of a server.
+class FaceLimits:
+    """Bounds of the servers of HTTP and gRPC, each.
 
     Attributes:
         body_bytes_max: Of a request, packed and unpacked.
-        head_bytes_max: Of its target and headers.
-        connections_max: Open at once; one more is answered 503 and closed.
-        runs_max: Calls that run or load a model at once; others wait.
+        head_bytes_max: Of its target and headers, on HTTP.
+        connections_max: Open at once; one more is answered 503 and closed. On gRPC, calls.
+        runs_max: Inferences at once, of both servers together; others wait.
         transfer_s: Seconds in which a begun request must have come, or a client must have read
             enough of a response for the next to be written.
         drain_s: Seconds that begun requests have once the server ends.

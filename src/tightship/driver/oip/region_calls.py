@@ -1,50 +1,27 @@
 """The calls about shared memory: of the system, and of CUDA as a build without it answers."""
 
-from typing import Any
+import enum
+from typing import Any, NoReturn
 
-from tightship.driver.oip.json_fields import Object, field, optional
 from tightship.driver.oip.refusal import OipError
 from tightship.driver.oip.region_files import RegionFiles
-from tightship.driver.rules.regions import Code, Region
+from tightship.driver.rules.regions import Code
 
 
-def answer_region_call(
-    files: RegionFiles, method: str, segments: list[str], body: Object
-) -> list[dict[str, Any]] | None:
-    """What a call is answered; None is an empty body.
+class Memory(enum.Enum):
+    """Whose memory a call is about."""
 
-    Args:
-        files: The regions.
-        method: GET or POST.
-        segments: Of the path after the version: the kind of memory, maybe `region` and a name,
-            and what to do.
-        body: Of a registration.
+    SYSTEM = enum.auto()
+    CUDA = enum.auto()
+
+
+def status(files: RegionFiles, memory: Memory, name: str | None) -> list[dict[str, Any]]:
+    """All regions, or the one of a name.
 
     Raises:
-        OipError, RegionError: There is no such call, or it is refused.
+        OipError, RegionError: There is none of that name.
     """
-    kind = segments[0]
-    match (method, *segments[1:]):
-        case ("GET", "status"):
-            name = None
-        case ("GET", "region", name, "status"):
-            pass
-        case ("POST", "unregister"):
-            _unregister(files, kind, None)
-            return None
-        case ("POST", "region", name, "unregister"):
-            _unregister(files, kind, name)
-            return None
-        case ("POST", "region", name, "register"):
-            _register(files, kind, name, body)
-            return None
-        case _:
-            raise OipError("there is no such call about shared memory", Code.NOT_FOUND)
-    return _status(files, kind, name)
-
-
-def _status(files: RegionFiles, kind: str, name: str | None) -> list[dict[str, Any]]:
-    if kind == "cudasharedmemory":
+    if memory is Memory.CUDA:
         if name is None:
             return []
         raise OipError(f"Unable to find cuda shared memory region: '{name}'", Code.NOT_FOUND)
@@ -59,19 +36,22 @@ def _status(files: RegionFiles, kind: str, name: str | None) -> list[dict[str, A
     ]
 
 
-def _register(files: RegionFiles, kind: str, name: str, body: Object) -> None:
+def register_cuda(files: RegionFiles, name: str) -> NoReturn:
+    """Refuse a region of a GPU.
+
+    Raises:
+        OipError, RegionError: Always.
+    """
     files.check_enabled()
-    if kind == "cudasharedmemory":
-        raise OipError(
-            f"failed to register CUDA shared memory region: '{name}', GPUs not supported"
-        )
-    offset_bytes = optional(body, "offset", int) or 0
-    files.register(
-        Region(name, field(body, "key", str), offset_bytes, field(body, "byte_size", int))
-    )
+    raise OipError(f"failed to register CUDA shared memory region: '{name}', GPUs not supported")
 
 
-def _unregister(files: RegionFiles, kind: str, name: str | None) -> None:
+def unregister(files: RegionFiles, memory: Memory, name: str | None) -> None:
+    """Remove a region, or all; an unknown one is no error.
+
+    Raises:
+        RegionError: Clients may name no memory.
+    """
     files.check_enabled()
-    if kind == "systemsharedmemory":
+    if memory is Memory.SYSTEM:
         files.unregister(name)

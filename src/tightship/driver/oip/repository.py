@@ -2,7 +2,8 @@
 
 import enum
 import threading
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from os import PathLike
 from typing import Any
@@ -42,7 +43,6 @@ class State(enum.Enum):
 
 @dataclass(slots=True, eq=False)
 class _Entry:
-    source: ModelSource
     state: State = State.UNAVAILABLE
     reason: str = ""
     model: Model | None = None
@@ -50,11 +50,20 @@ class _Entry:
     changing: threading.Lock = field(default_factory=threading.Lock)
 
 
-class Repository:
-    """Models by name. May be used from several threads; the names never change."""
+Sources = Callable[[], Mapping[str, ModelSource]]
+"""Where models come from now, by name: a folder may gain and lose some."""
 
-    def __init__(self, sources: Mapping[str, ModelSource]) -> None:
-        self._entries = {name: _Entry(source) for name, source in sources.items()}
+
+class Repository:
+    """Models by name, for all faces of a driver. May be used from several threads."""
+
+    def __init__(self, find: Sources) -> None:
+        """Know the models that are found; none is loaded."""
+        self._find = find
+        self._entries = {name: _Entry() for name in find()}
+        self._holders: Counter[Model] = Counter()
+        self._withdrawn: set[Model] = set()
+        self._holding = threading.Lock()
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -67,12 +76,12 @@ class Repository:
         Raises:
             OipError: There is no such model, or it cannot be loaded: it is unavailable then.
         """
-        entry = self._entries.get(name)
-        if entry is None:
+        source = self._find().get(name)
+        if source is None:
             raise OipError(f"failed to load '{name}', failed to poll from model repository")
+        entry = self._entries.setdefault(name, _Entry())
         with entry.changing:
-            _close(entry, State.LOADING)
-            source = entry.source
+            self._withdraw(entry, State.LOADING)
             try:
                 entry.model = load(
                     source.path,
@@ -87,7 +96,9 @@ class Repository:
             entry.state, entry.reason = State.READY, ""
 
     def unload(self, name: str) -> None:
-        """Give a model's memory back once its runs have ended; harmless when repeated.
+        """Give a model's memory back once its runs have ended and nobody holds it.
+
+        Harmless when repeated.
 
         Raises:
             OipError: There is no such model.
@@ -96,13 +107,50 @@ class Repository:
         if entry is None:
             raise OipError(f"failed to unload '{name}', no such model in the repository")
         with entry.changing:
-            _close(entry, State.UNLOADING)
+            self._withdraw(entry, State.UNLOADING)
             entry.state, entry.reason = State.UNAVAILABLE, "unloaded"
 
     def close(self) -> None:
         """Unload every model."""
-        for name in self._entries:
+        for name in self.names:
             self.unload(name)
+
+    def hold(self, name: str) -> Model:
+        """As `Named.hold`."""
+        with self._holding:
+            model = self.model(name)[0]
+            self._holders[model] += 1
+            return model
+
+    def hold_all(self) -> Mapping[str, Model]:
+        """As `Named.hold_all`."""
+        with self._holding:
+            known = {name: entry.model for name, entry in tuple(self._entries.items())}
+            found = {name: model for name, model in known.items() if model is not None}
+            self._holders.update(found.values())
+            return found
+
+    def let_go(self, model: Model) -> None:
+        """As `Named.let_go`."""
+        with self._holding:
+            self._holders[model] -= 1
+            is_over = model in self._withdrawn and not self._holders[model]
+            if not self._holders[model]:
+                del self._holders[model]
+            if is_over:
+                self._withdrawn.remove(model)
+        if is_over:
+            model.close()
+
+    def _withdraw(self, entry: _Entry, meanwhile: State) -> None:
+        """Have nobody find a model any more; it is closed, or will be by the last to let it go."""
+        with self._holding:
+            model, entry.model, entry.state = entry.model, None, meanwhile
+            is_held = model is not None and self._holders[model] > 0
+            if model is not None and is_held:
+                self._withdrawn.add(model)
+        if model is not None and not is_held:
+            model.close()
 
     def is_ready(self, name: str, version: str | None = None) -> bool:
         """Whether a model can be run.
@@ -130,10 +178,12 @@ class Repository:
 
     def index(self, *, only_ready: bool = False) -> list[dict[str, str]]:
         """Every model with its state, and why it is not ready."""
+        for name in self._find():
+            self._entries.setdefault(name, _Entry())
         return [
             {"name": name, "version": VERSION, "state": entry.state.name}
             | ({"reason": entry.reason} if entry.reason else {})
-            for name, entry in self._entries.items()
+            for name, entry in tuple(self._entries.items())
             if entry.state is State.READY or not only_ready
         ]
 
@@ -147,12 +197,6 @@ class Repository:
                 Code.NOT_FOUND,
             )
         return entry
-
-
-def _close(entry: _Entry, meanwhile: State) -> None:
-    model, entry.model, entry.state = entry.model, None, meanwhile
-    if model is not None:
-        model.close()
 
 
 def metadata_of(name: str, model: Model) -> dict[str, Any]:

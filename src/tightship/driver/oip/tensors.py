@@ -67,7 +67,7 @@ def from_list(name: str, dtype: DType, shape: tuple[int, ...], data: list[Any]) 
 def to_bytes(array: Array, dtype: DType) -> memoryview:
     """The row-major little-endian bytes of an array; of strings, each after its length."""
     if dtype is DType.STRING:
-        return memoryview(b"".join(_counted(_encoded(each)) for each in array.reshape(-1)))
+        return memoryview(b"".join(counted(_encoded(each)) for each in array.reshape(-1)))
     return np.ascontiguousarray(array).reshape(-1).view(np.uint8).data
 
 
@@ -141,5 +141,6 @@ def _encoded(element: str | bytes) -> bytes:
     return element if isinstance(element, bytes) else str(element).encode()
 
 
-def _counted(element: bytes) -> bytes:
+def counted(element: bytes) -> bytes:
+    """A string as raw contents have it: after its length."""
     return _LENGTH.pack(len(element)) + element

@@ -1,7 +1,6 @@
 """Carries out what the service asks of memory, models and fences."""
 
 import os
-from collections.abc import Mapping
 from contextlib import suppress
 from functools import partial
 
@@ -15,10 +14,10 @@ from tightship.driver.events import (
     RunFinished,
 )
 from tightship.driver.rim.device_buffers import DeviceBuffers
-from tightship.driver.rim.loaded import Loaded
 from tightship.driver.rim.mappings import Mappings
 from tightship.driver.rim.measuring import measure
 from tightship.driver.rim.models import Models
+from tightship.driver.rim.named import Named
 from tightship.driver.rim.operand_models import find_supported
 from tightship.driver.rim.running import Runs
 from tightship.driver.rim.workers import Job, Workers
@@ -34,7 +33,7 @@ class Carrier:
         workers: Their threads; what they tell is for the service.
     """
 
-    def __init__(self, named: Mapping[str, Loaded], runs_max: int) -> None:
+    def __init__(self, named: Named, runs_max: int) -> None:
         self.workers = Workers(runs_max)
         self._mappings = Mappings()
         self._models = Models(self._mappings, named)

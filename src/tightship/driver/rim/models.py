@@ -3,13 +3,16 @@
 import fcntl
 import logging
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from itertools import chain
 
 from tightship.driver.effects import PrepareModel
 from tightship.driver.events import PrepareFinished
 from tightship.driver.rim.descriptor import seals_of
 from tightship.driver.rim.loaded import Loaded, loaded
 from tightship.driver.rim.mappings import Mappings
+from tightship.driver.rim.named import Named
 from tightship.driver.rim.operand_models import operand_file, operand_model
 from tightship.driver.rules.model import FileFormat, ModelFile, ModelName
 from tightship.driver.rules.pools import Pool
@@ -17,6 +20,7 @@ from tightship.driver.rules.snapshot import ModelShare
 from tightship.driver.rules.status import ErrorStatus, failure
 from tightship.errors import DriverError, TightshipError
 from tightship.loading import load
+from tightship.model import Model
 
 NAME_MAX = 60
 """Letters of a model's name in a snapshot."""
@@ -29,10 +33,11 @@ _SEALED = fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_WRITE
 class Models:
     """The models of a driver by number; those it was started with have a name too."""
 
-    def __init__(self, mappings: Mappings, named: Mapping[str, Loaded]) -> None:
+    def __init__(self, mappings: Mappings, named: Named) -> None:
         self._mappings = mappings
         self._named = named
         self._models: dict[int, Loaded] = {}
+        self._held: dict[int, Model] = {}
 
     def prepare(self, asked: PrepareModel) -> PrepareFinished:
         """Load a model."""
@@ -53,9 +58,7 @@ class Models:
     def _load(self, asked: PrepareModel) -> Loaded:
         source = asked.source
         if isinstance(source, ModelName):
-            if source.name not in self._named:
-                raise failure("The driver was not started with a model of that name.")
-            return self._named[source.name]
+            return self._known(asked.model, source.name)
         if not isinstance(source, ModelFile):
             assert source is not None
             return operand_model(source, asked.pools, self._mappings)
@@ -75,42 +78,66 @@ class Models:
             model.close()
             raise
 
+    def _known(self, number: int, name: str) -> Loaded:
+        model = self._named.hold(name)
+        try:
+            found = loaded(model)
+        except DriverError:
+            self._named.let_go(model)
+            raise
+        self._held[number] = model
+        return found
+
     def __getitem__(self, number: int) -> Loaded:
         """A model that was prepared and not dropped."""
         return self._models[number]
 
     def shares(self) -> dict[int, ModelShare]:
-        """What clients' models take; one of the driver takes nothing more."""
-        own = list(self._named.values())
-        return {
-            number: _share(number, found.programs[0].plan.model, found, is_own=found not in own)
-            for number, found in self._models.copy().items()
-        }
+        """What clients' models take; one that is known by name takes nothing more."""
+        with self._own() as own:
+            every = {number: found.programs for number, found in self._models.copy().items()}
+            return {
+                number: _share(
+                    number, programs[0].plan.model, programs, is_own=programs[0] not in own.values()
+                )
+                for number, programs in every.items()
+            }
 
     def own_shares(self) -> tuple[ModelShare, ...]:
-        """What models take that the driver was started with."""
-        return tuple(_share(0, name, found, is_own=True) for name, found in self._named.items())
+        """What models take that are known by name."""
+        with self._own() as own:
+            return tuple(_share(0, name, (model,), is_own=True) for name, model in own.items())
 
     def arena_bytes(self) -> int:
         """Memory of the arenas of all models."""
-        every = {
-            id(program): program
-            for found in (*self._models.copy().values(), *self._named.values())
-            for program in found.programs
-        }
-        return sum(program.memory_stats().arena_bytes for program in every.values())
+        with self._own() as own:
+            of_clients = [found.programs for found in self._models.copy().values()]
+            every = {id(model): model for model in chain(*of_clients, own.values())}
+            return sum(model.memory_stats().arena_bytes for model in every.values())
+
+    @contextmanager
+    def _own(self) -> Iterator[Mapping[str, Model]]:
+        """The models that are known by name, open meanwhile."""
+        own = self._named.hold_all()
+        try:
+            yield own
+        finally:
+            for model in own.values():
+                self._named.let_go(model)
 
     def drop(self, number: int) -> None:
-        """Give a model's memory back; one with a name stays loaded."""
-        gone = self._models.pop(number, None)
-        if gone is not None and gone not in self._named.values():
+        """Give a model's memory back; one with a name is let go."""
+        gone, held = self._models.pop(number, None), self._held.pop(number, None)
+        if held is not None:
+            self._named.let_go(held)
+        elif gone is not None:
             gone.model.close()
 
 
-def _share(number: int, name: str, found: Loaded, *, is_own: bool) -> ModelShare:
-    stats = [program.memory_stats() for program in found.programs] if is_own else []
+def _share(number: int, name: str, programs: Sequence[Model], *, is_own: bool) -> ModelShare:
+    stats = [program.memory_stats() for program in programs] if is_own else []
     weights_bytes = sum(each.weights_bytes for each in stats)
-    arena_bytes = max(program.plan.arena_bytes for program in found.programs)
+    arena_bytes = max(program.plan.arena_bytes for program in programs)
     return ModelShare(number, name[:NAME_MAX], weights_bytes, arena_bytes)
 
 

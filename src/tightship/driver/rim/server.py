@@ -6,7 +6,6 @@ import selectors
 import socket
 import time
 from collections import deque
-from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -28,13 +27,12 @@ from tightship.driver.protocol.replies import Failed, Launched, Reply
 from tightship.driver.rim.carrier import Carrier
 from tightship.driver.rim.descriptor import describe, fence_state
 from tightship.driver.rim.listening import caller_of, listen
-from tightship.driver.rim.loaded import loaded
+from tightship.driver.rim.named import Named
 from tightship.driver.rules.attachment import FenceState
 from tightship.driver.rules.status import ErrorStatus
 from tightship.driver.service import Service
 from tightship.driver.settings import Settings
 from tightship.errors import FormatError
-from tightship.model import Model
 
 UNSENT_MAX = 1024
 """Answers that a client may leave unread beyond what its socket holds."""
@@ -52,20 +50,17 @@ class Peer:
 class Server:
     """A driver that listens at a path; only its own user, and root, may connect."""
 
-    def __init__(self, path: Path, named: Mapping[str, Model], *, threads: int = 1) -> None:
+    def __init__(self, path: Path, named: Named, *, threads: int = 1) -> None:
         """Listen.
 
         Args:
             path: Of the socket; its folder exists.
-            named: Models that clients may use by name; closed with the server.
+            named: Models that clients may use by name.
             threads: Executions that run at once.
 
         Raises:
             InputError: Another driver listens there, or something else has that path.
-            DriverError: A model's types cannot be described to clients.
         """
-        known = {name: loaded(model) for name, model in named.items()}
-        self._named = tuple(named.values())
         self._path = path
         self._listener = listen(path)
         settings = Settings(
@@ -75,7 +70,7 @@ class Server:
             operators=frozenset({0, os.geteuid()}),
         )
         self._service = Service(settings, SystemRandom())
-        self._carrier = Carrier(known, threads)
+        self._carrier = Carrier(named, threads)
         self._selector = selectors.DefaultSelector()
         self._peers: dict[int, Peer] = {}
         self._count = 0
@@ -249,8 +244,6 @@ class Server:
         self._selector.close()
         workers.close()
         os.close(self._spare)
-        for model in self._named:
-            model.close()
 
 
 def _event_of(number: int, packet: Packet) -> Event:

@@ -1,0 +1,134 @@
+"""Calls as gRPC has them: what each is answered, as messages."""
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from google.protobuf.json_format import ParseDict  # type: ignore[import-untyped]
+from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
+
+from tightship.driver.oip.face import LOG_SETTINGS, TRACE_SETTINGS, Face, check_unchanged
+from tightship.driver.oip.grpc_infer import Message, fill, request_of
+from tightship.driver.oip.grpc_raw import cut, joined
+from tightship.driver.oip.grpc_schema import message_classes
+from tightship.driver.oip.refusal import OipError
+from tightship.driver.oip.region_calls import Memory, register_cuda, status, unregister
+from tightship.driver.oip.repository import VERSION
+from tightship.driver.rules.regions import Region, RegionError
+
+RAW_INPUTS, RAW_OUTPUTS, STREAMED = 7, 6, 2
+"""Numbers of fields: raw contents of requests and responses, the response within a streamed one."""
+
+
+class GrpcCalls:
+    """Answers calls, bytes in and out. May be used from several threads.
+
+    Attributes:
+        unary: By name, what answers one request.
+    """
+
+    def __init__(self, face: Face) -> None:
+        self._face = face
+        self._classes = message_classes()
+        self.unary: Mapping[str, Callable[[bytes], bytes]] = {
+            "ModelInfer": self._infer,
+            **{name: self._answering(name, call) for name, call in _CALLS.items()},
+        }
+
+    def stream(self, requests: Iterator[bytes]) -> Iterator[bytes]:
+        """Answer inference requests of one stream in their order; an error ends none."""
+        for request in requests:
+            try:
+                yield joined(b"", STREAMED, [self._infer(request, is_streamed=True)])
+            except (OipError, RegionError) as error:
+                said = self._classes["ModelStreamInferResponse"](error_message=str(error))
+                yield said.SerializeToString()
+
+    def _answering(self, name: str, call: "Call") -> Callable[[bytes], bytes]:
+        asked, answer = self._classes[f"{name}Request"], self._classes[f"{name}Response"]
+
+        def answered(data: bytes) -> bytes:
+            said = call(self._face, _parsed(asked, data))
+            return bytes(ParseDict(said or {}, answer()).SerializeToString())
+
+        return answered
+
+    def _infer(self, data: bytes, *, is_streamed: bool = False) -> bytes:
+        header, raw = cut(data, RAW_INPUTS)
+        message = _parsed(self._classes["ModelInferRequest"], header)
+        outputs = self._face.infer(
+            message.model_name, message.model_version, request_of(message, raw)
+        )
+        response = self._classes["ModelInferResponse"](
+            model_name=message.model_name, model_version=VERSION, id=message.id
+        )
+        if is_streamed and "triton_enable_empty_final_response" in message.parameters:
+            response.parameters["triton_final_response"].bool_param = True
+        raw_outputs = fill(response, outputs)
+        return joined(response.SerializeToString(), RAW_OUTPUTS, raw_outputs)
+
+
+def _parsed(kind: Any, data: bytes) -> Message:  # noqa: ANN401
+    try:
+        return kind.FromString(data)
+    except DecodeError:
+        raise OipError("the bytes of the request are no message") from None
+
+
+Said = dict[str, Any]
+Call = Callable[[Face, Message], Said | None]
+
+
+def _system_status(face: Face, asked: Message) -> Said:
+    found = status(face.regions, Memory.SYSTEM, asked.name or None)
+    return {"regions": {each["name"]: each for each in found}}
+
+
+def _system_register(face: Face, asked: Message) -> None:
+    face.regions.register(Region(asked.name, asked.key, asked.offset, asked.byte_size))
+
+
+def _cuda_status(face: Face, asked: Message) -> Said:
+    status(face.regions, Memory.CUDA, asked.name or None)
+    return {}
+
+
+def _trace_settings(_: Face, asked: Message) -> Said:
+    check_unchanged(dict(asked.settings), "trace")
+    return {"settings": {key: {"value": value} for key, value in TRACE_SETTINGS.items()}}
+
+
+def _log_settings(_: Face, asked: Message) -> Said:
+    check_unchanged(dict(asked.settings), "log")
+    return {"settings": {key: {"bool_param": value} for key, value in LOG_SETTINGS.items()}}
+
+
+_CALLS: Mapping[str, Call] = {
+    "ServerLive": lambda _, __: {"live": True},
+    "ServerReady": lambda face, _: {"ready": not face.is_draining},
+    "ServerMetadata": lambda face, _: face.metadata(),
+    "ModelReady": lambda face, asked: {
+        "ready": face.repository.is_ready(asked.name, asked.version)
+    },
+    "ModelMetadata": lambda face, asked: face.model_metadata(asked.name, asked.version),
+    "ModelConfig": lambda face, asked: {"config": face.model_config(asked.name, asked.version)},
+    "ModelStatistics": lambda face, asked: face.statistics(asked.name, asked.version),
+    "RepositoryIndex": lambda face, asked: {
+        "models": face.repository.index(only_ready=asked.ready)
+    },
+    "RepositoryModelLoad": lambda face, asked: face.load(
+        asked.model_name, has_parameters=bool(asked.parameters)
+    ),
+    "RepositoryModelUnload": lambda face, asked: face.repository.unload(asked.model_name),
+    "SystemSharedMemoryStatus": _system_status,
+    "SystemSharedMemoryRegister": _system_register,
+    "SystemSharedMemoryUnregister": lambda face, asked: unregister(
+        face.regions, Memory.SYSTEM, asked.name or None
+    ),
+    "CudaSharedMemoryStatus": _cuda_status,
+    "CudaSharedMemoryRegister": lambda face, asked: register_cuda(face.regions, asked.name),
+    "CudaSharedMemoryUnregister": lambda face, asked: unregister(
+        face.regions, Memory.CUDA, asked.name or None
+    ),
+    "TraceSetting": _trace_settings,
+    "LogSettings": _log_settings,
+}

@@ -1,0 +1,153 @@
+"""The messages of `inference.GRPCInferenceService`, made from a table when they are first needed.
+
+A line is a message, and then its fields: type, name, number. `*` after a type is a list of it, `?`
+one of several of which a message has one, `map:` a map from strings. They live in a pool of their
+own: a process may have other classes for the same messages, as `tritonclient` has.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from google.protobuf.descriptor_pb2 import (  # type: ignore[import-untyped]
+    DescriptorProto,
+    FieldDescriptorProto,
+    FileDescriptorProto,
+)
+from google.protobuf.descriptor_pool import DescriptorPool  # type: ignore[import-untyped]
+from google.protobuf.message_factory import GetMessageClass  # type: ignore[import-untyped]
+
+PACKAGE = "inference"
+ONE_OF = "parameter_choice"
+
+MESSAGES = """
+ServerLiveRequest
+ServerLiveResponse: bool live 1
+ServerReadyRequest
+ServerReadyResponse: bool ready 1
+ModelReadyRequest: string name 1, string version 2
+ModelReadyResponse: bool ready 1
+ServerMetadataRequest
+ServerMetadataResponse: string name 1, string version 2, string* extensions 3
+ModelMetadataRequest: string name 1, string version 2
+TensorMetadata: string name 1, string datatype 2, int64* shape 3
+ModelMetadataResponse: string name 1, string* versions 2, string platform 3, \
+TensorMetadata* inputs 4, TensorMetadata* outputs 5
+
+InferParameter: bool? bool_param 1, int64? int64_param 2, string? string_param 3, \
+double? double_param 4, uint64? uint64_param 5
+InferTensorContents: bool* bool_contents 1, int32* int_contents 2, int64* int64_contents 3, \
+uint32* uint_contents 4, uint64* uint64_contents 5, float* fp32_contents 6, \
+double* fp64_contents 7, bytes* bytes_contents 8
+InferTensor: string name 1, string datatype 2, int64* shape 3, map:InferParameter parameters 4, \
+InferTensorContents contents 5
+InferRequestedOutputTensor: string name 1, map:InferParameter parameters 2
+ModelInferRequest: string model_name 1, string model_version 2, string id 3, \
+map:InferParameter parameters 4, InferTensor* inputs 5, InferRequestedOutputTensor* outputs 6, \
+bytes* raw_input_contents 7
+ModelInferResponse: string model_name 1, string model_version 2, string id 3, \
+map:InferParameter parameters 4, InferTensor* outputs 5, bytes* raw_output_contents 6
+ModelStreamInferResponse: string error_message 1, ModelInferResponse infer_response 2
+
+ModelConfigRequest: string name 1, string version 2
+ModelConfigInput: string name 1, DataType data_type 2, int64* dims 4
+ModelConfigOutput: string name 1, DataType data_type 2, int64* dims 3
+VersionLatest: uint32 num_versions 1
+ModelVersionPolicy: VersionLatest? latest 1
+ModelConfig: string name 1, string platform 2, ModelVersionPolicy version_policy 3, \
+int32 max_batch_size 4, ModelConfigInput* input 5, ModelConfigOutput* output 6, string backend 17
+ModelConfigResponse: ModelConfig config 1
+
+ModelStatisticsRequest: string name 1, string version 2
+StatisticDuration: uint64 count 1, uint64 ns 2
+InferStatistics: StatisticDuration success 1, StatisticDuration fail 2, StatisticDuration queue 3, \
+StatisticDuration compute_input 4, StatisticDuration compute_infer 5, \
+StatisticDuration compute_output 6, StatisticDuration cache_hit 7, StatisticDuration cache_miss 8
+InferBatchStatistics: uint64 batch_size 1
+ModelStatistics: string name 1, string version 2, uint64 last_inference 3, \
+uint64 inference_count 4, uint64 execution_count 5, InferStatistics inference_stats 6, \
+InferBatchStatistics* batch_stats 7
+ModelStatisticsResponse: ModelStatistics* model_stats 1
+
+ModelRepositoryParameter: bool? bool_param 1, int64? int64_param 2, string? string_param 3, \
+bytes? bytes_param 4
+RepositoryIndexRequest: string repository_name 1, bool ready 2
+ModelIndex: string name 1, string version 2, string state 3, string reason 4
+RepositoryIndexResponse: ModelIndex* models 1
+RepositoryModelLoadRequest: string repository_name 1, string model_name 2, \
+map:ModelRepositoryParameter parameters 3
+RepositoryModelLoadResponse
+RepositoryModelUnloadRequest: string repository_name 1, string model_name 2, \
+map:ModelRepositoryParameter parameters 3
+RepositoryModelUnloadResponse
+
+SystemSharedMemoryStatusRequest: string name 1
+SystemRegionStatus: string name 1, string key 2, uint64 offset 3, uint64 byte_size 4
+SystemSharedMemoryStatusResponse: map:SystemRegionStatus regions 1
+SystemSharedMemoryRegisterRequest: string name 1, string key 2, uint64 offset 3, uint64 byte_size 4
+SystemSharedMemoryRegisterResponse
+SystemSharedMemoryUnregisterRequest: string name 1
+SystemSharedMemoryUnregisterResponse
+CudaSharedMemoryStatusRequest: string name 1
+CudaRegionStatus: string name 1, uint64 device_id 2, uint64 byte_size 3
+CudaSharedMemoryStatusResponse: map:CudaRegionStatus regions 1
+CudaSharedMemoryRegisterRequest: string name 1, bytes raw_handle 2, int64 device_id 3, \
+uint64 byte_size 4
+CudaSharedMemoryRegisterResponse
+CudaSharedMemoryUnregisterRequest: string name 1
+CudaSharedMemoryUnregisterResponse
+
+TraceSettingValue: string* value 1
+TraceSettingRequest: map:TraceSettingValue settings 1, string model_name 2
+TraceSettingResponse: map:TraceSettingValue settings 1
+LogSettingValue: bool? bool_param 1, uint32? uint32_param 2, string? string_param 3
+LogSettingsRequest: map:LogSettingValue settings 1
+LogSettingsResponse: map:LogSettingValue settings 1
+"""
+
+DATA_TYPES = (
+    *("INVALID", "BOOL", "UINT8", "UINT16", "UINT32", "UINT64", "INT8", "INT16", "INT32"),
+    *("INT64", "FP16", "FP32", "FP64", "STRING", "BF16"),
+)
+
+
+def message_classes() -> Mapping[str, Any]:
+    """A class for every message, by its name."""
+    file = FileDescriptorProto(name="inference.proto", package=PACKAGE, syntax="proto3")
+    enum = file.enum_type.add(name="DataType")
+    for number, name in enumerate(DATA_TYPES):
+        enum.value.add(name=f"TYPE_{name}", number=number)
+    for line in filter(None, MESSAGES.splitlines()):
+        name, _, fields = line.partition(": ")
+        message = file.message_type.add(name=name)
+        for text in filter(None, fields.split(", ")):
+            _add_field(message, *text.split())
+    pool = DescriptorPool()
+    pool.AddSerializedFile(file.SerializeToString())
+    return {
+        each.name: GetMessageClass(pool.FindMessageTypeByName(f"{PACKAGE}.{each.name}"))
+        for each in file.message_type
+    }
+
+
+def _add_field(message: DescriptorProto, kind: str, name: str, number: str) -> None:
+    bare = kind.removeprefix("map:").rstrip("*?")
+    into = message.field.add(name=name, number=int(number))
+    into.label = FieldDescriptorProto.LABEL_OPTIONAL
+    if kind.startswith("map:"):
+        entry = message.nested_type.add(name=f"{name.capitalize()}Entry")
+        entry.options.map_entry = True
+        _add_field(entry, "string", "key", "1")
+        _add_field(entry, bare, "value", "2")
+        bare = f"{message.name}.{entry.name}"
+    if kind.startswith("map:") or kind.endswith("*"):
+        into.label = FieldDescriptorProto.LABEL_REPEATED
+    if kind.endswith("?"):
+        if not message.oneof_decl:
+            message.oneof_decl.add(name=ONE_OF)
+        into.oneof_index = 0
+    if bare.islower():
+        into.type = FieldDescriptorProto.Type.Value(f"TYPE_{bare.upper()}")
+        return
+    is_enum = bare == "DataType"
+    into.type = FieldDescriptorProto.TYPE_ENUM if is_enum else FieldDescriptorProto.TYPE_MESSAGE
+    into.type_name = f".{PACKAGE}.{bare}"

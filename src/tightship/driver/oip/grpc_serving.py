@@ -1,0 +1,106 @@
+"""The server of the gRPC face: threads that answer, started and ended with the driver."""
+
+import logging
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import NoReturn
+
+import grpc
+
+from tightship.driver.oip.face import Face
+from tightship.driver.oip.grpc_calls import GrpcCalls
+from tightship.driver.oip.limits import FaceLimits
+from tightship.driver.oip.refusal import OipError
+from tightship.driver.rules.regions import RegionError
+from tightship.errors import InputError
+
+SERVICE = "inference.GRPCInferenceService"
+MESSAGE_MORE_BYTES = 1 << 20
+"""What a message may have beside the tensors."""
+
+_LOG = logging.getLogger(__name__)
+_Unary = Callable[[bytes, grpc.ServicerContext], bytes]
+
+
+class GrpcServer:
+    """Answers calls of gRPC once it is started.
+
+    Attributes:
+        port: Where it listens.
+    """
+
+    def __init__(self, face: Face, limits: FaceLimits, host: str, port: int) -> None:
+        """Listen at an address; port 0 is any that is free.
+
+        Raises:
+            InputError: It cannot be listened at.
+        """
+        self._limits = limits
+        self._server = grpc.server(
+            ThreadPoolExecutor(limits.connections_max, "tightship-grpc"),
+            maximum_concurrent_rpcs=limits.connections_max,
+            options=(
+                ("grpc.max_receive_message_length", limits.body_bytes_max + MESSAGE_MORE_BYTES),
+                ("grpc.max_send_message_length", -1),
+                ("grpc.so_reuseport", 0),
+            ),
+        )
+        calls = GrpcCalls(face)
+        handlers = {
+            name: grpc.unary_unary_rpc_method_handler(_guarded(name, call))
+            for name, call in calls.unary.items()
+        }
+        handlers["ModelStreamInfer"] = grpc.stream_stream_rpc_method_handler(_streamed(calls))
+        handler = grpc.method_handlers_generic_handler(SERVICE, handlers)
+        self._server.add_generic_rpc_handlers((handler,))
+        where = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+        try:
+            self.port = self._server.add_insecure_port(where)
+        except RuntimeError:
+            raise InputError(
+                f"The gRPC face cannot listen at `{where}`; name another port."
+            ) from None
+
+    def start(self) -> None:
+        """Answer from now on."""
+        self._server.start()
+
+    def begin_stop(self) -> None:
+        """Take no more calls, and answer those that have begun as long as the limits say."""
+        self._ended = self._server.stop(self._limits.drain_s)
+
+    def join(self) -> None:
+        """Wait for the end."""
+        self._ended.wait()
+
+
+def _guarded(name: str, call: Callable[[bytes], bytes]) -> _Unary:
+    def answer(request: bytes, context: grpc.ServicerContext) -> bytes:
+        try:
+            return call(request)
+        except (OipError, RegionError) as error:
+            _LOG.info("%s: %s is refused: %s", context.peer(), name, error)
+            _abort(context, grpc.StatusCode[error.code.name], str(error))
+        except Exception:  # noqa: BLE001 - a mistake of ours, of which a client is told no more
+            _LOG.exception("%s: %s met an error of the driver.", context.peer(), name)
+            _abort(context, grpc.StatusCode.INTERNAL, "internal error")
+
+    return answer
+
+
+def _abort(context: grpc.ServicerContext, code: grpc.StatusCode, message: str) -> NoReturn:
+    context.abort(code, message)
+    raise AssertionError
+
+
+def _streamed(
+    calls: GrpcCalls,
+) -> Callable[[Iterator[bytes], grpc.ServicerContext], Iterator[bytes]]:
+    def answer(requests: Iterator[bytes], context: grpc.ServicerContext) -> Iterator[bytes]:
+        try:
+            yield from calls.stream(requests)
+        except Exception:  # noqa: BLE001 - as above
+            _LOG.exception("%s: a stream met an error of the driver.", context.peer())
+            _abort(context, grpc.StatusCode.INTERNAL, "internal error")
+
+    return answer

@@ -1,0 +1,163 @@
+"""Calls as HTTP has them: requests and responses as values, without a socket."""
+
+from urllib.parse import unquote
+
+from tightship.driver.oip.face import LOG_SETTINGS, TRACE_SETTINGS, Face, Said, check_unchanged
+from tightship.driver.oip.http_message import (
+    HttpRequest,
+    HttpResponse,
+    error_response,
+    json_response,
+)
+from tightship.driver.oip.infer_request import decode
+from tightship.driver.oip.infer_response import encode
+from tightship.driver.oip.json_fields import field, optional, parse
+from tightship.driver.oip.refusal import OipError
+from tightship.driver.oip.region_calls import Memory, register_cuda, status, unregister
+from tightship.driver.oip.repository import VERSION
+from tightship.driver.rules.regions import Code, Region, RegionError
+
+MEMORIES = {"systemsharedmemory": Memory.SYSTEM, "cudasharedmemory": Memory.CUDA}
+
+
+class HttpCalls:
+    """Answers requests. May be used from several threads."""
+
+    def __init__(self, face: Face, body_bytes_max: int) -> None:
+        """A body may have `body_bytes_max` once it is unpacked."""
+        self._face = face
+        self._body_bytes_max = body_bytes_max
+
+    def respond(self, request: HttpRequest) -> HttpResponse:
+        """The response to a request; a refused one has its reason as `{"error": ...}`."""
+        try:
+            return self._answer(request)
+        except (OipError, RegionError) as error:
+            return error_response(error.code.http_status, str(error))
+
+    def _answer(self, request: HttpRequest) -> HttpResponse:
+        path = request.target.partition("?")[0]
+        segments = [unquote(segment) for segment in path.strip("/").split("/")]
+        match (request.method, *segments):
+            case (_, "v2", "models", *rest):
+                return self._model_call(request, rest)
+            case ("POST", "v2", "repository", *rest):
+                return self._repository_call(request, rest)
+            case (_, "v2", "systemsharedmemory" | "cudasharedmemory", *_):
+                return self._region_call(request, segments[1:])
+            case (_, "v2", "trace", "setting") | (_, "v2", "logging"):
+                return self._settings_call(request, segments[1])
+            case ("GET", *rest):
+                return self._server_call(request, rest)
+        raise _unknown(request)
+
+    def _server_call(self, request: HttpRequest, segments: list[str]) -> HttpResponse:
+        face = self._face
+        match segments:
+            case ["metrics"]:
+                text = face.metrics().encode()
+                return HttpResponse(parts=(text,), content_type="text/plain; version=0.0.4")
+            case ["v2"]:
+                return json_response(face.metadata())
+            case ["v2", "health", "live"]:
+                return HttpResponse()
+            case ["v2", "health", "ready"]:
+                return HttpResponse(400 if face.is_draining else 200)
+        raise _unknown(request)
+
+    def _settings_call(self, request: HttpRequest, kind: str) -> HttpResponse:
+        if request.method == "POST":
+            check_unchanged(parse(request.content(self._body_bytes_max)), kind)
+        return json_response(TRACE_SETTINGS if kind == "trace" else LOG_SETTINGS)
+
+    def _model_call(self, request: HttpRequest, rest: list[str]) -> HttpResponse:
+        """`[NAME[/versions/V]]/CALL`."""
+        face = self._face
+        if request.method == "GET" and rest == ["stats"]:
+            return json_response(face.statistics())
+        name, *rest = rest or [""]
+        version = None
+        if len(rest) >= 2 and rest[0] == "versions":
+            _, version, *rest = rest
+        match (request.method, *rest):
+            case ("POST", "infer"):
+                return self._infer(request, name, version)
+            case ("GET", "ready"):
+                return HttpResponse(200 if face.repository.is_ready(name, version) else 400)
+            case ("GET", *what):
+                return json_response(self._said_of(request, name, version, what))
+        raise _unknown(request)
+
+    def _said_of(
+        self, request: HttpRequest, name: str, version: str | None, what: list[str]
+    ) -> Said:
+        match what:
+            case []:
+                return self._face.model_metadata(name, version)
+            case ["config"]:
+                return self._face.model_config(name, version)
+            case ["stats"]:
+                return self._face.statistics(name, version)
+            case ["trace", "setting"]:
+                return TRACE_SETTINGS
+        raise _unknown(request)
+
+    def _infer(self, request: HttpRequest, name: str, version: str | None) -> HttpResponse:
+        asked = decode(request.content(self._body_bytes_max), request.header_bytes)
+        outputs = self._face.infer(name, version, asked)
+        response = encode(name, VERSION, asked.identifier, outputs)
+        is_binary = response.header_bytes is not None
+        content_type = "application/octet-stream" if is_binary else "application/json"
+        return HttpResponse(200, response.parts, content_type, response.header_bytes)
+
+    def _repository_call(self, request: HttpRequest, rest: list[str]) -> HttpResponse:
+        body = parse(request.content(self._body_bytes_max))
+        repository = self._face.repository
+        match rest:
+            case ["index"]:
+                only_ready = optional(body, "ready", bool) or False
+                return json_response(repository.index(only_ready=only_ready))
+            case ["models", name, "load"]:
+                self._face.load(name, has_parameters=bool(optional(body, "parameters", dict)))
+                return HttpResponse()
+            case ["models", name, "unload"]:
+                repository.unload(name)
+                return HttpResponse()
+        raise _unknown(request)
+
+    def _region_call(self, request: HttpRequest, segments: list[str]) -> HttpResponse:
+        regions, memory = self._face.regions, MEMORIES[segments[0]]
+        match (request.method, *segments[1:]):
+            case ("GET", "status"):
+                return json_response(status(regions, memory, None))
+            case ("GET", "region", name, "status"):
+                return json_response(status(regions, memory, name))
+            case ("POST", "unregister"):
+                unregister(regions, memory, None)
+            case ("POST", "region", name, "unregister"):
+                unregister(regions, memory, name)
+            case ("POST", "region", name, "register"):
+                self._register(request, memory, name)
+            case _:
+                raise _unknown(request)
+        return HttpResponse()
+
+    def _register(self, request: HttpRequest, memory: Memory, name: str) -> None:
+        regions = self._face.regions
+        regions.check_enabled()
+        if memory is Memory.CUDA:
+            register_cuda(regions, name)
+        body = parse(request.content(self._body_bytes_max))
+        key, size_bytes = field(body, "key", str), field(body, "byte_size", int)
+        regions.register(Region(name, key, optional(body, "offset", int) or 0, size_bytes))
+
+
+def is_long(request: HttpRequest) -> bool:
+    """Whether answering may take long: running a model, loading or unloading one."""
+    return request.method == "POST" and request.target.partition("?")[0].endswith(
+        ("/infer", "/load", "/unload")
+    )
+
+
+def _unknown(request: HttpRequest) -> OipError:
+    return OipError(f"there is no call {request.method} {request.target}", Code.NOT_FOUND)

@@ -1,0 +1,79 @@
+"""The server of the HTTP face: an event loop in a thread, started and ended with the driver."""
+
+import asyncio
+import socket
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+from tightship.driver.oip.face import Face
+from tightship.driver.oip.http_calls import HttpCalls
+from tightship.driver.oip.http_connection import HttpConnection, Shared
+from tightship.driver.oip.limits import FaceLimits
+from tightship.errors import InputError
+
+
+class HttpServer:
+    """Answers requests of HTTP once it is started.
+
+    Attributes:
+        port: Where it listens.
+    """
+
+    def __init__(self, face: Face, limits: FaceLimits, host: str, port: int) -> None:
+        """Listen at an address; port 0 is any that is free.
+
+        Raises:
+            InputError: It cannot be listened at.
+        """
+        self._calls = HttpCalls(face, limits.body_bytes_max)
+        self._limits = limits
+        family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        try:
+            self._listener = socket.create_server((host, port), family=family)
+        except OSError as error:
+            raise InputError(
+                f"The HTTP face cannot listen at `{host}:{port}`: {error.strerror}; name another."
+            ) from None
+        self.port: int = self._listener.getsockname()[1]
+        self._loop = asyncio.new_event_loop()
+        self._ended = asyncio.Event()
+        self._thread = threading.Thread(target=self._run, name="tightship-http")
+
+    def start(self) -> None:
+        """Answer from now on."""
+        self._thread.start()
+
+    def begin_stop(self) -> None:
+        """Take no more connections, and answer what has begun as long as the limits say."""
+        self._loop.call_soon_threadsafe(self._ended.set)
+
+    def join(self) -> None:
+        """Wait for the end."""
+        self._thread.join()
+
+    def _run(self) -> None:
+        with asyncio.Runner(loop_factory=lambda: self._loop) as runner:
+            runner.run(self._serve())
+
+    async def _serve(self) -> None:
+        with ThreadPoolExecutor(self._limits.runs_max, "tightship-http") as executor:
+            shared = Shared(self._calls, self._limits, executor)
+            shared.is_empty.set()
+            listening = await self._loop.create_server(
+                lambda: HttpConnection(shared), sock=self._listener
+            )
+            await self._ended.wait()
+            listening.close()
+            await _drain(shared)
+            executor.shutdown(cancel_futures=True)
+
+
+async def _drain(shared: Shared) -> None:
+    """Wait for requests that have begun; cut off those that take too long."""
+    for connection in tuple(shared.connections):
+        connection.drain()
+    try:
+        await asyncio.wait_for(shared.is_empty.wait(), shared.limits.drain_s)
+    except TimeoutError:
+        for connection in tuple(shared.connections):
+            connection.abort()

@@ -1,0 +1,134 @@
+"""A driver process: one copy of each model and of each limit, behind every face it listens with."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from tightship.driver.oip.face import Face
+from tightship.driver.oip.limits import FaceLimits
+from tightship.driver.oip.region_files import RegionFiles
+from tightship.driver.oip.repository import Repository, Sources
+from tightship.driver.rim.server import Server
+from tightship.errors import InputError
+
+Address = tuple[str, int]
+"""A host, and a port; 0 is any that is free."""
+
+DEFAULT_LIMITS = FaceLimits()
+
+
+@dataclass(frozen=True, slots=True)
+class Listening:
+    """Where a driver listens: at a socket, and where clients of the inference protocol come.
+
+    Attributes:
+        allow_client_shm: Whether clients of the protocol may name shared memory of this user.
+        limits: What clients of the protocol may take.
+    """
+
+    socket: Path
+    http: Address | None = None
+    grpc: Address | None = None
+    allow_client_shm: bool = False
+    limits: FaceLimits = DEFAULT_LIMITS
+
+
+class FaceServer(Protocol):
+    """The server of a face, in threads of its own."""
+
+    port: int
+
+    def start(self) -> None:
+        """Answer from now on."""
+        ...
+
+    def begin_stop(self) -> None:
+        """Take no more clients, and answer what has begun as long as the limits say."""
+        ...
+
+    def join(self) -> None:
+        """Wait for the end."""
+        ...
+
+
+class Driver:
+    """Models for other processes. Whoever reaches an address may run, load and unload them."""
+
+    def __init__(self, models: Sources, where: Listening, *, threads: int = 1) -> None:
+        """Load the models and listen; nobody is answered before `serve`.
+
+        Args:
+            models: Where they come from, by the names that clients know them by.
+            where: To listen.
+            threads: Executions of native clients at once.
+
+        Raises:
+            InputError: An address cannot be listened at, or a package that it needs is not there.
+            OipError: A model cannot be loaded.
+        """
+        self._repository = Repository(models)
+        regions = RegionFiles(is_enabled=where.allow_client_shm)
+        self._face = Face(self._repository, regions, where.limits.runs_max)
+        self._faces: dict[str, FaceServer] = {}
+        try:
+            for name in self._repository.names:
+                self._repository.load(name)
+            if where.http is not None:
+                self._faces["http"] = _http_server(self._face, where.limits, *where.http)
+            if where.grpc is not None:
+                self._faces["grpc"] = _grpc_server(self._face, where.limits, *where.grpc)
+            self._native = Server(where.socket, self._repository, threads=threads)
+        except BaseException:
+            self._repository.close()
+            raise
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Of the models."""
+        return self._repository.names
+
+    @property
+    def ports(self) -> dict[str, int]:
+        """Where clients of the protocol come: of `http` and `grpc`, as far as they are there."""
+        return {name: face.port for name, face in self._faces.items()}
+
+    def serve(self) -> None:
+        """Serve until `stop` is called; what has begun then is answered, within the limits."""
+        for face in self._faces.values():
+            face.start()
+        try:
+            self._native.serve()
+        finally:
+            self._face.is_draining = True
+            for face in self._faces.values():
+                face.begin_stop()
+            for face in self._faces.values():
+                face.join()
+            self._repository.close()
+
+    def stop(self) -> None:
+        """Have `serve` return; may be called from any thread and from a signal handler."""
+        self._face.is_draining = True
+        self._native.stop()
+
+
+def _http_server(face: Face, limits: FaceLimits, host: str, port: int) -> FaceServer:
+    try:
+        from tightship.driver.oip.http_serving import HttpServer
+    except ModuleNotFoundError as error:
+        raise _missing("HTTP", error) from None
+    return HttpServer(face, limits, host, port)
+
+
+def _grpc_server(face: Face, limits: FaceLimits, host: str, port: int) -> FaceServer:
+    try:
+        from tightship.driver.oip.grpc_serving import GrpcServer
+    except ModuleNotFoundError as error:
+        raise _missing("gRPC", error) from None
+    return GrpcServer(face, limits, host, port)
+
+
+def _missing(face: str, error: ModuleNotFoundError) -> InputError:
+    return InputError(
+        f"The {face} face needs the package `{error.name}`; pip install 'tightship[serve]'."
+    )

@@ -1,0 +1,159 @@
+"""`tightship serve` as a process: one copy of a model behind all of its faces."""
+
+import argparse
+import builtins
+import shutil
+import signal
+import subprocess
+import sys
+import urllib.request
+from contextlib import contextmanager
+
+import numpy as np
+import onnx
+import pytest
+
+from tests.models import parse
+from tightship.cli.main import main
+from tightship.cli.words import address
+from tightship.driver.client.client import Client
+from tightship.driver.oip.refusal import OipError
+from tightship.driver.oip.repository import ModelSource, Repository
+from tightship.errors import DriverError
+
+COMMAND = (sys.executable, "-m", "tightship.cli", "serve")
+X = np.array([[-1, 2, -3, 4]], np.float32)
+
+
+@pytest.fixture
+def models(tmp_path):
+    folder = tmp_path / "models"
+    folder.mkdir()
+    save(folder / "relu.onnx", "Relu")
+    return folder
+
+
+def save(path, operator):
+    onnx.save(parse(f"m (float[1,4] x) => (float[1,4] y) {{ y = {operator}(x) }}"), path)
+
+
+@contextmanager
+def served(*options):
+    """A process, where its socket is, and where the others listen."""
+    command = [*COMMAND, *map(str, options)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            said = process.stdout.readline().partition(" at ")[2]
+            yield process, [each.strip().rpartition("//")[2] for each in said.split(",")]
+        finally:
+            process.terminate()
+            assert process.wait(60) == 0
+
+
+def get(place, path):
+    with urllib.request.urlopen(f"http://{place}{path}", timeout=30) as response:
+        return response.read().decode()
+
+
+def post(place, path):
+    request = urllib.request.Request(f"http://{place}{path}", data=b"{}", method="POST")
+    urllib.request.urlopen(request, timeout=30).close()
+
+
+def test_both_faces_run_one_copy_of_a_model(models, tmp_path):
+    pytest.importorskip("httptools")
+    grpc = pytest.importorskip("tritonclient.grpc")
+    socket = tmp_path / "socket"
+    with served(models, "--socket", socket, "--http", "0", "--grpc", "0") as (_, places):
+        given = grpc.InferInput("x", [1, 4], "FP32")
+        given.set_data_from_numpy(X)
+        with grpc.InferenceServerClient(places[2]) as client:
+            assert np.array_equal(client.infer("relu", [given]).as_numpy("y"), np.maximum(X, 0))
+        with Client(socket) as client:
+            assert np.array_equal(client.prepare_named("relu").execute([X])[0], np.maximum(X, 0))
+        assert 'nv_inference_count{model="relu",version="1"} 1\n' in get(places[1], "/metrics")
+
+
+def test_a_folder_is_a_repository_that_may_gain_models(models, tmp_path):
+    pytest.importorskip("httptools")
+    socket = tmp_path / "socket"
+    with served(models, "--socket", socket, "--http", "0") as (_, places), Client(socket) as client:
+        held = client.prepare_named("relu")
+        save(models / "neg.onnx", "Neg")
+        post(places[1], "/v2/repository/models/neg/load")
+        assert np.array_equal(client.prepare_named("neg").execute([X])[0], -X)
+        post(places[1], "/v2/repository/models/relu/unload")
+        assert np.array_equal(held.execute([X])[0], np.maximum(X, 0))
+        with pytest.raises(DriverError, match="not ready"):
+            client.prepare_named("relu")
+        shutil.copy(models / "neg.onnx", models / "relu.onnx")
+        post(places[1], "/v2/repository/models/relu/load")
+        assert np.array_equal(client.prepare_named("relu").execute([X])[0], -X)
+
+
+def test_a_model_that_is_held_is_closed_by_the_last_to_let_it_go(models):
+    repository = Repository(lambda: {"relu": ModelSource(models / "relu.onnx")})
+    repository.load("relu")
+    first, second = repository.hold("relu"), repository.hold("relu")
+    assert first is second is repository.model("relu")[0]
+    repository.unload("relu")
+    with pytest.raises(OipError, match="not ready"):
+        repository.hold("relu")
+    repository.let_go(first)
+    assert not first.is_closed
+    repository.let_go(second)
+    assert first.is_closed
+
+
+def test_letting_go_of_a_model_that_stays_closes_nothing(models):
+    repository = Repository(lambda: {"relu": ModelSource(models / "relu.onnx")})
+    repository.load("relu")
+    repository.let_go(repository.hold("relu"))
+    assert not repository.model("relu")[0].is_closed
+    repository.close()
+    with pytest.raises(OipError, match="not ready"):
+        repository.model("relu")
+
+
+def test_an_interrupt_ends_it_as_well(models, tmp_path):
+    with served(models, "--socket", tmp_path / "socket") as (process, _):
+        process.send_signal(signal.SIGINT)
+        assert process.wait(60) == 0
+    assert not (tmp_path / "socket").exists()
+
+
+@pytest.mark.parametrize(("face", "package"), [("http", "httptools"), ("grpc", "grpc")])
+def test_a_package_that_is_not_there_is_named(models, tmp_path, monkeypatch, capsys, face, package):
+    imported = builtins.__import__
+
+    def refuse(name, *more):
+        if name == package:
+            raise ModuleNotFoundError(name=name)
+        return imported(name, *more)
+
+    monkeypatch.setattr(builtins, "__import__", refuse)
+    for module in ("http_serving", "http_connection", "grpc_serving"):
+        monkeypatch.delitem(sys.modules, f"tightship.driver.oip.{module}", raising=False)
+    options = ["serve", str(models), "--socket", str(tmp_path / "socket"), f"--{face}", "0"]
+    assert main(options) == 2
+    said = capsys.readouterr().err
+    assert f"needs the package `{package}`; pip install 'tightship[serve]'" in said
+
+
+def test_a_port_that_is_taken_is_named(models, tmp_path, capsys):
+    pytest.importorskip("httptools")
+    pytest.importorskip("grpc")
+    with served(models, "--socket", tmp_path / "a", "--http", "0", "--grpc", "0") as (_, places):
+        for face, place in zip(("http", "grpc"), places[1:], strict=True):
+            options = ["serve", str(models), "--socket", str(tmp_path / "b"), f"--{face}", place]
+            assert main(options) == 2
+            assert f"cannot listen at `{place}`" in capsys.readouterr().err
+
+
+def test_an_address_is_a_port_at_loopback_unless_it_says_more():
+    assert address("8000") == ("127.0.0.1", 8000)
+    assert address("0.0.0.0:80") == ("0.0.0.0", 80)
+    assert address("[::1]:80") == ("::1", 80)
+    for text in ("", "host", "host:", "::1:80", "[host]:80", "host:65536", "host:-1"):
+        with pytest.raises(argparse.ArgumentTypeError):
+            address(text)
