@@ -11,20 +11,22 @@ import numpy as np
 import pytest
 
 from tests.driver.native_driver import driver
-from tests.small_models import dense
+from tests.small_models import dense, dense_result
 from tightship.driver.effects import PrepareModel, Run
 from tightship.driver.protocol import messages as m
 from tightship.driver.protocol.channel import send
 from tightship.driver.protocol.codec import encode
 from tightship.driver.rim import loaded, mappings, running
+from tightship.driver.rim.device_buffers import DeviceBuffers
 from tightship.driver.rules.model import ModelFile
 from tightship.driver.rules.pools import Pool, PoolMode
 from tightship.driver.rules.request import Extent, Request
 from tightship.driver.rules.status import ErrorStatus
 from tightship.errors import DriverError
 
-MODEL, _ = dense(batch=4)
-X = np.zeros((4, 32), np.float32)
+MODEL, WEIGHTS = dense(batch=4)
+X = np.ones((4, 32), np.float32)
+Y = dense_result(X, WEIGHTS)
 GOOD = [
     m.RegisterPool("ashmem", 4096, 3, 0),
     m.RegisterPool("mmap_fd", 4096, 1, 0, 0, 1, must_map=True),
@@ -118,6 +120,37 @@ def test_a_file_that_is_cut_after_it_was_registered_kills_nobody(served, witness
     assert served.settles_at(before, witness)
 
 
+def run_isolated(client, model, file, *, is_cut):
+    """Run on a file that the isolated worker has mapped; maybe once more when it has no bytes."""
+    os.ftruncate(file.fileno(), 4096)
+    with client.file_pool(file.fileno(), PoolMode.ISOLATED, is_writable=True) as pool:
+        x, y = pool.at(0, (4, 32), "f4"), pool.at(2048, (4, 8), "f4")
+        x.array[...] = X
+        model.execute([x], [y])
+        np.testing.assert_allclose(y.array, Y, rtol=1e-4, atol=1e-4)
+        if is_cut:
+            os.ftruncate(file.fileno(), 0)
+            with pytest.raises(DriverError, match="failed") as caught:
+                model.execute([x], [y])
+            assert caught.value.status == ErrorStatus.GENERAL_FAILURE
+
+
+@pytest.mark.parametrize(
+    "times", [8, pytest.param(1000, marks=pytest.mark.slow)], ids=["few", "many"]
+)
+def test_a_file_that_is_cut_while_it_is_mapped_kills_a_worker_only(
+    served, witness, times, tmp_path
+):
+    with served.client() as hostile, (tmp_path / "pool").open("w+b") as file:
+        model = hostile.prepare(MODEL)
+        run_isolated(hostile, model, file, is_cut=False)
+        before = served.state()
+        for _ in range(times):
+            run_isolated(hostile, model, file, is_cut=True)
+        run_isolated(hostile, model, file, is_cut=False)
+        assert served.settles_at(before, witness)
+
+
 def flood(connection):
     for number in range(100_000):
         send(connection, encode(m.Capabilities(), number))
@@ -157,7 +190,7 @@ def test_a_mistake_of_ours_ends_a_call_and_not_the_driver(monkeypatch, caplog):
     asked = PrepareModel(5, ModelFile(1, 3, 0, len(MODEL)), (a_pool(file),), 1, -1, None)
     assert models.prepare(asked).status is ErrorStatus.NONE
     run = Run(9, 5, (None,), (None,), -1, -1)
-    runs = running.Runs(models, memory)
+    runs = running.Runs(models, memory, DeviceBuffers())
     assert runs.run(run, running.StopFlag()).status is ErrorStatus.GENERAL_FAILURE
     models.drop(5)
     monkeypatch.setattr(loaded, "load", lambda *_: 1 / 0)

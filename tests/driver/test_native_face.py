@@ -12,8 +12,13 @@ import tightship
 from tests.driver.native_driver import PATIENCE_S, driver
 from tests.small_models import dense, dense_result, relu_chain
 from tightship.driver.client.fence import Fence
+from tightship.driver.protocol import messages as m
+from tightship.driver.protocol.messages import Image
+from tightship.driver.rim.descriptor import new_segment
 from tightship.driver.rim.listening import listen
 from tightship.driver.rules.attachment import FenceState
+from tightship.driver.rules.model import FileFormat, ModelFile
+from tightship.driver.rules.pools import PoolMode
 from tightship.driver.rules.status import ErrorStatus
 from tightship.errors import DriverError, InputError
 
@@ -116,6 +121,34 @@ def test_an_array_that_does_not_fit_is_refused_on_this_side(model):
         model.execute([X, X])
 
 
+@pytest.mark.parametrize("mode", [PoolMode.COPY, PoolMode.ISOLATED, PoolMode.SEALED])
+def test_values_are_read_from_and_written_to_images(client, model, mode):
+    files = [new_segment(4096) for _ in range(2)]
+    os.pwrite(files[1], b"\xff" * 4096, 0)
+    with (
+        client.image_pool(files[0], Image(32, 2, 2, 144), mode, is_writable=True) as x,
+        client.image_pool(files[1], Image(8, 2, 2, 48), mode, is_writable=True) as y,
+    ):
+        x.pixels[...] = X.view(np.uint8).reshape(x.pixels.shape)
+        assert model.execute([x.of()], [y.of()]) == (None,)
+        result = np.ascontiguousarray(y.pixels).view("f4").reshape(4, 8)
+        np.testing.assert_allclose(result, Y, **CLOSE)
+        between = np.frombuffer(os.pread(files[1], 192, 0), np.uint8).reshape(4, 48)[:, 32:]
+        assert (between == 255).all()
+        assert status_of(model.execute, [y.of()]) == ErrorStatus.INVALID_ARGUMENT
+    for file in files:
+        os.close(file)
+
+
+def test_an_image_is_no_model_and_no_constant(client):
+    file = new_segment(4096)
+    with client.image_pool(file, Image(32, 32, 1, 128)) as image:
+        source = ModelFile(FileFormat.ONNX, image.pool, 0, 64)
+        refused = status_of(client._session.exchange, m.Prepare(source))
+        assert refused == ErrorStatus.INVALID_ARGUMENT
+    os.close(file)
+
+
 def test_a_deadline_ends_a_run_and_the_next_one_is_served(client):
     chain = client.prepare(relu_chain(64))
     x = np.ones(chain.interface.inputs[0].dimensions, np.float32)
@@ -138,7 +171,7 @@ def test_a_file_that_is_not_sealed_is_copied_and_may_be_cut(client, model, tmp_p
         file.write(X.tobytes() + bytes(128))
         file.flush()
         number = file.fileno()
-        unsealed = status_of(client.file_pool, number, is_sealed=True)
+        unsealed = status_of(client.file_pool, number, PoolMode.SEALED)
         assert unsealed == ErrorStatus.INVALID_ARGUMENT
         with client.file_pool(number, is_writable=True) as pool:
             x, y = pool.at(0, (4, 32), "f4"), pool.at(512, (4, 8), "f4")
@@ -165,7 +198,7 @@ def test_memory_that_comes_and_goes_leaves_nothing(served, client):
     for _ in range(1000):
         client.segment(4096).close()
     for _ in range(100):
-        refused = status_of(client.file_pool, unsealed, is_sealed=True)
+        refused = status_of(client.file_pool, unsealed, PoolMode.SEALED)
         assert refused == ErrorStatus.INVALID_ARGUMENT
     os.close(unsealed)
     assert served.settles_at(before, client)

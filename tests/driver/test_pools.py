@@ -83,6 +83,7 @@ BAD = {
     "a blob of two rows": {"kind": BLOB, "image": Image(PAGE, 2, 1, PAGE)},
     "an image without a description": {"kind": IMAGE},
     "an image without pixels": {"kind": IMAGE, "image": Image(0, 16, 1, 256)},
+    "rows that lie in each other": {"kind": IMAGE, "image": Image(16, 16, 1, 63)},
     "an image larger than the pool": {"kind": IMAGE, "image": Image(16, 17, 1, 256)},
 }
 
@@ -132,9 +133,9 @@ def test_an_execution_fails_with_a_pool_that_cannot_be_used(client, fields):
 
 
 def test_an_image_is_used_whole_where_the_driver_has_them():
-    client = Client(Rim(Settings(features=frozenset({IMAGE}))))
+    client = Client(Rim(Settings(features=frozenset({IMAGE, "memory_domains"}))))
     model = client.model(conv(KIND))
-    pool = client.pool(kind=IMAGE, image=Image(8, 1, 1, 1 << 20))
+    pool = client.pool(kind=IMAGE, image=Image(32, 32, 8, 160))
     places, other = Places(pool), Places(client.pool())
     whole = places.pooled(0)
     part = places.pooled(SIZE)
@@ -143,6 +144,30 @@ def test_an_image_is_used_whole_where_the_driver_has_them():
     assert run(client, model, places.request([whole], [beside])) is NONE
     assert run(client, model, places.request([part], [beside])) is IA
     assert run(client, model, places.request([whole], [whole])) is IA
+    places.pools[0] = RequestPool(client.pool(kind=IMAGE, image=Image(32, 32, 7, 160)))
+    assert run(client, model, places.request([whole], [beside])) is IA
+
+
+def test_an_image_of_pixels_that_are_not_known_cannot_be_used():
+    client = Client(Rim(Settings(features=frozenset({IMAGE, "memory_domains"}))))
+    model = client.model(conv(KIND))
+    token = client.buffer([model], [0], [0])
+    image = client.pool(kind=IMAGE, image=Image(32, 32, 8, 160, 0x23))
+    places = Places(image)
+    request = places.request([RequestArgument(DataLocation(0))], [places.buffer(token)])
+    assert run(client, model, request) is GF
+    assert client.status(m.CopyFrom(token, image)) is IA
+
+
+@pytest.mark.parametrize(("height", "expected"), [(32, NONE), (31, IA), (33, IA)])
+def test_a_buffer_is_copied_from_and_to_an_image_of_its_size(height, expected):
+    client = Client(Rim(Settings(features=frozenset({IMAGE, "memory_domains"}))))
+    token = client.buffer([client.model(conv(KIND))], [0])
+    client.initialise(token, SIZE)
+    image = client.pool(kind=IMAGE, image=Image(32, height, 8, 160))
+    assert client.status(m.CopyFrom(token, image)) is expected
+    client.initialise(token, SIZE)
+    assert client.status(m.CopyTo(token, image)) is expected
 
 
 def test_memory_of_a_protection_is_used_no_further(client):

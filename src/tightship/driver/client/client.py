@@ -5,11 +5,13 @@ from collections.abc import Sequence
 
 from tightship.driver.client.building import ModelBuilder
 from tightship.driver.client.file_pool import FilePool
+from tightship.driver.client.image_pool import ImagePool
 from tightship.driver.client.model_source import ModelLike, model_of, sharing, source_of
 from tightship.driver.client.remote import DeviceBuffer, RemoteModel
 from tightship.driver.client.segment import Segment
 from tightship.driver.client.session import Session
 from tightship.driver.protocol import messages as m
+from tightship.driver.protocol.messages import Image
 from tightship.driver.protocol.replies import (
     Allocated,
     DriverCapabilities,
@@ -21,6 +23,7 @@ from tightship.driver.protocol.snapshot_form import decode_snapshot
 from tightship.driver.rules.deadline import after
 from tightship.driver.rules.dimensions import Dimensions
 from tightship.driver.rules.model import ModelName, ModelSource
+from tightship.driver.rules.pools import PoolMode
 from tightship.driver.rules.snapshot import Snapshot
 from tightship.driver.rules.status import Priority
 
@@ -116,16 +119,22 @@ class Client:
         return Segment(self._session, size_bytes)
 
     def file_pool(
-        self, file: int, *, is_sealed: bool = False, is_writable: bool = False
+        self, file: int, mode: PoolMode = PoolMode.COPY, *, is_writable: bool = False
     ) -> FilePool:
         """A file of this process as memory; otherwise as `FilePool`.
 
         Args:
             file: Descriptor of a regular file or memfd.
-            is_sealed: Nobody can shorten it, so the driver maps it.
+            mode: How the driver comes to its bytes.
             is_writable: Outputs may go there.
         """
-        return FilePool(self._session, file, is_sealed=is_sealed, is_writable=is_writable)
+        return FilePool(self._session, file, mode, is_writable=is_writable)
+
+    def image_pool(
+        self, file: int, image: Image, mode: PoolMode = PoolMode.COPY, *, is_writable: bool = False
+    ) -> ImagePool:
+        """A file of this process as an image of rows, for inputs and outputs; as `file_pool`."""
+        return ImagePool(self._session, file, image, mode, is_writable=is_writable)
 
     def allocate(
         self,

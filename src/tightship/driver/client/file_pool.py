@@ -18,15 +18,16 @@ from tightship.driver.rules.pools import READ, WRITE, PoolKind, PoolMode
 class FilePool:
     """A file, registered as a pool and mapped here.
 
-    A file that is sealed against shrinking is mapped by the driver as well. Any other is read and
-    written by system calls: whoever shortens it makes an execution fail, and nothing else there.
-    Here, an array beyond the end of a file that was shortened must not be touched.
+    The driver maps it as well (`sealed`: nobody can shorten it), or reads and writes it by system
+    calls (`copy`), or has a process map it that may die of it (`isolated`). In both of the latter,
+    whoever shortens it makes an execution fail, and nothing else there. Here, an array beyond the
+    end of a file that was shortened must not be touched.
 
     Attributes:
         pool: Its number.
     """
 
-    def __init__(self, session: Session, file: int, *, is_sealed: bool, is_writable: bool) -> None:
+    def __init__(self, session: Session, file: int, mode: PoolMode, *, is_writable: bool) -> None:
         """Register a whole file; the descriptor stays the caller's.
 
         Raises:
@@ -37,7 +38,6 @@ class FilePool:
         protection = READ | (WRITE if is_writable else 0)
         access = mmap.PROT_READ | (mmap.PROT_WRITE if is_writable else 0)
         self._mapping: mmap.mmap | None = mmap.mmap(file, 0, mmap.MAP_SHARED, access)
-        mode = PoolMode.SEALED if is_sealed else PoolMode.COPY
         call = RegisterPool(PoolKind.MMAP_FD, len(self._mapping), protection, 0, mode=mode)
         self.pool = session.expect(PoolRegistered, call, (file,)).pool
 

@@ -18,14 +18,16 @@ from tightship.errors import InputError
 
 @dataclass(frozen=True, slots=True)
 class InBuffer:
-    """A buffer in the driver as an argument.
+    """A buffer in the driver as an argument, or an image of the client's.
 
     Attributes:
+        token: Of the buffer; of an image the number of its pool.
         dimensions: Of an input or output that the model leaves open.
     """
 
     token: int
     dimensions: Dimensions = ()
+    is_token: bool = True
 
 
 Input = ArrayLike | Placed | InBuffer
@@ -96,7 +98,7 @@ def _staged(sources: list[Placed | InBuffer], targets: list[Placed | InBuffer]) 
     pools: list[RequestPool] = []
 
     def argument(each: Placed | InBuffer) -> RequestArgument:
-        is_token = isinstance(each, InBuffer)
+        is_token = isinstance(each, InBuffer) and each.is_token
         pool = RequestPool(each.token if isinstance(each, InBuffer) else each.pool, is_token)
         if pool not in pools:
             pools.append(pool)

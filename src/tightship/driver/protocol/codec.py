@@ -97,7 +97,7 @@ def _status() -> Form[ErrorStatus]:
 
 _FILES = integers("i", FILES_MAX)
 _CACHE = record(CacheFiles, model_files=_FILES, data_files=_FILES, token=_token())
-_IMAGE = record(Image, width=I64, height=I64, layers=I64, row_stride_bytes=I64)
+_IMAGE = record(Image, width=I64, height=I64, layers=I64, row_stride_bytes=I64, pixel_format=I32)
 _ROLES = row(record(Role, model_index=I64, io_index=I64, probability=F64), ARGUMENTS_MAX)
 _TIMING = record(Timing, on_device_ns=I64, in_driver_ns=I64)
 _SHAPE = record(OutputShape, dimensions=DIMENSIONS, is_sufficient=flag())

@@ -23,12 +23,19 @@ class Capabilities:
 
 @dataclass(frozen=True, slots=True)
 class Image:
-    """A hardware buffer; a BLOB has its size as width and one row."""
+    """A hardware buffer: layers of rows of pixels, one after another, a stride apart.
+
+    A BLOB has its size as width, and one row of one layer; its stride and format say nothing.
+
+    Attributes:
+        pixel_format: As `AHardwareBuffer` numbers them; 1 is R8G8B8A8.
+    """
 
     width: int
     height: int
     layers: int
     row_stride_bytes: int
+    pixel_format: int = 1
 
 
 @dataclass(frozen=True, slots=True)

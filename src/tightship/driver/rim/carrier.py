@@ -21,7 +21,7 @@ from tightship.driver.rim.named import Named
 from tightship.driver.rim.operand_models import find_supported
 from tightship.driver.rim.running import Runs
 from tightship.driver.rim.workers import Job, Workers
-from tightship.driver.rules.pools import Pool, PoolMode
+from tightship.driver.rules.pools import Pool
 from tightship.driver.rules.status import ErrorStatus
 from tightship.errors import DriverError
 
@@ -84,6 +84,10 @@ class Carrier:
                 return partial(measure, effect, self._mappings, self._models)
         return None
 
+    def close(self) -> None:
+        """End the process that isolated pools need; nothing runs any more."""
+        self._mappings.close()
+
     def note(self, event: Event) -> None:
         """Forget how to stop a run that has ended."""
         if isinstance(event, RunFinished):
@@ -109,8 +113,7 @@ class Carrier:
 
     def _map(self, pool: Pool) -> Event:
         try:
-            if pool.mode is PoolMode.SEALED:
-                self._mappings.map(pool)
+            self._mappings.check(pool)
         except DriverError:
             return PoolMapped(pool.identifier, is_mapped=False)
         return PoolMapped(pool.identifier, is_mapped=True)
@@ -126,10 +129,10 @@ class Carrier:
         buffers, pool = self._buffers, asked.pool
         try:
             if asked.is_into_buffer:
-                data = self._mappings.read(pool, 0, pool.extent.size_bytes)
+                data = self._mappings.whole(pool)
                 buffers.room(asked.token, data.size)[...] = data
             else:
-                self._mappings.write(pool, 0, buffers[asked.token])
+                self._mappings.store(pool, buffers[asked.token])
         except DriverError:
             return CopyFinished(asked.copy, ErrorStatus.INVALID_ARGUMENT)
         except MemoryError:

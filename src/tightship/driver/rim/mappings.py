@@ -1,4 +1,4 @@
-"""The bytes of pools: mapped where nobody can shorten the file, else read and written by calls."""
+"""The bytes of pools, by mode: mapped here, read and written by calls, or by another process."""
 
 import mmap
 import os
@@ -7,7 +7,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tightship.driver.rules.pools import Pool, PoolMode
+from tightship.driver.protocol.messages import Image
+from tightship.driver.rim.isolated import Isolated
+from tightship.driver.rules.model import DataLocation
+from tightship.driver.rules.pools import Pool, PoolMode, row_bytes
 from tightship.driver.rules.status import failure
 
 Array = NDArray[Any]
@@ -19,6 +22,7 @@ class Mappings:
 
     def __init__(self) -> None:
         self._mappings: dict[int, mmap.mmap] = {}
+        self._isolated = Isolated()
 
     def map(self, pool: Pool) -> Bytes:
         """All bytes of a pool of mode SEALED, read-only unless its protection allows to write.
@@ -48,7 +52,24 @@ class Mappings:
     def drop(self, pool: Pool) -> None:
         """Let a mapping go with the last array that reads it, and close the file."""
         self._mappings.pop(pool.identifier, None)
+        if pool.mode is PoolMode.ISOLATED:
+            self._isolated.drop(pool)
         os.close(pool.handle)
+
+    def close(self) -> None:
+        """End what maps isolated pools."""
+        self._isolated.close()
+
+    def check(self, pool: Pool) -> None:
+        """Map a pool now, where it is mapped at all.
+
+        Raises:
+            DriverError: GENERAL_FAILURE: it cannot be mapped.
+        """
+        if pool.mode is PoolMode.SEALED:
+            self.map(pool)
+        elif pool.mode is PoolMode.ISOLATED:
+            self._isolated.check(pool)
 
     def read(self, pool: Pool, start: int, size_bytes: int) -> Bytes:
         """Bytes of a pool: where they are if it is mapped, else a copy.
@@ -59,6 +80,9 @@ class Mappings:
         if pool.mode is PoolMode.SEALED:
             return self.map(pool)[start : start + size_bytes]
         data = np.empty(size_bytes, np.uint8)
+        if pool.mode is PoolMode.ISOLATED:
+            self._isolated.read(pool, start, data)
+            return data
         done = 0
         while done < size_bytes:
             count = _transfer(os.preadv, pool, data[done:], start + done)
@@ -76,9 +100,43 @@ class Mappings:
         if pool.mode is PoolMode.SEALED:
             self.map(pool)[start : start + data.size] = data
             return
+        if pool.mode is PoolMode.ISOLATED:
+            self._isolated.write(pool, start, data)
+            return
         done = 0
         while done < data.size:
             done += _transfer(os.pwritev, pool, data[done:], start + done)
+
+    def value(self, pool: Pool, location: DataLocation) -> Bytes:
+        """The bytes of a value: those of a location, or all pixels of an image; as `read`."""
+        if pool.image is None:
+            return self.read(pool, location.offset_bytes, location.length_bytes)
+        return self.whole(pool)
+
+    def whole(self, pool: Pool) -> Bytes:
+        """The bytes of a value that is all of a pool; as `read`."""
+        data = self.read(pool, 0, pool.extent.size_bytes)
+        if pool.image is None:
+            return data
+        return np.ascontiguousarray(_rows(data, pool.image)).reshape(-1)
+
+    def store(self, pool: Pool, data: Bytes) -> None:
+        """Write a value that is all of a pool, leaving what is between rows; as `write`."""
+        if pool.image is None:
+            self.write(pool, 0, data)
+            return
+        rows = data.reshape(-1, row_bytes(pool.image))
+        if pool.mode is PoolMode.SEALED:
+            _rows(self.map(pool), pool.image)[...] = rows
+            return
+        for index, row in enumerate(rows):
+            self.write(pool, index * pool.image.row_stride_bytes, row)
+
+
+def _rows(data: Bytes, image: Image) -> Bytes:
+    """The pixels in the bytes of an image, row by row; a view."""
+    count, stride = image.height * image.layers, image.row_stride_bytes
+    return data[: count * stride].reshape(count, stride)[:, : row_bytes(image)]
 
 
 def _transfer(call: Any, pool: Pool, data: Bytes, start: int) -> int:  # noqa: ANN401

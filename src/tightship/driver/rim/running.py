@@ -89,8 +89,7 @@ class Runs:
         if argument.token:
             data = self._buffers[argument.token]
         elif argument.pool is not None and argument.location is not None:
-            location = argument.location
-            data = self._mappings.read(argument.pool, location.offset_bytes, location.length_bytes)
+            data = self._mappings.value(argument.pool, argument.location)
         else:
             raise failure("Every input of this model needs a value.")
         if dtype.kind == "b":
@@ -130,6 +129,10 @@ class Runs:
             if data.size > argument.room_bytes:
                 return False
             self._buffers.room(argument.token, data.size)[...] = data
+        elif argument.pool is not None and argument.pool.image is not None:
+            if data.size != argument.pool.extent.content_bytes:
+                return False
+            self._mappings.store(argument.pool, data)
         elif argument.pool is not None and argument.location is not None:
             if data.size > argument.location.length_bytes:
                 return False

@@ -67,6 +67,7 @@ class Server:
             model_cache_files=0,
             data_cache_files=0,
             runs_max=threads,
+            features=frozenset({"hardware_buffer", "isolated", "memory_domains"}),
             operators=frozenset({0, os.geteuid()}),
         )
         self._service = Service(settings, SystemRandom())
@@ -243,6 +244,7 @@ class Server:
             self._finished(event)
         self._selector.close()
         workers.close()
+        self._carrier.close()
         os.close(self._spare)
 
 

@@ -67,7 +67,7 @@ def copy_from(ledger: Ledger, incoming: Incoming[CopyFrom]) -> None:
     try:
         owned = _pool(incoming.connection, call.pool)
         check_copy(owned.pool, to_write=False)
-        dimensions = buffer.check_copy_from(owned.pool.extent.size_bytes, call.dimensions)
+        dimensions = buffer.check_copy_from(owned.pool.extent.value_bytes, call.dimensions)
         make_room(buffer, dimensions)
         _begin(ledger, incoming, buffer, owned, dimensions)
     except DriverError:
@@ -80,7 +80,7 @@ def copy_to(ledger: Ledger, incoming: Incoming[CopyTo]) -> None:
     buffer = _buffer(incoming.connection, incoming.call.token)
     owned = _pool(incoming.connection, incoming.call.pool)
     check_copy(owned.pool, to_write=True)
-    buffer.check_copy_to(owned.pool.extent.size_bytes)
+    buffer.check_copy_to(owned.pool.extent.value_bytes)
     _begin(ledger, incoming, buffer, owned, buffer.dimensions)
 
 

@@ -4,7 +4,7 @@ import enum
 from collections.abc import Container
 from dataclasses import dataclass
 
-from tightship.driver.protocol.messages import RegisterPool
+from tightship.driver.protocol.messages import Image, RegisterPool
 from tightship.driver.rules.attachment import Attachment
 from tightship.driver.rules.operand_type import BYTES_MAX
 from tightship.driver.rules.request import Extent
@@ -13,6 +13,9 @@ from tightship.driver.rules.status import failure, invalid
 READ = 1
 WRITE = 2
 PAGE_BYTES = 4096
+
+_PIXEL_BYTES = {1: 4, 2: 4, 3: 3, 4: 2, 0x16: 8, 0x2B: 4, 0x38: 1, 0x39: 2, 0x3A: 4, 0x3B: 8}
+"""Of the formats of `AHardwareBuffer` whose pixels lie one after another."""
 
 
 class PoolKind(enum.StrEnum):
@@ -39,7 +42,9 @@ class Pool:
     Attributes:
         identifier: On every connection different.
         handle: The file.
-        is_decodable: False where the kind is not known or not offered; it fails where it is used.
+        is_decodable: False where the kind or the pixels are not known, or not offered; it fails
+            where it is used.
+        image: The rows of a kind that is used whole.
     """
 
     identifier: int
@@ -49,6 +54,7 @@ class Pool:
     mode: PoolMode
     handle: int
     is_decodable: bool
+    image: Image | None = None
 
     @property
     def is_readable(self) -> bool:
@@ -86,15 +92,34 @@ def check_pool(
         )
     _check_file(call, file)
     _check_kind(call)
+    is_decodable = _is_decodable(call, features)
+    image = call.image if call.kind == PoolKind.IMAGE else None
+    content_bytes = 0
+    if image is not None and is_decodable:
+        content_bytes = row_bytes(image) * image.height * image.layers
+    extent = Extent(file.identity, call.offset_bytes, size_bytes, image is not None, content_bytes)
     return Pool(
         identifier,
         call.kind,
-        Extent(file.identity, call.offset_bytes, size_bytes, call.kind == PoolKind.IMAGE),
+        extent,
         call.protection,
         _checked_mode(call, file, features),
         file.handle,
-        call.kind in set(PoolKind) and (call.kind != PoolKind.IMAGE or call.kind in features),
+        is_decodable,
+        image,
     )
+
+
+def row_bytes(image: Image) -> int:
+    """Bytes of the pixels of a row; 0 if the format is not known."""
+    return image.width * _PIXEL_BYTES.get(image.pixel_format, 0)
+
+
+def _is_decodable(call: RegisterPool, features: Container[str]) -> bool:
+    if call.kind != PoolKind.IMAGE:
+        return call.kind in set(PoolKind)
+    assert call.image is not None
+    return call.kind in features and call.image.pixel_format in _PIXEL_BYTES
 
 
 def _check_file(call: RegisterPool, file: Attachment) -> None:
@@ -129,6 +154,8 @@ def _check_kind(call: RegisterPool) -> None:
         raise invalid("A BLOB has its size as width, and one row and one layer.")
     if min(image.width, image.height, image.layers, image.row_stride_bytes) <= 0:
         raise invalid("A hardware buffer has no pixels.")
+    if call.kind == PoolKind.IMAGE and row_bytes(image) > image.row_stride_bytes:
+        raise invalid(f"Rows of {row_bytes(image)} bytes are {image.row_stride_bytes} bytes apart.")
     if image.row_stride_bytes * image.height * image.layers > call.size_bytes:
         raise invalid(
             f"The hardware buffer takes {image.row_stride_bytes * image.height * image.layers} "

@@ -63,12 +63,19 @@ class Extent:
 
     Attributes:
         is_image: Used whole: a location in it is all zero.
+        content_bytes: Of the rows of an image, without what is between them; 0 if not known.
     """
 
     file: FileIdentity
     offset_bytes: int
     size_bytes: int
     is_image: bool = False
+    content_bytes: int = 0
+
+    @property
+    def value_bytes(self) -> int:
+        """Of the value that it holds if it is used whole."""
+        return self.content_bytes if self.is_image else self.size_bytes
 
     def region(self, location: DataLocation) -> Region:
         """Bytes of the file that a valid location in the pool covers, padding included."""
@@ -179,6 +186,10 @@ def _bind(
         raise invalid(f"{name} has dimensions {list(dimensions)}; all of them must be known.")
     if has_bytes:
         _check_bytes(location, value_type, dimensions if is_known else None, name)
+    elif extent is not None and extent.content_bytes and is_known:
+        needed = size_bytes(value_type.operand_type, dimensions)
+        if needed != extent.content_bytes:
+            raise invalid(f"{name} takes {needed} bytes; its image has {extent.content_bytes}.")
     return BoundArgument(location, dimensions)
 
 

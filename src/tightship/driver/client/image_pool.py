@@ -1,0 +1,59 @@
+"""A client's image as memory for inputs and outputs."""
+
+import mmap
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tightship.driver.client.session import Session
+from tightship.driver.client.staging import InBuffer
+from tightship.driver.protocol.messages import Image, RegisterPool, UnregisterPool
+from tightship.driver.protocol.replies import PoolRegistered
+from tightship.driver.rules.pools import READ, WRITE, PoolKind, PoolMode, row_bytes
+
+
+class ImagePool:
+    """A file with rows of pixels a stride apart, registered as a pool and mapped here.
+
+    It is used whole: its pixels, one after another, are a value. Its bytes lie as the driver's
+    `Image` says; what is between rows is left alone.
+
+    Attributes:
+        pool: Its number.
+        pixels: Bytes of the pixels, (layers, height, bytes of a row), where they are.
+    """
+
+    def __init__(
+        self, session: Session, file: int, image: Image, mode: PoolMode, *, is_writable: bool
+    ) -> None:
+        """Register the front of a file; the descriptor stays the caller's.
+
+        Raises:
+            DriverError: INVALID_ARGUMENT: the image does not fit the file, or the file the mode.
+            ValueError: The file is shorter than the image.
+        """
+        self._session = session
+        layer_bytes = image.height * image.row_stride_bytes
+        size_bytes = image.layers * layer_bytes
+        access = mmap.PROT_READ | (mmap.PROT_WRITE if is_writable else 0)
+        mapping = mmap.mmap(file, size_bytes, mmap.MAP_SHARED, access)
+        whole = np.frombuffer(mapping, np.uint8)
+        rows = whole.reshape(image.layers, image.height, image.row_stride_bytes)
+        self.pixels: NDArray[np.uint8] = rows[:, :, : row_bytes(image)]
+        protection = READ | (WRITE if is_writable else 0)
+        call = RegisterPool(PoolKind.IMAGE, size_bytes, protection, 0, mode=mode, image=image)
+        self.pool = session.expect(PoolRegistered, call, (file,)).pool
+
+    def of(self, *dimensions: int) -> InBuffer:
+        """It as an argument; dimensions are given where the model leaves them open."""
+        return InBuffer(self.pool, dimensions, is_token=False)
+
+    def close(self) -> None:
+        """Let the driver forget it; `pixels` stay valid here. Harmless when repeated."""
+        self._session.forget(UnregisterPool(self.pool))
+
+    def __enter__(self) -> "ImagePool":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()

@@ -1,0 +1,74 @@
+"""The program of a process that may die of a client's file: it maps it and copies, nothing else.
+
+It is run by its path and imports only what Python brings, so that it starts fast and is small:
+
+    driver --- ORDER, a file beside MAP ---> worker
+    driver <--- 0 done, 1 refused ---------- worker     bytes go through memory that both have
+"""
+
+import array
+import mmap
+import resource
+import signal
+import socket
+import struct
+import sys
+
+ORDER = struct.Struct("<BQQQB")
+"""What to do, number of the pool, first byte, count of bytes, whether it is mapped to write."""
+MAP, READ, WRITE, DROP = range(4)
+DONE, REFUSED = b"\0", b"\1"
+STAGING_BYTES = 4 << 20
+"""The most that one order copies."""
+_FILE_BYTES = array.array("i").itemsize
+
+
+def serve(connection: socket.socket, staging: memoryview) -> None:
+    """Carry out orders until the driver hangs up."""
+    pools: dict[int, mmap.mmap] = {}
+    while True:
+        order, files = _received(connection)
+        if not order:
+            return
+        what, pool, start, count, is_writable = ORDER.unpack(order)
+        answer = DONE
+        if what == MAP:
+            access = mmap.PROT_READ | (mmap.PROT_WRITE if is_writable else 0)
+            try:
+                pools[pool] = mmap.mmap(files[0], count, mmap.MAP_SHARED, access, offset=start)
+            except (OSError, ValueError):
+                answer = REFUSED
+        elif what == DROP:
+            del pools[pool]
+        else:
+            with memoryview(pools[pool]) as whole, whole[start : start + count] as part:
+                if what == READ:
+                    staging[:count] = part
+                else:
+                    part[:] = staging[:count]
+        for file in files:
+            socket.close(file)
+        connection.send(answer)
+
+
+def _received(connection: socket.socket) -> tuple[bytes, list[int]]:
+    order, control, _, _ = connection.recvmsg(
+        ORDER.size, socket.CMSG_SPACE(_FILE_BYTES), socket.MSG_CMSG_CLOEXEC
+    )
+    files = array.array("i")
+    for _, _, data in control:
+        files.frombytes(data)
+    return order, list(files)
+
+
+def main(connection: int, staging: int) -> None:
+    """Serve on two descriptors: a socket, and memory for bytes that are copied."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the driver's to heed
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    memory = memoryview(mmap.mmap(staging, STAGING_BYTES))
+    with socket.socket(fileno=connection) as driver:
+        serve(driver, memory)
+
+
+if __name__ == "__main__":
+    main(*map(int, sys.argv[1:]))
