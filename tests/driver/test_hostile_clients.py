@@ -16,7 +16,8 @@ from tightship.driver.effects import PrepareModel, Run
 from tightship.driver.protocol import messages as m
 from tightship.driver.protocol.channel import send
 from tightship.driver.protocol.codec import encode
-from tightship.driver.rim import loaded, mappings, running
+from tightship.driver.rim import mappings, running
+from tightship.driver.rim import models as models_of_driver
 from tightship.driver.rim.device_buffers import DeviceBuffers
 from tightship.driver.rules.model import ModelFile
 from tightship.driver.rules.pools import Pool, PoolMode
@@ -186,14 +187,14 @@ def test_a_mistake_of_ours_ends_a_call_and_not_the_driver(monkeypatch, caplog):
     os.write(file, MODEL)
     fcntl.fcntl(file, fcntl.F_ADD_SEALS, fcntl.F_SEAL_SHRINK)
     memory = mappings.Mappings()
-    models = loaded.Models(memory, {})
+    models = models_of_driver.Models(memory, {})
     asked = PrepareModel(5, ModelFile(1, 3, 0, len(MODEL)), (a_pool(file),), 1, -1, None)
     assert models.prepare(asked).status is ErrorStatus.NONE
     run = Run(9, 5, (None,), (None,), -1, -1)
     runs = running.Runs(models, memory, DeviceBuffers())
     assert runs.run(run, running.StopFlag()).status is ErrorStatus.GENERAL_FAILURE
     models.drop(5)
-    monkeypatch.setattr(loaded, "load", lambda *_: 1 / 0)
+    monkeypatch.setattr(models_of_driver, "load", lambda *_: 1 / 0)
     assert models.prepare(asked).status is ErrorStatus.GENERAL_FAILURE
     assert len(caplog.records) == 2
     os.close(file)
