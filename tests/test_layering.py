@@ -148,7 +148,7 @@ ALLOWED: Mapping[str, str] = {  # the longest prefix of a module's name decides
     "further": "engine graph resource",
     "sharing": "errors engine frontend prepared_cache",
     "opening": "graph frontend engine budget tuning",
-    "preparing": "_core errors engine opening",
+    "preparing": "_core errors graph engine opening",
     "unprepared": (
         "errors graph frontend engine budget model opening further prepared_cache preparing"
         " restoring sharing"
@@ -165,7 +165,7 @@ ALLOWED: Mapping[str, str] = {  # the longest prefix of a module's name decides
     ),
     "driver.protocol": "errors driver.rules driver.protocol",
     "driver": "errors driver",
-    "driver.rim": "_core driver errors graph loading model resource.private_folder",
+    "driver.rim": "_core driver errors graph loading model preparing resource.private_folder",
     "driver.oip": "__version__ errors graph model loading driver",
     "driver.nnapi": "errors graph driver",
     "cli": (

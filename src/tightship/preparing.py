@@ -3,9 +3,10 @@
 What reads, lowers and writes is imported when something is prepared.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from os import PathLike
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, BinaryIO
 
 from tightship import _core
 from tightship.engine.library import open_library, release_unused
@@ -18,6 +19,7 @@ from tightship.errors import InputError
 
 if TYPE_CHECKING:
     from tightship.engine.prepare import ModelSource, Settings
+    from tightship.graph import Graph
 
 ShapeSet = Mapping[str, Sequence[int]]
 
@@ -82,6 +84,42 @@ def prepare(
     return StoredModel(path).plan()
 
 
+def prepare_into(file: BinaryIO, model: "bytes | Graph", name: str) -> None:
+    """As `prepare`, into an open file that is empty.
+
+    Args:
+        file: May hold any part of it if this fails.
+        model: Bytes of an ONNX file; or a graph whose shapes are all known.
+        name: What reports call it.
+
+    Raises:
+        FormatError, GraphError, InputError, OSError, OutOfMemoryError: As `prepare`.
+    """
+    from tightship.engine.prepare import Settings
+    from tightship.engine.prepare import prepare as prepare_graph
+    from tightship.engine.stored.made_for import MadeFor
+    from tightship.engine.stored.save import save_into
+    from tightship.opening import open_model
+
+    open_library()
+    graph = open_model(model).graph(None) if isinstance(model, bytes) else model
+    with _recording():
+        program = prepare_graph(graph, name, Settings())
+    save_into(file, [program], MadeFor.here(1, ()))
+    del program
+    release_unused()
+
+
+@contextmanager
+def _recording() -> Iterator[None]:
+    """Within it, recipes of what is lowered are recorded."""
+    was = _core.record_recipes(wanted=True)
+    try:
+        yield
+    finally:
+        _core.record_recipes(wanted=was)
+
+
 def _programs(model: "ModelSource", settings: "Sequence[Settings]") -> list[Prepared]:
     """Each set of shapes lowered, with constants packed as the sets before have them."""
     from tightship.engine.prepare import name_of
@@ -91,8 +129,7 @@ def _programs(model: "ModelSource", settings: "Sequence[Settings]") -> list[Prep
     source = open_model(model)
     packed: dict[str, list[PackedWeight]] = {}
     programs: list[Prepared] = []
-    was = _core.record_recipes(wanted=True)
-    try:
+    with _recording():
         for each in settings:
             known: PackedBefore | None = packed if is_open(source.declared) else None
             prepared = prepare_graph(source.graph(each.shapes), name_of(model), each, known)
@@ -101,6 +138,4 @@ def _programs(model: "ModelSource", settings: "Sequence[Settings]") -> list[Prep
                 held = packed.setdefault(weight.name, [])
                 if not any(weight is other for other in held):
                     held.append(weight)
-    finally:
-        _core.record_recipes(wanted=was)
     return programs

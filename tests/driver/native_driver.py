@@ -19,7 +19,9 @@ class Driver:
     def __init__(self, folder, *models):
         self.path = folder / "driver.sock"
         self.process = subprocess.Popen(
-            [*COMMAND, *models, "--socket", self.path, "--threads", "2"], stdout=subprocess.PIPE
+            [*COMMAND, *models, "--socket", self.path, "--threads", "2"],
+            stdout=subprocess.PIPE,
+            env={**os.environ, "XDG_CACHE_HOME": str(folder)},
         )
         assert b"serving" in self.process.stdout.readline()
 

@@ -8,7 +8,7 @@ from tests.driver.fake_rim import Rim
 from tests.driver.small_models import GF, IA, NONE, TYPES, Client, conv
 from tightship.driver import effects as fx
 from tightship.driver.protocol.messages import CacheFiles, Capabilities, Prepare, PrepareFromCache
-from tightship.driver.rules.cache import opened_cache, sealed_cache
+from tightship.driver.rules.cache import HEAD_BYTES, cache_head, opened_head
 from tightship.driver.settings import Settings
 from tightship.errors import DriverError
 
@@ -25,6 +25,22 @@ def kind(request):
 
 def payload_of(seed):
     return random.Random(seed).randbytes(200 + seed)
+
+
+INTERFACE = b"what it takes"
+
+
+def sealed_cache(secret, token, payload):
+    """The content of a model file."""
+    return cache_head(secret, token, INTERFACE, payload) + INTERFACE + payload
+
+
+def opened_cache(secret, token, content):
+    """Its payload."""
+    head = opened_head(secret, token, content[:HEAD_BYTES], len(content))
+    payload = content[HEAD_BYTES + head.interface_bytes :]
+    head.check_body(content[HEAD_BYTES : -len(payload) or None], payload)
+    return payload
 
 
 def refusal(content, token=TOKEN, secret=SECRET):
@@ -55,7 +71,7 @@ def test_corrupted_model_cache(seed):
 @pytest.mark.parametrize("seed", SEEDS)
 def test_wrong_length_model_cache(seed):
     content = sealed_cache(SECRET, TOKEN, payload_of(seed))
-    for wrong in (content + b"\0", content[:-1], content[:40], content[:72], b""):
+    for wrong in (content + b"\0", content[:-1], content[:40], content[:HEAD_BYTES], b""):
         assert refusal(wrong) is GF
 
 
@@ -74,7 +90,7 @@ def test_replace_security_sensitive_cache(seed):
     mine = sealed_cache(SECRET, TOKEN, payload_of(seed))
     others = sealed_cache(SECRET, TOKEN[::-1], payload_of(seed))
     assert refusal(others) is GF
-    assert refusal(mine[:48] + others[48:]) is GF
+    assert refusal(mine[:50] + others[50:]) is GF
     assert refusal(mine, secret=SECRET[::-1]) is GF
 
 

@@ -13,8 +13,11 @@ from tightship.driver.oip.limits import FaceLimits
 from tightship.driver.oip.repository import ModelSource
 from tightship.driver.process import Driver, Listening
 from tightship.driver.rim.listening import socket_path
+from tightship.driver.rim.secret import kept_secret
 from tightship.errors import InputError
+from tightship.prepared_cache import UnusableCacheError, user_folder
 
+_LOG = logging.getLogger(__name__)
 SUFFIXES = (".onnx", ".tship")
 
 
@@ -31,7 +34,7 @@ def run(options: argparse.Namespace) -> int:
         allow_client_shm=options.allow_client_shm,
         limits=FaceLimits(runs_max=threads),
     )
-    driver = Driver(partial(_sources, given), where, threads=threads)
+    driver = Driver(partial(_sources, given), where, threads=threads, secret=_secret())
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: driver.stop())
     show(f"serving {', '.join(driver.names) or 'models of clients'} at {_places(where, driver)}\n")
@@ -56,6 +59,15 @@ def _bracketed(host: str) -> str:
 
 def _sources(given: Sequence[Path]) -> Mapping[str, ModelSource]:
     return {name: ModelSource(file) for name, file in model_files(given).items()}
+
+
+def _secret() -> bytes | None:
+    """Of this user's drivers; None, and so no compilation cache, where none can be kept."""
+    try:
+        return kept_secret(user_folder() / "driver")
+    except (UnusableCacheError, InputError, OSError) as error:
+        _LOG.warning("There is no compilation cache: %s", error)
+        return None
 
 
 def model_files(given: Sequence[Path]) -> dict[str, Path]:

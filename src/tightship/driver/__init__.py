@@ -2,5 +2,6 @@
 
 from tightship.driver.client.building import ModelBuilder, tensor_type
 from tightship.driver.client.client import Client
+from tightship.driver.client.compilation_cache import CompilationCache
 
-__all__ = ["Client", "ModelBuilder", "tensor_type"]
+__all__ = ["Client", "CompilationCache", "ModelBuilder", "tensor_type"]

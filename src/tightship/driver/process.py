@@ -54,13 +54,16 @@ class FaceServer(Protocol):
 class Driver:
     """Models for other processes. Whoever reaches an address may run, load and unload them."""
 
-    def __init__(self, models: Sources, where: Listening, *, threads: int = 1) -> None:
+    def __init__(
+        self, models: Sources, where: Listening, *, threads: int = 1, secret: bytes | None = None
+    ) -> None:
         """Load the models and listen; nobody is answered before `serve`.
 
         Args:
             models: Where they come from, by the names that clients know them by.
             where: To listen.
             threads: Executions of native clients at once.
+            secret: As for `Server`.
 
         Raises:
             InputError: An address cannot be listened at, or a package that it needs is not there.
@@ -77,7 +80,7 @@ class Driver:
                 self._faces["http"] = _http_server(self._face, where.limits, *where.http)
             if where.grpc is not None:
                 self._faces["grpc"] = _grpc_server(self._face, where.limits, *where.grpc)
-            self._native = Server(where.socket, self._repository, threads=threads)
+            self._native = Server(where.socket, self._repository, threads=threads, secret=secret)
         except BaseException:
             self._repository.close()
             raise

@@ -4,6 +4,7 @@ import os
 from collections.abc import Sequence
 
 from tightship.driver.client.building import ModelBuilder
+from tightship.driver.client.compilation_cache import NO_CACHE, CompilationCache
 from tightship.driver.client.file_pool import FilePool
 from tightship.driver.client.image_pool import ImagePool
 from tightship.driver.client.model_source import ModelLike, model_of, sharing, source_of
@@ -65,6 +66,7 @@ class Client:
         self,
         model: ModelLike,
         *,
+        cache: CompilationCache | None = None,
         priority: int = Priority.MEDIUM,
         timeout_s: float | None = None,
     ) -> RemoteModel:
@@ -73,6 +75,7 @@ class Client:
         Args:
             model: Bytes of an ONNX file; path of one, or of a prepared model (`.tship`); or one
                 built operand by operand.
+            cache: Files to keep it in; if that fails, they hold nothing and the call succeeds.
             priority: Among the models of this client.
             timeout_s: Seconds after which the call fails.
 
@@ -81,7 +84,24 @@ class Client:
                 MISSED_DEADLINE_TRANSIENT: the time is over.
         """
         with sharing(self._session) as share:
-            return self._prepare(source_of(model, share), priority, timeout_s)
+            source = source_of(model, share)
+            return self._prepare(source, priority, timeout_s, cache)
+
+    def prepare_from_cache(
+        self,
+        cache: CompilationCache,
+        *,
+        priority: int = Priority.MEDIUM,
+        timeout_s: float | None = None,
+    ) -> RemoteModel:
+        """The model that `prepare` has kept in some files.
+
+        Raises:
+            DriverError: GENERAL_FAILURE, INVALID_ARGUMENT: the files do not hold it as it was
+                written, for this token, driver and processor; prepare it anew.
+        """
+        call = m.PrepareFromCache(cache.indexes, priority, after(timeout_s))
+        return RemoteModel(self._session, self._session.expect(ModelPrepared, call, cache.files))
 
     def prepare_named(
         self, name: str, *, priority: int = Priority.MEDIUM, timeout_s: float | None = None
@@ -93,9 +113,18 @@ class Client:
         """
         return self._prepare(ModelName(name), priority, timeout_s)
 
-    def _prepare(self, source: ModelSource, priority: int, timeout_s: float | None) -> RemoteModel:
-        call = m.Prepare(source, priority=priority, deadline_ns=after(timeout_s))
-        return RemoteModel(self._session, self._session.expect(ModelPrepared, call))
+    def _prepare(
+        self,
+        source: ModelSource,
+        priority: int,
+        timeout_s: float | None,
+        cache: CompilationCache | None = None,
+    ) -> RemoteModel:
+        kept = NO_CACHE if cache is None else cache
+        call = m.Prepare(
+            source, priority=priority, deadline_ns=after(timeout_s), cache=kept.indexes
+        )
+        return RemoteModel(self._session, self._session.expect(ModelPrepared, call, kept.files))
 
     def inspect(self) -> Snapshot:
         """Who holds which bytes of the driver.

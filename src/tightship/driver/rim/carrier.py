@@ -16,6 +16,7 @@ from tightship.driver.events import (
 from tightship.driver.rim.device_buffers import DeviceBuffers
 from tightship.driver.rim.mappings import Mappings
 from tightship.driver.rim.measuring import measure
+from tightship.driver.rim.model_cache import ModelCache
 from tightship.driver.rim.models import Models
 from tightship.driver.rim.named import Named
 from tightship.driver.rim.operand_models import find_supported
@@ -33,10 +34,10 @@ class Carrier:
         workers: Their threads; what they tell is for the service.
     """
 
-    def __init__(self, named: Named, runs_max: int) -> None:
+    def __init__(self, named: Named, runs_max: int, cache: ModelCache | None = None) -> None:
         self.workers = Workers(runs_max)
         self._mappings = Mappings()
-        self._models = Models(self._mappings, named)
+        self._models = Models(self._mappings, named, cache)
         self._buffers = DeviceBuffers()
         self._runs = Runs(self._models, self._mappings, self._buffers)
         self._stops: dict[int, StopFlag] = {}

@@ -53,6 +53,11 @@ def fence_state(file: int) -> FenceState:
     return FenceState.ERROR if is_error else FenceState.SIGNALLED
 
 
+def seal_content(file: int) -> None:
+    """Have neither the size nor the content of a memfd change any more."""
+    fcntl.fcntl(file, fcntl.F_ADD_SEALS, SEALED_SIZE | fcntl.F_SEAL_WRITE)
+
+
 def new_segment(size_bytes: int, content: bytes | None = None) -> int:
     """A memfd whose size can never change; with a content, nor can that.
 

@@ -1,25 +1,22 @@
 """The models of a driver, prepared from pools or known by name."""
 
-import fcntl
 import logging
-import os
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from itertools import chain
 
 from tightship.driver.effects import PrepareModel
 from tightship.driver.events import PrepareFinished
-from tightship.driver.rim.descriptor import seals_of
 from tightship.driver.rim.loaded import Loaded, loaded
+from tightship.driver.rim.loader import KeepingLoader, Loader
 from tightship.driver.rim.mappings import Mappings
+from tightship.driver.rim.model_cache import ModelCache
 from tightship.driver.rim.named import Named
-from tightship.driver.rim.operand_models import operand_file, operand_model
-from tightship.driver.rules.model import FileFormat, ModelFile, ModelName
-from tightship.driver.rules.pools import Pool
+from tightship.driver.rim.sources import opened
+from tightship.driver.rules.model import ModelName
 from tightship.driver.rules.snapshot import ModelShare
-from tightship.driver.rules.status import ErrorStatus, failure
+from tightship.driver.rules.status import ErrorStatus
 from tightship.errors import DriverError, TightshipError
-from tightship.loading import load
 from tightship.model import Model
 
 NAME_MAX = 60
@@ -27,15 +24,15 @@ NAME_MAX = 60
 
 _LOG = logging.getLogger(__name__)
 _OUR_FAULT = "The model met an error of the driver; its log has it."
-_SEALED = fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_WRITE
 
 
 class Models:
     """The models of a driver by number; those it was started with have a name too."""
 
-    def __init__(self, mappings: Mappings, named: Named) -> None:
+    def __init__(self, mappings: Mappings, named: Named, cache: ModelCache | None) -> None:
         self._mappings = mappings
         self._named = named
+        self._cache = cache
         self._models: dict[int, Loaded] = {}
         self._held: dict[int, Model] = {}
 
@@ -56,27 +53,19 @@ class Models:
         return PrepareFinished(asked.model, ErrorStatus.NONE, found.inputs, found.outputs)
 
     def _load(self, asked: PrepareModel) -> Loaded:
-        source = asked.source
+        source, files, cache = asked.source, asked.cache, self._cache
+        if source is None:
+            assert files is not None, asked
+            assert cache is not None, asked
+            return cache.read(files, Loader())
         if isinstance(source, ModelName):
             return self._known(asked.model, source.name)
-        if not isinstance(source, ModelFile):
-            assert source is not None
-            return operand_model(source, asked.pools, self._mappings)
-        if source.file_format == FileFormat.OPERANDS:
-            return operand_file(source, asked.pools, self._mappings)
-        if source.externals:
-            raise failure("An ONNX model with external files cannot come in pools; prepare it.")
-        pool = asked.pools[0]
-        if source.file_format == FileFormat.PREPARED:
-            model = load(_mapped_path(source, pool))
-        else:
-            data = self._mappings.read(pool, source.offset_bytes, source.length_bytes)
-            model = load(data.tobytes())
-        try:
-            return loaded(model)
-        except DriverError:
-            model.close()
-            raise
+        if files is None or cache is None:
+            return opened(source, asked.pools, self._mappings, Loader())
+        with closing(KeepingLoader()) as loader:
+            found = opened(source, asked.pools, self._mappings, loader)
+            cache.save(files, found, loader.file)
+        return found
 
     def _known(self, number: int, name: str) -> Loaded:
         model = self._named.hold(name)
@@ -139,16 +128,6 @@ def _share(number: int, name: str, programs: Sequence[Model], *, is_own: bool) -
     weights_bytes = sum(each.weights_bytes for each in stats)
     arena_bytes = max(program.plan.arena_bytes for program in programs)
     return ModelShare(number, name[:NAME_MAX], weights_bytes, arena_bytes)
-
-
-def _mapped_path(source: ModelFile, pool: Pool) -> str:
-    """A name for the file of a prepared model, which is mapped as long as the model is loaded."""
-    if seals_of(pool.handle) & _SEALED != _SEALED:
-        raise failure("A prepared model is mapped; seal its file with F_SEAL_SHRINK and _WRITE.")
-    whole = os.fstat(pool.handle).st_size
-    if source.offset_bytes or pool.extent.offset_bytes or source.length_bytes != whole:
-        raise failure("A prepared model is a whole file, not a part of one.")
-    return f"/proc/self/fd/{pool.handle}"
 
 
 def _refused(asked: PrepareModel, status: ErrorStatus, message: str) -> PrepareFinished:

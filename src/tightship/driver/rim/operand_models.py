@@ -11,6 +11,7 @@ from tightship.driver.nnapi.routine import GraphStage
 from tightship.driver.protocol.codec import decode_model
 from tightship.driver.rim.chain import Chain
 from tightship.driver.rim.loaded import Loaded
+from tightship.driver.rim.loader import Loader
 from tightship.driver.rim.mappings import Mappings
 from tightship.driver.rim.pool_file import PoolFile
 from tightship.driver.rules.model import Model, ModelFile
@@ -19,14 +20,12 @@ from tightship.driver.rules.operand_type import ValueType
 from tightship.driver.rules.pools import Pool, PoolMode
 from tightship.driver.rules.status import ErrorStatus
 from tightship.errors import DriverError
-from tightship.graph import Graph
-from tightship.loading import load_graph
 from tightship.model import Model as Program
 
-NAME = "model of operands"
 
-
-def operand_model(model: Model, pools: Sequence[Pool], mappings: Mappings) -> Loaded:
+def operand_model(
+    model: Model, pools: Sequence[Pool], mappings: Mappings, loader: Loader
+) -> Loaded:
     """A checked model, loaded; `pools` are those that it names, in its order.
 
     Raises:
@@ -38,9 +37,9 @@ def operand_model(model: Model, pools: Sequence[Pool], mappings: Mappings) -> Lo
     runs: Program | Chain
     match routine.stages:
         case (GraphStage() as stage,):
-            runs = _load(stage.graph)
+            runs = loader.model(stage.graph)
         case _:
-            runs = Chain(routine, _load)
+            runs = Chain(routine, Loader().model)  # no one file holds several programs
     return Loaded(
         runs,
         _types(model, main.input_indexes, routine.tensors),
@@ -48,7 +47,9 @@ def operand_model(model: Model, pools: Sequence[Pool], mappings: Mappings) -> Lo
     )
 
 
-def operand_file(source: ModelFile, pools: Sequence[Pool], mappings: Mappings) -> Loaded:
+def operand_file(
+    source: ModelFile, pools: Sequence[Pool], mappings: Mappings, loader: Loader
+) -> Loaded:
     """A model in the first of some pools; the others are those that it may name.
 
     Raises:
@@ -59,7 +60,7 @@ def operand_file(source: ModelFile, pools: Sequence[Pool], mappings: Mappings) -
     model = decode_model(data.tobytes())
     named = {pool.identifier: pool for pool in pools[1:]}
     check_model(model, named)
-    return operand_model(model, [named[number] for number in model.pools], mappings)
+    return operand_model(model, [named[number] for number in model.pools], mappings, loader)
 
 
 def find_supported(asked: FindSupported, mappings: Mappings) -> SupportFound:
@@ -76,10 +77,6 @@ def _files(pools: Sequence[Pool], mappings: Mappings) -> list[PoolFile]:
         if pool.mode is PoolMode.SEALED:
             mappings.map(pool)  # one that cannot be mapped is refused, whatever it is for
     return [PoolFile(mappings, pool) for pool in pools]
-
-
-def _load(graph: Graph) -> Program:
-    return load_graph(graph, NAME)
 
 
 def _types(

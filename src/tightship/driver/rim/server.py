@@ -27,6 +27,7 @@ from tightship.driver.protocol.replies import Failed, Launched, Reply
 from tightship.driver.rim.carrier import Carrier
 from tightship.driver.rim.descriptor import describe, fence_state
 from tightship.driver.rim.listening import caller_of, listen
+from tightship.driver.rim.model_cache import ModelCache
 from tightship.driver.rim.named import Named
 from tightship.driver.rules.attachment import FenceState
 from tightship.driver.rules.status import ErrorStatus
@@ -50,13 +51,16 @@ class Peer:
 class Server:
     """A driver that listens at a path; only its own user, and root, may connect."""
 
-    def __init__(self, path: Path, named: Named, *, threads: int = 1) -> None:
+    def __init__(
+        self, path: Path, named: Named, *, threads: int = 1, secret: bytes | None = None
+    ) -> None:
         """Listen.
 
         Args:
             path: Of the socket; its folder exists.
             named: Models that clients may use by name.
             threads: Executions that run at once.
+            secret: With which compilation caches are authenticated; None for no cache.
 
         Raises:
             InputError: Another driver listens there, or something else has that path.
@@ -64,14 +68,15 @@ class Server:
         self._path = path
         self._listener = listen(path)
         settings = Settings(
-            model_cache_files=0,
+            model_cache_files=0 if secret is None else 1,
             data_cache_files=0,
             runs_max=threads,
             features=frozenset({"hardware_buffer", "isolated", "memory_domains"}),
             operators=frozenset({0, os.geteuid()}),
         )
         self._service = Service(settings, SystemRandom())
-        self._carrier = Carrier(named, threads)
+        cache = None if secret is None else ModelCache(secret)
+        self._carrier = Carrier(named, threads, cache)
         self._selector = selectors.DefaultSelector()
         self._peers: dict[int, Peer] = {}
         self._count = 0

@@ -3,56 +3,93 @@
 A model file is authenticated by a secret of the driver, so that what is read from it is what was
 written, for the same token. A data file is not: a client may change it and gets what it then holds.
 
-    model file   magic, 8 bytes | token, 32 | bytes of the payload, u64 | tag, 32 | the payload
+    model file   magic, 8 bytes | token, 32 | bytes of the interface, u32, and of the payload, u64 |
+                 digest of both, 32 | tag of all before, 32 | the interface | the payload
+
+The tag says whether the sizes may be believed before anything of that size is read.
 """
 
 import hashlib
 import hmac
 import struct
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from tightship.driver.protocol.messages import CacheFiles
 from tightship.driver.rules.attachment import Attachment
 from tightship.driver.rules.status import CACHE_TOKEN_BYTES, failure, invalid
 from tightship.driver.settings import Settings
 
-_MAGIC = b"tscache1"
-_HEAD = struct.Struct(f"<8s{CACHE_TOKEN_BYTES}sQ")
-_TAG_BYTES = 32
+Data = bytes | memoryview
+
+_MAGIC = b"tscache2"
+_FIELDS = struct.Struct(f"<8s{CACHE_TOKEN_BYTES}sIQ32s")
+HEAD_BYTES = _FIELDS.size + 32
 
 
-def sealed_cache(secret: bytes, token: bytes, payload: bytes) -> bytes:
-    """The content of a model file.
+@dataclass(frozen=True, slots=True)
+class CacheHead:
+    """What the head of an authentic model file says of the rest."""
+
+    interface_bytes: int
+    payload_bytes: int
+    digest: bytes
+
+    def check_body(self, interface: Data, payload: Data) -> None:
+        """Check the rest, which nobody may change meanwhile.
+
+        Raises:
+            DriverError: GENERAL_FAILURE: it was changed.
+        """
+        if not hmac.compare_digest(self.digest, _digest(interface, payload)):
+            raise failure("The model cache was changed.")
+
+
+def cache_head(secret: bytes, token: bytes, interface: Data, payload: Data) -> bytes:
+    """The beginning of a model file.
 
     Args:
         secret: Of the driver; known to nobody else.
         token: Of the client, 32 bytes.
+        interface: What the model takes and gives.
         payload: What is to be read again.
     """
-    head = _HEAD.pack(_MAGIC, token, len(payload))
-    return head + _tag(secret, head, payload) + payload
+    digest = _digest(interface, payload)
+    fields = _FIELDS.pack(_MAGIC, token, len(interface), len(payload), digest)
+    return fields + _tag(secret, fields)
 
 
-def opened_cache(secret: bytes, token: bytes, content: bytes) -> bytes:
-    """The payload of a model file's content, which nobody may change meanwhile: a copy of it.
+def opened_head(secret: bytes, token: bytes, head: bytes, size_bytes: int) -> CacheHead:
+    """What the first `HEAD_BYTES` of a model file say.
+
+    Args:
+        secret: Of the driver.
+        token: Of the client.
+        head: Fewer bytes where the file has no more.
+        size_bytes: Of the whole file.
 
     Raises:
         DriverError: GENERAL_FAILURE: it was written for another token or driver, or was changed.
     """
-    if len(content) < _HEAD.size + _TAG_BYTES:
-        raise failure(f"The model cache has {len(content)} bytes and no header.")
-    head, rest = content[: _HEAD.size], content[_HEAD.size :]
-    tag, payload = rest[:_TAG_BYTES], rest[_TAG_BYTES:]
-    expected = _HEAD.pack(_MAGIC, token, len(payload))
-    if head != expected or not hmac.compare_digest(tag, _tag(secret, head, payload)):
+    if len(head) != HEAD_BYTES:
+        raise failure(f"The model cache has {size_bytes} bytes and no header.")
+    fields, tag = head[: _FIELDS.size], head[_FIELDS.size :]
+    _, owner, interface_bytes, payload_bytes, digest = _FIELDS.unpack(fields)
+    if not hmac.compare_digest(tag, _tag(secret, fields)) or owner != token:
         raise failure("The model cache is of another token or driver, or was changed.")
-    return payload
+    if size_bytes != HEAD_BYTES + interface_bytes + payload_bytes:
+        raise failure(f"The model cache has {size_bytes} bytes, which is not what was written.")
+    return CacheHead(interface_bytes, payload_bytes, digest)
 
 
-def _tag(secret: bytes, head: bytes, payload: bytes) -> bytes:
-    mac = hmac.new(secret, head, hashlib.sha256)
-    mac.update(payload)
-    return mac.digest()
+def _digest(interface: Data, payload: Data) -> bytes:
+    digest = hashlib.sha256(interface)
+    digest.update(payload)
+    return digest.digest()
+
+
+def _tag(secret: bytes, fields: bytes) -> bytes:
+    return hmac.digest(secret, fields, "sha256")
 
 
 def cache_to_write(

@@ -39,20 +39,43 @@ def save(
         OSError: The file cannot be written; one that was there before is untouched.
         OutOfMemoryError: Room to pack a weight cannot be allocated.
     """
-    for prepared in programs:  # refused before anything is packed
-        _program(prepared, [], RecipeWriter())
+    _check(programs)
     with draft(path) as file:
-        file.write(bytes(PAGE_BYTES))
-        weights = _Weights(file)
-        weights.write([prepared.placement.lowered.weights for prepared in programs], progress)
-        recipes = RecipeWriter()
-        text = json.dumps(_text(programs, made_for, weights, recipes), separators=(",", ":"))
-        program = text.encode() + recipes.content
-        size = file.tell() - PAGE_BYTES
-        file.write(program)
-        file.seek(0)
-        file.write(header(Sections(size, len(program) - len(recipes.content), len(recipes.content)),
-                          program))  # fmt: skip
+        _write(file, programs, made_for, progress)
+
+
+def save_into(file: BinaryIO, programs: Sequence[Prepared], made_for: MadeFor) -> None:
+    """As `save`, into an open file that is empty.
+
+    Raises:
+        InputError, OutOfMemoryError: As `save`.
+        OSError: It cannot be written, and has any part of it.
+    """
+    _check(programs)
+    _write(file, programs, made_for, None)
+    file.flush()
+
+
+def _check(programs: Sequence[Prepared]) -> None:
+    """Refuse what cannot be written before anything is packed."""
+    for prepared in programs:
+        _program(prepared, [], RecipeWriter())
+
+
+def _write(
+    file: BinaryIO, programs: Sequence[Prepared], made_for: MadeFor, progress: Progress | None
+) -> None:
+    file.write(bytes(PAGE_BYTES))
+    weights = _Weights(file)
+    weights.write([prepared.placement.lowered.weights for prepared in programs], progress)
+    recipes = RecipeWriter()
+    text = json.dumps(_text(programs, made_for, weights, recipes), separators=(",", ":"))
+    program = text.encode() + recipes.content
+    size = file.tell() - PAGE_BYTES
+    file.write(program)
+    file.seek(0)
+    file.write(header(Sections(size, len(program) - len(recipes.content), len(recipes.content)),
+                      program))  # fmt: skip
 
 
 def _text(

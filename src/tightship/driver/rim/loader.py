@@ -1,0 +1,74 @@
+"""From bytes and graphs to programs, directly or by way of a file that is kept for a while."""
+
+import logging
+import os
+
+from tightship.driver.rim.descriptor import seal_content
+from tightship.errors import TightshipError
+from tightship.graph import Graph
+from tightship.loading import load, load_graph
+from tightship.model import Model
+from tightship.preparing import prepare_into
+
+NAME = "model of a client"
+
+_LOG = logging.getLogger(__name__)
+
+
+class Loader:
+    """Loads models."""
+
+    def model(self, source: bytes | Graph) -> Model:
+        """A model from an ONNX file's bytes, or from a graph whose shapes are known.
+
+        Raises:
+            TightshipError: It cannot be run.
+        """
+        return load(source) if isinstance(source, bytes) else load_graph(source, NAME)
+
+    def prepared(self, file: int) -> Model:
+        """A prepared model from its file, which stays mapped; the descriptor does not matter.
+
+        Raises:
+            TightshipError: It is none, or is for something else.
+        """
+        return load(f"/proc/self/fd/{file}")
+
+
+class KeepingLoader(Loader):
+    """Loads models by way of prepared files; the last file is kept until `close`.
+
+    A model that cannot be prepared is loaded without, and nothing is kept.
+    """
+
+    def __init__(self) -> None:
+        self.file: int | None = None
+
+    def model(self, source: bytes | Graph) -> Model:
+        """As `Loader.model`."""
+        file = os.memfd_create("tightship prepared", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
+        try:
+            with open(os.dup(file), "r+b") as opened:
+                prepare_into(opened, source, NAME)
+            seal_content(file)
+        except (TightshipError, MemoryError, OSError) as error:
+            os.close(file)
+            _LOG.info("A client's model is not kept in its cache: %s", error)
+            return super().model(source)
+        self._keep(file)
+        return super().prepared(file)
+
+    def prepared(self, file: int) -> Model:
+        """As `Loader.prepared`."""
+        self._keep(os.dup(file))
+        return super().prepared(file)
+
+    def close(self) -> None:
+        """Keep nothing any more."""
+        if self.file is not None:
+            os.close(self.file)
+            self.file = None
+
+    def _keep(self, file: int) -> None:
+        self.close()
+        self.file = file

@@ -1,0 +1,108 @@
+"""Compilation caches: prepared models written to files of clients, and read from there."""
+
+import logging
+import mmap
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from tightship.driver.protocol.codec import decode_reply, encode_reply
+from tightship.driver.protocol.messages import CacheFiles
+from tightship.driver.protocol.replies import ModelPrepared
+from tightship.driver.rim.descriptor import seal_content
+from tightship.driver.rim.loaded import Loaded
+from tightship.driver.rim.loader import Loader
+from tightship.driver.rules.cache import HEAD_BYTES, cache_head, opened_head
+from tightship.driver.rules.status import failure
+
+_LOG = logging.getLogger(__name__)
+
+
+class ModelCache:
+    """Writes and reads the files of caches.
+
+    What is read was written by a driver with the same secret, for the same token; it is copied
+    out of the client's file before it is looked at.
+    """
+
+    def __init__(self, secret: bytes) -> None:
+        self._secret = secret
+
+    def save(self, files: CacheFiles, found: Loaded, prepared: int | None) -> None:
+        """Write a model to a client's file; without a prepared file, leave that empty.
+
+        What fails is only told to the log: a client prepares anew where it finds nothing.
+        """
+        (file,) = files.model_files
+        try:
+            os.ftruncate(file, 0)
+            if prepared is not None:
+                self._write(file, files.token, found, prepared)
+        except OSError as error:
+            _LOG.info("A model could not be written to a client's cache: %s", error)
+
+    def _write(self, file: int, token: bytes, found: Loaded, prepared: int) -> None:
+        interface = encode_reply(ModelPrepared(0, found.inputs, found.outputs), 0)
+        with _viewed(prepared) as payload:
+            head = cache_head(self._secret, token, interface, payload)
+            _write_at(file, payload, HEAD_BYTES + len(interface))
+        _write_at(file, memoryview(head + interface), 0)  # last: a part of a file has no head
+
+    def read(self, files: CacheFiles, loader: Loader) -> Loaded:
+        """The model in a client's file.
+
+        Raises:
+            DriverError: GENERAL_FAILURE: it is not what was written, or for another token.
+            FormatError: It was prepared by another version, or for another processor.
+            OSError: The file cannot be read.
+        """
+        (file,) = files.model_files
+        size_bytes = os.fstat(file).st_size
+        head = opened_head(self._secret, files.token, os.pread(file, HEAD_BYTES, 0), size_bytes)
+        interface = os.pread(file, head.interface_bytes, HEAD_BYTES)
+        copy = _copied(file, HEAD_BYTES + head.interface_bytes, head.payload_bytes)
+        try:
+            with _viewed(copy) as payload:
+                head.check_body(interface, payload)
+            reply = decode_reply(interface).message
+            assert isinstance(reply, ModelPrepared), reply
+            return Loaded(loader.prepared(copy), reply.inputs, reply.outputs)
+        finally:
+            os.close(copy)
+
+
+@contextmanager
+def _viewed(file: int) -> Iterator[memoryview]:
+    """The bytes of a file that nobody can shorten."""
+    with mmap.mmap(file, 0, access=mmap.ACCESS_READ) as mapped, memoryview(mapped) as view:
+        yield view
+
+
+def _write_at(file: int, data: memoryview, start: int) -> None:
+    done = 0
+    while done < len(data):
+        done += os.pwrite(file, data[done:], start + done)
+
+
+def _copied(file: int, start: int, size_bytes: int) -> int:
+    """A memfd with a part of a file, which nobody can change.
+
+    Raises:
+        DriverError: GENERAL_FAILURE: the file is shorter.
+    """
+    copy = os.memfd_create("tightship cached", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
+    done = 0
+    try:
+        while done < size_bytes:
+            count = os.sendfile(copy, file, start + done, size_bytes - done)
+            if not count:
+                break
+            done += count
+        seal_content(copy)
+    except OSError:
+        os.close(copy)
+        raise
+    if done < size_bytes:
+        os.close(copy)
+        raise failure("The model cache has become shorter while it was read.")
+    return copy

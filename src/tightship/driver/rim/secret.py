@@ -1,0 +1,59 @@
+"""A secret of the driver, kept for the next driver of the same user."""
+
+import os
+import stat
+from pathlib import Path
+
+from tightship.resource.private_folder import private, refuse_others
+
+SECRET_BYTES = 32
+
+
+def kept_secret(folder: Path) -> bytes:
+    """The secret in a folder that is closed to others; a new one if there is none.
+
+    Drivers that begin at once get the same.
+
+    Raises:
+        InputError: The folder or the file is not this user's own, or others can read it.
+        OSError: It cannot be read or written.
+    """
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    path = private(folder) / "secret"
+    found = _read(path)
+    while found is None:
+        _make(path)
+        found = _read(path)
+    return found
+
+
+def _read(path: Path) -> bytes | None:
+    """What the file holds; None where there is none. One that was cut is removed."""
+    try:
+        file = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return None
+    with open(file, "rb") as opened:
+        facts = os.fstat(file)
+        refuse_others(path, facts, stat.S_ISREG(facts.st_mode))
+        found = opened.read(SECRET_BYTES + 1)
+    if len(found) == SECRET_BYTES:
+        return found
+    path.unlink(missing_ok=True)
+    return None
+
+
+def _make(path: Path) -> None:
+    """Give the name to a whole new file, unless another has it by now."""
+    draft = path.with_name(f"secret.{os.urandom(8).hex()}")
+    file = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    try:
+        with open(file, "wb") as opened:
+            opened.write(os.urandom(SECRET_BYTES))
+            opened.flush()
+            os.fsync(file)
+        os.link(draft, path)
+    except FileExistsError:
+        pass
+    finally:
+        draft.unlink()
