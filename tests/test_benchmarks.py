@@ -97,7 +97,7 @@ def test_patterns_of_use_take_turns_and_agree(monkeypatch, tmp_path):
     monkeypatch.setattr(bench_cache, "stored", lambda *_: file)
     found = bench_cache.measured("net", tmp_path, 3)
     variants = found["variants"]
-    assert set(variants) == {*bench_cache.VARIANTS, bench_cache.PLANNED}
+    assert set(variants) == {*bench_cache.VARIANTS, bench_cache.PLANNED, bench_cache.YARDSTICK}
     assert all(row["least_ms"] > 0 for row in variants.values())
     assert variants["created"]["primitives_ms"] > variants["on_demand"]["primitives_ms"]
     assert variants["on_demand"]["faults"] > variants["pools"]["faults"]
