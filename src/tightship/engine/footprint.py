@@ -55,9 +55,7 @@ def runtime_bytes(lowered: Lowered, node_count: int) -> int:
     if any(isinstance(step.work, ReferenceWork) for step in lowered.steps):
         program += REFERENCE_BYTES
     resident = FRONTEND_BYTES + program + (ONEDNN_BYTES if work else 0)
-    reserved = HEAP_BYTES + program + _code_bytes(work)
-    if any(step.implementation in BLAS_KERNELS for step in lowered.steps):
-        reserved += BLAS_BYTES
+    reserved = HEAP_BYTES + program + _code_bytes(work) + _blas_bytes(lowered)
     threads = (lowered.threads - 1) * THREAD_BYTES
     return max(resident, reserved) + threads + _beyond_arena(lowered)
 
@@ -67,8 +65,13 @@ def stored_runtime_bytes(lowered: Lowered) -> int:
     work = [step.work for step in lowered.steps if isinstance(step.work, PrimitiveWork)]
     program = len(lowered.steps) * STEP_BYTES
     resident = STORED_BYTES + program + (ONEDNN_BYTES + COMPILING_BYTES if work else 0)
-    reserved = HEAP_BYTES + program + _code_bytes(work)
+    reserved = HEAP_BYTES + program + _code_bytes(work) + _blas_bytes(lowered)
     return max(resident, reserved) + (lowered.threads - 1) * THREAD_BYTES
+
+
+def _blas_bytes(lowered: Lowered) -> int:
+    calls = any(step.implementation in BLAS_KERNELS for step in lowered.steps)
+    return BLAS_BYTES if calls else 0
 
 
 def program_bytes(lowered: Lowered) -> int:

@@ -2,9 +2,12 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from tightship.engine.kernels.site import Site
 
 Array = NDArray[Any]
 Operands = Sequence[Any]
@@ -24,9 +27,11 @@ class Kernel:
 
     Attributes:
         in_place: Pairs (output index, input index) that may be one and the same buffer.
+        site: What it was made for, with those constants alone that it had to know.
     """
 
     name: str
     run: Run
     scratch_bytes: int = 0
     in_place: tuple[tuple[int, int], ...] = ()
+    site: "Site | None" = None

@@ -1,6 +1,7 @@
 """Finds the kernel of a node."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -75,12 +76,14 @@ def numpy_kernel(
         return None
     if not all(value is None or value.is_static for value in (*inputs, *outputs)):
         return None
+    site = Site(node, tuple(inputs), tuple(outputs), constants)
     try:
-        kernel = builder(Site(node, tuple(inputs), tuple(outputs), constants))
+        kernel = builder(site)
     except NotCoveredError:
         return None
     run = _without_warnings(kernel.run)
-    return Kernel(f"numpy:{kernel.name}", run, kernel.scratch_bytes, kernel.in_place)
+    made_for = replace(site, constants=site.consulted)
+    return Kernel(f"numpy:{kernel.name}", run, kernel.scratch_bytes, kernel.in_place, made_for)
 
 
 def _builder(node: Node) -> Builder | None:

@@ -1,7 +1,7 @@
 """Where a kernel is wanted: a node with its types, attributes and known inputs."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -24,6 +24,8 @@ class Site:
     inputs: tuple[Value | None, ...]
     outputs: tuple[Value | None, ...]
     constants: Mapping[str, Constant]
+    consulted: dict[str, Constant] = field(default_factory=dict)
+    """Of these, the ones that were asked for."""
 
     @property
     def version(self) -> int:
@@ -115,6 +117,7 @@ class Site:
         constant = self.constants.get(self.node.inputs[index])
         if constant is None:
             raise NotCoveredError
+        self.consulted[self.node.inputs[index]] = constant
         return constant.array()
 
     def axes(self, index: int | None, attribute: str = "axes") -> tuple[int, ...] | None:

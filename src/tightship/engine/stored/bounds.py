@@ -3,7 +3,14 @@
 from collections.abc import Iterator
 
 from tightship.engine.placement import Placement
-from tightship.engine.program import LoweredStep, NativeWork, Operand, PrimitiveWork, Space
+from tightship.engine.program import (
+    KernelWork,
+    LoweredStep,
+    NativeWork,
+    Operand,
+    PrimitiveWork,
+    Space,
+)
 from tightship.engine.stored.fields import MalformedError
 
 DESTINATION = 17
@@ -19,6 +26,8 @@ def check_bounds(placement: Placement) -> None:
     """
     outputs = {operand.slot for operand in placement.lowered.outputs.values()}
     for index, step in enumerate(placement.lowered.steps):
+        if isinstance(step.work, KernelWork):
+            _check_arrays(placement, step, step.work)
         for operand in _written(step):
             theirs = operand.space is Space.EXTERNAL and operand.slot in outputs
             if operand.space is not Space.ARENA and not theirs:
@@ -53,7 +62,27 @@ def _written(step: LoweredStep) -> tuple[Operand, ...]:
         return work.operands[len(work.operands) - work.kernel.written :]
     if isinstance(work, PrimitiveWork):
         return tuple([operand for number, operand in work.arguments if number == DESTINATION])
+    if isinstance(work, KernelWork):
+        return tuple([operand for operand in work.outputs if operand is not None])
     return ()
+
+
+def _check_arrays(placement: Placement, step: LoweredStep, work: KernelWork) -> None:
+    """A step in Python has dense arrays of what it reads and writes, and of nothing else."""
+    lowered = placement.lowered
+    ports = {
+        port.slot: port.dtype for port in (*lowered.inputs.values(), *lowered.outputs.values())
+    }
+    used = [operand for operand in (*work.inputs, *work.outputs) if operand is not None]
+    if not {*step.reads, *step.writes}.issuperset(used):
+        raise MalformedError(f"step `{step.name:.60}` has an operand that it does not use")
+    for operand in (*step.reads, *step.writes):
+        is_whole = operand.space is Space.ARENA or (
+            operand.size_bytes == _room(placement, operand)[1]
+            and (operand.space is Space.WEIGHTS or ports[operand.slot] is operand.dtype)
+        )
+        if operand.desc is not None or not is_whole:
+            raise MalformedError(f"step `{step.name:.60}` has no array of `{operand.name:.60}`")
 
 
 def _of_kernel(step: LoweredStep, work: NativeWork) -> Iterator[tuple[Operand, int, int]]:
@@ -81,6 +110,8 @@ def _has_scratch(placement: Placement, index: int, step: LoweredStep) -> bool:
         needed = work.desc.scratchpad_bytes
     elif isinstance(work, NativeWork):
         needed = work.kernel.scratch_bytes(placement.lowered.threads)
+    elif isinstance(work, KernelWork):
+        needed = work.kernel.scratch_bytes
     offset = placement.schedule_plan.scratch_offset(index)
     if offset is None:
         return needed == 0 == step.scratch_bytes

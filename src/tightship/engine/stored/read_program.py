@@ -163,7 +163,7 @@ def _step(value: object, context: _Context) -> LoweredStep:
     return LoweredStep(
         fields.text(name), fields.text(operator), _named(kernel, KERNEL_KINDS),
         fields.text(implementation), _operands(reads, context), _operands(writes, context),
-        _work(work, context), fields.integer(scratch),
+        _work(fields.text(name), work, context), fields.integer(scratch),
         tuple([_sharing(each, context) for each in fields.items(sharing)]),
     )  # fmt: skip
 
@@ -173,13 +173,19 @@ def _operands(value: object, context: _Context) -> tuple[Operand, ...]:
     return tuple([context.operands[place] for place in places])
 
 
+def _optional(value: object, context: _Context) -> list[Operand | None]:
+    """Operands by their places, None where one is left out."""
+    places = fields.integers(value, -1, len(context.operands) - 1)
+    return [None if place < 0 else context.operands[place] for place in places]
+
+
 def _sharing(value: object, context: _Context) -> Sharing:
     output, source, kind = fields.items(value, 3)
     count = len(context.slots)
     return Sharing(fields.index(output, count), fields.index(source, count), _named(kind, ALIASES))
 
 
-def _work(value: object, context: _Context) -> Work:
+def _work(name: str, value: object, context: _Context) -> Work:
     kind, which, places = fields.items(value, 3)
     made = context.made
     if made is None:
@@ -187,6 +193,11 @@ def _work(value: object, context: _Context) -> Work:
     if kind == "kernel":
         kernel = made.kernels[fields.index(which, len(made.kernels))]
         return NativeWork(kernel, _operands(places, context))
+    if kind == "numpy":
+        from tightship.engine.stored.numpy_kernel import numpy_work  # few need it
+
+        inputs, outputs = [_optional(row, context) for row in fields.items(places, 2)]
+        return numpy_work(name, which, inputs, outputs)
     if kind != "primitive":
         raise MalformedError("a step has work of no known kind")
     arguments = []

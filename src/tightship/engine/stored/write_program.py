@@ -1,9 +1,11 @@
 """A program and its plan as JSON values, which `read_program` reads."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from tightship.engine.placement import Placement
 from tightship.engine.program import (
+    KernelWork,
     LoweredStep,
     NativeWork,
     Operand,
@@ -15,6 +17,9 @@ from tightship.engine.stored.recipes import RecipeWriter
 from tightship.errors import InputError
 from tightship.graph import size_bytes
 from tightship.planner import Alias, SchedulePlan
+
+if TYPE_CHECKING:
+    from tightship.engine.kernels.site import Site
 
 
 def program_json(
@@ -114,7 +119,27 @@ def _work(
     if isinstance(work, NativeWork):
         places = [operands.place(operand, is_plain=True) for operand in work.operands]
         return ["kernel", recipes.kernel(work.kernel, step.implementation), places]
+    if isinstance(work, KernelWork) and work.kernel.site is not None:
+        for operand in (*step.reads, *step.writes):
+            if not _is_dense(operand):
+                raise _refusal(operand.name, f"has no array for {step.implementation}")
+        rows = [_places(operands, work.inputs), _places(operands, work.outputs)]
+        return ["numpy", _made_of(step, work.kernel.site), rows]
     raise _refusal(step.name, f"({step.operator}) is run by {step.implementation}")
+
+
+def _places(operands: _Operands, used: Sequence[Operand | None]) -> list[int]:
+    """Places of operands; -1 for one that is left out."""
+    return [-1 if operand is None else operands.place(operand, is_plain=True) for operand in used]
+
+
+def _made_of(step: LoweredStep, site: "Site") -> list[object]:
+    from tightship.engine.stored.numpy_kernel import UnstorableError, kernel_json
+
+    try:
+        return kernel_json(site)
+    except UnstorableError as error:
+        raise _refusal(step.name, f"({step.operator}) {error}") from None
 
 
 def _plan(schedule_plan: SchedulePlan) -> dict[str, object]:
