@@ -19,7 +19,7 @@ from tightship.quantity import parse_bytes
 
 if TYPE_CHECKING:
     from tightship.engine.prepare import ModelSource, Settings
-    from tightship.graph import Graph
+    from tightship.graph import Graph, MappedFile
     from tightship.resource import SharedArenaPool
 
 ARENAS_MAX = 64
@@ -137,6 +137,22 @@ def load_graph(graph: "Graph", name: str) -> Model:
     from tightship.unprepared import load_graph_anew
 
     return load_graph_anew(graph, name, Bounds(ARENAS_MAX))
+
+
+def load_beside(model: bytes, files: "Mapping[str, MappedFile]") -> Model:
+    """Load an ONNX model whose external data lies in files that are given.
+
+    Args:
+        model: Bytes of its file.
+        files: By the names that the model has for them.
+
+    Raises:
+        FormatError: It is none, or a tensor lies in no file, or beyond its end.
+        GraphError, OutOfMemoryError: As `load`.
+    """
+    from tightship.unprepared import load_beside_anew
+
+    return load_beside_anew(model, files, Bounds(ARENAS_MAX))
 
 
 def _bounds(

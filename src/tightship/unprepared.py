@@ -15,7 +15,8 @@ from tightship.engine.program_cache import Bounds
 from tightship.engine.variants import Variants
 from tightship.engine.weight_store import Progress
 from tightship.errors import InputError
-from tightship.graph import Graph
+from tightship.frontend.onnx import open_bytes
+from tightship.graph import Graph, MappedFile
 from tightship.model import Model
 from tightship.opening import OpenedModel, anew, check_limit, is_open, measure, open_model
 
@@ -66,6 +67,17 @@ def load_graph_anew(graph: Graph, name: str, bounds: Bounds) -> Model:
     settings = Settings()
     _open_library(settings)
     loaded = Model(prepare(graph, name, settings), bounds)
+    release_unused()
+    return loaded
+
+
+def load_beside_anew(data: bytes, files: Mapping[str, MappedFile], bounds: Bounds) -> Model:
+    """As `load_beside`."""
+    settings, name = Settings(), name_of(data)
+    _open_library(settings)
+    source = open_bytes(data, files)
+    variants = _variants(source, name, settings, bounds)
+    loaded = Model(_prepared(source, name, settings, variants), bounds, variants)
     release_unused()
     return loaded
 

@@ -187,14 +187,14 @@ def test_a_mistake_of_ours_ends_a_call_and_not_the_driver(monkeypatch, caplog):
     os.write(file, MODEL)
     fcntl.fcntl(file, fcntl.F_ADD_SEALS, fcntl.F_SEAL_SHRINK)
     memory = mappings.Mappings()
-    models = models_of_driver.Models(memory, {})
+    models = models_of_driver.Models(memory, {}, None)
     asked = PrepareModel(5, ModelFile(1, 3, 0, len(MODEL)), (a_pool(file),), 1, -1, None)
     assert models.prepare(asked).status is ErrorStatus.NONE
     run = Run(9, 5, (None,), (None,), -1, -1)
     runs = running.Runs(models, memory, DeviceBuffers())
     assert runs.run(run, running.StopFlag()).status is ErrorStatus.GENERAL_FAILURE
     models.drop(5)
-    monkeypatch.setattr(models_of_driver, "load", lambda *_: 1 / 0)
+    monkeypatch.setattr(models_of_driver, "opened", lambda *_: 1 / 0)
     assert models.prepare(asked).status is ErrorStatus.GENERAL_FAILURE
     assert len(caplog.records) == 2
     os.close(file)

@@ -29,6 +29,21 @@ def add_serve(command: argparse.ArgumentParser, model: str) -> None:
         action="store_true",
         help="let clients of the protocol name shared memory of this user, to read and write it",
     )
+    command.add_argument(
+        "--allow",
+        action="append",
+        default=[],
+        metavar="USER",
+        help="let this user connect to the socket as well, by name or number; may be repeated",
+    )
+    command.add_argument(
+        "--trust",
+        action="append",
+        default=[],
+        metavar="FOLDER",
+        help="map files below it that clients hand over, though they could be shortened; it is of "
+        "this user or root, and nobody else can write to it; may be repeated",
+    )
     command.add_argument("--threads", type=count, metavar="N", help="executions at once (1)")
     command.add_argument(
         "--log",

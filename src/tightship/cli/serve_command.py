@@ -2,6 +2,7 @@
 
 import argparse
 import logging
+import pwd
 import signal
 import sys
 from collections.abc import Mapping, Sequence
@@ -12,8 +13,10 @@ from tightship.cli.output import show
 from tightship.driver.oip.limits import FaceLimits
 from tightship.driver.oip.repository import ModelSource
 from tightship.driver.process import Driver, Listening
+from tightship.driver.rim.access import Access
 from tightship.driver.rim.listening import socket_path
 from tightship.driver.rim.secret import kept_secret
+from tightship.driver.rim.trusted import trusted
 from tightship.errors import InputError
 from tightship.prepared_cache import UnusableCacheError, user_folder
 
@@ -33,6 +36,7 @@ def run(options: argparse.Namespace) -> int:
         options.grpc,
         allow_client_shm=options.allow_client_shm,
         limits=FaceLimits(runs_max=threads),
+        access=_access(options.allow, options.trust, options.socket),
     )
     driver = Driver(partial(_sources, given), where, threads=threads, secret=_secret())
     for number in (signal.SIGINT, signal.SIGTERM):
@@ -41,6 +45,25 @@ def run(options: argparse.Namespace) -> int:
     sys.stdout.flush()  # whoever started it may be waiting for the line
     driver.serve()
     return 0
+
+
+def _access(users: Sequence[str], folders: Sequence[str], socket: str | None) -> Access:
+    if users and socket is None:
+        raise InputError(
+            "Others cannot enter the folder of this user; with `--allow` name a `--socket` in "
+            "a folder that they can enter."
+        )
+    return Access(frozenset(map(_user, users)), trusted(map(Path, folders)))
+
+
+def _user(name: str) -> int:
+    """Of a name, or a number."""
+    if name.isascii() and name.isdigit():
+        return int(name)
+    try:
+        return pwd.getpwnam(name).pw_uid
+    except KeyError:
+        raise InputError(f"There is no user `{name}` here.") from None
 
 
 def _places(where: Listening, driver: Driver) -> str:

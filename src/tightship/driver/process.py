@@ -8,7 +8,8 @@ from tightship.driver.oip.face import Face
 from tightship.driver.oip.limits import FaceLimits
 from tightship.driver.oip.region_files import RegionFiles
 from tightship.driver.oip.repository import Repository, Sources
-from tightship.driver.rim.server import Server
+from tightship.driver.rim.access import Access
+from tightship.driver.rim.server import NO_ACCESS, Server
 from tightship.errors import InputError
 
 Address = tuple[str, int]
@@ -24,6 +25,7 @@ class Listening:
     Attributes:
         allow_client_shm: Whether clients of the protocol may name shared memory of this user.
         limits: What clients of the protocol may take.
+        access: Who else may connect to the socket, and files to believe in.
     """
 
     socket: Path
@@ -31,6 +33,7 @@ class Listening:
     grpc: Address | None = None
     allow_client_shm: bool = False
     limits: FaceLimits = DEFAULT_LIMITS
+    access: Access = NO_ACCESS
 
 
 class FaceServer(Protocol):
@@ -80,7 +83,13 @@ class Driver:
                 self._faces["http"] = _http_server(self._face, where.limits, *where.http)
             if where.grpc is not None:
                 self._faces["grpc"] = _grpc_server(self._face, where.limits, *where.grpc)
-            self._native = Server(where.socket, self._repository, threads=threads, secret=secret)
+            self._native = Server(
+                where.socket,
+                self._repository,
+                threads=threads,
+                secret=secret,
+                access=where.access,
+            )
         except BaseException:
             self._repository.close()
             raise

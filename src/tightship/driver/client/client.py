@@ -58,8 +58,8 @@ class Client:
             DriverError: INVALID_ARGUMENT: it breaks a rule.
             FormatError: It is too large for a message.
         """
-        with sharing(self._session) as share:
-            call = m.SupportedOperations(model_of(model, share))
+        with sharing(self._session) as shares:
+            call = m.SupportedOperations(model_of(model, shares))
             return self._session.expect(Supported, call).operations
 
     def prepare(
@@ -83,8 +83,8 @@ class Client:
             DriverError: GENERAL_FAILURE: it is not valid, or cannot be run;
                 MISSED_DEADLINE_TRANSIENT: the time is over.
         """
-        with sharing(self._session) as share:
-            source = source_of(model, share)
+        with sharing(self._session) as shares:
+            source = source_of(model, shares)
             return self._prepare(source, priority, timeout_s, cache)
 
     def prepare_from_cache(

@@ -1,7 +1,7 @@
 """Models handed to a driver: in a message where they are small, else in pools."""
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -13,61 +13,120 @@ from tightship.driver.protocol.codec import MESSAGE_BYTES_MAX, encode_model
 from tightship.driver.protocol.replies import PoolRegistered
 from tightship.driver.rim.descriptor import new_segment
 from tightship.driver.rules.model import ExternalFile, FileFormat, Model, ModelFile, ModelSource
-from tightship.driver.rules.pools import READ, PoolKind
+from tightship.driver.rules.pools import READ, PoolKind, PoolMode
+from tightship.driver.rules.status import ErrorStatus
+from tightship.errors import DriverError
 
 ModelLike = bytes | str | os.PathLike[str] | ModelBuilder
-Share = Callable[[bytes], int]
-"""Makes bytes a pool that nobody can change, and gives its number."""
-
 PREPARED_SUFFIX = ".tship"
 HEADERS_BYTES_MAX = 1024
 """What a message has besides its model."""
 
 
-@contextmanager
-def sharing(session: Session) -> Iterator[Share]:
-    """What shares bytes with the driver; their pools are forgotten with the block."""
-    pools: list[int] = []
+class Shares:
+    """Pools of bytes and files; each method gives the number of a new one."""
 
-    def share(data: bytes) -> int:
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._pools: list[int] = []
+
+    def add_bytes(self, data: bytes) -> int:
+        """Bytes, so that nobody can change them."""
         file = new_segment(max(1, len(data)), data)
         try:
-            call = m.RegisterPool(PoolKind.ASHMEM, max(1, len(data)), READ, 0)
-            pools.append(session.expect(PoolRegistered, call, (file,)).pool)
+            return self._register(m.RegisterPool(PoolKind.ASHMEM, max(1, len(data)), READ, 0), file)
         finally:
             os.close(file)
-        return pools[-1]
 
+    def add_file(self, path: Path, mode: PoolMode) -> int:
+        """A file that is not empty.
+
+        Raises:
+            OSError: It cannot be read.
+        """
+        with path.open("rb") as file:
+            size_bytes = os.fstat(file.fileno()).st_size
+            call = m.RegisterPool(PoolKind.MMAP_FD, size_bytes, READ, 0, mode=mode)
+            return self._register(call, file.fileno())
+
+    def add_trusted(self, path: Path) -> int | None:
+        """A file that the driver maps where it is; None if it does not trust it."""
+        try:
+            return self.add_file(path, PoolMode.SEALED)
+        except DriverError as error:
+            if error.status != ErrorStatus.INVALID_ARGUMENT:
+                raise
+            return None
+
+    def _register(self, call: m.RegisterPool, file: int) -> int:
+        self._pools.append(self._session.expect(PoolRegistered, call, (file,)).pool)
+        return self._pools[-1]
+
+    def forget(self) -> None:
+        """Forget them all; a model keeps those that it needs."""
+        for pool in self._pools:
+            self._session.forget(m.UnregisterPool(pool))
+
+
+@contextmanager
+def sharing(session: Session) -> Iterator[Shares]:
+    """What shares bytes and files with the driver; their pools are forgotten with the block."""
+    shares = Shares(session)
     try:
-        yield share
+        yield shares
     finally:
-        for pool in pools:
-            session.forget(m.UnregisterPool(pool))
+        shares.forget()
 
 
-def model_of(builder: ModelBuilder, share: Share) -> Model:
+def model_of(builder: ModelBuilder, shares: Shares) -> Model:
     """The model that was built, its larger constants shared."""
     found = assembled(builder)
-    return found.model(share(found.gathered) if found.gathered else None)
+    return found.model(shares.add_bytes(found.gathered) if found.gathered else None)
 
 
-def source_of(model: ModelLike, share: Share) -> ModelSource:
+def source_of(model: ModelLike, shares: Shares) -> ModelSource:
     """A model as `Prepare` takes it.
 
     Raises:
-        OSError: The file cannot be read.
+        OSError: A file cannot be read.
+        FormatError: The model names a file outside its folder.
     """
     if isinstance(model, ModelBuilder):
-        return _of_operands(model_of(model, share), share)
-    data = model if isinstance(model, bytes) else Path(model).read_bytes()
-    is_prepared = not isinstance(model, bytes) and Path(model).suffix == PREPARED_SUFFIX
-    kind = FileFormat.PREPARED if is_prepared else FileFormat.ONNX
-    return ModelFile(kind, share(data), 0, len(data))
+        return _of_operands(model_of(model, shares), shares)
+    if isinstance(model, bytes):
+        return ModelFile(FileFormat.ONNX, shares.add_bytes(model), 0, len(model))
+    path = Path(model)
+    if path.suffix == PREPARED_SUFFIX:
+        return _prepared(path, shares)
+    data = path.read_bytes()
+    externals = tuple(
+        ExternalFile(name, shares.add_trusted(file) or shares.add_file(file, PoolMode.COPY))
+        for name, file in _files_beside(path, data).items()
+    )
+    return ModelFile(FileFormat.ONNX, shares.add_bytes(data), 0, len(data), externals)
 
 
-def _of_operands(model: Model, share: Share) -> ModelSource:
+def _prepared(path: Path, shares: Shares) -> ModelSource:
+    """A prepared model: the file itself, or a copy that nobody can change."""
+    pool = shares.add_trusted(path)
+    if pool is None:
+        data = path.read_bytes()
+        return ModelFile(FileFormat.PREPARED, shares.add_bytes(data), 0, len(data))
+    return ModelFile(FileFormat.PREPARED, pool, 0, path.stat().st_size)
+
+
+def _files_beside(path: Path, data: bytes) -> dict[str, Path]:
+    """Files of an ONNX model's external data, by the names that it has for them."""
+    if b"location" not in data:  # the key that names one; most models have none
+        return {}
+    from tightship.frontend.onnx import open_file
+
+    return open_file(path).named_data_files()
+
+
+def _of_operands(model: Model, shares: Shares) -> ModelSource:
     data = encode_model(model)
     if len(data) <= MESSAGE_BYTES_MAX - HEADERS_BYTES_MAX:
         return model
     named = tuple(ExternalFile(str(number), number) for number in model.pools)
-    return ModelFile(FileFormat.OPERANDS, share(data), 0, len(data), named)
+    return ModelFile(FileFormat.OPERANDS, shares.add_bytes(data), 0, len(data), named)

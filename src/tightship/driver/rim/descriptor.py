@@ -6,12 +6,13 @@ import os
 import select
 import stat
 
+from tightship.driver.rim.trusted import Trusted
 from tightship.driver.rules.attachment import Attachment, FenceState
 
 SEALED_SIZE = fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW
 
 
-def describe(file: int) -> Attachment:
+def describe(file: int, trusted: Trusted) -> Attachment:
     """What the service must know of a descriptor, which is also its handle."""
     found = os.fstat(file)
     flags = fcntl.fcntl(file, fcntl.F_GETFL)
@@ -28,6 +29,7 @@ def describe(file: int) -> Attachment:
         is_writable=is_open and access in (os.O_WRONLY, os.O_RDWR),
         is_shrink_sealed=bool(seals & fcntl.F_SEAL_SHRINK),
         is_write_sealed=bool(seals & fcntl.F_SEAL_WRITE),
+        is_trusted=trusted.holds(file),
         fence=fence_state(file) if is_fence else None,
     )
 

@@ -21,8 +21,12 @@ def socket_path() -> Path:
     return runtime_folder() / "driver.sock"
 
 
-def listen(path: Path) -> socket.socket:
+def listen(path: Path, *, is_open: bool = False) -> socket.socket:
     """A socket at a path that only this user can connect to; a dead driver's is replaced.
+
+    Args:
+        path: Its folder exists.
+        is_open: Other users can connect as well; whoever accepts asks who they are.
 
     Raises:
         InputError: A driver listens there, something else has that path, or it cannot be made.
@@ -31,7 +35,7 @@ def listen(path: Path) -> socket.socket:
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     try:
         listener.bind(str(path))
-        path.chmod(0o600)
+        path.chmod(0o666 if is_open else 0o600)
         listener.listen(128)
     except OSError as error:
         listener.close()

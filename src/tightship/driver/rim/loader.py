@@ -2,11 +2,12 @@
 
 import logging
 import os
+from collections.abc import Mapping
 
 from tightship.driver.rim.descriptor import seal_content
 from tightship.errors import TightshipError
-from tightship.graph import Graph
-from tightship.loading import load, load_graph
+from tightship.graph import Graph, MappedFile
+from tightship.loading import load, load_beside, load_graph
 from tightship.model import Model
 from tightship.preparing import prepare_into
 
@@ -25,6 +26,14 @@ class Loader:
             TightshipError: It cannot be run.
         """
         return load(source) if isinstance(source, bytes) else load_graph(source, NAME)
+
+    def beside(self, data: bytes, files: Mapping[str, MappedFile]) -> Model:
+        """A model from an ONNX file's bytes, its external data in files; it is never kept.
+
+        Raises:
+            TightshipError: It cannot be run.
+        """
+        return load_beside(data, files)
 
     def prepared(self, file: int) -> Model:
         """A prepared model from its file, which stays mapped; the descriptor does not matter.

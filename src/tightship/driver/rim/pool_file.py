@@ -1,9 +1,11 @@
 """A pool as a file that constants lie in."""
 
+import fcntl
 from pathlib import Path
 
+from tightship.driver.rim.descriptor import seals_of
 from tightship.driver.rim.mappings import Mappings
-from tightship.driver.rules.pools import Pool
+from tightship.driver.rules.pools import Pool, PoolMode
 from tightship.errors import FormatError
 from tightship.graph import MappedFile
 
@@ -37,3 +39,25 @@ class PoolFile(MappedFile):
 
     def release(self) -> None:
         """Nothing: the pages are the client's as well."""
+
+
+def is_steady(pool: Pool) -> bool:
+    """Whether a pool is mapped, and its bytes stay: sealed so, or of a folder that is trusted."""
+    if pool.mode is not PoolMode.SEALED:
+        return False
+    seals = seals_of(pool.handle)
+    is_trusted = not seals & fcntl.F_SEAL_SHRINK
+    return is_trusted or bool(seals & fcntl.F_SEAL_WRITE)
+
+
+def steady_file(mappings: Mappings, pool: Pool) -> MappedFile:
+    """A pool as a file whose bytes stay as they are: a copy, if its client may still write there.
+
+    Raises:
+        DriverError: GENERAL_FAILURE: the pool cannot be mapped or read.
+    """
+    if is_steady(pool):
+        mappings.map(pool)
+        return PoolFile(mappings, pool)
+    data = mappings.read(pool, 0, pool.extent.size_bytes)
+    return MappedFile.of_bytes(data.tobytes(), Path(f"pool {pool.identifier}"))

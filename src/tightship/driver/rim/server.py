@@ -24,17 +24,21 @@ from tightship.driver.events import (
 from tightship.driver.protocol.channel import Packet, close_all, receive, send
 from tightship.driver.protocol.codec import decode_call, encode_reply, number_of
 from tightship.driver.protocol.replies import Failed, Launched, Reply
+from tightship.driver.rim.access import Access, own_users
 from tightship.driver.rim.carrier import Carrier
+from tightship.driver.rim.client_log import ClientLog, turned_away
 from tightship.driver.rim.descriptor import describe, fence_state
 from tightship.driver.rim.listening import caller_of, listen
 from tightship.driver.rim.model_cache import ModelCache
 from tightship.driver.rim.named import Named
+from tightship.driver.rim.trusted import Trusted
 from tightship.driver.rules.attachment import FenceState
 from tightship.driver.rules.status import ErrorStatus
 from tightship.driver.service import Service
 from tightship.driver.settings import Settings
 from tightship.errors import FormatError
 
+NO_ACCESS = Access()
 UNSENT_MAX = 1024
 """Answers that a client may leave unread beyond what its socket holds."""
 
@@ -49,10 +53,16 @@ class Peer:
 
 
 class Server:
-    """A driver that listens at a path; only its own user, and root, may connect."""
+    """A driver that listens at a path; its own user, root, and those with access may connect."""
 
     def __init__(
-        self, path: Path, named: Named, *, threads: int = 1, secret: bytes | None = None
+        self,
+        path: Path,
+        named: Named,
+        *,
+        threads: int = 1,
+        secret: bytes | None = None,
+        access: Access = NO_ACCESS,
     ) -> None:
         """Listen.
 
@@ -61,18 +71,20 @@ class Server:
             named: Models that clients may use by name.
             threads: Executions that run at once.
             secret: With which compilation caches are authenticated; None for no cache.
+            access: Who else may connect, and files to believe in.
 
         Raises:
             InputError: Another driver listens there, or something else has that path.
         """
         self._path = path
-        self._listener = listen(path)
+        self._access, self._log = access, ClientLog()
+        self._listener = listen(path, is_open=bool(access.users))
         settings = Settings(
             model_cache_files=0 if secret is None else 1,
             data_cache_files=0,
             runs_max=threads,
             features=frozenset({"hardware_buffer", "isolated", "memory_domains"}),
-            operators=frozenset({0, os.geteuid()}),
+            operators=own_users(),
         )
         self._service = Service(settings, SystemRandom())
         cache = None if secret is None else ModelCache(secret)
@@ -125,13 +137,15 @@ class Server:
                 self._turn_away()
             return
         caller = caller_of(accepted, self._count + 1)
-        if caller.user not in {os.geteuid(), 0}:
+        if not self._access.admits(caller.user):
+            turned_away(caller)
             accepted.close()
             return
         accepted.settimeout(0)
         self._count += 1
         peer = self._peers[self._count] = Peer(self._count, accepted)
         self._selector.register(accepted, selectors.EVENT_READ, peer)
+        self._log.connected(caller)
         self._happen(Connected(caller))
 
     def _turn_away(self) -> None:
@@ -158,7 +172,7 @@ class Server:
         if packet is None:
             self._disconnect(peer)
             return
-        self._happen(_event_of(peer.number, packet))
+        self._happen(_event_of(peer.number, packet, self._access.files))
 
     def _happen(self, event: Event) -> None:
         for effect in self._service.handle(event, _now_ns()):
@@ -200,6 +214,8 @@ class Server:
         if peer is None:
             close_all(files)
             return
+        if isinstance(reply, Failed):
+            self._log.refused(connection, reply)
         peer.unsent.append((encode_reply(reply, number), files))
         self._flush(peer)
 
@@ -223,6 +239,7 @@ class Server:
             self._selector.modify(peer.socket, wanted, peer)
 
     def _disconnect(self, peer: Peer) -> None:
+        self._log.gone(peer.number, held_count=self._service.ledger.held_count(peer.number))
         self._hang_up(peer)
         self._happen(Disconnected(peer.number))
 
@@ -253,8 +270,8 @@ class Server:
         os.close(self._spare)
 
 
-def _event_of(number: int, packet: Packet) -> Event:
-    files = tuple(describe(file) for file in packet.files)
+def _event_of(number: int, packet: Packet, trusted: Trusted) -> Event:
+    files = tuple(describe(file, trusted) for file in packet.files)
     try:
         frame = decode_call(packet.data)
     except FormatError as error:

@@ -1,20 +1,17 @@
 """What clients prepare, made ready to run: ONNX files, prepared models, models of operands."""
 
-import fcntl
 import os
 from collections.abc import Sequence
 
-from tightship.driver.rim.descriptor import seals_of
 from tightship.driver.rim.loaded import Loaded, loaded
 from tightship.driver.rim.loader import Loader
 from tightship.driver.rim.mappings import Mappings
 from tightship.driver.rim.operand_models import operand_file, operand_model
+from tightship.driver.rim.pool_file import is_steady, steady_file
 from tightship.driver.rules.model import FileFormat, Model, ModelFile
 from tightship.driver.rules.pools import Pool
 from tightship.driver.rules.status import failure
 from tightship.errors import DriverError
-
-_SEALED = fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_WRITE
 
 
 def opened(
@@ -30,14 +27,16 @@ def opened(
         return operand_model(source, pools, mappings, loader)
     if source.file_format == FileFormat.OPERANDS:
         return operand_file(source, pools, mappings, loader)
-    if source.externals:
-        raise failure("An ONNX model with external files cannot come in pools; prepare it.")
     if source.file_format == FileFormat.PREPARED:
         _check_prepared(source, pools[0])
         model = loader.prepared(pools[0].handle)
     else:
-        data = mappings.read(pools[0], source.offset_bytes, source.length_bytes)
-        model = loader.model(data.tobytes())
+        data = mappings.read(pools[0], source.offset_bytes, source.length_bytes).tobytes()
+        files = {
+            each.name: steady_file(mappings, pool)
+            for each, pool in zip(source.externals, pools[1:], strict=True)
+        }
+        model = loader.beside(data, files) if files else loader.model(data)
     try:
         return loaded(model)
     except DriverError:
@@ -47,7 +46,7 @@ def opened(
 
 def _check_prepared(source: ModelFile, pool: Pool) -> None:
     """Check the file of a prepared model, which is mapped as long as the model is loaded."""
-    if seals_of(pool.handle) & _SEALED != _SEALED:
+    if not is_steady(pool):
         raise failure("A prepared model is mapped; seal its file with F_SEAL_SHRINK and _WRITE.")
     whole = os.fstat(pool.handle).st_size
     if source.offset_bytes or pool.extent.offset_bytes or source.length_bytes != whole:

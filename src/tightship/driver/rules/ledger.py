@@ -112,6 +112,13 @@ class Ledger:
         """Somebody needs a thing no more."""
         held.let_go(self.emit)
 
+    def held_count(self, connection: int) -> int:
+        """Pools, models and buffers that a client has."""
+        client = self.connections.get(connection)
+        if client is None:
+            return 0
+        return len(client.pools) + len(client.models) + len(client.buffers)
+
     def wait(self, number: int, waiting: Waiting) -> None:
         """The rim is asked under a number; `finish` is called with its answer.
 

@@ -1,7 +1,7 @@
 """Tensor bytes in files beside the model."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath, PureWindowsPath
 
@@ -19,9 +19,13 @@ class ExternalFiles:
 
     No file outside the model's folder is opened. Where the model is a symbolic link,
     the folder that the link leads to counts as well.
+
+    Attributes:
+        given: Files by the names that a model without a folder has for them.
     """
 
     model: Path | None
+    given: Mapping[str, MappedFile] = field(default_factory=dict)
     _mapped: dict[Path, MappedFile] = field(default_factory=dict)
 
     def find(self, tensor: TensorProto, size_bytes: int) -> tuple[MappedFile, int]:
@@ -57,17 +61,21 @@ class ExternalFiles:
         Raises:
             FormatError: A location is not allowed.
         """
+        return tuple(dict.fromkeys(self.named_files_of(model).values()))
+
+    def named_files_of(self, model: Message) -> dict[str, Path]:
+        """`files_of` by the names that the tensors have for them."""
         if self.model is None:
-            return ()
-        return tuple(
-            {
-                _resolve(self.model, tensor.name, _location(tensor)): None
-                for tensor in _outside(model)
-            }
-        )
+            return {}
+        return {
+            _location(tensor): _resolve(self.model, tensor.name, _location(tensor))
+            for tensor in _outside(model)
+        }
 
     def _file(self, tensor_name: str, location: str) -> MappedFile:
         if self.model is None:
+            if location in self.given:
+                return self.given[location]
             raise FormatError(
                 f"Tensor `{tensor_name}` is stored in `{location}`, but the model was given as "
                 "bytes and has no folder; read it from its path."

@@ -11,6 +11,8 @@ from tightship._core import release_code
 from tightship.errors import FormatError, InputError
 from tightship.graph import Graph, MappedFile, Shape
 
+NO_FILES: Mapping[str, MappedFile] = {}
+
 
 class OnnxFile:
     """A model, parsed once; each graph made of it is for some shapes of its inputs.
@@ -18,8 +20,10 @@ class OnnxFile:
     The bytes of its weights stay in the file, mapped.
     """
 
-    def __init__(self, file: MappedFile, path: Path | None) -> None:
-        """`path` is the file's own, beside which external data lies; None for bytes.
+    def __init__(
+        self, file: MappedFile, path: Path | None, given: Mapping[str, MappedFile] = NO_FILES
+    ) -> None:
+        """`path` is the file's own, beside which external data lies; bytes have `given` files.
 
         Raises:
             FormatError: The file is not an ONNX model.
@@ -37,7 +41,7 @@ class OnnxFile:
             self._opsets = model_opsets(skeleton.model)
             self._functions = Functions()
             self._functions.add(skeleton.model.functions)
-            self._tensors = Tensors(file, skeleton.payloads, ExternalFiles(path))
+            self._tensors = Tensors(file, skeleton.payloads, ExternalFiles(path, given))
 
     @property
     def declared(self) -> dict[str, Shape | None]:
@@ -60,6 +64,15 @@ class OnnxFile:
         """
         with self._named():
             return self._tensors.external.files_of(self._model)
+
+    def named_data_files(self) -> dict[str, Path]:
+        """`data_files` by the names that tensors have for them.
+
+        Raises:
+            FormatError: A tensor names one outside the model's folder.
+        """
+        with self._named():
+            return self._tensors.external.named_files_of(self._model)
 
     def graph(
         self,
@@ -114,15 +127,20 @@ def open_file(path: str | os.PathLike[str]) -> OnnxFile:
     return OnnxFile(file, path)
 
 
-def open_bytes(data: bytes | memoryview) -> OnnxFile:
+def open_bytes(
+    data: bytes | memoryview, external: Mapping[str, MappedFile] = NO_FILES
+) -> OnnxFile:
     """A serialized ONNX model; constants refer to `data`, which must not change.
 
-    External data is refused.
+    Args:
+        data: What a model file would hold.
+        external: Files of external data, by the names that tensors have for them; a tensor in
+            any other is refused.
 
     Raises:
         FormatError: The bytes are not an ONNX model.
     """
-    return OnnxFile(MappedFile.of_bytes(data, Path("<bytes>")), None)
+    return OnnxFile(MappedFile.of_bytes(data, Path("<bytes>")), None, external)
 
 
 def read(
