@@ -12,12 +12,11 @@ from tests.driver.native_driver import driver
 from tests.driver.nnapi.test_native_operands import sum_with
 from tests.driver.test_safetensors import encoded
 from tests.small_models import dense, dense_result
-from tightship.driver.client.safetensors import read_tensors
 from tightship.driver.protocol import messages as m
 from tightship.driver.rules.model import ExternalFile, FileFormat, ModelFile
 from tightship.driver.rules.pools import PoolMode
 from tightship.driver.rules.status import ErrorStatus
-from tightship.errors import DriverError, FormatError
+from tightship.errors import DriverError, FormatError, InputError
 
 MODEL, WEIGHTS = dense(batch=4)
 X = np.random.default_rng(1).standard_normal((4, 32), np.float32)
@@ -139,16 +138,29 @@ def test_weights_that_vanish_before_they_are_read_kill_nobody(client, tmp_path, 
 def test_tensors_of_a_safetensors_file_are_constants_where_they_are(client, served, home):
     path = home / "weights.safetensors"
     values = np.arange(64, dtype=np.float32)
-    path.write_bytes(encoded({"other": 2 * values, "bias": values}))
+    path.write_bytes(encoded({"other": 2 * values, "bias": values}).replace(b"F32", b"F64", 1))
     path.chmod(0o644)
-    with path.open("rb") as file:
-        tensor = read_tensors(file.fileno())["bias"]
-        with client.file_pool(file.fileno(), PoolMode.SEALED) as pool:
-            builder = sum_with(lambda b, kind: b.constant_in(pool, tensor.offset_bytes, kind))
-            model = client.prepare(builder)
-    assert mapped(served, path)
+    with client.tensor_file(path) as file:
+        offset, type_of_bias = file.place("bias")
+        assert type_of_bias.dimensions == (64,)
+        model = client.prepare(sum_with(lambda b, kind: b.constant_in(file, offset, kind)))
+        assert mapped(served, path)
+        for name in ("none", "other"):
+            with pytest.raises(InputError, match=name):
+                file.place(name)
     (result,) = model.execute([np.zeros(64, np.float32)])
     np.testing.assert_array_equal(result, values)
+
+
+def test_and_copied_where_the_driver_does_not_trust_it(client, served, tmp_path):
+    path = tmp_path / "weights.safetensors"
+    values = np.arange(64, dtype=np.float32)
+    path.write_bytes(encoded({"bias": values}))
+    with client.tensor_file(path) as file:
+        offset, _ = file.place("bias")
+        model = client.prepare(sum_with(lambda b, kind: b.constant_in(file, offset, kind)))
+    assert not mapped(served, path)
+    np.testing.assert_array_equal(model.execute([values])[0], 2 * values)
 
 
 def test_a_file_elsewhere_is_not_mapped_however_it_is_asked_for(client, tmp_path):

@@ -11,6 +11,7 @@ from tightship.driver.client.model_source import ModelLike, model_of, sharing, s
 from tightship.driver.client.remote import DeviceBuffer, RemoteModel
 from tightship.driver.client.segment import Segment
 from tightship.driver.client.session import Session
+from tightship.driver.client.tensor_file import TensorFile
 from tightship.driver.protocol import messages as m
 from tightship.driver.protocol.messages import Image
 from tightship.driver.protocol.replies import (
@@ -158,6 +159,10 @@ class Client:
             is_writable: Outputs may go there.
         """
         return FilePool(self._session, file, mode, is_writable=is_writable)
+
+    def tensor_file(self, path: str | os.PathLike[str]) -> TensorFile:
+        """A `.safetensors` file, for constants of models that are built; as `TensorFile`."""
+        return TensorFile(self._session, path)
 
     def image_pool(
         self, file: int, image: Image, mode: PoolMode = PoolMode.COPY, *, is_writable: bool = False

@@ -127,9 +127,7 @@ def open_file(path: str | os.PathLike[str]) -> OnnxFile:
     return OnnxFile(file, path)
 
 
-def open_bytes(
-    data: bytes | memoryview, external: Mapping[str, MappedFile] = NO_FILES
-) -> OnnxFile:
+def open_bytes(data: bytes | memoryview, external: Mapping[str, MappedFile] = NO_FILES) -> OnnxFile:
     """A serialized ONNX model; constants refer to `data`, which must not change.
 
     Args:

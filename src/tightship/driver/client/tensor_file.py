@@ -1,0 +1,53 @@
+"""A `.safetensors` file of a client, whose tensors are constants of models where they are."""
+
+import os
+
+import numpy as np
+
+from tightship.driver.client.file_pool import FilePool
+from tightship.driver.client.safetensors import StoredTensor, read_tensors
+from tightship.driver.client.session import Session
+from tightship.driver.rules.elements import value_type
+from tightship.driver.rules.operand_type import ValueType
+from tightship.driver.rules.pools import PoolMode
+from tightship.driver.rules.status import ErrorStatus
+from tightship.errors import DriverError, InputError
+
+_DTYPES = {"F32": "f4", "F16": "f2", "I32": "i4", "I8": "i1", "U8": "u1", "BOOL": "?"}
+
+
+class TensorFile(FilePool):
+    """The file as a pool: mapped by the driver if it trusts it, else read by system calls.
+
+    Attributes:
+        tensors: By name.
+    """
+
+    def __init__(self, session: Session, path: str | os.PathLike[str]) -> None:
+        """Register it.
+
+        Raises:
+            FormatError: It is not of that format.
+            OSError: It cannot be read.
+        """
+        with open(path, "rb") as file:
+            self.tensors: dict[str, StoredTensor] = read_tensors(file.fileno())
+            try:
+                super().__init__(session, file.fileno(), PoolMode.SEALED, is_writable=False)
+            except DriverError as error:
+                if error.status != ErrorStatus.INVALID_ARGUMENT:
+                    raise
+                super().__init__(session, file.fileno(), PoolMode.COPY, is_writable=False)
+
+    def place(self, name: str) -> tuple[int, ValueType]:
+        """Where a tensor begins, and its type: what `ModelBuilder.constant_in` takes.
+
+        Raises:
+            InputError: There is none of that name, or NNAPI has no such elements.
+        """
+        tensor = self.tensors.get(name)
+        if tensor is None:
+            raise InputError(f"The file has no tensor `{name}`.")
+        if tensor.dtype not in _DTYPES:
+            raise InputError(f"Tensor `{name}` has elements `{tensor.dtype}`; NNAPI has none.")
+        return tensor.offset_bytes, value_type(np.dtype(_DTYPES[tensor.dtype]), tensor.shape, name)
