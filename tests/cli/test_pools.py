@@ -55,11 +55,10 @@ def test_a_client_is_charged_what_it_has(served, capsys):
     assert np.array(placed.array).size
 
 
-def test_it_finds_the_driver_by_itself(served, capsys, monkeypatch):
-    folder = served.path.parent
-    (folder / "tightship").mkdir(mode=0o700)
-    (folder / "tightship" / "driver.sock").symlink_to(served.path)
-    monkeypatch.setenv("XDG_RUNTIME_DIR", str(folder))
+def test_it_finds_the_driver_by_itself(served, capsys, monkeypatch, tmp_path):
+    (tmp_path / "tightship").mkdir(mode=0o700)
+    (tmp_path / "tightship" / "driver.sock").symlink_to(served.path)
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
     assert f"pid {served.process.pid}" in asked(capsys)
 
 
