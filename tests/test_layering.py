@@ -190,6 +190,7 @@ FOREIGN: Mapping[str, str] = {  # who may import what is not ours, nor Python's
     "ml_dtypes": "graph.layout engine.kernels",
     "onnx": "frontend.onnx engine.kernels.reference engine.kernels.to_proto training.save backend",
     "onnxruntime": "cli.worker",  # measured beside us, in a process of its own
+    "jax": "frontend.jax",
     "torch": "plug.torch frontend.torch",
     "cupy": "plug.cupy",
     "httptools": "driver.oip.http_connection",

@@ -37,7 +37,8 @@ def plan(
     """Every byte a model would take, from its file, without loading it.
 
     Args:
-        model: Path of an ONNX file, or its bytes; a program of `torch.export`; or path of a
+        model: Path of an ONNX file, or its bytes; a program of `torch.export`, or a traced
+            function of jax; or path of a
             prepared model, which has its plan.
         shapes: Shapes for inputs whose dimensions are symbolic.
         threads: Threads of each kernel, on which the plan depends; by default one, or those that
@@ -82,7 +83,8 @@ def load(
     """Load a model so that it runs in what its plan says.
 
     Args:
-        model: Path of an ONNX file, or its bytes; a program of `torch.export`; or path of a
+        model: Path of an ONNX file, or its bytes; a program of `torch.export`, or a traced
+            function of jax; or path of a
             prepared model, whose weights are mapped and shared with all who load it.
         shapes: Shapes for inputs whose dimensions are symbolic. The model takes others later, and
             is ready for these at once; a prepared one takes those it was prepared for.

@@ -11,6 +11,7 @@ from tightship.engine.prepare import (
     Declared,
     ModelSource,
     Settings,
+    TracedFunction,
     name_of,
     prepare,
     prepare_rewritten,
@@ -23,19 +24,24 @@ from tightship.graph import Graph
 
 if TYPE_CHECKING:
     from tightship.engine.lower.options import Choice
+    from tightship.frontend.jax import JaxProgram
     from tightship.frontend.torch import TorchProgram
 
 NO_BOUNDS = Bounds()
 
-OpenedModel = Union[OnnxFile, "TorchProgram"]
+OpenedModel = Union[OnnxFile, "TorchProgram", "JaxProgram"]
 
 
 def open_model(model: ModelSource) -> OpenedModel:
-    """A model file or its bytes parsed, or a program of torch translated."""
+    """A model file or its bytes parsed, or a program of torch or jax translated."""
     if isinstance(model, bytes):
         return open_bytes(model)
     if isinstance(model, str | PathLike):
         return open_file(model)
+    if isinstance(model, TracedFunction):
+        from tightship.frontend.jax import JaxProgram
+
+        return JaxProgram(model)
     from tightship.frontend.torch import TorchProgram
 
     return TorchProgram(model)
@@ -124,7 +130,7 @@ def _batches(
 ) -> tuple[int, PlanForBatch] | None:
     """The batch and how to plan another, where the caller chose a leading dimension."""
     if not isinstance(model, str | PathLike | bytes):
-        return None  # an exported program has one batch
+        return None  # a program has one batch
     shapes = settings.shapes or {}
     batches = {shape[0] for name, shape in shapes.items() if shape and name in plan.inputs}
     if len(batches) != 1 or max(batches) < 2:

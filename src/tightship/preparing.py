@@ -40,7 +40,8 @@ def prepare(
     is there whole or not at all; models that are loaded from one that was there before keep it.
 
     Args:
-        model: Path of an ONNX file, or its bytes; or a program of `torch.export`.
+        model: Path of an ONNX file, or its bytes; a program of `torch.export`, or a traced
+            function of jax.
         output: Path of the file to write, by custom `.tship`.
         shapes: Shapes for inputs whose dimensions are symbolic; several sets of them make several
             programs over one copy of the weights.

@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from tightship.engine.library import library_key, library_threads, open_library
 from tightship.engine.placement import Placement, place
@@ -23,6 +23,7 @@ Shapes = Mapping[str, Sequence[int]]
 Declared = Mapping[str, Shape | None]
 
 
+@runtime_checkable
 class ExportedProgram(Protocol):
     """A program of `torch.export`, by what tells it from a path."""
 
@@ -31,7 +32,16 @@ class ExportedProgram(Protocol):
         """Its steps."""
 
 
-ModelSource = str | PathLike[str] | bytes | ExportedProgram
+@runtime_checkable
+class TracedFunction(Protocol):
+    """What `jax.jit(function).trace(...)` gives, by what tells it from a path."""
+
+    @property
+    def jaxpr(self) -> object:
+        """Its equations."""
+
+
+ModelSource = str | PathLike[str] | bytes | ExportedProgram | TracedFunction
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,4 +133,6 @@ def name_of(source: ModelSource) -> str:
     """What reports call a model."""
     if isinstance(source, str | PathLike):
         return Path(source).name
-    return "model in memory" if isinstance(source, bytes) else "exported program"
+    if isinstance(source, bytes):
+        return "model in memory"
+    return "traced function" if isinstance(source, TracedFunction) else "exported program"

@@ -1,0 +1,84 @@
+"""One equation of a jaxpr being written."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from jax.extend.core import JaxprEqn
+from numpy.typing import NDArray
+
+from tightship.errors import GraphError
+from tightship.frontend.jax.refusal import refused
+from tightship.frontend.writer import Operand, Site
+from tightship.graph import DType, Fill, Inline
+
+LOOKED_INTO_MAX = 4096
+"""Elements of a constant that a translation may look into."""
+
+
+@dataclass(frozen=True, slots=True)
+class Call(Site):
+    """One equation: its operands in order, its parameters by name, and where the user wrote it."""
+
+    equation: JaxprEqn
+    operands: tuple[Operand, ...]
+    place: str
+
+    def __getitem__(self, name: str) -> Any:  # noqa: ANN401
+        return self.equation.params[name]
+
+    @property
+    def operand(self) -> Operand:
+        """The first operand."""
+        return self.operands[0]
+
+    def known(self, operand: Operand) -> NDArray[Any] | None:
+        """The elements of a small constant; None if it is computed, given or large."""
+        constant = self.writer.constants.get(operand.name)
+        is_small = constant is not None and np.prod(constant.shape) <= LOOKED_INTO_MAX
+        return constant.array() if constant is not None and is_small else None
+
+    def is_zero(self, operand: Operand) -> bool:
+        """Whether an operand is known to hold nothing but zeros."""
+        constant = self.writer.constants.get(operand.name)
+        if isinstance(constant, Fill | Inline):
+            return not np.any(constant.value)
+        return False
+
+    def narrow(self, operand: Operand) -> Operand:
+        """An operand as it was before it was repeated along axes, which an operator does itself."""
+        constant = self.writer.constants.get(operand.name)
+        if isinstance(constant, Fill) and operand.rank:
+            return self.held(np.array(constant.value))
+        maker = self.writer.makers.get(operand.name)
+        if maker is not None and maker.operator == "Expand":
+            return self.writer.operand(maker.inputs[0])
+        return operand
+
+    def elementwise(self, operator: str, *operands: Operand, dtype: DType | None = None) -> Operand:
+        """The first result, each element from those at its place."""
+        narrow = [self.narrow(each) for each in operands]
+        shape = np.broadcast_shapes(*(each.shape for each in narrow))
+        chosen = narrow if shape == self.shape else [operands[0], *narrow[1:]]
+        return self.add(operator, (dtype or self.dtype, self.shape), *chosen)
+
+    def permuted(self, operand: Operand, order: tuple[int, ...]) -> Operand:
+        """An operand with its axes in another order; itself if that is the same."""
+        maker = self.writer.makers.get(operand.name)
+        if maker is not None and maker.operator == "Transpose":
+            before = maker.attributes["perm"]
+            assert isinstance(before, tuple)
+            operand = self.writer.operand(maker.inputs[0])
+            order = tuple(int(before[axis]) for axis in order)
+        if order == tuple(range(operand.rank)):
+            return operand
+        shape = tuple(operand.shape[axis] for axis in order)
+        return self.add("Transpose", (operand.dtype, shape), operand, perm=order)
+
+    def only(self, found: tuple[Operand | None, ...]) -> Operand:
+        """The one result that was kept."""
+        return next(each for each in found if each is not None)
+
+    def refuse(self, why: str) -> GraphError:
+        """The error that says why the equation has no translation."""
+        return refused(self.equation, self.place, why)

@@ -1,0 +1,69 @@
+"""The entry: a traced function of jax as a graph."""
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from tightship.errors import InputError
+from tightship.graph import Graph, Shape
+
+if TYPE_CHECKING:
+    import jax
+
+
+class JaxProgram:
+    """A traced function; arrays that it captured stay where jax has them."""
+
+    def __init__(self, traced: "jax.stages.Traced") -> None:
+        """Translate the function.
+
+        Raises:
+            GraphError: It has a primitive that has no translation.
+        """
+        from tightship.frontend.jax.translate import translated
+
+        self._graph = translated(traced)
+
+    @property
+    def declared(self) -> dict[str, Shape | None]:
+        """Shapes of the inputs, all of them fixed."""
+        return {name: self._graph.values[name].shape for name in self._graph.inputs}
+
+    def graph(
+        self,
+        shapes: Mapping[str, Sequence[int]] | None = None,
+        *,
+        allow_symbolic: bool = False,  # noqa: ARG002 - no length is open
+    ) -> Graph:
+        """The function as a graph; `shapes` can only repeat what it was traced with.
+
+        Raises:
+            InputError: A shape is for no input, or differs.
+        """
+        declared = self.declared
+        for name, shape in (shapes or {}).items():
+            if tuple(shape) != declared.get(name):
+                names = ", ".join(f"`{n}` {list(s or ())}" for n, s in declared.items()) or "none"
+                raise InputError(
+                    f"The function was traced with the inputs {names}, but `{name}` {list(shape)} "
+                    "was given; trace it with arrays of that shape."
+                )
+        return self._graph
+
+
+def read(traced: "jax.stages.Traced") -> Graph:
+    """A traced function of jax as a graph of ONNX's operators, and those of training.
+
+    Inputs have the names of the function's arguments with their places in its trees, as
+    `params.layers.0.w`; outputs are `result` and places in it. Arrays that the function captured
+    are constants that refer to jax's memory. Positions that data give must lie within their axes:
+    what jax does with others (to drop, clip or fill) is not done.
+
+    Args:
+        traced: What `jax.jit(function).trace(...)` gives; the function may be one that
+            `jax.grad` or `jax.value_and_grad` made.
+
+    Raises:
+        GraphError: A primitive has no translation; names it, the line of the user's source, and
+            what to do.
+    """
+    return JaxProgram(traced).graph()

@@ -1,0 +1,29 @@
+"""What cannot be translated, told with the line of the user's source."""
+
+from jax._src import source_info_util
+from jax.extend.core import JaxprEqn
+
+from tightship.errors import GraphError
+
+ADVICE = {
+    "cond": "decide before the function is traced, or use `jnp.where`",
+    "while": "use a Python loop, which is unrolled when the function is traced",
+    "scan": "scan over fewer steps, which are unrolled, or use a Python loop",
+    "random_bits": "draw random numbers outside, and pass them in",
+    "random_seed": "draw random numbers outside, and pass them in",
+    "random_wrap": "draw random numbers outside, and pass them in",
+    "threefry2x32": "draw random numbers outside, and pass them in",
+    "pure_callback": "compute it before the function, and pass it in",
+}
+
+
+def place_of(equation: JaxprEqn) -> str:
+    """Where the user wrote an equation; empty if it is jax's own."""
+    return str(source_info_util.summarize(equation.source_info))
+
+
+def refused(equation: JaxprEqn, place: str, why: str) -> GraphError:
+    """An error for an equation: its primitive, where the user wrote it, and what to do."""
+    name = equation.primitive.name
+    help_ = ADVICE.get(name, "write it with other operations, or leave it outside the function")
+    return GraphError(f"`{name}` ({place}) {why}; {help_}.")
