@@ -166,7 +166,7 @@ ALLOWED: Mapping[str, str] = {  # the longest prefix of a module's name decides
     "driver.protocol": "errors driver.rules driver.protocol",
     "driver": "errors driver",
     "driver.rim": "_core driver errors graph loading model preparing resource.private_folder",
-    "driver.oip": "__version__ errors graph model loading driver",
+    "driver.oip": "_core __version__ errors graph model loading driver",
     "driver.client": "errors frontend.onnx driver",
     "driver.nnapi": "errors graph driver",
     "cli": (

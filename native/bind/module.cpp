@@ -31,6 +31,7 @@ NB_MODULE(_core, module) {
     tightship::bind::numpy_resource(module);
     tightship::bind::replaying(module);
     tightship::bind::stop_flag(module);
+    tightship::bind::guarded_mapping(module);
     tightship::bind::onednn(module);
     tightship::bind::kernels(module);
     tightship::bind::program(module);

@@ -1056,6 +1056,28 @@ class StopFlag:
 
     def is_set(self) -> bool: ...
 
+class GuardedMapping:
+    """
+    A part of a file, read and written where it lies, that another may make shorter.
+    """
+
+    def __init__(self, file: int, offset_bytes: int, size_bytes: int) -> None:
+        """
+        Map bytes of a file that is open to read and write, from a multiple of the page size.
+
+        Raises MemoryError where the system refuses, or too many are mapped.
+        """
+
+    @property
+    def is_lost(self) -> bool:
+        """
+        Whether bytes were touched that the file no longer has, or for which the system had
+        no page: all of it is zeros since then, and nobody else's.
+        """
+
+    def array(self) -> Annotated[NDArray[numpy.uint8], dict(shape=(None,))]:
+        """Its bytes, as a uint8 array that keeps it mapped."""
+
 HAS_ONEDNN: bool = True
 
 class OneDnnLibraryError(ImportError):

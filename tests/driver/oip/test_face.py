@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from tests.driver.oip.served import sources
 from tightship.driver.oip.face import Face
-from tightship.driver.oip.http_calls import HttpCalls, is_long
+from tightship.driver.oip.http_calls import HttpCalls
 from tightship.driver.oip.http_message import HEADER_LENGTH, HttpRequest
 from tightship.driver.oip.refusal import OipError
 from tightship.driver.oip.region_files import RegionFiles
@@ -228,11 +228,26 @@ def test_loading_takes_no_parameters(face):
     assert ask(face, "/v2/repository/models/simple/load", body)[0] == 400
 
 
-def test_only_calls_that_run_or_load_are_long():
-    def request(method, target):
-        return HttpRequest(method, target, {}, b"")
+def test_calls_that_load_or_run_for_long_are_long(face):
+    def request(method, target, body=b""):
+        return HttpRequest(method, target, {}, body)
 
-    assert is_long(request("POST", "/v2/models/a/infer?x=1"))
-    assert is_long(request("POST", "/v2/repository/models/a/load"))
-    assert not is_long(request("GET", "/v2/models/infer"))
-    assert not is_long(request("POST", "/v2/repository/index"))
+    run = request("POST", "/v2/models/simple/infer?x=1", json.dumps({"inputs": ones()}).encode())
+    assert face.is_long(run)
+    assert face.respond(run).status == 200
+    while face.is_long(run):  # until a run was quick
+        face.respond(run)
+    assert face.is_long(request("POST", run.target, bytes(1 << 17)))
+    assert face.is_long(request("POST", "/v2/repository/models/a/load"))
+    assert not face.is_long(request("GET", "/v2/models/infer"))
+    assert not face.is_long(request("POST", "/v2/repository/index"))
+
+
+def test_a_model_of_open_lengths_is_always_long(face):
+    tensor = {"name": "x", "datatype": "FP32", "shape": [1, 4], "data": [1] * 4}
+    run = HttpRequest(
+        "POST", "/v2/models/open/infer", {}, json.dumps({"inputs": [tensor]}).encode()
+    )
+    for _ in range(3):
+        assert face.respond(run).status == 200
+        assert face.is_long(run)

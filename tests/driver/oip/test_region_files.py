@@ -5,7 +5,7 @@ import os
 import pytest
 
 from tightship.driver.oip.refusal import OipError
-from tightship.driver.oip.region_files import RegionFiles, read, write
+from tightship.driver.oip.region_files import RegionFiles
 from tightship.driver.rules.regions import Region, RegionError
 
 
@@ -26,12 +26,13 @@ def open_files():
     return len(os.listdir("/proc/self/fd"))
 
 
-def test_what_is_written_is_read(files):
+def test_what_is_written_is_in_the_object(files, tmp_path):
     files.register(region())
-    with files.used("a", 8, 16) as place:
-        assert read(*place, 16) == bytes(range(8, 24))
-        write(*place, memoryview(bytes(16)))
-        assert read(*place, 16) == bytes(16)
+    with files.used("a", 8, 16) as window:
+        assert window.bytes.tobytes() == bytes(range(8, 24))
+        window.bytes[:] = 0
+        window.check()
+    assert (tmp_path / "key").read_bytes() == bytes([*range(8), *[0] * 16, *range(24, 64)])
 
 
 def test_refused_registrations_leave_no_file_open(files, tmp_path):
@@ -60,21 +61,56 @@ def test_another_users_object_is_refused(files, monkeypatch):
 def test_a_region_in_use_goes_when_its_last_use_ends(files):
     before = open_files()
     files.register(region())
-    with files.used("a", 0, 64) as place:
+    with files.used("a", 0, 64) as window:
         with files.used("a", 0, 64):
             files.unregister("a")
             assert files.status("a") == [region()]
-        assert read(*place, 4) == bytes(range(4))
+        assert window.bytes[3] == 3
     assert files.status(None) == []
     assert open_files() == before
 
 
-def test_a_shortened_object_is_an_error_and_not_made_longer(files, tmp_path):
+def test_a_shortened_object_is_refused_and_not_made_longer(files, tmp_path):
     files.register(region())
     os.truncate(tmp_path / "key", 8)
-    with files.used("a", 0, 64) as place:
-        with pytest.raises(OipError, match="shorter"):
-            read(*place, 64)
-        with pytest.raises(OipError, match="shorter"):
-            write(*place, memoryview(bytes(64)))
+    with pytest.raises(OipError, match="shorter"), files.used("a", 0, 64):
+        pass
+    with files.used("a", 0, 8) as window:
+        assert window.bytes.tobytes() == bytes(range(8))
     assert (tmp_path / "key").stat().st_size == 8
+
+
+def test_an_object_shortened_while_it_is_used_ends_no_process(files, tmp_path):
+    size_bytes = 1 << 16
+    (tmp_path / "large").write_bytes(b"x" * size_bytes)
+    for name in ("read", "written"):
+        files.register(region(name=name, key="/large", size_bytes=size_bytes))
+    with files.used("read", 0, size_bytes) as read, files.used("written", 0, 8) as written:
+        assert read.bytes[-1] == ord("x")
+        os.truncate(tmp_path / "large", 0)
+        assert not read.bytes.any()
+        written.bytes[:] = 1
+        for window in (read, written):
+            with pytest.raises(OipError, match="shorter"):
+                window.check()
+    assert (tmp_path / "large").stat().st_size == 0
+    os.truncate(tmp_path / "large", size_bytes)
+    with pytest.raises(OipError, match="shorter"), files.used("read", 0, 8):
+        pass
+
+
+def test_windows_overlap_where_they_have_bytes_of_one_object(files, tmp_path):
+    (tmp_path / "pages").write_bytes(bytes(8192))
+    files.register(region(name="whole", key="/pages", size_bytes=8192))
+    files.register(region(name="second", key="/pages", offset_bytes=4096, size_bytes=4096))
+    files.register(region())
+    with (
+        files.used("whole", 4000, 96) as before,
+        files.used("whole", 4000, 97) as into,
+        files.used("second", 0, 8) as second,
+        files.used("a", 0, 64) as other,
+    ):
+        assert into.overlaps(second)
+        assert second.overlaps(into)
+        assert not before.overlaps(second)
+        assert not other.overlaps(before)

@@ -10,11 +10,11 @@ from typing import Any
 from tightship import __version__
 from tightship.driver.oip.infer_request import InferRequest
 from tightship.driver.oip.infer_response import OutputTensor
-from tightship.driver.oip.inference import infer
 from tightship.driver.oip.refusal import OipError
 from tightship.driver.oip.region_files import RegionFiles
 from tightship.driver.oip.repository import VERSION, Repository, config_of, metadata_of
 from tightship.driver.oip.request_counts import prometheus_text, statistics_of
+from tightship.driver.oip.standing import Inferences
 from tightship.driver.rules.regions import Code
 
 Said = dict[str, Any]
@@ -46,7 +46,16 @@ class Face:
         self.repository = repository
         self.regions = regions
         self.is_draining = False
+        self._inferences = Inferences(regions)
         self._turns = threading.BoundedSemaphore(runs_max)
+
+    @property
+    def is_free(self) -> bool:
+        """Whether an inference would have to wait for no other, as of now."""
+        is_free = self._turns.acquire(blocking=False)
+        if is_free:
+            self._turns.release()
+        return is_free
 
     def metadata(self) -> Said:
         """What the server says of itself."""
@@ -114,7 +123,7 @@ class Face:
         if not self._turns.acquire(timeout=request.timeout_s):
             raise OipError("Request timeout expired", Code.UNAVAILABLE)
         try:
-            return infer(name, model, request, self.regions, counts)
+            return self._inferences.infer(name, model, request, counts)
         finally:
             self._turns.release()
 

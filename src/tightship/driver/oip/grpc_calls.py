@@ -1,19 +1,26 @@
 """Calls as gRPC has them: what each is answered, as messages."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 from google.protobuf.json_format import ParseDict  # type: ignore[import-untyped]
 from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
 
+from tightship.driver.oip.answers import Answers, Outputs
 from tightship.driver.oip.face import LOG_SETTINGS, TRACE_SETTINGS, Face, check_unchanged
 from tightship.driver.oip.grpc_infer import Message, fill, request_of
 from tightship.driver.oip.grpc_raw import cut, joined
 from tightship.driver.oip.grpc_schema import message_classes
+from tightship.driver.oip.infer_request import InferRequest
 from tightship.driver.oip.refusal import OipError
 from tightship.driver.oip.region_calls import Memory, register_cuda, status, unregister
 from tightship.driver.oip.repository import VERSION
 from tightship.driver.rules.regions import Region, RegionError
+
+REPEATED_BYTES_MAX = 4096
+"""Requests up to this size are read once, however often they come: with tensors in regions."""
 
 RAW_INPUTS, RAW_OUTPUTS, STREAMED = 7, 6, 2
 """Numbers of fields: raw contents of requests and responses, the response within a streamed one."""
@@ -29,6 +36,8 @@ class GrpcCalls:
     def __init__(self, face: Face) -> None:
         self._face = face
         self._classes = message_classes()
+        self._answers: Answers[bytes] = Answers()
+        self._read_again = lru_cache(maxsize=256)(lambda header: self._read(header, ()))
         self.unary: Mapping[str, Callable[[bytes], bytes]] = {
             "ModelInfer": self._infer,
             **{name: self._answering(name, call) for name, call in _CALLS.items()},
@@ -54,17 +63,43 @@ class GrpcCalls:
 
     def _infer(self, data: bytes, *, is_streamed: bool = False) -> bytes:
         header, raw = cut(data, RAW_INPUTS)
+        if raw or len(header) > REPEATED_BYTES_MAX:
+            call = self._read(header, raw)
+        else:
+            call = self._read_again(header)
+        outputs = self._face.infer(call.model, call.version, call.request)
+        is_plain = not (is_streamed and call.wants_final)
+        answer = self._answers.find(outputs) if is_plain else None
+        if answer is None:
+            answer = self._answer(call, outputs, is_final=not is_plain)
+            if is_plain:
+                self._answers.keep(outputs, answer)
+        return answer
+
+    def _read(self, header: bytes, raw: Sequence[memoryview]) -> "_InferCall":
         message = _parsed(self._classes["ModelInferRequest"], header)
-        outputs = self._face.infer(
-            message.model_name, message.model_version, request_of(message, raw)
-        )
+        wants_final = "triton_enable_empty_final_response" in message.parameters
+        request = request_of(message, raw)
+        return _InferCall(message.model_name, message.model_version, request, wants_final)
+
+    def _answer(self, call: "_InferCall", outputs: Outputs, *, is_final: bool) -> bytes:
         response = self._classes["ModelInferResponse"](
-            model_name=message.model_name, model_version=VERSION, id=message.id
+            model_name=call.model, model_version=VERSION, id=call.request.identifier
         )
-        if is_streamed and "triton_enable_empty_final_response" in message.parameters:
+        if is_final:
             response.parameters["triton_final_response"].bool_param = True
-        raw_outputs = fill(response, outputs)
-        return joined(response.SerializeToString(), RAW_OUTPUTS, raw_outputs)
+        raw = fill(response, outputs)
+        return joined(response.SerializeToString(), RAW_OUTPUTS, raw)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _InferCall:
+    """An inference that is asked for; `wants_final` if a stream is to say that it is answered."""
+
+    model: str
+    version: str
+    request: InferRequest
+    wants_final: bool
 
 
 def _parsed(kind: Any, data: bytes) -> Message:  # noqa: ANN401

@@ -1,7 +1,10 @@
 """Calls as HTTP has them: requests and responses as values, without a socket."""
 
+from functools import lru_cache
+from time import monotonic_ns
 from urllib.parse import unquote
 
+from tightship.driver.oip.answers import Answers
 from tightship.driver.oip.face import LOG_SETTINGS, TRACE_SETTINGS, Face, Said, check_unchanged
 from tightship.driver.oip.http_message import (
     HttpRequest,
@@ -9,13 +12,21 @@ from tightship.driver.oip.http_message import (
     error_response,
     json_response,
 )
-from tightship.driver.oip.infer_request import decode
-from tightship.driver.oip.infer_response import encode
+from tightship.driver.oip.infer_request import InferRequest, decode
+from tightship.driver.oip.infer_response import InferResponse, encode
 from tightship.driver.oip.json_fields import field, optional, parse
 from tightship.driver.oip.refusal import OipError
 from tightship.driver.oip.region_calls import Memory, register_cuda, status, unregister
 from tightship.driver.oip.repository import VERSION
 from tightship.driver.rules.regions import Code, Region, RegionError
+
+REPEATED_BYTES_MAX = 4096
+"""Bodies up to this size are read once, however often they come: with tensors in regions."""
+QUICK_NS = 500_000
+"""Calls that take less are answered where they are read: a thread of their own costs 100 us."""
+
+BODY_SMALL_BYTES = 64 << 10
+TARGETS_MAX = 1024
 
 MEMORIES = {"systemsharedmemory": Memory.SYSTEM, "cudasharedmemory": Memory.CUDA}
 
@@ -27,6 +38,15 @@ class HttpCalls:
         """A body may have `body_bytes_max` once it is unpacked."""
         self._face = face
         self._body_bytes_max = body_bytes_max
+        self._quick: dict[str, bool] = {}
+        self._answers: Answers[HttpResponse] = Answers()
+
+    def is_long(self, request: HttpRequest) -> bool:
+        """Whether answering may take long: loading a model, or running one that is not quick."""
+        if request.method != "POST" or not is_work(request):
+            return False
+        is_quick = self._quick.get(request.target, False) and len(request.body) <= BODY_SMALL_BYTES
+        return not (is_quick and self._face.is_free)
 
     def respond(self, request: HttpRequest) -> HttpResponse:
         """The response to a request; a refused one has its reason as `{"error": ...}`."""
@@ -103,12 +123,24 @@ class HttpCalls:
         raise _unknown(request)
 
     def _infer(self, request: HttpRequest, name: str, version: str | None) -> HttpResponse:
-        asked = decode(request.content(self._body_bytes_max), request.header_bytes)
+        began = monotonic_ns()
+        body, header_bytes = request.content(self._body_bytes_max), request.header_bytes
+        is_small = header_bytes is None and len(body) <= REPEATED_BYTES_MAX
+        asked = _decoded(bytes(body)) if is_small else decode(body, header_bytes)
         outputs = self._face.infer(name, version, asked)
-        response = encode(name, VERSION, asked.identifier, outputs)
-        is_binary = response.header_bytes is not None
-        content_type = "application/octet-stream" if is_binary else "application/json"
-        return HttpResponse(200, response.parts, content_type, response.header_bytes)
+        self._note(request.target, name, monotonic_ns() - began)
+        response = self._answers.find(outputs)
+        if response is None:
+            response = _response(encode(name, VERSION, asked.identifier, outputs))
+            self._answers.keep(outputs, response)
+        return response
+
+    def _note(self, target: str, name: str, duration_ns: int) -> None:
+        """Remember whether a call was quick, and will be: its model has one shape."""
+        is_fixed = not self._face.repository.model(name)[0].takes_other_shapes
+        if target not in self._quick and len(self._quick) >= TARGETS_MAX:
+            self._quick.clear()
+        self._quick[target] = is_fixed and duration_ns < QUICK_NS
 
     def _repository_call(self, request: HttpRequest, rest: list[str]) -> HttpResponse:
         body = parse(request.content(self._body_bytes_max))
@@ -152,11 +184,21 @@ class HttpCalls:
         regions.register(Region(name, key, optional(body, "offset", int) or 0, size_bytes))
 
 
-def is_long(request: HttpRequest) -> bool:
-    """Whether answering may take long: running a model, loading or unloading one."""
-    return request.method == "POST" and request.target.partition("?")[0].endswith(
-        ("/infer", "/load", "/unload")
-    )
+@lru_cache(maxsize=256)
+def _decoded(body: bytes) -> InferRequest:
+    return decode(body, None)
+
+
+def _response(found: InferResponse) -> HttpResponse:
+    is_binary = found.header_bytes is not None
+    content_type = "application/octet-stream" if is_binary else "application/json"
+    return HttpResponse(200, found.parts, content_type, found.header_bytes)
+
+
+def is_work(request: HttpRequest) -> bool:
+    """Whether a call runs, loads or unloads a model."""
+    path = request.target.partition("?")[0]
+    return path.endswith(("/infer", "/load", "/unload"))
 
 
 def _unknown(request: HttpRequest) -> OipError:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 import httptools
 
-from tightship.driver.oip.http_calls import HttpCalls, is_long
+from tightship.driver.oip.http_calls import HttpCalls
 from tightship.driver.oip.http_message import HttpRequest, HttpResponse, error_response
 from tightship.driver.oip.limits import FaceLimits
 
@@ -184,7 +184,7 @@ class HttpConnection(asyncio.Protocol):
         """Answer the request that waits longest."""
         while self._waiting and not (self._is_answering or self._is_choked or self._is_ending):
             request, is_kept = self._waiting.popleft()
-            if is_long(request):
+            if self._server.calls.is_long(request):
                 self._answer_beside(request, is_kept=is_kept)
             else:
                 self._write(self._server.calls.respond(request), is_kept=is_kept)

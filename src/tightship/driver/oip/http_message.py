@@ -4,6 +4,7 @@ import json
 import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from tightship.driver.oip.refusal import OipError
@@ -58,7 +59,7 @@ class HttpRequest:
         return int(said)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class HttpResponse:
     """A response whose body is in parts."""
 
@@ -67,7 +68,7 @@ class HttpResponse:
     content_type: str = "application/json"
     header_bytes: int | None = None
 
-    @property
+    @cached_property
     def head(self) -> bytes:
         """The lines before the body, except those of the connection and the empty one."""
         lines = [

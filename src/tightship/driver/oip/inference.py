@@ -1,49 +1,99 @@
-"""One inference: inputs from the request or from regions, the run, outputs to where they go."""
+"""An inference: inputs from the request or from regions, the run, outputs to where they go."""
 
+import itertools
+from collections.abc import Sequence
 from contextlib import ExitStack
-from time import monotonic_ns, time_ns
+from dataclasses import dataclass
+
+import numpy as np
 
 from tightship.driver.oip.datatypes import name_of
 from tightship.driver.oip.infer_request import InferRequest, InputTensor, OutputWish, RegionPart
 from tightship.driver.oip.infer_response import OutputTensor
 from tightship.driver.oip.refusal import OipError
-from tightship.driver.oip.region_files import RegionFiles, read, write
-from tightship.driver.oip.request_counts import RequestCounts
+from tightship.driver.oip.region_files import RegionFiles, Window
 from tightship.driver.oip.tensors import Array, from_bytes, from_list, to_bytes
 from tightship.driver.rules.regions import Code, check_input_bytes, check_output_bytes
 from tightship.errors import DeadlineError, InputError, TightshipError
 from tightship.graph import DType, size_bytes
 from tightship.model import Model
 
-Place = tuple[int, int]
-"""A file, and where in it bytes begin."""
+Windows = dict[RegionPart, Window]
 
 
-def infer(
-    name: str, model: Model, request: InferRequest, regions: RegionFiles, counts: RequestCounts
-) -> tuple[OutputTensor, ...]:
-    """Run a model on a request, and count it.
+@dataclass(frozen=True, slots=True, eq=False)
+class Bound:
+    """A request with all that was looked up for it.
+
+    Attributes:
+        direct: Where the model writes outputs itself.
+        is_standing: Whether it may be run again as it is: every tensor is used where it lies in a
+            region, and so the outputs that are answered are the same.
+    """
+
+    model: Model
+    request: InferRequest
+    wishes: tuple[OutputWish, ...]
+    windows: Windows
+    arrays: dict[str, Array]
+    direct: dict[str, Array]
+    is_standing: bool
+
+
+def bind(
+    name: str, model: Model, request: InferRequest, regions: RegionFiles, uses: ExitStack
+) -> Bound:
+    """Check a request, and find the bytes it is about.
+
+    Args:
+        name: Of the model.
+        model: To run.
+        request: What to run it on.
+        regions: Where tensors may lie.
+        uses: Until its end these stay mapped.
 
     Raises:
-        OipError, RegionError: The request does not fit the model or the regions, or the run fails.
+        OipError, RegionError: The request does not fit the model or the regions.
     """
-    began = monotonic_ns()
+    _check(name, model, request)
+    windows = _windows(request, regions, uses)
+    wishes = _wishes(model, request)
+    written = [windows[wish.region] for wish in wishes if wish.region is not None]
+    arrays = {each.name: _array(name, each, windows, written) for each in request.inputs}
+    direct = {} if _meet(written) else _direct(model, wishes, windows)
+    is_standing = len(direct) == len(wishes) and all(
+        isinstance(each.content, RegionPart)
+        and arrays[each.name].ctypes.data == windows[each.content].bytes.ctypes.data
+        for each in request.inputs
+    )
+    return Bound(model, request, wishes, windows, arrays, direct, is_standing)
+
+
+def run(bound: Bound) -> dict[str, Array]:
+    """Run a request while its bytes are mapped; the model's outputs by name.
+
+    Raises:
+        OipError: The run fails.
+    """
+    model = bound.model
     try:
-        _check(name, model, request)
-        with ExitStack() as uses:
-            places = _places(request, regions, uses)
-            arrays = {each.name: _array(name, each, places) for each in request.inputs}
-            read_ns = monotonic_ns()
-            results = _run(model, arrays, request.timeout_s)
-            ran_ns = monotonic_ns()
-            wishes = _wishes(model, request)
-            outputs = tuple(_output(model, results, wish, places) for wish in wishes)
-    except TightshipError:
-        counts.add_failure(monotonic_ns() - began)
-        raise
-    phases = (read_ns - began, ran_ns - read_ns, monotonic_ns() - ran_ns)
-    counts.add_success(phases, time_ns() // 1_000_000)
-    return outputs
+        return model.run(bound.arrays, outputs=bound.direct, timeout_s=bound.request.timeout_s)
+    except DeadlineError:
+        raise OipError("Request timeout expired", Code.UNAVAILABLE) from None
+    except InputError as error:
+        code = Code.UNAVAILABLE if model.is_closed else Code.INVALID_ARGUMENT
+        raise OipError(str(error), code) from error
+    except TightshipError as error:
+        raise OipError(str(error), Code.INTERNAL) from error
+
+
+def outputs_of(bound: Bound, results: dict[str, Array]) -> tuple[OutputTensor, ...]:
+    """What is answered, with outputs that a region is to have put there.
+
+    Raises:
+        RegionError: A region does not hold its output.
+    """
+    return tuple(_output(bound, results, wish) for wish in bound.wishes)
 
 
 def _check(name: str, model: Model, request: InferRequest) -> None:
@@ -84,10 +134,8 @@ def _said(shape: tuple[int, ...]) -> str:
     return f"[{','.join(map(str, shape))}]"
 
 
-def _places(
-    request: InferRequest, regions: RegionFiles, uses: ExitStack
-) -> dict[RegionPart, Place]:
-    """The files of all regions the request speaks of, open until its end."""
+def _windows(request: InferRequest, regions: RegionFiles, uses: ExitStack) -> Windows:
+    """The bytes of regions that the request speaks of, mapped until its end."""
     contents = [each.content for each in request.inputs] + [w.region for w in request.outputs]
     parts = {part for part in contents if isinstance(part, RegionPart)}
     return {
@@ -96,28 +144,46 @@ def _places(
     }
 
 
-def _array(model: str, tensor: InputTensor, places: dict[RegionPart, Place]) -> Array:
+def _array(model: str, tensor: InputTensor, windows: Windows, written: Sequence[Window]) -> Array:
+    """The value of an input: where it lies, unless it must not change or will be written to."""
     content = tensor.content
     if isinstance(content, list):
         return from_list(tensor.name, tensor.dtype, tensor.shape, content)
-    if isinstance(content, RegionPart):
-        if tensor.dtype is not DType.STRING:
-            needed = size_bytes(tensor.dtype, tensor.shape)
-            check_input_bytes(model, tensor.name, needed, content.size_bytes)
-        content = read(*places[content], content.size_bytes)
-    return from_bytes(model, tensor.name, tensor.dtype, tensor.shape, content)
+    if isinstance(content, memoryview):
+        return from_bytes(model, tensor.name, tensor.dtype, tensor.shape, content)
+    if tensor.dtype is not DType.STRING:
+        needed = size_bytes(tensor.dtype, tensor.shape)
+        check_input_bytes(model, tensor.name, needed, content.size_bytes)
+    window = windows[content]
+    is_left = _may_change(tensor.dtype) and not any(map(window.overlaps, written))
+    found = window.bytes if is_left else window.bytes.copy()
+    return from_bytes(model, tensor.name, tensor.dtype, tensor.shape, found.data)
 
 
-def _run(model: Model, arrays: dict[str, Array], timeout_s: float | None) -> dict[str, Array]:
-    try:
-        return model.run(arrays, timeout_s=timeout_s)
-    except DeadlineError:
-        raise OipError("Request timeout expired", Code.UNAVAILABLE) from None
-    except InputError as error:
-        code = Code.UNAVAILABLE if model.is_closed else Code.INVALID_ARGUMENT
-        raise OipError(str(error), code) from error
-    except TightshipError as error:
-        raise OipError(str(error), Code.INTERNAL) from error
+def _may_change(dtype: DType) -> bool:
+    """Whether a client may write to a value while a model runs: what indexes nothing."""
+    return dtype.numpy.kind == "f"
+
+
+def _direct(model: Model, wishes: Sequence[OutputWish], windows: Windows) -> dict[str, Array]:
+    """Where a model may write outputs itself; what has open lengths is copied there."""
+    if model.takes_other_shapes:
+        return {}
+    found = {}
+    for wish in wishes:
+        dtype, shape = model.output_types[wish.name]
+        if wish.region is None or shape is None or not _may_change(dtype):
+            continue
+        place, needed = windows[wish.region].bytes, size_bytes(dtype, shape)
+        check_output_bytes(wish.name, needed, place.size)
+        if needed and place.ctypes.data % dtype.numpy.itemsize == 0:
+            found[wish.name] = place[:needed].view(dtype.numpy).reshape(shape)
+    return found
+
+
+def _meet(windows: Sequence[Window]) -> bool:
+    """Whether two have bytes of an object in common."""
+    return any(one.overlaps(other) for one, other in itertools.combinations(windows, 2))
 
 
 def _wishes(model: Model, request: InferRequest) -> tuple[OutputWish, ...]:
@@ -126,20 +192,18 @@ def _wishes(model: Model, request: InferRequest) -> tuple[OutputWish, ...]:
     return tuple(OutputWish(name, request.is_binary) for name in model.output_names)
 
 
-def _output(
-    model: Model, results: dict[str, Array], wish: OutputWish, places: dict[RegionPart, Place]
-) -> OutputTensor:
-    array, dtype = results[wish.name], model.output_types[wish.name][0]
+def _output(bound: Bound, results: dict[str, Array], wish: OutputWish) -> OutputTensor:
+    array, dtype = results[wish.name], bound.model.output_types[wish.name][0]
     part = wish.region
     if part is None:
         return OutputTensor(wish.name, dtype, array.shape, array, wish.is_binary, {})
-    raw = to_bytes(array, dtype)
-    check_output_bytes(wish.name, raw.nbytes, part.size_bytes)
-    write(*places[part], raw)
-    parameters = {
-        "shared_memory_region": part.region,
-        "shared_memory_byte_size": raw.nbytes if dtype is DType.STRING else part.size_bytes,
-    }
+    size_of_all = part.size_bytes
+    if wish.name not in bound.direct:
+        raw = to_bytes(array, dtype)
+        check_output_bytes(wish.name, raw.nbytes, part.size_bytes)
+        bound.windows[part].bytes[: raw.nbytes] = np.frombuffer(raw, np.uint8)
+        size_of_all = raw.nbytes if dtype is DType.STRING else part.size_bytes
+    parameters = {"shared_memory_region": part.region, "shared_memory_byte_size": size_of_all}
     if part.offset_bytes:
         parameters["shared_memory_offset"] = part.offset_bytes
     return OutputTensor(wish.name, dtype, array.shape, None, wish.is_binary, parameters)

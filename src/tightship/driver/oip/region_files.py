@@ -1,31 +1,90 @@
-"""The files behind named regions. They are read and written by system calls, never mapped.
+"""The objects behind named regions, mapped behind a guard, read and written where they lie.
 
-So a client that truncates its object cannot end the driver by a signal; it gets an error.
+A client may truncate its object at any time. Bytes that it no longer has read as zeros, and the
+request that needed them is refused (`GuardedMapping`); the driver goes on.
 """
 
 import os
 import stat
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
+from tightship._core import GuardedMapping
 from tightship.driver.oip.refusal import OipError
 from tightship.driver.rules.regions import Code, Region, Regions
 
 SHARED_MEMORY_FOLDER = Path("/dev/shm")
+Bytes = NDArray[np.uint8]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Window:
+    """Bytes of a region while a request uses them.
+
+    Attributes:
+        bytes: Where they are; they may change at any time.
+        offset_bytes: Into the region.
+    """
+
+    bytes: Bytes
+    region: Region
+    offset_bytes: int
+    mapped: "_Mapped"
+
+    @property
+    def _start(self) -> int:
+        return self.region.offset_bytes + self.offset_bytes
+
+    @property
+    def stop(self) -> int:
+        """Where they end in the object."""
+        return self._start + self.bytes.size
+
+    def check(self) -> None:
+        """Refuse what was read or written, where the object has not had all of it.
+
+        Raises:
+            OipError: It has become shorter, or its system had no memory left.
+        """
+        mapped = self.mapped
+        if mapped.guard.is_lost or os.fstat(mapped.file).st_size < self.stop:
+            raise OipError("a shared memory region is shorter than when it was registered")
+
+    def overlaps(self, other: "Window") -> bool:
+        """Whether both have bytes of one object, maybe under two names."""
+        is_one = self.mapped.identity == other.mapped.identity
+        return is_one and max(self._start, other._start) < min(self.stop, other.stop)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Mapped:
+    """The object of a region, open, and the region's bytes of it."""
+
+    file: int
+    identity: tuple[int, int]
+    guard: GuardedMapping
+    bytes: Bytes
 
 
 class RegionFiles:
-    """Regions, each with its object open. May be used from several threads."""
+    """Regions, each with its object mapped. May be used from several threads.
+
+    Attributes:
+        on_closed: Called whenever a region is there no more: nobody may keep windows of it.
+    """
 
     def __init__(self, *, is_enabled: bool, folder: Path = SHARED_MEMORY_FOLDER) -> None:
         self._regions = Regions(is_enabled=is_enabled)
         self._folder = folder
-        self._files: dict[str, int] = {}
+        self._mapped: dict[str, _Mapped] = {}
         self._lock = threading.Lock()
+        self.on_closed: Callable[[], None] = lambda: None
 
     def check_enabled(self) -> None:
         """Refuse a call that changes regions where clients may not.
@@ -46,11 +105,21 @@ class RegionFiles:
             self._regions.check_key(region)
             file = self._opened(region)
             try:
-                self._regions.register(region, self._size_of_own(file, region))
+                found = self._checked(file, region)
+                self._regions.register(region, found.st_size)
             except BaseException:
                 os.close(file)
                 raise
-            self._files[region.name] = file
+            try:
+                guard = GuardedMapping(file, region.offset_bytes, region.size_bytes)
+            except MemoryError:
+                self._regions.unregister(region.name)
+                os.close(file)
+                raise OipError(
+                    f"failed to map shared memory region '{region.name}'", Code.INTERNAL
+                ) from None
+            identity = (found.st_dev, found.st_ino)
+            self._mapped[region.name] = _Mapped(file, identity, guard, guard.array())
 
     def unregister(self, name: str | None) -> None:
         """As `Regions.unregister`; all where there is no name."""
@@ -64,20 +133,49 @@ class RegionFiles:
             return self._regions.status(name)
 
     @contextmanager
-    def used(self, name: str, offset_bytes: int, size_bytes: int) -> Iterator[tuple[int, int]]:
-        """The file of bytes that stays open meanwhile, and where in it they begin.
+    def used(self, name: str, offset_bytes: int, size_bytes: int) -> Iterator[Window]:
+        """Bytes of a region, which stay mapped meanwhile.
 
         Raises:
             RegionError: There is no such region, or the bytes are not in it.
+            OipError: Its object has become shorter.
         """
         with self._lock:
             region = self._regions.begin_use(name, offset_bytes, size_bytes)
-            file = self._files[name]
+            mapped = self._mapped[name]
         try:
-            yield file, region.offset_bytes + offset_bytes
+            part = mapped.bytes[offset_bytes : offset_bytes + size_bytes]
+            window = Window(part, region, offset_bytes, mapped)
+            window.check()
+            yield window
         finally:
             with self._lock:
                 self._close(self._regions.end_use(region))
+
+    @contextmanager
+    def used_again(self, windows: Sequence[Window]) -> Iterator[bool]:
+        """Windows of an earlier use, which stay mapped meanwhile; False if one is there no more."""
+        with self._lock:
+            is_there = self._are_there(windows)
+            begin = self._regions.begin_use
+            uses = [
+                begin(each.region.name, each.offset_bytes, each.bytes.size)
+                for each in (windows if is_there else ())
+            ]
+        try:
+            yield is_there
+        finally:
+            with self._lock:
+                for region in uses:
+                    self._close(self._regions.end_use(region))
+
+    def are_there(self, windows: Sequence[Window]) -> bool:
+        """Whether the regions of windows are those of now."""
+        with self._lock:
+            return self._are_there(windows)
+
+    def _are_there(self, windows: Sequence[Window]) -> bool:
+        return all(self._mapped.get(each.region.name) is each.mapped for each in windows)
 
     def _opened(self, region: Region) -> int:
         path = self._folder / region.key.lstrip("/")
@@ -89,53 +187,15 @@ class RegionFiles:
                 f"Unable to open shared memory region: '{region.key}'", Code.INTERNAL
             ) from None
 
-    def _size_of_own(self, file: int, region: Region) -> int:
+    def _checked(self, file: int, region: Region) -> os.stat_result:
         found = os.fstat(file)
         if not stat.S_ISREG(found.st_mode) or found.st_uid != os.geteuid():
             raise OipError(f"Unable to open shared memory region: '{region.key}'", Code.INTERNAL)
-        return found.st_size
+        return found
 
     def _close(self, regions: list[Region]) -> None:
+        """Have mappings go with the last array that reads them, and those go who keep some."""
         for region in regions:
-            os.close(self._files.pop(region.name))
-
-
-def read(file: int, offset_bytes: int, size_bytes: int) -> memoryview:
-    """Bytes of a file.
-
-    Raises:
-        OipError: It has become shorter.
-    """
-    if os.fstat(file).st_size - offset_bytes < size_bytes:
-        raise _shortened()
-    content = np.empty(size_bytes, np.uint8).data  # not zeroed first
-    had = 0
-    while had < size_bytes:
-        count = os.preadv(file, [content[had:]], offset_bytes + had)
-        if not count:
-            raise _shortened()
-        had += count
-    return content
-
-
-def write(file: int, offset_bytes: int, content: memoryview) -> None:
-    """Put bytes into a file.
-
-    Raises:
-        OipError: It has become shorter, or its system has no memory left.
-    """
-    if os.fstat(file).st_size - offset_bytes < content.nbytes:
-        raise _shortened()
-    done = 0
-    while done < content.nbytes:
-        try:
-            done += os.pwrite(file, content[done:], offset_bytes + done)
-        except OSError as error:
-            raise OipError(
-                f"failed to write to a shared memory region: {os.strerror(error.errno or 0)}",
-                Code.INTERNAL,
-            ) from None
-
-
-def _shortened() -> OipError:
-    return OipError("a shared memory region is shorter than when it was registered")
+            os.close(self._mapped.pop(region.name).file)
+        if regions:
+            self.on_closed()

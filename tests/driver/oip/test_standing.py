@@ -1,0 +1,156 @@
+"""Requests that come again with every tensor in regions: bound once, right every time."""
+
+import json
+import os
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+
+from tests.models import parse
+from tightship.driver.oip.face import Face
+from tightship.driver.oip.http_calls import HttpCalls
+from tightship.driver.oip.http_message import HttpRequest
+from tightship.driver.oip.region_files import RegionFiles
+from tightship.driver.oip.repository import ModelSource, Repository
+from tightship.driver.rules.regions import Region
+
+X = np.arange(4, dtype=np.float32)
+TEXTS = {
+    "neg": "m (float[1,4] x) => (float[1,4] y) { y = Neg(x) }",
+    "double": "m (int32[1,4] x) => (int32[1,4] y) { y = Add(x, x) }",
+}
+
+
+class Setting:
+    """A face in process, with an object of 64 bytes that has the name `r`."""
+
+    def __init__(self, folder):
+        for name, text in TEXTS.items():
+            onnx.save(parse(text), folder / f"{name}.onnx")
+        self.path = folder / "key"
+        self.path.write_bytes(bytes(64))
+        self.repository = Repository(
+            lambda: {name: ModelSource(folder / f"{name}.onnx") for name in TEXTS}
+        )
+        for name in TEXTS:
+            self.repository.load(name)
+        self.regions = RegionFiles(is_enabled=True, folder=folder)
+        self.calls = HttpCalls(Face(self.repository, self.regions, 1), 1 << 16)
+        self.register()
+
+    def register(self, name="r"):
+        self.regions.register(Region(name, "/key", 0, 64))
+
+    def infer(self, *, model="neg", given=0, taken=16, out="r", datatype="FP32"):
+        """Run `model` from byte `given` to byte `taken`: the status and what is said."""
+
+        def place(region, offset):
+            keys = ("region", "byte_size", "offset")
+            values = (region, 16, offset)
+            return {f"shared_memory_{key}": each for key, each in zip(keys, values, strict=True)}
+
+        tensor = {"name": "x", "shape": [1, 4], "datatype": datatype}
+        body = {
+            "inputs": [tensor | {"parameters": place("r", given)}],
+            "outputs": [{"name": "y", "parameters": place(out, taken)}],
+        }
+        target = f"/v2/models/{model}/infer"
+        response = self.calls.respond(HttpRequest("POST", target, {}, json.dumps(body).encode()))
+        return response.status, json.loads(b"".join(response.parts))
+
+    def put(self, array, offset=0):
+        with self.path.open("r+b") as file:
+            os.pwrite(file.fileno(), array.tobytes(), offset)
+
+    def got(self, offset=16, dtype=np.float32):
+        return np.frombuffer(self.path.read_bytes(), dtype, 4, offset)
+
+    def count(self, model="neg"):
+        return self.repository.counts(model)
+
+
+@pytest.fixture
+def setting(tmp_path):
+    found = Setting(tmp_path)
+    yield found
+    found.regions.unregister(None)
+    found.repository.close()
+
+
+def test_new_bytes_give_new_results_and_the_same_answer(setting):
+    answers = []
+    for scale in (1, 2, 3):
+        setting.put(X * scale)
+        answers.append(setting.infer())
+        assert np.array_equal(setting.got(), -X * scale)
+    assert answers[0][0] == 200
+    assert answers == answers[:1] * 3
+    assert setting.count().success_count == 3
+
+
+def test_integers_are_read_anew_each_time(setting):
+    for scale in (1, 2):
+        setting.put(X.astype(np.int32) * scale)
+        assert setting.infer(model="double", datatype="INT32")[0] == 200
+        assert np.array_equal(setting.got(dtype=np.int32), X * 2 * scale)
+
+
+@pytest.mark.parametrize("taken", [0, 8])
+def test_an_output_may_lie_where_an_input_does(setting, taken):
+    setting.register("again")
+    for out in ("r", "again"):
+        for scale in (1, 2):
+            setting.put(X * scale)
+            assert setting.infer(taken=taken, out=out)[0] == 200
+            assert np.array_equal(setting.got(taken), -X * scale)
+
+
+def test_bytes_at_any_offset_are_read(setting):
+    for scale in (1, 2):
+        setting.put(X * scale, 1)
+        assert setting.infer(given=1, taken=33)[0] == 200
+        assert np.array_equal(setting.got(33), -X * scale)
+
+
+def test_a_region_that_is_gone_is_used_no_more(setting, tmp_path):
+    setting.put(X)
+    assert setting.infer()[0] == 200
+    maps = (tmp_path / "key").stat().st_ino
+    setting.regions.unregister("r")
+    assert setting.infer() == (404, {"error": "Unable to find shared memory region: 'r'"})
+    assert f" {maps} " not in Path("/proc/self/maps").read_text()
+    (tmp_path / "key").unlink()
+    setting.path.write_bytes(bytes(64))
+    setting.register()
+    setting.put(X * 5)
+    assert setting.infer()[0] == 200
+    assert np.array_equal(setting.got(), -X * 5)
+
+
+def test_a_region_that_is_shortened_is_refused_from_then_on(setting):
+    assert setting.infer()[0] == 200
+    os.truncate(setting.path, 16)
+    assert "shorter" in setting.infer()[1]["error"]
+    os.truncate(setting.path, 0)
+    assert "shorter" in setting.infer()[1]["error"]
+    assert setting.count().fail_count == 2
+
+
+def test_a_model_that_is_loaded_anew_is_the_one_that_runs(setting, tmp_path):
+    setting.put(X)
+    assert setting.infer()[0] == 200
+    onnx.save(parse(TEXTS["neg"].replace("Neg", "Relu")), tmp_path / "neg.onnx")
+    setting.repository.load("neg")
+    assert setting.infer()[0] == 200
+    assert np.array_equal(setting.got(), X)
+
+
+def test_a_request_that_is_refused_is_refused_again(setting):
+    for _ in range(2):
+        status, said = setting.infer(taken=56)
+        assert (status, said["error"]) == (
+            400,
+            "Invalid offset + byte size for shared memory region: 'r'",
+        )
