@@ -165,6 +165,7 @@ ALLOWED: Mapping[str, str] = {  # the longest prefix of a module's name decides
     ),
     "driver.protocol": "errors driver.rules driver.protocol",
     "driver": "errors driver",
+    "driver.client.fallback": "driver errors loading model",
     "driver.rim": "_core driver errors graph loading model preparing resource.private_folder",
     "driver.oip": "_core __version__ errors graph model loading driver",
     "driver.client": "errors frontend.onnx driver",

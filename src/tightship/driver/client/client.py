@@ -8,6 +8,7 @@ from tightship.driver.client.compilation_cache import NO_CACHE, CompilationCache
 from tightship.driver.client.file_pool import FilePool
 from tightship.driver.client.image_pool import ImagePool
 from tightship.driver.client.model_source import ModelLike, model_of, sharing, source_of
+from tightship.driver.client.pooled_buffer import PooledBuffer, pooled_kind
 from tightship.driver.client.remote import DeviceBuffer, RemoteModel
 from tightship.driver.client.segment import Segment
 from tightship.driver.client.session import Session
@@ -28,6 +29,7 @@ from tightship.driver.rules.model import ModelName, ModelSource
 from tightship.driver.rules.pools import PoolMode
 from tightship.driver.rules.snapshot import Snapshot
 from tightship.driver.rules.status import Priority
+from tightship.errors import DriverError
 
 
 class Client:
@@ -176,8 +178,8 @@ class Client:
         inputs: Sequence[tuple[RemoteModel, int]] = (),
         outputs: Sequence[tuple[RemoteModel, int]] = (),
         dimensions: Dimensions = (),
-    ) -> DeviceBuffer:
-        """A buffer in the driver.
+    ) -> DeviceBuffer | PooledBuffer:
+        """A buffer in the driver; in a segment where the driver has no `memory_domains`.
 
         Args:
             inputs: What it will be read as, by index.
@@ -194,7 +196,14 @@ class Client:
             for row in (inputs, outputs)
         ]
         call = m.Allocate(dimensions, tuple(models), roles[0], roles[1])
-        return DeviceBuffer(self._session, self._session.expect(Allocated, call).token)
+        try:
+            return DeviceBuffer(self._session, self._session.expect(Allocated, call).token)
+        except DriverError:
+            if "memory_domains" in self.capabilities().features:
+                raise
+        kinds = [model.interface.inputs[index] for model, index in inputs]
+        kinds += [model.interface.outputs[index] for model, index in outputs]
+        return PooledBuffer(self._session, pooled_kind(kinds, dimensions))
 
     def close(self) -> None:
         """Hang up; the driver gives back all that was made here. Harmless when repeated."""

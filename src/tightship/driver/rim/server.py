@@ -39,6 +39,8 @@ from tightship.driver.settings import Settings
 from tightship.errors import FormatError
 
 NO_ACCESS = Access()
+FEATURES = frozenset({"hardware_buffer", "isolated", "memory_domains"})
+"""What a client may do without."""
 UNSENT_MAX = 1024
 """Answers that a client may leave unread beyond what its socket holds."""
 
@@ -63,6 +65,7 @@ class Server:
         threads: int = 1,
         secret: bytes | None = None,
         access: Access = NO_ACCESS,
+        features: frozenset[str] = FEATURES,
     ) -> None:
         """Listen.
 
@@ -72,6 +75,7 @@ class Server:
             threads: Executions that run at once.
             secret: With which compilation caches are authenticated; None for no cache.
             access: Who else may connect, and files to believe in.
+            features: Of `FEATURES`, what it offers.
 
         Raises:
             InputError: Another driver listens there, or something else has that path.
@@ -83,7 +87,7 @@ class Server:
             model_cache_files=0 if secret is None else 1,
             data_cache_files=0,
             runs_max=threads,
-            features=frozenset({"hardware_buffer", "isolated", "memory_domains"}),
+            features=features,
             operators=own_users(),
         )
         self._service = Service(settings, SystemRandom())

@@ -1,0 +1,101 @@
+"""A model that runs in a driver as long as one serves it, and in this process otherwise."""
+
+import os
+from collections.abc import Sequence
+
+from numpy.typing import ArrayLike
+
+from tightship.driver.client.client import Client
+from tightship.driver.client.remote import RemoteModel
+from tightship.driver.client.segment import Array
+from tightship.driver.rules.status import ErrorStatus
+from tightship.errors import DriverError
+from tightship.loading import load
+from tightship.model import Model
+
+REFUSALS = frozenset(
+    {
+        ErrorStatus.DEVICE_UNAVAILABLE,
+        ErrorStatus.GENERAL_FAILURE,
+        ErrorStatus.RESOURCE_EXHAUSTED_TRANSIENT,
+        ErrorStatus.RESOURCE_EXHAUSTED_PERSISTENT,
+    }
+)
+"""What a driver says that cannot serve, or that is gone; all else is the caller's to know."""
+
+
+class FallbackModel:
+    """An ONNX or prepared model; one thread at a time may use it.
+
+    Once a driver has refused it, or has died, it stays in this process.
+
+    Attributes:
+        refusal: What the driver said; None while it serves.
+    """
+
+    def __init__(
+        self, model: bytes | str | os.PathLike[str], path: str | os.PathLike[str] | None = None
+    ) -> None:
+        """Prepare it where it will run.
+
+        Args:
+            model: As for `tightship.load`.
+            path: Of a driver's socket; None is where it listens by default.
+
+        Raises:
+            DriverError: INVALID_ARGUMENT, MISSED_DEADLINE_TRANSIENT and the like.
+            TightshipError: As `tightship.load`, where no driver serves it.
+        """
+        self._source = model
+        self._client: Client | None = None
+        self._remote: RemoteModel | None = None
+        self._local: Model | None = None
+        self.refusal: DriverError | None = None
+        try:
+            self._client = Client(path)
+            self._remote = self._client.prepare(model)
+        except DriverError as error:
+            self._fall_back(error)
+
+    def execute(self, inputs: Sequence[ArrayLike]) -> tuple[Array, ...]:
+        """Run it on an array for each input.
+
+        Returns:
+            A new array for each output.
+
+        Raises:
+            DriverError: Statuses that are no refusal.
+            InputError: An array does not fit.
+            TightshipError: As `tightship.load`, where the driver has just gone.
+        """
+        if self._remote is not None:
+            try:
+                return tuple(each for each in self._remote.execute(inputs) if each is not None)
+            except DriverError as error:
+                self._fall_back(error)
+        assert self._local is not None
+        return tuple(
+            self._local.run(dict(zip(self._local.input_names, inputs, strict=True))).values()
+        )
+
+    def _fall_back(self, error: DriverError) -> None:
+        if error.status not in REFUSALS:
+            self.close()
+            raise error
+        self.close()
+        self.refusal = error
+        self._local = load(self._source)
+
+    def close(self) -> None:
+        """Give everything back. Harmless when repeated."""
+        if self._client is not None:
+            self._client.close()
+        if self._local is not None:
+            self._local.close()
+        self._client = self._remote = None
+
+    def __enter__(self) -> "FallbackModel":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()

@@ -1,0 +1,77 @@
+"""A buffer's place where a driver has none: memory of the client."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from tightship.driver.client.segment import Array, Placed, Segment
+from tightship.driver.client.session import Session
+from tightship.driver.rules.dimensions import Dimensions, combine, is_specified
+from tightship.driver.rules.elements import dtype_of
+from tightship.driver.rules.operand_type import ValueType
+from tightship.driver.rules.status import failure, invalid
+
+
+class PooledBuffer:
+    """A value in a segment, used as a `DeviceBuffer` is; the driver has its layout from us."""
+
+    def __init__(self, session: Session, kind: ValueType) -> None:
+        """`kind` has all of its dimensions known."""
+        self._segment = Segment(session, max(1, kind.size_bytes))
+        self._placed = self._segment.place(kind.dimensions, dtype_of(kind))
+
+    def of(self, *_: int) -> Placed:
+        """It as an argument; there are no dimensions to be given."""
+        return self._placed
+
+    def copy_from(self, source: ArrayLike, _: Dimensions = ()) -> None:
+        """Fill it from an array of exactly its size.
+
+        Raises:
+            DriverError: INVALID_ARGUMENT: the size does not fit.
+        """
+        array = np.ascontiguousarray(source)
+        self._check_size(array.nbytes)
+        _bytes(self._placed.array)[...] = _bytes(array)
+
+    def copy_to(self, target: Array) -> None:
+        """Copy what it holds into an array of exactly its size.
+
+        Raises:
+            DriverError: INVALID_ARGUMENT: the size differs.
+        """
+        self._check_size(target.nbytes)
+        target[...] = self._placed.array.reshape(-1).view(target.dtype).reshape(target.shape)
+
+    def close(self) -> None:
+        """Give it back. Harmless when repeated."""
+        self._segment.close()
+
+    def _check_size(self, size_bytes: int) -> None:
+        if size_bytes != self._placed.array.nbytes:
+            raise invalid(
+                f"An array has {size_bytes} bytes; the buffer has {self._placed.array.nbytes}."
+            )
+
+
+def pooled_kind(kinds: Sequence[ValueType], dimensions: Dimensions) -> ValueType:
+    """What a buffer for several uses holds.
+
+    Raises:
+        DriverError: INVALID_ARGUMENT: there is no use, or they contradict each other;
+            GENERAL_FAILURE: its dimensions are not known.
+    """
+    known: Dimensions | None = dimensions
+    for kind in kinds:
+        known = None if known is None else combine(known, kind.dimensions)
+    if not kinds or known is None or len({replace(each, dimensions=()) for each in kinds}) > 1:
+        raise invalid("A buffer needs a use, and all of its uses the same type and dimensions.")
+    if not is_specified(known, is_scalar=kinds[0].is_scalar):
+        raise failure("The driver has no buffers whose dimensions are left open.")
+    return replace(kinds[0], dimensions=known)
+
+
+def _bytes(array: Array) -> Array:
+    return array.reshape(-1).view(np.uint8)

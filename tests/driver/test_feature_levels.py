@@ -1,0 +1,126 @@
+"""Drivers without one or other optional feature, and a client that does without."""
+
+import threading
+from contextlib import contextmanager
+
+import numpy as np
+import pytest
+
+from tests.driver.test_buffer_uses import INPUTS, STATE, cell, here, read, states_of
+from tightship.driver import Client, CompilationCache, ModelBuilder, tensor_type
+from tightship.driver.client.pooled_buffer import PooledBuffer
+from tightship.driver.client.remote import DeviceBuffer
+from tightship.driver.oip.repository import Repository
+from tightship.driver.rim.server import FEATURES, Server
+from tightship.driver.rules.pools import PoolMode
+from tightship.driver.rules.status import ErrorStatus
+from tightship.errors import DriverError
+
+TOKEN = bytes(32)
+
+
+@contextmanager
+def client_of(folder, **offered):
+    """A client of a driver in this process that offers so much."""
+    server = Server(folder / "driver.sock", Repository(dict), **offered)
+    thread = threading.Thread(target=server.serve)
+    thread.start()
+    try:
+        with Client(folder / "driver.sock") as client:
+            yield client
+    finally:
+        server.stop()
+        thread.join()
+
+
+def without(feature):
+    return {"features": FEATURES - {feature}, "secret": None}
+
+
+def status_of(call, *arguments, **named):
+    with pytest.raises(DriverError) as caught:
+        call(*arguments, **named)
+    return caught.value.status
+
+
+def check_models(client):
+    """What every driver has: ONNX, models of operands, and executions of each kind."""
+    wanted = here(STATE)[0]
+    remote = client.prepare(cell())
+    with remote.burst() as burst, remote.reusable([INPUTS[0], STATE]) as reusable:
+        runs = [remote.execute([INPUTS[0], STATE]), burst.execute([INPUTS[0], STATE])]
+        for (result,) in [*runs, reusable.execute()]:
+            np.testing.assert_allclose(result, wanted, 1e-5)
+    with remote.execute_fenced([INPUTS[0], STATE]) as fenced:
+        np.testing.assert_allclose(fenced.wait(30)[0], wanted, 1e-5)
+    builder, kind = ModelBuilder(), tensor_type("f4", (2, 4))
+    builder.operation(19, [builder.input(kind)], [builder.output(kind)])
+    (result,) = client.prepare(builder).execute([INPUTS[0]])
+    np.testing.assert_array_equal(result, np.maximum(INPUTS[0], 0))
+
+
+def check_states(client, kind):
+    """The same code, whether buffers are the driver's or segments."""
+    remote = client.prepare(cell())
+    states = states_of(client, remote)
+    assert {type(each) for each in states} == {kind}
+    states[0].copy_from(STATE)
+    for step, wanted in enumerate(here(STATE, INPUTS[:5])):
+        ends = states[step % 2], states[1 - step % 2]
+        remote.execute([INPUTS[step], ends[0].of()], [ends[1].of()])
+        np.testing.assert_allclose(read(ends[1]), wanted, 1e-5, 1e-6)
+    for each in states:
+        assert status_of(each.copy_from, STATE[0]) == ErrorStatus.INVALID_ARGUMENT
+        assert status_of(each.copy_to, STATE[0].copy()) == ErrorStatus.INVALID_ARGUMENT
+        each.close()
+
+
+def test_a_driver_says_what_it_offers(tmp_path):
+    with client_of(tmp_path, secret=TOKEN) as client:
+        said = client.capabilities()
+        assert (said.feature_level, set(said.features)) == (1, FEATURES)
+        assert (said.model_cache_files, said.data_cache_files) == (1, 0)
+        check_models(client)
+        check_states(client, DeviceBuffer)
+
+
+@pytest.mark.parametrize("feature", sorted(FEATURES))
+def test_a_client_works_without_a_feature(tmp_path, feature):
+    with client_of(tmp_path, **without(feature)) as client:
+        assert set(client.capabilities().features) == FEATURES - {feature}
+        check_models(client)
+        check_states(client, PooledBuffer if feature == "memory_domains" else DeviceBuffer)
+
+
+def test_without_memory_domains_a_buffer_must_know_its_size_and_use(tmp_path):
+    with client_of(tmp_path, **without("memory_domains")) as client:
+        remote = client.prepare(cell())
+        assert status_of(client.allocate) == ErrorStatus.INVALID_ARGUMENT
+        roles = {"inputs": [(remote, 0), (remote, 1)]}
+        assert status_of(client.allocate, **roles) == ErrorStatus.INVALID_ARGUMENT
+
+
+def test_without_isolated_workers_a_file_is_copied(tmp_path):
+    data = np.arange(8, dtype=np.float32)
+    (tmp_path / "data").write_bytes(data.tobytes())
+    builder, kind = ModelBuilder(), tensor_type("f4", (8,))
+    builder.operation(19, [builder.input(kind)], [builder.output(kind)])
+    with client_of(tmp_path, **without("isolated")) as client:
+        remote = client.prepare(builder)
+        with (tmp_path / "data").open("rb") as file:
+            refused = status_of(client.file_pool, file.fileno(), PoolMode.ISOLATED)
+            assert refused in (ErrorStatus.GENERAL_FAILURE, ErrorStatus.INVALID_ARGUMENT)
+            with client.file_pool(file.fileno()) as pool:
+                (result,) = remote.execute([pool.at(0, (8,), "f4")])
+    np.testing.assert_array_equal(result, data)
+
+
+def test_without_a_cache_a_model_is_prepared_anew(tmp_path):
+    with (
+        client_of(tmp_path, secret=None) as client,
+        (tmp_path / "cache").open("w+b") as file,
+    ):
+        cache = CompilationCache(TOKEN, (file.fileno(),))
+        assert client.capabilities().model_cache_files == 0
+        client.prepare(cell(), cache=cache).close()
+        assert status_of(client.prepare_from_cache, cache) == ErrorStatus.GENERAL_FAILURE
