@@ -101,8 +101,8 @@ def load(
         idle_s: Seconds after which memory of arenas that no run has needed since goes back to
             the system; much of it sooner, once eight runs did not need it. None keeps it.
         idle_memory: What arenas keep however long nobody runs, if it is more than `shapes` need.
-        arena_pool: Arenas that runs of several processes take in turns; its size and its wait
-            are then the pool's, and `idle_s` and `idle_memory` mean nothing.
+        arena_pool: Arenas that runs of several processes take in turns; how many there are is
+            then the pool's, and `idle_s` is for what no process has needed since.
         tune: As for `plan`; the choice is for `shapes` only.
         share: Prepare an ONNX file once for this user, in `TIGHTSHIP_CACHE_DIR`, and map what was
             prepared, so that all processes have one copy of the weights. The ONNX file is read

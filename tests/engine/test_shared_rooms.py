@@ -4,6 +4,7 @@ import subprocess
 import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -11,10 +12,13 @@ import pytest
 import tightship
 from tests.small_models import dense
 from tightship.engine.limits import Limits
+from tightship.engine.retention import Retention
+from tightship.engine.shared_rooms import SharedRooms
 from tightship.resource import SharedArenaPool
 from tightship.resource.private_folder import private
 
 PATIENCE_S = 60
+SMALL, LARGE = 2 << 20, 32 << 20
 PAGE = os.sysconf("SC_PAGE_SIZE")
 SHAPES = {"x": (4, 32)}
 
@@ -59,6 +63,45 @@ def test_models_that_run_in_turns_have_one_arena_which_is_the_largest(model, poo
         assert other.memory_stats().arena_bytes == 0
     model.release_unused_memory()
     assert pool.size_bytes == PAGE
+
+
+def turn(rooms, size_bytes):
+    program = SimpleNamespace(arena_bytes=size_bytes, native=None, segments=())
+    rooms.release(rooms.reserve(program, Limits(), 0), 0)
+
+
+def test_memory_that_no_run_needs_goes_back_after_the_idle_time(pool):
+    now_ns = 0
+    rooms = SharedRooms(pool, Retention(2.0, SMALL), lambda: now_ns)
+    turn(rooms, LARGE)
+    now_ns = 2 * 10**9 - 1
+    turn(rooms, SMALL)
+    assert pool.size_bytes == LARGE + PAGE
+    now_ns += 1
+    turn(rooms, SMALL)
+    assert pool.size_bytes == SMALL + PAGE
+    rooms.close()
+
+
+def test_a_process_that_runs_no_more_gives_back_as_well(pool):
+    before = set(threading.enumerate())
+    rooms = SharedRooms(pool, Retention(0.02, SMALL))
+    turn(rooms, LARGE)
+    while watching := set(threading.enumerate()) - before:
+        watching.pop().join(PATIENCE_S)
+    assert pool.size_bytes == SMALL + PAGE
+    rooms.close()
+
+
+def test_without_an_idle_time_slots_keep_what_they_have(pool):
+    now_ns = 0
+    rooms = SharedRooms(pool, Retention(None, SMALL), lambda: now_ns)
+    turn(rooms, LARGE)
+    now_ns = 10**12
+    turn(rooms, SMALL)
+    assert rooms.sweep() == 0
+    assert pool.size_bytes == LARGE + PAGE
+    rooms.close()
 
 
 def test_a_run_that_waits_for_a_slot_heeds_its_deadline_and_its_flag(model, pool):

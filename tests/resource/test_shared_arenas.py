@@ -15,7 +15,7 @@ import pytest
 from tightship.errors import CapacityError, InputError, OutOfMemoryError
 from tightship.resource import SharedArenaPool
 from tightship.resource.private_folder import private, runtime_folder
-from tightship.resource.slot_file import SLOTS_MAX, open_slots, set_lock
+from tightship.resource.slot_file import LEAST_BYTES, SLOTS_MAX, open_slots, set_lock
 
 PAGE = os.sysconf("SC_PAGE_SIZE")
 PATIENCE_S = 30
@@ -69,6 +69,50 @@ def test_the_file_takes_what_slots_grew_to(pool):
     pool.give(first)
     pool.release_unused()
     assert pool.size_bytes == header
+
+
+def used(pool, size_bytes, now_ns):
+    """A run of that time."""
+    slot = pool.take(size_bytes)
+    slot.note_run(size_bytes, now_ns)
+    pool.give(slot)
+
+
+def test_what_no_run_has_needed_for_a_while_goes_back_and_not_before(pool):
+    used(pool, 64 * LEAST_BYTES, now_ns=0)
+    used(pool, 9 * LEAST_BYTES, now_ns=500)
+    assert pool.give_idle(999, 1000, kept_bytes=0) == (0, True)
+    assert pool.give_idle(1000, 1000, kept_bytes=0) == (55 * LEAST_BYTES, True)
+    assert pool.size_bytes == 9 * LEAST_BYTES + PAGE
+    used(pool, 2 * LEAST_BYTES, now_ns=1500)
+    assert pool.give_idle(2000, 1000, kept_bytes=4 * LEAST_BYTES) == (5 * LEAST_BYTES, False)
+    assert pool.give_idle(2999, 1000, kept_bytes=0) == (0, True)
+    assert pool.give_idle(3000, 1000, kept_bytes=0) == (4 * LEAST_BYTES, False)
+
+
+def test_a_slot_that_runs_need_all_of_again_and_again_keeps_it(pool):
+    for now_ns in range(0, 9000, 900):
+        used(pool, 64 * LEAST_BYTES, now_ns)
+        used(pool, PAGE, now_ns + 1)
+        assert pool.give_idle(now_ns + 899, 1000, kept_bytes=0) == (0, True)
+
+
+def test_what_a_run_has_is_not_idle(pool):
+    slot = pool.take(64 * LEAST_BYTES)
+    assert pool.give_idle(10**18, 1000, kept_bytes=0) == (0, False)
+    slot.mapping.array()[:] = 7
+    assert set(slot.mapping.array()) == {7}
+    pool.give(slot)
+    assert pool.give_idle(10**18, 1000, kept_bytes=0) == (64 * LEAST_BYTES, False)
+
+
+def test_a_slot_that_shrank_is_filled_again(pool):
+    used(pool, 64 * LEAST_BYTES, now_ns=0)
+    pool.give_idle(5000, 1000, kept_bytes=PAGE)
+    slot = pool.take(64 * LEAST_BYTES)
+    assert pool.size_bytes == 64 * LEAST_BYTES + PAGE
+    assert not slot.mapping.array()[PAGE:].any()
+    pool.give(slot)
 
 
 def test_a_slot_that_grows_keeps_no_smaller_mapping(pool):

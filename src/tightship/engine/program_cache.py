@@ -370,10 +370,11 @@ def key_of(lowered: Lowered) -> Key:
 
 
 def _pool(bounds: Bounds, first: Prepared) -> "ArenaPool | SharedRooms":
-    """Where runs have their arenas; one of its own keeps what the first program needs."""
+    """Where runs have their arenas; what the first program needs is kept."""
+    kept = max(bounds.retention.kept_bytes, first.placement.arena_bytes)
+    retention = replace(bounds.retention, kept_bytes=kept)
     if bounds.arena_pool is not None:
         from tightship.engine.shared_rooms import SharedRooms  # few processes need them
 
-        return SharedRooms(bounds.arena_pool)
-    kept = max(bounds.retention.kept_bytes, first.placement.arena_bytes)
-    return ArenaPool(bounds.arenas, replace(bounds.retention, kept_bytes=kept))
+        return SharedRooms(bounds.arena_pool, retention)
+    return ArenaPool(bounds.arenas, retention)

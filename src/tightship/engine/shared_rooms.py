@@ -2,13 +2,15 @@
 
 import threading
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from tightship.engine.arena import Arena, Arenas, Reserved
 from tightship.engine.executable import Executable
+from tightship.engine.idle_watch import IdleWatch
 from tightship.engine.limits import Limits
+from tightship.engine.retention import Retention
 from tightship.errors import InputError
-from tightship.forks import guard
 from tightship.resource.shared_arenas import SharedArenaPool
 from tightship.resource.slot_file import Mapping, Slot
 
@@ -44,14 +46,17 @@ class SharedRooms:
     """A model's use of a shared pool: what its own runs take at once stays within its budget."""
 
     pool: SharedArenaPool
+    retention: Retention = field(default_factory=Retention)
+    clock_ns: Callable[[], int] = time.monotonic_ns
     lock: threading.RLock = field(default_factory=threading.RLock)
     _budget_bytes: int | None = None
     _taken: Taken = field(default_factory=Taken)
     _arenas: dict[int, tuple[Mapping, Arenas]] = field(default_factory=dict)
     _closed: bool = False
+    _watch: IdleWatch = field(init=False)
 
     def __post_init__(self) -> None:
-        guard(self)
+        self._watch = IdleWatch(self, self.lock)
 
     def forked(self) -> None:
         """Runs of the parent's threads, and its mappings, are not the child's."""
@@ -126,8 +131,35 @@ class SharedRooms:
     def release(self, room: Reserved, beside_bytes: int) -> None:
         """Give back what `reserve` gave."""
         assert isinstance(room, SharedRoom)
+        has_more = self._without_idle(room.slot, room.needed_bytes)
         self.pool.give(room.slot)
         self._cancel(room.needed_bytes, beside_bytes)
+        if has_more:
+            self._look_later()
+
+    def _without_idle(self, slot: Slot, needed_bytes: int) -> bool:
+        """Give back what runs need no more of a slot; whether it has more, which may go later."""
+        now_ns, idle_ns, kept = self.clock_ns(), self.retention.idle_ns, self.retention.kept_bytes
+        if idle_ns is None:
+            return False
+        slot.note_run(needed_bytes, now_ns)
+        slot.give_idle(now_ns, idle_ns, kept)
+        return slot.has_more_than(kept)
+
+    def _look_later(self) -> None:
+        with self.lock:
+            if not self._closed and self.retention.idle_s is not None:
+                self._watch.start(self.retention.idle_s)
+
+    def sweep(self) -> int:
+        """Give back what is idle of slots that nobody has; its bytes."""
+        idle_ns = self.retention.idle_ns
+        if idle_ns is None or self._closed:
+            return 0
+        given, has_more = self.pool.give_idle(self.clock_ns(), idle_ns, self.retention.kept_bytes)
+        if has_more:
+            self._look_later()
+        return given
 
     def warm(self, executable: Executable) -> None:
         """Have a slot ready for a program, if one is free.
@@ -183,6 +215,7 @@ class SharedRooms:
         """Use slots no more, once no run of the model has one; the pool stays open."""
         with self.lock:
             self._closed = True
+        self._watch.stop()
         wait_s = FIRST_WAIT_S
         while self.used_bytes:
             time.sleep(wait_s)

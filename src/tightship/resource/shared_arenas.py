@@ -4,7 +4,7 @@ import os
 import re
 import threading
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import TracebackType
 
@@ -159,10 +159,35 @@ class SharedArenaPool:
     def release_unused(self) -> None:
         """Give back the memory of slots that no run of any process has."""
         with self.lock:
-            file = self._current()
-            for index in range(self.slot_count):
-                if index not in self._had and (slot := self._slot(file, index)) and slot.lock():
-                    slot.empty()
+            for slot in self._free():
+                slot.empty()
+
+    def give_idle(self, now_ns: int, idle_ns: int, kept_bytes: int) -> tuple[int, bool]:
+        """Give back what no run of any process has needed for so long, of slots that are free.
+
+        Args:
+            now_ns: A time of `time.monotonic_ns`, which all processes have in common.
+            idle_ns: For how long.
+            kept_bytes: What stays of each slot.
+
+        Returns:
+            Bytes given back; and whether a slot has more, which may go later.
+        """
+        given, has_more = 0, False
+        with self.lock:
+            for slot in self._free() if not self._closed else ():
+                given += slot.give_idle(now_ns, idle_ns, kept_bytes)
+                has_more = has_more or slot.has_more_than(kept_bytes)
+        return given, has_more
+
+    def _free(self) -> Iterator[Slot]:
+        """Slots that nobody has, each locked for the turn."""
+        file = self._current()
+        for index in range(self.slot_count):
+            if index not in self._had and (slot := self._slot(file, index)) and slot.lock():
+                try:
+                    yield slot
+                finally:
                     slot.unlock()
 
     def _current(self) -> SlotFile:

@@ -3,6 +3,7 @@
     byte 0            read-locked by every process that uses the file
     byte 1 + i        write-locked by whoever has slot i
     64 + 8 i          bytes that slot i has behind it
+    1024 + 16 i       since when no run needed all of slot i, and the most that runs needed since
     (1 + i) x 64 GiB  slot i
 
 Locks are of the open file, not of the process (`F_OFD_SETLK`): those of two threads exclude each
@@ -28,7 +29,11 @@ from tightship.resource.private_folder import refuse_others
 SLOTS_MAX = 64
 STRIDE = 64 << 30
 SIZES_AT = 64
+USES_AT = 1024
+USE = struct.Struct("<2q")
 USERS = 0
+LEAST_BYTES = 256 << 10
+"""Less than this at the end of a slot is not worth a call of the system."""
 MADV_POPULATE_WRITE = 23
 """Linux 5.14: backs pages with memory, or fails, instead of a signal at the first touch."""
 
@@ -133,13 +138,54 @@ class Slot:
             room.madvise(MADV_POPULATE_WRITE)
         return Mapping(room, np.frombuffer(room, np.uint8))
 
+    def note_run(self, needed_bytes: int, now_ns: int) -> None:
+        """Note that a run needed so much of it. REQUIRES: it is locked."""
+        if needed_bytes + LEAST_BYTES > self.backed_bytes():
+            self._note_use(now_ns, 0)
+            return
+        since_ns, most = self._use()
+        if needed_bytes > most:
+            self._note_use(since_ns, needed_bytes)
+
+    def give_idle(self, now_ns: int, idle_ns: int, kept_bytes: int) -> int:
+        """Give back what no run has needed for so long; its bytes. REQUIRES: it is locked."""
+        since_ns, most = self._use()
+        if 0 <= now_ns - since_ns < idle_ns:
+            return 0
+        given = self._cut(max(most, kept_bytes))
+        self._note_use(now_ns, 0)
+        return given
+
+    def has_more_than(self, size_bytes: int) -> bool:
+        """Whether it has so much more that giving it back is worth a call."""
+        return self.backed_bytes() - size_bytes >= LEAST_BYTES
+
     def empty(self) -> None:
         """Give its memory back; a mapping stays one of zeros. REQUIRES: it is locked."""
+        self._cut(0, least_bytes=1)
+
+    def _use(self) -> tuple[int, int]:
+        """Since when no run needed all of it, and what runs needed since; 0 where none was."""
+        text = os.pread(self.file, USE.size, USES_AT + USE.size * self.index)
+        return USE.unpack(text) if len(text) == USE.size else (0, 0)
+
+    def _note_use(self, since_ns: int, most_bytes: int) -> None:
+        use = USE.pack(since_ns, most_bytes)
+        os.pwrite(self.file, use, USES_AT + USE.size * self.index)
+
+    def _cut(self, size_bytes: int, least_bytes: int = LEAST_BYTES) -> int:
+        """Give back what is behind so many bytes, unless it is little; how much that was."""
         backed = self.backed_bytes()
-        if backed:
-            self._note(0)
-            with suppress(OSError), mmap.mmap(self.file, backed, offset=self.start) as room:
-                room.madvise(mmap.MADV_REMOVE)
+        first = -(-size_bytes // mmap.PAGESIZE) * mmap.PAGESIZE
+        if backed - first < least_bytes:
+            return 0
+        self._note(first)
+        with (
+            suppress(OSError),
+            mmap.mmap(self.file, backed - first, offset=self.start + first) as room,
+        ):
+            room.madvise(mmap.MADV_REMOVE)
+        return backed - first
 
     def close(self) -> None:
         """Close its file; a lock of this process's ends with it."""
