@@ -1,6 +1,7 @@
 """Prepared models: written once, then loaded without the ONNX file, results to the last bit."""
 
 import gc
+import json
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -204,6 +205,22 @@ def test_a_file_with_primitives_that_names_no_library_is_refused(tmp_path: Path)
     path.write_bytes(parts.assembled())
     with pytest.raises(FormatError, match="of a library that it does not need"):
         tightship.load(path)
+
+
+@pytest.mark.slow
+def test_a_kill_at_any_line_of_the_writer_leaves_the_old_file_or_the_new_one(
+    tmp_path: Path,
+) -> None:
+    command = [sys.executable, "-m", "tests.engine.stored.killed", tmp_path]
+    root = Path(__file__).parents[1]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=root)
+    found = json.loads(done.stdout)
+    contents = [left for _, _, left, _ in found]
+    assert contents == sorted(contents, reverse=True)  # old ones, then new ones
+    assert set(contents) == {"old", "new"}
+    assert {others for *_, others in found} == {0, 1}  # a draft, which the next writer removes
+    tightship.prepare(dense(4)[0], tmp_path / "model.tship")
+    assert [path.name for path in tmp_path.iterdir()] == ["model.tship"]
 
 
 @pytest.mark.slow

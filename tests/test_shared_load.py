@@ -152,9 +152,10 @@ with tightship.load(sys.argv[1], shapes={"x": (3, 32)}, share=True) as model:
 """
 
 
-def start(model: Path, *before: str) -> "subprocess.Popen[bytes]":
-    command = [*before, sys.executable, "-W", "error", "-c", CODE, str(model)]
-    return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+def start(model: Path, *before: str, warnings: str = "error") -> "subprocess.Popen[bytes]":
+    command = [*before, sys.executable, "-W", warnings, "-c", CODE, str(model)]
+    pipe = subprocess.PIPE
+    return subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe)
 
 
 def test_of_processes_that_start_together_one_prepares(folder: Path, model: Path) -> None:
@@ -199,6 +200,9 @@ def test_a_folder_that_is_read_only_serves_what_it_has(folder: Path, model: Path
     with start(model, *before, str(folder)) as process:
         process.communicate()
     assert process.returncode == 1  # the warning, an error here: nothing can be prepared
+    with start(model, *before, str(folder), warnings="always") as process:
+        assert f"`{model.name}` {ALONE}".encode() in process.communicate()[1]
+    assert process.returncode == 0
     check(model)
     with start(model, *before, str(folder)) as process:
         process.communicate()

@@ -4,6 +4,7 @@ import hashlib
 import json
 import os
 from collections.abc import Callable, Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
@@ -128,16 +129,15 @@ def _make(path: Path, about: About, make: Callable[[Path], None]) -> None:
         if file.name != LOCK:
             file.unlink()
     draft = path / DRAFT
-    try:
+    with ExitStack() as unless_made:
+        unless_made.callback(draft.unlink, missing_ok=True)
         make(draft)
         draft.chmod(PRIVATE_FILE)
         said = {"model": about.model, "content": about.content, **about.facts}
         (path / ABOUT).write_text(json.dumps(said), encoding="utf-8")
         (path / ABOUT).chmod(PRIVATE_FILE)
         draft.replace(path / FILE)
-    except BaseException:
-        draft.unlink(missing_ok=True)
-        raise
+        unless_made.pop_all()
 
 
 def _inode(path: Path) -> int | None:

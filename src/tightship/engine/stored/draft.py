@@ -24,16 +24,14 @@ def draft(path: Path) -> Iterator[BinaryIO]:
     if not target.parent.is_dir():
         raise FileNotFoundError(ENOENT, "The folder to write into does not exist", str(path))
     _remove_abandoned(target)
-    with _locked(target) as file:
+    with _locked(target) as file, contextlib.ExitStack() as unless_whole:
         name = Path(file.name)
-        try:
-            yield file
-            file.flush()
-            os.fsync(file.fileno())
-            name.replace(target)
-        except BaseException:
-            name.unlink(missing_ok=True)
-            raise
+        unless_whole.callback(name.unlink, missing_ok=True)
+        yield file
+        file.flush()
+        os.fsync(file.fileno())
+        name.replace(target)
+        unless_whole.pop_all()
     _sync_folder(target.parent)
 
 
