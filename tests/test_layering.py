@@ -10,6 +10,7 @@ Layers, top to bottom; an import goes strictly down, and names side by side neve
     opening
     tuning | restoring | sharing | further
     model | budget
+    bound_run
     feeds
     engine
     workload
@@ -141,7 +142,8 @@ ALLOWED: Mapping[str, str] = {  # the longest prefix of a module's name decides
     "feeds": "errors graph engine",
     "budget": "errors quantity engine.memory_plan",
     "prepared_cache": "errors quantity prepared_cache",
-    "model": "_core errors graph resource engine feeds",
+    "bound_run": "_core errors engine feeds",
+    "model": "_core errors graph resource engine feeds bound_run",
     "memory": "errors engine model",
     "tuning": "errors graph planner.format engine feeds model",
     "restoring": "errors engine budget model",
@@ -166,7 +168,9 @@ ALLOWED: Mapping[str, str] = {  # the longest prefix of a module's name decides
     "driver.protocol": "errors driver.rules driver.protocol",
     "driver": "errors driver",
     "driver.client.fallback": "driver errors loading model",
-    "driver.rim": "_core driver errors graph loading model preparing resource.private_folder",
+    "driver.rim": (
+        "_core bound_run driver errors graph loading model preparing resource.private_folder"
+    ),
     "driver.oip": "_core __version__ errors graph model loading driver",
     "driver.client": "errors frontend.onnx driver",
     "driver.nnapi": "errors graph driver",

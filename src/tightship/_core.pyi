@@ -1567,6 +1567,34 @@ class NativeContext:
     def run_at_once(self, steps: NativeStepGraph, workers: int, stop: StopFlag, deadline_ns: int | None = None) -> str:
         """Runs steps as soon as they can; otherwise as `run`."""
 
+class Repeats:
+    """
+    Calls that have come before, answered without Python. Any number of threads may wait.
+    """
+
+    def __init__(self, calls: int) -> None:
+        """
+        `calls` is an epoll descriptor whose sockets are watched for one event at a time.
+        """
+
+    def next(self) -> tuple[int, int, bytes]:
+        """
+        Waits without the GIL for what is not to be answered here: its file, which is not watched any more, its events, and an answer that its socket did not take.
+        """
+
+    def remember(self, file: int, session: int, call_and_answer: tuple[bytes, bytes], context: NativeContext, steps: tuple[int, int], stop: StopFlag) -> None:
+        """
+        Answer a call from now on by a run of steps [first, last). The caller keeps the context, what it reads and writes, and `stop` until the call is forgotten.
+        """
+
+    def forget(self, file: int, session: int) -> None:
+        """
+        Answer no call of a session any more, or of any if it is 0; returns once none runs.
+        """
+
+    def set_room(self, runs: int) -> None:
+        """How many may run at once from now on."""
+
 class PrimitiveCacheStatistics:
     """hits + waits + misses are the primitives that were asked for."""
 

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from tightship import feeds
 from tightship._core import NumpyBound, StopFlag
+from tightship.bound_run import BoundRun
 from tightship.engine.executor import execute
 from tightship.engine.kept_outputs import KeptOutputs
 from tightship.engine.library import release_unused
@@ -229,6 +230,23 @@ class Model:
             name: fed.objects[name] if operand.space is Space.OBJECT else fed.external[operand.slot]
             for name, operand in program.lowered.outputs.items()
         }
+
+    def bind(self, inputs: Mapping[str, Array], outputs: Mapping[str, Array]) -> BoundRun:
+        """A run on arrays that stay where they are, to be repeated when their contents change.
+
+        Args:
+            inputs: As for `run`; C-contiguous and in native byte order.
+            outputs: As for `run`; one for every output.
+
+        Raises:
+            InputError: A name, dtype or shape does not fit, or an output has none that is known.
+        """
+        programs = self._open()
+        missing = [name for name in self.output_names if name not in outputs]
+        if missing:
+            raise InputError(f"Output `{missing[0]}` has no array; a bound run needs all of them.")
+        key = self._key_of(programs, inputs)
+        return BoundRun(programs, key, (dict(inputs), dict(outputs)), self._dynamic_bytes)
 
     def _check_workers(self, workers: int) -> None:
         if workers < 1:

@@ -5,7 +5,7 @@ from collections import deque
 
 from tightship.driver import effects as fx
 from tightship.driver import events as ev
-from tightship.driver.protocol.replies import Launched, ModelPrepared, OutputShape, Timing
+from tightship.driver.protocol.replies import Failed, Launched, ModelPrepared, OutputShape, Timing
 from tightship.driver.rules.attachment import Attachment, FenceState
 from tightship.driver.rules.dimensions import combine
 from tightship.driver.rules.operand_type import size_bytes
@@ -75,6 +75,14 @@ def buffers_of(asked):
     return set(), set()
 
 
+def check_repeated(known, reply):
+    """What the service says of a call is what it has let the rim say, but for a lack of room."""
+    if isinstance(reply, Failed):
+        assert reply.message == "The execution failed." or "EXECUTIONS" in reply.message, reply
+    else:
+        assert (reply.status, reply.shapes) == (known.status, known.shapes)
+
+
 class Rim:
     """Carries effects out; what the service asked for is answered when `answer` is called."""
 
@@ -87,6 +95,7 @@ class Rim:
         self.refused = []
         self.fences, self.watched = {}, set()
         self.asked = deque()
+        self.repeats, self.known = {}, {}
         self.stopped = set()
         self.replies = {}
         self.sent = []
@@ -120,6 +129,8 @@ class Rim:
         """Send a call; its number."""
         number = self.count("calls")
         self.open_files |= {file.handle for file in files}
+        if not files and (connection, message) in self.repeats:
+            self.known[connection, number] = self.repeats[connection, message].reply
         self.happen(ev.Received(connection, number, message, files))
         return number
 
@@ -165,7 +176,12 @@ class Rim:
 
     def happen(self, event):
         for effect in self.service.handle(event, self.now_ns):
-            self.perform(effect)
+            if isinstance(effect, fx.MayRepeat):
+                self.repeats[effect.connection, effect.call] = effect
+            elif isinstance(effect, fx.EndRepeats):
+                self.end_repeats(effect)
+            else:
+                self.perform(effect)
 
     def perform(self, effect):
         match effect:
@@ -196,6 +212,17 @@ class Rim:
             case _:
                 self.ask(effect)
 
+    def end_repeats(self, ended):
+        """Each ends something."""
+        gone = [
+            key
+            for key, each in self.repeats.items()
+            if each.connection == ended.connection and ended.session in {0, each.session}
+        ]
+        assert gone
+        for key in gone:
+            del self.repeats[key]
+
     def ask(self, effect):
         if isinstance(effect, fx.AllocateBuffer):
             self.buffers.add(effect.token)
@@ -206,6 +233,9 @@ class Rim:
         assert sent.connection in self.service.ledger.connections
         assert (sent.connection, sent.number) not in self.replies
         self.replies[sent.connection, sent.number] = sent.reply
+        known = self.known.pop((sent.connection, sent.number), None)
+        if known is not None:
+            check_repeated(known, sent.reply)
         match sent.reply:
             case Launched():
                 self.fences[sent.reply.execution] = None
@@ -220,6 +250,7 @@ class Rim:
             or self.models
             or self.buffers
             or self.watched
+            or self.repeats
             or ledger.executions
             or ledger.waiting
             or ledger.watchers

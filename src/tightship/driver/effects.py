@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass
 
-from tightship.driver.protocol.messages import CacheFiles
-from tightship.driver.protocol.replies import Reply
+from tightship.driver.protocol.messages import CacheFiles, Call
+from tightship.driver.protocol.replies import Executed, Reply
 from tightship.driver.rules.dimensions import Dimensions
 from tightship.driver.rules.model import DataLocation, Model, ModelSource
 from tightship.driver.rules.operand_type import ValueType
@@ -164,6 +164,31 @@ class Run:
 
 
 @dataclass(frozen=True, slots=True)
+class MayRepeat:
+    """When a call comes again on its connection, the rim may run and answer it as it was.
+
+    It need not, and tells nobody. Until `EndRepeats`, and while the service has room for a run.
+
+    Attributes:
+        session: By which `EndRepeats` names it.
+    """
+
+    connection: int
+    session: int
+    call: Call
+    run: Run
+    reply: Executed
+
+
+@dataclass(frozen=True, slots=True)
+class EndRepeats:
+    """No call of a session, or of any if it is 0, is repeated any more, and none runs."""
+
+    connection: int
+    session: int
+
+
+@dataclass(frozen=True, slots=True)
 class StopRun:
     """End a run as soon as it can be, writing no more; `RunFinished` still comes."""
 
@@ -200,6 +225,8 @@ Effect = (
     | CopyBuffer
     | Measure
     | Run
+    | MayRepeat
+    | EndRepeats
     | StopRun
     | WatchFence
     | SignalFence

@@ -37,6 +37,7 @@ from tightship.driver.rules import (
     inspect_calls,
     model_calls,
     pool_calls,
+    repeats,
 )
 from tightship.driver.rules.attachment import Attachment
 from tightship.driver.rules.ledger import Incoming, Ledger, failed
@@ -105,6 +106,11 @@ class Service:
         """When a `Tick` is due if nothing else happens."""
         return self.ledger.timers.next_ns()
 
+    @property
+    def room(self) -> int:
+        """Repeated runs that may go on at once now, beside those that were asked for."""
+        return self._scheduler.room
+
     def _dispatch(self, event: Event, now_ns: int) -> None:
         match event:
             case Received():
@@ -151,6 +157,7 @@ class Service:
         if connection is None:
             return
         connection.account.refund(Resource.CONNECTIONS)
+        repeats.end_all(ledger, connection)
         ledger.orphan(connection.identifier)
         for execution in list(ledger.executions.values()):
             if execution.connection == connection.identifier:
@@ -165,6 +172,7 @@ class Service:
         if connection is None:
             self._close(event.files, set())
             return
+        repeats.withdraw(self.ledger, connection, event.call)
         incoming = Incoming(connection, event.number, event.call, event.files, now_ns)
         try:
             reply = self._answer(incoming)

@@ -41,6 +41,7 @@ class Settings:
         runs_max: Executions that run at once; the others wait.
         grace_ns: How long after its deadline a run may take to stop before it is given up.
         operators: Users that may ask who holds what.
+        repeat_max_ns: What a run may have taken that the rim repeats without asking.
     """
 
     features: frozenset[str] = frozenset({"memory_domains"})
@@ -49,5 +50,6 @@ class Settings:
     runs_max: int = 1
     grace_ns: int = 50_000_000
     operators: frozenset[int] = frozenset({0})
+    repeat_max_ns: int = 1_000_000
     connection_limits: Mapping[Resource, int] = field(default_factory=lambda: CONNECTION_LIMITS)
     user_limits: Mapping[Resource, int] = field(default_factory=lambda: USER_LIMITS)

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from tightship.driver.client.fence import Fence
+from tightship.driver.client.repeated import Known, Recent, Repeated
 from tightship.driver.client.segment import Array, Placed, Segment
 from tightship.driver.client.session import Session
 from tightship.driver.client.staging import InBuffer, Input, Output, Staged, stage
@@ -20,10 +21,11 @@ from tightship.driver.protocol.replies import (
     ExecutionInfo,
     Launched,
     ModelPrepared,
+    Reply,
 )
 from tightship.driver.rules.deadline import after
 from tightship.driver.rules.dimensions import Dimensions
-from tightship.driver.rules.status import ErrorStatus
+from tightship.driver.rules.status import NO_TIME, ErrorStatus
 from tightship.errors import DriverError
 
 Results = tuple[Array | None, ...]
@@ -38,11 +40,12 @@ class DeviceBuffer:
 
     def __init__(self, session: Session, token: int) -> None:
         self._session = session
+        self._whole = InBuffer(token)
         self.token = token
 
     def of(self, *dimensions: int) -> InBuffer:
         """It as an argument; dimensions are given where the model leaves them open."""
-        return InBuffer(self.token, dimensions)
+        return InBuffer(self.token, dimensions) if dimensions else self._whole
 
     def copy_from(self, source: ArrayLike, dimensions: Dimensions = ()) -> None:
         """Fill it from an array of exactly its size.
@@ -122,6 +125,7 @@ class RemoteModel(_Released):
         super().__init__(session, m.ReleaseModel(interface.model))
         self.interface = interface
         self._stage = _Stage(session)
+        self._recent = Recent()
 
     @property
     def identifier(self) -> int:
@@ -150,10 +154,17 @@ class RemoteModel(_Released):
             DriverError: As the driver says.
             InputError: An array does not fit.
         """
-        staged = stage(self.interface, inputs, outputs, self._stage.of)
-        call = m.Execute(self.identifier, staged.request, deadline_ns=after(timeout_s))
-        _run(self._session, call)
-        return results_of(staged, outputs)
+        known = self._recent.find(inputs, outputs) if timeout_s is None else None
+        if known is None:
+            staged = stage(self.interface, inputs, outputs, self._stage.of)
+            call = m.Execute(self.identifier, staged.request, deadline_ns=after(timeout_s))
+            known = _known(inputs, outputs, staged, call)
+            if known is None:
+                _check(self._session.expect(Executed, call))
+                return results_of(staged, outputs)
+            self._recent.add(known)
+        _check(self._session.repeat(known.call))
+        return known.results
 
     def execute_fenced(
         self,
@@ -230,6 +241,7 @@ class Burst(_Released):
         self._interface = interface
         self._burst = burst
         self._slots = _Slots({})
+        self._recent = Recent()
         self._stage = _Stage(session)
 
     def execute(
@@ -240,11 +252,18 @@ class Burst(_Released):
         timeout_s: float | None = None,
     ) -> Results:
         """As `RemoteModel.execute`."""
-        staged = stage(self._interface, inputs, outputs, self._stage.of)
-        slots = self._slots.of(staged)
-        call = m.BurstExecute(self._burst, staged.request, slots, deadline_ns=after(timeout_s))
-        _run(self._session, call)
-        return results_of(staged, outputs)
+        known = self._recent.find(inputs, outputs) if timeout_s is None else None
+        if known is None:
+            staged = stage(self._interface, inputs, outputs, self._stage.of)
+            slots = self._slots.of(staged)
+            call = m.BurstExecute(self._burst, staged.request, slots, deadline_ns=after(timeout_s))
+            known = _known(inputs, outputs, staged, call)
+            if known is None:
+                _check(self._session.expect(Executed, call))
+                return results_of(staged, outputs)
+            self._recent.add(known)
+        _check(self._session.repeat(known.call))
+        return known.results
 
     def close(self) -> None:
         """End it. Harmless when repeated."""
@@ -263,6 +282,7 @@ class Reusable(_Released):
     def __init__(self, session: Session, execution: int, staged: Staged, kept: _Stage) -> None:
         super().__init__(session, m.ReleaseExecution(execution))
         self._execution = execution
+        self._call = Repeated(m.RunExecution(execution))
         self._kept = kept
         self.inputs = staged.inputs
         self.outputs = staged.outputs
@@ -273,7 +293,11 @@ class Reusable(_Released):
         Raises:
             DriverError: As the driver says.
         """
-        _run(self._session, m.RunExecution(self._execution, after(timeout_s)))
+        if timeout_s is None:
+            _check(self._session.repeat(self._call))
+        else:
+            call = m.RunExecution(self._execution, after(timeout_s))
+            _check(self._session.expect(Executed, call))
         return self.outputs
 
     def close(self) -> None:
@@ -325,8 +349,23 @@ class FencedExecution(_Released):
         self.fence.close()
 
 
-def _run(session: Session, call: m.Execute | m.BurstExecute | m.RunExecution) -> None:
-    reply = session.expect(Executed, call)
+def _known(
+    inputs: Sequence[Input],
+    outputs: Sequence[Output] | None,
+    staged: Staged,
+    call: m.Execute | m.BurstExecute,
+) -> Known | None:
+    """A request to be made again; None if arrays are copied, or it has a deadline."""
+    if outputs is None or call.deadline_ns != NO_TIME:
+        return None
+    if not all(isinstance(each, (Placed, InBuffer)) for each in (*inputs, *outputs)):
+        return None
+    results = results_of(staged, outputs)
+    return Known(tuple(inputs), tuple(outputs), Repeated(call), results)
+
+
+def _check(reply: Reply) -> None:
+    assert isinstance(reply, Executed), reply
     if reply.status is not ErrorStatus.NONE:
         shapes = ", ".join(str(list(shape.dimensions)) for shape in reply.shapes)
         raise DriverError(

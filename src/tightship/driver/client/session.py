@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import TypeVar
 
+from tightship.driver.client.repeated import Repeated
 from tightship.driver.protocol.channel import Packet, close_all, receive, send
-from tightship.driver.protocol.codec import decode_reply, encode
+from tightship.driver.protocol.codec import MESSAGE_BYTES_MAX, decode_reply, encode
 from tightship.driver.protocol.messages import Call
 from tightship.driver.protocol.replies import Failed, Reply
 from tightship.driver.rim.listening import socket_path
@@ -64,6 +65,30 @@ class Session:
             close_all(packet.files)
             raise DriverError(reply.message, status=reply.status)
         return reply, packet.files
+
+    def repeat(self, call: Repeated) -> Reply:
+        """The answer to a call without files that is answered without files.
+
+        Raises:
+            DriverError: As `exchange`.
+        """
+        with self._lock:
+            self._number += 1
+            number = self._number.to_bytes(8, "little")
+            try:
+                send(self._socket, call.message(number))
+                answer = self._socket.recv(MESSAGE_BYTES_MAX)
+            except OSError:
+                answer = b""
+        if not answer:
+            raise _gone()
+        reply = call.known(number, answer)
+        if reply is None:
+            reply = _reply(Packet(answer, ()), int.from_bytes(number, "little"))
+            if isinstance(reply, Failed):
+                raise DriverError(reply.message, status=reply.status)
+            call.note(answer, reply)
+        return reply
 
     def expect(self, kind: type[R], call: Call, files: Sequence[int] = ()) -> R:
         """The answer to a call that is answered by one kind, without files.

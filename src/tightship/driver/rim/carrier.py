@@ -5,6 +5,7 @@ from contextlib import suppress
 from functools import partial
 
 from tightship._core import StopFlag
+from tightship.bound_run import BoundRun
 from tightship.driver import effects as fx
 from tightship.driver.events import (
     BufferAllocated,
@@ -31,11 +32,11 @@ class Carrier:
     """Memory, models and fences of a driver.
 
     Attributes:
-        workers: Their threads; what they tell is for the service.
+        workers: A thread for what takes long; what it tells is for the service.
     """
 
-    def __init__(self, named: Named, runs_max: int, cache: ModelCache | None = None) -> None:
-        self.workers = Workers(runs_max)
+    def __init__(self, named: Named, cache: ModelCache | None = None) -> None:
+        self.workers = Workers()
         self._mappings = Mappings()
         self._models = Models(self._mappings, named, cache)
         self._buffers = DeviceBuffers()
@@ -46,12 +47,10 @@ class Carrier:
     def carry_out(self, effect: fx.Effect) -> None:
         """Begin what is asked, or do it where it takes no time."""
         match effect:
-            case fx.Run():
-                stop = self._stops[effect.execution] = StopFlag()
-                self.workers.run(partial(self._runs.run, effect, stop))
             case fx.StopRun():
                 self._stops[effect.execution].set()
             case fx.DropPool():
+                self._runs.forget_pool(effect.pool)
                 self._mappings.drop(effect.pool)
             case fx.DropBuffer():
                 self._buffers.drop(effect.token)
@@ -65,6 +64,7 @@ class Carrier:
     def _job(self, effect: fx.Effect) -> Job | None:
         match effect:
             case fx.DropModel():
+                self._runs.forget_model(effect.model)
                 return partial(self._models.drop, effect.model)
             case fx.PrepareModel():
                 return partial(self._models.prepare, effect)
@@ -89,10 +89,21 @@ class Carrier:
         """End the process that isolated pools need; nothing runs any more."""
         self._mappings.close()
 
-    def note(self, event: Event) -> None:
-        """Forget how to stop a run that has ended."""
-        if isinstance(event, RunFinished):
-            del self._stops[event.execution]
+    def begin(self, run: fx.Run) -> None:
+        """From now on a run can be stopped."""
+        self._stops[run.execution] = StopFlag()
+
+    def run(self, run: fx.Run) -> RunFinished:
+        """Run a model, in any thread; what was begun is run once."""
+        return self._runs.run(run, self._stops[run.execution])
+
+    def often(self, run: fx.Run) -> BoundRun | None:
+        """A run that has been asked for several times; None for any other."""
+        return self._runs.often(run)
+
+    def forget(self, ended: RunFinished) -> None:
+        """A run is over and cannot be stopped."""
+        del self._stops[ended.execution]
 
     def new_fence(self, execution: int) -> int:
         """The end of a pipe to send to a client; the driver has the other, and dies with it.

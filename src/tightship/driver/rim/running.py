@@ -1,12 +1,14 @@
 """Models run on pools and buffers."""
 
 import logging
+import math
 import time
-from math import prod
+from dataclasses import dataclass
 
 import numpy as np
 
 from tightship._core import StopFlag
+from tightship.bound_run import BoundRun
 from tightship.driver.effects import Run, RunArgument
 from tightship.driver.events import RunFinished
 from tightship.driver.protocol.replies import OutputShape, Timing
@@ -17,11 +19,42 @@ from tightship.driver.rim.models import Models
 from tightship.driver.rules.dimensions import is_specified
 from tightship.driver.rules.elements import dtype_of
 from tightship.driver.rules.operand_type import ValueType
-from tightship.driver.rules.pools import PoolMode
+from tightship.driver.rules.pools import Pool, PoolMode
 from tightship.driver.rules.status import ErrorStatus, failure
 from tightship.errors import DeadlineError, DriverError, StoppedError, TightshipError
+from tightship.model import Model
+
+REPEATS_MAX = 256
+"""Requests that are remembered with the memory that they name."""
+
+OFTEN = 3
+"""Runs after which it is worth while to prepare for more."""
 
 _LOG = logging.getLogger(__name__)
+
+
+@dataclass(slots=True)
+class _Repeat:
+    """A run on memory that stays, as it was asked for.
+
+    Attributes:
+        asked: Inputs and outputs come as the same objects when a request comes again.
+        count: How often it has come.
+    """
+
+    asked: Run
+    run: BoundRun
+    shapes: tuple[OutputShape, ...]
+    count: int = 0
+
+    def is_of(self, asked: Run) -> bool:
+        """Whether the same is asked."""
+        mine = self.asked
+        return mine.inputs is asked.inputs and mine.outputs is asked.outputs
+
+    def uses(self, pool: Pool) -> bool:
+        """Whether an argument is in a pool."""
+        return any(each.pool == pool for each in (*self.asked.inputs, *self.asked.outputs))
 
 
 class Runs:
@@ -31,12 +64,32 @@ class Runs:
         self._models = models
         self._mappings = mappings
         self._buffers = buffers
+        self._repeats: dict[int, _Repeat] = {}
+
+    def forget_pool(self, pool: Pool) -> None:
+        """Let go of what reads or writes a pool."""
+        for key, repeat in list(self._repeats.items()):
+            if repeat.uses(pool):
+                del self._repeats[key]
+
+    def forget_model(self, model: int) -> None:
+        """Let go of what runs a model."""
+        for key, repeat in list(self._repeats.items()):
+            if repeat.asked.model == model:
+                del self._repeats[key]
+
+    def often(self, asked: Run) -> BoundRun | None:
+        """A run that has been asked for several times; None for any other."""
+        repeat = self._repeats.get(id(asked.inputs))
+        if repeat is None or not repeat.is_of(asked) or repeat.count < OFTEN:
+            return None
+        return repeat.run
 
     def run(self, asked: Run, stop: StopFlag) -> RunFinished:
         """Run a model on what a request names."""
         start_ns = time.monotonic_ns()
         try:
-            status, shapes, device_ns = self._run(asked, self._models[asked.model], stop)
+            status, shapes, device_ns = self._run(asked, stop)
         except DriverError as error:
             return RunFinished(asked.execution, ErrorStatus(error.status))
         except (DeadlineError, StoppedError):  # or nobody waits
@@ -51,7 +104,45 @@ class Runs:
         timing = Timing(device_ns, time.monotonic_ns() - start_ns)
         return RunFinished(asked.execution, status, shapes, timing)
 
-    def _run(
+    def _run(self, asked: Run, stop: StopFlag) -> tuple[ErrorStatus, tuple[OutputShape, ...], int]:
+        repeat = self._repeats.get(id(asked.inputs))
+        if repeat is None or not repeat.is_of(asked):
+            repeat = self._bound(asked)
+        if repeat is None:
+            return self._run_copying(asked, self._models[asked.model], stop)
+        begin_ns = time.monotonic_ns()
+        repeat.count += 1
+        repeat.run.run(stop)
+        return ErrorStatus.NONE, repeat.shapes, time.monotonic_ns() - begin_ns
+
+    def _bound(self, asked: Run) -> _Repeat | None:
+        """A run on memory where it is; None where something must be copied."""
+        found = self._models[asked.model]
+        model = found.model
+        if not isinstance(model, Model):
+            return None
+        inputs, outputs = [
+            [self._in_place(*each, to_write=to_write) for each in zip(row, types, strict=True)]
+            for row, types, to_write in (
+                (asked.inputs, found.inputs, False),
+                (asked.outputs, found.outputs, True),
+            )
+        ]
+        read = {name: a for name, a in zip(model.input_names, inputs, strict=True) if a is not None}
+        written = {
+            name: a for name, a in zip(model.output_names, outputs, strict=True) if a is not None
+        }
+        if len(read) < len(inputs) or len(written) < len(outputs):
+            return None
+        shapes = tuple([OutputShape(array.shape) for array in written.values()])
+        repeat = _Repeat(asked, model.bind(read, written), shapes)
+        if not any(each.token for each in (*asked.inputs, *asked.outputs)):
+            if len(self._repeats) >= REPEATS_MAX:
+                self._repeats.pop(next(iter(self._repeats)), None)
+            self._repeats[id(asked.inputs)] = repeat
+        return repeat
+
+    def _run_copying(
         self, asked: Run, found: Loaded, stop: StopFlag
     ) -> tuple[ErrorStatus, tuple[OutputShape, ...], int]:
         model = found.model
@@ -66,7 +157,7 @@ class Runs:
         direct = {
             name: array
             for name, (argument, value) in places.items()
-            if (array := self._place(argument, value)) is not None
+            if (array := self._in_place(argument, value, to_write=True)) is not None
         }
         begin_ns = time.monotonic_ns()
         results = found.run(inputs, direct, stop, asked.loop_timeout_ns)
@@ -79,12 +170,41 @@ class Runs:
         status = ErrorStatus.NONE if is_whole else ErrorStatus.OUTPUT_INSUFFICIENT_SIZE
         return status, tuple(shapes), device_ns
 
-    def _input(self, argument: RunArgument, value: ValueType) -> Array:
-        """An input where it is.
+    def _in_place(self, argument: RunArgument, value: ValueType, *, to_write: bool) -> Array | None:
+        """An argument that may be read or written where it is; None for one to be copied.
 
-        Integers in pools are copied, as are misaligned values: a client may write to its pool
-        while the model runs, and what an index was checked for must stay so.
+        Integers in pools are copied: a client may write there while the model runs, and what an
+        index was checked for must stay so.
         """
+        dtype, pool, location = dtype_of(value), argument.pool, argument.location
+        if not is_specified(argument.dimensions, is_scalar=value.is_scalar):
+            return None
+        size_bytes = dtype.itemsize * math.prod(argument.dimensions)
+        if argument.token:
+            data = self._room(argument, size_bytes) if to_write else self._buffers[argument.token]
+            is_fit = (
+                data is not None and data.size == size_bytes and (to_write or dtype.kind != "b")
+            )
+        elif pool is not None and location is not None and pool.mode is PoolMode.SEALED:
+            start = location.offset_bytes
+            data = self._mappings.map(pool)[start : start + location.length_bytes]
+            is_fit = pool.image is None and data.size >= size_bytes and dtype.kind == "f"
+        else:
+            return None
+        if data is None or not is_fit or data.ctypes.data % dtype.alignment:
+            return None
+        return data[:size_bytes].view(dtype).reshape(argument.dimensions)
+
+    def _room(self, argument: RunArgument, size_bytes: int) -> Bytes | None:
+        if size_bytes > argument.room_bytes:
+            return None
+        return self._buffers.room(argument.token, size_bytes)
+
+    def _input(self, argument: RunArgument, value: ValueType) -> Array:
+        """An input, copied unless it may be read where it is."""
+        array = self._in_place(argument, value, to_write=False)
+        if array is not None:
+            return array
         dtype = dtype_of(value)
         if argument.token:
             data = self._buffers[argument.token]
@@ -92,35 +212,8 @@ class Runs:
             data = self._mappings.value(argument.pool, argument.location)
         else:
             raise failure("Every input of this model needs a value.")
-        if dtype.kind == "b":
-            data = data != 0
-        elif not argument.token and (dtype.kind != "f" or data.ctypes.data % dtype.alignment):
-            data = data.copy()
+        data = data != 0 if dtype.kind == "b" else data.copy()
         return data.view(dtype).reshape(argument.dimensions)
-
-    def _place(self, argument: RunArgument, value: ValueType) -> Array | None:
-        """Where a model may write an output itself; None if it must be copied there."""
-        if not is_specified(argument.dimensions, is_scalar=value.is_scalar):
-            return None
-        dtype = dtype_of(value)
-        size_bytes = dtype.itemsize * prod(argument.dimensions)
-        if not argument.token:
-            room = self._mapped_room(argument, size_bytes) if dtype.kind == "f" else None
-        elif size_bytes <= argument.room_bytes:
-            room = self._buffers.room(argument.token, size_bytes)
-        else:
-            room = None
-        if room is None or room.ctypes.data % dtype.alignment:
-            return None
-        return room.view(dtype).reshape(argument.dimensions)
-
-    def _mapped_room(self, argument: RunArgument, size_bytes: int) -> Bytes | None:
-        pool, location = argument.pool, argument.location
-        if pool is None or location is None or pool.mode is not PoolMode.SEALED:
-            return None
-        if location.length_bytes < size_bytes:
-            return None
-        return self._mappings.map(pool)[location.offset_bytes :][:size_bytes]
 
     def _store(self, argument: RunArgument, result: Array) -> bool:
         """Put an output where it was to go; False if it is too large."""

@@ -1,61 +1,51 @@
-"""A driver process: one thread owns the service and talks to clients."""
+"""A driver process: its threads take turns at the service, and run models beside each other.
+
+A thread that has received a call runs what it asks for and sends the answer itself, while others
+receive; so no run waits for a thread, and a long one keeps nobody waiting.
+"""
 
 import errno
 import os
+import select
 import selectors
-import socket
+import threading
 import time
 from collections import deque
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass, field
 from pathlib import Path
 from random import SystemRandom
 
 from tightship.driver import effects as fx
-from tightship.driver.events import (
-    Connected,
-    Disconnected,
-    Event,
-    FenceChanged,
-    Malformed,
-    Received,
-    Tick,
-)
-from tightship.driver.protocol.channel import Packet, close_all, receive, send
-from tightship.driver.protocol.codec import decode_call, encode_reply, number_of
+from tightship.driver.events import Connected, Disconnected, Event, FenceChanged, Tick
+from tightship.driver.protocol.channel import close_all
+from tightship.driver.protocol.codec import encode_reply
 from tightship.driver.protocol.replies import Failed, Launched, Reply
 from tightship.driver.rim.access import Access, own_users
 from tightship.driver.rim.carrier import Carrier
 from tightship.driver.rim.client_log import ClientLog, turned_away
-from tightship.driver.rim.descriptor import describe, fence_state
+from tightship.driver.rim.descriptor import fence_state
 from tightship.driver.rim.listening import caller_of, listen
 from tightship.driver.rim.model_cache import ModelCache
 from tightship.driver.rim.named import Named
-from tightship.driver.rim.trusted import Trusted
+from tightship.driver.rim.peer import Peer
+from tightship.driver.rim.repeating import Repeating
 from tightship.driver.rules.attachment import FenceState
 from tightship.driver.rules.status import ErrorStatus
 from tightship.driver.service import Service
 from tightship.driver.settings import Settings
-from tightship.errors import FormatError
 
 NO_ACCESS = Access()
 FEATURES = frozenset({"hardware_buffer", "isolated", "memory_domains"})
 """What a client may do without."""
-UNSENT_MAX = 1024
-"""Answers that a client may leave unread beyond what its socket holds."""
-
-
-@dataclass(slots=True, eq=False)
-class Peer:
-    """A client's connection, and the answers that it has not taken."""
-
-    number: int
-    socket: socket.socket
-    unsent: deque[tuple[bytes, tuple[int, ...]]] = field(default_factory=deque)
+_BELL = os.EFD_CLOEXEC | os.EFD_NONBLOCK | os.EFD_SEMAPHORE
 
 
 class Server:
-    """A driver that listens at a path; its own user, root, and those with access may connect."""
+    """A driver that listens at a path; its own user, root, and those with access may connect.
+
+    `_lock` guards the service, all peers and what is ready to run.
+    """
 
     def __init__(
         self,
@@ -91,16 +81,24 @@ class Server:
             operators=own_users(),
         )
         self._service = Service(settings, SystemRandom())
-        cache = None if secret is None else ModelCache(secret)
-        self._carrier = Carrier(named, threads, cache)
-        self._selector = selectors.DefaultSelector()
+        self._carrier = Carrier(named, None if secret is None else ModelCache(secret))
+        self._lock = threading.Lock()
         self._peers: dict[int, Peer] = {}
+        self._by_file: dict[int, Peer] = {}
         self._count = 0
+        self._runs: deque[fx.Run] = deque()
         self._watched: set[int] = set()
-        self._is_stopping = False
+        self._tick_ns: int | None = None
+        self._is_stopping = self._is_closing = False
         self._spare = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
+        self._selector = selectors.DefaultSelector()
         self._selector.register(self._listener, selectors.EVENT_READ)
         self._selector.register(self._carrier.workers, selectors.EVENT_READ)
+        self._bell = os.eventfd(0, _BELL)
+        self._calls = select.epoll()
+        self._calls.register(self._bell, select.EPOLLIN)
+        self._repeating = Repeating(self._calls.fileno())
+        self._threads = threads + 1
 
     def stop(self) -> None:
         """Have `serve` return; may be called from any thread and from a signal handler."""
@@ -109,25 +107,41 @@ class Server:
 
     def serve(self) -> None:
         """Serve until `stop` is called, then end what runs and close everything."""
-        while not self._is_stopping:
-            for key, mask in self._selector.select(self._wait_s()):
-                self._ready(key, mask)
+        with ThreadPoolExecutor(self._threads, "tightship-call") as threads:
+            attending = [threads.submit(self._attend) for _ in range(self._threads)]
+            for each in attending:
+                each.add_done_callback(self._stop_after_failure)
+            while not self._is_stopping:
+                self._look_around()
+            self._close(attending)
+
+    def _stop_after_failure(self, done: "Future[None]") -> None:
+        if done.exception() is not None:
+            self.stop()
+
+    def _look_around(self) -> None:
+        """Wait for new clients, fences, work that was done, and time."""
+        with self._lock:
+            self._tick_ns = self._service.next_ns()
+            wait_s = self._wait_s()
+        for key, _ in self._selector.select(wait_s):
+            with self._lock:
+                self._notice(key)
+        with self._lock:
             if self._wait_s() == 0:
                 self._happen(Tick())
-        self._close()
+            self._pass_on()
 
     def _wait_s(self) -> float | None:
         next_ns = self._service.next_ns()
         return None if next_ns is None else max(0.0, (next_ns - _now_ns()) / 1e9)
 
-    def _ready(self, key: selectors.SelectorKey, mask: int) -> None:
+    def _notice(self, key: selectors.SelectorKey) -> None:
         if key.fileobj is self._listener:
             self._accept()
         elif key.fileobj is self._carrier.workers:
             for event in self._carrier.workers.events():
-                self._finished(event)
-        elif isinstance(key.data, Peer):
-            self._exchange(key.data, mask)
+                self._happen(event)
         elif key.fd in self._watched:
             self._unwatch(key.fd)
             is_ok = fence_state(key.fd) is FenceState.SIGNALLED
@@ -145,10 +159,10 @@ class Server:
             turned_away(caller)
             accepted.close()
             return
-        accepted.settimeout(0)
         self._count += 1
-        peer = self._peers[self._count] = Peer(self._count, accepted)
-        self._selector.register(accepted, selectors.EVENT_READ, peer)
+        peer = Peer(self._count, accepted, self._access.files)
+        self._peers[peer.number] = self._by_file[peer.file] = peer
+        self._calls.register(peer.file, select.EPOLLIN | select.EPOLLONESHOT)
         self._log.connected(caller)
         self._happen(Connected(caller))
 
@@ -159,30 +173,88 @@ class Server:
             self._listener.accept()[0].close()
         self._spare = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
 
-    def _exchange(self, peer: Peer, mask: int) -> None:
-        if peer.number not in self._peers:
-            return
-        if mask & selectors.EVENT_WRITE:
-            self._flush(peer)
-        if not mask & selectors.EVENT_READ:
-            return
+    def _attend(self) -> None:
+        """Answer calls, one at a time, until the server closes."""
+        while not self._is_closing:
+            file, mask, unsent = self._repeating.next()
+            if file == self._bell:
+                self._answer_bell()
+            else:
+                self._exchange(file, mask, unsent)
+
+    def _answer_bell(self) -> None:
+        """Run what another thread has left; when the server closes, the bell goes on ringing."""
+        if not self._is_closing:
+            with suppress(BlockingIOError):
+                os.eventfd_read(self._bell)
+        with self._lock:
+            run = self._next_run()
+        self._run(run)
+
+    def _exchange(self, file: int, mask: int, unsent: bytes) -> None:
+        """Take a call and answer it; the peer's file is not watched meanwhile."""
+        with self._lock:
+            peer = self._by_file.get(file)
+            if peer is None:
+                return
+            if unsent:
+                self._send(peer, unsent)
+            if mask & select.EPOLLOUT:
+                peer.flush()
+            if mask & ~select.EPOLLOUT:
+                self._take(peer)
+            run = self._next_run()
+            self._watch(peer)
+        self._run(run)
+
+    def _take(self, peer: Peer) -> None:
         try:
-            packet = receive(peer.socket)
+            event = peer.take()
         except BlockingIOError:
             return
-        except FormatError as error:
-            self._happen(Malformed(peer.number, 0, str(error)))
-            return
-        if packet is None:
+        if event is None:
             self._disconnect(peer)
             return
-        self._happen(_event_of(peer.number, packet, self._access.files))
+        self._happen(event)
+        next_ns = self._service.next_ns()
+        if next_ns is not None and (self._tick_ns is None or next_ns < self._tick_ns):
+            self._tick_ns = next_ns
+            self._carrier.workers.wake()
+
+    def _watch(self, peer: Peer) -> None:
+        """Have a thread look at what comes from a client, once."""
+        if peer.number in self._peers:
+            wanted = select.EPOLLIN | (select.EPOLLOUT if peer.is_behind else 0)
+            self._calls.modify(peer.file, wanted | select.EPOLLONESHOT)
+
+    def _next_run(self) -> fx.Run | None:
+        """Something to run; others are left to other threads."""
+        run = self._runs.popleft() if self._runs else None
+        self._pass_on()
+        return run
+
+    def _pass_on(self) -> None:
+        if self._runs:
+            os.eventfd_write(self._bell, len(self._runs))
+
+    def _run(self, run: fx.Run | None) -> None:
+        while run is not None:
+            finished = self._carrier.run(run)
+            with self._lock:
+                self._carrier.forget(finished)
+                self._happen(finished)
+                run = self._next_run()
 
     def _happen(self, event: Event) -> None:
         for effect in self._service.handle(event, _now_ns()):
             match effect:
                 case fx.Send():
                     self._answer(effect.connection, effect.number, effect.reply)
+                case fx.Run():
+                    self._carrier.begin(effect)
+                    self._runs.append(effect)
+                case fx.MayRepeat() | fx.EndRepeats():
+                    self._repeat(effect)
                 case fx.CloseConnection():
                     reply = Failed(ErrorStatus.RESOURCE_EXHAUSTED_TRANSIENT, effect.message)
                     self._answer(effect.connection, 0, reply)
@@ -195,10 +267,18 @@ class Server:
                     self._selector.register(effect.handle, selectors.EVENT_READ)
                 case _:
                     self._carrier.carry_out(effect)
+        self._repeating.set_room(self._service.room)
 
-    def _finished(self, event: Event) -> None:
-        self._carrier.note(event)
-        self._happen(event)
+    def _repeat(self, effect: fx.MayRepeat | fx.EndRepeats) -> None:
+        peer = self._peers.get(effect.connection)
+        if peer is None:
+            return
+        if isinstance(effect, fx.EndRepeats):
+            self._repeating.forget(peer.file, effect.session)
+            return
+        run = self._carrier.often(effect.run)
+        if run is not None and not peer.is_behind:
+            self._repeating.remember(peer.file, effect, run)
 
     def _unwatch(self, file: int) -> None:
         if file in self._watched:
@@ -220,27 +300,13 @@ class Server:
             return
         if isinstance(reply, Failed):
             self._log.refused(connection, reply)
-        peer.unsent.append((encode_reply(reply, number), files))
-        self._flush(peer)
+        self._send(peer, encode_reply(reply, number), files)
 
-    def _flush(self, peer: Peer) -> None:
-        """Send what the client takes; one that reads nothing for long is shut out."""
-        while peer.unsent:
-            data, files = peer.unsent[0]
-            try:
-                send(peer.socket, data, files)
-            except BlockingIOError:
-                break
-            except OSError:
-                peer.socket.shutdown(socket.SHUT_RDWR)
-                break
-            peer.unsent.popleft()
-            close_all(files)
-        if len(peer.unsent) > UNSENT_MAX:
-            peer.socket.shutdown(socket.SHUT_RDWR)
-        wanted = selectors.EVENT_READ | (selectors.EVENT_WRITE if peer.unsent else 0)
-        if self._selector.get_key(peer.socket).events != wanted:
-            self._selector.modify(peer.socket, wanted, peer)
+    def _send(self, peer: Peer, data: bytes, files: tuple[int, ...] = ()) -> None:
+        peer.answer(data, files)
+        if peer.is_behind:  # later answers go behind these
+            self._repeating.forget(peer.file, 0)
+            self._watch(peer)
 
     def _disconnect(self, peer: Peer) -> None:
         self._log.gone(peer.number, held_count=self._service.ledger.held_count(peer.number))
@@ -248,42 +314,36 @@ class Server:
         self._happen(Disconnected(peer.number))
 
     def _hang_up(self, peer: Peer) -> None:
-        del self._peers[peer.number]
-        self._selector.unregister(peer.socket)
-        peer.socket.close()
-        for _, files in peer.unsent:
-            close_all(files)
+        self._repeating.forget(peer.file, 0)
+        del self._peers[peer.number], self._by_file[peer.file]
+        self._calls.unregister(peer.file)
+        peer.close()
 
-    def _close(self) -> None:
-        self._selector.unregister(self._listener)
-        self._listener.close()
-        with suppress(FileNotFoundError):
-            self._path.unlink()
-        for peer in list(self._peers.values()):
-            self._disconnect(peer)
+    def _close(self, attending: "list[Future[None]]") -> None:
+        with self._lock:
+            self._selector.unregister(self._listener)
+            self._listener.close()
+            with suppress(FileNotFoundError):
+                self._path.unlink()
+            for peer in list(self._peers.values()):
+                self._disconnect(peer)
+            self._is_closing = True
+            os.eventfd_write(self._bell, 1)
+        for each in attending:
+            each.result()
         workers, ledger = self._carrier.workers, self._service.ledger
-        while ledger.executions or ledger.waiting:
+        while ledger.waiting:
             self._selector.select()
             for event in workers.events():
-                self._finished(event)
+                self._happen(event)
         for event in workers.finish():
-            self._finished(event)
+            self._happen(event)
         self._selector.close()
+        self._calls.close()
         workers.close()
         self._carrier.close()
+        os.close(self._bell)
         os.close(self._spare)
-
-
-def _event_of(number: int, packet: Packet, trusted: Trusted) -> Event:
-    files = tuple(describe(file, trusted) for file in packet.files)
-    try:
-        frame = decode_call(packet.data)
-    except FormatError as error:
-        return Malformed(number, number_of(packet.data), str(error), files)
-    if frame.file_count != len(files):
-        message = f"{len(files)} files came beside a message of {frame.file_count}."
-        return Malformed(number, frame.number, message, files)
-    return Received(number, frame.number, frame.message, files)
 
 
 def _now_ns() -> int:

@@ -1,4 +1,4 @@
-"""Threads that do what takes long; what they have to tell comes back to the thread that asks."""
+"""A thread that does what takes long, but for runs; what it has to tell comes back to who asked."""
 
 import os
 from collections import deque
@@ -11,11 +11,10 @@ Job = Callable[[], Event | None]
 
 
 class Workers:
-    """Threads for runs, and one for all else; a finished job makes `fileno()` readable."""
+    """One thread; a finished job makes `fileno()` readable."""
 
-    def __init__(self, runs_max: int) -> None:
-        self._runs = ThreadPoolExecutor(runs_max, "tightship-run")
-        self._others = ThreadPoolExecutor(1, "tightship-prepare")
+    def __init__(self) -> None:
+        self._thread = ThreadPoolExecutor(1, "tightship-prepare")
         self._done: deque[Future[Event | None]] = deque()
         self._wake = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
 
@@ -27,16 +26,9 @@ class Workers:
         """Make `fileno()` readable; may be called from any thread and from a signal handler."""
         os.eventfd_write(self._wake, 1)
 
-    def run(self, job: Job) -> None:
-        """Have a model run."""
-        self._submit(self._runs, job)
-
     def do(self, job: Job) -> None:
-        """Have something else done, after all that was asked before."""
-        self._submit(self._others, job)
-
-    def _submit(self, threads: ThreadPoolExecutor, job: Job) -> None:
-        threads.submit(job).add_done_callback(self._finished)
+        """Have something done, after all that was asked before."""
+        self._thread.submit(job).add_done_callback(self._finished)
 
     def _finished(self, done: "Future[Event | None]") -> None:
         self._done.append(done)
@@ -55,8 +47,7 @@ class Workers:
 
     def finish(self) -> Iterator[Event]:
         """Wait for all jobs; what they had to tell."""
-        self._runs.shutdown()
-        self._others.shutdown()
+        self._thread.shutdown()
         self.wake()
         yield from self.events()
 

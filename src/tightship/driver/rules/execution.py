@@ -5,6 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from tightship.driver.effects import Effect, RunArgument
+from tightship.driver.protocol.messages import Call
 from tightship.driver.protocol.replies import ExecutionInfo, Timing
 from tightship.driver.rules.buffers import Buffer, RoleKey
 from tightship.driver.rules.dimensions import Dimensions
@@ -109,6 +110,7 @@ class Execution:
         work: Holds the model, the pools and the buffers until it has ended.
         record: Of a fenced one, counts it among the client's executions until it is released.
         fences: Handles of files that are waited for.
+        call: What asked for it, where it is answered when it has run.
         session: The burst or the reusable execution that it is of; 0 for none.
         is_released: Nobody will ask how it ended.
         info: How it ended, of a fenced one.
@@ -126,6 +128,7 @@ class Execution:
     uses: tuple[BufferUse, ...]
     limit: Limit
     measure_timing: bool = False
+    call: Call | None = None
     session: int = 0
     phase: Phase = Phase.READY
     fences: set[int] = field(default_factory=set)

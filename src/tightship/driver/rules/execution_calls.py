@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 from tightship.driver.effects import WatchFence
 from tightship.driver.protocol.messages import (
@@ -44,7 +45,7 @@ def execute(ledger: Ledger, scheduler: Scheduler, incoming: Incoming[Execute]) -
 
 def new_execution(
     ledger: Ledger,
-    incoming: Incoming[object],
+    incoming: Incoming[Any],
     asked: Asked,
     bound: Bound,
     limit: Limit,
@@ -77,6 +78,7 @@ def new_execution(
         bound.outputs,
         bound.uses,
         limit,
+        call=None if is_fenced else incoming.call,
     )
 
 

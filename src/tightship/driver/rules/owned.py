@@ -109,7 +109,11 @@ class Session:
 
 @dataclass(slots=True, eq=False)
 class Connection:
-    """A client and what it owns, by the numbers that it knows."""
+    """A client and what it owns, by the numbers that it knows.
+
+    Attributes:
+        repeats: Sessions of calls that the rim may repeat (`rules.repeats`).
+    """
 
     caller: Caller
     account: Account
@@ -119,6 +123,7 @@ class Connection:
     fenced: dict[int, Execution] = field(default_factory=dict)
     reusables: dict[int, Session] = field(default_factory=dict)
     bursts: dict[int, Session] = field(default_factory=dict)
+    repeats: set[int] = field(default_factory=set)
 
     @property
     def identifier(self) -> int:

@@ -6,13 +6,14 @@ Clients take turns; of one client the highest priority goes first, then the long
 import heapq
 from collections import deque
 
-from tightship.driver.effects import CloseFile, Run, SignalFence, StopRun
+from tightship.driver.effects import CloseFile, SignalFence, StopRun
 from tightship.driver.events import RunFinished
 from tightship.driver.protocol.replies import UNTIMED, Executed, ExecutionInfo, Failed, OutputShape
 from tightship.driver.rules.buffer_calls import make_room
 from tightship.driver.rules.dimensions import combine
 from tightship.driver.rules.execution import Execution, Phase
 from tightship.driver.rules.ledger import Ledger, failed
+from tightship.driver.rules.repeats import offer, run_of
 from tightship.driver.rules.status import NO_TIME, ErrorStatus, failure
 from tightship.errors import DriverError
 
@@ -30,6 +31,11 @@ class Scheduler:
         self._turns: deque[int] = deque()
         self._count = 0
         self.running_count = 0
+
+    @property
+    def room(self) -> int:
+        """Runs that may start now without going before one that waits."""
+        return 0 if self._turns else self._ledger.settings.runs_max - self.running_count
 
     def submit(self, execution: Execution, now_ns: int) -> None:
         """The execution may run from now on."""
@@ -69,16 +75,7 @@ class Scheduler:
             return
         execution.phase = Phase.RUNNING
         self.running_count += 1
-        self._ledger.emit(
-            Run(
-                execution.identifier,
-                execution.model,
-                execution.inputs,
-                execution.outputs,
-                execution.limit.deadline_ns,
-                execution.limit.loop_timeout_ns,
-            )
-        )
+        self._ledger.emit(run_of(execution))
 
     def finished(self, answer: RunFinished) -> None:
         """The rim has run an execution, or has stopped it."""
@@ -90,7 +87,9 @@ class Scheduler:
         if execution.phase is Phase.ABANDONED:
             self._forget(execution)
         else:
-            self.end(execution, _outcome(execution, answer))
+            reply = _outcome(execution, answer)
+            self.end(execution, reply)
+            offer(self._ledger, execution, answer, reply)
         self.run_ready()
 
     def due(self, execution: Execution, now_ns: int) -> None:

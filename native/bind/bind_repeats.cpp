@@ -1,0 +1,75 @@
+#include "bind.hpp"
+#include "running.hpp"
+
+#include "tightship/driver/repeats.hpp"
+
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/vector.h>
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+namespace tightship::bind {
+
+namespace {
+
+using driver::Repeat;
+using driver::Repeats;
+
+std::string text(const nb::bytes &bytes) {
+    return {bytes.c_str(), bytes.size()};
+}
+
+/// Runs a context; whoever remembers it keeps what it needs until it is forgotten.
+std::function<bool()> runner(Context &context, std::pair<size_t, size_t> steps,
+                             const StopFlag &stop) {
+    return [&context, steps, &stop] {
+        const std::function<void()> nothing = [] {};
+        try {
+            return context.run(steps.first, steps.second, {stop, {}, nothing}) == Outcome::kDone;
+        } catch (const std::exception &) {
+            return false;
+        }
+    };
+}
+
+nb::tuple next(Repeats &self) {
+    driver::Ready ready{};
+    {
+        const nb::gil_scoped_release release;
+        ready = self.next();
+    }
+    return nb::make_tuple(ready.file, ready.events,
+                          nb::bytes(ready.unsent.data(), ready.unsent.size()));
+}
+
+} // namespace
+
+void repeats(nb::module_ &module) {
+    nb::class_<Repeats>(module, "Repeats",
+                        "Calls that have come before, answered without Python. Any number of "
+                        "threads may wait.")
+        .def(nb::init<int>(), "calls"_a,
+             "`calls` is an epoll descriptor whose sockets are watched for one event at a time.")
+        .def("next", &next, nb::sig("def next(self) -> tuple[int, int, bytes]"),
+             "Waits without the GIL for what is not to be answered here: its file, which is not "
+             "watched any more, its events, and an answer that its socket did not take.")
+        .def(
+            "remember",
+            [](Repeats &self, int file, int64_t session,
+               std::pair<nb::bytes, nb::bytes> call_and_answer, Context &context,
+               std::pair<size_t, size_t> steps, const StopFlag &stop) {
+                const auto &[call, answer] = call_and_answer;
+                self.remember(file,
+                              {session, text(call), runner(context, steps, stop), text(answer)});
+            },
+            "file"_a, "session"_a, "call_and_answer"_a, "context"_a, "steps"_a, "stop"_a,
+            "Answer a call from now on by a run of steps [first, last). The caller keeps the "
+            "context, what it reads and writes, and `stop` until the call is forgotten.")
+        .def("forget", &Repeats::forget, "file"_a, "session"_a,
+             nb::call_guard<nb::gil_scoped_release>(),
+             "Answer no call of a session any more, or of any if it is 0; returns once none runs.")
+        .def("set_room", &Repeats::set_room, "runs"_a, "How many may run at once from now on.");
+}
+
+} // namespace tightship::bind

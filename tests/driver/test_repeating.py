@@ -1,0 +1,182 @@
+"""Repeated calls are answered by the native core, and only those."""
+
+import array
+import os
+import select
+import socket
+import struct
+import threading
+from contextlib import suppress
+
+import numpy as np
+import pytest
+
+import tightship
+from tests.driver.native_driver import driver
+from tests.small_models import relu_chain
+from tightship._core import Repeats, StopFlag
+from tightship.errors import DriverError
+
+ANSWER = b"\x01\x87\x00\x00\x04\x00\x00\x00" + bytes(8) + b"done"
+
+
+def call_of(number, body=b"body"):
+    return struct.pack("<BBHIQ", 1, 11, 0, len(body), number) + body
+
+
+class Setup:
+    """A socket that is watched, its other end, and a model that doubles what it reads."""
+
+    def __init__(self):
+        self.calls = select.epoll()
+        self.repeats = Repeats(self.calls.fileno())
+        self.ours, self.client = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self.client.settimeout(10)
+        self.file = self.ours.fileno()
+        self.calls.register(self.file, select.EPOLLIN | select.EPOLLONESHOT)
+        self.model = tightship.load(relu_chain(1, 4))
+        (_, shape) = self.model.input_types["v0"]
+        self.x, self.y = np.ones(shape, np.float32), np.zeros(shape, np.float32)
+        self.run = self.model.bind({"v0": self.x}, {"v1": self.y})
+        self.stop = StopFlag()
+        self.run.run(self.stop)
+        self.context, self.steps = self.run.alone()
+        self.repeats.set_room(1)
+        self.remember()
+
+    def remember(self, session=5, body=b"body"):
+        both = call_of(0, body), ANSWER
+        self.repeats.remember(self.file, session, both, self.context, self.steps, self.stop)
+
+    def handed_over(self):
+        """What is not answered, behind everything that is."""
+        self.client.send(b"the end")
+        return self.repeats.next()
+
+    def close(self):
+        self.ours.close()
+        self.client.close()
+        self.calls.close()
+        self.model.close()
+
+
+@pytest.fixture
+def setup():
+    made = Setup()
+    yield made
+    made.close()
+
+
+def test_a_known_call_runs_and_is_answered_under_its_number(setup):
+    for number in (7, 2**64 - 1):
+        setup.y[...] = -1
+        setup.client.send(call_of(number))
+        assert setup.handed_over() == (setup.file, select.EPOLLIN, b"")
+        answer = setup.client.recv(100)
+        assert answer == ANSWER[:8] + struct.pack("<Q", number) + ANSWER[16:]
+        assert setup.y.min() > 0
+        assert setup.ours.recv(100) == b"the end"
+        setup.calls.modify(setup.file, select.EPOLLIN | select.EPOLLONESHOT)
+
+
+@pytest.mark.parametrize(
+    "data",
+    [call_of(7, b"bodY"), call_of(7, b"body "), call_of(7)[:15], b"", call_of(7) + bytes(2000)],
+    ids=["another", "longer", "short", "empty", "long"],
+)
+def test_any_other_call_is_left_on_the_socket(setup, data):
+    setup.client.send(data)
+    assert setup.repeats.next() == (setup.file, select.EPOLLIN, b"")
+    assert setup.ours.recv(4096) == data
+
+
+def test_a_call_with_files_is_left_with_them(setup):
+    with open(os.devnull) as file:
+        files = array.array("i", [file.fileno()])
+        setup.client.sendmsg([call_of(7)], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, files)])
+        assert setup.repeats.next() == (setup.file, select.EPOLLIN, b"")
+        data, files, _, _ = socket.recv_fds(setup.ours, 100, 4)
+        assert (data, len(files)) == (call_of(7), 1)
+        os.close(files[0])
+
+
+def test_without_room_or_once_stopped_a_call_goes_the_long_way(setup):
+    setup.repeats.set_room(0)
+    setup.client.send(call_of(7))
+    assert setup.repeats.next()[0] == setup.file
+    setup.repeats.set_room(1)
+    setup.stop.set()
+    setup.calls.modify(setup.file, select.EPOLLIN | select.EPOLLONESHOT)
+    assert setup.repeats.next()[0] == setup.file
+    assert setup.ours.recv(100) == call_of(7)
+
+
+@pytest.mark.parametrize(("session", "is_known"), [(0, False), (5, False), (6, True)])
+def test_a_session_is_forgotten_by_its_number(setup, session, is_known):
+    setup.repeats.forget(setup.file, session)
+    setup.repeats.forget(setup.file + 1, session)
+    setup.client.send(call_of(7))
+    setup.handed_over()
+    assert (setup.ours.recv(100) == b"the end") == is_known
+
+
+def test_a_client_that_hangs_up_is_handed_over(setup):
+    setup.client.send(call_of(7))
+    setup.client.close()
+    file, events, _ = setup.repeats.next()
+    assert file == setup.file
+    assert events & select.EPOLLHUP
+
+
+def test_an_answer_that_the_socket_does_not_take_is_handed_over(setup):
+    setup.ours.setblocking(False)
+    with suppress(BlockingIOError):
+        while setup.ours.send(bytes(1000)):
+            pass
+    setup.client.send(call_of(7))
+    file, events, unsent = setup.repeats.next()
+    assert (file, events) == (setup.file, 0)
+    assert unsent[8:16] == struct.pack("<Q", 7)
+
+
+def test_results_follow_the_inputs_and_other_clients_are_served(tmp_path):
+    with driver(tmp_path) as running, running.client() as client, running.client() as other:
+        model, theirs = client.prepare(relu_chain(1, 64)), other.prepare(relu_chain(1, 64))
+        shape = model.interface.inputs[0].dimensions
+
+        def repeat(owner, on):
+            with owner.segment(1 << 20) as segment:
+                x, y = segment.place(shape, "f4"), segment.place(shape, "f4")
+                for value in range(200):
+                    x.array[...] = value - 100
+                    assert on.execute([x], [y])[0] is y.array
+                    np.testing.assert_allclose(y.array, np.tanh(x.array), 1e-5)
+                return x, y
+
+        beside = threading.Thread(target=repeat, args=(other, theirs))
+        beside.start()
+        x, y = repeat(client, model)
+        beside.join()
+        with pytest.raises(DriverError):
+            model.execute([x], [y])
+        model.close()
+        with pytest.raises(DriverError):
+            model.execute([x], [y])
+
+
+def test_reusable_and_burst_runs_are_repeated_and_end(tmp_path):
+    with driver(tmp_path) as running, running.client() as client:
+        model = client.prepare(relu_chain(1, 64))
+        shape = model.interface.inputs[0].dimensions
+        x = np.ones(shape, np.float32)
+        reusable, burst = model.reusable([x]), model.burst()
+        with client.segment(1 << 20) as segment:
+            ends = [segment.place(shape, "f4")], [segment.place(shape, "f4")]
+            for value in range(50):
+                reusable.inputs[0][...] = ends[0][0].array[...] = value
+                np.testing.assert_allclose(reusable.execute()[0], np.tanh(value), 1e-5)
+                np.testing.assert_allclose(burst.execute(*ends)[0], np.tanh(value), 1e-5)
+        for each in (reusable, burst):
+            each.close()
+        with pytest.raises(DriverError):
+            reusable.execute()

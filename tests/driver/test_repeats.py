@@ -1,0 +1,168 @@
+"""Which calls the rim may repeat without the service, and until when."""
+
+import pytest
+
+from tests.driver.fake_rim import FakeEngine, Rim
+from tests.driver.small_models import GF, IA, NONE, TYPES, Client, Places, conv
+from tightship.driver import events as ev
+from tightship.driver.protocol import messages as m
+from tightship.driver.protocol.replies import Timing
+from tightship.driver.settings import Settings
+
+KIND = TYPES["float32"]
+SIZE = KIND.size_bytes
+
+
+class Setup:
+    """A client with a model and a request of it, which a rim may run again."""
+
+    def __init__(self, **settings):
+        self.client = Client(Rim(Settings(**settings)))
+        self.rim = self.client.rim
+        self.model = self.client(m.Prepare(conv(KIND))).model
+        self.pool = self.client.pool()
+        places = Places(self.pool)
+        self.request = places.request([places.pooled(SIZE)], [places.pooled(SIZE)])
+        self.execute = m.Execute(self.model, self.request)
+
+    @property
+    def repeats(self):
+        return [call for _, call in self.rim.repeats]
+
+    def reusable(self):
+        call = m.CreateExecution(self.model, self.request)
+        return m.RunExecution(self.client(call).execution)
+
+    def bursting(self):
+        burst = self.client(m.OpenBurst(self.model)).burst
+        return m.BurstExecute(burst, self.request, (-1,))
+
+
+@pytest.fixture
+def setup():
+    return Setup()
+
+
+@pytest.mark.parametrize("kind", ["execute", "reusable", "bursting"])
+def test_a_run_on_pools_may_be_repeated(setup, kind):
+    made = getattr(setup, kind)
+    call = made if kind == "execute" else made()
+    reply = setup.client(call)
+    (may,) = setup.rim.repeats.values()
+    assert (may.call, may.reply) == (call, reply)
+    assert setup.client(call) == reply
+
+
+def test_the_service_says_the_same_when_it_is_asked_all_the_same(setup):
+    for _ in range(3):
+        assert setup.client.status(setup.execute) is NONE
+        assert setup.repeats == [setup.execute]
+
+
+@pytest.mark.parametrize(
+    "terms", [{"measure_timing": True}, {"deadline_ns": 10**15}], ids=["timed", "due"]
+)
+def test_a_call_whose_answer_or_fate_depends_on_time_may_not(setup, terms):
+    assert setup.client.status(m.Execute(setup.model, setup.request, **terms)) is NONE
+    assert not setup.repeats
+
+
+def test_a_fenced_run_may_not(setup):
+    setup.client(m.ExecuteFenced(setup.model, setup.request))
+    setup.rim.answer_all()
+    assert not setup.repeats
+
+
+def test_a_run_that_reads_or_writes_a_buffer_may_not(setup):
+    role = (m.Role(0, 0),)
+    token = setup.client(m.Allocate((), (setup.model,), (), role)).token
+    places = Places(setup.pool)
+    request = places.request([places.pooled(SIZE)], [places.buffer(token)])
+    assert setup.client.status(m.Execute(setup.model, request)) is NONE
+    assert not setup.repeats
+
+
+def test_a_run_that_failed_may_not(setup):
+    setup.rim.engine.status = GF
+    assert setup.client.status(setup.execute) is GF
+    assert not setup.repeats
+
+
+@pytest.mark.parametrize("took_ns", [100, 101])
+def test_a_long_run_may_not(took_ns):
+    class Engine(FakeEngine):
+        def run(self, run, types):
+            done = super().run(run, types)
+            return ev.RunFinished(done.execution, done.status, done.shapes, Timing(0, took_ns))
+
+    setup = Setup(repeat_max_ns=100)
+    setup.rim.engine = Engine()
+    assert setup.client.status(setup.execute) is NONE
+    assert bool(setup.repeats) == (took_ns == 100)
+
+
+def test_what_is_given_back_meanwhile_may_not(setup):
+    number = setup.rim.post(setup.client.number, setup.execute)
+    setup.client(m.UnregisterPool(setup.pool))
+    setup.rim.answer_all()
+    assert setup.rim.replies[setup.client.number, number].status is NONE
+    assert not setup.repeats
+
+
+def test_any_call_that_changes_something_ends_it(setup):
+    for call in (
+        m.UnregisterPool(setup.pool),
+        m.ExecuteFenced(setup.model, setup.request),
+        m.Capabilities(),
+        m.ReleaseModel(setup.model),
+    ):
+        fresh = Setup()
+        fresh.client(fresh.execute)
+        assert fresh.repeats
+        fresh.client(call)
+        assert not fresh.repeats
+    setup.client(setup.execute)
+    setup.rim.happen(ev.Disconnected(setup.client.number))
+    assert not setup.repeats
+
+
+def test_after_a_pool_is_gone_the_call_is_refused(setup):
+    setup.client(setup.execute)
+    setup.client(m.UnregisterPool(setup.pool))
+    assert setup.client.status(setup.execute) is IA
+    assert not setup.repeats
+
+
+def test_a_reusable_execution_under_way_is_not_repeated_beside(setup):
+    call, other = setup.reusable(), setup.reusable()
+    setup.client(call)
+    setup.client(other)
+    assert setup.repeats == [call, other]
+    number = setup.rim.post(setup.client.number, call)
+    assert setup.repeats == [other]
+    assert setup.client.status(call) is GF
+    assert setup.rim.replies[setup.client.number, number].status is NONE
+    assert setup.repeats == [other, call]
+
+
+def test_one_client_says_nothing_of_anothers(setup):
+    setup.client(setup.execute)
+    other = Client(setup.rim)
+    other(m.Capabilities())
+    setup.rim.happen(ev.Disconnected(other.number))
+    assert setup.repeats == [setup.execute]
+
+
+def test_there_is_room_while_nobody_waits():
+    setup = Setup(runs_max=2)
+    service, rim = setup.rim.service, setup.rim
+    assert service.room == 2
+    for room in (1, 0, 0):
+        rim.post(setup.client.number, setup.execute)
+        assert service.room == room
+    rim.answer()
+    assert service.room == 0
+    rim.answer()
+    assert service.room == 1
+    rim.answer()
+    assert service.room == 2
