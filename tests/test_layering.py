@@ -187,7 +187,8 @@ ALLOWED: Mapping[str, str] = {  # the longest prefix of a module's name decides
 
 FOREIGN: Mapping[str, str] = {  # who may import what is not ours, nor Python's
     "numpy": (
-        "graph planner frontend engine feeds model training tuning plug.hints resource.slot_file"
+        "graph planner frontend engine feeds bound_run model training tuning plug.hints"
+        " resource.slot_file"
         " driver.nnapi"
         " replay workload backend cli driver.rim driver.rules.elements"
         " driver.client driver.oip"

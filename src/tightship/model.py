@@ -11,7 +11,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from tightship import feeds
 from tightship._core import NumpyBound, StopFlag
-from tightship.bound_run import BoundRun
 from tightship.engine.executor import execute
 from tightship.engine.kept_outputs import KeptOutputs
 from tightship.engine.library import release_unused
@@ -28,6 +27,7 @@ from tightship.errors import InputError
 from tightship.graph import DType
 
 if TYPE_CHECKING:
+    from tightship.bound_run import BoundRun
     from tightship.engine.profile import Profile
     from tightship.engine.statistics import MemoryStatistics, ProgramStatistics
 
@@ -231,7 +231,7 @@ class Model:
             for name, operand in program.lowered.outputs.items()
         }
 
-    def bind(self, inputs: Mapping[str, Array], outputs: Mapping[str, Array]) -> BoundRun:
+    def bind(self, inputs: Mapping[str, Array], outputs: Mapping[str, Array]) -> "BoundRun":
         """A run on arrays that stay where they are, to be repeated when their contents change.
 
         Args:
@@ -241,6 +241,8 @@ class Model:
         Raises:
             InputError: A name, dtype or shape does not fit, or an output has none that is known.
         """
+        from tightship.bound_run import BoundRun
+
         programs = self._open()
         missing = [name for name in self.output_names if name not in outputs]
         if missing:
