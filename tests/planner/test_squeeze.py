@@ -144,8 +144,54 @@ def test_the_cut_is_no_dearer_than_any_other(data):
 
 def test_operations_rise_with_the_price():
     schedule, costs = chain(30)
-    choices = Recomputation(schedule, costs, 0.5)
+    choices = Recomputation(schedule, costs)
     added = [choices.at_price(price).operations for price in np.geomspace(0.01, 1e5, 30)]
     assert added == sorted(added)
     assert added[0] == 0
-    assert choices.at_price(0).schedule == schedule
+    assert choices.written(choices.at_price(0).again).schedule == schedule
+
+
+def test_choices_are_all_of_least_cost_at_some_price():
+    schedule, costs = chain(12, cheap=7_000_000, dear=10**9)
+    choices = Recomputation(schedule, costs)
+    found = choices.choices(1e12)
+    assert found[0].again == frozenset()
+    assert len(found) > 2
+    kept = [choice.kept_bytes for choice in found]
+    assert kept == sorted(kept, reverse=True)
+    slopes = [
+        (dear.operations - cheap.operations) / (cheap.kept_bytes - dear.kept_bytes)
+        for cheap, dear in pairwise(found)
+    ]
+    assert slopes == sorted(slopes)
+    for price in np.geomspace(1e4, 1e10, 20):
+        best = choices.at_price(price)
+        least = min(choice.operations + price * choice.kept_bytes for choice in found)
+        assert best.operations + price * best.kept_bytes == pytest.approx(least, rel=1e-3)
+
+
+@given(data=st.data())
+def test_any_steps_can_run_again(data):
+    schedule, costs = chain(8)
+    choices = Recomputation(schedule, costs)
+    steps = st.integers(0, choices.turn)
+    made = choices.written(data.draw(st.frozensets(steps)))
+    own = executed(schedule, range(len(schedule.steps)), schedule)
+    assert executed(made.schedule, made.origin, schedule) == own
+
+
+def test_a_value_that_is_shown_under_another_shape_is_needed_when_that_is():
+    values = [ScheduledValue("x", 64, external=True)]
+    sizes = {"a": 320, "shown": 320, "b": 640, "c": 0, "d": 0}
+    values += [ScheduledValue(name, size) for name, size in sizes.items()]
+    steps = (
+        Step("a", "A", (0,), (1,)),
+        Step("shown", "Reshape", (1,), (2,), 0, (Alias(2, 1, AliasKind.VIEW),)),
+        Step("b", "B", (0,), (3,)),
+        Step("c", "C", (2,), (4,)),
+        Step("d", "D", (3, 4), (5,)),
+    )
+    choices = Recomputation(Schedule(tuple(values), steps, (5,)), [10, 0, 10, 10, 10])
+    assert choices.turn == 2
+    shown, late = (size * gap / 32 * (1 + gap / 2) / 2 for size, gap in ((320, 1), (640, 2)))
+    assert choices.at_price(0.01).kept_bytes == pytest.approx(shown + late)

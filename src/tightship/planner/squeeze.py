@@ -1,24 +1,18 @@
 """The smallest plan of a schedule, with every lever: order, recomputation, in-place, offsets."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-
-import numpy as np
 
 from tightship.planner.recompute import NEVER, Recomputation, Recomputed
 from tightship.planner.reorder import least_order, reorder
 from tightship.planner.schedule import Schedule
 from tightship.planner.schedule_plan import SchedulePlan
 
-PRICES = tuple(np.geomspace(0.2, 20_000, 128).tolist())
-"""Operations that a byte kept may cost, from less than an addition to a large product's."""
+PRICE_MAX = 2.0**20
+"""Operations that a byte kept may cost: more than any product's."""
 
-STEADY = (1.0, 0.1)
-"""Shares of a byte's price that do not depend on how long it is kept."""
-
-_COARSE = 16
-_TRIED = 8
 _EFFORT = 20_000
+_TRIED = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,10 +53,12 @@ def squeeze(
     """The plan with the fewest added operations within a budget, or the smallest within those.
 
     Steps are reordered first. Where that is not enough, a price of bytes kept from the first part
-    of the schedule for the second decides what is computed again (`Recomputation`), and steps are
-    reordered once more; aliases and offsets are those of `plan_schedule`. The price is found by
-    bisection, so that a smaller budget never costs fewer operations. No result is larger than the
-    plan of the schedule given.
+    of the schedule for the second decides what is computed again (`Recomputation`). Between the
+    choices of two prices, steps up to some place follow the one and steps behind it the other:
+    what is needed latest is given up first. Steps are then reordered once more; aliases and
+    offsets are those of `plan_schedule`. Prices and places are found by the load of the order
+    found for each, by bisection, so that a smaller budget never costs fewer operations. No result
+    is larger than the plan of the schedule given.
 
     Args:
         schedule: The steps, in an order in which they can run.
@@ -81,12 +77,15 @@ def squeeze(
     found = Squeezed(first.plan, first.order, first.given_peak_bytes, peak, count, total, 0)
     if budget_bytes is not None and peak <= budget_bytes:
         return found
-    costs = [operations[step] for step in first.order]
-    fronts = [_Front(Recomputation(first.plan.schedule, costs, steady)) for steady in STEADY]
-    for made in _choices(fronts, budget_bytes, operations_max):
+    fronts = [_Front(Recomputation(schedule, operations), range(len(schedule.steps)))]
+    if first.order != tuple(fronts[0].order):
+        costs = [operations[step] for step in first.order]
+        fronts.append(_Front(Recomputation(first.plan.schedule, costs), first.order))
+    most = float("inf") if operations_max is None else operations_max
+    for front, made in _candidates(fronts, budget_bytes, most):
         better = reorder(made.schedule)
         if better.plan.plan.peak_bytes < found.plan.plan.peak_bytes:
-            origin = tuple(first.order[made.origin[step]] for step in better.order)
+            origin = tuple(front.order[made.origin[step]] for step in better.order)
             found = replace(
                 found, plan=better.plan, origin=origin, added_operations=made.operations
             )
@@ -96,78 +95,84 @@ def squeeze(
 
 
 class _Front:
-    """Choices by rising price: operations rise, and loads fall up to `stop`."""
+    """Choices by rising operations, and those between two of them.
 
-    def __init__(self, choices: Recomputation) -> None:
-        self._choices = choices
-        self._found: dict[int, tuple[int, Recomputed]] = {}
+    Of the steps in which two neighbours differ, in their order, some number follows the dearer one.
+    """
+
+    def __init__(self, recomputation: Recomputation, order: Sequence[int]) -> None:
+        self.order = order
+        self._recomputation = recomputation
+        self._ends = recomputation.choices(PRICE_MAX)
         self._loads: dict[Recomputed, int] = {}
-        loads = [(self.load(place), place) for place in range(0, len(PRICES), _COARSE)]
-        self.stop = min(loads)[1]
 
-    def load(self, place: int) -> int:
-        """The largest load at a price."""
-        return self._at(place)[0]
+    def within(self, budget_bytes: int) -> list[Recomputed]:
+        """Choices that may keep to a budget, fewest operations first."""
+        for end, choice in enumerate(self._ends):
+            if choice.kept_bytes <= budget_bytes and self.load(self._made(end)) <= budget_bytes:
+                return self._between(end, budget_bytes)
+        return []
 
-    def choice(self, place: int) -> Recomputed:
-        """The choice at a price."""
-        return self._at(place)[1]
+    def smallest(self, most: float) -> Recomputed:
+        """Of what was looked at with at most so many operations, what has the least load."""
+        best = self._made(0)
+        for end in reversed(range(1, len(self._ends))):
+            if self._ends[end].kept_bytes < self.load(best):
+                made = self._last_within(end, most)
+                best = min(best, made, key=lambda each: (self.load(each), each.operations))
+        return best
 
-    def first(self, holds: Callable[[int], bool]) -> int:
-        """The first place up to `stop` where a property holds that holds from then on."""
-        low, high = 0, self.stop
-        while low < high:
-            middle = (low + high) // 2
-            low, high = (low, middle) if holds(middle) else (middle + 1, high)
-        return low
+    def load(self, made: Recomputed) -> int:
+        """The largest load in an order that is found soon."""
+        if made not in self._loads:
+            self._loads[made] = least_order(made.schedule, _EFFORT).load_bytes
+        return self._loads[made]
 
-    def _at(self, place: int) -> tuple[int, Recomputed]:
-        if place not in self._found:
-            made = self._choices.at_price(PRICES[place])
-            if made not in self._loads:
-                self._loads[made] = least_order(made.schedule, _EFFORT).load_bytes
-            self._found[place] = (self._loads[made], made)
-        return self._found[place]
+    def _between(self, end: int, budget_bytes: int) -> list[Recomputed]:
+        """Choices from the first that keeps to a budget, between two neighbours, to the second."""
+        steps = self._steps(end)
+        first = _first(steps, lambda number: self.load(self._made(end, number)) <= budget_bytes)
+        stride = max(1, (steps - first) // _TRIED)
+        return [self._made(end, number) for number in range(first, steps + 1, stride)]
+
+    def _last_within(self, end: int, most: float) -> Recomputed:
+        """As much of a choice as so many operations allow; the first one if none does."""
+        made = self._made(end)
+        if made.operations <= most:
+            return made
+        if self._made(end - 1).operations > most:
+            return self._made(0)
+        number = _first(self._steps(end), lambda number: self._made(end, number).operations > most)
+        made = self._made(end, max(0, number - 1))
+        return made if made.operations <= most else self._made(0)
+
+    def _steps(self, end: int) -> int:
+        return len(self._ends[end - 1].again ^ self._ends[end].again) if end else 0
+
+    def _made(self, end: int, number: int | None = None) -> Recomputed:
+        after = self._ends[end].again
+        if end == 0 or number is None:
+            return self._recomputation.written(after)
+        before = self._ends[end - 1].again
+        return self._recomputation.written(before ^ frozenset(sorted(before ^ after)[:number]))
 
 
-def _choices(
-    fronts: Sequence[_Front], budget_bytes: int | None, operations_max: int | None
-) -> list[Recomputed]:
+def _candidates(
+    fronts: Sequence[_Front], budget_bytes: int | None, most: float
+) -> Iterator[tuple[_Front, Recomputed]]:
     """Choices to plan, best first: the next ones are for plans that end above their load."""
-    most = float("inf") if operations_max is None else operations_max
-    if budget_bytes is None:
-        ends = [
-            (front.load(place), front.choice(place).operations, index, place)
-            for index, front in enumerate(fronts)
-            for place in [_last_within(front, most)]
-            if front.choice(place).operations <= most
-        ]
-        return [fronts[index].choice(place) for _, _, index, place in sorted(ends)]
-    starts = [
-        (
-            front.load(place) > budget_bytes,
-            front.choice(place).operations,
-            front.load(place),
-            index,
-            place,
-        )
-        for index, front in enumerate(fronts)
-        for place in [_first_within(front, budget_bytes)]
-        if front.choice(place).operations <= most
-    ]
-    if not starts or min(starts)[0]:
-        return _choices(fronts, None, operations_max)
-    *_, index, place = min(starts)
-    front = fronts[index]
-    stop = min(front.stop + 1, place + _TRIED)
-    more = [front.choice(at) for at in range(place, max(stop, place + 1))]
-    return [choice for choice in more if choice.operations <= most]
+    if budget_bytes is not None:
+        pairs = [(front, made) for front in fronts for made in front.within(budget_bytes)]
+        within = [(front, made) for front, made in pairs if made.operations <= most]
+        yield from sorted(within, key=lambda pair: pair[1].operations)
+    smallest = [(front, front.smallest(most)) for front in fronts]
+    yield min(smallest, key=lambda pair: (pair[0].load(pair[1]), pair[1].operations))
 
 
-def _first_within(front: _Front, budget_bytes: int) -> int:
-    return front.first(lambda at: front.load(at) <= budget_bytes)
-
-
-def _last_within(front: _Front, most: float) -> int:
-    place = front.first(lambda at: front.choice(at).operations > most)
-    return place - 1 if place and front.choice(place).operations > most else place
+def _first(stop: int, holds: Callable[[int], bool]) -> int:
+    """A number up to `stop` at which a property holds, and not at the one before."""
+    low, high = 0, stop
+    while low < high:
+        middle = (low + high) // 2
+        low, high = (low, middle) if holds(middle) else (middle + 1, high)
+    return low
