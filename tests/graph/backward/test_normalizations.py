@@ -50,3 +50,33 @@ def test_layer_normalization_has_its_slopes(axis):
     )
     made = check(graph, numbers(graph), graph.inputs)
     assert len(made.nodes[0].outputs) == 3
+
+
+@pytest.mark.parametrize(("axis", "shape"), [(-1, "4"), (1, "3,4"), (-1, "1")])
+def test_a_root_mean_square_normalization_has_its_slopes(axis, shape):
+    graph = graph_of(
+        f"""net (double[5,3,4] x, double[{shape}] s) => (double y) {{
+            y = RMSNormalization <axis = {axis}, epsilon = 0.01, stash_type = 11> (x, s)
+        }}""",
+        '<ir_version: 11, opset_import: ["": 23]>',
+    )
+    check(graph, numbers(graph), graph.inputs)
+
+
+def test_an_instance_normalization_has_its_slopes():
+    graph = graph_of(
+        """net (double[3,4,2,5] x, double[4] s, double[4] b) => (double y) {
+            y = InstanceNormalization <epsilon = 0.01> (x, s, b)
+        }"""
+    )
+    check(graph, numbers(graph), graph.inputs)
+
+
+def test_a_group_normalization_has_its_slopes():
+    graph = graph_of(
+        """net (double[2,6,5] x, double[6] s, double[6] b) => (double y) {
+            y = GroupNormalization <num_groups = 3, epsilon = 0.01, stash_type = 11> (x, s, b)
+        }""",
+        '<ir_version: 10, opset_import: ["": 21]>',
+    )
+    check(graph, numbers(graph), graph.inputs)

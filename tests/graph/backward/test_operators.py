@@ -45,6 +45,7 @@ OTHERS = {
     ),
     "gru": lambda: network("GRU"),
     "lstm": lambda: network("LSTM"),
+    "rnn": lambda: network("RNN"),
     "swish": lambda: graph_of(
         "net (double[4] x) => (double y) { y = Swish <alpha = 0.8> (x) }",
         '<ir_version: 10, opset_import: ["": 24]>',

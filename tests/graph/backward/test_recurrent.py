@@ -13,7 +13,10 @@ NETWORK = """net ({inputs}) => ({outputs}) {{
 
 def network(operator, direction="forward", operands="xwrbh", results="yl", more=""):
     """A cell of 3 from 2 over 4 times; `operands` and `results` name those that it has."""
-    count, gates = 2 if direction == "bidirectional" else 1, {"LSTM": 4, "GRU": 3}[operator]
+    count, gates = (
+        2 if direction == "bidirectional" else 1,
+        {"LSTM": 4, "GRU": 3, "RNN": 1}[operator],
+    )
     shapes = {
         "x": "4,2,2", "w": f"{count},{3 * gates},2", "r": f"{count},{3 * gates},3",
         "b": f"{count},{6 * gates}", "h": f"{count},2,3", "c": f"{count},2,3",
@@ -56,6 +59,21 @@ def test_operands_of_an_lstm_have_their_slopes(direction, operands, results):
 @settings(max_examples=25, deadline=None)
 def test_operands_of_a_gru_have_their_slopes(direction, operands, results, more):
     graph = network("GRU", direction, operands, results, more)
+    check(graph, numbers(graph), graph.inputs)
+
+
+@given(
+    DIRECTIONS,
+    st.sampled_from(["xwr", "xwrb", "xwrh", "xwrbh"]),
+    st.sampled_from(["y", "l", "yl"]),
+    st.sampled_from(["", "Tanh", "Relu"]),
+)
+@settings(max_examples=25, deadline=None)
+def test_operands_of_an_rnn_have_their_slopes(direction, operands, results, function):
+    count = 2 if direction == "bidirectional" else 1
+    names = ", ".join([f'"{function}"'] * count)
+    more = f", activations = [{names}]" if function else ""
+    graph = network("RNN", direction, operands, results, more)
     check(graph, numbers(graph), graph.inputs)
 
 

@@ -114,19 +114,82 @@ def test_a_cast_casts_the_gradient_back():
     assert np.array_equal(gradient, given)
 
 
+PLACED = 'mode = "linear", coordinate_transformation_mode = '
+RESIZES = {
+    "linear": ('mode = "linear"', [2, 2]),
+    "linear, smaller": ('mode = "linear"', [0.7, 0.5]),
+    "linear, corners": (f'{PLACED}"align_corners"', [2, 1.8]),
+    "linear, one pixel": (f'{PLACED}"pytorch_half_pixel"', [0.25, 1.5]),
+    "linear, symmetric": (f'{PLACED}"half_pixel_symmetric"', [1.3, 1.5]),
+    "linear, asymmetric": (f'{PLACED}"asymmetric"', [2, 3]),
+    "nearest": ("", [1.5, 2]),
+    "nearest, asymmetric": ('coordinate_transformation_mode = "asymmetric"', [3, 1.4]),
+    "nearest, up": ('nearest_mode = "ceil"', [1.5, 1]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", RESIZES)
+def test_the_gradient_of_a_resize_is_its_slope(name):
+    how, factors = RESIZES[name]
+    text = f"net (double[2,2,4,5] x) => (double y) {{ y = Resize <{how}> (x, , factors) }}"
+    graph = graph_of(text.replace("<>", ""), factors=np.array([1, 1, *factors], np.float32))
+    check(graph, numbers(graph), ["x"])
+
+
+def test_a_resize_to_sizes_of_some_axes_has_its_slope():
+    text = """net (double[2,3,4,5] x) => (double y) {
+        y = Resize <mode = "linear", axes = [3, 1]> (x, , , sizes)
+    }"""
+    graph = graph_of(text, sizes=np.array([7, 5]))
+    check(graph, numbers(graph), ["x"])
+
+
 @pytest.mark.parametrize(
-    ("how", "factors"),
+    ("how", "why"),
     [
-        ('mode = "linear"', [1, 1, 2, 2]),
-        ('coordinate_transformation_mode = "asymmetric"', [1, 1, 3, 3]),
-        ("", [1, 1, 1.5, 2]),
+        ('mode = "cubic"', "not for `cubic`"),
+        ('mode = "linear", antialias = 1', "without antialias"),
+        ('mode = "linear", coordinate_transformation_mode = "tf_crop_and_resize"', "tf_crop"),
     ],
 )
-def test_a_resize_that_does_not_repeat_elements_is_refused(how, factors):
-    text = f"net (double[1,2,4,4] x) => (double y) {{ y = Resize <{how}> (x, , factors) }}"
-    graph = graph_of(text.replace("<>", ""), factors=np.array(factors, np.float32))
-    with pytest.raises(GraphError, match="whole factors only"):
+def test_a_resize_of_other_sums_is_refused(how, why):
+    roi = ", roi" if "crop" in how else ", "
+    text = f"net (double[1,2,4,4] x) => (double y) {{ y = Resize <{how}> (x{roi}, factors) }}"
+    weights = {"roi": np.array([0.0, 0, 0, 0, 1, 1, 1, 1])} if "crop" in how else {}
+    graph = graph_of(text, factors=np.array([1, 1, 2, 3], np.float32), **weights)
+    with pytest.raises(GraphError, match=why):
         backward(graph, wrt=["x"])
+
+
+EINSUMS = {
+    "product": ("ij,jk->ik", "2,3", "3,4"),
+    "of heads": ("bqhd,bkhd->bhqk", "2,3,2,4", "2,5,2,4"),
+    "summed alone": ("ij,k->k", "2,3", "4"),
+    "to a number": ("ij,ij->", "2,3", "2,3"),
+    "with leading axes": ("...ij,...jk->...ik", "2,3,4", "2,4,5"),
+    "implied": ("ij,jk", "2,3", "3,4"),
+}
+
+
+@pytest.mark.parametrize("name", EINSUMS)
+def test_the_gradient_of_a_contraction_is_its_slope(name):
+    equation, a, b = EINSUMS[name]
+    text = f"""net (double[{a}] x, double[{b}] w) => (double y) {{
+        y = Einsum <equation = "{equation}"> (x, w)
+    }}"""
+    graph = graph_of(text)
+    check(graph, numbers(graph), graph.inputs)
+
+
+@pytest.mark.parametrize(("equation", "shape"), [("ii->i", "3,3"), ("ij,ij->j", "3,4")])
+def test_a_diagonal_and_a_repeated_axis_are_refused(equation, shape):
+    more = ", double[1,4] w" if "," in equation else ""
+    operands = "x, w" if more else "x"
+    text = f"""net (double[{shape}] x{more}) => (double y) {{
+        y = Einsum <equation = "{equation}"> ({operands})
+    }}"""
+    with pytest.raises(GraphError, match="no operand has a label twice"):
+        backward(graph_of(text), wrt=["x"])
 
 
 def test_floored_asymmetric_places_are_the_same_repetition():

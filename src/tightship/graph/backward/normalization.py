@@ -1,7 +1,9 @@
-"""Gradients of normalizations, which read the input and the statistics that the forward saved."""
+"""Gradients of normalizations, which read the input, and statistics where the forward has them."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from math import prod
 
+from tightship.graph.backward.operators import DOMAIN
 from tightship.graph.backward.site import Rule, Site
 
 _Gradients = Iterator[tuple[int, str]]
@@ -43,6 +45,85 @@ def _layer(at: Site) -> _Gradients:
     yield from ((index, found[index]) for index in (2, 1, 0) if found[index])
 
 
-NORMALIZATIONS: Mapping[str, Rule] = {"BatchNormalization": _given, "LayerNormalization": _layer}
+def _root_mean_square(at: Site) -> _Gradients:
+    """Reads the input; its root mean squares are computed anew."""
+    x, dy = at.x(0), at.dy
+    shape = at.shape(x)
+    axes = range(at.integer("axis", -1) % len(shape), len(shape))
+    square = at.op("Mul", x, x)
+    raised = at.op("Add", _mean(at, square, axes), at.number(at.real("epsilon", 1e-5), x))
+    inverse = at.op("Reciprocal", at.op("Sqrt", raised))
+    normalized = at.op("Mul", x, inverse)
+    if at.wants(1):
+        yield 1, at.summed_to(at.op("Mul", dy, normalized), at.x(1))
+    if at.wants(0):
+        scaled = at.op("Mul", dy, at.x(1))
+        along = _mean(at, at.op("Mul", scaled, normalized), axes)
+        rest = at.op("Sub", scaled, at.op("Mul", normalized, along))
+        yield 0, at.op("Mul", rest, inverse)
+
+
+def _instance(at: Site) -> _Gradients:
+    """Each channel of a sample is a group."""
+    yield from _by_groups(at, at.shape(at.x(0))[1])
+
+
+def _group(at: Site) -> _Gradients:
+    """There is a scale for each channel."""
+    yield from _by_groups(at, at.integer("num_groups", 1))
+
+
+def _by_groups(at: Site, groups: int) -> _Gradients:
+    """As a batch normalization with a channel for each group of each sample.
+
+    Reads the input, whose statistics are computed anew.
+    """
+    shape = at.shape(at.x(0))
+    rows = (shape[0], groups, prod(shape[1:]) // groups)
+    x, scale = at.reshaped(at.x(0), rows), at.x(1)
+    count = shape[1]
+    parts = (shape[0], count, prod(shape[1:]) // count)
+    dy = at.reshaped(at.dy, parts)
+    if at.wants(2):
+        yield 2, at.reshaped(at.summed(dy, (0, 2)), (count,))
+    mean = _mean(at, x, (2,))
+    centred = at.op("Sub", x, mean)
+    variance = _mean(at, at.op("Mul", centred, centred), (2,))
+    epsilon = at.real("epsilon", 1e-5)
+    if at.wants(1):
+        raised = at.op("Add", variance, at.number(epsilon, x))
+        inverse = at.op("Reciprocal", at.op("Sqrt", raised))
+        sums = at.summed(at.op("Mul", dy, at.reshaped(centred, parts)), (2,))
+        grouped = at.reshaped(sums, (shape[0], groups, count // groups))
+        each = at.reshaped(at.op("Mul", grouped, inverse), (shape[0], count))
+        yield 1, at.reshaped(at.summed(each, (0,)), (count,))
+    if at.wants(0):
+        scaled = at.op("Mul", dy, at.reshaped(scale, (count, 1)))
+        channels = (1, rows[0] * groups, rows[2])
+        ones = at.tape.filled(1, at.dtype(x), channels[1:2])
+        attributes = {"epsilon": epsilon, "training_mode": 1}
+        operands = [at.reshaped(scaled, channels), at.reshaped(x, channels), ones]
+        operands += [at.reshaped(each, channels[1:2]) for each in (mean, variance)]
+        types = [at.type(operands[0]), None, None]
+        source = (DOMAIN, at.node.version)
+        found = at.tape.write("BatchNormalizationGrad", operands, types, attributes, source)
+        yield 0, at.reshaped(found[0], shape)
+
+
+def _mean(at: Site, name: str, axes: Sequence[int]) -> str:
+    """Means over axes, which stay as axes of length 1."""
+    shape = [1 if axis in axes else length for axis, length in enumerate(at.shape(name))]
+    return at.op(
+        "ReduceMean", name, at.tape.integers(axes), shape=shape, attributes={"keepdims": 1}
+    )
+
+
+NORMALIZATIONS: Mapping[str, Rule] = {
+    "BatchNormalization": _given,
+    "GroupNormalization": _group,
+    "InstanceNormalization": _instance,
+    "LayerNormalization": _layer,
+    "RMSNormalization": _root_mean_square,
+}
 OWN_NORMALIZATIONS: Mapping[str, Rule] = {"BatchNormalizationTraining": _by_batch}
 """Of `DOMAIN`."""

@@ -84,7 +84,7 @@ def _product(inputs: Sequence[Type | None], attributes: Attributes) -> list[Type
 
 
 def _states(inputs: Sequence[Type | None], _: Attributes) -> list[Type]:
-    """Gradients of the operands of an LSTM or a GRU, absent ones among them."""
+    """Gradients of the operands of an LSTM, a GRU or an RNN, absent ones among them."""
     x, w, r, states = (_given(inputs[place]) for place in (0, 1, 2, 6))
     dtype, (_times, directions, batch, size) = states
     state = (dtype, (directions, batch, size))
@@ -147,6 +147,7 @@ OPERATORS: Mapping[str, Operator] = {
         _like(0, 2), ((0, 0), (1, 2)),
     ),
     "NegativeLogLikelihoodLossGrad": Operator(("dy", *_LOSS), ("dscores",), _shaped),
+    "RNNGrad": _CELL,
     "ReluGrad": _OF_Y,
     "RunningUpdate": Operator(("running", "batch"), ("running",), _like(0), _DY_OVER),
     "SgdUpdate": Operator(("weight", "gradient", "rate?"), ("weight",), _like(0), _DY_OVER),

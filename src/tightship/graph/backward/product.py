@@ -1,7 +1,9 @@
 """Gradients of matrix products: the other operand, transposed by the product itself."""
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from math import prod
+from string import ascii_letters
 
 from tightship.graph.backward.operators import DOMAIN, types_of
 from tightship.graph.backward.site import Rule, Site
@@ -78,4 +80,57 @@ def _gemm(at: Site) -> _Gradients:
         yield 0, _gemm_of(at, *operands, {"transA": flags[0], "transB": flags[1], **alpha})
 
 
-PRODUCTS: Mapping[str, Rule] = {"Gemm": _gemm, "MatMul": _matmul}
+def _contraction(at: Site) -> _Gradients:
+    """Einsum: a contraction of the gradient with the other operands, for each operand.
+
+    An axis that is in one operand alone was summed up; its gradient is repeated along it.
+    """
+    terms, result = _labels(at)
+    lengths = dict(zip(result, at.shape(at.dy), strict=True))
+    for place, term in enumerate(terms):
+        lengths.update(zip(term, at.shape(at.x(place)), strict=True))
+    for place, term in enumerate(terms):
+        if len(set(term)) != len(term) or at.shape(at.x(place)) != tuple(lengths[n] for n in term):
+            raise at.refusal(
+                "is known where no operand has a label twice, and no axis of length 1 stands for "
+                "a longer one"
+            )
+    for place, term in enumerate(terms):
+        if not at.wants(place):
+            continue
+        others = [n for n in range(len(terms)) if n != place]
+        known = set(result).union(*(terms[n] for n in others))
+        kept = "".join(label for label in term if label in known)
+        sources = ",".join((result, *(terms[n] for n in others)))
+        gradient = at.op(
+            "Einsum", at.dy, *(at.x(n) for n in others), shape=[lengths[n] for n in kept],
+            attributes={"equation": f"{sources}->{kept}"},
+        )  # fmt: skip
+        open_ = [lengths[label] if label in known else 1 for label in term]
+        yield place, at.expanded(at.reshaped(gradient, open_), at.shape(at.x(place)))
+
+
+def _labels(at: Site) -> tuple[list[str], str]:
+    """Labels of the operands' axes and of the result's, those of an ellipsis among them."""
+    given = at.node.attributes["equation"]
+    equation = (given.decode() if isinstance(given, bytes) else str(given)).replace(" ", "")
+    left, arrow, right = equation.partition("->")
+    terms = left.split(",")
+    named = Counter(label for label in left if label.isalpha())
+    free = [label for label in ascii_letters if label not in named]
+    ranks = [
+        len(at.shape(at.x(place))) - len(term.replace("...", ""))
+        for place, term in enumerate(terms)
+    ]
+    spread = "".join(free[: max(ranks)])
+    if not arrow:
+        dots = "..." if "..." in left else ""
+        right = dots + "".join(sorted(label for label, count in named.items() if count == 1))
+    written = [
+        term.replace("...", spread[len(spread) - rank :])
+        for term, rank in zip(terms, ranks, strict=True)
+    ]
+    return written, right.replace("...", spread)
+
+
+PRODUCTS: Mapping[str, Rule] = {"Einsum": _contraction, "Gemm": _gemm, "MatMul": _matmul}

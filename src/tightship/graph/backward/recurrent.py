@@ -1,4 +1,4 @@
-"""Gradients of LSTM and GRU: one operator, which reads the states that the forward writes."""
+"""Gradients of LSTM, GRU and RNN: one operator, which reads the states that the forward writes."""
 
 from collections.abc import Iterator, Mapping
 
@@ -16,6 +16,8 @@ def _recurrent(at: Site) -> Iterator[tuple[int, str]]:
     if not any(keep):
         return
     changed = [name for name in _PLAIN if at.node.attributes.get(name)]
+    if _is_known_rnn(at):
+        changed = [name for name in changed if name != "activations"]
     if changed or at.has(_LENGTHS) or at.has(_PEEPHOLES):
         raise at.refusal(
             "is known for plain gates only: without lengths of sequences, peepholes, and the "
@@ -32,4 +34,11 @@ def _recurrent(at: Site) -> Iterator[tuple[int, str]]:
             yield place, gradient
 
 
-RECURRENT: Mapping[str, Rule] = {"GRU": _recurrent, "LSTM": _recurrent}
+def _is_known_rnn(at: Site) -> bool:
+    """Whether it is an RNN of Tanh or of Relu, whose slopes follow from its states."""
+    given = at.node.attributes.get("activations", ())
+    assert isinstance(given, tuple)
+    return at.node.operator == "RNN" and set(given) in ({"Tanh"}, {"Relu"})
+
+
+RECURRENT: Mapping[str, Rule] = {"GRU": _recurrent, "LSTM": _recurrent, "RNN": _recurrent}

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tightship.graph.backward.operators import Attributes, Type
-from tightship.graph.constant import Constant, Inline
+from tightship.graph.constant import Constant, Fill, Inline
 from tightship.graph.ir import Graph, Node, Value
 from tightship.graph.layout import DType
 
@@ -111,6 +111,14 @@ class Tape:
         name = f"gradient {tuple(numbers)}"
         if name not in self.constants:
             self._inline(name, np.array(numbers, np.int64))
+        return name
+
+    def filled(self, number: float, dtype: DType, shape: tuple[int, ...]) -> str:
+        """A constant of one number."""
+        name = f"gradient {number!r} {dtype.value} {shape}"
+        if name not in self.constants:
+            self.constants[name] = Fill(np.array(number, dtype.numpy), shape)
+            self.types[name] = self._written[name] = (dtype, shape)
         return name
 
     def _inline(self, name: str, array: NDArray[np.generic]) -> None:

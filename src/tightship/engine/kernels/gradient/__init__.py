@@ -21,7 +21,7 @@ GRADIENT_BUILDERS: Mapping[str, Builder] = OnDemand(
         "normalization.NORMALIZATIONS": names(
             "BatchNormalizationGrad BatchNormalizationTraining LayerNormalizationGrad"
         ),
-        "recurrent.RECURRENT": names("GRUGrad LSTMGrad"),
+        "recurrent.RECURRENT": names("GRUGrad LSTMGrad RNNGrad"),
         "product.PRODUCTS": names("LogSoftmaxGrad SoftmaxGrad TransposedMatMul"),
         "update.UPDATES": names("AdamUpdate MomentumUpdate RunningUpdate SgdUpdate"),
     },

@@ -1,4 +1,4 @@
-"""Gradients of LSTM and GRU: gates are computed anew, then time runs backward."""
+"""Gradients of LSTM, GRU and RNN: gates are computed anew, then time runs backward."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -138,17 +138,22 @@ def _turn_lstm_back(given: Operands, wanted: Operands, room: _Room, order: range
             np.add(room.dh, given[_DY][time], out=room.dh)
         _through_gates(given, room, order, step)
         _through_inputs(given, wanted, room, time)
-        if wanted[_R] is not None:
-            np.matmul(room.dgates.T, _before(given, room, order, step), out=room.dr)
-            np.add(wanted[_R], room.dr, out=wanted[_R])
-        if wanted[_B] is not None:
-            np.add.reduce(room.dgates, axis=0, out=room.db)
-            for half in wanted[_B].reshape((2, -1)):
-                np.add(half, room.db, out=half)
-        np.matmul(room.dgates, given[_R], out=room.dh)
+        _through_recurrence(given, wanted, room, _before(given, room, order, step))
     for target, last in ((wanted[_H], room.dh), (wanted[_C], room.dc)):
         if target is not None:
             np.copyto(target, last)
+
+
+def _through_recurrence(given: Operands, wanted: Operands, room: _Room, before: Array) -> None:
+    """What one time's gates give the state before, its weights and the biases."""
+    if wanted[_R] is not None:
+        np.matmul(room.dgates.T, before, out=room.dr)
+        np.add(wanted[_R], room.dr, out=wanted[_R])
+    if wanted[_B] is not None:
+        np.add.reduce(room.dgates, axis=0, out=room.db)
+        for half in wanted[_B].reshape((2, -1)):
+            np.add(half, room.db, out=half)
+    np.matmul(room.dgates, given[_R], out=room.dh)
 
 
 def _through_inputs(given: Operands, wanted: Operands, room: _Room, time: int) -> None:
@@ -194,6 +199,32 @@ def _before_tanh(gradient: Array, gate: Array, work: Array) -> None:
     np.multiply(gate, gate, out=work)
     np.subtract(1, work, out=work)
     np.multiply(gradient, work, out=gradient)
+
+
+def _turn_rnn_back(site: Site) -> _Pass:
+    """Gradients of all operands, the last time first; the states are all that it reads."""
+    names = site.node.attributes.get("activations", ())
+    assert isinstance(names, tuple)
+    is_cut = "Relu" in names
+
+    def turn_back(given: Operands, wanted: Operands, room: _Room, order: range) -> None:
+        np.copyto(room.dh, 0 if given[_DY_H] is None else given[_DY_H])
+        for step in reversed(range(len(order))):
+            time = order[step]
+            if given[_DY] is not None:
+                np.add(room.dh, given[_DY][time], out=room.dh)
+            np.copyto(room.dgates, room.dh)
+            if is_cut:
+                np.sign(given[_Y][time], out=room.work)
+                np.multiply(room.dgates, room.work, out=room.dgates)
+            else:
+                _before_tanh(room.dgates, given[_Y][time], room.work)
+            _through_inputs(given, wanted, room, time)
+            _through_recurrence(given, wanted, room, _before(given, room, order, step))
+        if wanted[_H] is not None:
+            np.copyto(wanted[_H], room.dh)
+
+    return turn_back
 
 
 def _replay_gru(site: Site) -> _Pass:
@@ -296,4 +327,5 @@ def _through_states(
 RECURRENT: Mapping[str, Builder] = {
     "GRUGrad": _recurrent(3, lambda site: (_replay_gru(site), _turn_gru_back(site))),
     "LSTMGrad": _recurrent(4, lambda _: (_replay_lstm, _turn_lstm_back)),
+    "RNNGrad": _recurrent(1, lambda site: (_turn_rnn_back(site),)),
 }
