@@ -43,6 +43,7 @@ UNREFERENCED = {
     "src/tightship/backend.py": "for callers: ONNX's suite takes the module",
     "src/tightship/driver/client/client.py": "for callers",
     "src/tightship/cli/__main__.py": "`python -m tightship.cli`",
+    "tests/driver/oip/triton_models.py": "`python -m`, for a real Triton server",
 }
 ENVIRONMENT_READERS = {
     "src/tightship/prepared_cache/settings.py": "where a user's caches are, and how large",

@@ -34,6 +34,14 @@ SIMPLE = """simple (int32[1,16] INPUT0, int32[1,16] INPUT1)
     OUTPUT0 = Add(INPUT0, INPUT1)
     OUTPUT1 = Sub(INPUT0, INPUT1)
 }"""
+SIDE, PRODUCTS = 640, 40
+SLOW = (
+    f"slow (float[{SIDE},{SIDE}] x) => (float[{SIDE},{SIDE}] y0) {{\n"
+    + "y1 = MatMul(x, x)\n"
+    + "\n".join(f"y{n} = MatMul(y{n - 1}, x)" for n in range(2, PRODUCTS))
+    + f"\ny0 = MatMul(y{PRODUCTS - 1}, x)\n}}"
+)
+"""It runs for long enough that other calls come meanwhile."""
 OPEN = "open (float[n,4] x) => (float[n,4] y) { y = Relu(x) }"
 
 
@@ -43,7 +51,7 @@ def identity(element):
 
 def sources(folder):
     """Models by name, as files in a folder."""
-    texts = {"simple": SIMPLE, "open": OPEN}
+    texts = {"simple": SIMPLE, "open": OPEN, "slow": SLOW}
     texts |= {f"identity_{name}": identity(element) for name, element in ELEMENTS.items()}
     found = {}
     for name, text in texts.items():
@@ -84,7 +92,7 @@ def main():
             http=("127.0.0.1", 0),
             grpc=("127.0.0.1", 0),
             allow_client_shm="shm" in sys.argv,
-            limits=small if "small" in sys.argv else FaceLimits(),
+            limits=small if "small" in sys.argv else FaceLimits(runs_max=2),
         )
         driver = Driver(lambda: models, where)
         for number in (signal.SIGTERM, signal.SIGINT):

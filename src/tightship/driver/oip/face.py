@@ -5,6 +5,7 @@ have too.
 """
 
 import threading
+from time import monotonic_ns
 from typing import Any
 
 from tightship import __version__
@@ -120,7 +121,10 @@ class Face:
                 regions, or the run fails.
         """
         model, counts = self.repository.model(name, version)
+        began = monotonic_ns()
+        counts.begin()
         if not self._turns.acquire(timeout=request.timeout_s):
+            counts.add_failure(monotonic_ns() - began)
             raise OipError("Request timeout expired", Code.UNAVAILABLE)
         try:
             return self._inferences.infer(name, model, request, counts)

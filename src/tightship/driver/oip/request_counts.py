@@ -15,6 +15,7 @@ class Counts:
     Attributes:
         phase_ns: Reading inputs, running, writing outputs; of those that ended well.
         last_ms: When the last ended, since 1970.
+        pending_count: Those that have begun and not ended.
     """
 
     success_count: int = 0
@@ -23,6 +24,7 @@ class Counts:
     fail_ns: int = 0
     phase_ns: tuple[int, int, int] = (0, 0, 0)
     last_ms: int = 0
+    pending_count: int = 0
 
 
 class RequestCounts:
@@ -37,6 +39,12 @@ class RequestCounts:
         """The counts at one moment."""
         return self._counts
 
+    def begin(self) -> None:
+        """A request has begun, and will end well or fail."""
+        with self._lock:
+            before = self._counts
+            self._counts = replace(before, pending_count=before.pending_count + 1)
+
     def add_success(self, phase_ns: tuple[int, int, int], at_ms: int) -> None:
         """A request ended well."""
         with self._lock:
@@ -46,6 +54,7 @@ class RequestCounts:
             )
             self._counts = replace(
                 before,
+                pending_count=before.pending_count - 1,
                 success_count=before.success_count + 1,
                 success_ns=before.success_ns + sum(phase_ns),
                 phase_ns=(first, second, third),
@@ -57,7 +66,10 @@ class RequestCounts:
         with self._lock:
             before = self._counts
             self._counts = replace(
-                before, fail_count=before.fail_count + 1, fail_ns=before.fail_ns + duration_ns
+                before,
+                pending_count=before.pending_count - 1,
+                fail_count=before.fail_count + 1,
+                fail_ns=before.fail_ns + duration_ns,
             )
 
 
@@ -94,7 +106,8 @@ def prometheus_text(models: Iterable[tuple[str, str, Counts]]) -> str:
     known = list(models)
     lines = []
     for metric, text, values in _METRICS:
-        lines += [f"# HELP {metric} {text}", f"# TYPE {metric} counter"]
+        kind = "gauge" if metric == PENDING else "counter"
+        lines += [f"# HELP {metric} {text}", f"# TYPE {metric} {kind}"]
         lines += [
             f'{metric}{{model="{_escaped(name)}",version="{version}"}} {values(counts)}'
             for name, version, counts in known
@@ -102,9 +115,12 @@ def prometheus_text(models: Iterable[tuple[str, str, Counts]]) -> str:
     return "\n".join(lines) + "\n"
 
 
+PENDING = "nv_inference_pending_request_count"
+
 _METRICS: tuple[tuple[str, str, Callable[[Counts], int]], ...] = (
     ("nv_inference_request_success", "Requests that ended well", lambda c: c.success_count),
     ("nv_inference_request_failure", "Requests that failed", lambda c: c.fail_count),
+    (PENDING, "Requests that have begun and not ended", lambda c: c.pending_count),
     ("nv_inference_count", "Inferences", lambda c: c.success_count),
     ("nv_inference_exec_count", "Runs of the model", lambda c: c.success_count),
     (

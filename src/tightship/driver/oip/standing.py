@@ -38,7 +38,7 @@ class Inferences:
     def infer(
         self, name: str, model: Model, request: InferRequest, counts: RequestCounts
     ) -> tuple[OutputTensor, ...]:
-        """Run a model on a request, and count it.
+        """Run a model on a request that has begun, and count how it ends.
 
         Raises:
             OipError, RegionError: The request does not fit the model or the regions, or the run

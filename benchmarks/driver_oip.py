@@ -1,0 +1,192 @@
+"""The inference protocol's faces against a real Triton server, by the unmodified `tritonclient`.
+
+    python -m benchmarks.driver_oip --triton 127.0.0.1:8000,127.0.0.1:8001
+
+An identity model is given a tensor and gives it back: through shared memory, or within the message.
+Triton runs its own in its Python backend; `python -m tests.driver.oip.triton_models FOLDER` writes
+the model for it. Without `--triton` our faces are measured alone.
+"""
+
+import argparse
+import importlib
+import os
+import subprocess
+import sys
+import tempfile
+import time
+import uuid
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+
+import numpy as np
+import onnx
+from onnx import TensorProto, helper
+
+SIZES = (4 << 10, 1 << 20, 16 << 20, 64 << 20)
+RAW_SIZES = (4 << 10, 1 << 20)
+"""Tensors that are measured within messages too; larger ones take what copying takes."""
+TURN = 5
+"""Calls of one server before it is the other's turn."""
+TARGETS = {("http", False): 0.5, ("http", True): 0.25, ("grpc", False): 1.3, ("grpc", True): 0.5}
+"""Most that ours may take of Triton's time through shared memory: at 4 KiB, and from 16 MiB on."""
+LARGE_BYTES = 16 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a server listens, and the name of its identity model for a size."""
+
+    address: str
+    model: str
+
+
+Call = Callable[[], object]
+
+
+def rows(*, quick: bool, triton: str = "") -> list[dict[str, object]]:
+    """Times of both faces for every size; of Triton as well where it is.
+
+    Args:
+        quick: Whether a few calls are enough.
+        triton: `HTTP,GRPC`, the addresses of a server with the model `identity`; empty for none.
+    """
+    theirs = dict(zip(("http", "grpc"), filter(None, triton.split(",")), strict=False))
+    found = []
+    with server() as ours:
+        for face in ("http", "grpc"):
+            for size in SIZES:
+                for is_shared in (True, False) if size in RAW_SIZES else (True,):
+                    places = {"tightship": Place(ours[face], f"identity{size}")}
+                    if face in theirs:
+                        places["triton"] = Place(theirs[face], "identity")
+                    times = measured(face, size, places, is_shared=is_shared, quick=quick)
+                    found.append(row(face, size, times, is_shared=is_shared))
+    return found
+
+
+def row(
+    face: str, size: int, times: dict[str, list[float]], *, is_shared: bool
+) -> dict[str, object]:
+    """One line of figures: microseconds, and ours as a part of Triton's."""
+    said: dict[str, object] = {
+        "face": face, "size_bytes": size, "tensor": "shared memory" if is_shared else "message",
+    }  # fmt: skip
+    for name, taken in times.items():
+        said[f"{name}_us"] = round(median(taken) * 1e6)
+        said[f"{name}_least_us"] = round(min(taken) * 1e6)
+    if "triton" in times:
+        said["ratio"] = round(median(times["tightship"]) / median(times["triton"]), 3)
+        said["ratio_least"] = round(min(times["tightship"]) / min(times["triton"]), 3)
+        is_large = size >= LARGE_BYTES
+        if is_shared and (is_large or size == SIZES[0]):
+            said["target"] = TARGETS[face, is_large]
+    return said
+
+
+def measured(
+    face: str, size: int, places: dict[str, Place], *, is_shared: bool, quick: bool
+) -> dict[str, list[float]]:
+    """Seconds of each call, of servers that take turns."""
+    count = (2 if quick else 12) if size >= LARGE_BYTES else (10 if quick else 60)
+    times: dict[str, list[float]] = {name: [] for name in places}
+    with ExitStack() as opened:
+        calls = {
+            name: opened.enter_context(caller(face, size, place, is_shared=is_shared))
+            for name, place in places.items()
+        }
+        for _ in range(count):
+            for name, call in calls.items():
+                call()
+                for _ in range(TURN):
+                    begin = time.perf_counter()
+                    call()
+                    times[name].append(time.perf_counter() - begin)
+    return times
+
+
+@contextmanager
+def caller(face: str, size: int, place: Place, *, is_shared: bool) -> Iterator[Call]:
+    """A call of an identity model, which is checked before and after."""
+    module = importlib.import_module(f"tritonclient.{face}")
+    x = np.random.default_rng(0).random((size // 16, 4), np.float32)
+    given, wish = module.InferInput("x", list(x.shape), "FP32"), module.InferRequestedOutput("y")
+    with module.InferenceServerClient(place.address) as client:
+        if not is_shared:
+            given.set_data_from_numpy(x)
+
+            def call() -> object:
+                return client.infer(place.model, [given], outputs=[wish])
+
+            assert np.array_equal(call().as_numpy("y"), x)  # type: ignore[attr-defined]
+            yield call
+            return
+        with region(client, 2 * size) as (name, handle):
+            memory = importlib.import_module("tritonclient.utils.shared_memory")
+            memory.set_shared_memory_region(handle, [x])
+            given.set_shared_memory(name, size)
+            wish.set_shared_memory(name, size, size)
+            yield lambda: client.infer(place.model, [given], outputs=[wish])
+            got = memory.get_contents_as_numpy(handle, np.float32, list(x.shape), size)
+            assert np.array_equal(got, x), "the identity has given back something else"
+            del got
+
+
+@contextmanager
+def region(client: object, size: int) -> Iterator[tuple[str, object]]:
+    """Shared memory that a server knows by a name."""
+    memory = importlib.import_module("tritonclient.utils.shared_memory")
+    name = uuid.uuid4().hex
+    handle = memory.create_shared_memory_region(name, f"/{name}", size)
+    client.register_system_shared_memory(name, f"/{name}", size)  # type: ignore[attr-defined]
+    try:
+        yield name, handle
+    finally:
+        client.unregister_system_shared_memory(name)  # type: ignore[attr-defined]
+        memory.destroy_shared_memory_region(handle)
+
+
+@contextmanager
+def server() -> Iterator[dict[str, str]]:
+    """`tightship serve` in a process of its own: where its faces listen."""
+    with tempfile.TemporaryDirectory() as folder:
+        for size in SIZES:
+            onnx.save(identity(size), Path(folder) / f"identity{size}.onnx")
+        command = [
+            sys.executable, "-m", "tightship.cli", "serve", folder, "--socket", f"{folder}/socket",
+            "--http", "0", "--grpc", "0", "--allow-client-shm",
+        ]  # fmt: skip
+        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+            assert process.stdout is not None
+            *_, http, grpc = process.stdout.readline().split("//")
+            try:
+                yield {"http": http.partition(",")[0], "grpc": grpc.strip()}
+            finally:
+                process.terminate()
+
+
+def identity(size: int) -> onnx.ModelProto:
+    """A model that gives back `size` bytes."""
+    shape = [size // 16, 4]
+    x, y = (helper.make_tensor_value_info(n, TensorProto.FLOAT, shape) for n in ("x", "y"))
+    graph = helper.make_graph([helper.make_node("Identity", ["x"], ["y"])], "identity", [x], [y])
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Print a line for each measurement."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--triton", default="", metavar="HTTP,GRPC", help="a real server's places")
+    parser.add_argument("--quick", action="store_true", help="a few calls of each")
+    options = parser.parse_args(arguments)
+    if not options.triton:
+        print("No Triton server was given (--triton HTTP,GRPC): our faces alone.")
+    print(f"load {os.getloadavg()[0]:.1f} on {os.cpu_count()} processors")
+    for each in rows(quick=options.quick, triton=options.triton):
+        print("  ".join(f"{key} {value}" for key, value in each.items()), flush=True)
+
+
+if __name__ == "__main__":
+    main()
