@@ -95,6 +95,7 @@ SELECTION_PASSES = (
     "split_products",
     "share_tables",
     "elide_concat",
+    "elide_delivery",
     "blocked_layouts",
 )
 """Choices made while kernels are selected: oneDNN and native kernels at all, in-place sums,

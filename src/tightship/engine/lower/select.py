@@ -9,6 +9,7 @@ from tightship.engine.lower.builder import Builder
 from tightship.engine.lower.cost import concat_ns, cost_ns
 from tightship.engine.lower.dequantized import Measured, Quantization, measured, quantization
 from tightship.engine.lower.elide_concat import elide_concat, load_bytes
+from tightship.engine.lower.elide_delivery import elide_delivery
 from tightship.engine.lower.native import emit_native
 from tightship.engine.lower.native.split import split
 from tightship.engine.lower.native.streamed import ends_apart, streamed
@@ -127,6 +128,8 @@ def _selected(graph: Graph, threads: int, options: Options, without: Collection[
     lowered = replace(builder.finish(), layouts="blocked" if options.blocked else "library")
     if "share_tables" not in without:
         lowered = share_tables(lowered)
+    if "elide_delivery" not in without:
+        lowered = elide_delivery(lowered)
     return lowered if "elide_concat" in without else elide_concat(lowered)
 
 
