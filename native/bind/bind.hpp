@@ -63,6 +63,7 @@ void rotary_kernels(nanobind::class_<Kernel> &kernel);
 void split_product_kernels(nanobind::module_ &module, nanobind::class_<Kernel> &kernel);
 void recurrent_kernels(nanobind::class_<Kernel> &kernel);
 void quantize_kernels(nanobind::class_<Kernel> &kernel);
+void training_kernels(nanobind::class_<Kernel> &kernel);
 void program(nanobind::module_ &module);
 void primitive_memory(nanobind::module_ &module);
 void primitive_cache(nanobind::module_ &module);

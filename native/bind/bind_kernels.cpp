@@ -61,6 +61,7 @@ void kernels(nb::module_ &module) {
     rotary_kernels(kernel);
     recurrent_kernels(kernel);
     quantize_kernels(kernel);
+    training_kernels(kernel);
 }
 
 } // namespace tightship::bind

@@ -258,8 +258,6 @@ void other_gradients(nb::class_<PrimitiveDesc> &primitive) {
                                         diff, axis, attributes);
             },
             "dst"_a, "diff"_a, "axis"_a, "logarithm"_a, "attributes"_a)
-        .def_static("batch_normalization_gradient", &batch_normalization_gradient, "src"_a,
-                    "diff"_a, "epsilon"_a, "given_statistics"_a, "attributes"_a)
         .def_static("layer_normalization_gradient", &layer_normalization_gradient, "src"_a,
                     "diff"_a, "epsilon"_a, "attributes"_a);
 }

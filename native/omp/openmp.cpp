@@ -55,6 +55,7 @@ class Caller {
 };
 
 thread_local constinit int wanted_threads = 1;
+thread_local constinit bool meets = false;
 thread_local constinit Loop loop;
 thread_local Caller caller;
 
@@ -77,7 +78,7 @@ void tsm_run(int count, void (*call)(void *data, int ticket), void *data) {
     if (opens_team(count) && count <= Team::kMaxCount) {
         Team &team = caller.team();
         const Place outer = place;
-        team.start(count, call, data);
+        team.start(count, call, data, meets);
         call(data, 0);
         team.finish();
         place = outer;
@@ -100,7 +101,7 @@ void TSMP_parallel_start(void (*function)(void *data), void *data, unsigned coun
         const auto [each, its_data] = *static_cast<const Outlined *>(outlined);
         each(its_data);
     };
-    caller.team().start(wanted, call, &caller.outlined);
+    caller.team().start(wanted, call, &caller.outlined, meets);
 }
 
 void TSMP_parallel_end() {
@@ -149,6 +150,10 @@ void TSMP_loop_end_nowait() {}
 
 void tsm_set_num_threads(int count) {
     wanted_threads = std::max(count, 1);
+}
+
+void tsm_meet(int wanted) {
+    meets = wanted != 0;
 }
 
 int tsm_get_max_threads() {

@@ -22,6 +22,10 @@ void TSMP_loop_end_nowait();
 
 void tsm_set_num_threads(int count);
 int tsm_get_max_threads();
+
+/// Whether each ticket of the calling thread's next regions gets a thread at once: for code that
+/// waits for other tickets in loops of its own, which no thread can leave to run another.
+void tsm_meet(int wanted);
 int tsm_get_num_threads();
 int tsm_get_thread_num();
 int tsm_in_parallel();

@@ -64,13 +64,22 @@ Team::~Team() {
         pthread_join(worker->thread, nullptr);
 }
 
-void Team::start(int count, Call call, void *data) {
+void Team::start(int count, Call call, void *data, bool meet) {
     call_ = call;
     data_ = data;
     count_ = count;
     invited_ = 0;
     finished_.store(0, std::memory_order_relaxed);
     place = {this, 0, count, true};
+    if (meet) {
+        for (const auto &worker : workers_) {
+            look_around();
+            keep_off(*worker, sched_getcpu()); // where it may have been called to
+        }
+        is_open_.store(true, std::memory_order_relaxed);
+        invite_all();
+        return;
+    }
     if (solitude_.lasts())
         return;
     if (processor_count_ == 1) {
@@ -120,6 +129,17 @@ void Team::invite(int count) {
         keep_off(worker, processor);
         worker.asleep.store(0);
         wake(worker.asleep, 1);
+    }
+}
+
+/// Sees that there is a thread for each ticket, on whatever processor: tickets wait for each other.
+void Team::invite_all() {
+    if (invited_ < count_ - 1)
+        invite(count_ - 1);
+    if (static_cast<int>(workers_.size()) < count_ - 1) {
+        std::fputs("tightship: the system has no threads left for a region that needs them.\n",
+                   stderr);
+        std::abort();
     }
 }
 
@@ -314,13 +334,8 @@ Team::Worker *Team::stalled() {
 }
 
 void Team::barrier() {
-    if (place.ticket == 0 && invited_ < count_ - 1)
-        invite(count_ - 1); // a ticket that waits needs a thread, on whatever processor
-    if (place.ticket == 0 && static_cast<int>(workers_.size()) < count_ - 1) {
-        std::fputs("tightship: the system has no threads left for a region that needs them.\n",
-                   stderr);
-        std::abort();
-    }
+    if (place.ticket == 0)
+        invite_all();
     const uint32_t passed = barriers_passed_.load(std::memory_order_acquire);
     if (arrived_.fetch_add(1, std::memory_order_acq_rel) + 1 == static_cast<uint32_t>(count_)) {
         arrived_.store(0, std::memory_order_relaxed);

@@ -40,9 +40,10 @@ class Team {
     Team(const Team &) = delete;
     Team &operator=(const Team &) = delete;
 
-    /// Opens a region; the caller then runs ticket 0 itself and calls `finish`.
+    /// Opens a region; the caller then runs ticket 0 itself and calls `finish`. If tickets `meet`,
+    /// each of them gets a thread at once.
     /// REQUIRES: no region of this team is open; 2 <= count <= kMaxCount.
-    void start(int count, Call call, void *data);
+    void start(int count, Call call, void *data, bool meet);
 
     /// Runs or awaits all other tickets.
     void finish();
@@ -67,6 +68,7 @@ class Team {
     static void *work(void *worker);
     bool hire();
     void invite(int count);
+    void invite_all();
     void look_around();
     bool is_caller_held();
     void move_caller(int processor);

@@ -100,23 +100,6 @@ PrimitiveDesc softmax_gradient(dnnl_alg_kind_t algorithm, const MemoryDesc &dst,
                                 attributes.get()));
 }
 
-PrimitiveDesc batch_normalization_gradient(const MemoryDesc &src, const MemoryDesc &diff,
-                                           float epsilon, bool given_statistics,
-                                           const Attributes &attributes) {
-    Library &library = Library::get();
-    const unsigned flags = dnnl_use_scale | dnnl_use_shift |
-                           static_cast<unsigned>(given_statistics ? dnnl_use_global_stats
-                                                                  : dnnl_normalization_flags_none);
-    Forward forward(library.batch_normalization_forward_primitive_desc_create, library.engine,
-                    kTraining, src.get(), src.get(), epsilon, flags, nullptr);
-    return forward.kept_by(make("describe a gradient of a batch normalization",
-                                Signature("batch_normalization_gradient")
-                                    << src << diff << epsilon << int64_t{flags} << attributes,
-                                library.batch_normalization_backward_primitive_desc_create,
-                                library.engine, dnnl_backward, diff.get(), diff.get(), src.get(),
-                                epsilon, flags, forward.get(), attributes.get()));
-}
-
 PrimitiveDesc layer_normalization_gradient(const MemoryDesc &src, const MemoryDesc &diff,
                                            float epsilon, const Attributes &attributes) {
     Library &library = Library::get();

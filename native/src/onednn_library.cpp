@@ -73,6 +73,7 @@ void Library::find_openmp() {
     if (dlsym(handle_, "TSMP_parallel_start") != nullptr) {
         omp_set_num_threads_ = &tsm_set_num_threads;
         omp_get_max_threads_ = &tsm_get_max_threads;
+        meet_ = &tsm_meet;
         openmp = "tightship";
         return;
     }

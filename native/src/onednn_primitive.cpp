@@ -138,14 +138,8 @@ std::vector<std::pair<int, int64_t>> PrimitiveDesc::reach() const {
          {DNNL_ARG_SRC_0, DNNL_ARG_SRC_1, DNNL_ARG_SRC_2, DNNL_ARG_DST_0, DNNL_ARG_WEIGHTS_0,
           DNNL_ARG_WEIGHTS_1, DNNL_ARG_BIAS, DNNL_ARG_MEAN, DNNL_ARG_VARIANCE, DNNL_ARG_SCALE,
           DNNL_ARG_DIFF_SRC, DNNL_ARG_DIFF_DST, DNNL_ARG_DIFF_WEIGHTS, DNNL_ARG_DIFF_BIAS,
-          DNNL_ARG_DIFF_SCALE, DNNL_ARG_DIFF_SHIFT})
+          DNNL_ARG_DIFF_SCALE, DNNL_ARG_DIFF_SHIFT, DNNL_ARG_SHIFT})
         add(argument);
-    dnnl_primitive_kind_t kind = dnnl_undefined_primitive;
-    Library::check(Library::get().primitive_desc_query(desc_, dnnl_query_primitive_kind, 0, &kind),
-                   "tell the kind of a primitive");
-    // A gradient of a batch normalization describes a shift, and refuses to be given one.
-    if (kind != dnnl_batch_normalization || operand(DNNL_ARG_DIFF_SHIFT).is_null())
-        add(DNNL_ARG_SHIFT);
     for (int index = 0; index < kSourcesMax && add(DNNL_ARG_MULTIPLE_SRC + index); ++index) {
     }
     for (const int argument : post_operands(desc_))
@@ -158,6 +152,17 @@ std::vector<std::pair<int, int64_t>> PrimitiveDesc::reach() const {
         all.emplace_back(argument, count * static_cast<int64_t>(sizeof(float)));
     }
     return all;
+}
+
+bool PrimitiveDesc::meets() const {
+    dnnl_primitive_kind_t kind = dnnl_undefined_primitive;
+    Library::check(Library::get().primitive_desc_query(desc_, dnnl_query_primitive_kind, 0, &kind),
+                   "tell the kind of a primitive");
+    dnnl_prop_kind_t what = dnnl_prop_kind_undef;
+    return kind == dnnl_convolution &&
+           Library::get().primitive_desc_query(desc_, dnnl_query_prop_kind, 0, &what) ==
+               dnnl_success &&
+           what == dnnl_backward_weights;
 }
 
 bool PrimitiveDesc::next_implementation() {

@@ -44,7 +44,7 @@ void PrimitiveSteps::add(std::shared_ptr<const PrimitiveDesc> desc,
     assert(primitives_.empty());
     steps_.push_back({static_cast<uint32_t>(descs_.size()),
                       static_cast<uint32_t>(arguments_.size()),
-                      static_cast<uint32_t>(arguments.size())});
+                      static_cast<uint32_t>(arguments.size()), desc->meets()});
     arguments_.insert(arguments_.end(), arguments.begin(), arguments.end());
     descs_.push_back(std::move(desc));
 }
@@ -121,8 +121,12 @@ void BoundPrimitives::execute(uint32_t index) const {
 
 void BoundPrimitives::execute(uint32_t index, const_dnnl_primitive_t primitive) const {
     const PrimitiveSteps::Step &step = steps_.steps_[index];
+    if (step.meets)
+        Library::get().meet(true);
     const auto status = Library::get().primitive_execute(
         primitive, stream_, static_cast<int>(step.count), arguments_.data() + step.first);
+    if (step.meets)
+        Library::get().meet(false);
     Library::check(status, "run a primitive");
 }
 

@@ -1239,9 +1239,6 @@ class PrimitiveDesc:
     def softmax_gradient(dst: MemoryDesc, diff: MemoryDesc, axis: int, logarithm: bool, attributes: Attributes) -> PrimitiveDesc: ...
 
     @staticmethod
-    def batch_normalization_gradient(src: MemoryDesc, diff: MemoryDesc, epsilon: float, given_statistics: bool, attributes: Attributes) -> PrimitiveDesc: ...
-
-    @staticmethod
     def layer_normalization_gradient(src: MemoryDesc, diff: MemoryDesc, epsilon: float, attributes: Attributes) -> PrimitiveDesc: ...
 
     @staticmethod
@@ -1505,6 +1502,40 @@ class NativeKernel:
     @staticmethod
     def dynamic_quantize(count: int) -> NativeKernel:
         """x, y (uint8), scale, zero point, scratch; of x's own range."""
+
+    @staticmethod
+    def update(rule: str, count: int, has_rate: bool, numbers: Sequence[float]) -> NativeKernel | None:
+        """
+        Weight, gradient, what is kept of it, step, rate, then what is written. Numbers: rate, two of the rule's, epsilon.
+        """
+
+    @staticmethod
+    def batch_normalization(image: Sequence[int], epsilon: float) -> NativeKernel:
+        """
+        Image as (outer, channels, inner), scale, bias, result, mean, variance.
+        """
+
+    @staticmethod
+    def batch_normalization_gradient(image: Sequence[int], epsilon: float, is_given: bool) -> NativeKernel:
+        """
+        The result's gradient, image, scale, mean, variance, gradients of image, scale and bias.
+        """
+
+    @staticmethod
+    def largest_gradient(images: Sequence[int], window: Sequence[Sequence[int]], is_last: bool) -> NativeKernel:
+        """
+        The result's gradient, image, its gradient. Images: how many, channels. Window: source, target, kernel, strides, dilations, padding in front.
+        """
+
+    @staticmethod
+    def cross_entropy_gradient(scores: Sequence[int], has: Sequence[bool], ignored: int, name: str) -> NativeKernel:
+        """
+        The loss' gradient, logarithms of probabilities, labels, weights of classes, the scores' gradient. Has: a mean, an ignored label, weights.
+        """
+
+    @staticmethod
+    def gather_gradient(shape: Sequence[int], count: int, is_wide: bool, name: str) -> NativeKernel:
+        """Gradient, indices of 32 or 64 bits, result (before, along, after)."""
 
 class RecipeError(ValueError):
     pass

@@ -25,6 +25,20 @@ void with_barrier(void *data) {
         region.second[ticket] += each;
 }
 
+struct Meeting {
+    std::atomic<int> arrived;
+    Region region;
+};
+
+/// Tickets that wait for each other in a loop of their own.
+void with_loop(void *data, int ticket) {
+    auto &[arrived, region] = *static_cast<Meeting *>(data);
+    const int count = static_cast<int>(region.first.size());
+    for (arrived.fetch_add(1); arrived.load() < count;)
+        std::this_thread::yield();
+    region.second[ticket] = count * (count - 1) / 2;
+}
+
 void check(const Region &region, int count) {
     for (const int sum : region.second)
         if (sum != count * (count - 1) / 2)
@@ -45,6 +59,11 @@ void call_regions(int seed) {
         };
         tsm_run(count, run, &tickets);
         check(tickets, count);
+        Meeting meeting{0, {std::vector<int>(count), std::vector<int>(count)}};
+        tsm_meet(1);
+        tsm_run(count, with_loop, &meeting);
+        tsm_meet(0);
+        check(meeting.region, count);
         if (index % 50 == 0)
             std::this_thread::sleep_for(std::chrono::milliseconds(1));
     }

@@ -66,6 +66,18 @@ def test_each_ticket_runs_once(count: int) -> None:
 
 
 @pytest.mark.parametrize("count", [1, 2, 3, 8])
+def test_tickets_that_wait_for_each_other_have_threads_of_their_own(count: int) -> None:
+    meeting = threading.Barrier(count)
+    openmp.tsm_meet(1)
+    try:
+        for _ in range(20):
+            openmp.tsm_run(count, Call(lambda _, __: meeting.wait(20)), None)
+    finally:
+        openmp.tsm_meet(0)
+    assert not meeting.broken
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 8])
 def test_a_region_knows_its_tickets(count: int) -> None:
     seen: list[tuple[int, int, int]] = []
     known = (openmp.tsm_get_thread_num, openmp.tsm_get_num_threads, openmp.tsm_in_parallel)

@@ -5,7 +5,6 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from tightship.engine.lower.drop_repeats import drop_repeats
 from tightship.engine.lower.join_activation import join_activation
 from tightship.engine.lower.join_normalization import join_normalization
 from tightship.errors import InputError
@@ -75,11 +74,13 @@ def step_graph(graph: Graph, objective: Objective, optimizer: Optimizer) -> Step
         GraphError: An operator on the way to the loss has no gradient.
     """
     _refuse_open(graph)
-    for simplify in (drop_repeats, join_activation, join_normalization):
+    for simplify in (join_activation, join_normalization):
         graph = simplify(graph)
     statistics = _Statistics.of(graph)
+    graph = with_batch_statistics(graph)
     weights = _weights(graph, objective.weights)
-    graph, loss = _with_loss(with_batch_statistics(graph), objective)
+    statistics.refuse_shared(weights)
+    graph, loss = _with_loss(graph, objective)
     given = {name: graph.constants[name] for name in weights}
     made = backward(graph, [loss], weights)
     gradients = made.outputs[len(graph.outputs) :]
@@ -192,6 +193,12 @@ class _Statistics:
                 found._add(graph, node)
         return found
 
+    def refuse_shared(self, weights: Collection[str]) -> None:
+        """Statistics that are weights as well, as a file may have them that keeps equals once."""
+        for name in weights:
+            if name in self.constants:
+                raise _shared(name)
+
     def _add(self, graph: Graph, node: Node) -> None:
         momentum = node.attributes.get("momentum", 0.9)
         assert isinstance(momentum, float)
@@ -202,7 +209,16 @@ class _Statistics:
             (node.inputs[4], "variance", count / max(count - 1, 1)),
         ):
             constant = graph.constants.get(name)
-            if constant is not None and name not in self.constants:
+            if name in self.constants:
+                raise _shared(name)
+            if constant is not None:
                 self.constants[name] = constant
                 batch = f"{node.outputs[0]}.{part}"
                 self.running[name] = (batch, momentum, (1 - momentum) * factor)
+
+
+def _shared(name: str) -> InputError:
+    return InputError(
+        f"`{name}` is a running statistic and something else as well, so that training would "
+        "change both: export the model with a tensor of its own for each."
+    )

@@ -87,7 +87,6 @@ struct Error : std::runtime_error {
     X(convolution_backward_weights_primitive_desc_create)                                          \
     X(eltwise_backward_primitive_desc_create)                                                      \
     X(softmax_backward_primitive_desc_create)                                                      \
-    X(batch_normalization_backward_primitive_desc_create)                                          \
     X(layer_normalization_backward_primitive_desc_create)
 
 /// The functions of one opened libdnnl, an engine on the CPU, and its OpenMP runtime.
@@ -114,6 +113,11 @@ class Library {
     /// Threads of the next primitives made or run by the calling thread.
     void set_threads(int count) const { omp_set_num_threads_(count); }
     int threads() const { return omp_get_max_threads_(); }
+    /// Whether each thread of the calling thread's next regions must be one of the system's.
+    void meet(bool wanted) const {
+        if (meet_ != nullptr)
+            meet_(wanted ? 1 : 0);
+    }
 
     /// Throws Error naming `what` unless `status` is success.
     static void check(dnnl_status_t status, const char *what);
@@ -127,6 +131,7 @@ class Library {
     void *handle_ = nullptr;
     void (*omp_set_num_threads_)(int) = nullptr;
     int (*omp_get_max_threads_)() = nullptr;
+    void (*meet_)(int) = nullptr; ///< null where they always are
 };
 
 /// Sets the thread count for a scope and puts the caller's back.

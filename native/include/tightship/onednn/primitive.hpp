@@ -79,6 +79,9 @@ class PrimitiveDesc {
     int64_t scratchpad_bytes() const;
     /// Layout of the operand bound to a `DNNL_ARG_*`; null where the primitive has none.
     MemoryDesc operand(int argument) const;
+    /// Whether its threads wait for each other in loops of the library's own, so that each must be
+    /// one of the system's: sums of weights' gradients.
+    bool meets() const;
     /// Moves on to the next implementation; false when there is none.
     bool next_implementation();
     /// Every argument that a run reads or writes, its scratchpad left out, and the bytes from its
@@ -155,9 +158,6 @@ PrimitiveDesc eltwise_gradient(dnnl_alg_kind_t algorithm, const MemoryDesc &data
                                const Attributes &attributes);
 PrimitiveDesc softmax_gradient(dnnl_alg_kind_t algorithm, const MemoryDesc &dst,
                                const MemoryDesc &diff, int axis, const Attributes &attributes);
-PrimitiveDesc batch_normalization_gradient(const MemoryDesc &src, const MemoryDesc &diff,
-                                           float epsilon, bool given_statistics,
-                                           const Attributes &attributes);
 PrimitiveDesc layer_normalization_gradient(const MemoryDesc &src, const MemoryDesc &diff,
                                            float epsilon, const Attributes &attributes);
 

@@ -41,6 +41,7 @@ class PrimitiveSteps {
     struct Step {
         uint32_t primitive; ///< index of its description, then of what was compiled
         uint32_t first, count;
+        bool meets;
     };
     std::vector<Operand> operands_;
     std::vector<std::pair<int, uint32_t>> arguments_;

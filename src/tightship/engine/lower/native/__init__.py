@@ -10,8 +10,14 @@ from tightship.engine.kernels.site import NotCoveredError
 from tightship.engine.lower.builder import Builder
 from tightship.engine.on_demand import OnDemand, of_onnx
 from tightship.graph import Node
+from tightship.graph.layer import TRAINING
 
 NativeEmitter = Callable[[Builder, Node], bool]
+
+
+def _of_training(operators: str) -> list[tuple[str, str]]:
+    return [(TRAINING, operator) for operator in operators.split()]
+
 
 NATIVE_EMITTERS: Mapping[tuple[str, str], NativeEmitter] = OnDemand(
     "tightship.engine.lower.native",
@@ -49,6 +55,10 @@ NATIVE_EMITTERS: Mapping[tuple[str, str], NativeEmitter] = OnDemand(
         ),
         "sampling.SAMPLING": of_onnx("GridSample"),
         "sequence.SEQUENCE": of_onnx("ReverseSequence TensorScatter"),
+        "training.NATIVE_TRAINING": _of_training(
+            "AdamUpdate BatchNormalizationGrad BatchNormalizationTraining GatherGrad MaxPoolGrad "
+            "MomentumUpdate RunningUpdate SgdUpdate SoftmaxCrossEntropyLossGrad"
+        ),
         "taps.TAPS": of_onnx("AveragePool MaxPool Resize Upsample"),
     },
 )

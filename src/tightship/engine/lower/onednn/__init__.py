@@ -39,7 +39,7 @@ EMITTERS: Mapping[tuple[str, str], Emitter] = OnDemand(
             "BatchNormalization LRN LayerNormalization LogSoftmax Softmax"
         ),
         "normalization_gradient.NORMALIZATION_GRADIENTS": _of_training(
-            "BatchNormalizationGrad LayerNormalizationGrad LogSoftmaxGrad SoftmaxGrad"
+            "LayerNormalizationGrad LogSoftmaxGrad SoftmaxGrad"
         ),
         "pooling.POOLING": of_onnx("AveragePool GlobalAveragePool GlobalMaxPool MaxPool"),
         "resampling.RESAMPLING": of_onnx("Resize"),

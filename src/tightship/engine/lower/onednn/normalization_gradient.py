@@ -2,7 +2,6 @@
 
 from tightship._core import Attributes, MemoryDesc, PrimitiveDesc
 from tightship.engine.lower.builder import DST, SRC, Builder
-from tightship.engine.lower.fold_batch_norm import epsilon_of
 from tightship.engine.lower.onednn.choose import fast
 from tightship.engine.lower.onednn.gradient import DIFF_DST, DIFF_SRC, gradient_step
 from tightship.engine.lower.onednn.normalization import (
@@ -21,35 +20,6 @@ from tightship.graph.layer import TRAINING
 DIFF_SCALE, DIFF_SHIFT = 255, 256
 UNREAD = SHIFT
 """The primitive of rows wants it bound, though no gradient depends on it."""
-
-
-def batch_gradient(builder: Builder, node: Node) -> bool:
-    """The gradients by statistics of the batch, or by given ones, over the result's gradient."""
-    if not node.outputs[0]:
-        return False
-    is_given = not node.attributes.get("training_mode", 1)
-    for layout in builder.candidate_layouts(builder.home(node.inputs[1])):
-        desc = fast(
-            lambda layout=layout: PrimitiveDesc.batch_normalization_gradient(  # type: ignore[misc]
-                layout, layout, epsilon_of(node), is_given, Attributes()
-            )
-        )
-        if desc is not None:
-            vector = MemoryDesc([layout.dims[1]])
-            gradient, image = (builder.in_layout(name, layout) for name in node.inputs[:2])
-            reads = [(DIFF_DST, gradient), (SRC, image)]
-            scale, mean, variance = (
-                parameter(builder, name, vector, vector) for name in node.inputs[2:]
-            )
-            reads += [(SCALE, scale), (MEAN, mean), (VARIANCE, variance)]
-            target = builder.output(node.outputs[0], layout)
-            writes = [
-                (DIFF_SRC, target),
-                *_vectors(builder, node, (DIFF_SCALE, DIFF_SHIFT), vector),
-            ]
-            gradient_step(builder, node, desc, reads, writes, [(target, gradient)])
-            return True
-    return False
 
 
 def layer_gradient(builder: Builder, node: Node) -> bool:
@@ -117,7 +87,6 @@ def _vectors(
 
 
 NORMALIZATION_GRADIENTS = {
-    (TRAINING, "BatchNormalizationGrad"): batch_gradient,
     (TRAINING, "LayerNormalizationGrad"): layer_gradient,
     (TRAINING, "LogSoftmaxGrad"): softmax_gradient,
     (TRAINING, "SoftmaxGrad"): softmax_gradient,

@@ -1,0 +1,68 @@
+/// Kernels of training steps, between the library's: float32, on dense operands.
+#pragma once
+
+#include "tightship/kernel.hpp"
+
+#include <array>
+#include <memory>
+#include <string>
+
+namespace tightship::kernels {
+
+/// How a weight and what is kept of it change, each over itself.
+struct UpdateSpec {
+    std::string rule; ///< SgdUpdate, MomentumUpdate, AdamUpdate or RunningUpdate
+    int64_t count;
+    bool has_rate; ///< whether the rate is an operand
+    double rate;
+    double first, second; ///< momentum; beta1 and beta2; shares kept and added
+    double epsilon;
+};
+
+/// Weight, gradient, [kept of it], [step: int64], [rate], then what is written, in their order.
+/// Null for another rule.
+std::shared_ptr<const Kernel> update(const UpdateSpec &spec);
+
+/// An image seen as (outer, channels, inner): channels last where `inner` is 1.
+struct ChannelsSpec {
+    int64_t outer, channels, inner;
+};
+
+/// Image, scale, bias, result, mean, variance. The result may be the image. Statistics are of the
+/// batch, summed in float64.
+std::shared_ptr<const Kernel> batch_normalization(const ChannelsSpec &spec, double epsilon);
+
+/// The result's gradient, image, scale, mean, variance, then the gradients of image, scale and
+/// bias. The first written may be the first read. Statistics are the batch's, or were given.
+std::shared_ptr<const Kernel> batch_normalization_gradient(const ChannelsSpec &spec, double epsilon,
+                                                           bool is_given);
+
+/// A window over two axes; pixels lie `pixel` elements apart, channels `channel`.
+struct PoolSpec {
+    int64_t batch, channels;
+    std::array<int64_t, 2> source, target, kernel, strides, dilations, begin;
+    bool is_last; ///< whether channels lie last
+};
+
+/// The result's gradient, the image, the image's gradient: the first of equal elements has it.
+std::shared_ptr<const Kernel> largest_gradient(const PoolSpec &spec);
+
+/// Scores seen as (outer, classes, inner).
+struct LabelsSpec {
+    int64_t outer, classes, inner;
+    bool is_mean;
+    bool ignores;
+    int64_t ignored;
+    bool has_weights; ///< whether classes weigh differently
+};
+
+/// The loss' gradient, logarithms of probabilities, labels, [weights of classes], the scores'
+/// gradient, which may be written over the logarithms.
+std::shared_ptr<const Kernel> cross_entropy_gradient(const LabelsSpec &spec, std::string name);
+
+/// Gradient, indices, result of (before, along, after): zero, and what was picked added where it
+/// was picked.
+std::shared_ptr<const Kernel> gather_gradient(std::array<int64_t, 3> shape, int64_t count,
+                                              bool is_wide, std::string name);
+
+} // namespace tightship::kernels

@@ -1,0 +1,188 @@
+"""Updates, and gradients that no primitive computes, or none as well."""
+
+from collections.abc import Callable, Sequence
+
+from tightship._core import MemoryDesc, NativeKernel
+from tightship.engine.kernels.site import Site, axis_of, require
+from tightship.engine.lower.builder import Builder
+from tightship.engine.lower.layouts import channels_last, row_major
+from tightship.engine.lower.native.layout import site_of
+from tightship.engine.lower.onednn.window import window_of
+from tightship.engine.program import Operand
+from tightship.graph import DType, Node, element_count
+from tightship.graph.layer import TRAINING
+
+UPDATES = {
+    "AdamUpdate": ("rate", "beta1", "beta2", "epsilon"),
+    "MomentumUpdate": ("rate", "momentum", "", ""),
+    "RunningUpdate": ("", "kept", "added", ""),
+    "SgdUpdate": ("rate", "", "", ""),
+}
+"""Attributes that are the kernel's numbers, by rule."""
+Layout = Callable[[Sequence[int]], MemoryDesc] | None
+"""Of images: channels last, or None for row-major."""
+IMAGE_RANKS = (3, 4)
+"""Of images that there are kernels of windows for."""
+
+
+def update(builder: Builder, node: Node) -> bool:
+    """One pass over a weight and what is kept of it, each over itself."""
+    site = site_of(builder, node)
+    large = [index for index in range(len(site.inputs)) if site.input(index).shape != ()]
+    require(all(site.input(index).dtype is DType.FLOAT32 for index in large))
+    require(len(node.outputs) == (len(large) - 1))
+    scalars = [site.input(i).dtype for i in range(len(site.inputs)) if i not in large]
+    numbers = [site.number(name, 0.0) if name else 0.0 for name in UPDATES[node.operator]]
+    kernel = NativeKernel.update(
+        node.operator, element_count(site.shape(0)), DType.FLOAT32 in scalars, numbers
+    )
+    require(kernel is not None)
+    assert kernel is not None
+    sources = [builder.dense(name) for name in node.inputs]
+    targets = [builder.output(name) for name in node.outputs]
+    kept = [sources[0], *sources[2:]]
+    in_place = list(zip(targets, kept, strict=False))
+    builder.native(node, (node.operator, kernel), sources, targets, in_place=in_place)
+    return True
+
+
+def batch_normalization(builder: Builder, node: Node) -> bool:
+    """Statistics of the batch, and the image by them, in the layout in which it lies."""
+    site, layout = site_of(builder, node), _layout(builder, node.inputs[0])
+    require(all(site.dtype(index).name == "float32" for index in range(3)))
+    kernel = NativeKernel.batch_normalization(
+        _seen(layout, site.shape(0)), site.number("epsilon", 1e-5)
+    )
+    image = _image(builder, node.inputs[0], layout)
+    sources = [image, *[builder.dense(name) for name in node.inputs[1:]]]
+    target = _result(builder, node.outputs[0], layout)
+    targets = [target, *[builder.output(name) for name in node.outputs[1:]]]
+    scratch = kernel.scratch_bytes(builder.threads)
+    builder.native(
+        node, ("batch_normalization", kernel), sources, targets,
+        scratch_bytes=scratch, in_place=[(target, image)],
+    )  # fmt: skip
+    return True
+
+
+def batch_normalization_gradient(builder: Builder, node: Node) -> bool:
+    """Over the result's gradient where that dies."""
+    site, layout = site_of(builder, node), _layout(builder, node.inputs[1])
+    is_whole = site.has_output(1) and site.has_output(2)
+    require(is_whole or builder.options.use_onednn)
+    require(site.has_output(0) and site.dtype(0).name == "float32")
+    kernel = NativeKernel.batch_normalization_gradient(
+        _seen(layout, site.shape(1)),
+        site.number("epsilon", 1e-5),
+        not site.integer("training_mode", 1),
+    )
+    dy, x = (_image(builder, name, layout) for name in node.inputs[:2])
+    sources = [dy, x, *[builder.dense(name) for name in node.inputs[2:]]]
+    target = _result(builder, node.outputs[0], layout)
+    names = (*node.outputs[1:], "", "")[:2]
+    targets = [target, *[
+        builder.output(name)
+        if name
+        else builder.room(f"{node.name}.{place}", row_major(site.shape(2)))
+        for place, name in enumerate(names)
+    ]]  # fmt: skip
+    scratch = kernel.scratch_bytes(builder.threads)
+    builder.native(
+        node, ("batch_normalization_gradient", kernel), sources, targets,
+        scratch_bytes=scratch, in_place=[(target, dy)],
+    )  # fmt: skip
+    return True
+
+
+def _layout(builder: Builder, name: str) -> Layout:
+    """Channels last, or None for row-major: as an image lies if it lies in one of the two."""
+    home = builder.home(name)
+    is_plain = home.desc is None or home.desc == row_major(home.shape)
+    return None if is_plain else channels_last
+
+
+def _image(builder: Builder, name: str, layout: Layout) -> Operand:
+    home = builder.home(name)
+    return builder.in_layout(name, layout(home.shape)) if layout else builder.dense(name)
+
+
+def _result(builder: Builder, name: str, layout: Layout) -> Operand:
+    shape = builder.value(name).static_shape
+    return builder.output(name, layout(shape) if layout else None)
+
+
+def _seen(layout: Layout, shape: tuple[int, ...]) -> tuple[int, int, int]:
+    """Images as (outer, channels, inner)."""
+    inner = element_count(shape[2:])
+    return (shape[0] * inner, shape[1], 1) if layout else (shape[0], shape[1], inner)
+
+
+def largest_gradient(builder: Builder, node: Node) -> bool:
+    """Of a MaxPool over one or two axes."""
+    site, layout = site_of(builder, node), _layout(builder, node.inputs[1])
+    shape, results, kernel_shape = site.shape(1), site.shape(0), site.integers("kernel_shape")
+    require(len(shape) in IMAGE_RANKS and site.dtype(1).name == "float32")
+    require(not site.integer("storage_order", 0) and kernel_shape is not None)
+    assert kernel_shape is not None
+    window = window_of(node, kernel_shape, shape[2:], results[2:])
+    zero, one = ((0,), (1,)) if len(shape) == min(IMAGE_RANKS) else ((), ())
+    kernel = NativeKernel.largest_gradient(
+        (shape[0], shape[1]),
+        [
+            (*one, *shape[2:]), (*one, *results[2:]), (*one, *window.kernel),
+            (*one, *window.strides), (*one, *window.dilations), (*zero, *window.begin),
+        ],
+        layout is not None,
+    )  # fmt: skip
+    sources = [_image(builder, name, layout) for name in node.inputs]
+    target = _result(builder, node.outputs[0], layout)
+    builder.native(node, ("largest_gradient", kernel), sources, [target])
+    return True
+
+
+def cross_entropy_gradient(builder: Builder, node: Node) -> bool:
+    """Of a mean or a sum, over the logarithms of the probabilities where these die."""
+    site = site_of(builder, node)
+    reduction, shape = site.text("reduction", "mean"), site.shape(1)
+    require(reduction in ("mean", "sum") and site.dtype(1).name == "float32")
+    require(site.dtype(2).name == "int64")
+    kernel = NativeKernel.cross_entropy_gradient(
+        (shape[0], shape[1], element_count(shape[2:])),
+        (reduction == "mean", "ignore_index" in node.attributes, site.has_input(3)),
+        site.integer("ignore_index", 0),
+        node.name,
+    )
+    sources = [builder.dense(name) for name in node.inputs if name]
+    target = builder.output(node.outputs[0])
+    scratch = kernel.scratch_bytes(builder.threads)
+    builder.native(
+        node, ("cross_entropy_gradient", kernel), sources, [target],
+        scratch_bytes=scratch, in_place=[(target, sources[1])],
+    )  # fmt: skip
+    return True
+
+
+def gather_gradient(builder: Builder, node: Node) -> bool:
+    """Rows added up where they were picked."""
+    site = site_of(builder, node)
+    shape, dtype = site.output_shape(), site.dtype(1).name
+    require(site.dtype(0).name == "float32" and dtype in ("int32", "int64"))
+    axis = axis_of(site.integer("axis", 0), len(shape))
+    seen = element_count(shape[:axis]), shape[axis], element_count(shape[axis + 1 :])
+    kernel = NativeKernel.gather_gradient(
+        seen, element_count(site.shape(1)), dtype == "int64", node.name
+    )
+    sources = [builder.dense(name) for name in node.inputs]
+    builder.native(node, ("gather_gradient", kernel), sources, [builder.output(node.outputs[0])])
+    return True
+
+
+NATIVE_TRAINING = {
+    **{(TRAINING, operator): update for operator in UPDATES},
+    (TRAINING, "BatchNormalizationGrad"): batch_normalization_gradient,
+    (TRAINING, "BatchNormalizationTraining"): batch_normalization,
+    (TRAINING, "GatherGrad"): gather_gradient,
+    (TRAINING, "MaxPoolGrad"): largest_gradient,
+    (TRAINING, "SoftmaxCrossEntropyLossGrad"): cross_entropy_gradient,
+}
+"""By domain and operator."""

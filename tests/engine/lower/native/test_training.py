@@ -1,0 +1,177 @@
+"""Updates and gradients by native kernels, against NumPy's, which say what they mean."""
+
+import numpy as np
+import pytest
+
+from tests.engine.graphs import implementations, run
+from tests.graph.backward.differences import graph_of, numbers
+from tightship._core import NativeKernel
+from tightship.engine.prepare import Settings, prepare
+from tightship.engine.program_cache import Bounds
+from tightship.errors import InputError
+from tightship.graph.backward import (
+    Adam,
+    Sgd,
+    backward,
+    with_batch_statistics,
+    with_running_statistics,
+    with_updates,
+)
+from tightship.model import Model
+
+HEADER = '<ir_version: 10, opset_import: ["": 24]>'
+
+
+def run_in(threads, graph, without, feeds):
+    with Model(
+        prepare(graph, "net", Settings(threads=threads, without=without)), Bounds()
+    ) as model:
+        return model.run(feeds)
+
+
+def assert_native(graph, feeds, operator, threads=1):
+    """A native kernel runs the operator, with and without oneDNN, and as NumPy does."""
+    wanted = run(graph, ("onednn", "native"), feeds)
+    for without in ((), ("onednn",)):
+        steps = implementations(graph, without)
+        assert {kernel for name, kernel, _ in steps if name == operator} == {"native"}
+        found = run_in(threads, graph, without, feeds)
+        for name, value in wanted.items():
+            margin = 1e-5 * max(1.0, float(np.abs(value).max()))
+            np.testing.assert_allclose(found[name], value, 1e-5, margin, err_msg=name)
+
+
+def normalized(shape, *, training):
+    channels = shape.split(",")[1]
+    outputs = "y, mean, variance" if training else "y"
+    return graph_of(
+        f"""net (float[{shape}] x, float[{channels}] s, float[{channels}] b,
+                 float[{channels}] m, float[{channels}] v) => (y) {{
+            {outputs} = BatchNormalization <training_mode = {training}, epsilon = 0.01>
+                (x, s, b, m, v)
+        }}""",
+        HEADER,
+    )
+
+
+@pytest.mark.parametrize("shape", ["4,16", "2,20,5,3", "3,70,7", "130,33"])
+@pytest.mark.parametrize("training", [0, 1])
+@pytest.mark.parametrize("threads", [1, 2])
+def test_gradients_of_batch_normalizations_are_what_numpy_has(shape, training, threads):
+    graph = backward(normalized(shape, training=training), ["y"], ["x", "s", "b"])
+    feeds = numbers(graph)
+    feeds["v"] = np.abs(feeds["v"]) + 0.1
+    assert_native(graph, feeds, "BatchNormalizationGrad", threads)
+
+
+@pytest.mark.parametrize("shape", ["2,20,5,3", "3,70,7", "130,33"])
+def test_statistics_of_a_batch_are_what_numpy_has(shape):
+    graph = with_batch_statistics(normalized(shape, training=1))
+    feeds = numbers(graph)
+    feeds["x"] = feeds["x"] + 30  # far from nought, where squares lose digits
+    assert_native(graph, feeds, "BatchNormalizationTraining", 2)
+
+
+def test_batches_are_normalized_where_channels_lie_last():
+    graph = graph_of(
+        """net (float[2,16,9,9] x, float[48,16,3,3] w, float[48] s, float[48] b, float[48] m,
+                float[48] v) => (y) {
+            c = Conv <pads = [1, 1, 1, 1]> (x, w)
+            n, mean, variance = BatchNormalization <training_mode = 1> (c, s, b, m, v)
+            r = Relu (n)
+            p = MaxPool <kernel_shape = [3, 3], strides = [2, 2], pads = [1, 1, 1, 1]> (r)
+            y = Conv (p, w2)
+        }""",
+        HEADER,
+        w2=np.random.default_rng(4).standard_normal((8, 48, 1, 1)).astype(np.float32),
+    )
+    graph = backward(graph, ["y"], ["w", "s", "b"])
+    feeds = numbers(graph)
+    wanted = run(graph, ("onednn", "native"), feeds)
+    found = run_in(2, graph, (), feeds)
+    for name, value in wanted.items():
+        margin = 1e-4 * max(1.0, float(np.abs(value).max()))
+        np.testing.assert_allclose(found[name], value, 1e-4, margin, err_msg=name)
+
+
+POOLS = [
+    ("1,3,8,7", "kernel_shape = [3, 3], strides = [2, 2], pads = [1, 1, 1, 1]"),
+    ("2,5,9", "kernel_shape = [2], strides = [3]"),
+    ("2,70,6,6", "kernel_shape = [2, 3], dilations = [2, 1], pads = [0, 1, 1, 0]"),
+]
+
+
+@pytest.mark.parametrize(("shape", "how"), POOLS)
+def test_the_first_of_equal_elements_has_the_gradient_of_a_maximum(shape, how):
+    graph = graph_of(f"net (float[{shape}] x) => (y) {{ y = MaxPool <{how}> (x) }}", HEADER)
+    graph = backward(graph, ["y"], ["x"])
+    feeds = numbers(graph)
+    feeds["x"] = np.round(feeds["x"] * 2)
+    assert_native(graph, feeds, "MaxPoolGrad", 2)
+
+
+@pytest.mark.parametrize("space", ["", ",5"])
+@pytest.mark.parametrize("how", ["", '<reduction = "sum">', "<ignore_index = 2>"])
+@pytest.mark.parametrize("weights", ["", ", w"])
+def test_gradients_of_cross_entropies_are_what_numpy_has(space, how, weights):
+    graph = graph_of(
+        f"""net (float[6,7{space}] x, int64[6{space}] t, float[7] w) => (float y) {{
+            y = SoftmaxCrossEntropyLoss {how} (x, t{weights})
+        }}""",
+        HEADER,
+    )
+    graph = backward(graph, ["y"], ["x"])
+    feeds = numbers(graph)
+    shape = graph.value("t").static_shape
+    feeds["t"] = np.random.default_rng(1).integers(0, 7, shape)
+    feeds["w"] = np.abs(feeds["w"]) + 0.1
+    assert_native(graph, feeds, "SoftmaxCrossEntropyLossGrad", 2)
+
+
+def test_a_label_that_is_no_class_is_named():
+    graph = graph_of(
+        "net (float[2,3] x, int64[2] t) => (float y) { y = SoftmaxCrossEntropyLoss (x, t) }",
+        HEADER,
+    )
+    graph = backward(graph, ["y"], ["x"])
+    feeds = numbers(graph) | {"t": np.array([0, 3])}
+    with pytest.raises(InputError):
+        run(graph, (), feeds)
+
+
+@pytest.mark.parametrize("axis", [0, 1, 2])
+@pytest.mark.parametrize("dtype", ["int32", "int64"])
+def test_what_was_picked_twice_has_the_sum_of_its_gradients(axis, dtype):
+    graph = graph_of(
+        f"net (float[4,5,6] x, {dtype}[2,3] i) => (y) {{ y = Gather <axis = {axis}> (x, i) }}",
+        HEADER,
+    )
+    graph = backward(graph, ["y"], ["x"])
+    feeds = numbers(graph) | {"i": np.array([[0, -1, 2], [3, 0, 0]], dtype)}
+    assert_native(graph, feeds, "GatherGrad", 2)
+
+
+@pytest.mark.parametrize("optimizer", [Sgd(0.5), Sgd(0.5, 0.8), Adam(0.1)])
+@pytest.mark.parametrize("rate", ["", "rate"])
+def test_updates_are_what_numpy_has(optimizer, rate):
+    graph = graph_of(
+        "net (float[2,3] x) => (y) { y = MatMul (x, w) }", HEADER, w=np.ones((3, 70), np.float32)
+    )
+    graph = backward(graph, ["y"], ["w"])
+    graph = with_updates(graph, ["w"], graph.outputs[1:], optimizer, rate=rate)
+    feeds = numbers(graph) | ({"rate": np.array(0.25, np.float32)} if rate else {})
+    if isinstance(optimizer, Adam):
+        feeds |= {"step": np.array(3), "w.square": np.abs(feeds["w.square"])}
+    (operator,) = [node.operator for node in graph.nodes if node.operator.endswith("Update")]
+    assert_native(graph, feeds, operator, 2)
+
+
+def test_running_statistics_are_what_numpy_has():
+    graph = graph_of("net (float[2,3] x) => (y) { y = ReduceMean <keepdims = 0> (x, a) }", HEADER,
+                     a=np.array([0]))  # fmt: skip
+    graph = with_running_statistics(graph, {"r": ("y", 0.9, 0.1)})
+    assert_native(graph, numbers(graph), "RunningUpdate")
+
+
+def test_an_unknown_rule_has_no_kernel():
+    assert NativeKernel.update("Guess", 4, False, [0.0] * 4) is None
