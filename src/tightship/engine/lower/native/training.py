@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 
 from tightship._core import MemoryDesc, NativeKernel
-from tightship.engine.kernels.site import Site, axis_of, require
+from tightship.engine.kernels.site import axis_of, require
 from tightship.engine.lower.builder import Builder
 from tightship.engine.lower.layouts import channels_last, row_major
 from tightship.engine.lower.native.layout import site_of
