@@ -129,8 +129,13 @@ def load(
     return load_anew(model, settings, bounds, tune, progress, share=share)
 
 
-def load_graph(graph: "Graph", name: str) -> Model:
-    """Load a graph whose shapes are all known; `name` is what reports call it.
+def load_graph(graph: "Graph", name: str, threads: int = 1) -> Model:
+    """Load a graph whose shapes are all known.
+
+    Args:
+        graph: Any.
+        name: What reports call it.
+        threads: Of each kernel.
 
     Raises:
         GraphError: It has a node that nothing can run.
@@ -138,15 +143,16 @@ def load_graph(graph: "Graph", name: str) -> Model:
     """
     from tightship.unprepared import load_graph_anew
 
-    return load_graph_anew(graph, name, Bounds(ARENAS_MAX))
+    return load_graph_anew(graph, name, Bounds(ARENAS_MAX), threads)
 
 
-def load_beside(model: bytes, files: "Mapping[str, MappedFile]") -> Model:
+def load_beside(model: bytes, files: "Mapping[str, MappedFile]", threads: int = 1) -> Model:
     """Load an ONNX model whose external data lies in files that are given.
 
     Args:
         model: Bytes of its file.
         files: By the names that the model has for them.
+        threads: Of each kernel.
 
     Raises:
         FormatError: It is none, or a tensor lies in no file, or beyond its end.
@@ -154,7 +160,7 @@ def load_beside(model: bytes, files: "Mapping[str, MappedFile]") -> Model:
     """
     from tightship.unprepared import load_beside_anew
 
-    return load_beside_anew(model, files, Bounds(ARENAS_MAX))
+    return load_beside_anew(model, files, Bounds(ARENAS_MAX), threads)
 
 
 def _bounds(

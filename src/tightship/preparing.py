@@ -85,13 +85,14 @@ def prepare(
     return StoredModel(path).plan()
 
 
-def prepare_into(file: BinaryIO, model: "bytes | Graph", name: str) -> None:
+def prepare_into(file: BinaryIO, model: "bytes | Graph", name: str, threads: int = 1) -> None:
     """As `prepare`, into an open file that is empty.
 
     Args:
         file: May hold any part of it if this fails.
         model: Bytes of an ONNX file; or a graph whose shapes are all known.
         name: What reports call it.
+        threads: Of each kernel.
 
     Raises:
         FormatError, GraphError, InputError, OSError, OutOfMemoryError: As `prepare`.
@@ -105,8 +106,8 @@ def prepare_into(file: BinaryIO, model: "bytes | Graph", name: str) -> None:
     open_library()
     graph = open_model(model).graph(None) if isinstance(model, bytes) else model
     with _recording():
-        program = prepare_graph(graph, name, Settings())
-    save_into(file, [program], MadeFor.here(1, ()))
+        program = prepare_graph(graph, name, Settings(threads=threads))
+    save_into(file, [program], MadeFor.here(threads, ()))
     del program
     release_unused()
 

@@ -62,18 +62,20 @@ def load_anew(
     return loaded
 
 
-def load_graph_anew(graph: Graph, name: str, bounds: Bounds) -> Model:
+def load_graph_anew(graph: Graph, name: str, bounds: Bounds, threads: int) -> Model:
     """As `load_graph`."""
-    settings = Settings()
+    settings = Settings(threads=threads)
     _open_library(settings)
     loaded = Model(prepare(graph, name, settings), bounds)
     release_unused()
     return loaded
 
 
-def load_beside_anew(data: bytes, files: Mapping[str, MappedFile], bounds: Bounds) -> Model:
+def load_beside_anew(
+    data: bytes, files: Mapping[str, MappedFile], bounds: Bounds, threads: int
+) -> Model:
     """As `load_beside`."""
-    settings, name = Settings(), name_of(data)
+    settings, name = Settings(threads=threads), name_of(data)
     _open_library(settings)
     source = open_bytes(data, files)
     variants = _variants(source, name, settings, bounds)

@@ -44,7 +44,12 @@ def add_serve(command: argparse.ArgumentParser, model: str) -> None:
         help="map files below it that clients hand over, though they could be shortened; it is of "
         "this user or root, and nobody else can write to it; may be repeated",
     )
-    command.add_argument("--threads", type=count, metavar="N", help="executions at once (1)")
+    command.add_argument(
+        "--threads",
+        type=count,
+        metavar="N",
+        help="executions at once, and threads of each kernel of clients' models (1)",
+    )
     command.add_argument(
         "--log",
         choices=("info", "warning", "error"),

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Sequence
+from dataclasses import replace
 
 from tightship.driver.client.building import ModelBuilder
 from tightship.driver.client.compilation_cache import NO_CACHE, CompilationCache
@@ -25,10 +26,10 @@ from tightship.driver.protocol.replies import (
 from tightship.driver.protocol.snapshot_form import decode_snapshot
 from tightship.driver.rules.deadline import after
 from tightship.driver.rules.dimensions import Dimensions
-from tightship.driver.rules.model import ModelName, ModelSource
+from tightship.driver.rules.model import ModelName
 from tightship.driver.rules.pools import PoolMode
 from tightship.driver.rules.snapshot import Snapshot
-from tightship.driver.rules.status import Priority
+from tightship.driver.rules.status import ExecutionPreference, Priority
 from tightship.errors import DriverError
 
 
@@ -70,6 +71,7 @@ class Client:
         model: ModelLike,
         *,
         cache: CompilationCache | None = None,
+        preference: int = ExecutionPreference.FAST_SINGLE_ANSWER,
         priority: int = Priority.MEDIUM,
         timeout_s: float | None = None,
     ) -> RemoteModel:
@@ -79,6 +81,8 @@ class Client:
             model: Bytes of an ONNX file; path of one, or of a prepared model (`.tship`); or one
                 built operand by operand.
             cache: Files to keep it in; if that fails, they hold nothing and the call succeeds.
+            preference: For a fast single answer its kernels take all threads of the driver, else
+                one each.
             priority: Among the models of this client.
             timeout_s: Seconds after which the call fails.
 
@@ -88,7 +92,8 @@ class Client:
         """
         with sharing(self._session) as shares:
             source = source_of(model, shares)
-            return self._prepare(source, priority, timeout_s, cache)
+            call = m.Prepare(source, preference, priority, after(timeout_s))
+            return self._prepare(call, cache)
 
     def prepare_from_cache(
         self,
@@ -114,19 +119,12 @@ class Client:
         Raises:
             DriverError: GENERAL_FAILURE: there is none of that name.
         """
-        return self._prepare(ModelName(name), priority, timeout_s)
+        call = m.Prepare(ModelName(name), priority=priority, deadline_ns=after(timeout_s))
+        return self._prepare(call)
 
-    def _prepare(
-        self,
-        source: ModelSource,
-        priority: int,
-        timeout_s: float | None,
-        cache: CompilationCache | None = None,
-    ) -> RemoteModel:
+    def _prepare(self, call: m.Prepare, cache: CompilationCache | None = None) -> RemoteModel:
         kept = NO_CACHE if cache is None else cache
-        call = m.Prepare(
-            source, priority=priority, deadline_ns=after(timeout_s), cache=kept.indexes
-        )
+        call = replace(call, cache=kept.indexes)
         return RemoteModel(self._session, self._session.expect(ModelPrepared, call, kept.files))
 
     def inspect(self) -> Snapshot:

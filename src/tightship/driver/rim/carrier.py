@@ -35,10 +35,10 @@ class Carrier:
         workers: A thread for what takes long; what it tells is for the service.
     """
 
-    def __init__(self, named: Named, cache: ModelCache | None = None) -> None:
+    def __init__(self, named: Named, cache: ModelCache | None, threads: int) -> None:
         self.workers = Workers()
         self._mappings = Mappings()
-        self._models = Models(self._mappings, named, cache)
+        self._models = Models(self._mappings, named, cache, threads)
         self._buffers = DeviceBuffers()
         self._runs = Runs(self._models, self._mappings, self._buffers)
         self._stops: dict[int, StopFlag] = {}

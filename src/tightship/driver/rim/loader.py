@@ -17,7 +17,10 @@ _LOG = logging.getLogger(__name__)
 
 
 class Loader:
-    """Loads models."""
+    """Loads models, for kernels of so many threads."""
+
+    def __init__(self, threads: int = 1) -> None:
+        self.threads = threads
 
     def model(self, source: bytes | Graph) -> Model:
         """A model from an ONNX file's bytes, or from a graph whose shapes are known.
@@ -25,7 +28,9 @@ class Loader:
         Raises:
             TightshipError: It cannot be run.
         """
-        return load(source) if isinstance(source, bytes) else load_graph(source, NAME)
+        if isinstance(source, bytes):
+            return load(source, threads=self.threads)
+        return load_graph(source, NAME, self.threads)
 
     def beside(self, data: bytes, files: Mapping[str, MappedFile]) -> Model:
         """A model from an ONNX file's bytes, its external data in files; it is never kept.
@@ -33,7 +38,7 @@ class Loader:
         Raises:
             TightshipError: It cannot be run.
         """
-        return load_beside(data, files)
+        return load_beside(data, files, self.threads)
 
     def prepared(self, file: int) -> Model:
         """A prepared model from its file, which stays mapped; the descriptor does not matter.
@@ -50,7 +55,8 @@ class KeepingLoader(Loader):
     A model that cannot be prepared is loaded without, and nothing is kept.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, threads: int = 1) -> None:
+        super().__init__(threads)
         self.file: int | None = None
 
     def model(self, source: bytes | Graph) -> Model:
@@ -58,7 +64,7 @@ class KeepingLoader(Loader):
         file = os.memfd_create("tightship prepared", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
         try:
             with open(os.dup(file), "r+b") as opened:
-                prepare_into(opened, source, NAME)
+                prepare_into(opened, source, NAME, self.threads)
             seal_content(file)
         except (TightshipError, MemoryError, OSError) as error:
             os.close(file)

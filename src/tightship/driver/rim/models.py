@@ -15,7 +15,7 @@ from tightship.driver.rim.named import Named
 from tightship.driver.rim.sources import opened
 from tightship.driver.rules.model import ModelName
 from tightship.driver.rules.snapshot import ModelShare
-from tightship.driver.rules.status import ErrorStatus
+from tightship.driver.rules.status import ErrorStatus, ExecutionPreference
 from tightship.errors import DriverError, TightshipError
 from tightship.model import Model
 
@@ -29,10 +29,14 @@ _OUR_FAULT = "The model met an error of the driver; its log has it."
 class Models:
     """The models of a driver by number; those it was started with have a name too."""
 
-    def __init__(self, mappings: Mappings, named: Named, cache: ModelCache | None) -> None:
+    def __init__(
+        self, mappings: Mappings, named: Named, cache: ModelCache | None, threads: int = 1
+    ) -> None:
+        """`threads`: of the kernels of a model that is prepared for a fast single answer."""
         self._mappings = mappings
         self._named = named
         self._cache = cache
+        self._threads = threads
         self._models: dict[int, Loaded] = {}
         self._held: dict[int, Model] = {}
 
@@ -60,9 +64,11 @@ class Models:
             return cache.read(files, Loader())
         if isinstance(source, ModelName):
             return self._known(asked.model, source.name)
+        is_fast = asked.preference == ExecutionPreference.FAST_SINGLE_ANSWER
+        threads = self._threads if is_fast else 1
         if files is None or cache is None:
-            return opened(source, asked.pools, self._mappings, Loader())
-        with closing(KeepingLoader()) as loader:
+            return opened(source, asked.pools, self._mappings, Loader(threads))
+        with closing(KeepingLoader(threads)) as loader:
             found = opened(source, asked.pools, self._mappings, loader)
             cache.save(files, found, loader.file)
         return found

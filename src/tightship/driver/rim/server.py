@@ -62,7 +62,8 @@ class Server:
         Args:
             path: Of the socket; its folder exists.
             named: Models that clients may use by name.
-            threads: Executions that run at once.
+            threads: Executions that run at once; and threads of the kernels of models that
+                clients have prepared for a fast single answer.
             secret: With which compilation caches are authenticated; None for no cache.
             access: Who else may connect, and files to believe in.
             features: Of `FEATURES`, what it offers.
@@ -81,7 +82,8 @@ class Server:
             operators=own_users(),
         )
         self._service = Service(settings, SystemRandom())
-        self._carrier = Carrier(named, None if secret is None else ModelCache(secret))
+        cache = None if secret is None else ModelCache(secret)
+        self._carrier = Carrier(named, cache, threads)
         self._lock = threading.Lock()
         self._peers: dict[int, Peer] = {}
         self._by_file: dict[int, Peer] = {}
