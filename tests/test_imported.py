@@ -5,9 +5,11 @@ import sys
 from pathlib import Path
 
 import onnx
+import pytest
 
 import tightship
 from tests.models import conv_net
+from tightship.prepared_cache import identity
 
 FRAMEWORKS = ("onnx", "onnxruntime", "torch", "jax", "google.protobuf")
 UNUSED = (
@@ -88,6 +90,19 @@ def test_running_a_prepared_model_imports_what_it_needs(tmp_path: Path) -> None:
     assert packages | own | {"tightship._core"} == {n for n in found if n.startswith("tightship")}
     others = {name.split(".")[0] for name in found - imported("import numpy", "sys")}
     assert {name for name in others if name[0] != "_"} - {"numpy", "tightship"} == PYTHONS
+
+
+def test_what_was_prepared_for_a_user_is_found_without_what_reads_models(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TIGHTSHIP_CACHE_DIR", str(tmp_path / "prepared"))
+    path = tmp_path / "net.onnx"
+    onnx.save(conv_net(), path)
+    monkeypatch.setattr(identity, "SETTLED_NS", -(10**18))  # one written just now is read again
+    tightship.load(path, share=True).close()
+    found = imported(RUN.replace("{path!r}", repr(str(path)) + ", share=True"))
+    assert found & set(FRAMEWORKS) == set()
+    assert found & {f"tightship.{name}" for name in ("frontend", "opening", "unprepared")} == set()
 
 
 def test_what_is_not_imported_is_there() -> None:

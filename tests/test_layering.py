@@ -5,6 +5,7 @@ Layers, top to bottom; an import goes strictly down, and names side by side neve
     cli
     driver | plug | backend
     memory | loading | training | cost
+    shared_loading
     unprepared
     preparing
     opening
@@ -147,15 +148,15 @@ ALLOWED: Mapping[str, str] = {  # the longest prefix of a module's name decides
     "memory": "errors engine model",
     "tuning": "errors graph planner.format engine feeds model",
     "restoring": "errors engine budget model",
-    "further": "engine graph resource",
+    "further": "_core engine graph",
     "sharing": "errors engine frontend prepared_cache",
     "opening": "graph frontend engine budget tuning",
     "preparing": "_core errors graph engine opening",
-    "unprepared": (
-        "errors graph frontend engine budget model opening further prepared_cache preparing"
-        " restoring sharing"
+    "unprepared": "errors graph frontend engine budget model opening",
+    "shared_loading": (
+        "errors engine model opening further prepared_cache preparing restoring sharing unprepared"
     ),
-    "loading": "errors quantity graph resource engine model restoring unprepared",
+    "loading": "errors quantity graph resource engine model restoring shared_loading unprepared",
     "training": "_core errors quantity graph engine feeds opening training",
     "cost": "errors quantity graph planner view cost",
     "plug": "_core errors plug",

@@ -2,17 +2,20 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
+from tightship._core import HostResource
 from tightship.engine.memory_plan import MemoryPlan
 from tightship.engine.other_shapes import InputShapes
 from tightship.engine.prepare import Settings, Shapes, prepare
 from tightship.engine.prepared import PackedBefore, Prepared
 from tightship.engine.program import PackedWeight
 from tightship.engine.stored.model import StoredShapes
-from tightship.engine.variants import Variants
 from tightship.engine.weight_store import PackedCopy, WeightStore
-from tightship.graph import Graph
-from tightship.resource import HostResource
+
+if TYPE_CHECKING:
+    from tightship.engine.variants import Variants
+    from tightship.graph import Graph
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,8 +31,8 @@ class Original:
 
     name: str
     settings: Settings
-    graph: Callable[[Shapes | None], Graph]
-    variants: Variants | None
+    graph: "Callable[[Shapes | None], Graph]"
+    variants: "Variants | None"
 
 
 @dataclass(slots=True)
@@ -84,7 +87,7 @@ class FurtherShapes:
         variants = self._opened().variants
         return variants is not None and variants.admit(shapes)
 
-    def _variants(self) -> Variants:
+    def _variants(self) -> "Variants":
         variants = self._opened().variants
         assert variants is not None, "shapes were admitted that the file does not leave open"
         return variants

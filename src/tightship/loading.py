@@ -123,10 +123,16 @@ def load(
 
         path = _untuned_path(model, tune)
         return load_prepared(path, Asked(shapes, threads, without), bounds)
+    settings = _settings(shapes, threads, without)
+    if share:
+        from tightship.shared_loading import load_shared
+
+        shared = load_shared(model, settings, bounds, tune, progress)
+        if shared is not None:
+            return shared
     from tightship.unprepared import load_anew
 
-    settings = _settings(shapes, threads, without)
-    return load_anew(model, settings, bounds, tune, progress, share=share)
+    return load_anew(model, settings, bounds, tune, progress)
 
 
 def load_graph(graph: "Graph", name: str, threads: int = 1) -> Model:

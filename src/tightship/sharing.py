@@ -10,7 +10,6 @@ from typing import TypeVar
 from tightship.engine.prepare import ModelSource, Settings, name_of
 from tightship.engine.stored.made_for import MadeFor
 from tightship.errors import InputError
-from tightship.frontend.onnx import open_file
 from tightship.prepared_cache import (
     About,
     Identity,
@@ -23,7 +22,7 @@ from tightship.prepared_cache import (
 
 Loaded = TypeVar("Loaded")
 
-CALLER = 5
+CALLER = 4
 """Frames from a warning up to who called `load`."""
 
 
@@ -86,8 +85,15 @@ def _identity(model: ModelSource, folder: Path) -> Identity:
             "An exported program has no file by which other processes find it; leave `share` out, "
             "or load a file that `tightship.prepare` has written."
         )
+    path = Path(model)
+
+    def data_files() -> tuple[Path, ...]:
+        from tightship.frontend.onnx import open_file  # what is known already is not read
+
+        return open_file(path).data_files()
+
     try:
-        return identify(Path(model), lambda: open_file(model).data_files(), folder)
+        return identify(path, data_files, folder)
     except OSError as error:
         raise InputError(f"The model `{model}` cannot be read: {error.strerror}.") from None
 

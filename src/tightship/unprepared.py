@@ -1,10 +1,7 @@
 """`plan` and `load` of models that are not prepared: ONNX files, and programs of torch."""
 
 from collections.abc import Mapping
-from functools import partial
 from os import PathLike
-from pathlib import Path
-from typing import TYPE_CHECKING
 
 from tightship.budget import check_shapes
 from tightship.engine.library import open_library, release_unused
@@ -14,14 +11,10 @@ from tightship.engine.prepared import Prepared
 from tightship.engine.program_cache import Bounds
 from tightship.engine.variants import Variants
 from tightship.engine.weight_store import Progress
-from tightship.errors import InputError
 from tightship.frontend.onnx import open_bytes
 from tightship.graph import Graph, MappedFile
 from tightship.model import Model
 from tightship.opening import OpenedModel, anew, check_limit, is_open, measure, open_model
-
-if TYPE_CHECKING:
-    from tightship.prepared_cache import Identity
 
 
 def plan_anew(
@@ -40,19 +33,13 @@ def load_anew(
     bounds: Bounds,
     tune: str | PathLike[str] | None,
     progress: Progress | None,
-    *,
-    share: bool,
 ) -> Model:
     """As `load`, of a model that is not prepared."""
     _open_library(settings)
-    if share:
-        shared = _shared(_untuned(model, tune), settings, bounds, progress)
-        if shared is not None:
-            return shared
     source = open_model(model)
     if tune is not None:
         settings = measure(model, settings, tune, bounds)
-    variants = _variants(source, name_of(model), settings, bounds)
+    variants = variants_of(source, name_of(model), settings, bounds)
     prepared = _prepared(source, name_of(model), settings, variants)
     if bounds.limit_bytes is not None:
         check_limit(prepared.plan, model, settings, bounds.limit_bytes, bounds.dynamic_bytes)
@@ -78,52 +65,10 @@ def load_beside_anew(
     settings, name = Settings(threads=threads), name_of(data)
     _open_library(settings)
     source = open_bytes(data, files)
-    variants = _variants(source, name, settings, bounds)
+    variants = variants_of(source, name, settings, bounds)
     loaded = Model(_prepared(source, name, settings, variants), bounds, variants)
     release_unused()
     return loaded
-
-
-def _shared(
-    model: ModelSource, settings: Settings, bounds: Bounds, progress: Progress | None
-) -> Model | None:
-    """The model as it is prepared for all processes of this user; None where that cannot be."""
-    from tightship.further import FurtherShapes, Original
-    from tightship.preparing import prepare as prepare_file
-    from tightship.restoring import Asked, load_prepared
-    from tightship.sharing import shared
-
-    shapes, threads, without = settings.shapes, settings.threads, settings.without
-
-    def make(path: Path) -> None:
-        prepare_file(
-            model, path, shapes=shapes, threads=threads, without=without, progress=progress
-        )
-
-    def read(path: Path, identity: "Identity") -> Model:
-        def original() -> Original:
-            if not identity.is_current():
-                raise InputError(
-                    f"`{name_of(model)}` has changed since it was loaded; load it again."
-                )
-            source, name = open_model(model), name_of(model)
-            variants = _variants(source, name, settings, bounds)
-            return Original(name, settings, source.graph, variants)
-
-        asked = Asked(shapes, threads, without)
-        return load_prepared(path, asked, bounds, partial(FurtherShapes, read=original))
-
-    return shared(model, settings, make, read)
-
-
-def _untuned(model: ModelSource, tune: str | PathLike[str] | None) -> ModelSource:
-    """A model for which nothing is measured."""
-    if tune is not None:
-        raise InputError(
-            f"`{name_of(model)}` is to be shared, for which nothing is measured; leave `tune` out, "
-            "or share a file that `tightship prepare --tune` has written."
-        )
-    return model
 
 
 def _prepared(
@@ -141,7 +86,7 @@ def _prepared(
     return variants.prepare(given)
 
 
-def _variants(
+def variants_of(
     source: OpenedModel, name: str, settings: Settings, bounds: Bounds
 ) -> Variants | None:
     """How to prepare the model for other shapes; None if the file fixes them all."""

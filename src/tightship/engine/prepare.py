@@ -13,11 +13,12 @@ from tightship.engine.library import library_key, library_threads, open_library
 from tightship.engine.placement import Placement, place
 from tightship.engine.prepared import PackedBefore, Prepared
 from tightship.errors import InputError
-from tightship.graph import Graph, Shape
+from tightship.graph import Shape
 
 if TYPE_CHECKING:
     from tightship.engine.lower.options import Choice
     from tightship.engine.lower.repeats import Repeat
+    from tightship.graph import Graph
 
 Shapes = Mapping[str, Sequence[int]]
 Declared = Mapping[str, Shape | None]
@@ -66,7 +67,7 @@ class Settings:
 
 
 def prepare(
-    graph: Graph, name: str, settings: Settings, packed: PackedBefore | None = None
+    graph: "Graph", name: str, settings: Settings, packed: PackedBefore | None = None
 ) -> Prepared:
     """Lower and place a graph; `packed` as for `prepare_rewritten`.
 
@@ -82,7 +83,7 @@ def prepare(
 
 
 def prepare_rewritten(
-    graph: Graph,
+    graph: "Graph",
     node_count: int,
     name: str,
     settings: Settings,

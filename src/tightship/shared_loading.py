@@ -1,0 +1,72 @@
+"""`load(model, share=True)`: the file that was prepared of a model for this user, mapped.
+
+What reads the model's own file is imported when a process prepares it, or other shapes come.
+"""
+
+from functools import partial
+from os import PathLike
+from typing import TYPE_CHECKING
+
+from tightship.engine.library import open_library
+from tightship.engine.prepare import ModelSource, Settings, name_of
+from tightship.engine.program_cache import Bounds
+from tightship.engine.weight_store import Progress
+from tightship.errors import InputError
+from tightship.further import FurtherShapes, Original
+from tightship.model import Model
+from tightship.preparing import prepare
+from tightship.restoring import Asked, load_prepared
+from tightship.sharing import shared
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tightship.prepared_cache import Identity
+
+
+def load_shared(
+    model: ModelSource,
+    settings: Settings,
+    bounds: Bounds,
+    tune: str | PathLike[str] | None,
+    progress: Progress | None,
+) -> Model | None:
+    """The model as it is prepared for all processes of this user; None where that cannot be.
+
+    Raises:
+        InputError: Something is to be measured for it.
+    """
+    if tune is not None:
+        raise InputError(
+            f"`{name_of(model)}` is to be shared, for which nothing is measured; leave `tune` out, "
+            "or share a file that `tightship prepare --tune` has written."
+        )
+    if "onednn" not in settings.without:
+        open_library()
+    shapes, threads, without = settings.shapes, settings.threads, settings.without
+
+    def make(path: "Path") -> None:
+        prepare(model, path, shapes=shapes, threads=threads, without=without, progress=progress)
+
+    def read(path: "Path", identity: "Identity") -> Model:
+        further = partial(FurtherShapes, read=lambda: _original(model, settings, bounds, identity))
+        return load_prepared(path, Asked(shapes, threads, without), bounds, further)
+
+    return shared(model, settings, make, read)
+
+
+def _original(
+    model: ModelSource, settings: Settings, bounds: Bounds, identity: "Identity"
+) -> Original:
+    """What the file was prepared from.
+
+    Raises:
+        InputError: It has changed since.
+    """
+    from tightship.opening import open_model
+    from tightship.unprepared import variants_of
+
+    if not identity.is_current():
+        raise InputError(f"`{name_of(model)}` has changed since it was loaded; load it again.")
+    source, name = open_model(model), name_of(model)
+    return Original(name, settings, source.graph, variants_of(source, name, settings, bounds))
