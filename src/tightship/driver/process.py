@@ -6,6 +6,7 @@ from typing import Protocol
 
 from tightship.driver.oip.face import Face
 from tightship.driver.oip.limits import FaceLimits
+from tightship.driver.oip.monitor import Monitor
 from tightship.driver.oip.region_files import RegionFiles
 from tightship.driver.oip.repository import Repository, Sources
 from tightship.driver.rim.access import Access
@@ -80,7 +81,8 @@ class Driver:
             for name in self._repository.names:
                 self._repository.load(name)
             if where.http is not None:
-                self._faces["http"] = _http_server(self._face, where.limits, *where.http)
+                monitor = Monitor(self._face, where.socket)
+                self._faces["http"] = _http_server(self._face, where, monitor)
             if where.grpc is not None:
                 self._faces["grpc"] = _grpc_server(self._face, where.limits, *where.grpc)
             self._native = Server(
@@ -124,12 +126,13 @@ class Driver:
         self._native.stop()
 
 
-def _http_server(face: Face, limits: FaceLimits, host: str, port: int) -> FaceServer:
+def _http_server(face: Face, where: Listening, monitor: Monitor) -> FaceServer:
+    assert where.http is not None
     try:
         from tightship.driver.oip.http_serving import HttpServer
     except ModuleNotFoundError as error:
         raise _missing("HTTP", error) from None
-    return HttpServer(face, limits, host, port)
+    return HttpServer(face, where.limits, *where.http, monitor)
 
 
 def _grpc_server(face: Face, limits: FaceLimits, host: str, port: int) -> FaceServer:

@@ -15,6 +15,8 @@ from tightship.driver.oip.http_message import (
 from tightship.driver.oip.infer_request import InferRequest, decode
 from tightship.driver.oip.infer_response import InferResponse, encode
 from tightship.driver.oip.json_fields import field, optional, parse
+from tightship.driver.oip.monitor import Monitor
+from tightship.driver.oip.page import page
 from tightship.driver.oip.refusal import OipError
 from tightship.driver.oip.region_calls import Memory, register_cuda, status, unregister
 from tightship.driver.oip.repository import VERSION
@@ -34,9 +36,10 @@ MEMORIES = {"systemsharedmemory": Memory.SYSTEM, "cudasharedmemory": Memory.CUDA
 class HttpCalls:
     """Answers requests. May be used from several threads."""
 
-    def __init__(self, face: Face, body_bytes_max: int) -> None:
-        """A body may have `body_bytes_max` once it is unpacked."""
+    def __init__(self, face: Face, body_bytes_max: int, monitor: Monitor | None = None) -> None:
+        """Bodies may have `body_bytes_max` once unpacked; without a monitor there is no page."""
         self._face = face
+        self._monitor = monitor
         self._body_bytes_max = body_bytes_max
         self._quick: dict[str, bool] = {}
         self._answers: Answers[HttpResponse] = Answers()
@@ -50,6 +53,8 @@ class HttpCalls:
 
     def respond(self, request: HttpRequest) -> HttpResponse:
         """The response to a request; a refused one has its reason as `{"error": ...}`."""
+        if not _is_own(request):
+            return error_response(403, "pages of other servers may not ask this one")
         try:
             return self._answer(request)
         except (OipError, RegionError) as error:
@@ -74,6 +79,10 @@ class HttpCalls:
     def _server_call(self, request: HttpRequest, segments: list[str]) -> HttpResponse:
         face = self._face
         match segments:
+            case [""] if self._monitor is not None:
+                return HttpResponse(parts=(page(),), content_type="text/html; charset=utf-8")
+            case ["status"] if self._monitor is not None:
+                return json_response(self._monitor.status())
             case ["metrics"]:
                 text = face.metrics().encode()
                 return HttpResponse(parts=(text,), content_type="text/plain; version=0.0.4")
@@ -199,6 +208,12 @@ def is_work(request: HttpRequest) -> bool:
     """Whether a call runs, loads or unloads a model."""
     path = request.target.partition("?")[0]
     return path.endswith(("/infer", "/load", "/unload"))
+
+
+def _is_own(request: HttpRequest) -> bool:
+    """Whether no browser says that another server's page asks."""
+    origin = request.headers.get("origin")
+    return origin is None or origin.partition("://")[2] == request.headers.get("host")
 
 
 def _unknown(request: HttpRequest) -> OipError:

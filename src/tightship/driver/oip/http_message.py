@@ -85,6 +85,7 @@ class HttpResponse:
 REASONS: Mapping[int, str] = {
     200: "OK",
     400: "Bad Request",
+    403: "Forbidden",
     404: "Not Found",
     405: "Method Not Allowed",
     408: "Request Timeout",

@@ -9,6 +9,7 @@ from tightship.driver.oip.face import Face
 from tightship.driver.oip.http_calls import HttpCalls
 from tightship.driver.oip.http_connection import HttpConnection, Shared
 from tightship.driver.oip.limits import FaceLimits
+from tightship.driver.oip.monitor import Monitor
 from tightship.errors import InputError
 
 
@@ -19,13 +20,16 @@ class HttpServer:
         port: Where it listens.
     """
 
-    def __init__(self, face: Face, limits: FaceLimits, host: str, port: int) -> None:
-        """Listen at an address; port 0 is any that is free.
+    def __init__(
+        self, face: Face, limits: FaceLimits, host: str, port: int, monitor: Monitor
+    ) -> None:
+        """Listen at an address; port 0 is any that is free. The page shows what `monitor` sees.
 
         Raises:
             InputError: It cannot be listened at.
         """
-        self._calls = HttpCalls(face, limits.body_bytes_max)
+        self._calls = HttpCalls(face, limits.body_bytes_max, monitor)
+        self._monitor = monitor
         self._limits = limits
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
         try:
@@ -41,6 +45,7 @@ class HttpServer:
 
     def start(self) -> None:
         """Answer from now on."""
+        self._monitor.start()
         self._thread.start()
 
     def begin_stop(self) -> None:
@@ -50,6 +55,7 @@ class HttpServer:
     def join(self) -> None:
         """Wait for the end."""
         self._thread.join()
+        self._monitor.stop()
 
     def _run(self) -> None:
         with asyncio.Runner(loop_factory=lambda: self._loop) as runner:

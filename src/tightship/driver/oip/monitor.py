@@ -1,0 +1,190 @@
+"""What a driver holds, watched from inside: samples over time, and the state of now, for its page.
+
+Clients are told apart by numbers only: whoever reaches the page may not be who they belong to.
+"""
+
+import os
+import threading
+import time
+from collections import deque
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tightship import __version__
+from tightship.driver.client.client import Client
+from tightship.driver.oip.face import Face
+from tightship.driver.oip.request_counts import Counts
+from tightship.driver.rules.snapshot import Holdings, Snapshot
+from tightship.errors import TightshipError
+
+PERIOD_S = 1.0
+SAMPLES_MAX = 900
+WATCHED_S = 10.0
+"""Seconds after a look at the page in which clients are asked about."""
+
+Said = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """Bytes at one moment.
+
+    Attributes:
+        at_ms: Since 1970.
+        resident_bytes: Of the whole process, shared memory that it has mapped included.
+        region_bytes: Of all named regions.
+    """
+
+    at_ms: int
+    resident_bytes: int
+    weights_bytes: int
+    arena_bytes: int
+    region_bytes: int
+
+
+class Monitor:
+    """Samples a driver in a thread of its own. May be asked from several threads."""
+
+    def __init__(self, face: Face, socket: Path) -> None:
+        """Watch the models and regions of a face, and the clients of the driver at a socket."""
+        self._face = face
+        self._socket = socket
+        self._samples: deque[Sample] = deque(maxlen=SAMPLES_MAX)
+        self._clients: list[Said] = []
+        self._asked_s = -WATCHED_S
+        self._started_ms = _now_ms()
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._watch, name="tightship-monitor")
+
+    def start(self) -> None:
+        """Sample from now on."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """End; waits for a sample that is being taken."""
+        self._ended.set()
+        self._thread.join()
+
+    def status(self) -> Said:
+        """All that the page shows, as a value of JSON; amounts in bytes."""
+        self._asked_s = time.monotonic()
+        samples = tuple(self._samples)
+        return {
+            "version": __version__,
+            "pid": os.getpid(),
+            "started_ms": self._started_ms,
+            "now_ms": _now_ms(),
+            "is_draining": self._face.is_draining,
+            "samples": [
+                [each.at_ms, each.resident_bytes, each.weights_bytes, each.arena_bytes]
+                for each in samples
+            ],
+            "models": self._models(),
+            "regions": [
+                {"name": region.name, "size_bytes": region.size_bytes}
+                for region in self._face.regions.status(None)
+            ],
+            "clients": self._clients,
+        }
+
+    def _models(self) -> list[Said]:
+        repository = self._face.repository
+        sizes = _sizes(self._face)
+        return [
+            {
+                "name": each["name"],
+                "state": each["state"].lower(),
+                "reason": each.get("reason", ""),
+                **_counted(repository.counts(each["name"])),
+                **sizes.get(each["name"], {}),
+            }
+            for each in repository.index()
+        ]
+
+    def _watch(self) -> None:
+        while not self._ended.is_set():
+            self._samples.append(_sample(self._face))
+            if time.monotonic() - self._asked_s < WATCHED_S:
+                self._clients = self._ask()
+            self._ended.wait(PERIOD_S)
+
+    def _ask(self) -> list[Said]:
+        """What clients of the socket hold; this one is none of them."""
+        try:
+            with Client(self._socket) as client:
+                snapshot: Snapshot = client.inspect()
+        except (TightshipError, OSError):
+            return []  # it ends, or has no descriptor left: the page shows the rest
+        own = os.getpid()
+        return [_holdings(each) for each in snapshot.clients if each.caller.pid != own]
+
+
+def _sample(face: Face) -> Sample:
+    sizes = _sizes(face).values()
+    regions = face.regions.status(None)
+    pages = int(Path("/proc/self/statm").read_text().split()[1])
+    return Sample(
+        _now_ms(),
+        pages * os.sysconf("SC_PAGE_SIZE"),
+        sum(each["weights_bytes"] for each in sizes),
+        sum(each["arena_bytes"] for each in sizes),
+        sum(region.size_bytes for region in regions),
+    )
+
+
+def _sizes(face: Face) -> Mapping[str, dict[str, int]]:
+    """What loaded models take: weights, arenas now, and the arena that a run needs."""
+    repository = face.repository
+    held = repository.hold_all()
+    try:
+        return {
+            name: {
+                "weights_bytes": (stats := model.memory_stats()).weights_bytes,
+                "arena_bytes": stats.arena_bytes,
+                "run_bytes": model.plan.arena_bytes,
+            }
+            for name, model in held.items()
+        }
+    finally:
+        for model in held.values():
+            repository.let_go(model)
+
+
+def _counted(counts: Counts) -> Said:
+    count = counts.success_count
+    return {
+        "success_count": count,
+        "fail_count": counts.fail_count,
+        "pending_count": counts.pending_count,
+        "mean_us": counts.success_ns // count // 1000 if count else None,
+    }
+
+
+def _holdings(client: Holdings) -> Said:
+    return {
+        "number": client.caller.connection,
+        "is_connected": client.is_connected,
+        "pools": [
+            {
+                "kind": pool.kind,
+                "mode": pool.mode,
+                "size_bytes": pool.size_bytes,
+                "resident_bytes": pool.pss_bytes,
+            }
+            for pool in client.pools
+        ],
+        "buffers": [
+            {"size_bytes": buffer.size_bytes, "is_filled": buffer.is_filled}
+            for buffer in client.buffers
+        ],
+        "models": [
+            {"weights_bytes": model.weights_bytes, "arena_bytes": model.arena_bytes}
+            for model in client.models
+        ],
+    }
+
+
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000
