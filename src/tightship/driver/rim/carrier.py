@@ -133,6 +133,8 @@ class Carrier:
     def _allocate(self, asked: fx.AllocateBuffer) -> Event:
         try:
             self._buffers.room(asked.token, asked.value_type.size_bytes)
+            if self._models.take_image(asked):
+                self._buffers.have_channels_last(asked.token)
         except MemoryError:
             return BufferAllocated(asked.token, ErrorStatus.RESOURCE_EXHAUSTED_TRANSIENT)
         return BufferAllocated(asked.token, ErrorStatus.NONE)
@@ -142,9 +144,9 @@ class Carrier:
         try:
             if asked.is_into_buffer:
                 data = self._mappings.whole(pool)
-                buffers.room(asked.token, data.size)[...] = data
+                buffers.fill(asked.token, data, asked.dimensions)
             else:
-                self._mappings.store(pool, buffers[asked.token])
+                self._mappings.store(pool, buffers.content(asked.token, asked.dimensions))
         except DriverError:
             return CopyFinished(asked.copy, ErrorStatus.INVALID_ARGUMENT)
         except MemoryError:

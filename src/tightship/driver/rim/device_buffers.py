@@ -2,7 +2,9 @@
 
 import numpy as np
 
-from tightship.driver.rim.mappings import Bytes
+from tightship.driver.rim.image_model import FIRST, LAST
+from tightship.driver.rim.mappings import Array, Bytes
+from tightship.driver.rules.dimensions import Dimensions
 from tightship.driver.rules.status import REQUEST_ALIGNMENT_BYTES
 
 
@@ -10,15 +12,25 @@ class DeviceBuffers:
     """What each buffer holds, by token; whoever writes to one is alone with it.
 
     A buffer has one room as long as its size stays the same: results are written there by the
-    model, and read there by the next.
+    model, and read there by the next. An image's may have channels last; only what comes from a
+    client and goes to it has them first.
+
+    Attributes:
+        reordered_count: How often a value was brought from one order of axes to the other.
     """
 
     def __init__(self) -> None:
         self._rooms: dict[int, Bytes] = {}
+        self._images: set[int] = set()
+        self.reordered_count = 0
 
     def __getitem__(self, token: int) -> Bytes:
-        """The bytes of the value that a buffer holds."""
+        """The bytes of the value that a buffer holds, as they lie."""
         return self._rooms[token]
+
+    def have_channels_last(self, token: int) -> None:
+        """From now on, keep an image of float32 so."""
+        self._images.add(token)
 
     def room(self, token: int, size_bytes: int) -> Bytes:
         """Where to write a value of this size; what was there is lost.
@@ -31,9 +43,38 @@ class DeviceBuffers:
             held = self._rooms[token] = _aligned(size_bytes)
         return held
 
+    def seen(self, token: int, elements: Array, dimensions: Dimensions) -> Array:
+        """The elements of a buffer under the dimensions of its value: a view, with strides."""
+        if token not in self._images:
+            return elements.reshape(dimensions)
+        return elements.reshape([dimensions[axis] for axis in LAST]).transpose(FIRST)
+
+    def fill(self, token: int, data: Bytes, dimensions: Dimensions) -> None:
+        """Take a value over from a client.
+
+        Raises:
+            MemoryError: The system refuses room for it.
+        """
+        room = self.room(token, data.size)
+        if token in self._images:
+            self.reordered_count += 1
+            self.seen(token, room.view("f4"), dimensions)[...] = data.view("f4").reshape(dimensions)
+        else:
+            room[...] = data
+
+    def content(self, token: int, dimensions: Dimensions) -> Bytes:
+        """The bytes of a value, as a client knows it."""
+        held = self._rooms[token]
+        if token not in self._images:
+            return held
+        self.reordered_count += 1
+        found = np.ascontiguousarray(self.seen(token, held.view("f4"), dimensions))
+        return found.reshape(-1).view(np.uint8)
+
     def drop(self, token: int) -> None:
         """Give the memory of a buffer back."""
         self._rooms.pop(token, None)
+        self._images.discard(token)
 
 
 def _aligned(size_bytes: int) -> Bytes:

@@ -1,29 +1,36 @@
 """A model that a driver has loaded."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from tightship._core import StopFlag
 from tightship.driver.rim.chain import Chain, Limit
+from tightship.driver.rim.image_model import ImageModel, Images, image_model
 from tightship.driver.rim.mappings import Array
 from tightship.driver.rules.elements import value_type
 from tightship.driver.rules.operand_type import ValueType
 from tightship.driver.rules.status import failure
-from tightship.graph import DType
+from tightship.errors import TightshipError
+from tightship.graph import DType, Graph
 from tightship.model import Model
 
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """A model with the types of what it takes and gives, in order."""
+    """A model with the types of what it takes and gives, in order.
 
-    model: Model | Chain
+    Attributes:
+        graph: Reads what it computes once more; None where that is not kept.
+    """
+
+    model: Model | Chain | ImageModel
     inputs: tuple[ValueType, ...]
     outputs: tuple[ValueType, ...]
+    graph: Callable[[], Graph] | None = None
 
     @property
     def programs(self) -> tuple[Model, ...]:
-        """What it consists of: more than one where there are loops or branches."""
+        """What it consists of: more than one with loops, branches, or images in two layouts."""
         return (self.model,) if isinstance(self.model, Model) else self.model.programs
 
     def run(
@@ -49,6 +56,28 @@ def loaded(model: Model) -> Loaded:
     inputs = [(name, *model.input_types[name]) for name in model.input_names]
     outputs = [(name, *model.output_types[name]) for name in model.output_names]
     return Loaded(model, _types(plan.model, inputs), _types(plan.model, outputs))
+
+
+def with_images(found: Loaded, inputs: Sequence[int], outputs: Sequence[int]) -> Loaded | None:
+    """A model with some inputs and outputs, images, ready to have channels last; None if in vain.
+
+    Raises:
+        MemoryError: The system refuses room for the second program.
+    """
+    model = found.model
+    if found.graph is None or isinstance(model, Chain):
+        return None
+    images = Images(
+        frozenset(model.input_names[index] for index in inputs),
+        frozenset(model.output_names[index] for index in outputs),
+    )
+    if isinstance(model, ImageModel) and images | model.images == model.images:
+        return found
+    try:
+        made = image_model(model, found.graph(), images)
+    except TightshipError:  # it can be run as it is
+        return None
+    return None if made is None else replace(found, model=made)
 
 
 def _types(

@@ -5,15 +5,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from itertools import chain
 
-from tightship.driver.effects import PrepareModel
+from tightship.driver.effects import AllocateBuffer, PrepareModel
 from tightship.driver.events import PrepareFinished
-from tightship.driver.rim.loaded import Loaded, loaded
+from tightship.driver.rim.loaded import Loaded, loaded, with_images
 from tightship.driver.rim.loader import KeepingLoader, Loader
 from tightship.driver.rim.mappings import Mappings
 from tightship.driver.rim.model_cache import ModelCache
 from tightship.driver.rim.named import Named
 from tightship.driver.rim.sources import opened
 from tightship.driver.rules.model import ModelName
+from tightship.driver.rules.operand_type import OperandType
 from tightship.driver.rules.snapshot import ModelShare
 from tightship.driver.rules.status import ErrorStatus, ExecutionPreference
 from tightship.errors import DriverError, TightshipError
@@ -86,6 +87,34 @@ class Models:
     def __getitem__(self, number: int) -> Loaded:
         """A model that was prepared and not dropped."""
         return self._models[number]
+
+    def take_image(self, asked: AllocateBuffer) -> bool:
+        """Whether models keep an image with channels last that is in a buffer for them.
+
+        They do if all that read or write it run fewer steps so; from then on they are ready to.
+        """
+        kind = asked.value_type
+        is_image = kind.operand_type == OperandType.TENSOR_FLOAT32 and len(kind.dimensions) == 4
+        if not is_image or 0 in kind.dimensions or len({role[1] for role in asked.roles}) < 2:
+            return False
+        made: dict[int, Loaded] = {}
+        for number in {role[0] for role in asked.roles}:
+            used = [role for role in asked.roles if role[0] == number]
+            inputs = [index for _, is_output, index in used if not is_output]
+            outputs = [index for _, is_output, index in used if is_output]
+            ready = with_images(self._models[number], inputs, outputs)
+            if ready is None:
+                self._give_back(made)
+                return False
+            made[number] = ready
+        self._models |= made
+        return True
+
+    def _give_back(self, made: Mapping[int, Loaded]) -> None:
+        """Close programs that were made in vain."""
+        for number, found in made.items():
+            if found is not self._models[number]:
+                found.programs[-1].close()
 
     def shares(self) -> dict[int, ModelShare]:
         """What clients' models take; one that is known by name takes nothing more."""

@@ -193,7 +193,12 @@ class Runs:
             return None
         if data is None or not is_fit or data.ctypes.data % dtype.alignment:
             return None
-        return data[:size_bytes].view(dtype).reshape(argument.dimensions)
+        return self._shaped(argument, data[:size_bytes].view(dtype))
+
+    def _shaped(self, argument: RunArgument, elements: Array) -> Array:
+        if argument.token:
+            return self._buffers.seen(argument.token, elements, argument.dimensions)
+        return elements.reshape(argument.dimensions)
 
     def _room(self, argument: RunArgument, size_bytes: int) -> Bytes | None:
         if size_bytes > argument.room_bytes:
@@ -213,7 +218,7 @@ class Runs:
         else:
             raise failure("Every input of this model needs a value.")
         data = data != 0 if dtype.kind == "b" else data.copy()
-        return data.view(dtype).reshape(argument.dimensions)
+        return self._shaped(argument, data.view(dtype))
 
     def _store(self, argument: RunArgument, result: Array) -> bool:
         """Put an output where it was to go; False if it is too large."""
@@ -221,7 +226,7 @@ class Runs:
         if argument.token:
             if data.size > argument.room_bytes:
                 return False
-            self._buffers.room(argument.token, data.size)[...] = data
+            self._buffers.fill(argument.token, data, result.shape)
         elif argument.pool is not None and argument.pool.image is not None:
             if data.size != argument.pool.extent.content_bytes:
                 return False

@@ -1,7 +1,9 @@
 """What clients prepare, made ready to run: ONNX files, prepared models, models of operands."""
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import partial
 
 from tightship.driver.rim.loaded import Loaded, loaded
 from tightship.driver.rim.loader import Loader
@@ -12,6 +14,8 @@ from tightship.driver.rules.model import FileFormat, Model, ModelFile
 from tightship.driver.rules.pools import Pool
 from tightship.driver.rules.status import failure
 from tightship.errors import DriverError
+from tightship.graph import Graph
+from tightship.opening import open_model
 
 
 def opened(
@@ -27,6 +31,7 @@ def opened(
         return operand_model(source, pools, mappings, loader)
     if source.file_format == FileFormat.OPERANDS:
         return operand_file(source, pools, mappings, loader)
+    graph: Callable[[], Graph] | None = None
     if source.file_format == FileFormat.PREPARED:
         _check_prepared(source, pools[0])
         model = loader.prepared(pools[0].handle)
@@ -37,11 +42,19 @@ def opened(
             for each, pool in zip(source.externals, pools[1:], strict=True)
         }
         model = loader.beside(data, files) if files else loader.model(data)
+        if not files:
+            graph = partial(_graph, source, pools[0], mappings)
     try:
-        return loaded(model)
+        return replace(loaded(model), graph=graph)
     except DriverError:
         model.close()
         raise
+
+
+def _graph(source: ModelFile, pool: Pool, mappings: Mappings) -> Graph:
+    """The graph of an ONNX model, from its pool."""
+    data = mappings.read(pool, source.offset_bytes, source.length_bytes).tobytes()
+    return open_model(data).graph(None)
 
 
 def _check_prepared(source: ModelFile, pool: Pool) -> None:

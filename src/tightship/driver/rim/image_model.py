@@ -1,0 +1,131 @@
+"""A model whose images lie in buffers with channels last, as its convolutions like them.
+
+The values of a graph have channels first. A second program of the same graph takes and gives some
+of its images with channels last, so that no step of a run changes their layout.
+"""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from tightship.driver.rim.chain import Limit
+from tightship.driver.rim.mappings import Array
+from tightship.graph import Graph, Node, Value
+from tightship.loading import load_graph
+from tightship.model import Model
+
+LAST, FIRST = (0, 2, 3, 1), (0, 3, 1, 2)
+"""Orders of axes that bring channels to the end, and back."""
+SUFFIX = ":channels_last"
+OPSET = 21
+
+
+@dataclass(frozen=True, slots=True)
+class Images:
+    """Names of inputs and outputs with channels last."""
+
+    inputs: frozenset[str] = frozenset()
+    outputs: frozenset[str] = frozenset()
+
+    def __or__(self, other: "Images") -> "Images":
+        return Images(self.inputs | other.inputs, self.outputs | other.outputs)
+
+
+class ImageModel:
+    """Two programs of a model; which one runs is decided by the arrays of a run.
+
+    Attributes:
+        images: What the second program has with channels last.
+        programs: Both, and those that the second one replaces.
+    """
+
+    def __init__(self, model: Model, programs: Sequence[Model], images: Images) -> None:
+        self.images = images
+        self.programs = (model, *programs)
+        self.input_names = model.input_names
+        self.output_names = model.output_names
+
+    def run(
+        self, inputs: Mapping[str, Array], outputs: Mapping[str, Array], limit: Limit
+    ) -> dict[str, Array]:
+        """As `Model.run`; arrays with channels last are views that have them first."""
+        images = self.images
+        if not (
+            all(_is_last(inputs[name]) for name in images.inputs)
+            and all(name in outputs and _is_last(outputs[name]) for name in images.outputs)
+        ):
+            return self._run_plain(inputs, outputs, limit)
+        given = _turned(inputs, images.inputs)
+        places = _turned(outputs, images.outputs)
+        made = self.programs[-1].run(given, outputs=places, stop=limit.stop)
+        return dict(outputs) | {
+            name: made[name] for name in self.output_names if name not in images.outputs
+        }
+
+    def _run_plain(
+        self, inputs: Mapping[str, Array], outputs: Mapping[str, Array], limit: Limit
+    ) -> dict[str, Array]:
+        places = {name: array for name, array in outputs.items() if array.flags.c_contiguous}
+        made = self.programs[0].run(inputs, outputs=places, stop=limit.stop)
+        for name in outputs.keys() - places.keys():
+            np.copyto(outputs[name], made[name])
+        return made | dict(outputs)
+
+    def close(self) -> None:
+        """Give all memory back; waits for runs that are going on."""
+        for program in self.programs:
+            program.close()
+
+
+def image_model(base: Model | ImageModel, graph: Graph, images: Images) -> ImageModel | None:
+    """A model with more of its images with channels last; None if it runs no fewer steps so.
+
+    Args:
+        base: The graph, loaded.
+        graph: Without loops and branches.
+        images: Inputs and outputs of four axes and float32.
+    """
+    before: tuple[Model, ...] = ()
+    if isinstance(base, ImageModel):
+        images, before, base = images | base.images, base.programs[1:], base.programs[0]
+    program = load_graph(arranged(graph, images), base.plan.model)
+    if len(program.plan.steps) >= len(base.plan.steps):
+        program.close()
+        return None
+    return ImageModel(base, (*before, program), images)
+
+
+def arranged(graph: Graph, images: Images) -> Graph:
+    """The graph with some images of other axes; their names end in `SUFFIX`."""
+    values = dict(graph.values)
+    for name in images.inputs | images.outputs:
+        value = graph.value(name)
+        assert value.dtype is not None
+        shape = tuple(value.static_shape[axis] for axis in LAST)
+        values[name + SUFFIX] = Value(name + SUFFIX, value.dtype, shape)
+    before = [_moved(name + SUFFIX, name, FIRST) for name in sorted(images.inputs)]
+    after = [_moved(name, name + SUFFIX, LAST) for name in sorted(images.outputs)]
+    return Graph(
+        graph.name,
+        tuple(name + SUFFIX if name in images.inputs else name for name in graph.inputs),
+        tuple(name + SUFFIX if name in images.outputs else name for name in graph.outputs),
+        values,
+        (*before, *graph.nodes, *after),
+        graph.constants,
+        graph.known,
+    )
+
+
+def _turned(arrays: Mapping[str, Array], names: Collection[str]) -> dict[str, Array]:
+    """Arrays as the second program has them."""
+    plain = {name: array for name, array in arrays.items() if name not in names}
+    return plain | {name + SUFFIX: arrays[name].transpose(LAST) for name in names}
+
+
+def _moved(source: str, target: str, order: tuple[int, ...]) -> Node:
+    return Node(f"{target}:moved", "Transpose", (source,), (target,), {"perm": order}, "", OPSET)
+
+
+def _is_last(array: Array) -> bool:
+    return array.ndim == len(LAST) and array.transpose(LAST).flags.c_contiguous
