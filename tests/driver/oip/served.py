@@ -4,6 +4,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import urllib.request
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -67,6 +68,16 @@ class Served:
     def __init__(self, process):
         self.process = process
         self.socket, self.http, self.grpc = process.stdout.readline().split()
+
+
+def pending(served):
+    """Requests of the slow model that have begun and not ended."""
+    with urllib.request.urlopen(f"http://{served.http}/metrics", timeout=30) as response:
+        lines = response.read().decode().splitlines()
+    found = [
+        line for line in lines if line.startswith('nv_inference_pending_request_count{model="slow"')
+    ]
+    return int(found[0].split()[-1])
 
 
 @contextmanager

@@ -1,11 +1,12 @@
 """Objects of shared memory behind names, in a folder that stands for the system's."""
 
 import os
+from pathlib import Path
 
 import pytest
 
 from tightship.driver.oip.refusal import OipError
-from tightship.driver.oip.region_files import RegionFiles
+from tightship.driver.oip.region_files import REGIONS_MAX, RegionFiles
 from tightship.driver.rules.regions import Region, RegionError
 
 
@@ -114,3 +115,34 @@ def test_windows_overlap_where_they_have_bytes_of_one_object(files, tmp_path):
         assert second.overlaps(into)
         assert not before.overlaps(second)
         assert not other.overlaps(before)
+
+
+def mapped(path):
+    """How many mappings of the process are of a file."""
+    return Path("/proc/self/maps").read_text().count(f" {path.stat().st_ino} ")
+
+
+def test_registering_leaves_nothing_behind(files, tmp_path):
+    before = open_files()
+    for _ in range(1000):
+        files.register(region())
+        with pytest.raises(RegionError, match="already in manager"):
+            files.register(region())
+        with pytest.raises(RegionError, match="invalid args"):
+            files.register(region(name="b", size_bytes=65))
+        files.unregister("a")
+    assert open_files() == before
+    assert mapped(tmp_path / "key") == 0
+
+
+def test_so_many_regions_that_the_next_is_refused(files, tmp_path):
+    before = open_files()
+    for number in range(REGIONS_MAX):
+        files.register(region(name=str(number)))
+    with pytest.raises(OipError, match="256 are registered, which is the limit"):
+        files.register(region(name="more"))
+    files.unregister("0")
+    files.register(region(name="more"))
+    files.unregister(None)
+    assert open_files() == before
+    assert mapped(tmp_path / "key") == 0

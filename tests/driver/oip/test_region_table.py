@@ -6,7 +6,6 @@
 
 import importlib
 import os
-import urllib.request
 import uuid
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -19,7 +18,7 @@ pytest.importorskip("httptools")
 pytest.importorskip("tritonclient.grpc")
 from tritonclient.utils import InferenceServerException, shared_memory
 
-from tests.driver.oip.served import SIDE, server
+from tests.driver.oip.served import SIDE, pending, server
 
 REAL = os.environ.get("TIGHTSHIP_TRITON", "")
 only_ours = pytest.mark.skipif(bool(REAL), reason="release 2.51 of Triton does otherwise")
@@ -105,16 +104,6 @@ class Kit:
             yield
         if not REAL:
             assert caught.value.status() == STATUSES[self.face][kind]
-
-
-def pending(places):
-    """Requests of the slow model that have begun and not ended."""
-    with urllib.request.urlopen(f"http://{places.http}/metrics", timeout=30) as response:
-        lines = response.read().decode().splitlines()
-    found = [
-        line for line in lines if line.startswith('nv_inference_pending_request_count{model="slow"')
-    ]
-    return int(found[0].split()[-1])
 
 
 @pytest.fixture(params=["http", "grpc"])

@@ -79,7 +79,7 @@ def _guarded(name: str, call: Callable[[bytes], bytes]) -> _Unary:
         try:
             return call(request)
         except (OipError, RegionError) as error:
-            _LOG.info("%s: %s is refused: %s", context.peer(), name, error)
+            _LOG.info("%s: %s is refused: %r", context.peer(), name, str(error))
             _abort(context, grpc.StatusCode[error.code.name], str(error))
         except Exception:  # noqa: BLE001 - a mistake of ours, of which a client is told no more
             _LOG.exception("%s: %s met an error of the driver.", context.peer(), name)

@@ -1,8 +1,8 @@
 """One connection of a client: bytes of HTTP/1.1 in and out, one request at a time."""
 
 import asyncio
+import logging
 from collections import deque
-from collections.abc import Callable
 from concurrent.futures import Executor
 from dataclasses import dataclass, field
 
@@ -17,7 +17,7 @@ LINGER_S = 5.0
 JOINED_BYTES_MAX = 64 << 10
 """Responses up to this size are written as one piece."""
 
-Answer = Callable[[HttpRequest], HttpResponse]
+_LOG = logging.getLogger(__name__)
 
 
 @dataclass(slots=True, eq=False)
@@ -57,6 +57,8 @@ class HttpConnection(asyncio.Protocol):
         """Count it, or refuse it."""
         assert isinstance(transport, asyncio.Transport)
         self._transport = transport
+        host, port, *_ = transport.get_extra_info("peername")
+        self._client = f"http:{host}:{port}"
         connections = self._server.connections
         is_full = len(connections) >= self._server.limits.connections_max
         connections.add(self)
@@ -187,7 +189,7 @@ class HttpConnection(asyncio.Protocol):
             if self._server.calls.is_long(request):
                 self._answer_beside(request, is_kept=is_kept)
             else:
-                self._write(self._server.calls.respond(request), is_kept=is_kept)
+                self._write(self._respond(request), is_kept=is_kept)
 
     def _go_on(self) -> None:
         """Answer what waits, then read more."""
@@ -196,18 +198,27 @@ class HttpConnection(asyncio.Protocol):
             self._transport.resume_reading()
             self._end_if_refused()
 
+    def _respond(self, request: HttpRequest) -> HttpResponse:
+        """The response to a request; in whatever thread."""
+        said = (self._client, request.method, request.target)
+        try:
+            response = self._server.calls.respond(request)
+        except Exception:  # noqa: BLE001 - a mistake of ours, of which a client is told no more
+            _LOG.exception("%s: %s %r met an error of the driver.", *said)
+            return error_response(500, "internal error")
+        if response.status >= 400:
+            _LOG.info("%s: %s %r is refused: %d %r", *said, response.status, response.parts)
+        return response
+
     def _answer_beside(self, request: HttpRequest, *, is_kept: bool) -> None:
         self._is_answering = True
-        respond = self._server.calls.respond
-        future = self._loop.run_in_executor(self._server.executor, respond, request)
+        future = self._loop.run_in_executor(self._server.executor, self._respond, request)
 
         def answered(done: asyncio.Future[HttpResponse]) -> None:
             self._is_answering = False
-            failed = done.cancelled() or done.exception() is not None
-            response = error_response(500, "internal error") if failed else done.result()
-            if self._is_ending:
+            if self._is_ending or done.cancelled():
                 return
-            self._write(response, is_kept=is_kept)
+            self._write(done.result(), is_kept=is_kept)
             self._go_on()
 
         future.add_done_callback(answered)

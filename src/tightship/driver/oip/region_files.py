@@ -20,6 +20,9 @@ from tightship.driver.oip.refusal import OipError
 from tightship.driver.rules.regions import Code, Region, Regions
 
 SHARED_MEMORY_FOLDER = Path("/dev/shm")
+REGIONS_MAX = 256
+"""Each has a descriptor and a mapping of the driver's."""
+
 Bytes = NDArray[np.uint8]
 
 
@@ -99,10 +102,16 @@ class RegionFiles:
 
         Raises:
             RegionError, OipError: As `Regions.register`; or the object is not there, no regular
-                file, or another user's.
+                file, or another user's; or there are `REGIONS_MAX` of them.
         """
         with self._lock:
             self._regions.check_key(region)
+            if len(self._mapped) >= REGIONS_MAX:
+                raise OipError(
+                    f"failed to register shared memory region '{region.name}': {REGIONS_MAX} are "
+                    "registered, which is the limit; unregister one",
+                    Code.UNAVAILABLE,
+                )
             file = self._opened(region)
             try:
                 found = self._checked(file, region)
