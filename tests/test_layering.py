@@ -170,10 +170,10 @@ ALLOWED: Mapping[str, str] = {  # the longest prefix of a module's name decides
     "driver": "errors driver",
     "driver.client.fallback": "driver errors loading model",
     "driver.rim": (
-        "_core bound_run driver errors graph loading model opening preparing"
+        "_core bound_run driver engine.joint_arenas errors graph loading model opening preparing"
         " resource.private_folder"
     ),
-    "driver.oip": "_core __version__ errors graph model loading driver",
+    "driver.oip": "_core __version__ engine.joint_arenas errors graph model loading driver",
     "driver.client": "errors frontend.onnx driver",
     "driver.nnapi": "errors graph driver",
     "cli": (

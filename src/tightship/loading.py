@@ -18,6 +18,7 @@ from tightship.model import Model
 from tightship.quantity import parse_bytes
 
 if TYPE_CHECKING:
+    from tightship.engine.joint_arenas import JointArenas
     from tightship.engine.prepare import ModelSource, Settings
     from tightship.graph import Graph, MappedFile
     from tightship.resource import SharedArenaPool
@@ -75,7 +76,7 @@ def load(
     program_memory: str | int = "256MiB",
     idle_s: float | None = 2.0,
     idle_memory: str | int = "2MiB",
-    arena_pool: "SharedArenaPool | None" = None,
+    arena_pool: "SharedArenaPool | JointArenas | None" = None,
     tune: str | PathLike[str] | None = None,
     share: bool = False,
     progress: Progress | None = None,
@@ -101,8 +102,9 @@ def load(
         idle_s: Seconds after which memory of arenas that no run has needed since goes back to
             the system; much of it sooner, once eight runs did not need it. None keeps it.
         idle_memory: What arenas keep however long nobody runs, if it is more than `shapes` need.
-        arena_pool: Arenas that runs of several processes take in turns; how many there are is
-            then the pool's, and `idle_s` is for what no process has needed since.
+        arena_pool: Arenas that runs of several processes, or of several models of this one, take
+            in turns; how many there are is then the pool's, and `idle_s` is for what no process
+            has needed since; of models of this process the pool says that, too.
         tune: As for `plan`; the choice is for `shapes` only.
         share: Prepare an ONNX file once for this user, in `TIGHTSHIP_CACHE_DIR`, and map what was
             prepared, so that all processes have one copy of the weights. The ONNX file is read
@@ -135,13 +137,16 @@ def load(
     return load_anew(model, settings, bounds, tune, progress)
 
 
-def load_graph(graph: "Graph", name: str, threads: int = 1) -> Model:
+def load_graph(
+    graph: "Graph", name: str, threads: int = 1, arenas: "JointArenas | None" = None
+) -> Model:
     """Load a graph whose shapes are all known.
 
     Args:
         graph: Any.
         name: What reports call it.
         threads: Of each kernel.
+        arenas: As `arena_pool` of `load`.
 
     Raises:
         GraphError: It has a node that nothing can run.
@@ -149,16 +154,22 @@ def load_graph(graph: "Graph", name: str, threads: int = 1) -> Model:
     """
     from tightship.unprepared import load_graph_anew
 
-    return load_graph_anew(graph, name, Bounds(ARENAS_MAX), threads)
+    return load_graph_anew(graph, name, Bounds(ARENAS_MAX, arena_pool=arenas), threads)
 
 
-def load_beside(model: bytes, files: "Mapping[str, MappedFile]", threads: int = 1) -> Model:
+def load_beside(
+    model: bytes,
+    files: "Mapping[str, MappedFile]",
+    threads: int = 1,
+    arenas: "JointArenas | None" = None,
+) -> Model:
     """Load an ONNX model whose external data lies in files that are given.
 
     Args:
         model: Bytes of its file.
         files: By the names that the model has for them.
         threads: Of each kernel.
+        arenas: As `arena_pool` of `load`.
 
     Raises:
         FormatError: It is none, or a tensor lies in no file, or beyond its end.
@@ -166,7 +177,7 @@ def load_beside(model: bytes, files: "Mapping[str, MappedFile]", threads: int = 
     """
     from tightship.unprepared import load_beside_anew
 
-    return load_beside_anew(model, files, Bounds(ARENAS_MAX), threads)
+    return load_beside_anew(model, files, Bounds(ARENAS_MAX, arena_pool=arenas), threads)
 
 
 def _bounds(
@@ -175,7 +186,7 @@ def _bounds(
     programs: int,
     program_memory: str | int,
     retention: Retention,
-    arena_pool: "SharedArenaPool | None",
+    arena_pool: "SharedArenaPool | JointArenas | None",
 ) -> Bounds:
     """What a model may take, in bytes.
 

@@ -1,6 +1,7 @@
 """`tightship pools`: a driver in another process is asked who holds what."""
 
 import json
+from contextlib import ExitStack
 
 import numpy as np
 import pytest
@@ -53,6 +54,19 @@ def test_a_client_is_charged_what_it_has(served, capsys):
     assert mine["weights_bytes"] >= said["driver"]["weights_bytes"]
     assert mine["total_bytes"] == (mine["pss_bytes"] + mine["buffer_bytes"] + mine["weights_bytes"])
     assert np.array(placed.array).size
+
+
+def test_clients_that_run_in_turns_take_one_arena(served):
+    with ExitStack() as stack:
+        clients = [stack.enter_context(served.client()) for _ in range(4)]
+        data, _ = dense(batch=512, hidden=256)
+        models = [client.prepare(data) for client in clients]
+        for model in models:
+            model.execute([np.zeros((512, 32), np.float32)])
+        snapshot = clients[0].inspect()
+        (one,) = {share.arena_bytes for each in snapshot.clients for share in each.models}
+        assert len(snapshot.clients) == 4
+        assert one <= snapshot.arena_bytes < 2 * one
 
 
 def test_it_finds_the_driver_by_itself(served, capsys, monkeypatch, tmp_path):

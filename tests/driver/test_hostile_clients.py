@@ -23,6 +23,7 @@ from tightship.driver.rules.model import ModelFile
 from tightship.driver.rules.pools import Pool, PoolMode
 from tightship.driver.rules.request import Extent, Request
 from tightship.driver.rules.status import ErrorStatus
+from tightship.engine.joint_arenas import JointArenas
 from tightship.errors import DriverError
 
 MODEL, WEIGHTS = dense(batch=4)
@@ -177,6 +178,12 @@ def test_without_descriptors_calls_fail_and_the_driver_lives(tmp_path):
         model.execute([X])
 
 
+class NoNames:
+    """A driver that was started without a model."""
+
+    arenas = JointArenas()
+
+
 def a_pool(file):
     extent = Extent((1, file), 0, len(MODEL))
     return Pool(3, "ashmem", extent, 1, PoolMode.COPY, file, is_decodable=True)
@@ -187,7 +194,7 @@ def test_a_mistake_of_ours_ends_a_call_and_not_the_driver(monkeypatch, caplog):
     os.write(file, MODEL)
     fcntl.fcntl(file, fcntl.F_ADD_SEALS, fcntl.F_SEAL_SHRINK)
     memory = mappings.Mappings()
-    models = models_of_driver.Models(memory, {}, None)
+    models = models_of_driver.Models(memory, NoNames(), None)
     asked = PrepareModel(5, ModelFile(1, 3, 0, len(MODEL)), (a_pool(file),), 1, -1, None)
     assert models.prepare(asked).status is ErrorStatus.NONE
     run = Run(9, 5, (None,), (None,), -1, -1)

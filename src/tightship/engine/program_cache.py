@@ -25,6 +25,7 @@ from tightship.errors import InputError
 from tightship.graph.unbound_length import UnboundLengthError
 
 if TYPE_CHECKING:
+    from tightship.engine.joint_arenas import JointArenas, JointRooms
     from tightship.engine.shared_rooms import SharedRooms
     from tightship.engine.statistics import MemoryStatistics, ProgramStatistics
     from tightship.resource.shared_arenas import SharedArenaPool
@@ -48,7 +49,8 @@ class Bounds:
         programs: Programs held at once.
         program_bytes: What they may take: steps, generated code and weights of their own.
         retention: What stays of arenas that no run needs, the first program's at least.
-        arena_pool: Whose arenas runs take in turns with other processes; None for its own.
+        arena_pool: Whose arenas runs take in turns with other processes, or with other models of
+            this one; None for its own.
     """
 
     arenas: int = 1
@@ -57,7 +59,7 @@ class Bounds:
     programs: int = 32
     program_bytes: int = 256 << 20
     retention: Retention = field(default_factory=Retention)
-    arena_pool: "SharedArenaPool | None" = None
+    arena_pool: "SharedArenaPool | JointArenas | None" = None
 
 
 class Reservation:
@@ -369,12 +371,15 @@ def key_of(lowered: Lowered) -> Key:
     )
 
 
-def _pool(bounds: Bounds, first: Prepared) -> "ArenaPool | SharedRooms":
+def _pool(bounds: Bounds, first: Prepared) -> "ArenaPool | SharedRooms | JointRooms":
     """Where runs have their arenas; what the first program needs is kept."""
     kept = max(bounds.retention.kept_bytes, first.placement.arena_bytes)
     retention = replace(bounds.retention, kept_bytes=kept)
     if bounds.arena_pool is not None:
-        from tightship.engine.shared_rooms import SharedRooms  # few processes need them
+        from tightship.engine.joint_arenas import JointArenas, JointRooms  # few need these
+        from tightship.engine.shared_rooms import SharedRooms
 
+        if isinstance(bounds.arena_pool, JointArenas):
+            return JointRooms(bounds.arena_pool)
         return SharedRooms(bounds.arena_pool, retention)
     return ArenaPool(bounds.arenas, retention)

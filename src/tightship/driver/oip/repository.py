@@ -12,6 +12,7 @@ from tightship.driver.oip.datatypes import name_of
 from tightship.driver.oip.refusal import OipError
 from tightship.driver.oip.request_counts import Counts, RequestCounts
 from tightship.driver.rules.regions import Code
+from tightship.engine.joint_arenas import JointArenas
 from tightship.errors import TightshipError
 from tightship.graph import DType
 from tightship.loading import load
@@ -55,11 +56,16 @@ Sources = Callable[[], Mapping[str, ModelSource]]
 
 
 class Repository:
-    """Models by name, for all faces of a driver. May be used from several threads."""
+    """Models by name, for all faces of a driver. May be used from several threads.
+
+    Attributes:
+        arenas: What their runs take in turns.
+    """
 
     def __init__(self, find: Sources) -> None:
         """Know the models that are found; none is loaded."""
         self._find = find
+        self.arenas = JointArenas()
         self._entries = {name: _Entry() for name in find()}
         self._holders: Counter[Model] = Counter()
         self._withdrawn: set[Model] = set()
@@ -89,6 +95,7 @@ class Repository:
                     threads=source.threads,
                     max_memory=source.max_memory,
                     dynamic_memory=source.dynamic_memory,
+                    arena_pool=self.arenas,
                 )
             except (TightshipError, OSError) as error:
                 entry.state, entry.reason = State.UNAVAILABLE, str(error)
@@ -111,9 +118,10 @@ class Repository:
             entry.state, entry.reason = State.UNAVAILABLE, "unloaded"
 
     def close(self) -> None:
-        """Unload every model."""
+        """Unload every model; nothing runs any more."""
         for name in self.names:
             self.unload(name)
+        self.arenas.close()
 
     def hold(self, name: str) -> Model:
         """As `Named.hold`."""

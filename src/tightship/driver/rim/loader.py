@@ -5,6 +5,7 @@ import os
 from collections.abc import Mapping
 
 from tightship.driver.rim.descriptor import seal_content
+from tightship.engine.joint_arenas import JointArenas
 from tightship.errors import TightshipError
 from tightship.graph import Graph, MappedFile
 from tightship.loading import load, load_beside, load_graph
@@ -17,9 +18,10 @@ _LOG = logging.getLogger(__name__)
 
 
 class Loader:
-    """Loads models, for kernels of so many threads."""
+    """Loads models that take arenas in turns, for kernels of so many threads."""
 
-    def __init__(self, threads: int = 1) -> None:
+    def __init__(self, arenas: JointArenas, threads: int = 1) -> None:
+        self._arenas = arenas
         self.threads = threads
 
     def model(self, source: bytes | Graph) -> Model:
@@ -29,8 +31,12 @@ class Loader:
             TightshipError: It cannot be run.
         """
         if isinstance(source, bytes):
-            return load(source, threads=self.threads)
-        return load_graph(source, NAME, self.threads)
+            return load(source, threads=self.threads, arena_pool=self._arenas)
+        return load_graph(source, NAME, self.threads, self._arenas)
+
+    def once(self) -> "Loader":
+        """One that keeps nothing."""
+        return Loader(self._arenas, self.threads)
 
     def beside(self, data: bytes, files: Mapping[str, MappedFile]) -> Model:
         """A model from an ONNX file's bytes, its external data in files; it is never kept.
@@ -38,7 +44,7 @@ class Loader:
         Raises:
             TightshipError: It cannot be run.
         """
-        return load_beside(data, files, self.threads)
+        return load_beside(data, files, self.threads, self._arenas)
 
     def prepared(self, file: int) -> Model:
         """A prepared model from its file, which stays mapped; the descriptor does not matter.
@@ -46,7 +52,7 @@ class Loader:
         Raises:
             TightshipError: It is none, or is for something else.
         """
-        return load(f"/proc/self/fd/{file}")
+        return load(f"/proc/self/fd/{file}", arena_pool=self._arenas)
 
 
 class KeepingLoader(Loader):
@@ -55,8 +61,8 @@ class KeepingLoader(Loader):
     A model that cannot be prepared is loaded without, and nothing is kept.
     """
 
-    def __init__(self, threads: int = 1) -> None:
-        super().__init__(threads)
+    def __init__(self, arenas: JointArenas, threads: int = 1) -> None:
+        super().__init__(arenas, threads)
         self.file: int | None = None
 
     def model(self, source: bytes | Graph) -> Model:

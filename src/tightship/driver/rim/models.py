@@ -3,7 +3,6 @@
 import logging
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
-from itertools import chain
 
 from tightship.driver.effects import AllocateBuffer, PrepareModel
 from tightship.driver.events import PrepareFinished
@@ -59,17 +58,18 @@ class Models:
 
     def _load(self, asked: PrepareModel) -> Loaded:
         source, files, cache = asked.source, asked.cache, self._cache
+        arenas = self._named.arenas
         if source is None:
             assert files is not None, asked
             assert cache is not None, asked
-            return cache.read(files, Loader())
+            return cache.read(files, Loader(arenas))
         if isinstance(source, ModelName):
             return self._known(asked.model, source.name)
         is_fast = asked.preference == ExecutionPreference.FAST_SINGLE_ANSWER
         threads = self._threads if is_fast else 1
         if files is None or cache is None:
-            return opened(source, asked.pools, self._mappings, Loader(threads))
-        with closing(KeepingLoader(threads)) as loader:
+            return opened(source, asked.pools, self._mappings, Loader(arenas, threads))
+        with closing(KeepingLoader(arenas, threads)) as loader:
             found = opened(source, asked.pools, self._mappings, loader)
             cache.save(files, found, loader.file)
         return found
@@ -133,11 +133,8 @@ class Models:
             return tuple(_share(0, name, (model,), is_own=True) for name, model in own.items())
 
     def arena_bytes(self) -> int:
-        """Memory of the arenas of all models."""
-        with self._own() as own:
-            of_clients = [found.programs for found in self._models.copy().values()]
-            every = {id(model): model for model in chain(*of_clients, own.values())}
-            return sum(model.memory_stats().arena_bytes for model in every.values())
+        """Memory of the arenas that all models take in turns."""
+        return self._named.arenas.held_bytes
 
     @contextmanager
     def _own(self) -> Iterator[Mapping[str, Model]]:

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Protocol
 
+from tightship.engine.joint_arenas import JointArenas
 from tightship.model import Model
 
 
@@ -11,6 +12,11 @@ class Named(Protocol):
 
     A model that is held stays open, also when its name comes to stand for another, or for none.
     """
+
+    @property
+    def arenas(self) -> JointArenas:
+        """What runs of all models take in turns, those of clients too."""
+        ...
 
     def hold(self, name: str) -> Model:
         """A model, open until it was let go as often as it was held.

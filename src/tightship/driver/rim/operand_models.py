@@ -39,9 +39,7 @@ def operand_model(
         case (GraphStage() as stage,):
             runs = loader.model(stage.graph)
         case _:
-            runs = Chain(
-                routine, Loader(loader.threads).model
-            )  # no one file holds several programs
+            runs = Chain(routine, loader.once().model)  # no one file holds several programs
     return Loaded(
         runs,
         _types(model, main.input_indexes, routine.tensors),

@@ -1,0 +1,71 @@
+"""What the runs of one model take of arenas that are not its own, within its budget."""
+
+import threading
+import time
+from dataclasses import dataclass, field
+
+from tightship.errors import InputError
+
+FIRST_WAIT_S, LONGEST_WAIT_S = 1e-4, 4e-3
+"""How soon a run looks again for what nobody tells it of, at first and at last."""
+
+
+@dataclass(slots=True)
+class Booking:
+    """Bytes that runs have booked; at no return of `book` more than the budget then.
+
+    Attributes:
+        budget_bytes: None for no limit.
+        arenas_bytes: Of arenas, now.
+        peak_bytes: The most that was ever booked of arenas.
+    """
+
+    lock: threading.RLock = field(default_factory=threading.RLock)
+    budget_bytes: int | None = None
+    arenas_bytes: int = 0
+    peak_bytes: int = 0
+    _beside_bytes: int = 0
+    _closed: bool = False
+
+    def book(self, needed_bytes: int, beside_bytes: int) -> bool:
+        """Book an arena and what a run takes beside it; whether the budget has room for both.
+
+        Raises:
+            InputError: It is closed.
+        """
+        with self.lock:
+            if self._closed:
+                raise InputError("The model was closed; load it again to run it.")
+            after = self.arenas_bytes + self._beside_bytes + needed_bytes + beside_bytes
+            if self.budget_bytes is not None and after > self.budget_bytes:
+                return False
+            self.arenas_bytes += needed_bytes
+            self._beside_bytes += beside_bytes
+            self.peak_bytes = max(self.peak_bytes, self.arenas_bytes)
+            return True
+
+    def cancel(self, needed_bytes: int, beside_bytes: int) -> None:
+        """Give back what was booked."""
+        with self.lock:
+            self.arenas_bytes -= needed_bytes
+            self._beside_bytes -= beside_bytes
+
+    @property
+    def fits(self) -> bool:
+        """Whether what is booked is within the budget."""
+        with self.lock:
+            budget = self.budget_bytes
+            return budget is None or self.arenas_bytes + self._beside_bytes <= budget
+
+    def forked(self) -> None:
+        """Runs of the parent's threads are not the child's."""
+        self.arenas_bytes = self._beside_bytes = 0
+
+    def close(self) -> None:
+        """Book nothing more, once all is given back."""
+        with self.lock:
+            self._closed = True
+        wait_s = FIRST_WAIT_S
+        while self.arenas_bytes:
+            time.sleep(wait_s)
+            wait_s = min(2 * wait_s, LONGEST_WAIT_S)

@@ -1,0 +1,148 @@
+"""Arenas that models of one process take in turns: as many as run at once, not one for each."""
+
+import threading
+import time
+from contextlib import suppress
+from dataclasses import dataclass, field
+
+from tightship.engine.arena import Reserved
+from tightship.engine.arena_pool import ArenaPool, Room
+from tightship.engine.booking import FIRST_WAIT_S, LONGEST_WAIT_S, Booking
+from tightship.engine.executable import Executable
+from tightship.engine.limits import Limits
+from tightship.engine.retention import Retention
+from tightship.errors import DeadlineError
+from tightship.forks import guard
+
+ARENAS_MAX = 256
+
+
+class JointArenas:
+    """Memory of arenas for all models that are loaded with it, from any thread.
+
+    A run takes a free room, of whichever model had it before, and gives it back; what none needs
+    goes back to the system as `retention` says. No room stays larger than the largest program.
+    """
+
+    def __init__(self, retention: Retention | None = None, *, arenas: int = ARENAS_MAX) -> None:
+        """`arenas` is how many runs may go on at once; others wait."""
+        self.pool = ArenaPool(arenas, retention)
+        self._lock = threading.Lock()
+        self._largest: dict[int, int] = {}
+
+    @property
+    def held_bytes(self) -> int:
+        """What they have now, used or kept."""
+        return self.pool.held_bytes
+
+    @property
+    def used_bytes(self) -> int:
+        """Of that, what runs have."""
+        return self.pool.used_bytes
+
+    def note(self, model: int, largest_bytes: int | None) -> None:
+        """The largest program of a model; None once the model is gone."""
+        with self._lock:
+            self._largest.pop(model, None)
+            if largest_bytes is not None:
+                self._largest[model] = largest_bytes
+            self.pool.resize(max(self._largest.values(), default=0), None)
+
+    def close(self) -> None:
+        """Give all memory back; no run has any."""
+        self.pool.close()
+
+
+@dataclass(slots=True, eq=False, weakref_slot=True)
+class JointRooms:
+    """A model's use of joint arenas: what its runs take at once stays within its budget."""
+
+    arenas: JointArenas
+    _booking: Booking = field(default_factory=Booking)
+    _known: dict[int, Executable] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        guard(self)
+
+    @property
+    def lock(self) -> threading.RLock:
+        """Free while the process forks."""
+        return self._booking.lock
+
+    def forked(self) -> None:
+        """Runs of the parent's threads are not the child's."""
+        self._booking.forked()
+
+    def reserve(self, executable: Executable, limits: Limits, beside_bytes: int) -> Room:
+        """As `ArenaPool.reserve`; errors too."""
+        wait_s = FIRST_WAIT_S
+        while not self._booking.book(executable.arena_bytes, beside_bytes):
+            limits.check()
+            time.sleep(wait_s)
+            wait_s = min(2 * wait_s, LONGEST_WAIT_S)
+        self._known[id(executable)] = executable
+        room: Room | None = None
+        try:
+            room = self.arenas.pool.reserve(executable, limits, 0)
+        finally:
+            if room is None:
+                self._booking.cancel(executable.arena_bytes, beside_bytes)
+        return room
+
+    def release(self, room: Reserved, beside_bytes: int) -> None:
+        """Give back what `reserve` gave."""
+        assert isinstance(room, Room)
+        needed_bytes = room.needed_bytes
+        self.arenas.pool.release(room, 0)
+        self._booking.cancel(needed_bytes, beside_bytes)
+
+    def warm(self, executable: Executable) -> None:
+        """Have an arena ready for a program, if one is free.
+
+        Raises:
+            OutOfMemoryError: It cannot be allocated.
+        """
+        with suppress(DeadlineError):
+            self.release(self.reserve(executable, Limits(deadline_ns=0), 0), 0)
+
+    def forget(self, executable: Executable) -> None:
+        """Drop the arenas of a program that is not running."""
+        self._known.pop(id(executable), None)
+        self.arenas.pool.forget(executable)
+
+    def resize(self, largest_bytes: int | None, budget_bytes: int | None) -> None:
+        """Say what the largest program needs and what there is."""
+        with self.lock:
+            self._booking.budget_bytes = budget_bytes
+        self.arenas.note(id(self), largest_bytes or 0)
+
+    @property
+    def fits(self) -> bool:
+        """Whether what is taken is within the budget."""
+        return self._booking.fits
+
+    @property
+    def held_bytes(self) -> int:
+        """What the model's runs have of arenas now; what is free is every model's."""
+        return self._booking.arenas_bytes
+
+    @property
+    def used_bytes(self) -> int:
+        """All of that."""
+        return self.held_bytes
+
+    @property
+    def peak_bytes(self) -> int:
+        """The most that they ever had."""
+        return self._booking.peak_bytes
+
+    def release_unused(self) -> None:
+        """Give back what no run of any model has."""
+        self.arenas.pool.release_unused()
+
+    def close(self) -> None:
+        """Use the arenas no more, once no run of the model has one; others go on."""
+        self._booking.close()
+        for executable in list(self._known.values()):
+            self.forget(executable)
+        self.arenas.note(id(self), None)
