@@ -15,7 +15,8 @@ and blocks run again as a whole; order and in-place are ours. Seconds of `recomp
 processor, on one thread; peaks and operations are the same anywhere.
 
 `note`, `parallel`, `dynamic` and `workers` are `note_table`, `parallel_plans`, `dynamic_shapes` and
-`parallel_runs` of this folder.
+`parallel_runs` of this folder. `step`, `training_steps` beside torch, runs if it is named: it takes
+three minutes of a quiet machine, and torch in this environment or in that of `--torch-python`.
 """
 
 import argparse
@@ -23,9 +24,10 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
-from benchmarks import dynamic_shapes, note_table, parallel_plans, parallel_runs
+from benchmarks import dynamic_shapes, note_table, parallel_plans, parallel_runs, training_steps
 from benchmarks.hollow import Hollow, graph_of
 from benchmarks.record import append
 from tests.zoo.attention import Heads
@@ -207,6 +209,7 @@ SUITES: Mapping[str, Callable[[], Iterator[Row]]] = {
     "parallel": parallel_plans.rows,
     "dynamic": dynamic_shapes.rows,
     "workers": parallel_runs.rows,
+    "step": training_steps.steps,
 }
 
 
@@ -215,10 +218,12 @@ def main(arguments: Sequence[str]) -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.bench_training")
     parser.add_argument("suites", nargs="*", metavar="SUITE", help=", ".join(SUITES))
     parser.add_argument("--record", action="store_true")
+    parser.add_argument("--torch-python", default=sys.executable, metavar="PYTHON")
     options = parser.parse_args(arguments)
-    for name in options.suites or SUITES:
+    suites = {**SUITES, "step": partial(training_steps.steps, options.torch_python)}
+    for name in options.suites or [name for name in SUITES if name != "step"]:
         rows = []
-        for row in SUITES[name]():
+        for row in suites[name]():
             rows.append(row)
             sys.stdout.write(f"{name}: {', '.join(f'{k} {v}' for k, v in row.items())}\n")
             sys.stdout.flush()

@@ -70,10 +70,9 @@ def step_graph(graph: Graph, objective: Objective, optimizer: Optimizer) -> Step
     """A step of training a model.
 
     Raises:
-        InputError: The objective names what is not there, or shapes are open.
+        InputError: The objective names what is not there, or weights are quantized.
         GraphError: An operator on the way to the loss has no gradient.
     """
-    _refuse_open(graph)
     for simplify in (join_activation, join_normalization):
         graph = simplify(graph)
     statistics = _Statistics.of(graph)
@@ -104,17 +103,6 @@ def step_graph(graph: Graph, objective: Objective, optimizer: Optimizer) -> Step
     )
 
 
-def _refuse_open(graph: Graph) -> None:
-    for name in graph.inputs:
-        value = graph.value(name)
-        if not value.is_static:
-            shape = "any shape" if value.shape is None else f"shape {list(value.shape)}"
-            raise InputError(
-                f"Input `{name}` has {shape}; a training step is planned for one shape. Give it "
-                f"as `shapes={{'{name}': (...)}}`."
-            )
-
-
 def _weights(graph: Graph, chosen: Collection[str] | None) -> tuple[str, ...]:
     found = parameters(graph)
     if chosen is not None:
@@ -125,14 +113,14 @@ def _weights(graph: Graph, chosen: Collection[str] | None) -> tuple[str, ...]:
                     f"reads. There are {', '.join(found) or 'none'}."
                 )
         return tuple(name for name in found if name in set(chosen))
+    for name, constant in graph.constants.items():
+        if constant.dtype in QUANTIZED and len(constant.shape) > 1:
+            raise InputError(
+                f"`{name}` is quantized, and integers have no gradient: train the model that this "
+                "one was quantized from, or name the floats to train as `weights`."
+            )
     if not found:
-        quantized = [n for n, c in graph.constants.items() if c.dtype in QUANTIZED and c.shape]
-        reason = (
-            f"`{quantized[0]}` and others are quantized; train the model that it was quantized from"
-            if quantized
-            else "no node reads a constant of floats"
-        )
-        raise InputError(f"The model has no weights to train: {reason}.")
+        raise InputError("The model has no weights to train: no node reads a constant of floats.")
     return found
 
 

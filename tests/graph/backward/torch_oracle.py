@@ -18,19 +18,10 @@ def gradients(
     graph: Graph, feeds: Mapping[str, Array], of: Sequence[str], wrt: Sequence[str]
 ) -> list[Array]:
     """Gradients of the sum of scalars `of`, by autograd; zeros where there is none."""
-    values: dict[str, Any] = {name: torch.tensor(array) for name, array in feeds.items()}
-    for name in (*graph.constants, *graph.known):
-        array = graph.constant(name).array()
-        values[name] = torch.tensor(np.array(array)) if array.dtype != object else array
+    values = tensors(graph, feeds)
     for name in wrt:
         values[name].requires_grad_()
-    for node in graph.nodes:
-        if all(_is_known_integer(graph, name) for name in node.writes):
-            continue
-        operands = [values[name] if name else None for name in node.inputs]
-        results = OPERATORS[node.operator](node, *operands)
-        results = results if isinstance(results, list | tuple) else [results]
-        values.update(zip(node.outputs, results, strict=False))
+    evaluate(graph, values)
     found = torch.autograd.grad(
         sum(values[name] for name in of), [values[name] for name in wrt], allow_unused=True
     )
@@ -38,6 +29,26 @@ def gradients(
         np.zeros_like(values[name].detach().numpy()) if each is None else each.numpy()
         for name, each in zip(wrt, found, strict=True)
     ]
+
+
+def tensors(graph: Graph, feeds: Mapping[str, Array]) -> dict[str, Any]:
+    """Inputs and constants by name."""
+    values: dict[str, Any] = {name: torch.tensor(array) for name, array in feeds.items()}
+    for name in (*graph.constants, *graph.known):
+        array = graph.constant(name).array()
+        values[name] = torch.tensor(np.array(array)) if array.dtype != object else array
+    return values
+
+
+def evaluate(graph: Graph, values: dict[str, Any]) -> None:
+    """Add what the nodes make of inputs and constants."""
+    for node in graph.nodes:
+        if all(_is_known_integer(graph, name) for name in node.writes):
+            continue
+        operands = [values[name] if name else None for name in node.inputs]
+        results = OPERATORS[node.operator](node, *operands)
+        results = results if isinstance(results, list | tuple) else [results]
+        values.update(zip(node.outputs, results, strict=False))
 
 
 def _is_known_integer(graph: Graph, name: str) -> bool:
@@ -82,6 +93,28 @@ def _pool(pool: Callable[..., Tensor]) -> Callable[..., Tensor]:
 def _batch_norm(node: Node, x: Tensor, scale: Tensor, bias: Tensor, *_: Tensor) -> Tensor:
     epsilon = node.attributes.get("epsilon", 1e-5)
     return F.batch_norm(x, None, None, scale, bias, training=True, eps=epsilon)
+
+
+def _running_batch_norm(
+    node: Node, x: Tensor, scale: Tensor, bias: Tensor, *running: Tensor
+) -> Any:
+    """By the batch; running statistics change."""
+    momentum, epsilon = node.attributes.get("momentum", 0.9), node.attributes.get("epsilon", 1e-5)
+    return F.batch_norm(x, *running, scale, bias, training=True, momentum=1 - momentum, eps=epsilon)
+
+
+def _lstm(node: Node, x: Tensor, w: Tensor, r: Tensor, b: Tensor) -> list[Tensor]:
+    """One direction, gates in ONNX's order, no state before the first step."""
+    size = node.attributes["hidden_size"]
+    h = c = x.new_zeros(x.shape[1], size)
+    states = []
+    for step in x:
+        gates = step @ w[0].T + h @ r[0].T + b[0, : 4 * size] + b[0, 4 * size :]
+        i, o, f, g = gates.split(size, 1)
+        c = f.sigmoid() * c + i.sigmoid() * g.tanh()
+        h = o.sigmoid() * c.tanh()
+        states.append(h)
+    return [torch.stack(states)[:, None], h[None], c[None]]
 
 
 def _layer_norm(node: Node, x: Tensor, scale: Tensor, bias: Tensor | None = None) -> Tensor:
@@ -145,6 +178,7 @@ DTYPES = {1: torch.float32, 7: torch.int64, 9: torch.bool, 11: torch.float64}
 OPERATORS: dict[str, Callable[..., Any]] = {
     "Add": _plain(torch.add),
     "AveragePool": _pool(F.avg_pool2d),
+    "BatchNormalization": _running_batch_norm,
     "BatchNormalizationTraining": _batch_norm,
     "Cast": lambda node, x: x.to(DTYPES[node.attributes["to"]]),
     "Clip": _plain(lambda x, low, high: x.clamp(low, high)),
@@ -159,6 +193,7 @@ OPERATORS: dict[str, Callable[..., Any]] = {
     "Gemm": _gemm,
     "GlobalAveragePool": _plain(lambda x: x.mean(list(range(2, x.ndim)), keepdim=True)),
     "IsNaN": _plain(torch.isnan),
+    "LSTM": _lstm,
     "LayerNormalization": _layer_norm,
     "MatMul": _plain(torch.matmul),
     "MaxPool": _pool(F.max_pool2d),
@@ -173,6 +208,7 @@ OPERATORS: dict[str, Callable[..., Any]] = {
     "Softmax": lambda node, x: x.softmax(node.attributes.get("axis", -1)),
     "SoftmaxCrossEntropyLoss": _plain(F.cross_entropy),
     "Split": _split,
+    "Squeeze": lambda _, x, axes: x.squeeze(_ints(axes)),
     "Sqrt": _plain(torch.sqrt),
     "Sub": _plain(torch.sub),
     "Tanh": _plain(torch.tanh),

@@ -1,0 +1,133 @@
+import numpy as np
+import pytest
+from onnx import helper, load_from_string, numpy_helper
+
+from tests.training.nets import cnn, floats, labels, mlp, net
+from tests.zoo.quantized import quantized
+from tests.zoo.resnet import resnet
+from tightship import Adam, InputError, Sgd, train
+
+
+def refused(message, model, loss="cross_entropy", **settings):
+    with pytest.raises(InputError, match=message):
+        train(model, loss, Sgd(), **settings)
+
+
+def test_a_loss_that_there_is_not_is_named_beside_those_there_are():
+    refused(r"no loss `hinge`; give `cross_entropy`, `squared_error`, .* model's are y",
+            mlp().model, "hinge")  # fmt: skip
+
+
+def test_an_output_that_is_no_loss_is_said_to_be_none():
+    refused(r"`y` is no loss: it must be one float32, and has shape \(8, 4\)", mlp().model, "y")
+
+
+def test_an_output_that_there_is_not_is_named():
+    refused("There is no output `z`; outputs are y", mlp().model, output="z")
+
+
+def test_a_model_of_two_outputs_wants_to_be_told_which():
+    two = net("two (float[2,3] x) => (float[2,3] y, float[2,3] z) { y = Mul (x, w) z = Relu (y) }",
+              "cross_entropy", {}, w=(3,))  # fmt: skip
+    refused("outputs y, z; say by `output`", two.model)
+
+
+def test_an_output_that_is_a_loss_is_one():
+    own = net(
+        """own (float[2,3] x) => (float y) { z = Mul (x, w) y = ReduceMean <keepdims = 0> (z) }""",
+        "y", {"x": floats(2, 3)}, w=(3,),
+    )  # fmt: skip
+    with train(own.model, own.loss, Sgd(1.0)) as trainer:
+        before = trainer.weights()["w"]
+        loss = trainer.step(own.feeds)
+        np.testing.assert_allclose(loss, (own.feeds["x"] * before).mean(), rtol=1e-6)
+        moved = before - trainer.weights()["w"]
+    np.testing.assert_allclose(moved, own.feeds["x"].sum(0) / 6, rtol=1e-5)
+
+
+def test_labels_of_another_type_are_refused():
+    case = mlp()
+    with train(case.model, case.loss, Sgd()) as trainer:
+        wrong = case.feeds | {"labels": case.feeds["labels"].astype(np.float32)}
+        with pytest.raises(InputError, match="Input `labels` has dtype float32; int64 is needed"):
+            trainer.step(wrong)
+        with pytest.raises(InputError, match="Input `labels` is missing"):
+            trainer.step({"x": case.feeds["x"]})
+
+
+def test_a_label_that_is_no_class_changes_no_weight():
+    case = mlp()
+    with train(case.model, case.loss, Adam()) as trainer:
+        before = trainer.weights()
+        with pytest.raises(InputError):
+            trainer.step(case.feeds | {"labels": np.full(8, 4)})
+        assert all((trainer.weights()[name] == array).all() for name, array in before.items())
+        assert trainer.steps == 0
+
+
+def test_shapes_that_are_open_are_asked_for():
+    model = load_from_string(mlp().model)
+    model.graph.input[0].type.tensor_type.shape.dim[0].dim_param = "batch"
+    model.graph.output[0].type.tensor_type.shape.dim[0].dim_param = "batch"
+    refused(r"shape of 1 input\(s\) is not known: `x` \[batch, 10\]", model.SerializeToString())
+    with train(model.SerializeToString(), "cross_entropy", Sgd(), shapes={"x": (3, 10)}) as trainer:
+        trainer.step({"x": floats(3, 10), "labels": labels(4, 3)})
+
+
+def test_quantized_weights_are_not_trained():
+    model = quantized(resnet(1, size=32, blocks=(1,), width=8), "qdq").model
+    refused("is quantized, and integers have no gradient", model)
+
+
+def test_a_model_without_weights_has_nothing_to_train():
+    bare = net("bare (float[2,3] x) => (float[2,3] y) { y = Relu (x) }", "squared_error", {})
+    refused("no weights to train", bare.model, "squared_error")
+
+
+def test_weights_that_there_are_not_cannot_be_trained():
+    refused("`w9` cannot be trained: .* There are w1, b1, w2, b2", mlp().model, weights=["w9"])
+
+
+def test_only_chosen_weights_change():
+    case = mlp()
+    with train(case.model, case.loss, Sgd(), weights=["w2"]) as trainer:
+        before = trainer.weights()
+        trainer.step(case.feeds)
+        assert list(before) == ["w2"]
+        assert (trainer.weights()["w2"] != before["w2"]).any()
+
+
+def test_a_statistic_that_is_a_weight_as_well_is_refused():
+    model = load_from_string(cnn().model)
+    (node,) = [node for node in model.graph.node if node.output[0] == "b"]
+    node.input[3] = "b1"
+    refused("`b1` is a running statistic and something else", model.SerializeToString())
+
+
+@pytest.mark.parametrize(("settings", "message"), [
+    ({"threads": 0}, "`threads` is 0"),
+    ({"recompute": 2.0}, r"`recompute` is 2\.0; it is a share"),
+    ({"max_memory": "much"}, "much"),
+    ({"without": ["wishes"]}, "no pass `wishes`"),
+])  # fmt: skip
+def test_settings_that_cannot_be_are_refused(settings, message):
+    refused(message, mlp().model, **settings)
+
+
+def test_constants_of_nodes_are_saved_as_well(tmp_path):
+    model = load_from_string(mlp().model)
+    kept = [t for t in model.graph.initializer if t.name != "b1"]
+    (old,) = [t for t in model.graph.initializer if t.name == "b1"]
+    del model.graph.initializer[:]
+    model.graph.initializer.extend(kept)
+    constant = helper.make_node("Constant", [], ["b1"], value=numpy_helper.from_array(
+        numpy_helper.to_array(old)))  # fmt: skip
+    model.graph.node.insert(0, constant)
+    case = mlp()
+    with train(model.SerializeToString(), case.loss, Sgd()) as trainer:
+        trainer.step(case.feeds)
+        trainer.save(tmp_path / "new.onnx")
+        saved, wanted = trainer.weights()["b1"], trainer.step(case.feeds)
+    with train(tmp_path / "new.onnx", case.loss, Sgd()) as again:
+        assert (again.weights()["b1"] == saved).all()
+        assert again.step(case.feeds) == wanted
