@@ -199,6 +199,7 @@ FOREIGN: Mapping[str, str] = {  # who may import what is not ours, nor Python's
     "onnx": "frontend.onnx engine.kernels.reference engine.kernels.to_proto training.save backend",
     "onnxruntime": "cli.worker",  # measured beside us, in a process of its own
     "jax": "frontend.jax",
+    "sympy": "frontend.torch",  # torch's lengths are expressions of it
     "torch": "plug.torch frontend.torch",
     "cupy": "plug.cupy",
     "httptools": "driver.oip.http_connection",

@@ -27,6 +27,9 @@ if TYPE_CHECKING:
     from tightship.frontend.jax import JaxProgram
     from tightship.frontend.torch import TorchProgram
 
+PROGRAM_SUFFIX = ".pt2"
+"""Of files that `torch.export.save` writes."""
+
 NO_BOUNDS = Bounds()
 
 OpenedModel = Union[OnnxFile, "TorchProgram", "JaxProgram"]
@@ -37,7 +40,12 @@ def open_model(model: ModelSource) -> OpenedModel:
     if isinstance(model, bytes):
         return open_bytes(model)
     if isinstance(model, str | PathLike):
-        return open_file(model)
+        path = Path(model)
+        if path.suffix == PROGRAM_SUFFIX:
+            from tightship.frontend.torch import open_program
+
+            return open_program(path)
+        return open_file(path)
     if isinstance(model, TracedFunction):
         from tightship.frontend.jax import JaxProgram
 

@@ -11,7 +11,7 @@ from tightship.engine.prepared import Prepared
 from tightship.engine.program_cache import Bounds
 from tightship.engine.variants import Variants
 from tightship.engine.weight_store import Progress
-from tightship.frontend.onnx import open_bytes
+from tightship.frontend.onnx import OnnxFile, open_bytes
 from tightship.graph import Graph, MappedFile
 from tightship.model import Model
 from tightship.opening import OpenedModel, anew, check_limit, is_open, measure, open_model
@@ -98,7 +98,7 @@ def variants_of(
         if bounds.limit_bytes is not None:
             check_shapes(plan, shapes, bounds.limit_bytes, bounds.dynamic_bytes)
 
-    return Variants(name, settings, declared, source.graph, check)
+    return Variants(name, settings, declared, source.graph, check, isinstance(source, OnnxFile))
 
 
 def _open_library(settings: Settings) -> None:

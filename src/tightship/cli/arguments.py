@@ -9,7 +9,7 @@ from tightship.cli.words import count, seconds, shape, size
 from tightship.errors import InputError
 from tightship.quantity import parse_bytes
 
-MODEL = "an ONNX model, or a prepared one (.tship)"
+MODEL = "an ONNX model, a program of torch (.pt2), or a prepared one (.tship)"
 
 BUFFERS = "buffers: minimalloc's CSV, a plan (.json), a trace (.json, .jsonl) or .tflite"
 

@@ -32,6 +32,8 @@ class Variants:
         declared: Shapes of its inputs as the file has them; None for any rank.
         read: Its graph for some shapes.
         check: Refuses a plan for some shapes that the limit of loading does not hold.
+        has_templates: Whether its graph computes what depends on lengths, so that one for some
+            shapes is a template of others.
     """
 
     name: str
@@ -39,6 +41,7 @@ class Variants:
     declared: Declared
     read: Callable[[InputShapes], Graph]
     check: Callable[[MemoryPlan, InputShapes], None]
+    has_templates: bool = True
     _templates: "list[tuple[Template, int]]" = field(default_factory=list)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
@@ -50,6 +53,8 @@ class Variants:
             InputError: They do not fit its inputs.
         """
         settings = self._settings(shapes)
+        if not self.has_templates:
+            return prepare(self.read(shapes), self.name, settings, packed)
         with self._lock:
             found = self._from_template(shapes)
             if found is None:

@@ -7,7 +7,7 @@ import pytest
 
 import tightship
 from tests.frontend.torch.case import OF_TORCH, Function, array, check, exported, results_of, torch
-from tightship.errors import GraphError, InputError
+from tightship.errors import FormatError, GraphError, InputError
 from tightship.frontend.torch import read
 
 nn = torch.nn
@@ -144,15 +144,6 @@ def test_a_normalization_in_training_is_refused():
         read(torch.export.export(module, (torch.randn(2, 3, 4, 4),)))
 
 
-def test_an_open_length_is_refused():
-    dimension = torch.export.Dim("batch", min=2)
-    program = torch.export.export(
-        nn.Linear(4, 2), (torch.randn(3, 4),), dynamic_shapes=({0: dimension},)
-    )
-    with pytest.raises(InputError, match="without `dynamic_shapes`"):
-        tightship.plan(program)
-
-
 def test_shapes_can_only_repeat_those_of_the_export():
     program = exported(nn.Linear(4, 2), torch.randn(3, 4))
     plan = tightship.plan(program, shapes={"input": (3, 4)})
@@ -180,3 +171,13 @@ def test_a_prepared_program_gives_the_same_bits(tmp_path):
     (direct,) = results_of(program, x).values()
     (prepared,) = results_of(tmp_path / "linear.tship", x).values()
     np.testing.assert_array_equal(prepared, direct)
+
+
+def test_a_saved_program_is_read_by_its_path(tmp_path):
+    module, x = nn.Linear(4, 2), torch.randn(3, 4)
+    torch.export.save(exported(module, x), tmp_path / "linear.pt2")
+    (found,) = results_of(tmp_path / "linear.pt2", x).values()
+    np.testing.assert_allclose(found, array(module(x)), rtol=1e-5)
+    (tmp_path / "other.pt2").write_bytes(b"no archive")
+    with pytest.raises(FormatError, match=r"other.pt2` is not what `torch.export.save` writes"):
+        tightship.plan(tmp_path / "other.pt2")

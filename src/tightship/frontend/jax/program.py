@@ -28,12 +28,7 @@ class JaxProgram:
         """Shapes of the inputs, all of them fixed."""
         return {name: self._graph.values[name].shape for name in self._graph.inputs}
 
-    def graph(
-        self,
-        shapes: Mapping[str, Sequence[int]] | None = None,
-        *,
-        allow_symbolic: bool = False,  # noqa: ARG002 - no length is open
-    ) -> Graph:
+    def graph(self, shapes: Mapping[str, Sequence[int]] | None = None) -> Graph:
         """The function as a graph; `shapes` can only repeat what it was traced with.
 
         Raises:

@@ -1,13 +1,17 @@
 """The entry: a program of `torch.export` as a graph."""
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
+from zipfile import BadZipFile
 
-from tightship.errors import InputError
-from tightship.graph import Graph, Shape
+from tightship.errors import FormatError, InputError
+from tightship.graph import Constant, Graph, Shape
 
 if TYPE_CHECKING:
     import torch
+
+    from tightship.frontend.torch.lengths import Lengths
 
 
 class TorchProgram:
@@ -18,28 +22,36 @@ class TorchProgram:
 
         Raises:
             GraphError: It has an operator that has no translation.
-            InputError: A parameter is not on the processor, or an input has an open length.
+            InputError: A parameter is not on the processor, or an input is an open number.
         """
-        from tightship.frontend.torch.translate import translated
+        from tightship.frontend.torch.decompose import decomposed
+        from tightship.frontend.torch.lengths import OpenLengths
 
-        self._graph = translated(program)
+        _refuse_open_numbers(program)
+        self._lengths = OpenLengths.of(program)
+        self._program = decomposed(program)
+        self._held: dict[str, Constant] = {}
+        self._fixed = None if self._lengths.is_any else self._translated({})
 
     @property
     def declared(self) -> dict[str, Shape | None]:
-        """Shapes of the inputs, all of them fixed."""
-        return {name: self._graph.values[name].shape for name in self._graph.inputs}
+        """Shapes of the inputs; lengths that `dynamic_shapes` left open by their names."""
+        if self._fixed is None:
+            return {name: self._lengths.declared(name) for name in self._lengths.inputs}
+        return {name: self._fixed.values[name].shape for name in self._fixed.inputs}
 
-    def graph(
-        self,
-        shapes: Mapping[str, Sequence[int]] | None = None,
-        *,
-        allow_symbolic: bool = False,  # noqa: ARG002 - no length is open
-    ) -> Graph:
-        """The program as a graph; `shapes` can only repeat what it was exported with.
+    def graph(self, shapes: Mapping[str, Sequence[int]] | None = None) -> Graph:
+        """The program as a graph for these shapes.
+
+        Lengths that are fixed can only be repeated; open ones must be given, each for one input
+        at least.
 
         Raises:
-            InputError: A shape is for no input, or differs.
+            GraphError: A shape depends on data.
+            InputError: A shape is for no input, differs, or leaves a length open.
         """
+        if self._fixed is None:
+            return self._translated(self._lengths.bound(shapes or {}))
         declared = self.declared
         for name, shape in (shapes or {}).items():
             if name not in declared:
@@ -48,12 +60,20 @@ class TorchProgram:
             if tuple(shape) != declared[name]:
                 raise InputError(
                     f"Input `{name}` was exported with the shape {list(declared[name] or ())}, but "
-                    f"{list(shape)} was given; export the model with inputs of that shape."
+                    f"{list(shape)} was given; export the model with inputs of that shape, or "
+                    "with `dynamic_shapes`."
                 )
-        return self._graph
+        return self._fixed
+
+    def _translated(self, lengths: "Lengths") -> Graph:
+        from tightship.frontend.torch.translate import Translator
+
+        return Translator(self._program, lengths=lengths, held=self._held).graph()
 
 
-def read(program: "torch.export.ExportedProgram") -> Graph:
+def read(
+    program: "torch.export.ExportedProgram", shapes: Mapping[str, Sequence[int]] | None = None
+) -> Graph:
     """A program of `torch.export` as a graph of ONNX's operators.
 
     Parameters and buffers are constants that refer to torch's memory, which must not change while
@@ -61,11 +81,46 @@ def read(program: "torch.export.ExportedProgram") -> Graph:
     it, or of an input that is changed, is an output `NAME.updated` after the program's own.
 
     Args:
-        program: What `torch.export.export` made of a module, with shapes that are fixed.
+        program: What `torch.export.export` made of a module.
+        shapes: Shapes of inputs in which `dynamic_shapes` left lengths open.
 
     Raises:
         GraphError: An operator has no translation; names the node, the operator, the line of the
             user's source, and what to do.
-        InputError: A parameter is not on the processor, or an input has an open length.
+        InputError: A parameter is not on the processor, or a shape does not fit.
     """
-    return TorchProgram(program).graph()
+    return TorchProgram(program).graph(shapes)
+
+
+def open_program(path: Path) -> TorchProgram:
+    """A program in a file that `torch.export.save` wrote.
+
+    Lengths that it leaves open have the names that torch gives them, for the file has no others.
+
+    Raises:
+        FormatError: It is no such file.
+        GraphError, InputError: As `TorchProgram`.
+        OSError: There is no such file, or it cannot be read.
+    """
+    import torch
+
+    try:
+        with path.open("rb") as file:
+            program = torch.export.load(file)
+    except (BadZipFile, RuntimeError, ValueError, KeyError) as error:
+        why = str(error).splitlines()[0]
+        raise FormatError(
+            f"`{path}` is not what `torch.export.save` writes, which its suffix says: {why}."
+        ) from error
+    return TorchProgram(program)
+
+
+def _refuse_open_numbers(program: "torch.export.ExportedProgram") -> None:
+    import torch
+
+    for node in program.graph.find_nodes(op="placeholder"):
+        if isinstance(node.meta.get("val"), torch.SymInt | torch.SymFloat):
+            raise InputError(
+                f"Input `{node.name}` is an open number; export the model with it fixed, once for "
+                "each of its values."
+            )

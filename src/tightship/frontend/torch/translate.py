@@ -3,6 +3,7 @@
 import operator
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -12,30 +13,22 @@ from torch.export.graph_signature import InputKind, OutputKind, OutputSpec, Tens
 from tightship.errors import InputError
 from tightship.frontend.finish import finished
 from tightship.frontend.torch.call import Call
-from tightship.frontend.torch.decompose import decomposed
+from tightship.frontend.torch.lengths import Lengths, expression
 from tightship.frontend.torch.refusal import operator_name, refused
 from tightship.frontend.torch.table import CREATED, OF_ONE_NUMBER, TRANSLATIONS, UNREAD, Translation
 from tightship.frontend.torch.tensor import constant_of, dtype_of
 from tightship.frontend.writer import Operand, Type, Writer
-from tightship.graph import Fill, Graph
+from tightship.graph import Constant, Fill, Graph
 
-Result = Operand | tuple[Operand | None, ...] | None
+Number = int | float | bool
+SYMBOLIC = torch.SymInt | torch.SymFloat | torch.SymBool
+Result = Operand | tuple[Operand | None, ...] | Number | None
 
 FOLDED_ELEMENTS_MAX = 1 << 24
 """Elements of a constant that is computed while a program is read."""
 
 _MUTATIONS = (OutputKind.BUFFER_MUTATION, OutputKind.USER_INPUT_MUTATION)
 _GRADIENTS = (OutputKind.GRADIENT_TO_PARAMETER, OutputKind.GRADIENT_TO_USER_INPUT)
-
-
-def translated(program: torch.export.ExportedProgram) -> Graph:
-    """The program as a graph.
-
-    Raises:
-        GraphError, InputError: As `frontend.torch.read`.
-    """
-    _refuse_open_lengths(program)
-    return Translator(decomposed(program)).graph()
 
 
 @dataclass(slots=True)
@@ -46,15 +39,19 @@ class Translator:
         program: In the operators of `table`.
         table: Translations by operator.
         name_of: What an input, a parameter or a buffer is called in the graph.
+        lengths: Values of the lengths that the program leaves open.
+        held: Constants of parameters, by target; what is read is added.
     """
 
     program: torch.export.ExportedProgram
     table: Mapping[str, Translation] = field(default_factory=lambda: TRANSLATIONS)
     name_of: Callable[[str], str] = str
+    lengths: Lengths = field(default_factory=dict)
+    held: dict[str, Constant] = field(default_factory=dict)
     writer: Writer = field(default_factory=Writer)
     results: dict[torch.fx.Node, Result] = field(default_factory=dict)
-    made: dict[torch.fx.Node, torch.Tensor] = field(default_factory=dict)
-    """Tensors that depend on no input or parameter."""
+    made: dict[torch.fx.Node, torch.Tensor | Number] = field(default_factory=dict)
+    """Tensors that depend on no input or parameter, and numbers that follow from lengths."""
     inputs: list[str] = field(default_factory=list)
 
     def graph(self) -> Graph:
@@ -82,16 +79,17 @@ class Translator:
             if spec.kind is InputKind.USER_INPUT or spec.target in given:
                 of_user = spec.kind is InputKind.USER_INPUT
                 name = self.name_of(spec.arg.name if of_user else spec.target)
-                type_ = _types(node)[0]
+                type_ = self._types(node)[0]
                 assert type_ is not None, node
                 operand = self.writer.define(name, *type_)
                 self.inputs.append(operand.name)
                 self.results[node] = operand
             elif node.users:
-                tensor = self._tensor(spec.target)
-                self.results[node] = self.writer.constant(
-                    self.name_of(spec.target), constant_of(tensor, spec.target)
-                )
+                constant = self.held.get(spec.target)
+                if constant is None:
+                    constant = constant_of(self._tensor(spec.target), spec.target)
+                    self.held[spec.target] = constant
+                self.results[node] = self.writer.constant(self.name_of(spec.target), constant)
 
     def _tensor(self, target: str) -> torch.Tensor:
         held: torch.Tensor | None = self.program.state_dict.get(target)
@@ -104,10 +102,16 @@ class Translator:
             found = self.results[source]
             assert isinstance(found, tuple), node
             self.results[node] = found[index]
+        elif name == "aten._assert_scalar.default":
+            self._check_assertion(node)
         elif name.startswith(("aten._assert", "aten.sym_constrain")):
             self.results[node] = None
+        elif isinstance(
+            node.meta.get("val"), Number | torch.SymInt | torch.SymFloat | torch.SymBool
+        ):
+            self.results[node] = self.made[node] = self._number(node, node.meta["val"])
         elif not isinstance(node.target, torch._ops.OpOverload):
-            raise refused(node, "is control flow or computes with lengths", _WITHOUT_CONTROL)
+            raise refused(node, "is control flow", _WITHOUT_CONTROL)
         elif not self._fold(node, name):
             self._translate(node, name)
 
@@ -116,8 +120,10 @@ class Translator:
         sources = node.all_input_nodes
         if not (sources or name in CREATED) or any(each not in self.made for each in sources):
             return False
-        value = node.meta.get("val")
-        if not isinstance(value, torch.Tensor) or value.numel() > FOLDED_ELEMENTS_MAX:
+        if not isinstance(node.meta.get("val"), torch.Tensor):
+            return False
+        (type_,) = self._types(node)
+        if type_ is None or prod(type_[1]) > FOLDED_ELEMENTS_MAX:
             return False
         arguments, keywords = torch.fx.node.map_arg((node.args, node.kwargs), self.made.get)
         with torch.no_grad():
@@ -131,7 +137,7 @@ class Translator:
 
     def _translate(self, node: torch.fx.Node, name: str) -> None:
         translation = self.table.get(name)
-        types = _types(node)
+        types = self._types(node)
         if translation is None:
             raise refused(node, "has no translation into ONNX's operators")
         result = translation(Call(self.writer, node.name, types, node, self._arguments(node)))
@@ -157,8 +163,31 @@ class Translator:
             if argument.name in unread:
                 found[argument.name] = self.results.get(value)
             else:
-                found[argument.name] = torch.fx.node.map_arg(value, self._operand)
+                found[argument.name] = torch.fx.node.map_arg(value, self._argument)
         return found
+
+    def _check_assertion(self, node: torch.fx.Node) -> None:
+        """Refuse lengths that the program does not admit."""
+        held = node.args[0]
+        if self.results.get(held, True) is False:
+            raise InputError(f"The program does not admit these shapes: {node.args[1]}.")
+        self.results[node] = None
+
+    def _number(self, node: torch.fx.Node, value: object) -> Number:
+        """What a computation with lengths gives."""
+        if isinstance(value, Number):
+            return value
+        assert isinstance(value, SYMBOLIC), value
+        found = value.node.expr.subs(self.lengths)
+        if found.free_symbols:
+            raise refused(node, f"is the number `{found}`, which depends on data")
+        if isinstance(value, torch.SymBool):
+            return bool(found)
+        return int(found) if isinstance(value, torch.SymInt) else float(found)
+
+    def _argument(self, node: torch.fx.Node) -> Operand | Number:
+        found = self.results.get(node)
+        return found if isinstance(found, Number) else self._operand(node)
 
     def _operand(self, node: torch.fx.Node) -> Operand:
         operand = self.results.get(node)
@@ -168,6 +197,25 @@ class Translator:
         if not isinstance(operand, Operand):
             raise refused(node, "is no tensor", _WITHOUT_CONTROL)
         return operand
+
+    def _types(self, node: torch.fx.Node) -> tuple[Type | None, ...]:
+        """Types of a node's results; None of those that are no tensors.
+
+        Raises:
+            GraphError: A shape depends on data.
+        """
+        value = node.meta.get("val")
+        results: Iterable[object] = value if isinstance(value, list | tuple) else (value,)
+        return tuple(
+            self._type(node, each) if isinstance(each, torch.Tensor) else None for each in results
+        )
+
+    def _type(self, node: torch.fx.Node, tensor: torch.Tensor) -> Type:
+        lengths = [expression(length).subs(self.lengths) for length in tensor.shape]
+        if any(length.free_symbols for length in lengths):
+            raise refused(node, f"has the shape {lengths}, which depends on data")
+        owner = f"Node `{node.name}` ({operator_name(node)})"
+        return dtype_of(tensor.dtype, owner), tuple(int(length) for length in lengths)
 
     def _outputs(self, nodes: Mapping[str, torch.fx.Node]) -> list[tuple[str, Operand]]:
         """The program's own, then what becomes of what it changes, and what they are called."""
@@ -197,34 +245,3 @@ class Translator:
 _WITHOUT_CONTROL = (
     "export a program whose steps and shapes do not depend on data, such as one for each case"
 )
-
-
-def _types(node: torch.fx.Node) -> tuple[Type | None, ...]:
-    """Types of a node's results; None of those that are no tensors.
-
-    Raises:
-        GraphError: A shape depends on data.
-    """
-    value = node.meta.get("val")
-    results: Iterable[object] = value if isinstance(value, list | tuple) else (value,)
-    return tuple(_type(node, each) if isinstance(each, torch.Tensor) else None for each in results)
-
-
-def _type(node: torch.fx.Node, tensor: torch.Tensor) -> Type:
-    if not all(isinstance(length, int) for length in tensor.shape):
-        raise refused(node, f"has the shape {list(tensor.shape)}, which depends on data")
-    return dtype_of(tensor.dtype, f"Node `{node.name}` ({operator_name(node)})"), (*tensor.shape,)
-
-
-def _refuse_open_lengths(program: torch.export.ExportedProgram) -> None:
-    for node in program.graph.nodes:
-        value = node.meta.get("val") if node.op == "placeholder" else None
-        if isinstance(value, torch.Tensor) and not all(isinstance(d, int) for d in value.shape):
-            raise InputError(
-                f"Input `{node.name}` has the shape {[str(d) for d in value.shape]}, in which a "
-                "length is open; export the model without `dynamic_shapes`, once for each shape."
-            )
-        if isinstance(value, torch.SymInt):
-            raise InputError(
-                f"Input `{node.name}` is an open number; export the model without `dynamic_shapes`."
-            )
