@@ -108,7 +108,7 @@ def test_a_session_to_its_end_leaves_nothing():
     assert is_whole
     assert session.events > 40
     assert rim.is_clean()
-    assert rim.service.ledger.users == {}
+    assert rim.service.ledger.accounts.users == {}
 
 
 @pytest.mark.parametrize("stop", range(1, live(stop=0)[1].events + 1))
@@ -116,4 +116,4 @@ def test_a_client_that_dies_leaves_nothing(stop):
     rim, _, is_whole = live(stop)
     assert not is_whole
     assert rim.is_clean()
-    assert rim.service.ledger.users == {}
+    assert rim.service.ledger.accounts.users == {}

@@ -198,7 +198,7 @@ class Simulation:
         self.rim.happen(ev.Disconnected(self.steady.number))
         self.rim.answer_all()
         assert self.rim.is_clean()
-        assert self.rim.service.ledger.users == {}
+        assert self.rim.service.ledger.accounts.users == {}
 
 
 def simulate(seed, steps):

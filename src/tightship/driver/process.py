@@ -1,6 +1,7 @@
 """A driver process: one copy of each model and of each limit, behind every face it listens with."""
 
-from dataclasses import dataclass
+import os
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Protocol
 
@@ -11,6 +12,8 @@ from tightship.driver.oip.region_files import RegionFiles
 from tightship.driver.oip.repository import Repository, Sources
 from tightship.driver.rim.access import Access
 from tightship.driver.rim.server import NO_ACCESS, Server
+from tightship.driver.rules.quota import Accounts
+from tightship.driver.settings import USER_LIMITS
 from tightship.errors import InputError
 
 Address = tuple[str, int]
@@ -74,7 +77,8 @@ class Driver:
             OipError: A model cannot be loaded.
         """
         self._repository = Repository(models)
-        regions = RegionFiles(is_enabled=where.allow_client_shm)
+        accounts = Accounts(USER_LIMITS, kept={os.geteuid()})
+        regions = RegionFiles(is_enabled=where.allow_client_shm, account=accounts.of(os.geteuid()))
         self._face = Face(self._repository, regions, where.limits.runs_max)
         self._faces: dict[str, FaceServer] = {}
         try:
@@ -90,7 +94,7 @@ class Driver:
                 self._repository,
                 threads=threads,
                 secret=secret,
-                access=where.access,
+                access=replace(where.access, accounts=accounts),
             )
         except BaseException:
             self._repository.close()

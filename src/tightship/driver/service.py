@@ -42,7 +42,7 @@ from tightship.driver.rules import (
 from tightship.driver.rules.attachment import Attachment
 from tightship.driver.rules.ledger import Incoming, Ledger, failed
 from tightship.driver.rules.owned import Connection
-from tightship.driver.rules.quota import Account, Resource
+from tightship.driver.rules.quota import Account, Accounts, Resource
 from tightship.driver.rules.scheduler import LATE, Scheduler
 from tightship.driver.rules.status import ErrorStatus
 from tightship.driver.settings import Settings
@@ -85,9 +85,9 @@ class Service:
         ledger: What is alive; to be looked at, not changed.
     """
 
-    def __init__(self, settings: Settings, rng: Random) -> None:
-        """`rng` chooses the order of identifiers."""
-        self.ledger = Ledger(settings, rng)
+    def __init__(self, settings: Settings, rng: Random, accounts: Accounts | None = None) -> None:
+        """`rng` chooses the order of identifiers; other faces charge `accounts` as well."""
+        self.ledger = Ledger(settings, rng, accounts or Accounts(settings.user_limits))
         self._scheduler = Scheduler(self.ledger)
 
     def handle(self, event: Event, now_ns: int) -> list[Effect]:
@@ -142,7 +142,7 @@ class Service:
 
     def _connect(self, event: Connected) -> None:
         ledger, settings, caller = self.ledger, self.ledger.settings, event.caller
-        user = ledger.users.setdefault(caller.user, Account(settings.user_limits))
+        user = ledger.accounts.of(caller.user)
         account = Account(settings.connection_limits, user)
         try:
             account.charge(Resource.CONNECTIONS)
@@ -163,9 +163,7 @@ class Service:
             if execution.connection == connection.identifier:
                 self._scheduler.abort(execution)
         connection.let_go(ledger.emit)
-        for number, user in list(ledger.users.items()):
-            if not any(user.used.values()):
-                del ledger.users[number]
+        ledger.accounts.forget_unused()
 
     def _receive(self, event: Received, now_ns: int) -> None:
         connection = self.ledger.connections.get(event.connection)

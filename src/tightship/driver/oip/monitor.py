@@ -129,7 +129,7 @@ def _sample(face: Face) -> Sample:
         _now_ms(),
         pages * os.sysconf("SC_PAGE_SIZE"),
         sum(each["weights_bytes"] for each in sizes),
-        sum(each["arena_bytes"] for each in sizes),
+        face.repository.arenas.held_bytes,
         sum(region.size_bytes for region in regions),
     )
 

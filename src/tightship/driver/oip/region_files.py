@@ -8,7 +8,7 @@ import os
 import stat
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,7 +17,10 @@ from numpy.typing import NDArray
 
 from tightship._core import GuardedMapping
 from tightship.driver.oip.refusal import OipError
+from tightship.driver.rules.quota import Account, Resource
 from tightship.driver.rules.regions import Code, Region, Regions
+from tightship.driver.settings import USER_LIMITS
+from tightship.errors import DriverError
 
 SHARED_MEMORY_FOLDER = Path("/dev/shm")
 REGIONS_MAX = 256
@@ -82,7 +85,15 @@ class RegionFiles:
         on_closed: Called whenever a region is there no more: nobody may keep windows of it.
     """
 
-    def __init__(self, *, is_enabled: bool, folder: Path = SHARED_MEMORY_FOLDER) -> None:
+    def __init__(
+        self,
+        *,
+        is_enabled: bool,
+        folder: Path = SHARED_MEMORY_FOLDER,
+        account: Account | None = None,
+    ) -> None:
+        """`account` is of the user whose objects they are; what native clients have counts too."""
+        self._account = account or Account(USER_LIMITS)
         self._regions = Regions(is_enabled=is_enabled)
         self._folder = folder
         self._mapped: dict[str, _Mapped] = {}
@@ -102,9 +113,10 @@ class RegionFiles:
 
         Raises:
             RegionError, OipError: As `Regions.register`; or the object is not there, no regular
-                file, or another user's; or there are `REGIONS_MAX` of them.
+                file, or another user's; or there are `REGIONS_MAX` of them, or
+                its user has as much memory registered as he may.
         """
-        with self._lock:
+        with self._lock, ExitStack() as undo:
             self._regions.check_key(region)
             if len(self._mapped) >= REGIONS_MAX:
                 raise OipError(
@@ -113,22 +125,36 @@ class RegionFiles:
                     Code.UNAVAILABLE,
                 )
             file = self._opened(region)
-            try:
-                found = self._checked(file, region)
-                self._regions.register(region, found.st_size)
-            except BaseException:
-                os.close(file)
-                raise
+            undo.callback(os.close, file)
+            found = self._checked(file, region)
+            self._regions.register(region, found.st_size)
+            undo.callback(self._regions.unregister, region.name)
+            self._charge(region)
+            undo.callback(self._refund, region)
             try:
                 guard = GuardedMapping(file, region.offset_bytes, region.size_bytes)
             except MemoryError:
-                self._regions.unregister(region.name)
-                os.close(file)
                 raise OipError(
                     f"failed to map shared memory region '{region.name}'", Code.INTERNAL
                 ) from None
             identity = (found.st_dev, found.st_ino)
             self._mapped[region.name] = _Mapped(file, identity, guard, guard.array())
+            undo.pop_all()
+
+    def _charge(self, region: Region) -> None:
+        try:
+            self._account.charge(Resource.POOL_BYTES, region.size_bytes)
+        except DriverError as error:
+            raise OipError(str(error), Code.UNAVAILABLE) from None
+        try:
+            self._account.charge(Resource.POOLS)
+        except DriverError as error:
+            self._account.refund(Resource.POOL_BYTES, region.size_bytes)
+            raise OipError(str(error), Code.UNAVAILABLE) from None
+
+    def _refund(self, region: Region) -> None:
+        self._account.refund(Resource.POOL_BYTES, region.size_bytes)
+        self._account.refund(Resource.POOLS)
 
     def unregister(self, name: str | None) -> None:
         """As `Regions.unregister`; all where there is no name."""
@@ -206,5 +232,6 @@ class RegionFiles:
         """Have mappings go with the last array that reads them, and those go who keep some."""
         for region in regions:
             os.close(self._mapped.pop(region.name).file)
+            self._refund(region)
         if regions:
             self.on_closed()

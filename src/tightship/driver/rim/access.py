@@ -4,6 +4,7 @@ import os
 from dataclasses import dataclass, field
 
 from tightship.driver.rim.trusted import Trusted
+from tightship.driver.rules.quota import Accounts
 
 
 def own_users() -> frozenset[int]:
@@ -18,10 +19,12 @@ class Access:
     Attributes:
         users: Others that may connect; they may not ask who holds what.
         files: Folders whose files are mapped without being sealed.
+        accounts: What users have through other faces as well; None for accounts of its own.
     """
 
     users: frozenset[int] = frozenset()
     files: Trusted = field(default_factory=Trusted)
+    accounts: Accounts | None = None
 
     def admits(self, user: int) -> bool:
         """Whether a user may connect."""

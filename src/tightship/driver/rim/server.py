@@ -81,7 +81,7 @@ class Server:
             features=features,
             operators=own_users(),
         )
-        self._service = Service(settings, SystemRandom())
+        self._service = Service(settings, SystemRandom(), access.accounts)
         cache = None if secret is None else ModelCache(secret)
         self._carrier = Carrier(named, cache, threads)
         self._lock = threading.Lock()

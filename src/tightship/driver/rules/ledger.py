@@ -13,7 +13,7 @@ from tightship.driver.rules.holds import Held
 from tightship.driver.rules.identifiers import Identifiers
 from tightship.driver.rules.owned import Connection
 from tightship.driver.rules.pools import Pool
-from tightship.driver.rules.quota import Account, Resource
+from tightship.driver.rules.quota import Account, Accounts, Resource
 from tightship.driver.rules.snapshot import Caller
 from tightship.driver.rules.status import ErrorStatus, invalid
 from tightship.driver.rules.timers import Timers
@@ -84,12 +84,12 @@ class Ledger:
     number is ever of two things; tokens come from another, of 31 bits.
     """
 
-    def __init__(self, settings: Settings, rng: Random) -> None:
+    def __init__(self, settings: Settings, rng: Random, accounts: Accounts) -> None:
         self.settings = settings
+        self.accounts = accounts
         self.identifiers = Identifiers(63, rng.getrandbits(63))
         self.tokens = Identifiers(31, rng.getrandbits(31))
         self.connections: dict[int, Connection] = {}
-        self.users: dict[int, Account] = {}
         self.pools: dict[int, LivePool] = {}
         self.waiting: dict[int, Waiting] = {}
         self.executions: dict[int, Execution] = {}

@@ -1,7 +1,8 @@
 """How much a connection, and a user with all of his, may have at once."""
 
 import enum
-from collections.abc import Mapping
+import threading
+from collections.abc import Collection, Mapping
 
 from tightship.driver.rules.status import ErrorStatus
 from tightship.errors import DriverError
@@ -25,12 +26,16 @@ Limits = Mapping[Resource, int]
 
 
 class Account:
-    """What is used, and how much may be; 0 <= used <= limit, here and in the account above."""
+    """What is used, and how much may be; 0 <= used <= limit, here and in the account above.
+
+    May be used from several threads.
+    """
 
     def __init__(self, limits: Limits, above: "Account | None" = None) -> None:
         """`above` is charged along: the user of a connection."""
         self._limits = limits
         self._chain: tuple[Account, ...] = (self,) if above is None else (self, *above._chain)
+        self._lock: threading.Lock = threading.Lock() if above is None else above._lock
         self.used = dict.fromkeys(Resource, 0)
 
     def room(self, resource: Resource) -> int:
@@ -44,10 +49,12 @@ class Account:
             DriverError: RESOURCE_EXHAUSTED_PERSISTENT if it is more than the limit by itself,
                 RESOURCE_EXHAUSTED_TRANSIENT if it would be with what is used. Nothing is taken.
         """
-        room = self.room(resource)
-        if amount > room:
-            raise self._refusal(resource, amount, room)
-        self._add(resource, amount)
+        with self._lock:
+            room = self.room(resource)
+            if amount <= room:
+                self._add(resource, amount)
+                return
+        raise self._refusal(resource, amount, room)
 
     def _refusal(self, resource: Resource, amount: int, room: int) -> DriverError:
         limit = self.limit(resource)
@@ -64,7 +71,8 @@ class Account:
 
     def refund(self, resource: Resource, amount: int = 1) -> None:
         """Give some back."""
-        self._add(resource, -amount)
+        with self._lock:
+            self._add(resource, -amount)
 
     def limit(self, resource: Resource) -> int:
         """How much may be charged when nothing is used."""
@@ -74,3 +82,33 @@ class Account:
         for each in self._chain:
             each.used[resource] += amount
             assert each.used[resource] >= 0, (resource, each.used)
+
+
+class Accounts:
+    """The accounts of users, one for all faces of a driver. May be used from several threads.
+
+    Attributes:
+        users: Those that have something, or are kept, by number.
+    """
+
+    def __init__(self, limits: Limits, kept: Collection[int] = ()) -> None:
+        """`kept` are users whose account others hold as well: it is never made anew."""
+        self._limits = limits
+        self._lock = threading.Lock()
+        self._kept = frozenset(kept)
+        self.users: dict[int, Account] = {}
+
+    def of(self, user: int) -> Account:
+        """The account of a user."""
+        with self._lock:
+            found = self.users.get(user)
+            if found is None:
+                found = self.users[user] = Account(self._limits)
+            return found
+
+    def forget_unused(self) -> None:
+        """Forget users that have nothing; no new connection of theirs is being made."""
+        with self._lock:
+            for user, account in list(self.users.items()):
+                if user not in self._kept and not any(account.used.values()):
+                    del self.users[user]
