@@ -77,6 +77,48 @@ def test_requests_that_come_together_are_answered_in_order(port):
     assert answers == [200, 200, 404]
 
 
+def test_bytes_that_come_again_are_answered_again(port):
+    request, other = infer_head() + BODY, infer_head() + BODY.replace(b"[1, 1, 1", b"[2, 1, 1")
+    assert len(request) == len(other)
+
+    def statuses(data, count):
+        connection.sendall(data)
+        return [first_of(file) for _ in range(count)]
+
+    with connected(port) as connection, connection.makefile("rb") as file:
+        for _ in range(20):
+            assert statuses(request, 1) == [2]
+            assert statuses(other, 1) == [4]
+            assert statuses(request + other + request, 3) == [2, 4, 2]
+            assert statuses(request + other[:-5], 1) == [2]
+            assert statuses(other[-5:], 1) == [4]
+
+
+def test_a_last_request_is_the_last_however_often_it_comes(port):
+    for _ in range(5):
+        with connected(port) as connection, connection.makefile("rb") as file:
+            connection.sendall(infer_head("Connection: close") + BODY)
+            assert first_of(file) == 2
+            assert file.read() == b""
+
+
+def test_a_body_that_looks_like_a_request_is_none(port):
+    request = infer_head() + BODY
+    with connected(port) as connection:
+        for _ in range(5):
+            assert response_to(connection, request)[0] == 200
+        connection.sendall(infer_head("Expect: 100-continue", length=len(request)))
+        assert connection.recv(100).startswith(b"HTTP/1.1 100 ")  # so they come apart
+        assert response_to(connection, request)[0] == 400
+
+
+def first_of(file):
+    """The first element of the first output of a response."""
+    assert file.readline() == b"HTTP/1.1 200 OK\r\n"
+    headers = http.client.parse_headers(file)
+    return json.loads(file.read(int(headers["Content-Length"])))["outputs"][0]["data"][0]
+
+
 @pytest.mark.parametrize(
     ("request_bytes", "status"),
     [

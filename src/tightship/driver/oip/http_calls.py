@@ -1,5 +1,6 @@
 """Calls as HTTP has them: requests and responses as values, without a socket."""
 
+from dataclasses import dataclass
 from functools import lru_cache
 from time import monotonic_ns
 from urllib.parse import unquote
@@ -7,6 +8,7 @@ from urllib.parse import unquote
 from tightship.driver.oip.answers import Answers
 from tightship.driver.oip.face import LOG_SETTINGS, TRACE_SETTINGS, Face, Said, check_unchanged
 from tightship.driver.oip.http_message import (
+    HEADER_LENGTH,
     HttpRequest,
     HttpResponse,
     error_response,
@@ -33,6 +35,16 @@ TARGETS_MAX = 1024
 MEMORIES = {"systemsharedmemory": Memory.SYSTEM, "cudasharedmemory": Memory.CUDA}
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class _Inference:
+    """An inference that is asked for at a target."""
+
+    target: str
+    name: str
+    version: str | None
+    request: InferRequest
+
+
 class HttpCalls:
     """Answers requests. May be used from several threads."""
 
@@ -43,6 +55,7 @@ class HttpCalls:
         self._body_bytes_max = body_bytes_max
         self._quick: dict[str, bool] = {}
         self._answers: Answers[HttpResponse] = Answers()
+        self._repeated: dict[bytes, _Inference] = {}
 
     def is_long(self, request: HttpRequest) -> bool:
         """Whether answering may take long: loading a model, or running one that is not quick."""
@@ -61,8 +74,7 @@ class HttpCalls:
             return error_response(error.code.http_status, str(error))
 
     def _answer(self, request: HttpRequest) -> HttpResponse:
-        path = request.target.partition("?")[0]
-        segments = [unquote(segment) for segment in path.strip("/").split("/")]
+        segments = _segments(request)
         match (request.method, *segments):
             case (_, "v2", "models", *rest):
                 return self._model_call(request, rest)
@@ -104,10 +116,7 @@ class HttpCalls:
         face = self._face
         if request.method == "GET" and rest == ["stats"]:
             return json_response(face.statistics())
-        name, *rest = rest or [""]
-        version = None
-        if len(rest) >= 2 and rest[0] == "versions":
-            _, version, *rest = rest
+        name, version, rest = _named(rest)
         match (request.method, *rest):
             case ("POST", "infer"):
                 return self._infer(request, name, version)
@@ -132,17 +141,43 @@ class HttpCalls:
         raise _unknown(request)
 
     def _infer(self, request: HttpRequest, name: str, version: str | None) -> HttpResponse:
-        began = monotonic_ns()
         body, header_bytes = request.content(self._body_bytes_max), request.header_bytes
         is_small = header_bytes is None and len(body) <= REPEATED_BYTES_MAX
         asked = _decoded(bytes(body)) if is_small else decode(body, header_bytes)
-        outputs = self._face.infer(name, version, asked)
-        self._note(request.target, name, monotonic_ns() - began)
+        return self._run(_Inference(request.target, name, version, asked))
+
+    def _run(self, inference: "_Inference") -> HttpResponse:
+        began = monotonic_ns()
+        name, request = inference.name, inference.request
+        outputs = self._face.infer(name, inference.version, request)
+        self._note(inference.target, name, monotonic_ns() - began)
         response = self._answers.find(outputs)
         if response is None:
-            response = _response(encode(name, VERSION, asked.identifier, outputs))
+            response = _response(encode(name, VERSION, request.identifier, outputs))
             self._answers.keep(outputs, response)
         return response
+
+    def remember(self, data: bytes, request: HttpRequest) -> None:
+        """Have `respond_again` answer these bytes, all of a request that was answered quickly."""
+        is_small = len(request.body) <= REPEATED_BYTES_MAX
+        is_plain = not {HEADER_LENGTH, "content-encoding", "origin"} & request.headers.keys()
+        if not (is_small and is_plain and self._quick.get(request.target, False)):
+            return
+        name, version, _ = _named(_segments(request)[2:])
+        asked = _decoded(bytes(request.body))
+        if len(self._repeated) >= TARGETS_MAX:
+            self._repeated.clear()
+        self._repeated[data] = _Inference(request.target, name, version, asked)
+
+    def respond_again(self, data: bytes) -> HttpResponse | None:
+        """The response to bytes of a request that was remembered; None if they must be read."""
+        inference = self._repeated.get(data)
+        if inference is None or not (self._quick.get(inference.target) and self._face.is_free):
+            return None
+        try:
+            return self._run(inference)
+        except (OipError, RegionError) as error:
+            return error_response(error.code.http_status, str(error))
 
     def _note(self, target: str, name: str, duration_ns: int) -> None:
         """Remember whether a call was quick, and will be: its model has one shape."""
@@ -208,6 +243,19 @@ def is_work(request: HttpRequest) -> bool:
     """Whether a call runs, loads or unloads a model."""
     path = request.target.partition("?")[0]
     return path.endswith(("/infer", "/load", "/unload"))
+
+
+def _segments(request: HttpRequest) -> list[str]:
+    path = request.target.partition("?")[0]
+    return [unquote(segment) for segment in path.strip("/").split("/")]
+
+
+def _named(segments: list[str]) -> tuple[str, str | None, list[str]]:
+    """`[NAME[/versions/V]]/CALL` as name, version and call."""
+    name, *rest = segments or [""]
+    if len(rest) >= 2 and rest[0] == "versions":
+        return name, rest[1], rest[2:]
+    return name, None, rest
 
 
 def _is_own(request: HttpRequest) -> bool:

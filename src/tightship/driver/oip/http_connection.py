@@ -47,6 +47,7 @@ class HttpConnection(asyncio.Protocol):
         self._refusal: HttpResponse | None = None
         self._is_answering = self._is_receiving = self._is_choked = False
         self._is_ending = self._is_draining = False
+        self._complete: list[HttpRequest] = []
         self._clear()
 
     def _clear(self) -> None:
@@ -80,6 +81,30 @@ class HttpConnection(asyncio.Protocol):
         """Bytes of a request, or of several."""
         if self._is_ending:
             return
+        is_fresh = self._is_idle
+        if is_fresh and (response := self._respond_again(data)) is not None:
+            self._write(response, is_kept=True)
+            return
+        self._complete.clear()
+        self._read(data)
+        if is_fresh and self._is_idle and len(self._complete) == 1:
+            self._server.calls.remember(data, self._complete[0])
+
+    @property
+    def _is_idle(self) -> bool:
+        """Whether nothing of a request is here, and nothing is to be written."""
+        is_busy = self._is_receiving or self._is_answering or self._is_choked or self._waiting
+        return not (is_busy or self._is_ending or self._is_draining or self._refusal)
+
+    def _respond_again(self, data: bytes) -> HttpResponse | None:
+        """The response to bytes that have come before and were a request by themselves."""
+        try:
+            return self._server.calls.respond_again(data)
+        except Exception:  # noqa: BLE001 - a mistake of ours, of which a client is told no more
+            _LOG.exception("%s: a request met an error of the driver.", self._client)
+            return error_response(500, "internal error")
+
+    def _read(self, data: bytes) -> None:
         try:
             self._parser.feed_data(data)
         except httptools.HttpParserUpgrade:
@@ -156,6 +181,7 @@ class HttpConnection(asyncio.Protocol):
         target = self._target.decode("latin-1")
         request = HttpRequest(method, target, self._headers, self._body)
         is_kept = self._parser.should_keep_alive() and method != "HEAD"
+        self._complete.append(request)
         self._waiting.append((request, is_kept))
         self._next()
 

@@ -187,22 +187,20 @@ class RegionFiles:
             with self._lock:
                 self._close(self._regions.end_use(region))
 
-    @contextmanager
-    def used_again(self, windows: Sequence[Window]) -> Iterator[bool]:
-        """Windows of an earlier use, which stay mapped meanwhile; False if one is there no more."""
+    def begin_again(self, windows: Sequence[Window]) -> bool:
+        """Have windows of an earlier use stay mapped until `end`; False if one is there no more."""
         with self._lock:
-            is_there = self._are_there(windows)
-            begin = self._regions.begin_use
-            uses = [
-                begin(each.region.name, each.offset_bytes, each.bytes.size)
-                for each in (windows if is_there else ())
-            ]
-        try:
-            yield is_there
-        finally:
-            with self._lock:
-                for region in uses:
-                    self._close(self._regions.end_use(region))
+            if not self._are_there(windows):
+                return False
+            for each in windows:
+                self._regions.begin_use(each.region.name, each.offset_bytes, each.bytes.size)
+            return True
+
+    def end(self, windows: Sequence[Window]) -> None:
+        """What `begin_again` said is over."""
+        with self._lock:
+            for each in windows:
+                self._close(self._regions.end_use(each.region))
 
     def are_there(self, windows: Sequence[Window]) -> bool:
         """Whether the regions of windows are those of now."""

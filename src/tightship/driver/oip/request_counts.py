@@ -2,7 +2,7 @@
 
 import threading
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 PHASES = ("compute_input", "compute_infer", "compute_output")
@@ -31,46 +31,47 @@ class RequestCounts:
     """The counts of one model. May be used from several threads."""
 
     def __init__(self) -> None:
-        self._counts = Counts()
+        self._successes = self._failures = self._pending = self._last_ms = 0
+        self._fail_ns = self._input_ns = self._infer_ns = self._output_ns = 0
         self._lock = threading.Lock()
 
     @property
     def now(self) -> Counts:
         """The counts at one moment."""
-        return self._counts
+        with self._lock:
+            phase_ns = (self._input_ns, self._infer_ns, self._output_ns)
+            return Counts(
+                self._successes,
+                self._failures,
+                sum(phase_ns),
+                self._fail_ns,
+                phase_ns,
+                self._last_ms,
+                self._pending,
+            )
 
     def begin(self) -> None:
         """A request has begun, and will end well or fail."""
         with self._lock:
-            before = self._counts
-            self._counts = replace(before, pending_count=before.pending_count + 1)
+            self._pending += 1
 
     def add_success(self, phase_ns: tuple[int, int, int], at_ms: int) -> None:
         """A request ended well."""
+        input_ns, infer_ns, output_ns = phase_ns
         with self._lock:
-            before = self._counts
-            first, second, third = (
-                old + new for old, new in zip(before.phase_ns, phase_ns, strict=True)
-            )
-            self._counts = replace(
-                before,
-                pending_count=before.pending_count - 1,
-                success_count=before.success_count + 1,
-                success_ns=before.success_ns + sum(phase_ns),
-                phase_ns=(first, second, third),
-                last_ms=at_ms,
-            )
+            self._pending -= 1
+            self._successes += 1
+            self._input_ns += input_ns
+            self._infer_ns += infer_ns
+            self._output_ns += output_ns
+            self._last_ms = at_ms
 
     def add_failure(self, duration_ns: int) -> None:
         """A request was refused, or its run failed."""
         with self._lock:
-            before = self._counts
-            self._counts = replace(
-                before,
-                pending_count=before.pending_count - 1,
-                fail_count=before.fail_count + 1,
-                fail_ns=before.fail_ns + duration_ns,
-            )
+            self._pending -= 1
+            self._failures += 1
+            self._fail_ns += duration_ns
 
 
 def statistics_of(name: str, version: str, counts: Counts) -> dict[str, Any]:

@@ -14,6 +14,10 @@ from tightship.model import Model
 
 STANDING_MAX = 256
 
+Outputs = tuple[OutputTensor, ...]
+Phases = tuple[int, int, int]
+"""Nanoseconds of reading inputs, running, and writing outputs."""
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Standing:
@@ -46,33 +50,48 @@ class Inferences:
         """
         began = monotonic_ns()
         try:
-            with ExitStack() as uses:
-                standing = self._known(model, request, uses)
-                if standing is None:
-                    bound = bind(name, model, request, self._regions, uses)
-                else:
-                    bound = standing.bound
-                read_ns = monotonic_ns()
-                results = run(bound)
-                ran_ns = monotonic_ns()
-                outputs = outputs_of(bound, results) if standing is None else standing.outputs
-                for window in standing.windows if standing else bound.windows.values():
-                    window.check()
-                if standing is None and bound.is_standing:
-                    self._keep(bound, outputs)
+            standing = self._known(model, request)
+            if standing is not None and self._regions.begin_again(standing.windows):
+                outputs, phases = self._again(standing, began)
+            else:
+                outputs, phases = self._first(name, model, request, began)
         except TightshipError:
             counts.add_failure(monotonic_ns() - began)
             raise
-        phases = (read_ns - began, ran_ns - read_ns, monotonic_ns() - ran_ns)
         counts.add_success(phases, time_ns() // 1_000_000)
         return outputs
 
-    def _known(self, model: Model, request: InferRequest, uses: ExitStack) -> _Standing | None:
+    def _known(self, model: Model, request: InferRequest) -> _Standing | None:
         found = self._standing.get(id(request))
         if found is None or found.bound.request is not request or found.bound.model is not model:
             return None
-        is_there = uses.enter_context(self._regions.used_again(found.windows))
-        return found if is_there else None
+        return found
+
+    def _again(self, standing: _Standing, began: int) -> tuple[Outputs, Phases]:
+        try:
+            read_ns = monotonic_ns()
+            run(standing.bound)
+            ran_ns = monotonic_ns()
+            for window in standing.windows:
+                window.check()
+        finally:
+            self._regions.end(standing.windows)
+        return standing.outputs, (read_ns - began, ran_ns - read_ns, monotonic_ns() - ran_ns)
+
+    def _first(
+        self, name: str, model: Model, request: InferRequest, began: int
+    ) -> tuple[Outputs, Phases]:
+        with ExitStack() as uses:
+            bound = bind(name, model, request, self._regions, uses)
+            read_ns = monotonic_ns()
+            results = run(bound)
+            ran_ns = monotonic_ns()
+            outputs = outputs_of(bound, results)
+            for window in bound.windows.values():
+                window.check()
+            if bound.is_standing:
+                self._keep(bound, outputs)
+        return outputs, (read_ns - began, ran_ns - read_ns, monotonic_ns() - ran_ns)
 
     def _keep(self, bound: Bound, outputs: tuple[OutputTensor, ...]) -> None:
         by_end = sorted(bound.windows.values(), key=lambda each: each.stop)
