@@ -111,6 +111,14 @@ def test_parameters_are_constants_of_floats_that_are_no_plain_numbers():
     assert parameters(graph) == ("w",)
 
 
+def test_a_mask_is_no_parameter_and_a_position_is():
+    graph = graph_of(
+        "net (float[2,3] x) => (float y) { a = Add (x, m) b = Add (a, where) y = Add (b, bias) }",
+        m=np.float32([[0, -1e4, -1e9]] * 2), where=filled(2, 3), bias=np.float32([0, -1e9, 1]),
+    )  # fmt: skip
+    assert parameters(graph) == ("where", "bias")
+
+
 def test_what_is_known_of_a_weight_is_forgotten():
     graph = graph_of(
         "net (float[2,3] x) => (float y) { r = Gather (w, i) y = Add (x, r) }",

@@ -14,18 +14,33 @@ from tightship.graph.backward.tape import Tape
 from tightship.graph.constant import Constant, Fill
 from tightship.graph.ir import Graph, Node
 
+_HIDING = -1e4
+"""What masks add to scores that must not count: this, or less."""
+
 
 def parameters(graph: Graph) -> tuple[str, ...]:
-    """Constants that a model is trained by: floats of more than one element that a node reads."""
-    read = dict.fromkeys(name for node in graph.nodes for name in node.reads)
+    """Constants that a model is trained by: floats of more than one element that a node reads.
+
+    What is added to scores to hide some of them is none.
+    """
+    readers: dict[str, set[str]] = {}
+    for node in graph.nodes:
+        for name in node.reads:
+            readers.setdefault(name, set()).add(node.operator)
     return tuple(
         name
-        for name in read
+        for name, operators in readers.items()
         if (constant := graph.constants.get(name)) is not None
         and constant.dtype in FLOATS
         and constant.shape
         and any(length != 1 for length in constant.shape)
+        and not (operators == {"Add"} and _hides(constant))
     )
+
+
+def _hides(constant: Constant) -> bool:
+    """Whether a constant is a mask; vectors are biases, and not looked at."""
+    return len(constant.shape) > 1 and bool((constant.array().astype(np.float32) <= _HIDING).any())
 
 
 def backward(
