@@ -10,8 +10,15 @@ from tests.frontend.torch.test_models import Language, perceptron, resnet
 from tightship.engine.prepare import Settings, prepare
 from tightship.engine.program_cache import Bounds
 from tightship.errors import GraphError
-from tightship.frontend.torch import training_graph
-from tightship.graph.backward import DOMAIN, OPERATORS, Sgd, with_updates
+from tightship.frontend.torch import read, training_graph
+from tightship.graph.backward import (
+    DOMAIN,
+    OPERATORS,
+    Sgd,
+    backward,
+    with_squared_error,
+    with_updates,
+)
 from tightship.graph.backward.operators import types_of
 from tightship.model import Model
 
@@ -265,3 +272,21 @@ def test_a_parameter_that_does_not_lead_to_the_loss_is_told():
 def test_nothing_to_train_is_refused():
     with pytest.raises(GraphError, match="no parameter"):
         training_graph(Function(torch.sum), noise(3))
+
+
+def test_the_rules_of_graph_backward_give_what_autograd_does():
+    """A program of inference, attention whole, and the step that autograd wrote of it."""
+    module, ids = Language().eval(), torch.randint(0, 50, (2, 11))
+    weights = tuple(name for name, _ in module.named_parameters())
+    forward = read(torch.export.export(module, (ids,)))
+    (scores,) = forward.outputs
+    graph = backward(with_squared_error(forward, scores), [f"{scores}.loss"], weights)
+    target = torch.randn(2, 11, 50)
+    found = run(graph, {forward.inputs[0]: array(ids), "target": array(target)})
+    step = training_graph(module, (ids,), F.mse_loss, (target,))
+    wanted = run(step.graph, feeds_of(step, ids, target))
+    assert "Attention" in [node.operator for node in graph.nodes]
+    for name in weights:
+        gradient = graph.outputs[len(forward.outputs) :][weights.index(name)]
+        expected = wanted[f"d({name})"]
+        np.testing.assert_allclose(found[gradient], expected, 0, 2e-4 * np.abs(expected).max())

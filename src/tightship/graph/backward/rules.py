@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 
 from tightship.graph.backward.activation import ACTIVATIONS
+from tightship.graph.backward.attention import ATTENTIONS
 from tightship.graph.backward.convolution import CONVOLUTIONS
 from tightship.graph.backward.elementwise import ELEMENTWISE
 from tightship.graph.backward.layer import differentiate_layer
@@ -18,6 +19,7 @@ from tightship.graph.backward.site import Rule
 
 _OF_ONNX: Mapping[str, Rule] = {
     **ACTIVATIONS,
+    **ATTENTIONS,
     **CONVOLUTIONS,
     **ELEMENTWISE,
     **LOSSES,
