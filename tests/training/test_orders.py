@@ -11,6 +11,7 @@ from tests.zoo.stepwise import readable, single_steps
 from tightship import Adam, Sgd, train
 from tightship.engine.executor import execute
 from tightship.engine.limits import Limits
+from tightship.engine.step_graph import needed
 
 PLAIN = {"without": ["reorder"]}
 ORDERS = {
@@ -51,6 +52,36 @@ def test_every_order_gives_the_same_bits(name, order, optimizer):
         assert moved.keys() == weights.keys()
         assert all(np.array_equal(moved[key], weights[key]) for key in weights)
         assert other.arena_bytes <= memory.arena_bytes or "in_place" in str(ORDERS[order])
+
+
+@pytest.mark.parametrize("optimizer", [Sgd(0.1), Adam(0.01)])
+@pytest.mark.parametrize("name", NETS)
+@pytest.mark.parametrize("recompute", [0.0, 1.0])
+def test_kernels_that_run_at_once_give_the_same_bits(name, recompute, optimizer):
+    net = NETS[name]()
+    losses, weights, _ = trained(net, optimizer, PLAIN, poisoned=False)
+    with train(net.model, net.loss, optimizer, recompute=recompute) as trainer:
+        trainer._arena.block.array()[:] = NOT_A_NUMBER
+        assert [trainer.step(net.feeds, workers=4) for _ in range(3)] == losses
+        found = trainer.weights()
+    assert all(np.array_equal(found[key], weights[key]) for key in weights)
+
+
+def test_an_update_waits_for_whoever_reads_its_weight():
+    net = NETS["mlp"]()
+    with train(net.model, net.loss, Sgd(0.1)) as trainer:
+        placement = trainer._executable.placement
+        steps = placement.lowered.steps
+        after = dict.fromkeys(range(len(steps)), frozenset())
+        for before, index in needed(placement):
+            after[index] |= {before} | after[before]
+        slot = placement.lowered.inputs["w2"].slot
+        (update,) = [i for i, step in enumerate(steps) if step.name == "w2.next"]
+        readers = {i for i, step in enumerate(steps) if any(o.slot == slot for o in step.reads)} - {
+            update
+        }
+        assert len(readers) > 1
+        assert readers <= after[update]
 
 
 def test_poison_finds_a_plan_that_is_wrong(monkeypatch):

@@ -131,3 +131,11 @@ def test_constants_of_nodes_are_saved_as_well(tmp_path):
     with train(tmp_path / "new.onnx", case.loss, Sgd()) as again:
         assert (again.weights()["b1"] == saved).all()
         assert again.step(case.feeds) == wanted
+
+
+@pytest.mark.parametrize(("threads", "workers"), [(1, 0), (2, 2)])
+def test_workers_are_for_kernels_of_one_thread(threads, workers):
+    case = mlp()
+    trainer = train(case.model, case.loss, Sgd(), threads=threads)
+    with pytest.raises(InputError, match="one of the two is 1"):
+        trainer.step(case.feeds, workers=workers)

@@ -9,6 +9,7 @@ from tightship._core import NativeStepGraph, needed_edges
 from tightship.engine.executable import Executable, NativeSegment
 from tightship.engine.placement import Placement
 from tightship.engine.program import CompiledWork, LoweredStep, Operand, Space
+from tightship.planner.schedule import AliasKind
 
 Edge = tuple[int, int]
 
@@ -62,18 +63,23 @@ def needed(placement: Placement) -> list[Edge]:
 
 
 def _edges(placement: Placement) -> Iterator[Edge]:
-    rooms: dict[tuple[Space, int], _Room] = {}
+    over = _written_over(placement)
+    rooms = {(Space.EXTERNAL, slot): _Room(0, 0, ()) for slot in over.values()}
     inside: list[_Room] = []  # rooms in the arena
+
+    def key(operand: Operand) -> tuple[Space, int]:
+        return operand.space, over.get(operand.slot, operand.slot)
+
     for index, step in enumerate(placement.lowered.steps):
         for operand in step.reads:
-            room = rooms.get(_key(operand))
+            room = rooms.get(key(operand))
             if room is not None:
                 yield from ((before, index) for before in room.writers)
                 room.readers.append(index)
         for operand in step.writes:
-            room = rooms.get(_key(operand))
+            room = rooms.get(key(operand))
             if room is None:
-                room = rooms[_key(operand)] = _entered(placement, operand, inside)
+                room = rooms[key(operand)] = _entered(placement, operand, inside)
             waits = (*room.after, *room.readers)
             yield from ((before, index) for before in waits if before != index)
             room.writers.append(index)
@@ -83,8 +89,15 @@ def _edges(placement: Placement) -> Iterator[Edge]:
             scratch.writers.append(index)
 
 
-def _key(operand: Operand) -> tuple[Space, int]:
-    return operand.space, operand.slot
+def _written_over(placement: Placement) -> dict[int, int]:
+    """Outputs that lie in inputs for good, as updated weights do; slots by slot."""
+    slots = placement.lowered.slots
+    return {
+        sharing.output: sharing.input
+        for step in placement.lowered.steps
+        for sharing in step.sharing
+        if sharing.kind is AliasKind.TIED and slots[sharing.input].external
+    }
 
 
 def _entered(placement: Placement, operand: Operand, inside: list[_Room]) -> _Room:

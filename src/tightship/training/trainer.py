@@ -84,21 +84,30 @@ class Trainer:
         """What a step is fed, in order: the model's inputs, and the labels."""
         return tuple(self._inputs)
 
-    def step(self, inputs: Mapping[str, ArrayLike]) -> float:
+    def step(self, inputs: Mapping[str, ArrayLike], *, workers: int = 1) -> float:
         """Run forward, backward and the updates once.
 
         Args:
             inputs: An array for every name in `input_names`, of its dtype and shape.
+            workers: How many kernels may run at once where they do not wait for each other, each
+                on one thread: for `threads=1`. The results are the same to the last bit.
 
         Returns:
             The loss, before the weights have changed.
 
         Raises:
             InputError: A name, dtype or shape does not fit, an element is outside what an operator
-                takes, as a label can be, or the trainer is closed.
+                takes, as a label can be, or the trainer is closed; or there are several workers
+                where kernels have several threads.
         """
+        threads = self._executable.placement.lowered.threads
+        if workers < 1 or (workers > 1 and threads > 1):
+            raise InputError(
+                f"`workers` is {workers}, and `threads` {threads}; one of the two is 1, the other "
+                "1 or more."
+            )
         arena, external = self._ready(inputs)
-        execute(self._executable, arena, external, {}, Limits())
+        execute(self._executable, arena, external, {}, Limits(workers=workers))
         self.steps += 1
         return float(self._loss.reshape(()))
 
