@@ -7,8 +7,8 @@ update by SGD. Each side is a process of its own that waits while the other runs
 Times are medians over turns of the median of a turn's steps; `ratio` is the median over turns of
 ours over torch's in the same turn, `cpu_ratio` the same of processor time. Memory is the high-water
 mark of what the process has resident: all of it, and what it gains over what importing took.
-Networks, batches and precision (float32) are the same on both sides; weights are not. `recompute` is
-the share of operations that our step may do again to take less.
+Networks, batches and precision (float32) are the same on both sides; weights are not. `recompute`
+is the share of operations that our step may do again to take less.
 
 torch is looked for in this interpreter's environment, or in the one of `--torch-python`.
 """

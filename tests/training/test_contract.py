@@ -56,6 +56,7 @@ def wide():
     )  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("settings", [{}, {"recompute": 0.5}, {"threads": 2}])
 def test_a_process_gains_no_more_than_was_said(tmp_path, settings):
     case = wide()
