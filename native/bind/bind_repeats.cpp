@@ -33,6 +33,19 @@ std::function<bool()> runner(Context &context, std::pair<size_t, size_t> steps,
     };
 }
 
+/// Calls something of Python's, which whoever remembers it keeps until it is forgotten.
+std::function<bool()> caller(nb::handle run) {
+    return [run] {
+        const nb::gil_scoped_acquire acquire;
+        try {
+            run();
+            return true;
+        } catch (const nb::python_error &) {
+            return false;
+        }
+    };
+}
+
 nb::tuple next(Repeats &self) {
     driver::Ready ready{};
     {
@@ -66,6 +79,17 @@ void repeats(nb::module_ &module) {
             "file"_a, "session"_a, "call_and_answer"_a, "context"_a, "steps"_a, "stop"_a,
             "Answer a call from now on by a run of steps [first, last). The caller keeps the "
             "context, what it reads and writes, and `stop` until the call is forgotten.")
+        .def(
+            "remember_call",
+            [](Repeats &self, int file, int64_t session,
+               std::pair<nb::bytes, nb::bytes> call_and_answer,
+               nb::typed<nb::callable, void()> run) {
+                const auto &[call, answer] = call_and_answer;
+                self.remember(file, {session, text(call), caller(run), text(answer)});
+            },
+            "file"_a, "session"_a, "call_and_answer"_a, "run"_a,
+            "Likewise by calling `run`; a call that it raises for goes the long way. The caller "
+            "keeps it until the call is forgotten.")
         .def("forget", &Repeats::forget, "file"_a, "session"_a,
              nb::call_guard<nb::gil_scoped_release>(),
              "Answer no call of a session any more, or of any if it is 0; returns once none runs.")

@@ -1618,6 +1618,11 @@ class Repeats:
         Answer a call from now on by a run of steps [first, last). The caller keeps the context, what it reads and writes, and `stop` until the call is forgotten.
         """
 
+    def remember_call(self, file: int, session: int, call_and_answer: tuple[bytes, bytes], run: Callable[[], None]) -> None:
+        """
+        Likewise by calling `run`; a call that it raises for goes the long way. The caller keeps it until the call is forgotten.
+        """
+
     def forget(self, file: int, session: int) -> None:
         """
         Answer no call of a session any more, or of any if it is 0; returns once none runs.

@@ -15,8 +15,15 @@ from tightship.driver.rules.model import ModelFile
 from tightship.driver.rules.pools import READ, Pool, PoolMode
 from tightship.driver.rules.request import Extent
 from tightship.driver.rules.status import ErrorStatus, ExecutionPreference
+from tightship.engine.joint_arenas import JointArenas
 
 MODEL, WEIGHTS = dense(batch=4)
+
+
+class NoNames:
+    """A driver that was started without a model."""
+
+    arenas = JointArenas()
 
 
 @pytest.mark.parametrize("preference", ExecutionPreference)
@@ -24,7 +31,7 @@ def test_a_fast_single_answer_takes_all_threads(preference):
     file = new_segment(len(MODEL), MODEL)
     extent = Extent((1, file), 0, len(MODEL))
     pool = Pool(3, "ashmem", extent, READ, PoolMode.SEALED, file, is_decodable=True)
-    models = Models(Mappings(), {}, None, threads=2)
+    models = Models(Mappings(), NoNames(), None, threads=2)
     asked = PrepareModel(5, ModelFile(1, 3, 0, len(MODEL)), (pool,), preference, -1, None)
     assert models.prepare(asked).status is ErrorStatus.NONE
     is_fast = preference is ExecutionPreference.FAST_SINGLE_ANSWER

@@ -13,9 +13,9 @@ import pytest
 
 import tightship
 from tests.driver.native_driver import driver
-from tests.small_models import relu_chain
+from tests.small_models import dense, dense_result, relu_chain
 from tightship._core import Repeats, StopFlag
-from tightship.errors import DriverError
+from tightship.errors import DriverError, InputError, StoppedError
 
 ANSWER = b"\x01\x87\x00\x00\x04\x00\x00\x00" + bytes(8) + b"done"
 
@@ -109,6 +109,49 @@ def test_without_room_or_once_stopped_a_call_goes_the_long_way(setup):
     setup.calls.modify(setup.file, select.EPOLLIN | select.EPOLLONESHOT)
     assert setup.repeats.next()[0] == setup.file
     assert setup.ours.recv(100) == call_of(7)
+
+
+def test_what_python_runs_is_repeated_too_and_goes_the_long_way_when_it_raises(setup):
+    runs = []
+
+    def run():
+        runs.append(None)
+        if len(runs) == 2:
+            raise StoppedError("It was stopped.")
+
+    known = call_of(0, b"python")
+    setup.repeats.remember_call(setup.file, 6, (known, ANSWER), run)
+    setup.client.send(call_of(7, b"python"))
+    setup.handed_over()
+    assert setup.client.recv(100)[8:16] == struct.pack("<Q", 7)
+    assert setup.ours.recv(100) == b"the end"
+    setup.calls.modify(setup.file, select.EPOLLIN | select.EPOLLONESHOT)
+    setup.client.send(call_of(8, b"python"))
+    assert setup.repeats.next()[0] == setup.file
+    assert setup.ours.recv(100) == call_of(8, b"python")
+    assert len(runs) == 2
+    setup.repeats.forget(setup.file, 6)
+
+
+def test_arrays_are_copied_to_where_they_were_and_checked_each_time(tmp_path):
+    data, weights = dense(batch=4)
+    random = np.random.default_rng(2)
+    with driver(tmp_path) as running, running.client() as client:
+        model = client.prepare(data)
+        kept = []
+        for _ in range(20):
+            x = random.standard_normal((4, 32), np.float32)
+            kept.append((model.execute([x])[0], dense_result(x, weights)))
+        for got, wanted in kept:
+            np.testing.assert_allclose(got, wanted, rtol=1e-4, atol=1e-4)
+        for wrong in (np.zeros((4, 31), "f4"), np.zeros((4, 32), "f8")):
+            with pytest.raises(InputError, match="Input 0"):
+                model.execute([wrong])
+        with pytest.raises(InputError, match="2 inputs"):
+            model.execute([x, x])
+        model.close()
+        with pytest.raises(DriverError):
+            model.execute([x])
 
 
 @pytest.mark.parametrize(("session", "is_known"), [(0, False), (5, False), (6, True)])

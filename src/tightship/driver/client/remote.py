@@ -1,17 +1,19 @@
 """Models and buffers that are in a driver, and the ways to run them."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from tightship.driver.client.burst import Burst
 from tightship.driver.client.fence import Fence
-from tightship.driver.client.repeated import Known, Recent, Repeated
+from tightship.driver.client.kept import Released, Stage
+from tightship.driver.client.recent import Recent, known_of
+from tightship.driver.client.repeated import Repeated
+from tightship.driver.client.results import Results, check, results_of
 from tightship.driver.client.segment import Array, Placed, Segment
 from tightship.driver.client.session import Session
-from tightship.driver.client.staging import InBuffer, Input, Output, Staged, stage
+from tightship.driver.client.staging import InBuffer, Input, Output, Staged, fill, stage
 from tightship.driver.protocol import messages as m
 from tightship.driver.protocol.replies import (
     BurstOpened,
@@ -21,14 +23,10 @@ from tightship.driver.protocol.replies import (
     ExecutionInfo,
     Launched,
     ModelPrepared,
-    Reply,
 )
 from tightship.driver.rules.deadline import after
 from tightship.driver.rules.dimensions import Dimensions
-from tightship.driver.rules.status import NO_TIME, ErrorStatus
 from tightship.errors import DriverError
-
-Results = tuple[Array | None, ...]
 
 
 class DeviceBuffer:
@@ -73,48 +71,7 @@ class DeviceBuffer:
         self._session.forget(m.Free(self.token))
 
 
-class _Released:
-    """Something in the driver that is given back once."""
-
-    def __init__(self, session: Session, release: m.Call) -> None:
-        self._session = session
-        self._release: m.Call | None = release
-
-    def close(self) -> None:
-        """Give it back. Harmless when repeated."""
-        if self._release is not None:
-            self._session.forget(self._release)
-            self._release = None
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-
-class _Stage:
-    """A segment that grows to what the largest request needed."""
-
-    def __init__(self, session: Session) -> None:
-        self._session = session
-        self._segment: Segment | None = None
-
-    def of(self, size_bytes: int) -> Segment:
-        segment = self._segment
-        if segment is None or segment.size_bytes < size_bytes:
-            self.close()
-            segment = self._segment = Segment(self._session, max(1, size_bytes))
-        segment.reset()
-        return segment
-
-    def close(self) -> None:
-        if self._segment is not None:
-            self._segment.close()
-            self._segment = None
-
-
-class RemoteModel(_Released):
+class RemoteModel(Released):
     """A model in a driver; one thread at a time may use it.
 
     Attributes:
@@ -124,8 +81,9 @@ class RemoteModel(_Released):
     def __init__(self, session: Session, interface: ModelPrepared) -> None:
         super().__init__(session, m.ReleaseModel(interface.model))
         self.interface = interface
-        self._stage = _Stage(session)
+        self._stage = Stage(session)
         self._recent = Recent()
+        self._copies: Reusable | None = None
 
     @property
     def identifier(self) -> int:
@@ -154,17 +112,28 @@ class RemoteModel(_Released):
             DriverError: As the driver says.
             InputError: An array does not fit.
         """
+        plain = [each for each in inputs if not isinstance(each, (Placed, InBuffer))]
+        if len(plain) == len(inputs) and outputs is None and timeout_s is None:
+            return self._on_copies(plain)
         known = self._recent.find(inputs, outputs) if timeout_s is None else None
         if known is None:
             staged = stage(self.interface, inputs, outputs, self._stage.of)
             call = m.Execute(self.identifier, staged.request, deadline_ns=after(timeout_s))
-            known = _known(inputs, outputs, staged, call)
+            known = known_of(inputs, outputs, staged, call)
             if known is None:
-                _check(self._session.expect(Executed, call))
+                check(self._session.expect(Executed, call))
                 return results_of(staged, outputs)
             self._recent.add(known)
-        _check(self._session.repeat(known.call))
+        check(self._session.repeat(known.call))
         return known.results
+
+    def _on_copies(self, inputs: Sequence[ArrayLike]) -> Results:
+        """Run on copies of arrays, whose places are checked by the driver once."""
+        if self._copies is None:
+            self._copies = self.reusable(inputs)
+        else:
+            fill(self._copies.inputs, self.interface, inputs)
+        return tuple([each if each is None else each.copy() for each in self._copies.execute()])
 
     def execute_fenced(
         self,
@@ -175,7 +144,7 @@ class RemoteModel(_Released):
         timeout_s: float | None = None,
     ) -> "FencedExecution":
         """Have it run once some fences are signalled, and go on; otherwise as `execute`."""
-        stage_of_run = _Stage(self._session)
+        stage_of_run = Stage(self._session)
         staged = stage(self.interface, inputs, outputs, stage_of_run.of)
         call = m.ExecuteFenced(
             self.identifier,
@@ -193,7 +162,7 @@ class RemoteModel(_Released):
         ends = staged, outputs, stage_of_run
         return FencedExecution(self._session, reply.execution, Fence(files[0]), ends)
 
-    def burst(self) -> "Burst":
+    def burst(self) -> Burst:
         """A row of executions that keeps their memory mapped."""
         opened = self._session.expect(BurstOpened, m.OpenBurst(self.identifier))
         return Burst(self._session, self.interface, opened.burst)
@@ -202,7 +171,7 @@ class RemoteModel(_Released):
         self, inputs: Sequence[Input], outputs: Sequence[Output] | None = None
     ) -> "Reusable":
         """An execution that is checked once and run often; arguments as for `execute`."""
-        kept = _Stage(self._session)
+        kept = Stage(self._session)
         staged = stage(self.interface, inputs, outputs, kept.of)
         try:
             call = m.CreateExecution(self.identifier, staged.request)
@@ -214,64 +183,14 @@ class RemoteModel(_Released):
 
     def close(self) -> None:
         """Give it back. Harmless when repeated."""
+        if self._copies is not None:
+            self._copies.close()
+            self._copies = None
         self._stage.close()
         super().close()
 
 
-@dataclass(slots=True)
-class _Slots:
-    """A number for each pool of a burst."""
-
-    by_pool: dict[int, int]
-
-    def of(self, staged: Staged) -> tuple[int, ...]:
-        return tuple(
-            m.NO_SLOT
-            if pool.is_token
-            else self.by_pool.setdefault(pool.identifier, len(self.by_pool))
-            for pool in staged.request.pools
-        )
-
-
-class Burst(_Released):
-    """Executions of one model, one at a time."""
-
-    def __init__(self, session: Session, interface: ModelPrepared, burst: int) -> None:
-        super().__init__(session, m.CloseBurst(burst))
-        self._interface = interface
-        self._burst = burst
-        self._slots = _Slots({})
-        self._recent = Recent()
-        self._stage = _Stage(session)
-
-    def execute(
-        self,
-        inputs: Sequence[Input],
-        outputs: Sequence[Output] | None = None,
-        *,
-        timeout_s: float | None = None,
-    ) -> Results:
-        """As `RemoteModel.execute`."""
-        known = self._recent.find(inputs, outputs) if timeout_s is None else None
-        if known is None:
-            staged = stage(self._interface, inputs, outputs, self._stage.of)
-            slots = self._slots.of(staged)
-            call = m.BurstExecute(self._burst, staged.request, slots, deadline_ns=after(timeout_s))
-            known = _known(inputs, outputs, staged, call)
-            if known is None:
-                _check(self._session.expect(Executed, call))
-                return results_of(staged, outputs)
-            self._recent.add(known)
-        _check(self._session.repeat(known.call))
-        return known.results
-
-    def close(self) -> None:
-        """End it. Harmless when repeated."""
-        super().close()
-        self._stage.close()
-
-
-class Reusable(_Released):
+class Reusable(Released):
     """A request that was checked, and its arrays.
 
     Attributes:
@@ -279,7 +198,7 @@ class Reusable(_Released):
         outputs: Of the latest run; None for a buffer.
     """
 
-    def __init__(self, session: Session, execution: int, staged: Staged, kept: _Stage) -> None:
+    def __init__(self, session: Session, execution: int, staged: Staged, kept: Stage) -> None:
         super().__init__(session, m.ReleaseExecution(execution))
         self._execution = execution
         self._call = Repeated(m.RunExecution(execution))
@@ -294,10 +213,10 @@ class Reusable(_Released):
             DriverError: As the driver says.
         """
         if timeout_s is None:
-            _check(self._session.repeat(self._call))
+            check(self._session.repeat(self._call))
         else:
             call = m.RunExecution(self._execution, after(timeout_s))
-            _check(self._session.expect(Executed, call))
+            check(self._session.expect(Executed, call))
         return self.outputs
 
     def close(self) -> None:
@@ -306,7 +225,7 @@ class Reusable(_Released):
         self._kept.close()
 
 
-class FencedExecution(_Released):
+class FencedExecution(Released):
     """An execution that was begun.
 
     Attributes:
@@ -318,7 +237,7 @@ class FencedExecution(_Released):
         session: Session,
         execution: int,
         fence: Fence,
-        ends: tuple[Staged, Sequence[Output] | None, _Stage],
+        ends: tuple[Staged, Sequence[Output] | None, Stage],
     ) -> None:
         super().__init__(session, m.ReleaseExecution(execution))
         self._execution = execution
@@ -347,37 +266,3 @@ class FencedExecution(_Released):
         super().close()
         self._stage.close()
         self.fence.close()
-
-
-def _known(
-    inputs: Sequence[Input],
-    outputs: Sequence[Output] | None,
-    staged: Staged,
-    call: m.Execute | m.BurstExecute,
-) -> Known | None:
-    """A request to be made again; None if arrays are copied, or it has a deadline."""
-    if outputs is None or call.deadline_ns != NO_TIME:
-        return None
-    if not all(isinstance(each, (Placed, InBuffer)) for each in (*inputs, *outputs)):
-        return None
-    results = results_of(staged, outputs)
-    return Known(tuple(inputs), tuple(outputs), Repeated(call), results)
-
-
-def _check(reply: Reply) -> None:
-    assert isinstance(reply, Executed), reply
-    if reply.status is not ErrorStatus.NONE:
-        shapes = ", ".join(str(list(shape.dimensions)) for shape in reply.shapes)
-        raise DriverError(
-            f"An output did not fit its place; the outputs have shapes {shapes}.",
-            status=reply.status,
-        )
-
-
-def results_of(staged: Staged, outputs: Sequence[Output] | None) -> Results:
-    """The outputs on this side; copies of those that the next run may write over."""
-    given = [None] * len(staged.outputs) if outputs is None else outputs
-    return tuple(
-        array if array is None or isinstance(place, Placed) else array.copy()
-        for array, place in zip(staged.outputs, given, strict=True)
-    )

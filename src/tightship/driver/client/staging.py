@@ -115,6 +115,22 @@ def _staged(sources: list[Placed | InBuffer], targets: list[Placed | InBuffer]) 
     return Staged(Request(rows[0], rows[1], tuple(pools)), arrays[0], arrays[1])
 
 
+def fill(places: Sequence[Array | None], model: ModelPrepared, inputs: Sequence[ArrayLike]) -> None:
+    """Copy arrays to where those of an earlier request were.
+
+    Raises:
+        InputError: As `stage`; nothing is copied.
+    """
+    _check_count("inputs", len(inputs), len(model.inputs))
+    arrays = [
+        _array(each, value, index)
+        for index, (each, value) in enumerate(zip(inputs, model.inputs, strict=True))
+    ]
+    for place, array in zip(places, arrays, strict=True):
+        assert place is not None
+        place[...] = array
+
+
 def _array(given: ArrayLike, value: ValueType, index: int) -> Array:
     array = np.asarray(given)
     wanted = dtype_of(value)

@@ -1,6 +1,8 @@
-"""Calls that are answered without Python when they come again, as the service allows."""
+"""Calls that are answered without the service when they come again, as it allows."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 from tightship._core import NativeContext, Repeats, StopFlag
 from tightship.bound_run import BoundRun
@@ -10,12 +12,18 @@ from tightship.driver.protocol.codec import encode, encode_reply
 
 @dataclass(frozen=True, slots=True)
 class _Kept:
-    """What a run of the native core uses."""
+    """What a run that is repeated uses.
+
+    Attributes:
+        context: Of a run that needs neither arena nor Python.
+        call: Of any other.
+    """
 
     session: int
-    run: BoundRun
-    context: NativeContext
     stop: StopFlag
+    run: BoundRun
+    context: NativeContext | None
+    call: Callable[[], None]
 
 
 class Repeating:
@@ -29,16 +37,18 @@ class Repeating:
         self.set_room = self._native.set_room
 
     def remember(self, file: int, may: MayRepeat, run: BoundRun) -> None:
-        """Answer a call on a connection from now on, if its run needs neither arena nor Python."""
+        """Answer a call on a connection from now on; without Python if it needs no arena."""
         kept = self._kept.setdefault(file, {})
-        call = encode(may.call, 0)
-        alone = None if call in kept else run.alone()
-        if alone is None:
+        call, stop = encode(may.call, 0), StopFlag()
+        if call in kept:
             return
-        context, steps = alone
-        made = kept[call] = _Kept(may.session, run, context, StopFlag())
-        both = call, encode_reply(may.reply, 0)
-        self._native.remember(file, may.session, both, context, steps, made.stop)
+        both, repeat = (call, encode_reply(may.reply, 0)), partial(run.run, stop)
+        alone = run.alone()
+        kept[call] = _Kept(may.session, stop, run, alone and alone[0], repeat)
+        if alone is None:
+            self._native.remember_call(file, may.session, both, repeat)
+        else:
+            self._native.remember(file, may.session, both, *alone, stop)
 
     def forget(self, file: int, session: int) -> None:
         """Answer no call of a session any more, or of any if it is 0; none runs."""

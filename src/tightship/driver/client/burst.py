@@ -1,0 +1,66 @@
+"""Executions of one model, one at a time, with memory that is kept mapped."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from tightship.driver.client.kept import Released, Stage
+from tightship.driver.client.recent import Recent, known_of
+from tightship.driver.client.results import Results, check, results_of
+from tightship.driver.client.session import Session
+from tightship.driver.client.staging import Input, Output, Staged, stage
+from tightship.driver.protocol import messages as m
+from tightship.driver.protocol.replies import Executed, ModelPrepared
+from tightship.driver.rules.deadline import after
+
+
+@dataclass(slots=True)
+class _Slots:
+    """A number for each pool of a burst."""
+
+    by_pool: dict[int, int]
+
+    def of(self, staged: Staged) -> tuple[int, ...]:
+        return tuple(
+            m.NO_SLOT
+            if pool.is_token
+            else self.by_pool.setdefault(pool.identifier, len(self.by_pool))
+            for pool in staged.request.pools
+        )
+
+
+class Burst(Released):
+    """Executions of one model, one at a time."""
+
+    def __init__(self, session: Session, interface: ModelPrepared, burst: int) -> None:
+        super().__init__(session, m.CloseBurst(burst))
+        self._interface = interface
+        self._burst = burst
+        self._slots = _Slots({})
+        self._recent = Recent()
+        self._stage = Stage(session)
+
+    def execute(
+        self,
+        inputs: Sequence[Input],
+        outputs: Sequence[Output] | None = None,
+        *,
+        timeout_s: float | None = None,
+    ) -> Results:
+        """As `RemoteModel.execute`."""
+        known = self._recent.find(inputs, outputs) if timeout_s is None else None
+        if known is None:
+            staged = stage(self._interface, inputs, outputs, self._stage.of)
+            slots = self._slots.of(staged)
+            call = m.BurstExecute(self._burst, staged.request, slots, deadline_ns=after(timeout_s))
+            known = known_of(inputs, outputs, staged, call)
+            if known is None:
+                check(self._session.expect(Executed, call))
+                return results_of(staged, outputs)
+            self._recent.add(known)
+        check(self._session.repeat(known.call))
+        return known.results
+
+    def close(self) -> None:
+        """End it. Harmless when repeated."""
+        super().close()
+        self._stage.close()
