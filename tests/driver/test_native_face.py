@@ -12,12 +12,14 @@ import tightship
 from tests.driver.native_driver import PATIENCE_S, driver
 from tests.small_models import dense, dense_result, relu_chain
 from tightship.driver.client.fence import Fence
+from tightship.driver.client.segment import Placed
 from tightship.driver.protocol import messages as m
 from tightship.driver.protocol.messages import Image
+from tightship.driver.protocol.replies import PoolRegistered
 from tightship.driver.rim.descriptor import new_segment
 from tightship.driver.rim.listening import listen
 from tightship.driver.rules.attachment import FenceState
-from tightship.driver.rules.model import FileFormat, ModelFile
+from tightship.driver.rules.model import DataLocation, FileFormat, ModelFile
 from tightship.driver.rules.pools import PoolMode
 from tightship.driver.rules.status import ErrorStatus
 from tightship.errors import DriverError, InputError
@@ -138,6 +140,20 @@ def test_values_are_read_from_and_written_to_images(client, model, mode):
         assert status_of(model.execute, [y.of()]) == ErrorStatus.INVALID_ARGUMENT
     for file in files:
         os.close(file)
+
+
+def test_a_blob_is_memory_like_any_other(client, model):
+    size = X.nbytes + 64 * Y.itemsize
+    file = new_segment(size)
+    blob = m.RegisterPool("hardware_buffer_blob", size, 3, 0, image=Image(size, 1, 1, size))
+    pool = client._session.expect(PoolRegistered, blob, (file,)).pool
+    os.pwrite(file, X.tobytes(), 0)
+    x = Placed(X, pool, DataLocation(0, 0, X.nbytes))
+    y = Placed(np.empty_like(Y), pool, DataLocation(0, X.nbytes, Y.nbytes))
+    model.execute([x], [y])
+    found = np.frombuffer(os.pread(file, Y.nbytes, X.nbytes), np.float32).reshape(Y.shape)
+    np.testing.assert_allclose(found, Y, **CLOSE)
+    os.close(file)
 
 
 def test_an_image_is_no_model_and_no_constant(client):

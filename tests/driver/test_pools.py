@@ -46,6 +46,7 @@ GOOD = {
     "a file that is copied": {"kind": "mmap_fd", "mode": 1, "facts": {"is_shrink_sealed": False}},
     "a file of the driver": {
         "kind": "mmap_fd",
+        "protection": 1,
         "facts": {"is_shrink_sealed": False, "is_trusted": True},
     },
     "a blob": {"kind": BLOB, "image": Image(PAGE, 1, 1, PAGE)},
@@ -71,6 +72,10 @@ BAD = {
     "memory that may shrink": {"facts": {"is_shrink_sealed": False}},
     "memory that may shrink though its folder is ours": {
         "facts": {"is_shrink_sealed": False, "is_trusted": True}
+    },
+    "a file of the driver to write": {
+        "kind": "mmap_fd",
+        "facts": {"is_shrink_sealed": False, "is_trusted": True},
     },
     "a file that may shrink": {"kind": "mmap_fd", "facts": {"is_shrink_sealed": False}},
     "a mode too many": {"mode": 3},

@@ -2,6 +2,7 @@
 
 import errno
 import fcntl
+import mmap
 import os
 import select
 import stat
@@ -27,11 +28,16 @@ def describe(file: int, trusted: Trusted) -> Attachment:
         is_regular=stat.S_ISREG(found.st_mode),
         is_readable=is_open and access in (os.O_RDONLY, os.O_RDWR),
         is_writable=is_open and access in (os.O_WRONLY, os.O_RDWR),
-        is_shrink_sealed=bool(seals & fcntl.F_SEAL_SHRINK),
+        is_shrink_sealed=bool(seals & fcntl.F_SEAL_SHRINK) and not _has_huge_pages(file),
         is_write_sealed=bool(seals & fcntl.F_SEAL_WRITE),
         is_trusted=trusted.holds(file),
         fence=fence_state(file) if is_fence else None,
     )
+
+
+def _has_huge_pages(file: int) -> bool:
+    """Whether a file's pages are of a reserve that may be empty when one is touched."""
+    return os.fstatvfs(file).f_bsize > mmap.PAGESIZE
 
 
 def seals_of(file: int) -> int:

@@ -22,9 +22,11 @@ class Attachment:
         identity: Device and inode.
         is_regular: A file or memfd that can be mapped, owned by the client's user or open to it.
         is_readable, is_writable: By its access mode.
-        is_shrink_sealed: It can never become shorter.
+        is_shrink_sealed: It can never become shorter, and its pages are of ordinary memory: none
+            is refused when it is touched.
         is_write_sealed: Nobody can map it to write any more.
-        is_trusted: Lies under a folder that the driver owns, where nobody else writes.
+        is_trusted: Lies under a folder that the driver owns, where nobody else writes. Reading it
+            where it is mapped is safe; writing might find no room.
         fence: None if it is no fence.
     """
 

@@ -167,7 +167,8 @@ def _checked_mode(call: RegisterPool, file: Attachment, features: Container[str]
     if not PoolMode.SEALED <= call.mode <= PoolMode.ISOLATED:
         raise invalid(f"The pool has mode {call.mode}; modes are 0 to {PoolMode.ISOLATED.value}.")
     mode = PoolMode(call.mode)
-    is_safe = file.is_shrink_sealed or (file.is_trusted and call.kind != PoolKind.ASHMEM)
+    is_trusted = file.is_trusted and call.kind != PoolKind.ASHMEM and not call.protection & WRITE
+    is_safe = file.is_shrink_sealed or is_trusted
     if not is_safe and (mode is PoolMode.SEALED or call.kind == PoolKind.ASHMEM):
         raise invalid(
             "The pool's file could be shortened while it is mapped. Seal it with F_SEAL_SHRINK, "

@@ -1,0 +1,43 @@
+"""What is said of descriptors that clients send."""
+
+import fcntl
+import os
+
+import pytest
+
+from tightship.driver.rim.descriptor import describe, new_segment
+from tightship.driver.rim.trusted import Trusted
+
+NOBODY = Trusted()
+
+
+def test_a_segment_is_sealed_and_says_its_size():
+    file = new_segment(5000)
+    found = describe(file, NOBODY)
+    assert found.is_regular
+    assert found.is_shrink_sealed
+    assert not found.is_write_sealed
+    assert found.size_bytes == 5000
+    with pytest.raises(OSError, match="not permitted"):
+        os.ftruncate(file, 1)
+    os.close(file)
+
+
+def test_memory_of_huge_pages_is_not_safe_to_map_however_it_is_sealed():
+    flags = os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING | os.MFD_HUGETLB
+    try:
+        file = os.memfd_create("huge", flags)
+    except OSError:
+        pytest.skip("the kernel has no huge pages")
+    fcntl.fcntl(file, fcntl.F_ADD_SEALS, fcntl.F_SEAL_SHRINK)
+    assert not describe(file, NOBODY).is_shrink_sealed
+    os.close(file)
+
+
+def test_what_is_no_file_is_none():
+    read_end, write_end = os.pipe()
+    for file in (read_end, write_end):
+        assert not describe(file, NOBODY).is_regular
+    os.close(write_end)
+    assert describe(read_end, NOBODY).fence is not None
+    os.close(read_end)
