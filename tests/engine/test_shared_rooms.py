@@ -220,9 +220,10 @@ def test_eight_processes_over_two_slots_have_the_same_results(folder):
 
 @pytest.mark.slow
 def test_four_processes_in_turns_have_one_arena(folder):
-    children = [child(folder, TURN, 4) for _ in range(4)]
-    for each in children:
-        assert each.stdout.readline() == "ready\n"
+    children = []
+    for _ in range(4):
+        children.append(child(folder, TURN, 4))
+        assert children[-1].stdout.readline() == "ready\n"
     for _ in range(3):
         for each in children:
             each.stdin.write("1500\n")
