@@ -46,7 +46,11 @@ def response_to(connection, *pieces):
 
 
 def infer_head(*headers, length=BODY_BYTES):
-    lines = ["POST /v2/models/simple/infer HTTP/1.1", "Host: a", f"Content-Length: {length}"]
+    lines = [
+        "POST /v2/models/simple/infer HTTP/1.1",
+        "Host: localhost",
+        f"Content-Length: {length}",
+    ]
     return "\r\n".join([*lines, *headers, "", ""]).encode()
 
 
@@ -63,8 +67,8 @@ def test_a_body_may_come_byte_by_byte_or_in_chunks(port):
 
 
 def test_requests_that_come_together_are_answered_in_order(port):
-    ready = b"GET /v2/models/simple/ready HTTP/1.1\r\nHost: a\r\n\r\n"
-    index = b"GET /nothing HTTP/1.1\r\nHost: a\r\n\r\n"
+    ready = b"GET /v2/models/simple/ready HTTP/1.1\r\nHost: localhost\r\n\r\n"
+    index = b"GET /nothing HTTP/1.1\r\nHost: localhost\r\n\r\n"
     with connected(port) as connection:
         connection.sendall(infer_head() + BODY + ready + index)
         answers = []
@@ -147,7 +151,7 @@ def test_a_chunked_body_has_the_same_limit(port):
 
 
 def test_one_connection_too_many_is_turned_away():
-    live = b"GET /v2/health/live HTTP/1.1\r\nHost: a\r\n\r\n"
+    live = b"GET /v2/health/live HTTP/1.1\r\nHost: localhost\r\n\r\n"
     with ExitStack() as opened:
         port = port_of(opened.enter_context(server("small")))
         first, *others = (opened.enter_context(connected(port)) for _ in range(3))
@@ -159,7 +163,7 @@ def test_one_connection_too_many_is_turned_away():
 
 def test_metrics_are_counted_for_prometheus(port):
     with connected(port) as connection:
-        status, text = response_to(connection, b"GET /metrics HTTP/1.1\r\nHost: a\r\n\r\n")
+        status, text = response_to(connection, b"GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n")
     assert status == 200
     assert b'nv_inference_request_failure{model="open",version="1"} 0' in text.splitlines()
 
@@ -174,13 +178,13 @@ def bytes_taken(connection, piece, bytes_max):
 
 
 def test_a_client_that_never_reads_is_not_read_without_end():
-    padded = b"GET /metrics HTTP/1.1\r\nHost: a\r\nX: " + b"0" * 4000 + b"\r\n\r\n"
+    padded = b"GET /metrics HTTP/1.1\r\nHost: localhost\r\nX: " + b"0" * 4000 + b"\r\n\r\n"
     with server() as served:
         port = port_of(served)
         with connected(port) as deaf:
             assert bytes_taken(deaf, padded * 16, 100 << 20) < 100 << 20
         with connected(port) as other:
-            assert response_to(other, b"GET /v2 HTTP/1.1\r\nHost: a\r\n\r\n")[0] == 200
+            assert response_to(other, b"GET /v2 HTTP/1.1\r\nHost: localhost\r\n\r\n")[0] == 200
 
 
 def refuses_connections(port):

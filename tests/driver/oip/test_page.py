@@ -170,9 +170,17 @@ def test_the_status_counts_what_is_there(served):
 
 
 def test_pages_of_others_may_not_ask(served):
-    for headers in ({"Origin": "http://example.org"}, {"Origin": "null"}):
+    origins = ({"Origin": "http://example.org"}, {"Origin": "null"})
+    for headers in (*origins, {"Host": "example.org"}, {"Host": "example.org:80"}):
         with pytest.raises(urllib.error.HTTPError) as caught:
             get(served, "/status", **headers)
         assert caught.value.code == 403
         caught.value.close()
     assert get(served, "/status", Origin=f"http://{served.http}")[1]
+
+
+def test_what_the_process_holds_is_there_for_prometheus(served):
+    lines = get(served, "/metrics")[1].decode().splitlines()
+    values = dict(line.split() for line in lines if line.startswith("tightship_"))
+    assert int(values["tightship_resident_bytes"]) > 1 << 20
+    assert values["tightship_region_count"] == values["tightship_region_bytes"] == "0"

@@ -6,6 +6,7 @@ from time import monotonic_ns
 from urllib.parse import unquote
 
 from tightship.driver.oip.answers import Answers
+from tightship.driver.oip.browsers import may_ask
 from tightship.driver.oip.face import LOG_SETTINGS, TRACE_SETTINGS, Face, Said, check_unchanged
 from tightship.driver.oip.http_message import (
     HEADER_LENGTH,
@@ -32,6 +33,8 @@ QUICK_NS = 500_000
 BODY_SMALL_BYTES = 64 << 10
 TARGETS_MAX = 1024
 
+FOREIGN = "pages of other servers may not ask; others call this one by an address or localhost"
+
 MEMORIES = {"systemsharedmemory": Memory.SYSTEM, "cudasharedmemory": Memory.CUDA}
 
 
@@ -48,9 +51,24 @@ class _Inference:
 class HttpCalls:
     """Answers requests. May be used from several threads."""
 
-    def __init__(self, face: Face, body_bytes_max: int, monitor: Monitor | None = None) -> None:
-        """Bodies may have `body_bytes_max` once unpacked; without a monitor there is no page."""
+    def __init__(
+        self,
+        face: Face,
+        body_bytes_max: int,
+        monitor: Monitor | None = None,
+        *,
+        is_local: bool = False,
+    ) -> None:
+        """Answer for a face.
+
+        Args:
+            face: Of the protocol.
+            body_bytes_max: Of a request once it is unpacked.
+            monitor: What the page shows; None for no page.
+            is_local: Whether nobody but this machine can ask.
+        """
         self._face = face
+        self._is_local = is_local
         self._monitor = monitor
         self._body_bytes_max = body_bytes_max
         self._quick: dict[str, bool] = {}
@@ -66,8 +84,8 @@ class HttpCalls:
 
     def respond(self, request: HttpRequest) -> HttpResponse:
         """The response to a request; a refused one has its reason as `{"error": ...}`."""
-        if not _is_own(request):
-            return error_response(403, "pages of other servers may not ask this one")
+        if not may_ask(request.headers, is_local=self._is_local):
+            return error_response(403, FOREIGN)
         try:
             return self._answer(request)
         except (OipError, RegionError) as error:
@@ -96,8 +114,11 @@ class HttpCalls:
             case ["status"] if self._monitor is not None:
                 return json_response(self._monitor.status())
             case ["metrics"]:
-                text = face.metrics().encode()
-                return HttpResponse(parts=(text,), content_type="text/plain; version=0.0.4")
+                monitor = self._monitor
+                text = face.metrics() + ("" if monitor is None else monitor.metrics())
+                return HttpResponse(
+                    parts=(text.encode(),), content_type="text/plain; version=0.0.4"
+                )
             case ["v2"]:
                 return json_response(face.metadata())
             case ["v2", "health", "live"]:
@@ -256,12 +277,6 @@ def _named(segments: list[str]) -> tuple[str, str | None, list[str]]:
     if len(rest) >= 2 and rest[0] == "versions":
         return name, rest[1], rest[2:]
     return name, None, rest
-
-
-def _is_own(request: HttpRequest) -> bool:
-    """Whether no browser says that another server's page asks."""
-    origin = request.headers.get("origin")
-    return origin is None or origin.partition("://")[2] == request.headers.get("host")
 
 
 def _unknown(request: HttpRequest) -> OipError:

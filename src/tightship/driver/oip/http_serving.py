@@ -5,6 +5,7 @@ import socket
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
+from tightship.driver.oip.browsers import is_loopback
 from tightship.driver.oip.face import Face
 from tightship.driver.oip.http_calls import HttpCalls
 from tightship.driver.oip.http_connection import HttpConnection, Shared
@@ -28,7 +29,7 @@ class HttpServer:
         Raises:
             InputError: It cannot be listened at.
         """
-        self._calls = HttpCalls(face, limits.body_bytes_max, monitor)
+        self._calls = HttpCalls(face, limits.body_bytes_max, monitor, is_local=is_loopback(host))
         self._monitor = monitor
         self._limits = limits
         family = socket.AF_INET6 if ":" in host else socket.AF_INET

@@ -8,7 +8,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +23,14 @@ PERIOD_S = 1.0
 SAMPLES_MAX = 900
 WATCHED_S = 10.0
 """Seconds after a look at the page in which clients are asked about."""
+
+GAUGES = {
+    "resident_bytes": "Of the process, shared memory that it has mapped included",
+    "weights_bytes": "Of the models that are loaded by name",
+    "arena_bytes": "Of arenas, which runs of all clients take in turns",
+    "region_bytes": "Of named regions of shared memory",
+    "region_count": "Named regions of shared memory",
+}
 
 Said = dict[str, Any]
 
@@ -88,6 +96,18 @@ class Monitor:
             ],
             "clients": self._clients,
         }
+
+    def metrics(self) -> str:
+        """What the process holds, as Prometheus reads it; nothing before the first sample."""
+        if not self._samples:
+            return ""
+        last = asdict(self._samples[-1])
+        last["region_count"] = len(self._face.regions.status(None))
+        lines = []
+        for name, text in GAUGES.items():
+            metric = f"tightship_{name}"
+            lines += [f"# HELP {metric} {text}", f"# TYPE {metric} gauge", f"{metric} {last[name]}"]
+        return "\n".join(lines) + "\n"
 
     def _models(self) -> list[Said]:
         repository = self._face.repository
