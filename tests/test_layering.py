@@ -170,8 +170,8 @@ ALLOWED: Mapping[str, str] = {  # the longest prefix of a module's name decides
     "driver": "errors driver",
     "driver.client.fallback": "driver errors loading model",
     "driver.rim": (
-        "_core bound_run driver engine.joint_arenas errors graph loading model opening preparing"
-        " resource.private_folder"
+        "_core bound_run driver engine.joint_arenas errors frontend.onnx graph loading model"
+        " preparing resource.private_folder"
     ),
     "driver.oip": "_core __version__ engine.joint_arenas errors graph model loading driver",
     "driver.client": "errors frontend.onnx driver",

@@ -20,7 +20,7 @@ from tightship.quantity import parse_bytes
 if TYPE_CHECKING:
     from tightship.engine.joint_arenas import JointArenas
     from tightship.engine.prepare import ModelSource, Settings
-    from tightship.graph import Graph, MappedFile
+    from tightship.graph import Graph
     from tightship.resource import SharedArenaPool
 
 ARENAS_MAX = 64
@@ -138,15 +138,20 @@ def load(
 
 
 def load_graph(
-    graph: "Graph", name: str, threads: int = 1, arenas: "JointArenas | None" = None
+    graph: "Graph",
+    name: str,
+    threads: int = 1,
+    arenas: "JointArenas | None" = None,
+    like: Model | None = None,
 ) -> Model:
     """Load a graph whose shapes are all known.
 
     Args:
-        graph: Any.
+        graph: What it computes.
         name: What reports call it.
         threads: Of each kernel.
         arenas: As `arena_pool` of `load`.
+        like: A model whose packed weights serve for the same constants.
 
     Raises:
         GraphError: It has a node that nothing can run.
@@ -154,30 +159,9 @@ def load_graph(
     """
     from tightship.unprepared import load_graph_anew
 
-    return load_graph_anew(graph, name, Bounds(ARENAS_MAX, arena_pool=arenas), threads)
-
-
-def load_beside(
-    model: bytes,
-    files: "Mapping[str, MappedFile]",
-    threads: int = 1,
-    arenas: "JointArenas | None" = None,
-) -> Model:
-    """Load an ONNX model whose external data lies in files that are given.
-
-    Args:
-        model: Bytes of its file.
-        files: By the names that the model has for them.
-        threads: Of each kernel.
-        arenas: As `arena_pool` of `load`.
-
-    Raises:
-        FormatError: It is none, or a tensor lies in no file, or beyond its end.
-        GraphError, OutOfMemoryError: As `load`.
-    """
-    from tightship.unprepared import load_beside_anew
-
-    return load_beside_anew(model, files, Bounds(ARENAS_MAX, arena_pool=arenas), threads)
+    packed = () if like is None else like.packed_weights
+    bounds = Bounds(ARENAS_MAX, arena_pool=arenas)
+    return load_graph_anew(graph, name, bounds, threads, packed)
 
 
 def _bounds(

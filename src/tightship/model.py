@@ -118,6 +118,15 @@ class Model:
         """
         return self._open().memory
 
+    @property
+    def packed_weights(self) -> tuple[PackedCopy, ...]:
+        """The weights of the shapes of loading, where they lie; whoever has them keeps them there.
+
+        Raises:
+            InputError: The model is closed.
+        """
+        return self._open().packed_weights
+
     def release_unused_memory(self) -> int:
         """Give back what no run has: arenas, and programs for shapes other than those of loading.
 

@@ -85,26 +85,24 @@ def prepare(
     return StoredModel(path).plan()
 
 
-def prepare_into(file: BinaryIO, model: "bytes | Graph", name: str, threads: int = 1) -> None:
+def prepare_into(file: BinaryIO, graph: "Graph", name: str, threads: int = 1) -> None:
     """As `prepare`, into an open file that is empty.
 
     Args:
         file: May hold any part of it if this fails.
-        model: Bytes of an ONNX file; or a graph whose shapes are all known.
+        graph: Its shapes are all known.
         name: What reports call it.
         threads: Of each kernel.
 
     Raises:
-        FormatError, GraphError, InputError, OSError, OutOfMemoryError: As `prepare`.
+        GraphError, InputError, OSError, OutOfMemoryError: As `prepare`.
     """
     from tightship.engine.prepare import Settings
     from tightship.engine.prepare import prepare as prepare_graph
     from tightship.engine.stored.made_for import MadeFor
     from tightship.engine.stored.save import save_into
-    from tightship.opening import open_model
 
     open_library()
-    graph = open_model(model).graph(None) if isinstance(model, bytes) else model
     with _recording():
         program = prepare_graph(graph, name, Settings(threads=threads))
     save_into(file, [program], MadeFor.here(threads, ()))

@@ -1,6 +1,6 @@
 """`plan` and `load` of models that are not prepared: ONNX files, and programs of torch."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from os import PathLike
 
 from tightship.budget import check_shapes
@@ -10,9 +10,9 @@ from tightship.engine.prepare import ModelSource, Settings, name_of, prepare
 from tightship.engine.prepared import Prepared
 from tightship.engine.program_cache import Bounds
 from tightship.engine.variants import Variants
-from tightship.engine.weight_store import Progress
-from tightship.frontend.onnx import OnnxFile, open_bytes
-from tightship.graph import Graph, MappedFile
+from tightship.engine.weight_store import PackedCopy, Progress
+from tightship.frontend.onnx import OnnxFile
+from tightship.graph import Graph
 from tightship.model import Model
 from tightship.opening import OpenedModel, anew, check_limit, is_open, measure, open_model
 
@@ -49,24 +49,13 @@ def load_anew(
     return loaded
 
 
-def load_graph_anew(graph: Graph, name: str, bounds: Bounds, threads: int) -> Model:
+def load_graph_anew(
+    graph: Graph, name: str, bounds: Bounds, threads: int, packed: Sequence[PackedCopy]
+) -> Model:
     """As `load_graph`."""
     settings = Settings(threads=threads)
     _open_library(settings)
-    loaded = Model(prepare(graph, name, settings), bounds)
-    release_unused()
-    return loaded
-
-
-def load_beside_anew(
-    data: bytes, files: Mapping[str, MappedFile], bounds: Bounds, threads: int
-) -> Model:
-    """As `load_beside`."""
-    settings, name = Settings(threads=threads), name_of(data)
-    _open_library(settings)
-    source = open_bytes(data, files)
-    variants = variants_of(source, name, settings, bounds)
-    loaded = Model(_prepared(source, name, settings, variants), bounds, variants)
+    loaded = Model(prepare(graph, name, settings), bounds, packed=packed)
     release_unused()
     return loaded
 

@@ -1,5 +1,7 @@
 """An ONNX model's image in a buffer: channels last there, first for whoever copies it."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 from onnx import TensorProto, helper
@@ -9,17 +11,20 @@ from tests.driver.native_driver import driver
 from tests.small_models import model
 from tightship._core import HAS_ONEDNN, StopFlag, onednn_cpu_isa
 from tightship.driver.effects import AllocateBuffer, Run, RunArgument
+from tightship.driver.oip.repository import Repository
 from tightship.driver.rim.device_buffers import DeviceBuffers
 from tightship.driver.rim.image_model import ImageModel, Images, arranged
 from tightship.driver.rim.loaded import Loaded, loaded, with_images
+from tightship.driver.rim.loader import Loader
 from tightship.driver.rim.mappings import Mappings
 from tightship.driver.rim.models import Models
 from tightship.driver.rim.running import Runs
 from tightship.driver.rules.operand_type import OperandType, ValueType
 from tightship.driver.rules.status import ErrorStatus
+from tightship.engine.joint_arenas import JointArenas
 from tightship.engine.lower.layouts import AVX512
+from tightship.frontend.onnx import open_bytes
 from tightship.loading import load_graph
-from tightship.opening import open_model
 
 FLOAT = TensorProto.FLOAT
 SHAPE = (1, 32, 10, 12)
@@ -52,18 +57,17 @@ def states(count):
         return found[1:]
 
 
-def graph():
-    return open_model(cell()).graph(None)
-
-
 @pytest.fixture
 def found():
     """The model as the driver has it once a state of it is in a buffer; skipped where in vain."""
-    with tightship.load(cell()) as plain:
+    graph = partial(open_bytes(cell()).graph, None)
+    with load_graph(graph(), "cell") as plain:
         if not HAS_ONEDNN or not onednn_cpu_isa() & AVX512:
             pytest.skip("convolutions do not like channels last here")
         base = loaded(plain)
-        ready = with_images(Loaded(plain, base.inputs, base.outputs, graph), [1], [0])
+        ready = with_images(
+            Loaded(plain, base.inputs, base.outputs, graph), [1], [0], Loader(JointArenas()).like
+        )
         assert ready is not None
         yield ready
         ready.model.close()
@@ -74,6 +78,13 @@ def test_the_second_program_reorders_no_state(found):
     steps = [[step.name for step in program.plan.steps] for program in found.programs]
     plain, last = (sum(name.endswith("reorder") for name in names) for names in steps)
     assert (plain, last) == (3, 1)  # what is left is that of the input, which is in no buffer
+
+
+def test_both_programs_have_one_copy_of_the_weights(found):
+    first, last = ({id(copy) for copy in each.packed_weights} for each in found.programs)
+    assert first == last
+    plain, _ = found.programs
+    assert found.weights_bytes == plain.memory_stats().weights_bytes
 
 
 def runs_of(found):
@@ -128,7 +139,7 @@ def test_what_is_no_buffer_is_read_and_written_as_ever(found):
 
 
 def test_a_graph_with_images_turned_computes_the_same():
-    turned = arranged(graph(), Images(frozenset({"h"}), frozenset({"next"})))
+    turned = arranged(open_bytes(cell()).graph(None), Images(frozenset({"h"}), frozenset({"next"})))
     with load_graph(turned, "turned") as last:
         state = STATE.transpose(0, 2, 3, 1)
         (result,) = last.run({"x": INPUTS[0], "h:channels_last": state}).values()
@@ -154,7 +165,7 @@ def test_in_a_driver_nobody_sees_it(tmp_path):
 
 
 def test_values_of_other_kinds_stay_as_they_are():
-    models = Models(Mappings(), {}, None)
+    models = Models(Mappings(), Repository(dict), None)
     roles = ((1, False, 0), (1, True, 0))
     for kind in (
         ValueType(OperandType.TENSOR_FLOAT16, SHAPE),

@@ -131,6 +131,11 @@ class ProgramCache:
         self._pool.warm(executable)
 
     @property
+    def packed_weights(self) -> tuple[PackedCopy, ...]:
+        """Those of the first program."""
+        return tuple(self._base.copies_held())
+
+    @property
     def statistics(self) -> "ProgramStatistics":
         """Counts since loading."""
         from tightship.engine.statistics import ProgramStatistics  # few ask for them

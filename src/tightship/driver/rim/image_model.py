@@ -4,7 +4,7 @@ The values of a graph have channels first. A second program of the same graph ta
 of its images with channels last, so that no step of a run changes their layout.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,11 +12,11 @@ import numpy as np
 from tightship.driver.rim.chain import Limit
 from tightship.driver.rim.mappings import Array
 from tightship.graph import Graph, Node, Value
-from tightship.loading import load_graph
 from tightship.model import Model
 
 LAST, FIRST = (0, 2, 3, 1), (0, 3, 1, 2)
 """Orders of axes that bring channels to the end, and back."""
+LoadLike = Callable[[Model, Graph], Model]
 SUFFIX = ":channels_last"
 OPSET = 21
 
@@ -78,18 +78,21 @@ class ImageModel:
             program.close()
 
 
-def image_model(base: Model | ImageModel, graph: Graph, images: Images) -> ImageModel | None:
+def image_model(
+    base: Model | ImageModel, graph: Graph, images: Images, load: LoadLike
+) -> ImageModel | None:
     """A model with more of its images with channels last; None if it runs no fewer steps so.
 
     Args:
         base: The graph, loaded.
         graph: Without loops and branches.
         images: Inputs and outputs of four axes and float32.
+        load: Makes another program over the weights of a model.
     """
     before: tuple[Model, ...] = ()
     if isinstance(base, ImageModel):
         images, before, base = images | base.images, base.programs[1:], base.programs[0]
-    program = load_graph(arranged(graph, images), base.plan.model)
+    program = load(base, arranged(graph, images))
     if len(program.plan.steps) >= len(base.plan.steps):
         program.close()
         return None

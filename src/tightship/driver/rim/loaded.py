@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 from tightship._core import StopFlag
 from tightship.driver.rim.chain import Chain, Limit
-from tightship.driver.rim.image_model import ImageModel, Images, image_model
+from tightship.driver.rim.image_model import ImageModel, Images, LoadLike, image_model
 from tightship.driver.rim.mappings import Array
 from tightship.driver.rules.elements import value_type
 from tightship.driver.rules.operand_type import ValueType
@@ -33,6 +33,12 @@ class Loaded:
         """What it consists of: more than one with loops, branches, or images in two layouts."""
         return (self.model,) if isinstance(self.model, Model) else self.model.programs
 
+    @property
+    def weights_bytes(self) -> int:
+        """Of its packed weights; images in two layouts share theirs."""
+        programs = self.programs[:1] if isinstance(self.model, ImageModel) else self.programs
+        return sum(program.memory_stats().weights_bytes for program in programs)
+
     def run(
         self,
         inputs: Mapping[str, Array],
@@ -58,8 +64,16 @@ def loaded(model: Model) -> Loaded:
     return Loaded(model, _types(plan.model, inputs), _types(plan.model, outputs))
 
 
-def with_images(found: Loaded, inputs: Sequence[int], outputs: Sequence[int]) -> Loaded | None:
+def with_images(
+    found: Loaded, inputs: Sequence[int], outputs: Sequence[int], load: LoadLike
+) -> Loaded | None:
     """A model with some inputs and outputs, images, ready to have channels last; None if in vain.
+
+    Args:
+        found: The model.
+        inputs: Which, in its order.
+        outputs: Likewise.
+        load: As for `image_model`.
 
     Raises:
         MemoryError: The system refuses room for the second program.
@@ -74,7 +88,7 @@ def with_images(found: Loaded, inputs: Sequence[int], outputs: Sequence[int]) ->
     if isinstance(model, ImageModel) and images | model.images == model.images:
         return found
     try:
-        made = image_model(model, found.graph(), images)
+        made = image_model(model, found.graph(), images, load)
     except TightshipError:  # it can be run as it is
         return None
     return None if made is None else replace(found, model=made)

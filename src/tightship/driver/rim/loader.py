@@ -1,14 +1,13 @@
-"""From bytes and graphs to programs, directly or by way of a file that is kept for a while."""
+"""From graphs to programs, directly or by way of a file that is kept for a while."""
 
 import logging
 import os
-from collections.abc import Mapping
 
 from tightship.driver.rim.descriptor import seal_content
 from tightship.engine.joint_arenas import JointArenas
 from tightship.errors import TightshipError
-from tightship.graph import Graph, MappedFile
-from tightship.loading import load, load_beside, load_graph
+from tightship.graph import Graph
+from tightship.loading import load, load_graph
 from tightship.model import Model
 from tightship.preparing import prepare_into
 
@@ -24,27 +23,26 @@ class Loader:
         self._arenas = arenas
         self.threads = threads
 
-    def model(self, source: bytes | Graph) -> Model:
-        """A model from an ONNX file's bytes, or from a graph whose shapes are known.
+    def model(self, source: Graph) -> Model:
+        """A model from a graph whose shapes are known.
 
         Raises:
             TightshipError: It cannot be run.
         """
-        if isinstance(source, bytes):
-            return load(source, threads=self.threads, arena_pool=self._arenas)
         return load_graph(source, NAME, self.threads, self._arenas)
+
+    def like(self, base: Model, graph: Graph) -> Model:
+        """Another program for what a model computes, over its weights.
+
+        Raises:
+            TightshipError: It cannot be run.
+        """
+        threads = int(base.plan.key["threads"])
+        return load_graph(graph, base.plan.model, threads, self._arenas, base)
 
     def once(self) -> "Loader":
         """One that keeps nothing."""
         return Loader(self._arenas, self.threads)
-
-    def beside(self, data: bytes, files: Mapping[str, MappedFile]) -> Model:
-        """A model from an ONNX file's bytes, its external data in files; it is never kept.
-
-        Raises:
-            TightshipError: It cannot be run.
-        """
-        return load_beside(data, files, self.threads, self._arenas)
 
     def prepared(self, file: int) -> Model:
         """A prepared model from its file, which stays mapped; the descriptor does not matter.
@@ -65,7 +63,7 @@ class KeepingLoader(Loader):
         super().__init__(arenas, threads)
         self.file: int | None = None
 
-    def model(self, source: bytes | Graph) -> Model:
+    def model(self, source: Graph) -> Model:
         """As `Loader.model`."""
         file = os.memfd_create("tightship prepared", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
         try:

@@ -98,11 +98,12 @@ class Models:
         if not is_image or 0 in kind.dimensions or len({role[1] for role in asked.roles}) < 2:
             return False
         made: dict[int, Loaded] = {}
+        load = Loader(self._named.arenas).like
         for number in {role[0] for role in asked.roles}:
             used = [role for role in asked.roles if role[0] == number]
             inputs = [index for _, is_output, index in used if not is_output]
             outputs = [index for _, is_output, index in used if is_output]
-            ready = with_images(self._models[number], inputs, outputs)
+            ready = with_images(self._models[number], inputs, outputs, load)
             if ready is None:
                 self._give_back(made)
                 return False
@@ -119,18 +120,23 @@ class Models:
     def shares(self) -> dict[int, ModelShare]:
         """What clients' models take; one that is known by name takes nothing more."""
         with self._own() as own:
-            every = {number: found.programs for number, found in self._models.copy().items()}
             return {
                 number: _share(
-                    number, programs[0].plan.model, programs, is_own=programs[0] not in own.values()
+                    number,
+                    found.programs[0].plan.model,
+                    found.programs,
+                    0 if found.programs[0] in own.values() else found.weights_bytes,
                 )
-                for number, programs in every.items()
+                for number, found in self._models.copy().items()
             }
 
     def own_shares(self) -> tuple[ModelShare, ...]:
         """What models take that are known by name."""
         with self._own() as own:
-            return tuple(_share(0, name, (model,), is_own=True) for name, model in own.items())
+            return tuple(
+                _share(0, name, (model,), model.memory_stats().weights_bytes)
+                for name, model in own.items()
+            )
 
     def arena_bytes(self) -> int:
         """Memory of the arenas that all models take in turns."""
@@ -155,9 +161,7 @@ class Models:
             gone.model.close()
 
 
-def _share(number: int, name: str, programs: Sequence[Model], *, is_own: bool) -> ModelShare:
-    stats = [program.memory_stats() for program in programs] if is_own else []
-    weights_bytes = sum(each.weights_bytes for each in stats)
+def _share(number: int, name: str, programs: Sequence[Model], weights_bytes: int) -> ModelShare:
     arena_bytes = max(program.plan.arena_bytes for program in programs)
     return ModelShare(number, name[:NAME_MAX], weights_bytes, arena_bytes)
 

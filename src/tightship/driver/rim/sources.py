@@ -14,8 +14,8 @@ from tightship.driver.rules.model import FileFormat, Model, ModelFile
 from tightship.driver.rules.pools import Pool
 from tightship.driver.rules.status import failure
 from tightship.errors import DriverError
+from tightship.frontend.onnx import OnnxFile, open_bytes
 from tightship.graph import Graph
-from tightship.opening import open_model
 
 
 def opened(
@@ -36,14 +36,8 @@ def opened(
         _check_prepared(source, pools[0])
         model = loader.prepared(pools[0].handle)
     else:
-        data = mappings.read(pools[0], source.offset_bytes, source.length_bytes).tobytes()
-        files = {
-            each.name: steady_file(mappings, pool)
-            for each, pool in zip(source.externals, pools[1:], strict=True)
-        }
-        model = loader.beside(data, files) if files else loader.model(data)
-        if not files:
-            graph = partial(_graph, source, pools[0], mappings)
+        graph = partial(_onnx(source, pools, mappings).graph, None)
+        model = loader.model(graph())
     try:
         return replace(loaded(model), graph=graph)
     except DriverError:
@@ -51,10 +45,14 @@ def opened(
         raise
 
 
-def _graph(source: ModelFile, pool: Pool, mappings: Mappings) -> Graph:
-    """The graph of an ONNX model, from its pool."""
-    data = mappings.read(pool, source.offset_bytes, source.length_bytes).tobytes()
-    return open_model(data).graph(None)
+def _onnx(source: ModelFile, pools: Sequence[Pool], mappings: Mappings) -> OnnxFile:
+    """An ONNX model where it lies, if its bytes stay as they are there, else a copy."""
+    data = mappings.read(pools[0], source.offset_bytes, source.length_bytes)
+    files = {
+        each.name: steady_file(mappings, pool)
+        for each, pool in zip(source.externals, pools[1:], strict=True)
+    }
+    return open_bytes(data.data if is_steady(pools[0]) else data.tobytes(), files)
 
 
 def _check_prepared(source: ModelFile, pool: Pool) -> None:
