@@ -97,7 +97,7 @@ def mangled(rng):
 )
 def test_mangled_messages_with_any_files_leave_nothing(served, witness, connections, messages):
     rng = random.Random(connections)
-    before = served.state()
+    before = served.settled_state(witness)
     with ExitStack() as stack:
         files = odd_files(stack)
         for _ in range(connections):
@@ -111,7 +111,7 @@ def test_mangled_messages_with_any_files_leave_nothing(served, witness, connecti
     "times", [50, pytest.param(1000, marks=pytest.mark.slow)], ids=["few", "many"]
 )
 def test_a_file_that_is_cut_after_it_was_registered_kills_nobody(served, witness, times, tmp_path):
-    before = served.state()
+    before = served.settled_state(witness)
     with served.client() as hostile, (tmp_path / "pool").open("w+b") as file:
         model = hostile.prepare(MODEL)
         for _ in range(times):
@@ -148,7 +148,7 @@ def test_a_file_that_is_cut_while_it_is_mapped_kills_a_worker_only(
     with served.client() as hostile, (tmp_path / "pool").open("w+b") as file:
         model = hostile.prepare(MODEL)
         run_isolated(hostile, model, file, is_cut=False)
-        before = served.state()
+        before = served.settled_state(witness)
         for _ in range(times):
             run_isolated(hostile, model, file, is_cut=True)
         run_isolated(hostile, model, file, is_cut=False)
@@ -161,7 +161,7 @@ def flood(connection):
 
 
 def test_a_client_that_reads_no_answers_is_shut_out(served, witness):
-    before = served.state()
+    before = served.settled_state(witness)
     with connected(served.path) as hostile, pytest.raises(BrokenPipeError):
         flood(hostile)
     assert served.settles_at(before, witness)

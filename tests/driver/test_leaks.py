@@ -55,7 +55,7 @@ def check(folder, counts):
         model.execute([np.ones(model.interface.inputs[0].dimensions, np.float32)])
         for what in counts:
             what(client, model, 500)
-        before, resident = running.state(), resident_bytes(running.process)
+        before, resident = running.settled_state(client), resident_bytes(running.process)
         for what, count in counts.items():
             what(client, model, count)
         assert running.settles_at(before, client)

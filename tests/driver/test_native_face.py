@@ -41,7 +41,6 @@ def served(tmp_path_factory):
 @pytest.fixture
 def client(served):
     with served.client() as connected:
-        connected.prepare(MODEL).close()  # after this, nothing of earlier clients is left
         yield connected
 
 
@@ -210,7 +209,7 @@ def test_memory_that_comes_and_goes_leaves_nothing(served, client):
     client.segment(4096).close()
     unsealed = os.memfd_create("unsealed")
     os.ftruncate(unsealed, 4096)
-    before = served.state()
+    before = served.settled_state(client)
     for _ in range(1000):
         client.segment(4096).close()
     for _ in range(100):
@@ -246,7 +245,7 @@ sys.stdin.read()
 @pytest.mark.parametrize("step", ["connected", "prepared", "fenced"])
 def test_a_client_that_is_killed_leaves_nothing(served, client, step, tmp_path):
     (tmp_path / "model.onnx").write_bytes(MODEL)
-    before = served.state()
+    before = served.settled_state(client)
     child = subprocess.Popen(
         [sys.executable, "-c", CHILD, served.path, step, tmp_path / "model.onnx"],
         stdin=subprocess.PIPE,
