@@ -114,6 +114,17 @@ def test_settings_that_cannot_be_are_refused(settings, message):
     refused(message, mlp().model, **settings)
 
 
+def test_more_than_a_file_holds_is_not_saved(monkeypatch, tmp_path):
+    monkeypatch.setattr("tightship.training.save.FILE_BYTES_MAX", 100)
+    case = mlp()
+    with (
+        train(case.model, case.loss, Sgd()) as trainer,
+        pytest.raises(InputError, match="more than an ONNX file can hold"),
+    ):
+        trainer.save(tmp_path / "new.onnx")
+    assert not list(tmp_path.iterdir())
+
+
 def test_constants_of_nodes_are_saved_as_well(tmp_path):
     model = load_from_string(mlp().model)
     kept = [t for t in model.graph.initializer if t.name != "b1"]

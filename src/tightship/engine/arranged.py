@@ -29,10 +29,20 @@ from tightship.planner.squeeze import squeeze
 
 OPERATIONS_PER_BYTE = 7
 """What a step that only moves takes for each byte, in operations of one that multiplies."""
+
+
+def _filtered(one: Operand, other: Operand, weights: Operand) -> Operand:
+    """Of two images that which has a channel for each filter; the smaller if both have."""
+    filters = weights.shape[0]
+    return min(
+        one, other, key=lambda image: (image.shape[1] != filters, element_count(image.shape))
+    )
+
+
 CONVOLUTIONS: Mapping[str, Callable[[Operand, Operand, Operand], tuple[Operand, Operand]]] = {
     "Conv": lambda _, weights, result: (weights, result),
     "ConvGradData": lambda dy, weights, _: (weights, dy),
-    "ConvGradWeights": lambda _, dy, result: (result, dy),
+    "ConvGradWeights": lambda one, other, result: (result, _filtered(one, other, result)),
 }
 """From the first two operands read and the result: weights, and the image with a channel for each
 filter."""

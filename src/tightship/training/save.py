@@ -14,6 +14,9 @@ from tightship.errors import InputError
 
 Array = NDArray[Any]
 
+FILE_BYTES_MAX = 2_000_000_000
+"""Of weights in one protobuf message, with room for the rest of it."""
+
 
 def saving(model: ModelSource) -> Callable[[Mapping[str, Array], str | PathLike[str]], None]:
     """How weights of a model are written: into a copy of its file, in place of the old ones."""
@@ -32,6 +35,11 @@ def _save(source: str | PathLike[str] | bytes, weights: Mapping[str, Array], pat
     import onnx
     from onnx import numpy_helper
 
+    if sum(array.nbytes for array in weights.values()) > FILE_BYTES_MAX:
+        raise InputError(
+            "The weights take more than an ONNX file can hold by itself; take `Trainer.weights()`, "
+            "and save them in a format of your own."
+        )
     model = onnx.load_from_string(source) if isinstance(source, bytes) else onnx.load(source)
     left = set(weights)
     for tensor in model.graph.initializer:
