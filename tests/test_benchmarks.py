@@ -1,5 +1,6 @@
 import gzip
 import json
+import sys
 
 import numpy as np
 import pytest
@@ -10,11 +11,13 @@ from benchmarks import (
     bench_reuse,
     bench_share,
     record,
+    training_steps,
 )
 from benchmarks.buffers import GENERATORS, short
 from benchmarks.models import Stored
 
 from tests.planner.planted import planted
+from tests.training.nets import mlp
 from tests.zoo.networks import STATIC
 from tightship import _core
 from tightship.planner.format import write_csv
@@ -116,3 +119,22 @@ def test_sharing_is_measured_with_all_its_parts(monkeypatch, capsys, tmp_path):
     assert loaded["growth"]["file_bytes"] > 16 * 64 * 64 * 4
     assert {"load", "first run", "kernels generated"} <= loaded["parts_ms"].keys()
     assert "products: ONNX Runtime takes" in bench_share.table(found["together"], found["loading"])
+
+
+def test_our_side_of_a_training_step_makes_steps_when_told_to(tmp_path):
+    case = mlp()
+    model, feeds = tmp_path / "net.onnx", tmp_path / "net.npz"
+    model.write_bytes(case.model)
+    np.savez(feeds, **case.feeds)
+    command = [sys.executable, "-m", "benchmarks.own_step", str(model), str(feeds), "1", "0.1"]
+    side = training_steps.Side(command)
+    taken = side.turn(2)
+    side.close()
+    assert len(taken["walls"]) == len(taken["cpus"]) == 2
+    assert taken["peak"] > side.start["imported"]
+    assert side.start["planned"] > 0
+
+
+def test_training_steps_say_where_torch_is_missing():
+    with pytest.raises(SystemExit, match="has no torch.*--torch-python"):
+        next(training_steps.steps("false"))
