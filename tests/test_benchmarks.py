@@ -136,5 +136,5 @@ def test_our_side_of_a_training_step_makes_steps_when_told_to(tmp_path):
 
 
 def test_training_steps_say_where_torch_is_missing():
-    with pytest.raises(SystemExit, match="has no torch.*--torch-python"):
+    with pytest.raises(SystemExit, match="has no torch, which"):
         next(training_steps.steps("false"))
