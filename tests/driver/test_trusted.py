@@ -100,3 +100,26 @@ def test_a_folder_that_others_can_write_or_that_is_none_is_refused(folder):
     folder.chmod(0o777)
     with pytest.raises(InputError, match="nobody else"):
         trusted([folder])
+
+
+def opened_and_unlinked(folder):
+    """A descriptor of a file that has its only other name outside; the kernel marks its path."""
+    path = written(folder / "a")
+    os.link(path, folder.parent / "elsewhere")
+    file = os.open(path, os.O_RDONLY)
+    path.unlink()
+    return file
+
+
+def test_a_file_that_takes_the_place_of_one_that_is_gone_does_not_stand_for_it(folder):
+    file = opened_and_unlinked(folder)
+    written(folder / "a (deleted)")
+    assert not describe(file, trusted([folder])).is_trusted
+    os.close(file)
+
+
+def test_nor_does_a_link_to_where_it_is_now(folder):
+    file = opened_and_unlinked(folder)
+    (folder / "a (deleted)").symlink_to(folder.parent / "elsewhere")
+    assert not describe(file, trusted([folder])).is_trusted
+    os.close(file)

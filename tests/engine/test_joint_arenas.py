@@ -1,6 +1,7 @@
 """Models of one process that take arenas in turns: bytes are counted."""
 
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
 
 import numpy as np
 import pytest
@@ -38,6 +39,17 @@ def executable(model):
     return program.executable
 
 
+@contextmanager
+def had(model):
+    """As a run of the model does, meanwhile."""
+    pool = model._programs._pool
+    room = pool.reserve(executable(model), Limits(), 0)
+    try:
+        yield
+    finally:
+        pool.release(room, 0)
+
+
 def test_models_that_run_in_turns_have_one_arena(arenas):
     models = [loaded(arenas) for _ in range(8)]
     one = models[0].plan.arena_bytes
@@ -53,15 +65,12 @@ def test_models_that_run_in_turns_have_one_arena(arenas):
 def test_as_many_arenas_are_there_as_run_at_once(arenas):
     models = [loaded(arenas) for _ in range(5)]
     one = models[0].plan.arena_bytes
-    rooms = [
-        (model, model._programs._pool.reserve(executable(model), Limits(), 0))
-        for model in models[:3]
-    ]
-    models[4](rows(64))
-    assert 4 * one <= arenas.held_bytes < 5 * one
-    assert 3 * one <= arenas.used_bytes < 4 * one
-    for model, room in rooms:
-        model._programs._pool.release(room, 0)
+    with ExitStack() as running:
+        for model in models[:3]:
+            running.enter_context(had(model))
+        models[4](rows(64))
+        assert 4 * one <= arenas.held_bytes < 5 * one
+        assert 3 * one <= arenas.used_bytes < 4 * one
     for model in models:
         model(rows(64))
     assert arenas.held_bytes < 5 * one
@@ -110,26 +119,34 @@ def test_a_model_that_is_closed_takes_what_only_it_needed_along(arenas):
         small(rows(64))
 
 
+def test_nothing_of_a_closed_model_is_kept(arenas):
+    with loaded(arenas) as one:
+        other = loaded(arenas)
+        one(rows(64))
+        other(rows(64))
+        gone = executable(other)
+        assert any(gone in room.arenas for room in arenas.pool._free)
+        other.close()
+        assert not any(gone in room.arenas for room in arenas.pool._free)
+
+
 def test_a_run_that_waits_for_an_arena_heeds_its_deadline():
     arenas = JointArenas(arenas=1)
     with loaded(arenas) as one, loaded(arenas) as other:
-        pool = one._programs._pool
-        room = pool.reserve(executable(one), Limits(), 0)
-        with pytest.raises(tightship.DeadlineError):
+        with had(one), pytest.raises(tightship.DeadlineError):
             other.run({"x": rows(64)}, timeout_s=0.02)
-        with loaded(arenas):  # nor does loading wait
+        with had(one), loaded(arenas):  # nor does loading wait
             pass
-        pool.release(room, 0)
         assert other.run({"x": rows(64)})
     arenas.close()
 
 
 def test_a_limit_holds_for_runs_of_one_model_at_once(arenas):
     limit = tightship.plan(MODEL, shapes=SHAPES).peak_bytes
-    with (
-        loaded(arenas, max_memory=limit) as model,
-        ThreadPoolExecutor(4) as threads,
-    ):
-        for future in [threads.submit(model, rows(64)) for _ in range(40)]:
-            assert future.result(PATIENCE_S).shape[0] == 64
-        assert model.memory_stats().arena_peak_bytes <= model.plan.arena_bytes
+    with loaded(arenas, max_memory=limit) as model, loaded(arenas) as free:
+        with had(model), pytest.raises(tightship.DeadlineError):
+            model.run({"x": rows(64)}, timeout_s=0.02)
+        with had(model):
+            free(rows(64))
+        model(rows(64))
+        assert model.memory_stats().arena_peak_bytes == model.plan.arena_bytes
