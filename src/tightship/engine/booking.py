@@ -18,14 +18,15 @@ class Booking:
         budget_bytes: None for no limit.
         arenas_bytes: Of arenas, now.
         peak_bytes: The most that was ever booked of arenas.
+        is_closed: Nothing more is booked.
     """
 
     lock: threading.RLock = field(default_factory=threading.RLock)
     budget_bytes: int | None = None
     arenas_bytes: int = 0
     peak_bytes: int = 0
+    is_closed: bool = False
     _beside_bytes: int = 0
-    _closed: bool = False
 
     def book(self, needed_bytes: int, beside_bytes: int) -> bool:
         """Book an arena and what a run takes beside it; whether the budget has room for both.
@@ -34,7 +35,7 @@ class Booking:
             InputError: It is closed.
         """
         with self.lock:
-            if self._closed:
+            if self.is_closed:
                 raise InputError("The model was closed; load it again to run it.")
             after = self.arenas_bytes + self._beside_bytes + needed_bytes + beside_bytes
             if self.budget_bytes is not None and after > self.budget_bytes:
@@ -61,10 +62,14 @@ class Booking:
         """Runs of the parent's threads are not the child's."""
         self.arenas_bytes = self._beside_bytes = 0
 
-    def close(self) -> None:
-        """Book nothing more, once all is given back."""
+    def end(self) -> None:
+        """Book nothing more."""
         with self.lock:
-            self._closed = True
+            self.is_closed = True
+
+    def close(self) -> None:
+        """`end`, and wait until all is given back."""
+        self.end()
         wait_s = FIRST_WAIT_S
         while self.arenas_bytes:
             time.sleep(wait_s)
