@@ -73,7 +73,7 @@ def test_it_shows_models_and_their_requests(browser, served):
     until(
         browser,
         "[...document.querySelectorAll('#models tbody tr')].some(row => "
-        "row.cells[0].innerText === 'simple' && row.cells[5].innerText === '1')",
+        "row.cells[0].innerText === 'simple' && row.cells[4].innerText === '1')",
     )
     post(served, "/v2/repository/models/identity_INT8/unload", {})
     until(browser, "document.getElementById('models').innerText.includes('unavailable: unloaded')")

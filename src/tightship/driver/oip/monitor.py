@@ -155,14 +155,13 @@ def _sample(face: Face) -> Sample:
 
 
 def _sizes(face: Face) -> Mapping[str, dict[str, int]]:
-    """What loaded models take: weights, arenas now, and the arena that a run needs."""
+    """What loaded models take: weights, and the arena that a run needs."""
     repository = face.repository
     held = repository.hold_all()
     try:
         return {
             name: {
-                "weights_bytes": (stats := model.memory_stats()).weights_bytes,
-                "arena_bytes": stats.arena_bytes,
+                "weights_bytes": model.memory_stats().weights_bytes,
                 "run_bytes": model.plan.arena_bytes,
             }
             for name, model in held.items()

@@ -56,7 +56,6 @@ const models = (said) => fill("models", said.map((model) => [
   [model.reason && model.state !== "ready" ? `${model.state}: ${model.reason}` : model.state,
     model.state === "ready" ? "" : "quiet"],
   [bytes(model.weights_bytes), "n"],
-  [bytes(model.arena_bytes), "n"],
   [bytes(model.run_bytes), "n"],
   [String(model.success_count), "n"],
   [String(model.fail_count), model.fail_count ? "n bad" : "n"],
