@@ -57,6 +57,7 @@ NETS = (
     Net("resnet50", 16, 224, recompute=0.05),
     Net("gpt2", 1, 128),
     Net("gpt2", 4, 128),
+    Net("gpt2", 4, 128, recompute=0.05),
 )
 
 

@@ -72,6 +72,31 @@ def test_statistics_of_a_batch_are_what_numpy_has(shape):
     assert_native(graph, feeds, "BatchNormalizationTraining", 2)
 
 
+@pytest.mark.parametrize(("shift", "spread"), [(0.0, 1.0), (30.0, 1.0), (0.0, 1e-3)])
+def test_batch_normalizations_are_right_to_a_millionth(shift, spread):
+    graph = backward(normalized("8,40,9,9", training=1), ["y"], ["x", "s", "b"])
+    random = np.random.default_rng(0)
+    feeds = numbers(graph)
+    for name in ("x", "d(y)"):
+        feeds[name] = random.standard_normal((8, 40, 9, 9)).astype(np.float32)
+    feeds["x"] = feeds["x"] * np.float32(spread) + np.float32(shift)
+    x, dy = feeds["x"].astype(np.float64), feeds["d(y)"].astype(np.float64)
+    scale, bias = (feeds[n].astype(np.float64)[:, None, None] for n in ("s", "b"))
+    over = {"axis": (0, 2, 3), "keepdims": True}
+    inverse = 1 / np.sqrt(x.var(**over) + 0.01)
+    normal = (x - x.mean(**over)) * inverse
+    dx = scale * inverse * (dy - dy.mean(**over) - normal * (dy * normal).mean(**over))
+    wanted = {
+        "y": normal * scale + bias,
+        "d(x)": dx,
+        "d(s)": (dy * normal).sum((0, 2, 3)),
+        "d(b)": dy.sum((0, 2, 3)),
+    }
+    found = run_in(2, graph, (), feeds)
+    for name, value in wanted.items():
+        assert np.abs(found[name] - value).max() <= 1e-6 * np.abs(value).max(), name
+
+
 def test_batches_are_normalized_where_channels_lie_last():
     graph = graph_of(
         """net (float[2,16,9,9] x, float[48,16,3,3] w, float[48] s, float[48] b, float[48] m,
