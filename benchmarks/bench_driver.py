@@ -9,8 +9,12 @@ import argparse
 import importlib
 import os
 from collections.abc import Iterable, Mapping
+from importlib.util import find_spec
 
 from benchmarks import driver_leaks, driver_native, record
+
+NEEDED = ("httptools", "grpc", "tritonclient")
+"""Without these HTTP and gRPC are not measured."""
 
 
 def main() -> None:
@@ -24,15 +28,18 @@ def main() -> None:
     options = parser.parse_args()
     terms = {"quick": options.quick, "threads": options.threads}
     figures: dict[str, object] = {"threads": options.threads}
+    line = None if options.quick else record.begin("bench_driver")
     figures["native"] = shown(driver_native.rows(**terms, with_ray=options.ray))
     figures["independence"] = shown(driver_native.independence(**terms))
     (figures["recurrent"],) = shown([driver_native.recurrent(**terms)])
     (figures["leaks"],) = shown([driver_leaks.row(quick=options.quick)])
-    if not options.only_native:
+    if line is not None:
+        line.write(figures)
+    if not options.only_native and all(map(find_spec, NEEDED)):
         faces = importlib.import_module("benchmarks.driver_oip")
         figures["faces"] = shown(faces.rows(quick=options.quick, triton=options.triton))
-    if not options.quick:
-        record.append("bench_driver", figures)
+        if line is not None:
+            line.write(figures)
 
 
 def shown(rows: Iterable[Mapping[str, object]]) -> list[Mapping[str, object]]:

@@ -15,6 +15,12 @@ import tightship
 from tests.driver.native_driver import driver
 from tests.small_models import dense, dense_result, relu_chain
 from tightship._core import Repeats, StopFlag
+from tightship.driver.effects import MayRepeat
+from tightship.driver.protocol import messages as m
+from tightship.driver.protocol.codec import encode
+from tightship.driver.protocol.replies import Executed
+from tightship.driver.rim.repeating import KEPT_MAX, Repeating
+from tightship.driver.rules.status import ErrorStatus
 from tightship.errors import DriverError, InputError, StoppedError
 
 ANSWER = b"\x01\x87\x00\x00\x04\x00\x00\x00" + bytes(8) + b"done"
@@ -223,3 +229,24 @@ def test_reusable_and_burst_runs_are_repeated_and_end(tmp_path):
             each.close()
         with pytest.raises(DriverError):
             reusable.execute()
+
+
+def test_a_client_of_many_requests_has_few_of_them_remembered():
+    setup = Setup()
+    try:
+        repeating = Repeating(setup.calls.fileno())
+        for number in range(3 * KEPT_MAX):
+            call = m.RunExecution(number)
+            may = MayRepeat(1, number + 1, call, None, Executed(ErrorStatus.NONE, ()))
+            repeating.remember(setup.file, may, setup.run)
+            repeating.remember(setup.file, may, setup.run)
+            assert len(repeating._kept[setup.file]) <= KEPT_MAX
+        repeating.set_room(1)
+        setup.client.send(encode(call, 9))
+        setup.client.send(b"the end")
+        assert repeating.next()[0] == setup.file
+        assert setup.client.recv(100) == encode(may.reply, 9)
+        repeating.forget(setup.file, 0)
+        assert not repeating._kept
+    finally:
+        setup.close()

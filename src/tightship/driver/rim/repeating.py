@@ -9,6 +9,9 @@ from tightship.bound_run import BoundRun
 from tightship.driver.effects import MayRepeat
 from tightship.driver.protocol.codec import encode, encode_reply
 
+KEPT_MAX = 64
+"""Calls of one connection that are remembered; one more, and all begin anew."""
+
 
 @dataclass(frozen=True, slots=True)
 class _Kept:
@@ -42,6 +45,9 @@ class Repeating:
         call, stop = encode(may.call, 0), StopFlag()
         if call in kept:
             return
+        if len(kept) == KEPT_MAX:
+            self.forget(file, 0)
+            kept = self._kept[file] = {}
         both, repeat = (call, encode_reply(may.reply, 0)), partial(run.run, stop)
         alone = run.alone()
         kept[call] = _Kept(may.session, stop, run, alone and alone[0], repeat)
