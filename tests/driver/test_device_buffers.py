@@ -56,12 +56,33 @@ def test_a_model_reads_and_writes_buffers_where_they_are():
             ends = (argument(3 - into, shape),), (argument(into, shape),)
             answer = runs.run(Run(5, 1, *ends, -1, -1), StopFlag())
             assert answer.status is ErrorStatus.NONE
-            assert seen.pop() == (rooms[2 - into].ctypes.data, rooms[into - 1].ctypes.data)
+        places = [room.ctypes.data for room in rooms]
+        assert seen == [(places[0], places[1]), (places[1], places[0])]
         assert len(set(rooms[1].view("f4"))) == 1
         assert 0.5 < rooms[1].view("f4")[0] < 1
         ends = (argument(1, shape),), (argument(2, shape, size_bytes - 1),)
         answer = runs.run(Run(5, 1, *ends, -1, -1), StopFlag())
         assert answer.status is ErrorStatus.OUTPUT_INSUFFICIENT_SIZE
+
+
+def test_a_buffer_that_is_given_back_or_moves_is_looked_for_anew():
+    with tightship.load(relu_chain(1, 256)) as model:
+        (_, shape) = model.input_types["v0"]
+        buffers, size_bytes = DeviceBuffers(), 4 * np.prod(shape)
+        runs = Runs({1: loaded(model)}, Mappings(), buffers)
+        ends = (argument(1, shape),), (argument(2, shape),)
+        for value in (0.5, 0.25):
+            for token in (1, 2):
+                runs.forget_buffer(token)
+                buffers.drop(token)
+                buffers.room(token, size_bytes).view("f4")[...] = value
+            assert runs.run(Run(5, 1, *ends, -1, -1), StopFlag()).status is ErrorStatus.NONE
+            np.testing.assert_allclose(buffers[2].view("f4"), np.tanh(value), 1e-4)
+            buffers.room(1, 4)
+            buffers.room(1, size_bytes).view("f4")[...] = -value
+            assert runs.run(Run(5, 1, *ends, -1, -1), StopFlag()).status is ErrorStatus.NONE
+            np.testing.assert_allclose(buffers[2].view("f4"), np.tanh(-value), 1e-4)
+            assert len(runs._repeats) == 1
 
 
 def test_a_state_goes_from_run_to_run_and_not_through_the_socket(tmp_path, monkeypatch):

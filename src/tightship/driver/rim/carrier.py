@@ -53,6 +53,7 @@ class Carrier:
                 self._runs.forget_pool(effect.pool)
                 self._mappings.drop(effect.pool)
             case fx.DropBuffer():
+                self._runs.forget_buffer(effect.token)
                 self._buffers.drop(effect.token)
             case fx.SignalFence():
                 self._signal(effect)

@@ -3,6 +3,7 @@
 import logging
 import math
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -30,6 +31,8 @@ REPEATS_MAX = 256
 OFTEN = 3
 """Runs after which it is worth while to prepare for more."""
 
+Key = tuple[object, ...]
+
 _LOG = logging.getLogger(__name__)
 
 
@@ -38,23 +41,26 @@ class _Repeat:
     """A run on memory that stays, as it was asked for.
 
     Attributes:
-        asked: Inputs and outputs come as the same objects when a request comes again.
+        rooms: Of the buffers that it uses, by token.
         count: How often it has come.
     """
 
     asked: Run
     run: BoundRun
     shapes: tuple[OutputShape, ...]
+    rooms: dict[int, Bytes]
     count: int = 0
 
-    def is_of(self, asked: Run) -> bool:
-        """Whether the same is asked."""
-        mine = self.asked
-        return mine.inputs is asked.inputs and mine.outputs is asked.outputs
+    def is_good(self, asked: Run, buffers: DeviceBuffers) -> bool:
+        """Whether all buffers are where they were, and may be as large as they are."""
+        rooms = self.rooms
+        return all(buffers[token] is room for token, room in rooms.items()) and all(
+            not each.token or rooms[each.token].size <= each.room_bytes for each in asked.outputs
+        )
 
     def uses(self, pool: Pool) -> bool:
         """Whether an argument is in a pool."""
-        return any(each.pool == pool for each in (*self.asked.inputs, *self.asked.outputs))
+        return any(each.pool == pool for each in _arguments(self.asked))
 
 
 class Runs:
@@ -64,26 +70,29 @@ class Runs:
         self._models = models
         self._mappings = mappings
         self._buffers = buffers
-        self._repeats: dict[int, _Repeat] = {}
+        self._repeats: dict[Key, _Repeat] = {}
 
     def forget_pool(self, pool: Pool) -> None:
         """Let go of what reads or writes a pool."""
-        for key, repeat in list(self._repeats.items()):
-            if repeat.uses(pool):
-                del self._repeats[key]
+        self._forget(lambda repeat: repeat.uses(pool))
+
+    def forget_buffer(self, token: int) -> None:
+        """Let go of what reads or writes a buffer."""
+        self._forget(lambda repeat: token in repeat.rooms)
 
     def forget_model(self, model: int) -> None:
         """Let go of what runs a model."""
+        self._forget(lambda repeat: repeat.asked.model == model)
+
+    def _forget(self, goes: Callable[[_Repeat], bool]) -> None:
         for key, repeat in list(self._repeats.items()):
-            if repeat.asked.model == model:
-                del self._repeats[key]
+            if goes(repeat):
+                self._repeats.pop(key, None)
 
     def often(self, asked: Run) -> BoundRun | None:
         """A run that has been asked for several times; None for any other."""
-        repeat = self._repeats.get(id(asked.inputs))
-        if repeat is None or not repeat.is_of(asked) or repeat.count < OFTEN:
-            return None
-        return repeat.run
+        repeat = self._repeats.get(_key(asked))
+        return None if repeat is None or repeat.count < OFTEN else repeat.run
 
     def run(self, asked: Run, stop: StopFlag) -> RunFinished:
         """Run a model on what a request names."""
@@ -105,9 +114,12 @@ class Runs:
         return RunFinished(asked.execution, status, shapes, timing)
 
     def _run(self, asked: Run, stop: StopFlag) -> tuple[ErrorStatus, tuple[OutputShape, ...], int]:
-        repeat = self._repeats.get(id(asked.inputs))
-        if repeat is None or not repeat.is_of(asked):
+        key = _key(asked)
+        repeat = self._repeats.get(key)
+        if repeat is None or not repeat.is_good(asked, self._buffers):
             repeat = self._bound(asked)
+            if repeat is not None:
+                self._remember(key, repeat)
         if repeat is None:
             return self._run_copying(asked, self._models[asked.model], stop)
         begin_ns = time.monotonic_ns()
@@ -134,13 +146,24 @@ class Runs:
         }
         if len(read) < len(inputs) or len(written) < len(outputs):
             return None
+        if not all(a.flags.c_contiguous for a in (*read.values(), *written.values())):
+            return None
+        tokens = [each.token for each in _arguments(asked) if each.token]
+        rooms = {token: self._buffers[token] for token in tokens}
         shapes = tuple([OutputShape(array.shape) for array in written.values()])
-        repeat = _Repeat(asked, model.bind(read, written), shapes)
-        if not any(each.token for each in (*asked.inputs, *asked.outputs)):
-            if len(self._repeats) >= REPEATS_MAX:
-                self._repeats.pop(next(iter(self._repeats)), None)
-            self._repeats[id(asked.inputs)] = repeat
-        return repeat
+        return _Repeat(asked, model.bind(read, written), shapes, rooms)
+
+    def _remember(self, key: Key, repeat: _Repeat) -> None:
+        """Keep a run; not those that use rooms which its buffers have no more."""
+        rooms = repeat.rooms
+        self._forget(
+            lambda each: any(
+                rooms.get(token, room) is not room for token, room in each.rooms.items()
+            )
+        )
+        while len(self._repeats) >= REPEATS_MAX:
+            self._repeats.pop(next(iter(self._repeats)), None)
+        self._repeats[key] = repeat
 
     def _run_copying(
         self, asked: Run, found: Loaded, stop: StopFlag
@@ -236,3 +259,20 @@ class Runs:
                 return False
             self._mappings.write(argument.pool, argument.location.offset_bytes, data)
         return True
+
+
+def _key(asked: Run) -> Key:
+    """The same for runs of one model on the same memory."""
+    return asked.model, *[_place(each) for each in asked.inputs], *map(_place, asked.outputs)
+
+
+def _place(argument: RunArgument) -> object:
+    pool, location = argument.pool, argument.location
+    if pool is None or location is None:
+        return argument.token, argument.dimensions
+    start, size_bytes = location.offset_bytes, location.length_bytes
+    return pool.identifier, start, size_bytes, argument.dimensions
+
+
+def _arguments(asked: Run) -> tuple[RunArgument, ...]:
+    return (*asked.inputs, *asked.outputs)

@@ -5,7 +5,6 @@ one, then the use of each buffer.
 """
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 from tightship.driver.effects import RunArgument
 from tightship.driver.rules.buffers import Buffer
@@ -137,7 +136,7 @@ def _uses(asked: Asked, bound: BoundRequest, buffers: dict[int, Buffer]) -> list
 def _fitted(use: BufferUse) -> BufferUse:
     """A use whose dimensions are those of the buffer."""
     if use.is_output:
-        return replace(use, dimensions=use.buffer.check_written(use.dimensions))
+        return BufferUse(use.buffer, use.key, use.buffer.check_written(use.dimensions))
     use.buffer.check_read(use.dimensions, is_expected=True)
     return use
 
