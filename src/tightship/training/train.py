@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from tightship.engine.prepare import ModelSource
     from tightship.graph.optimizer import Optimizer
+    from tightship.training.joint import Differentiated
     from tightship.training.planned import Terms
     from tightship.training.step_graph import StepGraph
     from tightship.training.trainer import Save, Trainer
@@ -65,6 +66,38 @@ def train(
     graph = read_graph(model, Settings(shapes, threads))
     step = step_graph(graph, Objective(loss, output, labels, weights), optimizer)
     return train_graph(step, terms, saving(model))
+
+
+def train_joint(
+    made: "Differentiated",
+    optimizer: "Optimizer",
+    *,
+    max_memory: str | int | None = None,
+    recompute: float = 0.0,
+    threads: int = 1,
+    without: Collection[str] = (),
+) -> "Trainer":
+    """Make a step that another framework differentiated ready to be run.
+
+    Args:
+        made: The step, as `tightship.frontend.torch.training_graph` gives it.
+        optimizer: `Sgd` or `Adam`.
+        max_memory: As for `train`.
+        recompute: As for `train`.
+        threads: As for `train`.
+        without: As for `train`.
+
+    Raises:
+        CapacityError, GraphError, OutOfMemoryError: As `train`.
+        InputError: An argument does not fit, or what becomes of a buffer cannot be written over it.
+    """
+    from tightship.quantity import parse_bytes
+    from tightship.training.joint import joint_step, refuse_saving
+    from tightship.training.planned import Terms
+
+    limit = None if max_memory is None else parse_bytes(max_memory)
+    terms = Terms(threads, without, limit, recompute)
+    return train_graph(joint_step(made, optimizer), terms, refuse_saving)
 
 
 def train_graph(step: "StepGraph", terms: "Terms", save: "Save") -> "Trainer":

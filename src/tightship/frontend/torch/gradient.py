@@ -136,20 +136,19 @@ def by_statistics_of_batch(call: Call) -> Results:
     if "running_mean" not in call.arguments:
         return y, mean, saved
     count = int(np.prod(operand.shape)) // operand.shape[1]
-    unbiased = call.like("Mul", variance, call.scalar(count / max(count - 1, 1), variance.dtype))
+    unbiased = count / max(count - 1, 1)
     running = [
-        _moved(call, call["running_mean"], mean),
-        _moved(call, call["running_var"], unbiased),
+        _moved(call, call["running_mean"], mean, 1.0),
+        _moved(call, call["running_var"], variance, unbiased),
     ]
     return y, mean, saved, *running
 
 
-def _moved(call: Call, running: Operand, now: Operand) -> Operand:
-    """A running mean with the part of this batch in it."""
-    momentum = call["momentum"]
-    kept = call.like("Mul", running, call.scalar(1 - momentum, running.dtype))
-    added = call.like("Mul", now, call.scalar(momentum, running.dtype))
-    return call.like("Add", kept, added)
+def _moved(call: Call, running: Operand, now: Operand, factor: float) -> Operand:
+    """A running statistic with that of this batch in it, times a factor."""
+    momentum = float(call["momentum"])
+    shares = {"kept": 1 - momentum, "added": momentum * factor}
+    return _only(call.own("RunningUpdate", (running, now), shares))
 
 
 def of_batch(call: Call) -> Results:

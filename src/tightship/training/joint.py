@@ -1,0 +1,94 @@
+"""A training step whose backward path another framework has written, with updates behind it."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Protocol
+
+import numpy as np
+
+from tightship.errors import InputError
+from tightship.graph import Constant, Fill, Graph
+from tightship.graph.backward import STEP, with_updates
+from tightship.graph.optimizer import Adam, Optimizer, state_of
+from tightship.training.step_graph import RATE, StepGraph
+
+
+class Differentiated(Protocol):
+    """A loss and its gradients, as `frontend.torch.training_graph` gives them."""
+
+    @property
+    def graph(self) -> Graph:
+        """Forward and backward path."""
+
+    @property
+    def loss(self) -> str:
+        """The output that is differentiated."""
+
+    @property
+    def parameters(self) -> Sequence[str]:
+        """Inputs that are trained."""
+
+    @property
+    def gradients(self) -> Sequence[str]:
+        """Outputs, a gradient of each."""
+
+    @property
+    def buffers(self) -> Mapping[str, str]:
+        """Inputs that the step changes, and the output that is written over each."""
+
+    @property
+    def state(self) -> Mapping[str, Constant]:
+        """What parameters and buffers are at first."""
+
+
+def joint_step(made: Differentiated, optimizer: Optimizer) -> StepGraph:
+    """The step that `train_graph` runs: gradients are gone once their parameter has changed.
+
+    Raises:
+        GraphError: A name of what the optimizer keeps is taken.
+        InputError: What becomes of a buffer is computed by a node that does not read it.
+    """
+    _check_buffers(made)
+    outputs = (made.loss, *made.gradients, *made.buffers.values())
+    graph = with_updates(
+        replace(made.graph, outputs=outputs), made.parameters, made.gradients, optimizer, rate=RATE
+    )
+    kept = {
+        f"{name}.{part}": Fill(np.zeros((), made.state[name].dtype.numpy), made.state[name].shape)
+        for name in made.parameters
+        for part in state_of(optimizer)
+    }
+    follows = {f"{name}.next": name for name in (*made.parameters, *kept)}
+    return StepGraph(
+        graph,
+        made.loss,
+        {**made.state, **kept},
+        {**follows, **{after: before for before, after in made.buffers.items()}},
+        (*made.parameters, *made.buffers),
+        (RATE, optimizer.rate),
+        STEP if isinstance(optimizer, Adam) else "",
+    )
+
+
+def refuse_saving(weights: object, path: object) -> None:  # noqa: ARG001 - a `Save`
+    """There is no file to write anew.
+
+    Raises:
+        InputError: Always.
+    """
+    raise InputError(
+        "The step has no file of its own; put `Trainer.weights()` into the module instead."
+    )
+
+
+def _check_buffers(made: Differentiated) -> None:
+    """Refuse what cannot be written over in place."""
+    makers = {name: node for node in made.graph.nodes for name in node.writes}
+    for before, after in made.buffers.items():
+        node = makers[after]
+        if before not in node.inputs:
+            raise InputError(
+                f"Buffer `{before}` is replaced by the result of node `{node.name}` "
+                f"({node.operator}), which does not read it, so that it cannot be written over it; "
+                "let the module add to it or scale it in one operation."
+            )
