@@ -99,6 +99,15 @@ def test_a_program_of_python_steps_alone_has_no_native_part():
     assert [type(segment) for segment in executable.segments] == [PythonStep]
 
 
+def test_what_a_kernel_was_made_for_is_kept_no_longer_than_it_takes_to_build():
+    graph = graph_of("g (int32[3] x) => (int32[3] y) { y = Neg (x) }")
+    placement = prepared(graph, ("native",)).placement
+    executable = built(placement)
+    (step,), (kept,) = executable.segments, executable.placement.lowered.steps
+    sites = [each.kernel.site for each in (placement.lowered.steps[0].work, step.work, kept.work)]
+    assert [site is None for site in sites] == [False, True, True]
+
+
 def test_weights_are_kept_and_what_packing_needed_is_given_back():
     placement = static_placement("residual")
     host = HostResource()

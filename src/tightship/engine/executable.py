@@ -85,6 +85,8 @@ def _compiled(placement: Placement) -> Placement:
 
 
 def _taken_over(step: LoweredStep) -> LoweredStep:
+    if isinstance(step.work, KernelWork):
+        return step._replace(work=step.work.ready())
     if not isinstance(step.work, PrimitiveWork | NativeWork):
         return step
     return LoweredStep(
@@ -111,7 +113,9 @@ def _segments(
             else:
                 segments.append(NativeSegment(first, native.step_count))
         elif isinstance(work, KernelWork | ReferenceWork):
-            segments.append(PythonStep(index, step, work, frees.get(index, ())))
+            taken = _taken_over(step)
+            assert isinstance(taken.work, KernelWork | ReferenceWork)
+            segments.append(PythonStep(index, taken, taken.work, frees.get(index, ())))
     return (native if native.step_count else None), tuple(segments)
 
 

@@ -2,7 +2,7 @@
 
 import enum
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from tightship._core import MemoryDesc, NativeKernel, PrimitiveDesc
@@ -103,6 +103,10 @@ class KernelWork:
     kernel: "Kernel"
     inputs: tuple[Operand | None, ...]
     outputs: tuple[Operand | None, ...]
+
+    def ready(self) -> "KernelWork":
+        """The same without what the kernel was made for, which may have a file mapped."""
+        return replace(self, kernel=replace(self.kernel, site=None))
 
 
 @dataclass(frozen=True, slots=True)
