@@ -10,6 +10,7 @@ from benchmarks import (
     bench_planner,
     bench_reuse,
     bench_share,
+    bench_training,
     record,
     training_steps,
 )
@@ -18,8 +19,15 @@ from benchmarks.models import Stored
 
 from tests.planner.planted import planted
 from tests.training.nets import mlp
+from tests.zoo.attention import Heads
+from tests.zoo.bert import bert
+from tests.zoo.gpt2 import Size, gpt2
 from tests.zoo.networks import STATIC
 from tightship import _core
+from tightship.cost.squeeze import priced
+from tightship.cost.training import updating_graph
+from tightship.frontend.onnx import read_bytes
+from tightship.graph.backward import Sgd
 from tightship.planner.format import write_csv
 
 
@@ -138,3 +146,16 @@ def test_our_side_of_a_training_step_makes_steps_when_told_to(tmp_path):
 def test_training_steps_say_where_torch_is_missing():
     with pytest.raises(SystemExit, match="has no torch, which"):
         next(training_steps.steps("false"))
+
+
+@pytest.mark.parametrize("network", [bert, gpt2])
+def test_blocks_by_hand_keep_what_goes_from_block_to_block(network):
+    case = network(2, 16, Size(3, Heads(2, 16), 50, 32))
+    graph = updating_graph(read_bytes(case.model), Sgd())
+    schedule, _ = priced(graph)
+    ends = bench_training.block_ends(schedule)
+    kept = [schedule.values[schedule.steps[end].writes[0]] for end in ends]
+    assert [value.size_bytes for value in kept] == [2 * 16 * 32 * 4] * 4
+    row = bench_training.by_blocks(graph)
+    assert row["peak_mb"] < row["base_mb"]
+    assert 20 < row["added_percent"] < 40
