@@ -50,10 +50,11 @@ def identity(element):
     return f"identity ({element}[2,3] x) => ({element}[2,3] y) {{ y = Identity(x) }}"
 
 
-def sources(folder):
-    """Models by name, as files in a folder."""
+def sources(folder, *, all_types=True):
+    """Models by name, as files in a folder; with one for each element type, or without."""
     texts = {"simple": SIMPLE, "open": OPEN, "slow": SLOW}
-    texts |= {f"identity_{name}": identity(element) for name, element in ELEMENTS.items()}
+    if all_types:
+        texts |= {f"identity_{name}": identity(element) for name, element in ELEMENTS.items()}
     found = {}
     for name, text in texts.items():
         path = Path(folder) / f"{name}.onnx"
@@ -97,7 +98,10 @@ def main():
 
     small = FaceLimits(body_bytes_max=1 << 16, connections_max=3, transfer_s=0.2)
     with tempfile.TemporaryDirectory() as folder:
-        models, socket = sources(folder), Path(folder) / "driver.sock"
+        models, socket = (
+            sources(folder, all_types="types" in sys.argv),
+            Path(folder) / "driver.sock",
+        )
         where = Listening(
             socket,
             http=("127.0.0.1", 0),

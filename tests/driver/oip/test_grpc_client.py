@@ -26,7 +26,7 @@ B = np.ones((1, 16), np.int32)
 
 @pytest.fixture(scope="module")
 def served():
-    with server("shm") as served:
+    with server("shm", "types") as served:
         yield served
 
 

@@ -23,7 +23,7 @@ BODY = {
 
 @pytest.fixture(scope="module")
 def served():
-    with server("shm") as served:
+    with server("shm", "types") as served:
         yield served
 
 

@@ -24,7 +24,7 @@ B = np.ones((1, 16), np.int32)
 
 @pytest.fixture(scope="module")
 def address():
-    with server("shm") as served:
+    with server("shm", "types") as served:
         yield served.http
 
 
