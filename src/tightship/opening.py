@@ -19,6 +19,7 @@ from tightship.engine.prepare import (
 from tightship.engine.prepared import PackedBefore, Prepared
 from tightship.engine.program_cache import Bounds
 from tightship.engine.weight_store import Progress
+from tightship.frontend import PROGRAM_SUFFIX
 from tightship.frontend.onnx import OnnxFile, open_bytes, open_file
 from tightship.graph import Graph
 
@@ -26,9 +27,6 @@ if TYPE_CHECKING:
     from tightship.engine.lower.options import Choice
     from tightship.frontend.jax import JaxProgram
     from tightship.frontend.torch import TorchProgram
-
-PROGRAM_SUFFIX = ".pt2"
-"""Of files that `torch.export.save` writes."""
 
 NO_BOUNDS = Bounds()
 

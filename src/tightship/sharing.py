@@ -88,8 +88,11 @@ def _identity(model: ModelSource, folder: Path) -> Identity:
     path = Path(model)
 
     def data_files() -> tuple[Path, ...]:
-        from tightship.frontend.onnx import open_file  # what is known already is not read
+        from tightship.frontend import PROGRAM_SUFFIX  # what is known already is not read
+        from tightship.frontend.onnx import open_file
 
+        if path.suffix == PROGRAM_SUFFIX:
+            return ()
         return open_file(path).data_files()
 
     try:

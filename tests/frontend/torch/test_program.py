@@ -173,11 +173,15 @@ def test_a_prepared_program_gives_the_same_bits(tmp_path):
     np.testing.assert_array_equal(prepared, direct)
 
 
-def test_a_saved_program_is_read_by_its_path(tmp_path):
+def test_a_saved_program_is_read_by_its_path(tmp_path, monkeypatch):
+    monkeypatch.setenv("TIGHTSHIP_CACHE_DIR", str(tmp_path / "cache"))
     module, x = nn.Linear(4, 2), torch.randn(3, 4)
     torch.export.save(exported(module, x), tmp_path / "linear.pt2")
     (found,) = results_of(tmp_path / "linear.pt2", x).values()
     np.testing.assert_allclose(found, array(module(x)), rtol=1e-5)
+    with tightship.load(tmp_path / "linear.pt2", share=True) as model:
+        (shared,) = model.run({"input": array(x)}).values()
+    np.testing.assert_array_equal(shared, found)
     (tmp_path / "other.pt2").write_bytes(b"no archive")
     with pytest.raises(FormatError, match=r"other.pt2` is not what `torch.export.save` writes"):
         tightship.plan(tmp_path / "other.pt2")

@@ -90,11 +90,12 @@ class Upsampled(nn.Module):
 
     def __init__(self):
         super().__init__()
-        self.down, self.up = nn.Conv2d(3, 4, 3, 2, 1), nn.Conv2d(7, 2, 1, bias=False)
+        self.down, self.up = nn.Conv2d(3, 4, 3, 2, 1), nn.Conv2d(9, 2, 1, bias=False)
+        self.wide = nn.ConvTranspose2d(4, 2, 3, 2, 1, output_padding=1, groups=2)
 
     def forward(self, x):
-        y = F.interpolate(torch.relu(self.down(x)), scale_factor=2)
-        return self.up(torch.cat([x, y], 1))
+        y = torch.relu(self.down(x))
+        return self.up(torch.cat([x, F.interpolate(y, scale_factor=2), self.wide(y)], 1))
 
 
 class Written(nn.Module):

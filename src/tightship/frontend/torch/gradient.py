@@ -12,6 +12,7 @@ from tightship.frontend.torch.refusal import refused
 from tightship.frontend.torch.windows import pool_attributes, pools_to_size
 from tightship.frontend.writer import Operand, axis_of
 from tightship.graph import DType
+from tightship.graph.ir import AttributeValue
 
 Results = tuple[Operand | None, ...]
 
@@ -167,11 +168,9 @@ def of_batch(call: Call) -> Results:
 
 def of_convolution(call: Call) -> Results:
     """Gradients of an image, of weights and of a bias."""
-    if call["transposed"]:
-        raise refused(call.node, "is of a transposed convolution")
     dy, operand, weight = call["grad_output"], call["input"], call["weight"]
     axes = weight.rank - 2
-    attributes = {
+    attributes: dict[str, AttributeValue] = {
         "kernel_shape": weight.shape[2:],
         "strides": _each(call["stride"], axes),
         "pads": _each(call["padding"], axes) * 2,
@@ -179,12 +178,29 @@ def of_convolution(call: Call) -> Results:
         "group": int(call["groups"]),
     }
     of_input, of_weight, of_bias = call["output_mask"]
-    keep = (of_weight, of_bias)
     shaped = {**attributes, "shape": weight.shape}
-    weights = call.own("ConvGradWeights", (dy, operand), shaped, keep)
+    if call["transposed"]:
+        return _of_transposed(call, attributes, shaped)
+    weights = call.own("ConvGradWeights", (dy, operand), shaped, (of_weight, of_bias))
     shaped = {**attributes, "shape": operand.shape}
     (data,) = call.own("ConvGradData", (dy, weight), shaped, (of_input,))
     return data, *weights
+
+
+def _of_transposed(
+    call: Call, attributes: Mapping[str, AttributeValue], shaped: Mapping[str, AttributeValue]
+) -> Results:
+    """The image's gradient is a convolution; in the weights' the two images change places."""
+    dy, operand, weight = call["grad_output"], call["input"], call["weight"]
+    of_input, of_weight, of_bias = call["output_mask"]
+    kind = (operand.dtype, operand.shape)
+    data = call.add("Conv", kind, dy, weight, **attributes) if of_input else None
+    (weights,) = call.own("ConvGradWeights", (operand, dy), shaped, (of_weight,))
+    bias = None
+    if of_bias:
+        others = call.integers(0, *range(2, dy.rank))
+        bias = call.add("ReduceSum", (dy.dtype, (dy.shape[1],)), dy, others, keepdims=0)
+    return data, weights, bias
 
 
 def _each(given: list[int], axes: int) -> tuple[int, ...]:
