@@ -166,3 +166,25 @@ def test_there_is_room_while_nobody_waits():
     assert service.room == 1
     rim.answer()
     assert service.room == 2
+
+
+def test_a_request_that_comes_again_is_checked_anew_where_buffers_changed(setup):
+    client, role = setup.client, m.Role(0, 0)
+    first, second, unused = [
+        client(m.Allocate((), (setup.model,), roles, others)).token
+        for roles, others in (((), (role,)), ((role,), ()), ((role,), ()))
+    ]
+    places = Places(setup.pool)
+    ends = [places.pooled(SIZE)], [places.buffer(first)]
+    places.buffer(unused)
+    write = m.Execute(setup.model, places.request(*ends))
+    assert [client.status(write) for _ in range(3)] == [NONE] * 3
+    other = Places(setup.pool)
+    read = m.Execute(setup.model, other.request([other.buffer(second)], [other.pooled(SIZE)]))
+    assert client.status(read) is GF
+    client.initialise(second, SIZE)
+    assert [client.status(call) for call in (read, write, read)] == [NONE] * 3
+    client(m.Free(second))
+    assert client.status(read) is IA
+    client(m.Free(unused))
+    assert client.status(write) is IA

@@ -4,6 +4,7 @@ First the request by itself and against its model, then the deadline, then pools
 one, then the use of each buffer.
 """
 
+import operator
 from collections.abc import Sequence
 
 from tightship.driver.effects import RunArgument
@@ -52,16 +53,17 @@ def check_asked(asked: Asked) -> Checked:
     Raises:
         DriverError: INVALID_ARGUMENT.
     """
-    latest = asked.model.latest
-    if latest is not None and latest.is_of(asked):
-        return latest
+    for known in asked.model.recent:
+        if known.is_of(asked):
+            return known
     bound = check_request(
         asked.model.interface,
         asked.request,
         [None if owned is None else owned.pool.extent for owned in asked.pools],
         allow_unknown_outputs=not asked.is_fenced,
     )
-    asked.model.latest = checked = Checked(asked, bound)
+    checked = Checked(asked, bound)
+    asked.model.recent.append(checked)
     return checked
 
 
@@ -74,32 +76,53 @@ def bind(
         DriverError: MISSED_DEADLINE_PERSISTENT, then GENERAL_FAILURE or INVALID_ARGUMENT.
     """
     check_deadline(deadline_ns, now_ns)
-    if checked.bound is not None:
-        return checked.bound
-    asked, request = checked.asked, checked.request
     uses = buffer_uses(connection, checked)
     for use in uses:
         if not use.is_output:
             use.buffer.check_filled(is_expected=True)
-    uses = [_fitted(use) for use in uses]
-    room_bytes = connection.account.room(Resource.BUFFER_BYTES)
+    fitted = [_fitted(use) for use in uses]
+    room_bytes = connection.account.room(Resource.BUFFER_BYTES) if uses else 0
+    rooms = tuple([room_bytes + _charged_bytes(use.buffer) for use in fitted if use.is_output])
+    known = checked.bound
+    if known is None or rooms != checked.rooms or not _are(known.uses, fitted):
+        known = checked.bound = _bound(checked, fitted, room_bytes)
+        checked.rooms = rooms
+    return known
+
+
+def _charged_bytes(buffer: Buffer) -> int:
+    return buffer.held.charges[Resource.BUFFER_BYTES]
+
+
+def _are(known: Sequence[BufferUse], uses: Sequence[BufferUse]) -> bool:
+    return len(known) == len(uses) and all(map(operator.is_, known, uses))
+
+
+def _bound(checked: Checked, uses: Sequence[BufferUse], room_bytes: int) -> Bound:
+    asked, request = checked.asked, checked.request
     by_key = {use.key[1:]: use.buffer for use in uses}
-    bound = Bound(
+    return Bound(
         _arguments(asked, request.inputs, by_key, is_output=False),
         _arguments(asked, request.outputs, by_key, is_output=True, room_bytes=room_bytes),
         tuple(uses),
     )
-    if not any(pool.is_token for pool in asked.request.pools):
-        checked.bound = bound
-    return bound
 
 
-def buffer_uses(connection: Connection, checked: Checked) -> list[BufferUse]:
-    """Check pools and tokens, and the role of each buffer.
+def buffer_uses(connection: Connection, checked: Checked) -> Sequence[BufferUse]:
+    """Check pools and tokens, and the role of each buffer; once for the same buffers.
 
     Raises:
         DriverError: GENERAL_FAILURE for a pool that cannot be used, INVALID_ARGUMENT.
     """
+    known, held = checked.buffers, connection.buffers
+    if known is None or any(held.get(each.token) is not each for each in known):
+        buffers = _buffers(connection, checked)
+        checked.uses = tuple(_uses(checked.asked, checked.request, buffers) if buffers else ())
+        checked.buffers = tuple(buffers.values())
+    return checked.uses
+
+
+def _buffers(connection: Connection, checked: Checked) -> dict[int, Buffer]:
     asked, bound = checked.asked, checked.request
     written = {each.location.pool_index for each in bound.outputs if each.location is not None}
     read = {each.location.pool_index for each in bound.inputs if each.location is not None}
@@ -114,7 +137,7 @@ def buffer_uses(connection: Connection, checked: Checked) -> list[BufferUse]:
             buffers[index] = connection.buffers[pool.identifier]
         else:
             raise invalid(f"There is no buffer {pool.identifier}.")
-    return _uses(asked, bound, buffers) if buffers else []
+    return buffers
 
 
 def _uses(asked: Asked, bound: BoundRequest, buffers: dict[int, Buffer]) -> list[BufferUse]:
@@ -136,7 +159,10 @@ def _uses(asked: Asked, bound: BoundRequest, buffers: dict[int, Buffer]) -> list
 def _fitted(use: BufferUse) -> BufferUse:
     """A use whose dimensions are those of the buffer."""
     if use.is_output:
-        return BufferUse(use.buffer, use.key, use.buffer.check_written(use.dimensions))
+        dimensions = use.buffer.check_written(use.dimensions)
+        if dimensions != use.dimensions:
+            return BufferUse(use.buffer, use.key, dimensions)
+        return use
     use.buffer.check_read(use.dimensions, is_expected=True)
     return use
 
@@ -169,6 +195,6 @@ def _arguments(
             found.append(RunArgument(each.dimensions, each.location, owned.pool))
             continue
         buffer = buffers[is_output, index]
-        room = buffer.held.charges[Resource.BUFFER_BYTES] + room_bytes if is_output else 0
+        room = _charged_bytes(buffer) + room_bytes if is_output else 0
         found.append(RunArgument(each.dimensions, token=buffer.token, room_bytes=room))
     return tuple(found)

@@ -1,6 +1,7 @@
 """What a client owns, and what was found out of its requests."""
 
 import operator
+from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
@@ -12,6 +13,8 @@ from tightship.driver.rules.pools import Pool
 from tightship.driver.rules.quota import Account
 from tightship.driver.rules.request import BoundRequest, Interface, Request
 from tightship.driver.rules.snapshot import Caller
+
+RECENT = 4
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -27,7 +30,7 @@ class OwnedModel:
     """A model and who holds it.
 
     Attributes:
-        latest: What was found out of the last request, for the next if it is the same.
+        recent: What was found out of the last requests, for the next if it is one of them.
         interface: Of a file, without inputs and outputs until it is prepared.
     """
 
@@ -35,7 +38,7 @@ class OwnedModel:
     priority: int
     held: Held
     interface: Interface
-    latest: "Checked | None" = None
+    recent: "deque[Checked]" = field(default_factory=lambda: deque(maxlen=RECENT))
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,12 +69,17 @@ class Checked:
     """What was found out of a request, good for as long as its pools are the same.
 
     Attributes:
-        bound: What may run, where no buffer is used: the state of one is checked every time.
+        buffers: Of its tokens, in order, when they were looked at.
+        uses: Of these buffers, with roles that were checked; their state is checked every time.
+        bound: What may run, with these rooms for outputs in buffers.
     """
 
     asked: Asked
     request: BoundRequest
+    buffers: tuple[Buffer, ...] | None = None
+    uses: tuple[BufferUse, ...] = ()
     bound: Bound | None = None
+    rooms: tuple[int, ...] = ()
 
     def is_of(self, asked: Asked) -> bool:
         """Whether the same is asked: a request that comes again is one object (`forms.REQUEST`)."""
