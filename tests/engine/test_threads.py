@@ -150,7 +150,7 @@ def test_functions_that_others_offer_to_the_process_are_not_called(
 def test_another_library_runs_on_its_own_openmp_runtime(
     path: Path, x: np.ndarray, expected: np.ndarray, tmp_path: Path
 ) -> None:
-    chosen = {VARIABLE: str(with_libgomp(tmp_path, bundled()))}
+    chosen = {VARIABLE: str(with_libgomp(tmp_path, Path(bundled())))}
     y, openmp, mapped = in_a_process(path, x, tmp_path, **chosen)
     np.testing.assert_allclose(y, expected, rtol=1e-4, atol=1e-7)
     assert openmp == "libgomp.so.1"
