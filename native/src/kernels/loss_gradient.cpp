@@ -66,12 +66,15 @@ class CrossEntropyGradient : public Kernel {
     }
 
   private:
-    /// What each label weighs, times the loss' gradient. Throws for one that is no class.
+    bool is_ignored(int64_t label) const { return spec_.ignores && label == spec_.ignored; }
+
+    /// What each label weighs, times the loss' gradient: nothing if it is ignored, whatever the
+    /// others add up to. Throws for one that is no class.
     void weigh(const int64_t *labels, const float *classes, float loss, float *weights) const {
         double total = 0;
         for (int64_t index = 0; index < spec_.outer * spec_.inner; ++index) {
             const int64_t label = labels[index];
-            if (spec_.ignores && label == spec_.ignored) {
+            if (is_ignored(label)) {
                 weights[index] = 0;
                 continue;
             }
@@ -83,7 +86,8 @@ class CrossEntropyGradient : public Kernel {
         }
         const double factor = static_cast<double>(loss) / (spec_.is_mean ? total : 1.0);
         for (int64_t index = 0; index < spec_.outer * spec_.inner; ++index)
-            weights[index] = static_cast<float>(static_cast<double>(weights[index]) * factor);
+            if (!is_ignored(labels[index]))
+                weights[index] = static_cast<float>(static_cast<double>(weights[index]) * factor);
     }
 
     void image(const float *x, const int64_t *labels, const float *weights, float *y) const {

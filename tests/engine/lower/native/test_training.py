@@ -153,6 +153,21 @@ def test_gradients_of_cross_entropies_are_what_numpy_has(space, how, weights):
     assert_native(graph, feeds, "SoftmaxCrossEntropyLossGrad", 2)
 
 
+@pytest.mark.parametrize("without", [(), ("onednn",), ("onednn", "native")])
+@pytest.mark.parametrize("ignored", [-100, 2, 10**6])
+def test_labels_that_are_all_ignored_have_no_gradient(without, ignored):
+    graph = graph_of(
+        f"""net (float[4,3] x, int64[4] t) => (float y) {{
+            y = SoftmaxCrossEntropyLoss <ignore_index = {ignored}> (x, t)
+        }}""",
+        HEADER,
+    )
+    graph = backward(graph, ["y"], ["x"])
+    found = run(graph, without, numbers(graph) | {"t": np.full(4, ignored)})
+    assert np.isnan(found["y"])
+    assert (found["d(x)"] == 0).all()
+
+
 def test_a_label_that_is_no_class_is_named():
     graph = graph_of(
         "net (float[2,3] x, int64[2] t) => (float y) { y = SoftmaxCrossEntropyLoss (x, t) }",

@@ -42,6 +42,8 @@ class _Weights:
             total = np.add.reduce(weigh, axis=None, dtype=np.float64)
             np.divide(weigh, total, out=weigh, casting="unsafe")
         np.multiply(weigh, dy, out=weigh)
+        if self.ignored is not None:
+            np.copyto(weigh, 0, where=mask)
         return weigh
 
 
