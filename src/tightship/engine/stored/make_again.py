@@ -55,7 +55,7 @@ def _layout(container: Container, row: object, made: Sequence[PrimitiveDesc]) ->
         desc = made[fields.index(primitive, len(made))].operand(number)
     else:
         desc = MemoryDesc.of_recipe(_bytes(container, row, 2))
-    if desc.size_bytes <= 0:
+    if desc.end_bytes <= 0:
         raise MalformedError("a layout leaves open how it lies")
     return desc
 
