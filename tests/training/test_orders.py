@@ -24,7 +24,7 @@ ORDERS = {
 
 def stepped(trainer, feeds):
     """A step in which bytes that nobody may read are NaN before every kernel."""
-    arena, external = trainer._ready(feeds)
+    _, arena, external = trainer._ready(feeds)
     room = arena.block.array()
     for index, segment in enumerate(single_steps(trainer._executable)):
         room[~readable(trainer._executable, index, room.size)] = NOT_A_NUMBER

@@ -5,7 +5,7 @@ from onnx import helper, load_from_string, numpy_helper
 from tests.training.nets import cnn, floats, labels, mlp, net
 from tests.zoo.quantized import quantized
 from tests.zoo.resnet import resnet
-from tightship import Adam, InputError, Sgd, train
+from tightship import Adam, GraphError, InputError, Sgd, train
 
 
 def refused(message, model, loss="cross_entropy", **settings):
@@ -43,6 +43,12 @@ def test_an_output_that_is_a_loss_is_one():
         np.testing.assert_allclose(loss, (own.feeds["x"] * before).mean(), rtol=1e-6)
         moved = before - trainer.weights()["w"]
     np.testing.assert_allclose(moved, own.feeds["x"].sum(0) / 6, rtol=1e-5)
+
+
+def test_scores_without_a_batch_have_no_cross_entropy():
+    flat = net("flat (float[3] x) => (float[3] y) { y = MatMul (x, w) }", "", {}, w=(3, 3))
+    with pytest.raises(GraphError, match=r"`y` cannot have a cross entropy: it has shape \(3,\)"):
+        train(flat.model, "cross_entropy", Sgd())
 
 
 def test_labels_of_another_type_are_refused():

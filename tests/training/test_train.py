@@ -1,9 +1,15 @@
+import gc
+from concurrent.futures import ThreadPoolExecutor
+from threading import Event
+
 import numpy as np
 import pytest
 
 import tightship
 from tests.training.nets import mlp
 from tightship import Adam, CapacityError, InputError, Sgd
+from tightship.engine.executable import Executable
+from tightship.training.block import Block
 from tightship.training.train import train
 
 RATE = 0.1
@@ -104,6 +110,50 @@ def test_a_limit_is_held_before_anything_is_allocated() -> None:
     net = mlp()
     with pytest.raises(CapacityError, match=r"A training step needs .*recompute=0\.1"):
         train(net.model, net.loss, Sgd(RATE), max_memory="1MiB")
+
+
+def test_threads_that_make_steps_of_one_trainer_take_turns(monkeypatch) -> None:
+    net, began, order, is_second = mlp(), [], [], Event()
+    with train(net.model, net.loss, Sgd(RATE)) as trainer, ThreadPoolExecutor(1) as pool:
+
+        def slow(*_) -> None:
+            order.append("start")
+            if began:
+                is_second.set()
+            else:
+                began.append(pool.submit(trainer.step, net.feeds))
+                is_second.wait(0.2)
+            order.append("end")
+
+        monkeypatch.setattr("tightship.training.trainer.execute", slow)
+        trainer.step(net.feeds)
+        began[0].result()
+    assert order == ["start", "end", "start", "end"]
+
+
+def test_a_closed_trainer_holds_neither_block_nor_program() -> None:
+    def alive() -> int:
+        gc.collect()
+        return sum(isinstance(thing, Block | Executable) for thing in gc.get_objects())
+
+    net, before = mlp(), alive()
+    trainer = train(net.model, net.loss, Sgd(RATE))
+    assert alive() == before + 2
+    trainer.close()
+    assert alive() == before
+
+
+@pytest.mark.parametrize(("kind", "numbers", "message"), [
+    (Sgd, {"rate": -0.1}, "`rate` is -0.1; it must be at least 0"),
+    (Sgd, {"rate": float("nan")}, "`rate` is nan"),
+    (Sgd, {"momentum": -1}, "`momentum` is -1"),
+    (Adam, {"beta1": 1.0}, "`beta1` is 1.0; it must be at least 0, and below 1"),
+    (Adam, {"beta2": 1.5}, "`beta2` is 1.5"),
+    (Adam, {"epsilon": -1}, "`epsilon` is -1"),
+])  # fmt: skip
+def test_numbers_that_no_update_can_have_are_refused(kind, numbers, message) -> None:
+    with pytest.raises(InputError, match=message):
+        kind(**numbers)
 
 
 def test_a_closed_trainer_says_so() -> None:

@@ -32,9 +32,9 @@ def train(
 
     Args:
         model: Path of an ONNX file, or its bytes; or a program of `torch.export`.
-        loss: `"cross_entropy"` of scores, with classes on axis 1, and labels of int64;
-            `"squared_error"`, the mean over an output and what it should be; or an output of the
-            model that is a loss already.
+        loss: `"cross_entropy"` of scores, with classes on axis 1 and not last, and labels of int64
+            in the scores' shape without that axis; `"squared_error"`, the mean over an output and
+            what it should be; or an output of the model that is a loss already.
         optimizer: `Sgd` or `Adam`.
         output: Which output the loss is of, where the model has several.
         labels: What the input is called that the loss compares the output with.

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from os import PathLike
+from threading import Lock
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from tightship import feeds
 from tightship._core import HostResource
 from tightship.engine.arena import Arena
-from tightship.engine.executable import build
+from tightship.engine.executable import Executable, build
 from tightship.engine.executor import execute
 from tightship.engine.library import release_heap, release_unused
 from tightship.engine.limits import Limits
@@ -32,8 +33,8 @@ class Trainer:
     """A model whose weights change with every step, in exactly the memory that was planned.
 
     Weights, what the optimizer keeps of them, activations and gradients lie in one block. Weights
-    are written over by their updates; a gradient is gone as soon as its weight has changed. One
-    thread at a time may use it.
+    are written over by their updates; a gradient is gone as soon as its weight has changed. Threads
+    that use it take turns.
 
     Attributes:
         memory: Every byte it takes.
@@ -57,7 +58,8 @@ class Trainer:
         executable = build(planned.arranged.placement, WeightStore(HostResource()))
         self._arena: Arena | None = Arena(executable, block.arena)
         self._block: Block | None = block
-        self._executable = executable
+        self._executable: Executable | None = executable
+        self._threads, self._using = lowered.threads, Lock()
         own = {name: block.tensors[name] for name in step.held}
         for name, dtype in ((step.rate[0], np.float32), (step.counter, np.int64)):
             if name:
@@ -100,16 +102,16 @@ class Trainer:
                 takes, as a label can be, or the trainer is closed; or there are several workers
                 where kernels have several threads.
         """
-        threads = self._executable.placement.lowered.threads
-        if workers < 1 or (workers > 1 and threads > 1):
+        if workers < 1 or (workers > 1 and self._threads > 1):
             raise InputError(
-                f"`workers` is {workers}, and `threads` {threads}; one of the two is 1, the other "
-                "1 or more."
+                f"`workers` is {workers}, and `threads` {self._threads}; one of the two is 1, the "
+                "other 1 or more."
             )
-        arena, external = self._ready(inputs)
-        execute(self._executable, arena, external, {}, Limits(workers=workers))
-        self.steps += 1
-        return float(self._loss.reshape(()))
+        with self._using:
+            executable, arena, external = self._ready(inputs)
+            execute(executable, arena, external, {}, Limits(workers=workers))
+            self.steps += 1
+            return float(self._loss.reshape(()))
 
     def profile(self, inputs: Mapping[str, ArrayLike], *, repeat: int = 5) -> "Profile":
         """Make `1 + repeat` steps with every kernel timed; the weights change as by `step`.
@@ -127,25 +129,25 @@ class Trainer:
         if repeat < 1:
             raise InputError(f"`repeat` is {repeat}; it must be at least 1.")
         laps = []
-        for _ in range(1 + repeat):
-            arena, external = self._ready(inputs)
-            laps.append(timed_run(self._executable, arena, external, {}, Limits()))
-            self.steps += 1
-        plan = memory_plan(
-            self._executable.placement, "training step", self.memory.runtime_bytes, {}, {}
-        )
-        return profile_of(self._executable, plan, laps[1:])
+        with self._using:
+            for _ in range(1 + repeat):
+                executable, arena, external = self._ready(inputs)
+                laps.append(timed_run(executable, arena, external, {}, Limits()))
+                self.steps += 1
+        runtime_bytes = self.memory.runtime_bytes
+        plan = memory_plan(executable.placement, "training step", runtime_bytes, {}, {})
+        return profile_of(executable, plan, laps[1:])
 
-    def _ready(self, inputs: Mapping[str, ArrayLike]) -> tuple[Arena, dict[int, Array]]:
-        arena = self._arena
-        if arena is None:
+    def _ready(self, inputs: Mapping[str, ArrayLike]) -> tuple[Executable, Arena, dict[int, Array]]:
+        executable, arena = self._executable, self._arena
+        if executable is None or arena is None:
             raise InputError("The trainer is closed; make another one to go on.")
         given = feeds.bind_inputs(self._inputs, inputs)
         if self._rate is not None:
             self._rate[...] = self.rate
         if self._counter is not None:
             self._counter[...] = self.steps + 1
-        return arena, self._external | given
+        return executable, arena, self._external | given
 
     def weights(self, *, copy: bool = True) -> dict[str, Array]:
         """Weights and running statistics by name.
@@ -157,10 +159,9 @@ class Trainer:
         Raises:
             InputError: The trainer is closed.
         """
-        if self._block is None:
-            raise InputError("The trainer is closed; take its weights before.")
-        tensors = self._block.tensors
-        return {name: np.array(tensors[name]) if copy else tensors[name] for name in self._weights}
+        with self._using:
+            views = self._views()
+            return {name: np.array(view) for name, view in views.items()} if copy else views
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the model with its weights as they are now.
@@ -171,12 +172,19 @@ class Trainer:
         Raises:
             InputError: The trainer is closed, or its model came from no ONNX file.
         """
-        self._save(self.weights(copy=False), path)
+        with self._using:
+            self._save(self._views(), path)
+
+    def _views(self) -> dict[str, Array]:
+        if self._block is None:
+            raise InputError("The trainer is closed; take its weights before.")
+        return {name: self._block.tensors[name] for name in self._weights}
 
     def close(self) -> None:
-        """Give all memory back. Harmless when repeated."""
-        self._arena = self._block = None
-        self._external = {}
+        """Give all memory back, behind a step that is going on. Harmless when repeated."""
+        with self._using:
+            self._arena = self._block = self._executable = None
+            self._external = {}
 
     def __enter__(self) -> "Trainer":
         return self

@@ -46,6 +46,11 @@ def with_cross_entropy(graph: Graph, output: str, target: str = "target") -> Gra
         GraphError: The scores are no floats of a known shape with at least two axes.
     """
     scores = _float_output(graph, output)
+    if len(scores.static_shape) < 2:
+        raise GraphError(
+            f"`{output}` cannot have a cross entropy: it has shape {scores.shape}, and classes are "
+            "on axis 1, behind the batch."
+        )
     batch, _, *space = scores.static_shape
     labels = Value(target, DType.INT64, (batch, *space))
     tape = Tape(graph)

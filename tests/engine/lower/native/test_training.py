@@ -64,6 +64,14 @@ def test_gradients_of_batch_normalizations_are_what_numpy_has(shape, training, t
     assert_native(graph, feeds, "BatchNormalizationGrad", threads)
 
 
+def test_batches_of_nothing_are_left_to_numpy():
+    graph = backward(normalized("0,16,4", training=1), ["y"], ["x", "s", "b"])
+    steps = implementations(graph, ())
+    assert all(kernel != "native" for name, kernel, _ in steps if name.startswith("BatchNorm"))
+    found = run(graph, (), numbers(graph))
+    assert (found["d(b)"] == 0).all()
+
+
 @pytest.mark.parametrize("shape", ["2,20,5,3", "3,70,7", "130,33"])
 def test_statistics_of_a_batch_are_what_numpy_has(shape):
     graph = with_batch_statistics(normalized(shape, training=1))

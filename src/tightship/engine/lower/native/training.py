@@ -50,6 +50,7 @@ def batch_normalization(builder: Builder, node: Node) -> bool:
     """Statistics of the batch, and the image by them, in the layout in which it lies."""
     site, layout = site_of(builder, node), _layout(builder, node.inputs[0])
     require(all(site.dtype(index).name == "float32" for index in range(3)))
+    require(element_count(site.shape(0)) > 0)
     kernel = NativeKernel.batch_normalization(
         _seen(layout, site.shape(0)), site.number("epsilon", 1e-5)
     )
@@ -71,6 +72,7 @@ def batch_normalization_gradient(builder: Builder, node: Node) -> bool:
     is_whole = site.has_output(1) and site.has_output(2)
     require(is_whole or builder.options.use_onednn)
     require(site.has_output(0) and site.dtype(0).name == "float32")
+    require(element_count(site.shape(1)) > 0)
     kernel = NativeKernel.batch_normalization_gradient(
         _seen(layout, site.shape(1)),
         site.number("epsilon", 1e-5),
@@ -123,6 +125,7 @@ def largest_gradient(builder: Builder, node: Node) -> bool:
     shape, results, kernel_shape = site.shape(1), site.shape(0), site.integers("kernel_shape")
     require(len(shape) in IMAGE_RANKS and site.dtype(1).name == "float32")
     require(not site.integer("storage_order", 0) and kernel_shape is not None)
+    require(element_count(shape) > 0)
     assert kernel_shape is not None
     window = window_of(node, kernel_shape, shape[2:], results[2:])
     zero, one = ((0,), (1,)) if len(shape) == min(IMAGE_RANKS) else ((), ())
@@ -145,7 +148,7 @@ def cross_entropy_gradient(builder: Builder, node: Node) -> bool:
     site = site_of(builder, node)
     reduction, shape = site.text("reduction", "mean"), site.shape(1)
     require(reduction in ("mean", "sum") and site.dtype(1).name == "float32")
-    require(site.dtype(2).name == "int64")
+    require(site.dtype(2).name == "int64" and element_count(shape) > 0)
     kernel = NativeKernel.cross_entropy_gradient(
         (shape[0], shape[1], element_count(shape[2:])),
         (reduction == "mean", "ignore_index" in node.attributes, site.has_input(3)),
@@ -167,6 +170,7 @@ def gather_gradient(builder: Builder, node: Node) -> bool:
     site = site_of(builder, node)
     shape, dtype = site.output_shape(), site.dtype(1).name
     require(site.dtype(0).name == "float32" and dtype in ("int32", "int64"))
+    require(element_count(shape) > 0)
     axis = axis_of(site.integer("axis", 0), len(shape))
     seen = element_count(shape[:axis]), shape[axis], element_count(shape[axis + 1 :])
     kernel = NativeKernel.gather_gradient(
