@@ -38,6 +38,8 @@ Library &Library::open(const std::string &path) {
 }
 
 Library &Library::get() {
+    if (!library)
+        throw LibraryError("oneDNN is used before a library was opened; call `onednn_open` first.");
     return *library;
 }
 

@@ -2,11 +2,13 @@
 
 import fcntl
 import os
+import subprocess
 
 import pytest
 
 from tightship.driver.rim.descriptor import describe, new_segment
 from tightship.driver.rim.trusted import Trusted
+from tightship.driver.rules.attachment import Attachment
 
 NOBODY = Trusted()
 
@@ -41,3 +43,16 @@ def test_what_is_no_file_is_none():
     os.close(write_end)
     assert describe(read_end, NOBODY).fence is not None
     os.close(read_end)
+
+
+def folder_of_the_dead():
+    """A folder of `/proc` of which the kernel says nothing any more."""
+    with subprocess.Popen(["cat"], stdin=subprocess.PIPE) as process:
+        return os.open(f"/proc/{process.pid}/fd", os.O_RDONLY | os.O_DIRECTORY)
+
+
+def test_what_the_kernel_says_nothing_of_is_good_for_nothing():
+    file = folder_of_the_dead()
+    found = describe(file, NOBODY)
+    assert found == Attachment(file, is_regular=False, is_readable=False, is_writable=False)
+    os.close(file)

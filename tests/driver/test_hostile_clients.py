@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from tests.driver.native_driver import driver
+from tests.driver.test_descriptor import folder_of_the_dead
 from tests.small_models import dense, dense_result
 from tightship.driver.effects import PrepareModel, Run
 from tightship.driver.protocol import messages as m
@@ -72,6 +73,7 @@ def odd_files(stack):
         socket.socket().detach(),
         *os.pipe(),
         os.memfd_create("unsealed"),
+        folder_of_the_dead(),
     ]
     for file in files:
         stack.callback(os.close, file)

@@ -174,3 +174,29 @@ def test_the_loop_that_was_changed_is_sound_without(client):
     builder = changed_loop(lambda *_: None)
     assert client.supported_operations(builder) == (True,)
     client.prepare(builder).close()
+
+
+def nested(depth):
+    """Branches within branches: each of both is the same subgraph as the other."""
+    inner = square_or_relu()
+    for _ in range(depth):
+        builder = ModelBuilder()
+        flag, x = builder.input(FLAG), builder.input(VALUE)
+        both = builder.subgraph(inner)
+        builder.operation(OperationType.IF, [flag, both, both, flag, x], [builder.output(VALUE)])
+        inner = builder
+    return inner
+
+
+@pytest.mark.parametrize("depth", [16, 12, 40], ids=["too deep", "too many", "both"])
+def test_branches_that_multiply_are_refused_soon(client, depth):
+    assert client.supported_operations(nested(depth)) == (False,)
+    with pytest.raises(DriverError, match="flatter") as caught:
+        client.prepare(nested(depth))
+    assert caught.value.status == ErrorStatus.GENERAL_FAILURE
+
+
+def test_branches_within_branches_are_run(client):
+    with client.prepare(nested(4)) as model:
+        (result,) = model.execute([np.ones(1, bool), X])
+        np.testing.assert_allclose(result, X * X, 1e-6)

@@ -96,7 +96,7 @@ class Library {
     /// Throws LibraryError with the reason: not found, its OpenMP missing, version, symbol.
     static Library &open(const std::string &path);
 
-    /// REQUIRES: `open` has succeeded.
+    /// The library that `open` opened. Throws LibraryError before that.
     static Library &get();
 
     static bool is_open();

@@ -1,6 +1,7 @@
 """A model of operands and operations as graphs, and what runs them."""
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 
 from tightship.driver.nnapi import arrangement, comparison, convolution, elementwise, pooling
 from tightship.driver.nnapi.constants import DTYPES, Constants, constants_of
@@ -15,6 +16,11 @@ from tightship.driver.rules.operand_type import OperandType
 from tightship.driver.rules.status import failure, invalid
 from tightship.errors import DriverError
 from tightship.graph import Constant, Graph, MappedFile
+
+DEPTH_MAX = 16
+"""Subgraphs that run one within another."""
+SUBGRAPHS_MAX = 1024
+"""Of a model, counted as often as each is run by an operation: few bytes can name very many."""
 
 _RULES: Mapping[OperationType, Callable[[Site], Tensor]] = {
     OperationType.ADD: elementwise.binary,
@@ -73,7 +79,9 @@ def routine_of(
     model: Model, pools: Sequence[MappedFile] = (), dimensions: Mapping[int, Dimensions] = {}
 ) -> Routine:
     """What runs for a model's main subgraph; arguments and errors as for `graph_of`."""
-    translation = _Translation(model.main, model, constants_of(model, pools), dimensions)
+    translation = _Translation(
+        model.main, model, constants_of(model, pools), dimensions, _Nesting()
+    )
     return translation.routine()
 
 
@@ -83,8 +91,16 @@ def supported_operations(model: Model, pools: Sequence[MappedFile] = ()) -> tupl
     One that reads a tensor of unknown dimensions cannot; what a model leaves unknown and its
     operations imply is known. `model` is one that `check_model` has passed.
     """
-    translation = _Translation(model.main, model, constants_of(model, pools), {})
+    translation = _Translation(model.main, model, constants_of(model, pools), {}, _Nesting())
     return tuple(translation.is_supported(at) for at in range(len(model.main.operations)))
+
+
+@dataclass(slots=True)
+class _Nesting:
+    """How many subgraphs the present one is within, and how many more a model may have."""
+
+    depth: int = 0
+    left: int = SUBGRAPHS_MAX
 
 
 class _Translation:
@@ -100,7 +116,9 @@ class _Translation:
         model: Model,
         constants: Constants,
         dimensions: Mapping[int, Dimensions],
+        nesting: _Nesting,
     ) -> None:
+        self._nesting = nesting
         self._subgraph, self._model, self._constants = subgraph, model, constants
         self._emission = Emission()
         self.tensors: dict[int, Tensor] = {}
@@ -220,7 +238,20 @@ class _Translation:
         return stage
 
     def _subroutine(self, subgraph: Subgraph, dimensions: Mapping[int, Dimensions]) -> Routine:
-        return _Translation(subgraph, self._model, self._constants, dimensions).routine()
+        nesting = self._nesting
+        if nesting.depth == DEPTH_MAX or not nesting.left:
+            raise failure(
+                f"The model runs subgraphs more than {DEPTH_MAX} deep, or more than "
+                f"{SUBGRAPHS_MAX} times; make it flatter."
+            )
+        nesting.depth += 1
+        nesting.left -= 1
+        try:
+            return _Translation(
+                subgraph, self._model, self._constants, dimensions, nesting
+            ).routine()
+        finally:
+            nesting.depth -= 1
 
     def _site(self, position: int) -> Site:
         self._emission.prefix = f"operation{position}."

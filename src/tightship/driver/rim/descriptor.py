@@ -14,7 +14,17 @@ SEALED_SIZE = fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW
 
 
 def describe(file: int, trusted: Trusted) -> Attachment:
-    """What the service must know of a descriptor, which is also its handle."""
+    """What the service must know of a descriptor, which is also its handle.
+
+    One of which the kernel says nothing, as a folder of a dead process, is good for nothing.
+    """
+    try:
+        return _described(file, trusted)
+    except OSError:
+        return Attachment(file, is_regular=False, is_readable=False, is_writable=False)
+
+
+def _described(file: int, trusted: Trusted) -> Attachment:
     found = os.fstat(file)
     flags = fcntl.fcntl(file, fcntl.F_GETFL)
     access = flags & os.O_ACCMODE

@@ -17,8 +17,8 @@ from tightship.driver.rules.status import ErrorStatus
 
 def measure(asked: Measure, mappings: Mappings, models: Models) -> Measured:
     """Measure now and write the result to the file that was given."""
-    data = encode_snapshot(completed(asked.snapshot, mappings, models))
     try:
+        data = encode_snapshot(completed(asked.snapshot, mappings, models))
         os.lseek(asked.handle, 0, os.SEEK_SET)
         write_all(asked.handle, data)
     except OSError:

@@ -1,5 +1,6 @@
 """Models built operand by operand, made ready to run."""
 
+import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
@@ -21,6 +22,8 @@ from tightship.driver.rules.pools import Pool, PoolMode
 from tightship.driver.rules.status import ErrorStatus
 from tightship.errors import DriverError
 from tightship.model import Model as Program
+
+_LOG = logging.getLogger(__name__)
 
 
 def operand_model(
@@ -69,6 +72,9 @@ def find_supported(asked: FindSupported, mappings: Mappings) -> SupportFound:
         found = supported_operations(asked.model, _files(asked.pools, mappings))
     except DriverError as error:
         return SupportFound(asked.query, ErrorStatus(error.status))
+    except Exception as error:  # noqa: BLE001 - a client's model must not end the driver
+        _LOG.error("An error came up in looking at a client's model.", exc_info=error)
+        return SupportFound(asked.query, ErrorStatus.GENERAL_FAILURE)
     return SupportFound(asked.query, ErrorStatus.NONE, found)
 
 

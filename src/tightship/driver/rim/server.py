@@ -104,8 +104,9 @@ class Server:
 
     def stop(self) -> None:
         """Have `serve` return; may be called from any thread and from a signal handler."""
-        self._is_stopping = True
-        self._carrier.workers.wake()
+        if not self._is_stopping:
+            self._is_stopping = True
+            self._carrier.workers.wake()
 
     def serve(self) -> None:
         """Serve until `stop` is called, then end what runs and close everything."""
@@ -113,9 +114,17 @@ class Server:
             attending = [threads.submit(self._attend) for _ in range(self._threads)]
             for each in attending:
                 each.add_done_callback(self._stop_after_failure)
-            while not self._is_stopping:
-                self._look_around()
+            try:
+                while not self._is_stopping:
+                    self._look_around()
+            except BaseException:
+                self._let_threads_go()
+                raise
             self._close(attending)
+
+    def _let_threads_go(self) -> None:
+        self._is_closing = True
+        os.eventfd_write(self._bell, 1)
 
     def _stop_after_failure(self, done: "Future[None]") -> None:
         if done.exception() is not None:
@@ -145,9 +154,11 @@ class Server:
             for event in self._carrier.workers.events():
                 self._happen(event)
         elif key.fd in self._watched:
+            state = fence_state(key.fd)
+            if state is FenceState.PENDING:  # a later fence has the descriptor of one that is gone
+                return
             self._unwatch(key.fd)
-            is_ok = fence_state(key.fd) is FenceState.SIGNALLED
-            self._happen(FenceChanged(key.fd, is_ok))
+            self._happen(FenceChanged(key.fd, state is FenceState.SIGNALLED))
 
     def _accept(self) -> None:
         try:
@@ -329,8 +340,7 @@ class Server:
                 self._path.unlink()
             for peer in list(self._peers.values()):
                 self._disconnect(peer)
-            self._is_closing = True
-            os.eventfd_write(self._bell, 1)
+            self._let_threads_go()
         for each in attending:
             each.result()
         workers, ledger = self._carrier.workers, self._service.ledger
