@@ -13,11 +13,11 @@ import pytest
 from tests.driver.native_driver import driver
 from tests.driver.test_descriptor import folder_of_the_dead
 from tests.small_models import dense, dense_result
-from tightship.driver.effects import PrepareModel, Run
+from tightship.driver.effects import FindSupported, PrepareModel, Run
 from tightship.driver.protocol import messages as m
 from tightship.driver.protocol.channel import send
 from tightship.driver.protocol.codec import encode
-from tightship.driver.rim import mappings, running
+from tightship.driver.rim import mappings, operand_models, running
 from tightship.driver.rim import models as models_of_driver
 from tightship.driver.rim.device_buffers import DeviceBuffers
 from tightship.driver.rules.model import ModelFile
@@ -209,3 +209,10 @@ def test_a_mistake_of_ours_ends_a_call_and_not_the_driver(monkeypatch, caplog):
     assert models.prepare(asked).status is ErrorStatus.GENERAL_FAILURE
     assert len(caplog.records) == 2
     os.close(file)
+
+
+def test_a_mistake_of_ours_in_looking_at_a_model_ends_a_call(monkeypatch, caplog):
+    monkeypatch.setattr(operand_models, "supported_operations", lambda *_: 1 / 0)
+    found = operand_models.find_supported(FindSupported(5, None, ()), mappings.Mappings())
+    assert found.status is ErrorStatus.GENERAL_FAILURE
+    assert len(caplog.records) == 1

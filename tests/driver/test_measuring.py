@@ -1,5 +1,6 @@
 """Resident bytes of pools, out of what the kernel says of the whole process."""
 
+import errno
 import mmap
 import os
 from itertools import pairwise
@@ -8,8 +9,14 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tightship.driver.rim.measuring import mapped_bytes
+from tightship.driver.effects import Measure
+from tightship.driver.events import Measured
+from tightship.driver.rim import measuring
+from tightship.driver.rim.mappings import Mappings
+from tightship.driver.rim.measuring import mapped_bytes, measure
 from tightship.driver.rim.resident import Resident, residents
+from tightship.driver.rules.snapshot import DRIVER, Holdings, Snapshot
+from tightship.driver.rules.status import ErrorStatus
 
 
 def test_what_is_touched_of_a_mapping_is_resident():
@@ -44,3 +51,13 @@ def test_mappings_that_the_kernel_has_joined_are_shared_out(parts, data):
     found = [Resident(a, b, (b - a) * 7) for a, b in pairwise(cuts)]
     expected = {number: (b - a) * 7 for number, (a, b) in enumerate(ranges)}
     assert mapped_bytes(dict(enumerate(ranges)), found) == expected
+
+
+def test_what_the_kernel_does_not_say_is_a_failure_of_the_call(monkeypatch):
+    def refused():
+        raise OSError(errno.EMFILE, "Too many open files")
+
+    monkeypatch.setattr(measuring, "residents", refused)
+    asked = Measure(7, Snapshot(Holdings(DRIVER), ()), -1)
+    answer = measure(asked, Mappings(), None)
+    assert answer == Measured(7, ErrorStatus.GENERAL_FAILURE)

@@ -139,3 +139,10 @@ def test_a_processor_with_nothing_but_sse41_computes_the_same(tmp_path: Path) ->
     session = onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"])
     (expected,) = session.run(None, {session.get_inputs()[0].name: x})
     np.testing.assert_allclose(np.load(got), expected, rtol=1e-3, atol=1e-6)
+
+
+@pytest.mark.parametrize("call", ["onednn_cpu_isa()", "onednn_version()", "MemoryDesc([2, 3])"])
+def test_what_needs_a_library_says_so_before_one_is_open(call):
+    result = run(f"from tightship import _core\n_core.{call}")
+    assert result.returncode == 1
+    assert "OneDnnLibraryError: oneDNN is used before a library was opened" in result.stderr

@@ -11,6 +11,7 @@ import selectors
 import threading
 import time
 from collections import deque
+from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
@@ -118,13 +119,9 @@ class Server:
                 while not self._is_stopping:
                     self._look_around()
             except BaseException:
-                self._let_threads_go()
+                self._shut(self._hang_up)
                 raise
             self._close(attending)
-
-    def _let_threads_go(self) -> None:
-        self._is_closing = True
-        os.eventfd_write(self._bell, 1)
 
     def _stop_after_failure(self, done: "Future[None]") -> None:
         if done.exception() is not None:
@@ -332,15 +329,20 @@ class Server:
         self._calls.unregister(peer.file)
         peer.close()
 
-    def _close(self, attending: "list[Future[None]]") -> None:
+    def _shut(self, part_from: Callable[[Peer], None]) -> None:
+        """Listen no more, part from every client, and let the threads go."""
         with self._lock:
             self._selector.unregister(self._listener)
             self._listener.close()
             with suppress(FileNotFoundError):
                 self._path.unlink()
             for peer in list(self._peers.values()):
-                self._disconnect(peer)
-            self._let_threads_go()
+                part_from(peer)
+            self._is_closing = True
+            os.eventfd_write(self._bell, 1)
+
+    def _close(self, attending: "list[Future[None]]") -> None:
+        self._shut(self._disconnect)
         for each in attending:
             each.result()
         workers, ledger = self._carrier.workers, self._service.ledger

@@ -1,0 +1,64 @@
+"""How a driver ends, and what it makes of descriptors that were given away anew."""
+
+import os
+import selectors
+import threading
+
+import pytest
+
+from tests.driver.test_hostile_clients import connected
+from tightship.driver.events import Tick
+from tightship.driver.oip.repository import Repository
+from tightship.driver.rim.server import Server
+
+PATIENCE_S = 30
+
+
+@pytest.fixture
+def server(tmp_path):
+    """A driver of this process that listens and does not serve yet."""
+    return Server(tmp_path / "driver.sock", Repository(dict))
+
+
+def test_a_driver_that_has_ended_may_be_told_to_end_once_more(server):
+    server.stop()
+    server.serve()
+    server.stop()
+
+
+def test_a_failure_beside_the_calls_ends_the_driver_and_its_clients(server, tmp_path, monkeypatch):
+    failures = []
+
+    def serve():
+        try:
+            server.serve()
+        except ZeroDivisionError as error:
+            failures.append(error)
+
+    thread = threading.Thread(target=serve, daemon=True)
+    with connected(tmp_path / "driver.sock") as client:
+        thread.start()
+        monkeypatch.setattr(server, "_happen", lambda _: 1 / 0)
+        server._carrier.workers.do(Tick)
+        thread.join(PATIENCE_S)
+        assert not thread.is_alive()
+        assert client.recv(1) == b""
+    assert failures
+
+
+def test_a_fence_that_is_pending_is_watched_on(server, monkeypatch):
+    """Its descriptor was that of a fence that had been signalled and is gone."""
+    told = []
+    monkeypatch.setattr(server, "_happen", told.append)
+    read_end, write_end = os.pipe()
+    server._watched.add(read_end)
+    key = server._selector.register(read_end, selectors.EVENT_READ)
+    server._notice(key)
+    assert not told
+    os.write(write_end, b"\0")
+    server._notice(key)
+    assert [event.is_ok for event in told] == [True]
+    server.stop()
+    server.serve()
+    os.close(read_end)
+    os.close(write_end)
