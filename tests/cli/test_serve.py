@@ -6,6 +6,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import urllib.error
 import urllib.request
 from contextlib import contextmanager
 
@@ -19,7 +20,7 @@ from tightship.cli.words import address
 from tightship.driver.client.client import Client
 from tightship.driver.oip.refusal import OipError
 from tightship.driver.oip.repository import ModelSource, Repository
-from tightship.errors import DriverError
+from tightship.errors import DriverError, InputError
 
 COMMAND = (sys.executable, "-m", "tightship.cli", "serve")
 X = np.array([[-1, 2, -3, 4]], np.float32)
@@ -89,6 +90,29 @@ def test_a_folder_is_a_repository_that_may_gain_models(models, tmp_path):
         shutil.copy(models / "neg.onnx", models / "relu.onnx")
         post(places[1], "/v2/repository/models/relu/load")
         assert np.array_equal(client.prepare_named("relu").execute([X])[0], -X)
+
+
+def test_a_folder_may_lose_all_of_its_models_and_itself(models, tmp_path):
+    pytest.importorskip("httptools")
+    with served(models, "--socket", tmp_path / "socket", "--http", "0") as (_, places):
+        for lose in ((models / "relu.onnx").unlink, models.rmdir):
+            lose()
+            assert '"name": "models"' not in get(places[1], "/status")
+            post(places[1], "/v2/repository/index")
+            with pytest.raises(urllib.error.HTTPError, match="400"):
+                post(places[1], "/v2/repository/models/relu/load")
+
+
+def test_two_models_of_one_name_that_come_later_are_a_refusal_that_names_both():
+    def clashing():
+        raise InputError("`a/x.onnx` and `b/x.onnx` would both be called `x`; rename one.")
+
+    repository = Repository(dict)
+    repository._find = clashing
+    with pytest.raises(OipError, match=r"a/x\.onnx"):
+        repository.index()
+    with pytest.raises(OipError, match=r"b/x\.onnx"):
+        repository.load("x")
 
 
 def test_a_model_that_is_held_is_closed_by_the_last_to_let_it_go(models):

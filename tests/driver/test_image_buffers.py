@@ -1,6 +1,8 @@
 """An ONNX model's image in a buffer: channels last there, first for whoever copies it."""
 
+import errno
 from functools import partial
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -11,7 +13,10 @@ from tests.driver.native_driver import driver
 from tests.small_models import model
 from tightship._core import HAS_ONEDNN, StopFlag, onednn_cpu_isa
 from tightship.driver.effects import AllocateBuffer, Run, RunArgument
+from tightship.driver.events import BufferAllocated
 from tightship.driver.oip.repository import Repository
+from tightship.driver.rim import models as models_of_driver
+from tightship.driver.rim.carrier import Carrier
 from tightship.driver.rim.device_buffers import DeviceBuffers
 from tightship.driver.rim.image_model import ImageModel, Images, arranged
 from tightship.driver.rim.loaded import Loaded, loaded, with_images
@@ -174,3 +179,23 @@ def test_values_of_other_kinds_stay_as_they_are():
     ):
         assert not models.take_image(AllocateBuffer(1, kind, roles))
     assert not models.take_image(AllocateBuffer(1, KIND, roles[:1]))
+
+
+def test_programs_that_were_made_in_vain_are_closed(monkeypatch):
+    closed = []
+    ready = SimpleNamespace(programs=(SimpleNamespace(close=lambda: closed.append(1)),))
+    answers = iter([ready])
+
+    def with_images(*_):
+        for found in answers:
+            return found
+        raise OSError(errno.EMFILE, "Too many open files")
+
+    monkeypatch.setattr(models_of_driver, "with_images", with_images)
+    carrier = Carrier(Repository(dict), None, 1)
+    carrier._models._models |= {1: None, 2: None}
+    kind = ValueType(OperandType.TENSOR_FLOAT32, (1, 2, 3, 4))
+    event = carrier._allocate(AllocateBuffer(9, kind, ((1, True, 0), (2, False, 0))))
+    assert event == BufferAllocated(9, ErrorStatus.RESOURCE_EXHAUSTED_TRANSIENT)
+    assert closed == [1]
+    carrier.workers.close()

@@ -5,7 +5,7 @@ import logging
 import pwd
 import signal
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -28,6 +28,10 @@ def run(options: argparse.Namespace) -> int:
     """Load models, listen, serve; SIGINT and SIGTERM end it."""
     logging.basicConfig(format="%(asctime)s %(message)s", level=options.log.upper())
     given = [Path(each) for each in options.models]
+    folders = frozenset(path for path in given if path.is_dir())
+    for folder in folders:
+        if not _inside(folder):
+            raise InputError(f"There is no model (`.onnx`, `.tship`) in the folder `{folder}`.")
     path = socket_path() if options.socket is None else Path(options.socket)
     threads = options.threads or 1
     where = Listening(
@@ -38,7 +42,7 @@ def run(options: argparse.Namespace) -> int:
         limits=FaceLimits(runs_max=threads),
         access=_access(options.allow, options.trust, options.socket),
     )
-    driver = Driver(partial(_sources, given), where, threads=threads, secret=_secret())
+    driver = Driver(partial(_sources, given, folders), where, threads=threads, secret=_secret())
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: driver.stop())
     show(f"serving {', '.join(driver.names) or 'models of clients'} at {_places(where, driver)}\n")
@@ -80,8 +84,8 @@ def _bracketed(host: str) -> str:
     return f"[{host}]" if ":" in host else host
 
 
-def _sources(given: Sequence[Path]) -> Mapping[str, ModelSource]:
-    return {name: ModelSource(file) for name, file in model_files(given).items()}
+def _sources(given: Sequence[Path], folders: Container[Path]) -> Mapping[str, ModelSource]:
+    return {name: ModelSource(file) for name, file in model_files(given, folders).items()}
 
 
 def _secret() -> bytes | None:
@@ -93,18 +97,15 @@ def _secret() -> bytes | None:
         return None
 
 
-def model_files(given: Sequence[Path]) -> dict[str, Path]:
+def model_files(given: Sequence[Path], folders: Container[Path]) -> dict[str, Path]:
     """Files by the name that clients use: without its suffix; a folder is all models in it.
 
     Raises:
-        InputError: Two files have one name, or a folder has no model.
+        InputError: Two files have one name.
     """
     found: dict[str, Path] = {}
     for path in given:
-        inside = sorted(each for each in path.glob("*") if each.suffix in SUFFIXES)
-        if path.is_dir() and not inside:
-            raise InputError(f"There is no model (`.onnx`, `.tship`) in the folder `{path}`.")
-        for file in inside if path.is_dir() else [path]:
+        for file in _inside(path) if path in folders else [path]:
             if file.stem in found:
                 raise InputError(
                     f"`{found[file.stem]}` and `{file}` would both be called `{file.stem}`; "
@@ -112,3 +113,8 @@ def model_files(given: Sequence[Path]) -> dict[str, Path]:
                 )
             found[file.stem] = file
     return found
+
+
+def _inside(folder: Path) -> list[Path]:
+    """The models in a folder; none where it is gone."""
+    return sorted(each for each in folder.glob("*") if each.suffix in SUFFIXES)

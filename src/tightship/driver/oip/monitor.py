@@ -8,6 +8,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -125,7 +126,8 @@ class Monitor:
 
     def _watch(self) -> None:
         while not self._ended.is_set():
-            self._samples.append(_sample(self._face))
+            with suppress(OSError):  # no descriptor is left to ask the kernel with
+                self._samples.append(_sample(self._face))
             if time.monotonic() - self._asked_s < WATCHED_S:
                 self._clients = self._ask()
             self._ended.wait(PERIOD_S)

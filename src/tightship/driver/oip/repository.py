@@ -13,7 +13,7 @@ from tightship.driver.oip.refusal import OipError
 from tightship.driver.oip.request_counts import Counts, RequestCounts
 from tightship.driver.rules.regions import Code
 from tightship.engine.joint_arenas import JointArenas
-from tightship.errors import TightshipError
+from tightship.errors import InputError, TightshipError
 from tightship.graph import DType
 from tightship.loading import load
 from tightship.model import Model
@@ -82,7 +82,7 @@ class Repository:
         Raises:
             OipError: There is no such model, or it cannot be loaded: it is unavailable then.
         """
-        source = self._find().get(name)
+        source = self._polled().get(name)
         if source is None:
             raise OipError(f"failed to load '{name}', failed to poll from model repository")
         entry = self._entries.setdefault(name, _Entry())
@@ -185,8 +185,12 @@ class Repository:
         return self._entries[name].counts.now
 
     def index(self, *, only_ready: bool = False) -> list[dict[str, str]]:
-        """Every model with its state, and why it is not ready."""
-        for name in self._find():
+        """Every model with its state, and why it is not ready.
+
+        Raises:
+            OipError: Two models would have one name.
+        """
+        for name in self._polled():
             self._entries.setdefault(name, _Entry())
         return [
             {"name": name, "version": VERSION, "state": entry.state.name}
@@ -194,6 +198,12 @@ class Repository:
             for name, entry in tuple(self._entries.items())
             if entry.state is State.READY or not only_ready
         ]
+
+    def _polled(self) -> Mapping[str, ModelSource]:
+        try:
+            return self._find()
+        except InputError as error:
+            raise OipError(f"failed to poll from model repository: {error}") from error
 
     def _entry(self, name: str, version: str | None) -> _Entry:
         entry = self._entries.get(name)

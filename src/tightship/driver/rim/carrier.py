@@ -136,7 +136,7 @@ class Carrier:
             self._buffers.room(asked.token, asked.value_type.size_bytes)
             if self._models.take_image(asked):
                 self._buffers.have_channels_last(asked.token)
-        except MemoryError:
+        except (MemoryError, OSError):
             return BufferAllocated(asked.token, ErrorStatus.RESOURCE_EXHAUSTED_TRANSIENT)
         return BufferAllocated(asked.token, ErrorStatus.NONE)
 
@@ -150,6 +150,6 @@ class Carrier:
                 self._mappings.store(pool, buffers.content(asked.token, asked.dimensions))
         except DriverError:
             return CopyFinished(asked.copy, ErrorStatus.INVALID_ARGUMENT)
-        except MemoryError:
+        except (MemoryError, OSError):
             return CopyFinished(asked.copy, ErrorStatus.RESOURCE_EXHAUSTED_TRANSIENT)
         return CopyFinished(asked.copy, ErrorStatus.NONE)

@@ -98,6 +98,19 @@ class Models:
         if not is_image or 0 in kind.dimensions or len({role[1] for role in asked.roles}) < 2:
             return False
         made: dict[int, Loaded] = {}
+        try:
+            is_taken = self._make_ready(asked, made)
+        except BaseException:
+            self._give_back(made)
+            raise
+        if is_taken:
+            self._models |= made
+        else:
+            self._give_back(made)
+        return is_taken
+
+    def _make_ready(self, asked: AllocateBuffer, made: dict[int, Loaded]) -> bool:
+        """Put the models of a buffer, ready for its image, into `made`; False if one is not."""
         load = Loader(self._named.arenas).like
         for number in {role[0] for role in asked.roles}:
             used = [role for role in asked.roles if role[0] == number]
@@ -105,10 +118,8 @@ class Models:
             outputs = [index for _, is_output, index in used if is_output]
             ready = with_images(self._models[number], inputs, outputs, load)
             if ready is None:
-                self._give_back(made)
                 return False
             made[number] = ready
-        self._models |= made
         return True
 
     def _give_back(self, made: Mapping[int, Loaded]) -> None:
