@@ -9,7 +9,7 @@ from typing import TypeVar
 
 from tightship.driver.client.repeated import Repeated
 from tightship.driver.protocol.channel import Packet, close_all, receive, send
-from tightship.driver.protocol.codec import MESSAGE_BYTES_MAX, decode_reply, encode
+from tightship.driver.protocol.codec import MESSAGE_BYTES_MAX, decode_reply, encode, number_of
 from tightship.driver.protocol.messages import Call
 from tightship.driver.protocol.replies import Failed, Reply
 from tightship.driver.rim.listening import socket_path
@@ -20,7 +20,10 @@ R = TypeVar("R", bound=Reply)
 
 
 class Session:
-    """One connection; any thread may call, one call is under way at a time."""
+    """One connection; any thread may call, one call is under way at a time.
+
+    Who was interrupted while he waited leaves an answer, which the next call passes over.
+    """
 
     def __init__(self, path: str | os.PathLike[str] | None) -> None:
         """Connect to the driver at a path; None is where it listens by default.
@@ -55,6 +58,9 @@ class Session:
             try:
                 send(self._socket, data, files)
                 packet = receive(self._socket)
+                while packet is not None and _is_late(packet.data, self._number):
+                    close_all(packet.files)
+                    packet = receive(self._socket)
             except OSError:
                 packet = None
             if packet is None:
@@ -78,6 +84,8 @@ class Session:
             try:
                 send(self._socket, call.message(number))
                 answer = self._socket.recv(MESSAGE_BYTES_MAX)
+                while _is_late(answer, self._number):
+                    answer = self._socket.recv(MESSAGE_BYTES_MAX)
             except OSError:
                 answer = b""
         if not answer:
@@ -109,6 +117,11 @@ class Session:
     def close(self) -> None:
         """Hang up. Harmless when repeated."""
         self._socket.close()
+
+
+def _is_late(answer: bytes, number: int) -> bool:
+    """Whether an answer is that of a call before."""
+    return 0 < number_of(answer) < number
 
 
 def _reply(packet: Packet, number: int) -> Reply:

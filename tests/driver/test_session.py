@@ -1,0 +1,43 @@
+"""A client's connection, with answers as a driver would send them."""
+
+import os
+import socket
+
+import pytest
+
+from tightship.driver.client.repeated import Repeated
+from tightship.driver.client.session import Session
+from tightship.driver.protocol import messages as m
+from tightship.driver.protocol.channel import send
+from tightship.driver.protocol.codec import encode_reply
+from tightship.driver.protocol.replies import Done, Launched
+
+
+@pytest.fixture
+def ends(tmp_path):
+    """A session, and the driver's end of its connection."""
+    path = tmp_path / "driver.sock"
+    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as listener:
+        listener.bind(str(path))
+        listener.listen()
+        session = Session(path)
+        driver, _ = listener.accept()
+    yield session, driver
+    driver.close()
+    session.close()
+
+
+@pytest.mark.parametrize("is_repeated", [False, True])
+def test_answers_to_calls_that_were_interrupted_are_passed_over(ends, is_repeated):
+    session, driver = ends
+    session._number = 2
+    late = os.memfd_create("late")
+    before = len(os.listdir("/proc/self/fd"))
+    send(driver, encode_reply(Launched(5), 1), [late])
+    send(driver, encode_reply(Launched(5), 2), [late])
+    send(driver, encode_reply(Done(), 3))
+    call = m.ReleaseModel(7)
+    answer = session.repeat(Repeated(call)) if is_repeated else session.exchange(call)[0]
+    assert answer == Done()
+    assert len(os.listdir("/proc/self/fd")) == before
+    os.close(late)
