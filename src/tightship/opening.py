@@ -3,7 +3,7 @@
 from dataclasses import replace
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Union
+from typing import TYPE_CHECKING, TypeGuard, Union
 
 from tightship.budget import PlanForBatch, check_budget
 from tightship.engine.memory_plan import MemoryPlan
@@ -51,6 +51,13 @@ def open_model(model: ModelSource) -> OpenedModel:
     from tightship.frontend.torch import TorchProgram
 
     return TorchProgram(model)
+
+
+def is_onnx(model: ModelSource) -> TypeGuard[str | PathLike[str] | bytes]:
+    """Whether it is to be opened as an ONNX file, or as the bytes of one."""
+    if isinstance(model, str | PathLike):
+        return Path(model).suffix != PROGRAM_SUFFIX
+    return isinstance(model, bytes)
 
 
 def read_graph(model: ModelSource, settings: Settings) -> Graph:

@@ -1,3 +1,5 @@
+from pathlib import Path
+
 import numpy as np
 import pytest
 from onnx import helper, load_from_string, numpy_helper
@@ -6,6 +8,7 @@ from tests.training.nets import cnn, floats, labels, mlp, net
 from tests.zoo.quantized import quantized
 from tests.zoo.resnet import resnet
 from tightship import Adam, GraphError, InputError, Sgd, train
+from tightship.training.save import saving
 
 
 def refused(message, model, loss="cross_entropy", **settings):
@@ -129,6 +132,12 @@ def test_more_than_a_file_holds_is_not_saved(monkeypatch, tmp_path):
     ):
         trainer.save(tmp_path / "new.onnx")
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("model", ["net.pt2", Path("net.pt2"), object()])
+def test_what_came_from_no_onnx_file_is_not_saved(model, tmp_path):
+    with pytest.raises(InputError, match="came from no ONNX file"):
+        saving(model)({}, tmp_path / "new.onnx")
 
 
 def test_constants_of_nodes_are_saved_as_well(tmp_path):

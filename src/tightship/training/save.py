@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from tightship.engine.prepare import ModelSource
 from tightship.errors import InputError
+from tightship.opening import is_onnx
 
 Array = NDArray[Any]
 
@@ -22,9 +23,10 @@ def saving(model: ModelSource) -> Callable[[Mapping[str, Array], str | PathLike[
     """How weights of a model are written: into a copy of its file, in place of the old ones."""
 
     def save(weights: Mapping[str, Array], path: str | PathLike[str]) -> None:
-        if not isinstance(model, str | PathLike | bytes):
+        if not is_onnx(model):
             raise InputError(
-                "The model is a program of torch; put `Trainer.weights()` into its module instead."
+                "The model came from no ONNX file; put `Trainer.weights()` where the program has "
+                "its own instead."
             )
         _save(model, weights, Path(path))
 

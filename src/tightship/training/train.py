@@ -31,7 +31,8 @@ def train(
     Batch normalizations are by the batch, and keep running statistics.
 
     Args:
-        model: Path of an ONNX file, or its bytes; or a program of `torch.export`.
+        model: Path of an ONNX file, or its bytes; a program of `torch.export`, or its file; or a
+            traced function of jax.
         loss: `"cross_entropy"` of scores, with classes on axis 1 and not last, and labels of int64
             in the scores' shape without that axis; `"squared_error"`, the mean over an output and
             what it should be; or an output of the model that is a loss already.
