@@ -1,11 +1,14 @@
 """Lines of the log name the client, and one client cannot fill it."""
 
 import logging
+import socket
+from pathlib import Path
 
 import pytest
 
 from tightship.driver.protocol.replies import Failed
 from tightship.driver.rim.client_log import LINES_MAX, ClientLog, turned_away
+from tightship.driver.rim.listening import caller_of
 from tightship.driver.rules.snapshot import Caller
 from tightship.driver.rules.status import ErrorStatus
 
@@ -61,3 +64,21 @@ def test_one_client_is_counted_apart_from_another(log, caplog):
 def test_who_is_turned_away_is_named(caplog):
     turned_away(CALLER)
     assert "uid 1001" in caplog.text
+
+
+def test_what_clients_write_begins_no_line_and_colours_none(log, caplog):
+    log.refused(7, Failed(ErrorStatus.INVALID_ARGUMENT, "No `x\n2026 client 1\x1b[31m`."))
+    assert "No `x?2026 client 1?[31m`." in caplog.text
+
+
+def test_nor_do_names_of_programs():
+    path = Path("/proc/self/comm")
+    before = path.read_text()
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    path.write_text("a\n\x1b[31mb")
+    try:
+        assert caller_of(ours, 3).name == "a??[31mb"
+    finally:
+        path.write_text(before.strip())
+        ours.close()
+        theirs.close()

@@ -157,6 +157,13 @@ def test_a_file_that_is_cut_while_it_is_mapped_kills_a_worker_only(
         assert served.settles_at(before, witness)
 
 
+def test_a_file_of_holes_is_not_copied_as_a_model(witness, tmp_path):
+    with (tmp_path / "holes").open("w+b") as file:
+        os.ftruncate(file.fileno(), 3 << 30)
+        with witness.file_pool(file.fileno()) as pool, pytest.raises(DriverError, match="external"):
+            witness._prepare(m.Prepare(ModelFile(1, pool.pool, 0, 3 << 30)))
+
+
 def flood(connection):
     for number in range(100_000):
         send(connection, encode(m.Capabilities(), number))

@@ -4,6 +4,7 @@ import logging
 from collections import Counter
 
 from tightship.driver.protocol.replies import Failed
+from tightship.driver.rim.printable import printable
 from tightship.driver.rules.snapshot import Caller
 from tightship.driver.rules.status import ErrorStatus
 
@@ -44,7 +45,7 @@ class ClientLog:
         if self._refusals[connection] > LINES_MAX:
             return
         level = logging.WARNING if reply.status in _GRAVE else logging.INFO
-        _LOG.log(level, "%s: %s. %s", caller, reply.status.name, reply.message)
+        _LOG.log(level, "%s: %s. %s", caller, reply.status.name, printable(reply.message))
         if self._refusals[connection] == LINES_MAX:
             _LOG.log(level, "%s: what else fails of it is counted only.", caller)
 

@@ -5,6 +5,7 @@ import stat
 import struct
 from pathlib import Path
 
+from tightship.driver.rim.printable import printable
 from tightship.driver.rules.snapshot import Caller
 from tightship.errors import InputError
 from tightship.resource.private_folder import runtime_folder
@@ -54,7 +55,7 @@ def caller_of(connection: socket.socket, number: int) -> Caller:
         name = Path(f"/proc/{pid}/comm").read_text(encoding="utf-8", errors="replace").strip()
     except OSError:
         name = "?"
-    return Caller(number, user, pid, name)
+    return Caller(number, user, pid, printable(name))
 
 
 def _remove_dead(path: Path) -> None:

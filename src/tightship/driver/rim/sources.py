@@ -17,6 +17,9 @@ from tightship.errors import DriverError
 from tightship.frontend.onnx import OnnxFile, open_bytes
 from tightship.graph import Graph
 
+ONNX_BYTES_MAX = (1 << 31) - 1
+"""What a message of protocol buffers may have."""
+
 
 def opened(
     source: Model | ModelFile, pools: Sequence[Pool], mappings: Mappings, loader: Loader
@@ -47,6 +50,11 @@ def opened(
 
 def _onnx(source: ModelFile, pools: Sequence[Pool], mappings: Mappings) -> OnnxFile:
     """An ONNX model where it lies, if its bytes stay as they are there, else a copy."""
+    if source.length_bytes > ONNX_BYTES_MAX:
+        raise failure(
+            f"An ONNX model has {source.length_bytes} bytes; it may have {ONNX_BYTES_MAX}. Put its "
+            "weights into external data."
+        )
     data = mappings.read(pools[0], source.offset_bytes, source.length_bytes)
     files = {
         each.name: steady_file(mappings, pool)
