@@ -106,6 +106,19 @@ def test_only_chosen_weights_change():
         assert (trainer.weights()["w2"] != before["w2"]).any()
 
 
+@pytest.mark.parametrize("optimizer", [Sgd(0.1), Sgd(0.1, momentum=0.5), Adam(0.1)])
+def test_a_number_by_itself_changes_where_it_is_chosen(optimizer):
+    case = net(
+        "scaled (float[2,3] x) => (float[2,3] y) { a = Mul (x, w) y = Mul (a, s) }",
+        "squared_error", {"x": floats(2, 3), "labels": floats(2, 3)}, w=(3,), s=(),
+    )  # fmt: skip
+    with train(case.model, case.loss, optimizer, weights=["s"]) as trainer:
+        before = trainer.weights()["s"]
+        losses = [trainer.step(case.feeds) for _ in range(3)]
+        assert trainer.weights()["s"] != before
+    assert losses[2] < losses[0]
+
+
 def test_a_statistic_that_is_a_weight_as_well_is_refused():
     model = load_from_string(cnn().model)
     (node,) = [node for node in model.graph.node if node.output[0] == "b"]

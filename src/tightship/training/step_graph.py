@@ -12,6 +12,7 @@ from tightship.graph import Constant, DType, Fill, Graph, Node, element_count
 from tightship.graph.backward import (
     STEP,
     backward,
+    constants_read,
     parameters,
     with_batch_statistics,
     with_cross_entropy,
@@ -34,7 +35,7 @@ class Objective:
         loss: `cross_entropy`, `squared_error`, or an output of the model that is its loss.
         output: The output that the loss is of; None where the model has one.
         labels: What the input is called that the loss compares with.
-        weights: Constants that are trained; None for all floats of more than one element.
+        weights: Constants that are trained; None for `parameters`.
     """
 
     loss: str
@@ -104,8 +105,8 @@ def step_graph(graph: Graph, objective: Objective, optimizer: Optimizer) -> Step
 
 
 def _weights(graph: Graph, chosen: Collection[str] | None) -> tuple[str, ...]:
-    found = parameters(graph)
     if chosen is not None:
+        found = constants_read(graph)
         for name in chosen:
             if name not in found:
                 raise InputError(
@@ -113,6 +114,7 @@ def _weights(graph: Graph, chosen: Collection[str] | None) -> tuple[str, ...]:
                     f"reads. There are {', '.join(found) or 'none'}."
                 )
         return tuple(name for name in found if name in set(chosen))
+    found = parameters(graph)
     for name, constant in graph.constants.items():
         if constant.dtype in QUANTIZED and len(constant.shape) > 1:
             raise InputError(

@@ -39,7 +39,8 @@ def train(
         optimizer: `Sgd` or `Adam`.
         output: Which output the loss is of, where the model has several.
         labels: What the input is called that the loss compares the output with.
-        weights: Constants to train; by default all floats of more than one element.
+        weights: Constants of floats to train; by default all but masks and single numbers that are
+            no weights of a layer.
         shapes: Shapes for inputs whose dimensions are symbolic.
         max_memory: Most the process may gain, as `"2GiB"` or in bytes.
         recompute: Operations that a step may do again to take less, as a share of all; with

@@ -111,6 +111,14 @@ def test_parameters_are_constants_of_floats_that_are_no_plain_numbers():
     assert parameters(graph) == ("w",)
 
 
+def test_weights_of_a_layer_of_one_channel_are_parameters():
+    graph = graph_of(
+        "net (float[2,3] x) => (float y) { a = Gemm (x, w, b) c = Mul (a, s) y = PRelu (c, p) }",
+        w=filled(3, 1), b=filled(1), s=filled(1), p=filled(1),
+    )  # fmt: skip
+    assert parameters(graph) == ("w", "b", "p")
+
+
 def test_a_mask_is_no_parameter_and_a_position_is():
     graph = graph_of(
         "net (float[2,3] x) => (float y) { a = Add (x, m) b = Add (a, where) y = Add (b, bias) }",

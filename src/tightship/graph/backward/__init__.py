@@ -1,7 +1,7 @@
 """The explicit backward path: gradient nodes in the same graph as the forward ones."""
 
 from tightship.graph.backward.batch_statistics import with_batch_statistics
-from tightship.graph.backward.differentiate import backward, parameters
+from tightship.graph.backward.differentiate import backward, constants_read, parameters
 from tightship.graph.backward.layer import layer_node
 from tightship.graph.backward.loss import with_cross_entropy, with_squared_error
 from tightship.graph.backward.operators import DOMAIN, OPERATORS, Operator
@@ -19,6 +19,7 @@ __all__ = [
     "Optimizer",
     "Sgd",
     "backward",
+    "constants_read",
     "layer_node",
     "parameters",
     "state_of",

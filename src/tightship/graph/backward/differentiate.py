@@ -16,26 +16,40 @@ from tightship.graph.ir import Graph, Node
 
 _HIDING = -1e4
 """What masks add to scores that must not count: this, or less."""
+_LAYERS = frozenset(
+    {"BatchNormalization", "BatchNormalizationTraining", "Conv", "ConvTranspose", "Gemm",
+     "GroupNormalization", "InstanceNormalization", "LayerNormalization", "PRelu"}
+)  # fmt: skip
+"""Operators whose constants are weights, be they single numbers."""
 
 
 def parameters(graph: Graph) -> tuple[str, ...]:
-    """Constants that a model is trained by: floats of more than one element that a node reads.
+    """Constants that a model is trained by: floats that a node reads.
 
-    What is added to scores to hide some of them is none.
+    What is added to scores to hide some of them is none, nor is a number by itself, unless it is a
+    weight of a layer of one channel.
     """
+    return tuple(
+        name
+        for name, operators in _readers(graph).items()
+        if (operators <= _LAYERS or any(length != 1 for length in graph.constants[name].shape))
+        and not (operators == {"Add"} and _hides(graph.constants[name]))
+    )
+
+
+def constants_read(graph: Graph) -> tuple[str, ...]:
+    """Constants of floats that a node reads: those that a model can be trained by."""
+    return tuple(_readers(graph))
+
+
+def _readers(graph: Graph) -> dict[str, set[str]]:
+    """Operators that read each constant of floats."""
     readers: dict[str, set[str]] = {}
     for node in graph.nodes:
         for name in node.reads:
-            readers.setdefault(name, set()).add(node.operator)
-    return tuple(
-        name
-        for name, operators in readers.items()
-        if (constant := graph.constants.get(name)) is not None
-        and constant.dtype in FLOATS
-        and constant.shape
-        and any(length != 1 for length in constant.shape)
-        and not (operators == {"Add"} and _hides(constant))
-    )
+            if name in graph.constants and graph.constants[name].dtype in FLOATS:
+                readers.setdefault(name, set()).add(node.operator)
+    return readers
 
 
 def _hides(constant: Constant) -> bool:
