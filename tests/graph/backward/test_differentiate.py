@@ -119,6 +119,14 @@ def test_weights_of_a_layer_of_one_channel_are_parameters():
     assert parameters(graph) == ("w", "b", "p")
 
 
+def test_scales_of_a_resize_are_no_parameters_and_what_it_resizes_is():
+    graph = graph_of(
+        "net (float[4,6] x) => (float y) { a = Resize (p, , scales) y = Add (x, a) }",
+        p=filled(2, 3), scales=np.float32([2, 2]),
+    )  # fmt: skip
+    assert parameters(graph) == ("p",)
+
+
 def test_a_mask_is_no_parameter_and_a_position_is():
     graph = graph_of(
         "net (float[2,3] x) => (float y) { a = Add (x, m) b = Add (a, where) y = Add (b, bias) }",
