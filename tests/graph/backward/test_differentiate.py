@@ -127,6 +127,14 @@ def test_scales_of_a_resize_are_no_parameters_and_what_it_resizes_is():
     assert parameters(graph) == ("p",)
 
 
+def test_values_of_one_hot_are_no_parameters():
+    graph = graph_of(
+        "net (int64[3] i) => (float y) { a = OneHot (i, depth, two) y = MatMul (a, w) }",
+        depth=np.array(5), two=np.float32([0, 1]), w=filled(5, 4),
+    )  # fmt: skip
+    assert parameters(graph) == ("w",)
+
+
 def test_a_mask_is_no_parameter_and_a_position_is():
     graph = graph_of(
         "net (float[2,3] x) => (float y) { a = Add (x, m) b = Add (a, where) y = Add (b, bias) }",

@@ -21,8 +21,8 @@ _LAYERS = frozenset(
      "GroupNormalization", "InstanceNormalization", "LayerNormalization", "PRelu"}
 )  # fmt: skip
 """Operators whose constants are weights, be they single numbers."""
-_SCALED = frozenset({"Resize", "Upsample"})
-"""Operators whose inputs behind the first say how large the result is."""
+_SET_UP = frozenset({"OneHot", "Resize", "Upsample"})
+"""Operators whose inputs behind the first say what they do, and are no weights."""
 
 
 def parameters(graph: Graph) -> tuple[str, ...]:
@@ -45,10 +45,10 @@ def constants_read(graph: Graph) -> tuple[str, ...]:
 
 
 def _readers(graph: Graph) -> dict[str, set[str]]:
-    """Operators that read each constant of floats as more than a size."""
+    """Operators that read each constant of floats, as more than a setting."""
     readers: dict[str, set[str]] = {}
     for node in graph.nodes:
-        for name in node.inputs[:1] if node.operator in _SCALED else node.reads:
+        for name in node.inputs[:1] if node.operator in _SET_UP else node.reads:
             if name in graph.constants and graph.constants[name].dtype in FLOATS:
                 readers.setdefault(name, set()).add(node.operator)
     return readers
