@@ -146,3 +146,8 @@ def test_so_many_regions_that_the_next_is_refused(files, tmp_path):
     files.unregister(None)
     assert open_files() == before
     assert mapped(tmp_path / "key") == 0
+
+
+def test_a_key_that_is_no_name_of_a_file_is_not_there(files):
+    with pytest.raises(OipError, match="Unable to open"):
+        files.register(region(key="/\ud800"))

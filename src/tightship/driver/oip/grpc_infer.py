@@ -12,6 +12,7 @@ from tightship.driver.oip.infer_request import (
     OutputWish,
     RegionPart,
     checked_shape,
+    timeout_s_of,
 )
 from tightship.driver.oip.infer_response import OutputTensor
 from tightship.driver.oip.refusal import OipError
@@ -59,7 +60,7 @@ def request_of(message: Message, raw: Sequence[memoryview]) -> InferRequest:
     outputs = tuple(_wish(each) for each in message.outputs)
     timeout_us = _parameter("request", message.parameters, "timeout", "int64_param", 0)
     return InferRequest(
-        message.id, inputs, outputs, is_binary=True, timeout_s=timeout_us / 1e6 or None
+        message.id, inputs, outputs, is_binary=True, timeout_s=timeout_s_of(timeout_us)
     )
 
 

@@ -1,5 +1,6 @@
 """An inference request, from its bytes: a JSON header, then the raw bytes of some inputs."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -10,6 +11,10 @@ from tightship.driver.oip.refusal import OipError
 from tightship.graph import DType
 
 RANK_MAX = 32
+ELEMENTS_MAX = 1 << 48
+"""Of a tensor, lengths of 0 counted as 1."""
+TIMEOUT_US_MAX = 1 << 50
+"""What is longer is no limit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,8 +93,13 @@ def decode(body: bytes | bytearray, header_bytes: int | None) -> InferRequest:
         inputs,
         outputs,
         is_binary,
-        timeout_us / 1e6 if timeout_us else None,
+        timeout_s_of(timeout_us or 0),
     )
+
+
+def timeout_s_of(timeout_us: int) -> float | None:
+    """How long a request may take; 0, and what nobody will wait for, is without end."""
+    return timeout_us / 1e6 if timeout_us and timeout_us <= TIMEOUT_US_MAX else None
 
 
 class _RawPart:
@@ -155,6 +165,8 @@ def checked_shape(name: str, shape: Sequence[int]) -> tuple[int, ...]:
             f"Unable to parse 'shape': that of input '{name}' must be at most {RANK_MAX} integers "
             "that are not negative"
         )
+    if math.prod(max(1, each) for each in shape) > ELEMENTS_MAX:
+        raise OipError(f"Unable to parse 'shape': that of input '{name}' is too large")
     return tuple(shape)
 
 

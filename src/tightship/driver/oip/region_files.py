@@ -215,7 +215,7 @@ class RegionFiles:
         flags = os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
         try:
             return os.open(path, flags)
-        except OSError:
+        except (OSError, UnicodeEncodeError):
             raise OipError(
                 f"Unable to open shared memory region: '{region.key}'", Code.INTERNAL
             ) from None
