@@ -7,9 +7,14 @@ import threading
 import pytest
 
 from tests.driver.test_hostile_clients import connected
+from tightship.driver.client.client import Client
 from tightship.driver.events import Tick
 from tightship.driver.oip.repository import Repository
+from tightship.driver.rim.access import Access
 from tightship.driver.rim.server import Server
+from tightship.driver.rules.quota import Accounts, Resource
+from tightship.driver.settings import USER_LIMITS
+from tightship.errors import DriverError
 
 PATIENCE_S = 30
 
@@ -62,3 +67,18 @@ def test_a_fence_that_is_pending_is_watched_on(server, monkeypatch):
     server.serve()
     os.close(read_end)
     os.close(write_end)
+
+
+def test_clients_that_were_one_too_many_are_forgotten(tmp_path):
+    accounts = Accounts({**USER_LIMITS, Resource.CONNECTIONS: 0})
+    path = tmp_path / "driver.sock"
+    crowded = Server(path, Repository(dict), access=Access(accounts=accounts))
+    thread = threading.Thread(target=crowded.serve)
+    thread.start()
+    for _ in range(3):
+        with Client(path) as client, pytest.raises(DriverError):
+            client.capabilities()
+    crowded.stop()
+    thread.join()
+    assert not crowded._log._callers
+    assert not crowded._log._refusals

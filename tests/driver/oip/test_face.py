@@ -101,7 +101,7 @@ def test_raw_bytes_follow_the_header_in_the_order_of_the_inputs(face):
         ({"shape": [1, 16.0]}, "Unable to parse 'shape'"),
         ({"shape": [1] * 33}, "Unable to parse 'shape'"),
         ({"shape": [2**62, 2**62]}, "too large"),
-            ({"shape": [16, 1]}, "unexpected shape"),
+        ({"shape": [16, 1]}, "unexpected shape"),
         ({"datatype": "INT7"}, "unknown data-type 'INT7'"),
         ({"data": None, "parameters": {"shared_memory_region": "r"}}, "shared_memory_byte_size"),
         (

@@ -268,7 +268,7 @@ class Server:
                 case fx.CloseConnection():
                     reply = Failed(ErrorStatus.RESOURCE_EXHAUSTED_TRANSIENT, effect.message)
                     self._answer(effect.connection, 0, reply)
-                    self._hang_up(self._peers[effect.connection])
+                    self._disconnect(self._peers[effect.connection])
                 case fx.CloseFile():
                     self._unwatch(effect.handle)
                     os.close(effect.handle)
