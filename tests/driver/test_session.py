@@ -10,7 +10,9 @@ from tightship.driver.client.session import Session
 from tightship.driver.protocol import messages as m
 from tightship.driver.protocol.channel import send
 from tightship.driver.protocol.codec import encode_reply
-from tightship.driver.protocol.replies import Done, Launched
+from tightship.driver.protocol.replies import Done, Failed, Launched
+from tightship.driver.rules.status import ErrorStatus
+from tightship.errors import DriverError
 
 
 @pytest.fixture
@@ -41,3 +43,14 @@ def test_answers_to_calls_that_were_interrupted_are_passed_over(ends, is_repeate
     assert answer == Done()
     assert len(os.listdir("/proc/self/fd")) == before
     os.close(late)
+
+
+def test_what_the_driver_said_before_it_hung_up_is_the_reason(ends):
+    session, driver = ends
+    send(driver, encode_reply(Failed(ErrorStatus.RESOURCE_EXHAUSTED_TRANSIENT, "Too many."), 0))
+    driver.close()
+    with pytest.raises(DriverError, match="Too many") as caught:
+        session.exchange(m.ReleaseModel(7))
+    assert caught.value.status == ErrorStatus.RESOURCE_EXHAUSTED_TRANSIENT
+    with pytest.raises(DriverError, match="has gone"):
+        session.exchange(m.ReleaseModel(7))

@@ -56,7 +56,8 @@ class Session:
             self._number += 1
             data = encode(call, self._number, len(files))
             try:
-                send(self._socket, data, files)
+                with suppress(BrokenPipeError):  # the driver may have said why before it hung up
+                    send(self._socket, data, files)
                 packet = receive(self._socket)
                 while packet is not None and _is_late(packet.data, self._number):
                     close_all(packet.files)
