@@ -75,6 +75,20 @@ def test_both_faces_run_one_copy_of_a_model(models, tmp_path):
         assert 'nv_inference_count{model="relu",version="1"} 1\n' in get(places[1], "/metrics")
 
 
+def test_a_shape_is_planned_for_and_requests_may_have_others(models, tmp_path, capsys):
+    pytest.importorskip("httptools")
+    http = pytest.importorskip("tritonclient.http")
+    onnx.save(parse("m (float[n,4] x) => (float[n,4] y) { y = Relu(x) }"), models / "relu.onnx")
+    socket = tmp_path / "socket"
+    assert main(["serve", str(models), "--socket", str(socket)]) == 2
+    assert "--shape x=1x4" in capsys.readouterr().err
+    with served(models, "--shape", "x=1x4", "--socket", socket, "--http", "0") as (_, places):
+        given = http.InferInput("x", [3, 4], "FP32")
+        given.set_data_from_numpy(np.repeat(X, 3, axis=0))
+        with http.InferenceServerClient(places[1]) as client:
+            assert client.infer("relu", [given]).as_numpy("y").shape == (3, 4)
+
+
 def test_a_folder_is_a_repository_that_may_gain_models(models, tmp_path):
     pytest.importorskip("httptools")
     socket = tmp_path / "socket"

@@ -3,7 +3,7 @@
 import argparse
 from collections.abc import Mapping
 
-from tightship.cli.words import address, count
+from tightship.cli.words import address, count, shape
 
 FACES: Mapping[str, str] = {"http": "HTTP", "grpc": "gRPC"}
 
@@ -14,6 +14,14 @@ def add_serve(command: argparse.ArgumentParser, model: str) -> None:
     """Of `tightship serve`; `model` says what a model is."""
     command.add_argument(
         "models", nargs="*", metavar="MODEL|DIR", help=f"{model}; or a folder of them"
+    )
+    command.add_argument(
+        "--shape",
+        type=shape,
+        action="append",
+        default=[],
+        metavar="NAME=1x3x224x224",
+        help="what to plan an input for whose lengths files leave open; requests may have others",
     )
     command.add_argument("--socket", metavar="PATH", help=f"where to listen; by default {SOCKET}")
     for face, name in FACES.items():

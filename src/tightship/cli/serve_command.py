@@ -42,7 +42,8 @@ def run(options: argparse.Namespace) -> int:
         limits=FaceLimits(runs_max=threads),
         access=_access(options.allow, options.trust, options.socket),
     )
-    driver = Driver(partial(_sources, given, folders), where, threads=threads, secret=_secret())
+    sources = partial(_sources, given, folders, dict(options.shape))
+    driver = Driver(sources, where, threads=threads, secret=_secret())
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: driver.stop())
     show(f"serving {', '.join(driver.names) or 'models of clients'} at {_places(where, driver)}\n")
@@ -84,8 +85,14 @@ def _bracketed(host: str) -> str:
     return f"[{host}]" if ":" in host else host
 
 
-def _sources(given: Sequence[Path], folders: Container[Path]) -> Mapping[str, ModelSource]:
-    return {name: ModelSource(file) for name, file in model_files(given, folders).items()}
+def _sources(
+    given: Sequence[Path], folders: Container[Path], shapes: Mapping[str, Sequence[int]]
+) -> Mapping[str, ModelSource]:
+    files = model_files(given, folders)
+    return {
+        name: ModelSource(file, shapes if file.suffix == ".onnx" else None)
+        for name, file in files.items()
+    }
 
 
 def _secret() -> bytes | None:
