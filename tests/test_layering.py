@@ -174,7 +174,7 @@ ALLOWED: Mapping[str, str] = {  # the longest prefix of a module's name decides
         " preparing resource.private_folder"
     ),
     "driver.oip": "_core __version__ engine.joint_arenas errors graph model loading driver",
-    "driver.client": "errors frontend.onnx driver",
+    "driver.client": "_core errors frontend.onnx driver",
     "driver.nnapi": "errors graph driver",
     "cli": (
         "errors quantity graph planner view engine feeds model budget loading opening preparing"

@@ -3,6 +3,7 @@
 
 #include "tightship/driver/repeats.hpp"
 
+#include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/vector.h>
 
@@ -15,6 +16,7 @@ namespace {
 
 using driver::Repeat;
 using driver::Repeats;
+using driver::RingCaller;
 
 std::string text(const nb::bytes &bytes) {
     return {bytes.c_str(), bytes.size()};
@@ -46,6 +48,18 @@ std::function<bool()> caller(nb::handle run) {
     };
 }
 
+/// The answer as bytes, none, or `b""`: as `RingCaller::call` has it.
+std::optional<nb::bytes> call(RingCaller &self, const nb::bytes &message) {
+    std::optional<std::string> answer;
+    {
+        const nb::gil_scoped_release release;
+        answer = self.call({message.c_str(), message.size()});
+    }
+    if (!answer)
+        return {};
+    return nb::bytes(answer->data(), answer->size());
+}
+
 nb::tuple next(Repeats &self) {
     driver::Ready ready{};
     {
@@ -54,6 +68,24 @@ nb::tuple next(Repeats &self) {
     }
     return nb::make_tuple(ready.file, ready.events,
                           nb::bytes(ready.unsent.data(), ready.unsent.size()));
+}
+
+void ring_caller(nb::module_ &module) {
+    nb::class_<RingCaller>(module, "RingCaller",
+                           "A client's side of a ring; one thread at a time uses it.")
+        .def(nb::init<int>(), "memory"_a,
+             "Maps a memfd, which may be closed then. Raises RuntimeError if it cannot.")
+        .def("call", &call, "message"_a,
+             "The answer; `b\"\"` if it will come by the socket, None if the call is to be made "
+             "there. Looks for it for up to 50 us, without the GIL.")
+        .def("dismiss", &RingCaller::dismiss, "Have the driver look at the socket at once.")
+        .def_ro_static("SIZE_BYTES", &driver::kRingBytes, "Of its memory.")
+        .def_prop_ro_static(
+            "ELSEWHERE",
+            [](nb::handle) {
+                return nb::bytes(driver::kElsewhere.data(), driver::kElsewhere.size());
+            },
+            "What a call is answered that is to be made by the socket.");
 }
 
 } // namespace
@@ -93,7 +125,17 @@ void repeats(nb::module_ &module) {
         .def("forget", &Repeats::forget, "file"_a, "session"_a,
              nb::call_guard<nb::gil_scoped_release>(),
              "Answer no call of a session any more, or of any if it is 0; returns once none runs.")
+        .def("open_ring", &Repeats::open_ring, "file"_a, "session"_a, "memory"_a,
+             "Calls of a session may come through a ring, a memfd of `RingCaller.SIZE_BYTES`, as "
+             "well. Raises RuntimeError if it cannot be mapped.")
+        .def("close_ring", &Repeats::close_ring, "file"_a, "session"_a,
+             nb::call_guard<nb::gil_scoped_release>(),
+             "Look at the ring of a session, or at any if it is 0, no more; returns once nobody "
+             "does.")
+        .def("set_attending", &Repeats::set_attending, "threads"_a,
+             "How many threads may attend to rings at once; none at first.")
         .def("set_room", &Repeats::set_room, "runs"_a, "How many may run at once from now on.");
+    ring_caller(module);
 }
 
 } // namespace tightship::bind

@@ -1,7 +1,7 @@
 """The native core: placement, host memory, kernels, oneDNN, programs."""
 
 from collections.abc import Callable, Sequence
-from typing import Annotated, Any, SupportsIndex, overload
+from typing import Annotated, Any, Final, SupportsIndex, overload
 
 import numpy
 from numpy.typing import NDArray
@@ -1628,8 +1628,43 @@ class Repeats:
         Answer no call of a session any more, or of any if it is 0; returns once none runs.
         """
 
+    def open_ring(self, file: int, session: int, memory: int) -> None:
+        """
+        Calls of a session may come through a ring, a memfd of `RingCaller.SIZE_BYTES`, as well. Raises RuntimeError if it cannot be mapped.
+        """
+
+    def close_ring(self, file: int, session: int) -> None:
+        """
+        Look at the ring of a session, or at any if it is 0, no more; returns once nobody does.
+        """
+
+    def set_attending(self, threads: int) -> None:
+        """How many threads may attend to rings at once; none at first."""
+
     def set_room(self, runs: int) -> None:
         """How many may run at once from now on."""
+
+class RingCaller:
+    """A client's side of a ring; one thread at a time uses it."""
+
+    def __init__(self, memory: int) -> None:
+        """
+        Maps a memfd, which may be closed then. Raises RuntimeError if it cannot.
+        """
+
+    def call(self, message: bytes) -> bytes | None:
+        """
+        The answer; `b""` if it will come by the socket, None if the call is to be made there. Looks for it for up to 50 us, without the GIL.
+        """
+
+    def dismiss(self) -> None:
+        """Have the driver look at the socket at once."""
+
+    SIZE_BYTES: Final[int] = ...
+    """Of its memory."""
+
+    ELSEWHERE: Final[bytes] = ...
+    """What a call is answered that is to be made by the socket."""
 
 class PrimitiveCacheStatistics:
     """hits + waits + misses are the primitives that were asked for."""

@@ -96,6 +96,7 @@ class Rim:
         self.fences, self.watched = {}, set()
         self.asked = deque()
         self.repeats, self.known = {}, {}
+        self.rings = set()
         self.stopped = set()
         self.replies = {}
         self.sent = []
@@ -180,6 +181,11 @@ class Rim:
                 self.repeats[effect.connection, effect.call] = effect
             elif isinstance(effect, fx.EndRepeats):
                 self.end_repeats(effect)
+            elif isinstance(effect, fx.AttendRing):
+                assert effect.handle in self.open_files
+                self.rings.add((effect.connection, effect.session))
+            elif isinstance(effect, fx.DropRing):
+                self.rings.remove((effect.connection, effect.session))
             else:
                 self.perform(effect)
 

@@ -6,6 +6,7 @@ from tests.driver.fake_rim import Rim
 from tests.driver.small_models import IA, NONE, TYPES, Client, Places, conv, status_of
 from tightship.driver import events as ev
 from tightship.driver.protocol import messages as m
+from tightship.driver.protocol.replies import Done
 
 KIND = TYPES["float32"]
 SIZE = KIND.size_bytes
@@ -80,6 +81,7 @@ class Session:
         self(m.ReleaseExecution(launched))
         self(m.ReleaseExecution(created))
         burst = self(m.OpenBurst(model)).burst
+        assert self(m.OpenRing(burst, 0), self.rim.file(m.RING_BYTES)) == Done()
         for _ in range(2):
             assert status_of(self(m.BurstExecute(burst, request, (5, -1)))) is NONE
         self(m.ReleaseSlot(burst, 5))

@@ -36,6 +36,7 @@ GOOD = [
     m.Capabilities(),
     m.CopyTo(1, 2),
     m.OpenBurst(5),
+    m.OpenRing(5, 0),
     m.ExecuteFenced(1, Request((), (), ()), (0,)),
 ]
 

@@ -93,7 +93,7 @@ def test_very_many_calls_are_answered_once_each_and_leave_nothing(messages):
 
 def test_what_is_offered_is_said():
     said = client_with_everything()(m.Capabilities())
-    assert said.features == ("memory_domains",)
+    assert said.features == ("burst_ring", "memory_domains")
 
 
 def test_a_client_that_is_not_there_is_not_answered():

@@ -5,6 +5,7 @@ import socket
 
 import pytest
 
+from tightship._core import RingCaller
 from tightship.driver.client.repeated import Repeated
 from tightship.driver.client.session import Session
 from tightship.driver.protocol import messages as m
@@ -37,6 +38,7 @@ def test_answers_to_calls_that_were_interrupted_are_passed_over(ends, is_repeate
     before = len(os.listdir("/proc/self/fd"))
     send(driver, encode_reply(Launched(5), 1), [late])
     send(driver, encode_reply(Launched(5), 2), [late])
+    driver.send(RingCaller.ELSEWHERE)
     send(driver, encode_reply(Done(), 3))
     call = m.ReleaseModel(7)
     answer = session.repeat(Repeated(call)) if is_repeated else session.exchange(call)[0]
@@ -54,3 +56,25 @@ def test_what_the_driver_said_before_it_hung_up_is_the_reason(ends):
     assert caught.value.status == ErrorStatus.RESOURCE_EXHAUSTED_TRANSIENT
     with pytest.raises(DriverError, match="has gone"):
         session.exchange(m.ReleaseModel(7))
+
+
+class Ring:
+    """One whose call is taken, and answered by the socket."""
+
+    def call(self, _):
+        return b""
+
+
+@pytest.mark.parametrize("answers", [[3], [None, 3], [1, 2, 3], [2, None, 2, 3]])
+def test_who_sleeps_is_answered_by_the_socket_or_calls_there(ends, answers):
+    session, driver = ends
+    session._number = 2
+    for number in answers:
+        driver.send(RingCaller.ELSEWHERE if number is None else encode_reply(Done(), number))
+    call = Repeated(m.ReleaseModel(7))
+    assert session.repeat(call, Ring()) == Done()
+    driver.setblocking(False)
+    if None in answers:
+        assert driver.recv(100) == call.message((3).to_bytes(8, "little"))
+    with pytest.raises(BlockingIOError):
+        driver.recv(100)

@@ -96,6 +96,7 @@ class Actor:
                 (m.BurstExecute(one("bursts"), burst_request, slots, deadline_ns=deadline), []),
                 (m.ReleaseSlot(one("bursts"), rng.choice((1, 2))), []),
                 (m.CloseBurst(one("bursts")), []),
+                (m.OpenRing(one("bursts"), 0), [self.rim.file(rng.choice((m.RING_BYTES, 9)))]),
             ]
         )
 

@@ -31,7 +31,22 @@ bool is_same(std::string_view call, std::string_view known) {
            call.substr(kHeaderBytes) == known.substr(kHeaderBytes);
 }
 
+bool is_of(int64_t session, int64_t wanted) {
+    return wanted == 0 || session == wanted;
+}
+
 } // namespace
+
+std::string numbered(std::string answer, std::string_view call) {
+    call.substr(kNumberOffset, kNumberBytes).copy(answer.data() + kNumberOffset, kNumberBytes);
+    return answer;
+}
+
+std::string reply(int file, std::string answer) {
+    if (send(file, answer.data(), answer.size(), MSG_DONTWAIT | MSG_NOSIGNAL) < 0)
+        return answer;
+    return {};
+}
 
 Ready Repeats::next() {
     while (true) {
@@ -41,38 +56,44 @@ Ready Repeats::next() {
             throw std::system_error(errno, std::generic_category(), "epoll_wait");
         if (count <= 0)
             continue;
-        std::string unsent;
-        if (event.events != EPOLLIN || !answer(event.data.fd, unsent))
-            return {event.data.fd, event.events, {}};
-        if (!unsent.empty())
-            return {event.data.fd, 0, std::move(unsent)};
-        watch(event.data.fd);
+        const int file = event.data.fd;
+        auto unsent = event.events == EPOLLIN ? answer(file) : std::nullopt;
+        if (!unsent)
+            return {file, event.events, {}};
+        if (!unsent->empty())
+            return {file, 0, std::move(*unsent)};
+        watch(file);
     }
 }
 
-bool Repeats::answer(int file, std::string &unsent) {
-    Buffer buffer;
-    std::shared_ptr<Entry> entry;
-    std::string_view call;
+std::shared_ptr<Repeats::Entry> Repeats::find(int file, std::string_view call, int64_t session) {
+    const std::lock_guard lock(entries_lock_);
+    const auto found = entries_.find(file);
+    if (found != entries_.end())
+        for (const auto &each : found->second)
+            if (is_same(call, each->repeat.call) && is_of(each->repeat.session, session))
+                return each;
+    return nullptr;
+}
+
+std::optional<std::string> Repeats::answer(int file) {
     {
         const std::lock_guard lock(entries_lock_);
-        const auto found = entries_.find(file);
-        if (found == entries_.end())
-            return false;
-        call = peek(file, buffer);
-        for (const auto &each : found->second)
-            if (is_same(call, each->repeat.call))
-                entry = each;
+        if (!entries_.contains(file))
+            return {};
     }
+    Buffer buffer;
+    const std::string_view call = peek(file, buffer);
+    const auto entry = find(file, call, 0);
     if (entry == nullptr || !run(*entry))
-        return false;
+        return {};
     char rest = 0;
     recv(file, &rest, 1, MSG_DONTWAIT);
-    std::string answer = entry->repeat.answer;
-    call.substr(kNumberOffset, kNumberBytes).copy(answer.data() + kNumberOffset, kNumberBytes);
-    if (send(file, answer.data(), answer.size(), MSG_DONTWAIT | MSG_NOSIGNAL) < 0)
-        unsent = std::move(answer);
-    return true;
+    const Attending next = offer(file, entry->repeat.session);
+    std::string unsent = reply(file, numbered(entry->repeat.answer, call));
+    if (next.open != nullptr)
+        attend(file, *next.open, unsent);
+    return unsent;
 }
 
 bool Repeats::run(Entry &entry) {
@@ -106,7 +127,7 @@ void Repeats::forget(int file, int64_t session) {
         if (found == entries_.end())
             return;
         const auto goes = [session](const auto &entry) {
-            return session == 0 || entry->repeat.session == session;
+            return is_of(entry->repeat.session, session);
         };
         for (const auto &entry : found->second)
             if (goes(entry))

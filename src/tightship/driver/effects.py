@@ -189,6 +189,27 @@ class EndRepeats:
 
 
 @dataclass(frozen=True, slots=True)
+class AttendRing:
+    """Calls of a burst that may be repeated may come through a file as well, mapped now.
+
+    It is closed afterwards. Without it, and in any case for all other calls, the client uses its
+    socket.
+    """
+
+    connection: int
+    session: int
+    handle: int
+
+
+@dataclass(frozen=True, slots=True)
+class DropRing:
+    """Nobody looks at the ring of a burst any more; with its connection a ring goes by itself."""
+
+    connection: int
+    session: int
+
+
+@dataclass(frozen=True, slots=True)
 class StopRun:
     """End a run as soon as it can be, writing no more; `RunFinished` still comes."""
 
@@ -227,6 +248,8 @@ Effect = (
     | Run
     | MayRepeat
     | EndRepeats
+    | AttendRing
+    | DropRing
     | StopRun
     | WatchFence
     | SignalFence

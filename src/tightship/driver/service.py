@@ -75,6 +75,7 @@ _RUNS: Mapping[type, Callable[[Ledger, Scheduler, Incoming[Any]], Reply | None]]
     m.BurstExecute: burst_calls.burst_execute,
     m.ReleaseSlot: burst_calls.release_slot,
     m.CloseBurst: burst_calls.close_burst,
+    m.OpenRing: burst_calls.open_ring,
 }
 
 

@@ -2,11 +2,15 @@
 /// Python: the same bytes on the same connection run the same thing and get the same answer.
 #pragma once
 
+#include "tightship/driver/ring.hpp"
+
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -35,6 +39,12 @@ struct Ready {
     std::string unsent; ///< an answer that the client's socket did not take
 };
 
+/// An answer under the number of a call.
+std::string numbered(std::string answer, std::string_view call);
+
+/// Sends an answer; what it returns the socket did not take.
+std::string reply(int file, std::string answer);
+
 /// Waits for calls, and answers those that it knows. Any number of threads may wait.
 class Repeats {
   public:
@@ -57,6 +67,16 @@ class Repeats {
     /// How many may run at once from now on; others go the long way.
     void set_room(int runs) { room_ = runs; }
 
+    /// Calls of a session may come through a ring too, while a thread attends to it. Throws
+    /// `std::system_error`.
+    void open_ring(int file, int64_t session, int memory);
+
+    /// Nobody looks at the ring of a session, or at any of a connection if it is 0, any more.
+    void close_ring(int file, int64_t session);
+
+    /// How many threads may attend to rings at once; none at first.
+    void set_attending(int threads) { attending_max_ = threads; }
+
   private:
     struct Entry {
         Repeat repeat;
@@ -65,10 +85,37 @@ class Repeats {
     };
     using Entries = std::vector<std::shared_ptr<Entry>>;
 
-    std::shared_ptr<Entry> find(int file);
-    /// Whether a call was there and has been answered; `unsent` is what is left of that.
-    bool answer(int file, std::string &unsent);
+    struct OpenRing {
+        OpenRing(int64_t session, int memory) : session(session), ring(memory) {}
+        int64_t session;
+        Ring ring;
+        size_t position = 0;
+        std::chrono::steady_clock::time_point answered;
+        int passes = 0; ///< answers after which nothing is waited for, as that was in vain
+        int passes_next = 1;
+        std::mutex attended;
+        std::atomic<bool> is_gone = false;
+    };
+
+    /// A ring that this thread is to look at; none where `open` is not set.
+    struct Attending {
+        std::shared_ptr<OpenRing> open;
+        std::unique_lock<std::mutex> lock;
+    };
+
+    /// A call of a session, or of any if it is 0, that is known.
+    std::shared_ptr<Entry> find(int file, std::string_view call, int64_t session);
+    /// Answers a call, and those that come through a ring soon after; an answer that the socket
+    /// did not take, or none if no call was there that could be answered.
+    std::optional<std::string> answer(int file);
     bool run(Entry &entry);
+    /// Tells the client of a session, before it is answered, that its ring is looked at.
+    Attending offer(int file, int64_t session);
+    /// Answers calls that come through a ring while they come soon, if nothing is unsent.
+    void attend(int file, OpenRing &open, std::string &unsent);
+    void serve(int file, OpenRing &open, std::string &unsent);
+    /// Answers one call; whether more may come.
+    bool take(int file, OpenRing &open, std::string &unsent);
     void watch(int file) const;
 
     int calls_;
@@ -76,6 +123,9 @@ class Repeats {
     std::atomic<int> running_ = 0;
     std::mutex entries_lock_;
     std::unordered_map<int, Entries> entries_;
+    int attending_max_ = 0;
+    std::atomic<int> attending_ = 0;
+    std::unordered_map<int, std::vector<std::shared_ptr<OpenRing>>> rings_; // under entries_lock_
 };
 
 } // namespace tightship::driver

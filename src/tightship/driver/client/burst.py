@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from tightship.driver.client.kept import Released, Stage
 from tightship.driver.client.recent import Recent, known_of
 from tightship.driver.client.results import Results, check, results_of
+from tightship.driver.client.ring import open_ring
 from tightship.driver.client.session import Session
 from tightship.driver.client.staging import Input, Output, Staged, stage
 from tightship.driver.protocol import messages as m
@@ -36,6 +37,7 @@ class Burst(Released):
         self._interface = interface
         self._burst = burst
         self._slots = _Slots({})
+        self._ring = open_ring(session, burst)
         self._recent = Recent()
         self._stage = Stage(session)
 
@@ -57,7 +59,7 @@ class Burst(Released):
                 check(self._session.expect(Executed, call))
                 return results_of(staged, outputs)
             self._recent.add(known)
-        check(self._session.repeat(known.call))
+        check(self._session.repeat(known.call, self._ring))
         return known.results
 
     def close(self) -> None:

@@ -7,11 +7,12 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import TypeVar
 
+from tightship._core import RingCaller
 from tightship.driver.client.repeated import Repeated
 from tightship.driver.protocol.channel import Packet, close_all, receive, send
 from tightship.driver.protocol.codec import MESSAGE_BYTES_MAX, decode_reply, encode, number_of
-from tightship.driver.protocol.messages import Call
-from tightship.driver.protocol.replies import Failed, Reply
+from tightship.driver.protocol.messages import Call, Capabilities
+from tightship.driver.protocol.replies import DriverCapabilities, Failed, Reply
 from tightship.driver.rim.listening import socket_path
 from tightship.driver.rules.status import ErrorStatus
 from tightship.errors import DriverError, FormatError
@@ -34,6 +35,8 @@ class Session:
         where = os.fspath(socket_path() if path is None else path)
         self._lock = threading.Lock()
         self._number = 0
+        self._ring: RingCaller | None = None
+        self._features: tuple[str, ...] | None = None
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         try:
             self._socket.connect(where)
@@ -55,6 +58,7 @@ class Session:
         with self._lock:
             self._number += 1
             data = encode(call, self._number, len(files))
+            self._turn_to(None)
             try:
                 with suppress(BrokenPipeError):  # the driver may have said why before it hung up
                     send(self._socket, data, files)
@@ -73,8 +77,12 @@ class Session:
             raise DriverError(reply.message, status=reply.status)
         return reply, packet.files
 
-    def repeat(self, call: Repeated) -> Reply:
+    def repeat(self, call: Repeated, ring: RingCaller | None = None) -> Reply:
         """The answer to a call without files that is answered without files.
+
+        Args:
+            call: To be made.
+            ring: Where to make it while the driver looks there; otherwise by the socket.
 
         Raises:
             DriverError: As `exchange`.
@@ -82,11 +90,9 @@ class Session:
         with self._lock:
             self._number += 1
             number = self._number.to_bytes(8, "little")
+            self._turn_to(ring)
             try:
-                send(self._socket, call.message(number))
-                answer = self._socket.recv(MESSAGE_BYTES_MAX)
-                while _is_late(answer, self._number):
-                    answer = self._socket.recv(MESSAGE_BYTES_MAX)
+                answer = self._answer(call.message(number), ring)
             except OSError:
                 answer = b""
         if not answer:
@@ -98,6 +104,35 @@ class Session:
                 raise DriverError(reply.message, status=reply.status)
             call.note(answer, reply)
         return reply
+
+    def _answer(self, message: bytes, ring: RingCaller | None) -> bytes:
+        answer = None if ring is None else ring.call(message)
+        if answer == b"":
+            answer = self._socket.recv(MESSAGE_BYTES_MAX)
+            while answer != RingCaller.ELSEWHERE and _is_late(answer, self._number):
+                answer = self._socket.recv(MESSAGE_BYTES_MAX)
+        if answer is None or answer == RingCaller.ELSEWHERE:
+            send(self._socket, message)
+            answer = self._socket.recv(MESSAGE_BYTES_MAX)
+            while _is_late(answer, self._number):
+                answer = self._socket.recv(MESSAGE_BYTES_MAX)
+        return answer
+
+    def _turn_to(self, ring: RingCaller | None) -> None:
+        """Have the driver look at the socket, not at another ring."""
+        if self._ring is not None and self._ring is not ring:
+            self._ring.dismiss()
+        self._ring = ring
+
+    def features(self) -> tuple[str, ...]:
+        """Names of the optional features that the driver has, asked once.
+
+        Raises:
+            DriverError: As `exchange`.
+        """
+        if self._features is None:
+            self._features = self.expect(DriverCapabilities, Capabilities()).features
+        return self._features
 
     def expect(self, kind: type[R], call: Call, files: Sequence[int] = ()) -> R:
         """The answer to a call that is answered by one kind, without files.
@@ -122,7 +157,7 @@ class Session:
 
 def _is_late(answer: bytes, number: int) -> bool:
     """Whether an answer is that of a call before."""
-    return 0 < number_of(answer) < number
+    return answer == RingCaller.ELSEWHERE or 0 < number_of(answer) < number
 
 
 def _reply(packet: Packet, number: int) -> Reply:

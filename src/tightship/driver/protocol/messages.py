@@ -14,6 +14,8 @@ from tightship.driver.rules.status import NO_TIME, ExecutionPreference, Priority
 
 NO_FILE = -1
 NO_SLOT = -1
+RING_BYTES = 64 + 8 * 1024
+"""Of the memory of a ring: a head, and four slots for calls and four for answers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -274,6 +276,18 @@ class CloseBurst:
 
 
 @dataclass(frozen=True, slots=True)
+class OpenRing:
+    """Have executions of a burst come through memory as well.
+
+    Attributes:
+        file: A memfd of `RING_BYTES` that cannot become shorter.
+    """
+
+    burst: int
+    file: int
+
+
+@dataclass(frozen=True, slots=True)
 class Inspect:
     """Ask who holds which bytes; for the driver's own user, and root.
 
@@ -307,5 +321,6 @@ Call = (
     | BurstExecute
     | ReleaseSlot
     | CloseBurst
+    | OpenRing
     | Inspect
 )

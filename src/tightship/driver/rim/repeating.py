@@ -1,6 +1,7 @@
 """Calls that are answered without the service when they come again, as it allows."""
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 
@@ -32,9 +33,13 @@ class _Kept:
 class Repeating:
     """What the native core answers, by connection; `next` may be waited for by many threads."""
 
-    def __init__(self, calls: int) -> None:
-        """`calls` is an epoll descriptor; its sockets are watched for one event at a time."""
+    def __init__(self, calls: int, attending: int = 0) -> None:
+        """`calls` is an epoll descriptor; its sockets are watched for one event at a time.
+
+        Up to `attending` of the threads in `next` look at rings for a while instead.
+        """
         self._native = Repeats(calls)
+        self._native.set_attending(attending)
         self._kept: dict[int, dict[bytes, _Kept]] = {}
         self.next = self._native.next
         self.set_room = self._native.set_room
@@ -55,6 +60,15 @@ class Repeating:
             self._native.remember_call(file, may.session, both, repeat)
         else:
             self._native.remember(file, may.session, both, *alone, stop)
+
+    def open_ring(self, file: int, session: int, memory: int) -> None:
+        """Calls of a session may come through a file; if it cannot be mapped, none does."""
+        with suppress(RuntimeError):
+            self._native.open_ring(file, session, memory)
+
+    def close_ring(self, file: int, session: int) -> None:
+        """Nobody looks at the ring of a session, or at any of a connection if it is 0, any more."""
+        self._native.close_ring(file, session)
 
     def forget(self, file: int, session: int) -> None:
         """Answer no call of a session any more, or of any if it is 0; none runs."""

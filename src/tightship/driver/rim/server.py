@@ -37,7 +37,7 @@ from tightship.driver.service import Service
 from tightship.driver.settings import Settings
 
 NO_ACCESS = Access()
-FEATURES = frozenset({"hardware_buffer", "isolated", "memory_domains"})
+FEATURES = frozenset({"burst_ring", "hardware_buffer", "isolated", "memory_domains"})
 """What a client may do without."""
 _BELL = os.EFD_CLOEXEC | os.EFD_NONBLOCK | os.EFD_SEMAPHORE
 
@@ -100,8 +100,9 @@ class Server:
         self._bell = os.eventfd(0, _BELL)
         self._calls = select.epoll()
         self._calls.register(self._bell, select.EPOLLIN)
-        self._repeating = Repeating(self._calls.fileno())
-        self._threads = threads + 1
+        attending = min(threads, len(os.sched_getaffinity(0)) - 1)
+        self._repeating = Repeating(self._calls.fileno(), attending)
+        self._threads = threads + 1 + attending
 
     def stop(self) -> None:
         """Have `serve` return; may be called from any thread and from a signal handler."""
@@ -265,6 +266,12 @@ class Server:
                     self._runs.append(effect)
                 case fx.MayRepeat() | fx.EndRepeats():
                     self._repeat(effect)
+                case fx.AttendRing():
+                    file = self._peers[effect.connection].file
+                    self._repeating.open_ring(file, effect.session, effect.handle)
+                case fx.DropRing():
+                    file = self._peers[effect.connection].file
+                    self._repeating.close_ring(file, effect.session)
                 case fx.CloseConnection():
                     reply = Failed(ErrorStatus.RESOURCE_EXHAUSTED_TRANSIENT, effect.message)
                     self._answer(effect.connection, 0, reply)
@@ -325,6 +332,7 @@ class Server:
 
     def _hang_up(self, peer: Peer) -> None:
         self._repeating.forget(peer.file, 0)
+        self._repeating.close_ring(peer.file, 0)
         del self._peers[peer.number], self._by_file[peer.file]
         self._calls.unregister(peer.file)
         peer.close()

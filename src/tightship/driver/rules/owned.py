@@ -99,6 +99,7 @@ class Session:
         checked: The request of a reusable execution; None for a burst.
         slots: Pools that a burst has kept, and a count of theirs that it holds.
         running: The execution that is under way, or 0.
+        has_ring: Calls may come through memory (`OpenRing`).
     """
 
     identifier: int
@@ -109,6 +110,7 @@ class Session:
     loop_timeout_ns: int = -1
     slots: dict[int, OwnedPool] = field(default_factory=dict)
     running: int = 0
+    has_ring: bool = False
 
     def holdings(self) -> list[Held]:
         """Itself and what it has kept."""

@@ -1,0 +1,133 @@
+#include "tightship/driver/repeats.hpp"
+
+#include <algorithm>
+#include <sys/socket.h>
+#include <thread>
+#include <utility>
+
+namespace tightship::driver {
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+/// How long a call is waited for. A client that slept until its answer takes tens of microseconds
+/// to wake up.
+constexpr std::chrono::microseconds kSoon(100);
+
+/// How many calls are answered, at most, between two waits after waits in vain.
+constexpr int kPassesMax = 64;
+
+} // namespace
+
+void Repeats::open_ring(int file, int64_t session, int memory) {
+    auto open = std::make_shared<OpenRing>(session, memory);
+    const std::lock_guard lock(entries_lock_);
+    rings_[file].push_back(std::move(open));
+}
+
+void Repeats::close_ring(int file, int64_t session) {
+    std::vector<std::shared_ptr<OpenRing>> gone;
+    {
+        const std::lock_guard lock(entries_lock_);
+        const auto found = rings_.find(file);
+        if (found == rings_.end())
+            return;
+        const auto stays = [session](const auto &open) {
+            return session != 0 && open->session != session;
+        };
+        const auto first = std::ranges::partition(found->second, stays).begin();
+        gone.assign(first, found->second.end());
+        found->second.erase(first, found->second.end());
+        if (found->second.empty())
+            rings_.erase(found);
+    }
+    for (const auto &open : gone) {
+        open->is_gone = true;
+        const std::lock_guard lock(open->attended);
+    }
+}
+
+Repeats::Attending Repeats::offer(int file, int64_t session) {
+    Attending next;
+    {
+        const std::lock_guard lock(entries_lock_);
+        const auto found = rings_.find(file);
+        if (found == rings_.end())
+            return {};
+        for (const auto &each : found->second)
+            if (each->session == session)
+                next.open = each;
+    }
+    if (next.open == nullptr)
+        return {};
+    next.lock = std::unique_lock(next.open->attended);
+    const auto now = Clock::now();
+    if (now - std::exchange(next.open->answered, now) > 2 * kSoon)
+        return {};
+    if (next.open->passes > 0) {
+        next.open->passes -= 1;
+        return {};
+    }
+    if (attending_.fetch_add(1) >= attending_max_) {
+        attending_ -= 1;
+        return {};
+    }
+    next.open->ring.set(Turn::kAttended);
+    return next;
+}
+
+void Repeats::attend(int file, OpenRing &open, std::string &unsent) {
+    const size_t before = open.position;
+    if (unsent.empty())
+        serve(file, open, unsent);
+    else
+        open.ring.pass(Turn::kAttended, Turn::kAway);
+    const bool is_vain = open.position == before;
+    open.passes_next = is_vain ? std::min(2 * open.passes_next, kPassesMax) : 1;
+    open.passes = is_vain ? open.passes_next : 0;
+    attending_ -= 1;
+}
+
+void Repeats::serve(int file, OpenRing &open, std::string &unsent) {
+    while (true) {
+        switch (open.ring.turn()) {
+        case Turn::kCalled:
+        case Turn::kAsleep:
+            if (!take(file, open, unsent))
+                return;
+            break;
+        case Turn::kAttended:
+            if (!open.is_gone && Clock::now() - open.answered < kSoon)
+                std::this_thread::yield(); // the client may wait for this processor
+            else if (open.ring.pass(Turn::kAttended, Turn::kAway))
+                return;
+            break;
+        default: // the client goes by its socket
+            return;
+        }
+    }
+}
+
+bool Repeats::take(int file, OpenRing &open, std::string &unsent) {
+    Ring::Copy copy;
+    const std::string_view call = open.ring.read(Side::kCall, open.position, copy);
+    const auto entry = open.is_gone ? nullptr : find(file, call, open.session);
+    const auto start = Clock::now();
+    const bool is_done =
+        entry != nullptr && entry->repeat.answer.size() <= kSlotTextMax && run(*entry);
+    std::string answer(kElsewhere);
+    if (is_done)
+        answer = numbered(entry->repeat.answer, call);
+    open.ring.write(Side::kAnswer, open.position++, answer);
+    open.answered = Clock::now();
+    const bool goes_on = is_done && open.answered - start < kSoon;
+    const Turn before = open.ring.set(goes_on ? Turn::kAttended : Turn::kAway);
+    if (before == Turn::kAsleep)
+        unsent = reply(file, std::move(answer));
+    if (!unsent.empty())
+        open.ring.pass(Turn::kAttended, Turn::kAway);
+    return goes_on && unsent.empty();
+}
+
+} // namespace tightship::driver

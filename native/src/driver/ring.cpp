@@ -1,0 +1,91 @@
+#include "tightship/driver/ring.hpp"
+
+#include <atomic>
+#include <cerrno>
+#include <chrono>
+#include <cstring>
+#include <sys/mman.h>
+#include <system_error>
+#include <thread>
+
+namespace tightship::driver {
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+std::chrono::microseconds longest_look() {
+    static const bool has_others = std::thread::hardware_concurrency() > 1;
+    return std::chrono::microseconds(has_others ? 50 : 0);
+}
+
+std::atomic_ref<uint32_t> word(char *start) {
+    return std::atomic_ref<uint32_t>(*reinterpret_cast<uint32_t *>(start));
+}
+
+} // namespace
+
+Ring::Ring(int file) {
+    void *start = mmap(nullptr, kRingBytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+    if (start == MAP_FAILED)
+        throw std::system_error(errno, std::generic_category(), "mmap");
+    start_ = static_cast<char *>(start);
+}
+
+Ring::~Ring() {
+    munmap(start_, kRingBytes);
+}
+
+Turn Ring::turn() const {
+    return Turn{word(start_).load()};
+}
+
+bool Ring::pass(Turn from, Turn to) const {
+    auto expected = static_cast<uint32_t>(from);
+    return word(start_).compare_exchange_strong(expected, static_cast<uint32_t>(to));
+}
+
+Turn Ring::set(Turn to) const {
+    return Turn{word(start_).exchange(static_cast<uint32_t>(to))};
+}
+
+char *Ring::slot(Side side, size_t position) const {
+    const size_t index = 2 * (position % kRingSlots) + static_cast<size_t>(side);
+    return start_ + kRingHeadBytes + index * kSlotBytes;
+}
+
+void Ring::write(Side side, size_t position, std::string_view text) const {
+    char *place = slot(side, position);
+    word(place).store(static_cast<uint32_t>(text.size()));
+    text.copy(place + sizeof(uint32_t), kSlotTextMax);
+}
+
+std::string_view Ring::read(Side side, size_t position, Copy &copy) const {
+    char *place = slot(side, position);
+    const size_t size = word(place).load();
+    if (size > copy.size())
+        return {};
+    std::memcpy(copy.data(), place + sizeof(uint32_t), size);
+    return {copy.data(), size};
+}
+
+std::optional<std::string> RingCaller::call(std::string_view message) {
+    if (message.size() > kSlotTextMax || ring_.turn() != Turn::kAttended)
+        return {};
+    ring_.write(Side::kCall, position_, message);
+    if (!ring_.pass(Turn::kAttended, Turn::kCalled))
+        return {};
+    const size_t position = position_++;
+    const auto until = Clock::now() + longest_look();
+    while (ring_.turn() == Turn::kCalled && Clock::now() < until)
+        std::this_thread::yield(); // the driver may wait for this processor
+    if (ring_.pass(Turn::kCalled, Turn::kAsleep))
+        return std::string();
+    Ring::Copy copy;
+    const std::string_view answer = ring_.read(Side::kAnswer, position, copy);
+    if (answer.empty() || answer == kElsewhere)
+        return {};
+    return std::string(answer);
+}
+
+} // namespace tightship::driver

@@ -1,0 +1,105 @@
+"""The driver's side of a ring: which calls it answers there, and until when."""
+
+import mmap
+import os
+import threading
+from contextlib import contextmanager
+
+import pytest
+
+from tests.driver.test_repeating import ANSWER, Setup, call_of
+from tightship._core import RingCaller
+from tightship.driver.protocol.messages import RING_BYTES
+from tightship.driver.rim.descriptor import new_segment
+
+SESSION, SLOTS, TRIES_MAX = 5, 4, 20_000
+
+
+class Attended(Setup):
+    """A ring beside the socket; a thread answers both until it is told the end."""
+
+    def __init__(self):
+        super().__init__()
+        memory = new_segment(RING_BYTES)
+        self.ring, self.memory = RingCaller(memory), mmap.mmap(memory, RING_BYTES)
+        self.repeats.set_attending(1)
+        self.repeats.open_ring(self.file, SESSION, memory)
+        os.close(memory)
+        self.remember(SESSION + 1, b"other session")
+        both = call_of(0, b"long"), ANSWER + bytes(1020)
+        self.repeats.remember(self.file, SESSION, both, self.context, self.steps, self.stop)
+
+    def call(self, body):
+        """Of a call by the socket and one by the ring, the answer to the latter, if any."""
+        self.client.send(call_of(7))
+        assert self.client.recv(2000) == numbered(7)
+        self.y[...] = -1
+        answer = self.ring.call(call_of(8, body))
+        return self.client.recv(2000) if answer == b"" else answer
+
+    def is_answered(self, body):
+        """Whether a call is answered by the ring, once it is looked at."""
+        for _ in range(TRIES_MAX):
+            answer = self.call(body)
+            if answer is not None and answer != RingCaller.ELSEWHERE:
+                assert answer == numbered(8)
+                assert self.y.min() > 0
+                return True
+            if answer or any(map(self.is_refused, range(SLOTS))):
+                return False
+        pytest.fail("Nobody attends.")
+
+    def is_refused(self, slot):
+        start = 64 + 1024 * (2 * slot + 1)
+        return self.memory[start : start + 5] == b"\1\0\0\0" + RingCaller.ELSEWHERE
+
+
+@contextmanager
+def serving(setup):
+    thread = threading.Thread(target=setup.repeats.next)
+    thread.start()
+    try:
+        yield
+    finally:
+        setup.client.send(b"the end")
+        thread.join()
+
+
+def numbered(number):
+    return ANSWER[:8] + number.to_bytes(8, "little") + ANSWER[16:]
+
+
+@pytest.fixture
+def setup():
+    made = Attended()
+    yield made
+    made.repeats.close_ring(made.file, 0)
+    made.close()
+
+
+@pytest.mark.parametrize(
+    ("body", "is_answered"),
+    [(b"body", True), (b"long", False), (b"other session", False), (b"unknown", False)],
+)
+def test_a_ring_answers_what_is_known_of_its_session_and_fits_a_slot(setup, body, is_answered):
+    with serving(setup):
+        assert setup.is_answered(body) is is_answered
+        setup.client.send(call_of(9, b"long"))
+        assert len(setup.client.recv(4096)) == len(ANSWER) + 1020
+
+
+@pytest.mark.parametrize("session", [SESSION, 0])
+def test_nobody_looks_at_a_ring_that_was_closed(setup, session):
+    with serving(setup):
+        assert setup.is_answered(b"body")
+        setup.repeats.close_ring(setup.file, SESSION + 1)
+        assert setup.is_answered(b"body")
+        setup.repeats.close_ring(setup.file, session)
+        assert setup.memory[:4] == bytes(4)
+        assert {setup.call(b"body") for _ in range(300)} == {None}
+
+
+def test_nobody_attends_where_no_thread_may(setup):
+    setup.repeats.set_attending(0)
+    with serving(setup):
+        assert {setup.call(b"body") for _ in range(300)} == {None}

@@ -1,0 +1,280 @@
+"""Bursts through rings: a driver in a process of its own, and clients of every kind."""
+
+import mmap
+import os
+import random
+import signal
+import socket
+import subprocess
+import sys
+import threading
+from contextlib import contextmanager, suppress
+
+import numpy as np
+import pytest
+
+from tests.driver.native_driver import driver
+from tests.driver.test_feature_levels import client_of, without
+from tests.small_models import relu_chain
+from tightship.driver.client import ring as ring_of_client
+from tightship.driver.client import session as session_of_client
+from tightship.driver.protocol import messages as m
+from tightship.driver.rim.descriptor import new_segment
+from tightship.driver.rules.status import ErrorStatus
+from tightship.errors import DriverError
+
+MODEL = relu_chain(1, 64)
+CALLS_MAX = 50_000
+"""Within which a driver attends, however busy the machine is."""
+SLOTS = 4
+ATTENDED, CALLED, ASLEEP = 1, 2, 3
+needs_processors = pytest.mark.skipif(
+    len(os.sched_getaffinity(0)) == 1, reason="with one processor no ring is attended to"
+)
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory):
+    with driver(tmp_path_factory.mktemp("driver")) as running:
+        yield running
+
+
+@pytest.fixture
+def sent(monkeypatch):
+    """Sizes of what clients send by their sockets."""
+    sizes = []
+    send = session_of_client.send
+
+    def count(connection, data, files=()):
+        sizes.append(len(data))
+        send(connection, data, files)
+
+    monkeypatch.setattr(session_of_client, "send", count)
+    return sizes
+
+
+@contextmanager
+def bursting(client):
+    """A burst, and arguments of it that stay where they are."""
+    model = client.prepare(MODEL)
+    shape = model.interface.inputs[0].dimensions
+    with client.segment(1 << 16) as segment, model.burst() as burst:
+        yield burst, segment.place(shape, "f4"), segment.place(shape, "f4")
+
+
+def check(burst, x, y, value):
+    x.array[...], y.array[...] = value, -1
+    assert burst.execute([x], [y])[0] is y.array
+    assert abs(y.array - np.tanh(value)).max() < 1e-5
+
+
+@needs_processors
+def test_results_are_those_of_the_socket_all_around_the_ring(served, sent):
+    with served.client() as client, bursting(client) as (burst, x, y):
+        through_ring = 0
+        for number in range(CALLS_MAX):
+            before = len(sent)
+            check(burst, x, y, number % 7 / 7)
+            through_ring += len(sent) == before
+            if through_ring == 3 * SLOTS:
+                return
+    pytest.fail(f"Only {through_ring} calls went through the ring.")
+
+
+def test_two_bursts_and_the_socket_take_turns(served):
+    with served.client() as client, bursting(client) as one, bursting(client) as other:
+        model = client.prepare(MODEL)
+        for number in range(300):
+            check(*one, number % 5 / 5)
+            check(*one, number % 3 / 5)
+            check(*other, number % 4 / 5)
+            model.execute([one[1]], [one[2]])
+
+
+def test_a_pool_in_a_slot_is_used_after_it_was_forgotten(served):
+    with served.client() as client:
+        model = client.prepare(MODEL)
+        shape = model.interface.inputs[0].dimensions
+        segment, burst = client.segment(1 << 16), model.burst()
+        x, y = segment.place(shape, "f4"), segment.place(shape, "f4")
+        for value in range(20):
+            check(burst, x, y, value)
+        segment.close()
+        for value in range(20):
+            check(burst, x, y, value)
+        model.close()
+        check(burst, x, y, 3)
+        burst.close()
+        with pytest.raises(DriverError):
+            burst.execute([x], [y])
+
+
+def test_a_driver_or_a_client_without_rings_goes_by_the_socket(served, tmp_path, sent):
+    with client_of(tmp_path, **without("burst_ring")) as client, bursting(client) as ends:
+        assert ends[0]._ring is None
+        for value in range(50):
+            before = len(sent)
+            check(*ends, value)
+            assert len(sent) == before + 1
+    with served.client() as client:
+        client._session._features = ()
+        with bursting(client) as ends:
+            assert ends[0]._ring is None
+            check(*ends, 3)
+
+
+def test_a_thousand_bursts_leave_nothing(served):
+    with served.client() as client, served.client() as witness:
+        model = client.prepare(MODEL)
+        model.burst().close()
+        before, ours = served.settled_state(witness), own_state()
+        for _ in range(1000):
+            burst = model.burst()
+            assert burst._ring is not None
+            burst.close()
+        del burst
+        assert served.settles_at(before, witness)
+        assert own_state() == ours
+
+
+def own_state():
+    with open("/proc/self/maps") as maps:
+        return len(os.listdir("/proc/self/fd")), sum("memfd:" in line for line in maps)
+
+
+class Scribbler:
+    """A client that calls by its socket, and writes what it likes to its ring."""
+
+    def __init__(self, client, monkeypatch, seed):
+        self.rng, self.taken = random.Random(seed), 0
+        files = []
+        monkeypatch.setattr(ring_of_client, "new_segment", lambda size: kept(files, size))
+        self.model = client.prepare(MODEL)
+        shape = self.model.interface.inputs[0].dimensions
+        segment = client.segment(1 << 16)
+        self.burst = self.model.burst()
+        self.memory = mmap.mmap(files[0], m.RING_BYTES)
+        os.close(files[0])
+        monkeypatch.undo()
+        self.ends = [segment.place(shape, "f4")], [segment.place(shape, "f4")]
+        for _ in range(20):
+            self.burst.execute(*self.ends)
+        self.message = self.burst._recent.find(*self.ends).call.message(bytes(8))
+        self.socket = client._session._socket
+
+    def scribble(self):
+        """Write to the ring while it is attended to, if it is, and have that looked at."""
+        rng, data = self.rng, bytearray(self.message)
+        size = len(data)
+        match rng.randrange(4):
+            case 0:
+                self.write(rng.randrange(4, m.RING_BYTES - 64), rng.randbytes(64))
+            case 1:
+                size = rng.choice((0, 15, 1020, 1021, 1 << 20, 2**32 - 1))
+            case 2:
+                data[rng.randrange(len(data))] ^= 1 << rng.randrange(8)
+        for slot in range(SLOTS):
+            self.write(64 + 2048 * slot, size.to_bytes(4, "little") + data)
+        is_attended = self.memory[0] == ATTENDED
+        self.write(0, rng.choice((CALLED, CALLED, ASLEEP, 0, 4, 2**32 - 1)).to_bytes(4, "little"))
+        for _ in range(100):
+            if not is_attended or self.memory[0] != CALLED:
+                break
+        self.taken += is_attended and self.memory[0] in (0, ATTENDED)
+
+    def write(self, start, data):
+        self.memory[start : start + len(data)] = data
+
+    def call(self):
+        """By the socket, after which the driver may attend; answers beyond one are dropped."""
+        self.socket.send(self.message)
+        self.socket.recv(1 << 16)
+        with suppress(BlockingIOError):
+            while True:
+                self.socket.recv(1 << 16, socket.MSG_DONTWAIT)
+
+
+def kept(files, size_bytes):
+    """A segment with another descriptor, which stays open."""
+    files.append(os.dup(file := new_segment(size_bytes)))
+    return file
+
+
+@needs_processors
+@pytest.mark.parametrize(
+    "times", [10_000, pytest.param(1_000_000, marks=pytest.mark.slow)], ids=["some", "a million"]
+)
+def test_who_scribbles_over_his_ring_disturbs_nobody(served, monkeypatch, times):
+    is_over, failures = threading.Event(), []
+
+    def work(model, x, y):
+        value = 0
+        while not is_over.is_set():
+            value = (value + 1) % 5
+            try:
+                check(model, x, y, value)
+            except (AssertionError, DriverError) as error:
+                failures.append(error)
+                return
+
+    with served.client() as hostile, served.client() as other, bursting(other) as ends:
+        model = other.prepare(MODEL)
+        scribbler = Scribbler(hostile, monkeypatch, times)
+        beside = threading.Thread(target=work, args=(model, *ends[1:]))
+        beside.start()
+        try:
+            for _ in range(times):
+                scribbler.scribble()
+                if scribbler.memory[0] != ATTENDED:
+                    scribbler.call()
+        finally:
+            is_over.set()
+            beside.join()
+        assert not failures
+        assert scribbler.taken > times / 1000
+        assert served.process.poll() is None
+        check(*ends, 3)
+
+
+DYING = """
+import sys
+from tests.driver.test_native_ring import bursting
+from tightship.driver import Client
+with Client(sys.argv[1]) as client, bursting(client) as (burst, x, y):
+    for number in range(10**9):
+        burst.execute([x], [y])
+        if number == 1000:
+            print("begun", flush=True)
+"""
+
+
+@pytest.mark.parametrize("times", [2, pytest.param(50, marks=pytest.mark.slow)])
+def test_a_client_that_is_killed_leaves_nothing(served, times):
+    with served.client() as witness:
+        before = served.settled_state(witness)
+        for _ in range(times):
+            command = [sys.executable, "-c", DYING, served.path]
+            with subprocess.Popen(command, stdout=subprocess.PIPE) as dying:
+                assert dying.stdout.readline() == b"begun\n"
+                dying.send_signal(signal.SIGKILL)
+        assert served.settles_at(before, witness)
+
+
+def for_ever(burst, x, y):
+    while True:
+        burst.execute([x], [y])
+
+
+@pytest.mark.parametrize("killing", [signal.SIGKILL, signal.SIGTERM])
+def test_a_client_wakes_when_its_driver_is_ended(tmp_path, killing):
+    with driver(tmp_path) as running, running.client() as client, bursting(client) as ends:
+        burst, x, y = ends
+        for _ in range(200):
+            burst.execute([x], [y])
+        ending = threading.Timer(0.05, running.process.send_signal, [killing])
+        ending.start()
+        with pytest.raises(DriverError) as caught:
+            for_ever(burst, x, y)
+        assert caught.value.status == ErrorStatus.DEVICE_UNAVAILABLE
+        ending.join()
+        running.process.wait(30)
