@@ -15,6 +15,7 @@ from tests.small_models import dense, dense_result
 MODEL, WEIGHTS = dense(batch=4)
 EXAMPLE = Path(__file__).parents[2] / "examples" / "container" / "client.py"
 SOURCE = Path(tightship.__file__).parents[1]
+ENTER = "import os, sys; os.chroot(sys.argv[1]); os.chdir('/'); os.execv(sys.argv[2], sys.argv[2:])"
 APART = ("unshare", "--mount", "--pid", "--net", "--ipc", "--fork", "--propagation", "private")
 
 
@@ -27,7 +28,8 @@ def command(root, socket):
     lines += [f"touch {root}/driver.sock", f"mount --bind {socket} {root}/driver.sock"]
     lines += [f"test ! -e {root}/dev/shm", f"test ! -e {root}{socket}"]
     run = [sys.executable, str(EXAMPLE), "/driver.sock", "dense"]
-    lines.append(f"exec env PYTHONPATH={SOURCE} chroot {root} {shlex.join(run)}")
+    apart = shlex.join([sys.executable, "-c", ENTER, str(root), *run])
+    lines.append(f"exec env PYTHONPATH={SOURCE} {apart}")
     return " && ".join(lines)
 
 

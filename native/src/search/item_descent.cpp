@@ -259,7 +259,7 @@ bool ItemDescent::peaks_fit() {
         const int bank = bank_of(item);
         const bool is_settled = is_placed(item) || instance_.ranges_of(item).back().bank == bank;
         const std::int64_t base = is_placed(item) ? at_[item] : low_[item];
-        if (is_settled && instance_.top[item] > 0)
+        if (is_settled)
             highest[bank] = std::max(
                 highest[bank], {base + instance_.top[item] - instance_.banks[bank].floor, item});
     }

@@ -102,6 +102,15 @@ def test_a_byte_more_than_a_full_rectangle_never_fits(count):
         assert found.verdict == "infeasible"
 
 
+def test_an_empty_buffer_counts_in_the_peak_where_it_is_pinned():
+    constraints = Constraints(
+        column(2), banks=(Bank("b0", 0), Bank("b1", 2)), allowed_banks=np.ones((1, 2), bool)
+    )
+    search = ItemSearch(problem((0, 0, 1, 2), constraints=constraints))
+    verdicts = [search.fit(Within(peak_bytes=peak), effort=EFFORT).verdict for peak in (0, 1, 2)]
+    assert verdicts == ["infeasible", "infeasible", "fits"]
+
+
 def test_two_that_carry_each_other_are_found():
     # Each has a part above the other's: neither rests on what is placed before it.
     one = ((2, 0, 1, 1), (2, 2, 3, 1))
