@@ -6,7 +6,7 @@ namespace tightship::onednn {
 
 namespace {
 
-constexpr primitive::Capacity kDefaultCapacity{1024, 2 << 20};
+constexpr primitive::Capacity kDefaultCapacity{1024, 1 << 20};
 constexpr size_t kDefaultPoolBytes = 64 << 20;
 
 /// What stays resident of a primitive, measured: kernels of the brgemm family, and all others.

@@ -19,7 +19,7 @@ def set_primitive_cache_capacity(entries: int, *, idle_bytes: int | None = None)
         entries: Most primitives that are kept, used or not; 0 keeps none.
             `TIGHTSHIP_PRIMITIVE_CACHE_CAPACITY` says it for a process, else it is 1024.
         idle_bytes: Most bytes of those that no program uses; None leaves the bound as it is,
-            2 MiB at first.
+            1 MiB at first.
 
     Raises:
         InputError: A number is negative.
