@@ -84,37 +84,26 @@ def load(
     """Load a model so that it runs in what its plan says.
 
     Args:
-        model: Path of an ONNX file, or its bytes; a program of `torch.export`, or a traced
-            function of jax; or path of a
-            prepared model, whose weights are mapped and shared with all who load it.
-        shapes: Shapes for inputs whose dimensions are symbolic. The model takes others later, and
-            is ready for these at once; a prepared one takes those it was prepared for.
-        max_memory: Most the process may gain by it, as `"512MiB"` or in bytes: weights, arena,
-            inputs and outputs, runtime.
+        model: An ONNX file's path or bytes; a program of `torch.export`, a traced function of jax;
+            or the path of a prepared model, whose weights are mapped by all who load it.
+        shapes: For inputs with symbolic dimensions; a model that is not prepared takes others too.
+        max_memory: Most the process may gain by it, all that the plan has, as `"512MiB"` or bytes.
         dynamic_memory: Most that steps outside the plan may allocate in a run; enforced.
-        threads: Threads of each kernel; by default one, or those the model was prepared for.
+        threads: Of each kernel; by default one, or those the model was prepared for.
         without: Passes to leave out, to compare.
-        programs: Input shapes, where the file leaves them open, that the model stays ready for
-            at once; of more, the one used longest ago is prepared anew, and of those that came
-            once all but two are.
-        program_memory: Most that being ready for them may take besides the packed weights:
-            steps, generated code, and weights in layouts of their own.
-        idle_s: Seconds after which memory of arenas that no run has needed since goes back to
-            the system; much of it sooner, once eight runs did not need it. None keeps it.
+        programs: Input shapes that the model stays ready for at once, where the file leaves them
+            open; of more, that used longest ago goes, and of those that came once all but two.
+        program_memory: Most that these may take besides packed weights.
+        idle_s: Seconds after which arenas' memory that no run needs goes back; None keeps it.
         idle_memory: What arenas keep however long nobody runs, if it is more than `shapes` need.
-        arena_pool: Arenas that runs of several processes, or of several models of this one, take
-            in turns; how many there are is then the pool's, and `idle_s` is for what no process
-            has needed since; of models of this process the pool says that, too.
+        arena_pool: Arenas that several processes, or models of this one, take in turns.
         tune: As for `plan`; the choice is for `shapes` only.
-        share: Prepare an ONNX file once for this user, in `TIGHTSHIP_CACHE_DIR`, and map what was
-            prepared, so that all processes have one copy of the weights. The ONNX file is read
-            again when other shapes than `shapes` come. Where it cannot be prepared, a
-            `RuntimeWarning` says why, and the model is loaded as without.
+        share: Prepare an ONNX file once for this user, in `TIGHTSHIP_CACHE_DIR`, and map that: one
+            copy of the weights. If it cannot be, a `RuntimeWarning` says why; it loads as without.
         progress: Called with bytes of weights packed, and of all weights.
 
     Raises:
-        CapacityError: The plan exceeds `max_memory`, or has steps that allocate outside it and
-            `dynamic_memory` does not bound them; nothing has been loaded.
+        CapacityError: A limit does not hold the plan; nothing has been loaded.
         OutOfMemoryError: The system refuses the memory.
         FormatError, GraphError, InputError: As `plan`.
     """

@@ -1,6 +1,7 @@
 """A driver process: one copy of each model and of each limit, behind every face it listens with."""
 
 import os
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Protocol
@@ -81,7 +82,8 @@ class Driver:
         regions = RegionFiles(is_enabled=where.allow_client_shm, account=accounts.of(os.geteuid()))
         self._face = Face(self._repository, regions, where.limits.runs_max)
         self._faces: dict[str, FaceServer] = {}
-        try:
+        with ExitStack() as undo:
+            undo.callback(self._repository.close)
             for name in self._repository.names:
                 self._repository.load(name)
             if where.http is not None:
@@ -96,9 +98,7 @@ class Driver:
                 secret=secret,
                 access=replace(where.access, accounts=accounts),
             )
-        except BaseException:
-            self._repository.close()
-            raise
+            undo.pop_all()
 
     @property
     def names(self) -> tuple[str, ...]:

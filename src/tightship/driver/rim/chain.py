@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 
 import numpy as np
@@ -65,11 +66,10 @@ class Chain:
             self.programs = (*self.programs, load(graph))
             return self.programs[-1]
 
-        try:
+        with ExitStack() as undo:
+            undo.callback(self.close)
             self._first = _Loaded(routine, keep)
-        except BaseException:
-            self.close()
-            raise
+            undo.pop_all()
 
     def run(
         self, inputs: Mapping[str, Array], outputs: Mapping[str, Array], limit: Limit

@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 
 from tightship.driver.effects import AllocateBuffer, PrepareModel
 from tightship.driver.events import PrepareFinished
@@ -98,16 +98,13 @@ class Models:
         if not is_image or 0 in kind.dimensions or len({role[1] for role in asked.roles}) < 2:
             return False
         made: dict[int, Loaded] = {}
-        try:
+        with ExitStack() as undo:
+            undo.callback(self._give_back, made)
             is_taken = self._make_ready(asked, made)
-        except BaseException:
-            self._give_back(made)
-            raise
-        if is_taken:
-            self._models |= made
-        else:
-            self._give_back(made)
-        return is_taken
+            if is_taken:
+                self._models |= made
+                undo.pop_all()
+            return is_taken
 
     def _make_ready(self, asked: AllocateBuffer, made: dict[int, Loaded]) -> bool:
         """Put the models of a buffer, ready for its image, into `made`; False if one is not."""

@@ -13,7 +13,7 @@ import time
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from random import SystemRandom
 
@@ -116,12 +116,11 @@ class Server:
             attending = [threads.submit(self._attend) for _ in range(self._threads)]
             for each in attending:
                 each.add_done_callback(self._stop_after_failure)
-            try:
+            with ExitStack() as parting:
+                parting.callback(self._shut, self._hang_up)
                 while not self._is_stopping:
                     self._look_around()
-            except BaseException:
-                self._shut(self._hang_up)
-                raise
+                parting.pop_all()
             self._close(attending)
 
     def _stop_after_failure(self, done: "Future[None]") -> None:

@@ -6,6 +6,7 @@ from functools import partial
 import numpy as np
 
 from tightship.frontend.jax.call import Call
+from tightship.frontend.same_names import UNARY
 from tightship.frontend.writer import Operand
 from tightship.graph import DType
 
@@ -138,28 +139,8 @@ def converted(call: Call) -> Operand:
 
 
 _UNARY = {
-    "abs": "Abs",
-    "acos": "Acos",
-    "acosh": "Acosh",
-    "asin": "Asin",
-    "asinh": "Asinh",
-    "atan": "Atan",
-    "atanh": "Atanh",
-    "ceil": "Ceil",
-    "cos": "Cos",
-    "cosh": "Cosh",
-    "erf": "Erf",
-    "exp": "Exp",
-    "floor": "Floor",
-    "log": "Log",
+    **UNARY,
     "logistic": "Sigmoid",
-    "neg": "Neg",
-    "sign": "Sign",
-    "sin": "Sin",
-    "sinh": "Sinh",
-    "sqrt": "Sqrt",
-    "tan": "Tan",
-    "tanh": "Tanh",
 }
 _BINARY = {
     "add": "Add",

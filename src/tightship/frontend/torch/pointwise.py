@@ -7,6 +7,7 @@ from functools import partial
 import numpy as np
 import torch
 
+from tightship.frontend.same_names import UNARY
 from tightship.frontend.torch.call import Call
 from tightship.frontend.torch.refusal import refused
 from tightship.frontend.torch.tensor import dtype_of
@@ -254,34 +255,14 @@ def _operands(call: Call, dtype: DType) -> tuple[Operand, Operand]:
 
 
 _UNARY = {
-    "abs": "Abs",
-    "acos": "Acos",
-    "acosh": "Acosh",
-    "asin": "Asin",
-    "asinh": "Asinh",
-    "atan": "Atan",
-    "atanh": "Atanh",
-    "ceil": "Ceil",
-    "cos": "Cos",
-    "cosh": "Cosh",
-    "erf": "Erf",
-    "exp": "Exp",
-    "floor": "Floor",
+    **UNARY,
     "hardswish": "HardSwish",
-    "log": "Log",
     "mish": "Mish",
-    "neg": "Neg",
     "reciprocal": "Reciprocal",
     "relu": "Relu",
     "round": "Round",
     "selu": "Selu",
     "sigmoid": "Sigmoid",
-    "sign": "Sign",
-    "sin": "Sin",
-    "sinh": "Sinh",
-    "sqrt": "Sqrt",
-    "tan": "Tan",
-    "tanh": "Tanh",
 }
 _COMPARISONS = {
     "eq": "Equal",

@@ -48,25 +48,20 @@ def training_graph(
     """A step of training a module, forward and backward path in one graph.
 
     The module is exported by `torch.export` in the mode that it is in, and differentiated by AOT
-    autograd as `torch.export` runs it for joint graphs (`joint_loss_index` of its decomposition;
-    of torch's ways to a joint graph it is the one that keeps the signature of a program, and so
-    names, and what is written back where). Backward operators become those of
-    `tightship.training`; a write in place is a value, and running statistics are outputs.
-    Attention is written as products and a softmax.
+    autograd as `torch.export` runs it for joint graphs (`joint_loss_index` of its decomposition:
+    the way to a joint graph that keeps names, and what is written back where). A write in place
+    is a value, running statistics are outputs, attention is products and a softmax.
 
-    A parameter that is not trained (`requires_grad` is False), or that nothing reads, is a
-    constant or left out; parameters that are tied have the first of their names. Dropout draws
-    from the engine's numbers, not from torch's.
+    Parameters without `requires_grad` are constants; tied ones have the first of their names.
 
     Args:
         module: What is trained.
         inputs: Examples of what it takes; the graph is for their shapes.
         loss: Takes the module's output and targets, and gives a scalar; None if the module does.
-        targets: Examples of what `loss` takes besides the output; inputs of the graph after
-            those of the module.
+        targets: Examples of what `loss` takes besides the output; the graph's last inputs.
 
     Raises:
-        GraphError: The loss is no scalar, nothing is trained, or an operator has no translation.
+        GraphError: No scalar, nothing to train, or an operator without translation.
         InputError: A parameter is not on the processor.
     """
     from torch.export.graph_signature import OutputKind
