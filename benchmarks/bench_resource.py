@@ -26,10 +26,10 @@ import nanobind
 from benchmarks import record
 from benchmarks.resource_numpy import EMPTY_BYTES, NO_HUGE, figures_of_both
 
-from tightship.replay import replay
 from tightship.resource import CompositeResource, HostResource, MemoryResource, SlabResource
 from tightship.resource.spec import resource_from
-from tightship.trace import Trace, read_trace
+from tightship.trace.events import Trace, read_trace
+from tightship.trace.replay import replay
 
 HERE = Path(__file__).parent
 NATIVE = record.ROOT / "native"

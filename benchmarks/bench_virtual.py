@@ -26,7 +26,6 @@ from benchmarks.two_streams import two_streams
 
 from tightship import _core
 from tightship.plug.hints import iteration
-from tightship.replay import trace_columns
 from tightship.resource import StatisticsResource
 from tightship.resource.virtual import (
     HostDevice,
@@ -35,7 +34,8 @@ from tightship.resource.virtual import (
     StealingVirtualResource,
     VirtualResource,
 )
-from tightship.trace import Trace, read_trace
+from tightship.trace.events import Trace, read_trace
+from tightship.trace.replay import trace_columns
 
 FACTORS = (32, 1)
 KIB, MIB = 1 << 10, 1 << 20

@@ -14,14 +14,14 @@ Layers, top to bottom; an import goes strictly down, and names side by side neve
     bound_run
     feeds
     engine
-    workload
-    view | replay
+    view | trace.workload
+    trace.replay
     frontend | planner | resource
     graph
     prepared_cache
     quantity | forks | late_names
-    rmm_log | torch_snapshot
-    trace
+    trace.rmm_log | trace.torch_snapshot
+    trace.events
     errors | _core
 
 An import within a function counts as one at the top.
@@ -41,11 +41,12 @@ ALLOWED: Mapping[str, str] = {  # the longest prefix of a module's name decides
     "quantity": "errors",
     "forks": "",
     "late_names": "",
-    "trace": "errors",
-    "rmm_log": "errors trace",
-    "torch_snapshot": "errors trace",
-    "replay": "_core trace resource",
-    "workload": "errors quantity trace resource replay",
+    "trace": "",
+    "trace.events": "errors",
+    "trace.rmm_log": "errors trace.events",
+    "trace.torch_snapshot": "errors trace.events",
+    "trace.replay": "_core trace.events resource",
+    "trace.workload": "errors quantity trace.events trace.replay resource",
     "graph": "errors late_names graph",
     "resource": "_core errors forks quantity resource",
     "frontend": "_core errors graph frontend",
@@ -124,7 +125,7 @@ ALLOWED: Mapping[str, str] = {  # the longest prefix of a module's name decides
         "planner.alias_choice planner.buffers planner.cell planner.problem planner.schedule"
     ),
     "planner.format": (
-        "_core errors trace planner.constraints planner.format planner.names planner.plan"
+        "_core errors trace.events planner.constraints planner.format planner.names planner.plan"
         " planner.penalties planner.problem planner.verify"
     ),
     "view": "quantity view",
@@ -178,8 +179,7 @@ ALLOWED: Mapping[str, str] = {  # the longest prefix of a module's name decides
     "driver.nnapi": "errors graph driver",
     "cli": (
         "errors quantity graph planner view engine feeds model budget loading opening preparing"
-        " restoring cost __version__ cli driver prepared_cache replay resource rmm_log"
-        " torch_snapshot trace workload"
+        " restoring cost __version__ cli driver prepared_cache resource trace"
     ),
     "": (  # `tightship` itself
         "_core errors graph.optimizer planner engine.memory_plan engine.primitive_cache model"
@@ -192,7 +192,7 @@ FOREIGN: Mapping[str, str] = {  # who may import what is not ours, nor Python's
         "graph planner frontend engine feeds bound_run model training tuning plug.hints"
         " resource.slot_file"
         " driver.nnapi"
-        " replay workload backend cli driver.rim driver.rules.elements"
+        " trace backend cli driver.rim driver.rules.elements"
         " driver.client driver.oip"
     ),
     "ml_dtypes": "graph.layout engine.kernels",

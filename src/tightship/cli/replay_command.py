@@ -10,8 +10,8 @@ from tightship.cli.trace_file import read_any_trace
 from tightship.errors import InputError
 from tightship.planner.format.atomic import write_text
 from tightship.quantity import format_bytes
-from tightship.replay import Outcome, replay
 from tightship.resource.spec import DEFAULTS, is_simulation, resource_from
+from tightship.trace.replay import Outcome, replay
 from tightship.view.replay_page import replay_page
 from tightship.view.replay_picture import Panel, ReplayPicture, replay_svg
 

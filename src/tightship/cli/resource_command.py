@@ -6,9 +6,9 @@ from pathlib import Path
 from tightship.cli.output import show, show_json
 from tightship.cli.trace_file import read_any_trace
 from tightship.quantity import format_bytes
-from tightship.replay import Outcome
+from tightship.trace.replay import Outcome
+from tightship.trace.workload import Division, compare, recommend
 from tightship.view.table import Column, table
-from tightship.workload import Division, compare, recommend
 
 DONE, REFUSED = 0, 1
 

@@ -2,9 +2,9 @@
 
 from pathlib import Path
 
-from tightship.rmm_log import read_rmm_log
-from tightship.torch_snapshot import read_snapshot
-from tightship.trace import Trace, read_trace
+from tightship.trace.events import Trace, read_trace
+from tightship.trace.rmm_log import read_rmm_log
+from tightship.trace.torch_snapshot import read_snapshot
 
 
 def read_any_trace(path: Path) -> Trace:

@@ -1,8 +1,8 @@
 from hypothesis import given
 
-from tests.test_trace import traces
+from tests.trace.test_events import traces
 from tightship.planner.format.allocation_trace import problem_of_trace
-from tightship.trace import Event, Trace
+from tightship.trace.events import Event, Trace
 
 
 def test_blocks_live_from_their_event_to_the_one_that_gives_them_back():

@@ -13,7 +13,7 @@ from tightship.resource.virtual import (
     virtual_snapshot,
     write_snapshot,
 )
-from tightship.torch_snapshot import read_snapshot
+from tightship.trace.torch_snapshot import read_snapshot
 
 PAGE_BYTES = 16 << 10
 GRAIN = 4096  # of pages, and where a segment may begin

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 
 from tightship.planner.problem import Problem
-from tightship.trace import Trace, read_trace
+from tightship.trace.events import Trace, read_trace
 
 ALIGNMENT = 1
 """Of blocks in a trace, which states none."""

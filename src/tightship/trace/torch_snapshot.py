@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from tightship.errors import FormatError
-from tightship.trace import INT64_MAX, Event, Trace
+from tightship.trace.events import INT64_MAX, Event, Trace
 
 COMES, GOES = "alloc", "free_completed"
 

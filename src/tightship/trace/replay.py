@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from tightship import _core
 from tightship.resource import MemoryResource
-from tightship.trace import Trace
+from tightship.trace.events import Trace
 
 ROUNDS = 3
 PARTS = 400

@@ -12,11 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tightship.quantity import parse_bytes
-from tightship.replay import Outcome, replay
 from tightship.resource import CompositeResource, HostResource
 from tightship.resource.division import BLOCK_SIZES, PAGE_BYTES, SLACK, WORD_BLOCKS, divide
 from tightship.resource.settings import PREFIX, Shares, parse_shares, shares_text
-from tightship.trace import Trace
+from tightship.trace.events import Trace
+from tightship.trace.replay import Outcome, replay
 
 CANDIDATES = tuple(
     sorted(

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tightship.errors import FormatError
-from tightship.trace import Event, Trace, read_trace, trace_text
+from tightship.trace.events import Event, Trace, read_trace, trace_text
 
 HEAD = '{"format": "tightship-trace", "version": 1}\n'
 

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tightship.errors import FormatError
-from tightship.torch_snapshot import read_snapshot
-from tightship.trace import Event
+from tightship.trace.events import Event
+from tightship.trace.torch_snapshot import read_snapshot
 
 ALLOC = {"action": "alloc", "addr": 16, "size": 512, "stream": 0, "frames": []}
 FREE = {"action": "free_completed", "addr": 16, "size": 512, "stream": 0}

@@ -2,10 +2,10 @@ import hypothesis.strategies as st
 import pytest
 from hypothesis import given
 
-from tightship.replay import PARTS, ROUNDS, replay
 from tightship.resource import HostResource, LimitingResource, StatisticsResource
 from tightship.resource.spec import DEFAULTS, resource_from
-from tightship.trace import Event, Trace
+from tightship.trace.events import Event, Trace
+from tightship.trace.replay import PARTS, ROUNDS, replay
 
 
 @st.composite

@@ -4,7 +4,7 @@ import csv
 from pathlib import Path
 
 from tightship.errors import FormatError
-from tightship.trace import INT64_MAX, Event, Trace
+from tightship.trace.events import INT64_MAX, Event, Trace
 
 COLUMNS = ("Action", "Pointer", "Size")
 COMES, GOES, REFUSED = "allocate", ("free", "deallocate"), "allocate failure"

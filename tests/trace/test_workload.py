@@ -4,13 +4,13 @@ import hypothesis.strategies as st
 import pytest
 from hypothesis import given, settings
 
-from tests.test_replay import traces
+from tests.trace.test_replay import traces
 from tightship.errors import InputError
-from tightship.replay import replay
 from tightship.resource import CompositeResource, HostResource
 from tightship.resource.settings import settings_from
-from tightship.trace import Event, Trace
-from tightship.workload import CANDIDATES, Division, compare, recommend, slab_classes
+from tightship.trace.events import Event, Trace
+from tightship.trace.replay import replay
+from tightship.trace.workload import CANDIDATES, Division, compare, recommend, slab_classes
 
 PAGE, WORD = 4096, 64
 

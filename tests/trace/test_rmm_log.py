@@ -2,8 +2,8 @@ import pytest
 
 from tightship.errors import FormatError
 from tightship.resource import HostResource, LimitingResource, TracingResource
-from tightship.rmm_log import read_rmm_log
-from tightship.trace import Event
+from tightship.trace.events import Event
+from tightship.trace.rmm_log import read_rmm_log
 
 HEAD = "Thread,Time,Action,Pointer,Size,Stream\n"
 
