@@ -26,12 +26,12 @@ from benchmarks.models import stored
 from benchmarks.record import append
 
 import tightship
-from tightship import feeds
 from tightship._core import PoolManager, PrimitiveCache
 from tightship.engine.prepare import Settings, prepare
 from tightship.engine.stepwise import LIBRARY_MANAGED, PLAIN, Pattern, Stepwise
 from tightship.engine.weight_store import WeightStore
 from tightship.frontend.onnx import open_file
+from tightship.model import feeds
 from tightship.resource import HostResource
 
 UNBOUNDED = 1 << 40

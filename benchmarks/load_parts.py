@@ -13,10 +13,9 @@ from typing import ParamSpec, TypeVar
 
 import numpy as np
 
-from tightship import restoring
 from tightship.engine import program_cache
 from tightship.engine.stored.model import StoredModel
-from tightship.loading import load
+from tightship.loading import load, restoring
 
 P = ParamSpec("P")
 R = TypeVar("R")

@@ -28,8 +28,8 @@ from tightship.engine.prepare import Settings, prepare
 from tightship.engine.profile import timed_run
 from tightship.engine.program import LoweredStep, PrimitiveWork
 from tightship.engine.weight_store import WeightStore
-from tightship.feeds import bind
-from tightship.opening import read_graph
+from tightship.loading.opening import read_graph
+from tightship.model.feeds import bind
 from tightship.resource import HostResource
 
 Arrays = Mapping[str, NDArray[Any]]

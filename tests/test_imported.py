@@ -14,7 +14,7 @@ from tightship.prepared_cache import identity
 FRAMEWORKS = ("onnx", "onnxruntime", "torch", "jax", "google.protobuf")
 UNUSED = (
     *("numpy.random", "hashlib", "json", "csv", "decimal", "statistics", "http"),
-    *("tightship.tuning", "tightship.cli", "tightship.backend", "tightship.planner.format"),
+    *("tightship.loading.tuning", "tightship.cli", "tightship.backend", "tightship.planner.format"),
     *("tightship.planner.constrained", "tightship.planner.items", "tightship.planner.collision"),
     *("tightship.engine.drawing", "tightship.engine.profile", "tightship.view.report"),
     *("tightship.engine.kernels.elementwise", "tightship.engine.kernels.control"),
@@ -26,7 +26,9 @@ OF_ONNX = {"csv", "json"}
 IMPORTED_MAX = 60
 """Modules of the package itself that importing it may load."""
 PREPARED = {
-    "": "errors feeds forks late_names loading memory model preparing quantity restoring",
+    "": "errors forks late_names memory quantity",
+    "loading": "entry preparing restoring",
+    "model": "feeds loaded",
     "graph": "layout mapped_file optimizer unbound_length",
     "planner": "buffers plan problem schedule schedule_plan verify",
     "engine": (
@@ -102,7 +104,7 @@ def test_what_was_prepared_for_a_user_is_found_without_what_reads_models(
     tightship.load(path, share=True).close()
     found = imported(RUN.replace("{path!r}", repr(str(path)) + ", share=True"))
     assert found & set(FRAMEWORKS) == set()
-    assert found & {f"tightship.{name}" for name in ("frontend", "opening", "unprepared")} == set()
+    assert found & {"tightship.frontend", "tightship.loading.opening"} == set()
 
 
 def test_what_is_not_imported_is_there() -> None:

@@ -4,15 +4,15 @@ Layers, top to bottom; an import goes strictly down, and names side by side neve
 
     cli
     driver | plug | backend
-    memory | loading | training | cost
-    shared_loading
-    unprepared
-    preparing
-    opening
-    tuning | restoring | sharing | further
-    model | budget
-    bound_run
-    feeds
+    memory | loading.entry | training | cost
+    loading.shared
+    loading.unprepared
+    loading.preparing
+    loading.opening
+    loading: tuning | restoring | prepared_once | further_shapes
+    model | loading.budget
+    model.bound_run
+    model.feeds
     engine
     view | trace.workload
     trace.replay
@@ -141,24 +141,30 @@ ALLOWED: Mapping[str, str] = {  # the longest prefix of a module's name decides
         "_core errors graph planner engine.kernels engine.lower engine.memory_plan engine.on_demand"
         " engine.program engine.schedule"
     ),
-    "feeds": "errors graph engine",
-    "budget": "errors quantity engine.memory_plan",
     "prepared_cache": "errors quantity prepared_cache",
-    "bound_run": "_core errors engine feeds",
-    "model": "_core errors graph resource engine feeds bound_run",
+    "model": "model",
+    "model.feeds": "errors graph engine",
+    "model.bound_run": "_core errors engine model.feeds",
+    "model.loaded": "_core errors graph resource engine model.feeds model.bound_run",
     "memory": "errors engine model",
-    "tuning": "errors graph planner.format engine feeds model",
-    "restoring": "errors engine budget model",
-    "further": "_core engine graph",
-    "sharing": "errors engine frontend prepared_cache",
-    "opening": "graph frontend engine budget tuning",
-    "preparing": "_core errors graph engine opening",
-    "unprepared": "errors graph frontend engine budget model opening",
-    "shared_loading": (
-        "errors engine model opening further prepared_cache preparing restoring sharing unprepared"
+    "loading": "loading.entry",
+    "loading.budget": "errors quantity engine.memory_plan",
+    "loading.tuning": "errors graph planner.format engine model",
+    "loading.restoring": "errors engine model loading.budget",
+    "loading.further_shapes": "_core engine graph",
+    "loading.prepared_once": "errors engine frontend prepared_cache",
+    "loading.opening": "graph frontend engine loading.budget loading.tuning",
+    "loading.preparing": "_core errors graph engine loading.opening",
+    "loading.unprepared": "errors graph frontend engine model loading.budget loading.opening",
+    "loading.shared": (
+        "errors engine model prepared_cache loading.further_shapes loading.opening"
+        " loading.preparing loading.prepared_once loading.restoring loading.unprepared"
     ),
-    "loading": "errors quantity graph resource engine model restoring shared_loading unprepared",
-    "training": "_core errors quantity graph engine feeds opening training",
+    "loading.entry": (
+        "errors quantity graph resource engine model loading.restoring loading.shared"
+        " loading.unprepared"
+    ),
+    "training": "_core errors quantity graph engine model.feeds loading.opening training",
     "cost": "errors quantity graph planner view cost",
     "plug": "_core errors plug",
     "plug.hints": "planner resource",
@@ -171,25 +177,25 @@ ALLOWED: Mapping[str, str] = {  # the longest prefix of a module's name decides
     "driver": "errors driver",
     "driver.client.fallback": "driver errors loading model",
     "driver.rim": (
-        "_core bound_run driver engine.joint_arenas errors frontend.onnx graph loading model"
-        " preparing resource.private_folder"
+        "_core driver engine.joint_arenas errors frontend.onnx graph loading model"
+        " resource.private_folder"
     ),
     "driver.oip": "_core __version__ engine.joint_arenas errors graph model loading driver",
     "driver.client": "_core errors frontend.onnx driver",
     "driver.nnapi": "errors graph driver",
     "cli": (
-        "errors quantity graph planner view engine feeds model budget loading opening preparing"
-        " restoring cost __version__ cli driver prepared_cache resource trace"
+        "errors quantity graph planner view engine model loading cost __version__ cli driver"
+        " prepared_cache resource trace"
     ),
     "": (  # `tightship` itself
         "_core errors graph.optimizer planner engine.memory_plan engine.primitive_cache model"
-        " memory loading preparing training"
+        " memory loading training"
     ),
 }
 
 FOREIGN: Mapping[str, str] = {  # who may import what is not ours, nor Python's
     "numpy": (
-        "graph planner frontend engine feeds bound_run model training tuning plug.hints"
+        "graph planner frontend engine model training loading.tuning plug.hints"
         " resource.slot_file"
         " driver.nnapi"
         " trace backend cli driver.rim driver.rules.elements"
@@ -286,7 +292,7 @@ def test_every_line_of_the_tables_is_about_something() -> None:
         ("view.svg", "from tightship.planner import Plan"),
         ("resource", "from tightship.graph import DType"),
         ("model", "from tightship.loading import load"),
-        ("budget", "from tightship.feeds import bind"),
+        ("loading.budget", "from tightship.model.feeds import bind"),
         ("", "import numpy"),
     ],
 )

@@ -33,8 +33,8 @@ BANNED_PLACES = re.compile(
 
 LONG_FUNCTIONS: dict[str, str] = {}
 MANY_PARAMETERS = {
-    "src/tightship/loading.py:load": "the front door; all but the first are keywords",
-    "src/tightship/preparing.py:prepare": "as `load`",
+    "src/tightship/loading/entry.py:load": "the front door; all but the first are keywords",
+    "src/tightship/loading/preparing.py:prepare": "as `load`",
     "src/tightship/training/train.py:train": "as `load`",
     "src/tightship/engine/lower/builder.py:step": "the facts of a step; the later ones keywords",
 }

@@ -37,12 +37,12 @@ from tightship.graph.optimizer import Adam as Adam
 from tightship.graph.optimizer import Sgd as Sgd
 from tightship.loading import load as load
 from tightship.loading import plan as plan
+from tightship.loading.preparing import prepare as prepare
 from tightship.memory import memory_stats as memory_stats
 from tightship.memory import release_unused_memory as release_unused_memory
 from tightship.model import Model as Model
 from tightship.planner import Plan as Plan
 from tightship.planner import Problem as Problem
-from tightship.preparing import prepare as prepare
 from tightship.training.train import train as train
 
 __version__ = "0.1.0"

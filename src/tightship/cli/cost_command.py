@@ -14,7 +14,7 @@ from tightship.cost.squeeze import least_added, squeeze_json, squeeze_report, sq
 from tightship.cost.training import updating_graph
 from tightship.graph import Graph, Shape
 from tightship.graph.backward import Sgd
-from tightship.opening import open_model
+from tightship.loading.opening import open_model
 from tightship.quantity import format_bytes
 
 Shapes = Mapping[str, tuple[int, ...]]

@@ -4,7 +4,6 @@ import argparse
 import time
 from pathlib import Path
 
-from tightship.budget import check_budget
 from tightship.cli.arguments import max_memory
 from tightship.cli.drawing import DRAWINGS, draw, picture_of_placed
 from tightship.cli.order_option import read_orders
@@ -15,7 +14,8 @@ from tightship.engine.prepare import Settings
 from tightship.engine.stored.container import holds_prepared
 from tightship.errors import InputError
 from tightship.loading import plan as plan_model
-from tightship.opening import check_limit
+from tightship.loading.budget import check_budget
+from tightship.loading.opening import check_limit
 from tightship.planner import Plan, Problem, solve
 from tightship.planner.format.problem_file import (
     check_placed,

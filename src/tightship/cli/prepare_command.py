@@ -6,7 +6,7 @@ from pathlib import Path
 from tightship.cli.output import show, show_json
 from tightship.cli.progress import Progress
 from tightship.errors import InputError
-from tightship.preparing import prepare
+from tightship.loading.preparing import prepare
 from tightship.quantity import format_bytes
 
 Shape = tuple[int, ...]

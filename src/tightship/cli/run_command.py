@@ -15,10 +15,10 @@ from tightship.cli.progress import Progress
 from tightship.cli.sample import resnet50
 from tightship.cli.tune_option import tune
 from tightship.errors import FormatError, InputError
-from tightship.feeds import made_up
 from tightship.graph import DType
 from tightship.loading import load
 from tightship.model import Array, Model
+from tightship.model.feeds import made_up
 from tightship.quantity import format_bytes
 from tightship.view.table import Column, table
 

@@ -8,7 +8,7 @@ from tightship.cli.progress import Progress
 from tightship.engine.prepare import Settings
 from tightship.engine.program_cache import Bounds
 from tightship.engine.stored.container import holds_prepared
-from tightship.opening import measure
+from tightship.loading.opening import measure
 from tightship.prepared_cache import user_folder
 
 

@@ -6,11 +6,11 @@ from pathlib import Path
 from tightship.cli.output import show, show_json
 from tightship.engine.stored.container import holds_prepared
 from tightship.errors import InvalidPlanError
+from tightship.loading.restoring import verify_prepared
 from tightship.planner import Plan, lower_bound, verify_offsets
 from tightship.planner.format import read_plan
 from tightship.planner.format.problem_file import read_offsets
 from tightship.quantity import format_bytes
-from tightship.restoring import verify_prepared
 
 VALID, INVALID = 0, 1
 

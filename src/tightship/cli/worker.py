@@ -85,9 +85,9 @@ class Worker:
         import numpy as np
 
         from tightship.errors import InputError
-        from tightship.feeds import made_up
         from tightship.loading import load
-        from tightship.preparing import prepare
+        from tightship.loading.preparing import prepare
+        from tightship.model.feeds import made_up
 
         if job["output"]:
             prepare(
@@ -129,8 +129,10 @@ class Worker:
 
 
 def _tightship(job: Job, feeds: Mapping[str, Any]) -> tuple[int, Run]:
-    from tightship import restoring  # noqa: F401  imported before the time is taken, as theirs is
-    from tightship.loading import load
+    from tightship.loading import (
+        load,
+        restoring,  # noqa: F401  imported before the time is taken, as theirs is
+    )
 
     start_ns = time.perf_counter_ns()
     model = load(job["model"])

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from tightship.engine.prepare import ModelSource
 from tightship.errors import InputError
-from tightship.opening import is_onnx
+from tightship.loading.opening import is_onnx
 
 Array = NDArray[Any]
 

@@ -57,7 +57,7 @@ def train(
         OutOfMemoryError: The system refuses the memory.
     """
     from tightship.engine.prepare import Settings
-    from tightship.opening import read_graph
+    from tightship.loading.opening import read_graph
     from tightship.quantity import parse_bytes
     from tightship.training.planned import Terms
     from tightship.training.save import saving

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from tightship import feeds
 from tightship._core import HostResource
 from tightship.engine.arena import Arena
 from tightship.engine.executable import Executable, build
@@ -19,6 +18,7 @@ from tightship.engine.limits import Limits
 from tightship.engine.program import Operand
 from tightship.engine.weight_store import WeightStore
 from tightship.errors import InputError
+from tightship.model import feeds
 from tightship.training.block import Block
 from tightship.training.planned import Planned, TrainingMemory
 

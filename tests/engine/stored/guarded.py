@@ -26,7 +26,7 @@ from tightship.engine.library import open_library
 from tightship.engine.prepare import Settings, prepare
 from tightship.engine.program import NativeWork
 from tightship.errors import TightshipError
-from tightship.opening import open_model
+from tightship.loading.opening import open_model
 
 THREADS = 2
 

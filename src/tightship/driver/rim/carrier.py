@@ -5,7 +5,6 @@ from contextlib import suppress
 from functools import partial
 
 from tightship._core import StopFlag
-from tightship.bound_run import BoundRun
 from tightship.driver import effects as fx
 from tightship.driver.events import (
     BufferAllocated,
@@ -26,6 +25,7 @@ from tightship.driver.rim.workers import Job, Workers
 from tightship.driver.rules.pools import Pool
 from tightship.driver.rules.status import ErrorStatus
 from tightship.errors import DriverError
+from tightship.model.bound_run import BoundRun
 
 
 class Carrier:

@@ -8,8 +8,8 @@ from tightship.engine.joint_arenas import JointArenas
 from tightship.errors import TightshipError
 from tightship.graph import Graph
 from tightship.loading import load, load_graph
+from tightship.loading.preparing import prepare_into
 from tightship.model import Model
-from tightship.preparing import prepare_into
 
 NAME = "model of a client"
 

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from functools import partial
 
 from tightship._core import NativeContext, Repeats, StopFlag
-from tightship.bound_run import BoundRun
 from tightship.driver.effects import MayRepeat
 from tightship.driver.protocol.codec import encode, encode_reply
+from tightship.model.bound_run import BoundRun
 
 KEPT_MAX = 64
 """Calls of one connection that are remembered; one more, and all begin anew."""

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from tightship._core import StopFlag
-from tightship.bound_run import BoundRun
 from tightship.driver.effects import Run, RunArgument
 from tightship.driver.events import RunFinished
 from tightship.driver.protocol.replies import OutputShape, Timing
@@ -24,6 +23,7 @@ from tightship.driver.rules.pools import Pool, PoolMode
 from tightship.driver.rules.status import ErrorStatus, failure
 from tightship.errors import DeadlineError, DriverError, StoppedError, TightshipError
 from tightship.model import Model
+from tightship.model.bound_run import BoundRun
 
 REPEATS_MAX = 256
 """Requests that are remembered with the memory that they name."""

@@ -12,11 +12,11 @@ from tightship.engine.prepare import ModelSource, Settings, name_of
 from tightship.engine.program_cache import Bounds
 from tightship.engine.weight_store import Progress
 from tightship.errors import InputError
-from tightship.further import FurtherShapes, Original
+from tightship.loading.further_shapes import FurtherShapes, Original
+from tightship.loading.prepared_once import shared
+from tightship.loading.preparing import prepare
+from tightship.loading.restoring import Asked, load_prepared
 from tightship.model import Model
-from tightship.preparing import prepare
-from tightship.restoring import Asked, load_prepared
-from tightship.sharing import shared
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -63,8 +63,8 @@ def _original(
     Raises:
         InputError: It has changed since.
     """
-    from tightship.opening import open_model
-    from tightship.unprepared import variants_of
+    from tightship.loading.opening import open_model
+    from tightship.loading.unprepared import variants_of
 
     if not identity.is_current():
         raise InputError(f"`{name_of(model)}` has changed since it was loaded; load it again.")

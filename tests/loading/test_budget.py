@@ -4,7 +4,7 @@ import pytest
 
 import tightship
 from tests.small_models import dense, nonzero
-from tightship.budget import largest_batch
+from tightship.loading.budget import largest_batch
 from tightship.quantity import parse_bytes
 
 

@@ -1,11 +1,7 @@
 """A run of a model on arrays that stay: they are checked once."""
 
 from collections.abc import Mapping
-from typing import Any
 
-from numpy.typing import NDArray
-
-from tightship import feeds
 from tightship._core import NativeContext, NumpyBound, StopFlag
 from tightship.engine.executable import NativeSegment
 from tightship.engine.executor import execute
@@ -14,8 +10,8 @@ from tightship.engine.program import Space
 from tightship.engine.program_cache import ProgramCache
 from tightship.engine.shelf import Key, Program
 from tightship.errors import InputError
-
-Array = NDArray[Any]
+from tightship.model import feeds
+from tightship.model.feeds import Array
 
 
 class BoundRun:

@@ -9,12 +9,12 @@ from onnx import TensorProto, helper
 import tightship
 from tests.engine.lower.test_elide_concat import growing
 from tests.small_models import dense, model
-from tightship import opening, tuning
 from tightship._core import HAS_ONEDNN
 from tightship.engine.lower.options import Choice
 from tightship.engine.prepare import Settings, prepare
 from tightship.engine.program_cache import Bounds
 from tightship.errors import CapacityError, FormatError, InputError
+from tightship.loading import opening, tuning
 
 pytestmark = pytest.mark.skipif(not HAS_ONEDNN, reason="layouts are oneDNN's")
 

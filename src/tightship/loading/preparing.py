@@ -65,7 +65,7 @@ def prepare(
     from tightship.engine.stored.made_for import MadeFor
     from tightship.engine.stored.model import StoredModel
     from tightship.engine.stored.save import save
-    from tightship.opening import measure
+    from tightship.loading.opening import measure
 
     if holds_prepared(model):
         raise InputError(f"`{name_of(model)}` is prepared already; give the ONNX file.")
@@ -124,7 +124,7 @@ def _programs(model: "ModelSource", settings: "Sequence[Settings]") -> list[Prep
     """Each set of shapes lowered, with constants packed as the sets before have them."""
     from tightship.engine.prepare import name_of
     from tightship.engine.prepare import prepare as prepare_graph
-    from tightship.opening import is_open, open_model
+    from tightship.loading.opening import is_open, open_model
 
     source = open_model(model)
     packed: dict[str, list[PackedWeight]] = {}

@@ -3,7 +3,6 @@
 from collections.abc import Mapping, Sequence
 from os import PathLike
 
-from tightship.budget import check_shapes
 from tightship.engine.library import open_library, release_unused
 from tightship.engine.memory_plan import MemoryPlan
 from tightship.engine.prepare import ModelSource, Settings, name_of, prepare
@@ -13,8 +12,9 @@ from tightship.engine.variants import Variants
 from tightship.engine.weight_store import PackedCopy, Progress
 from tightship.frontend.onnx import OnnxFile
 from tightship.graph import Graph
+from tightship.loading.budget import check_shapes
+from tightship.loading.opening import OpenedModel, anew, check_limit, is_open, measure, open_model
 from tightship.model import Model
-from tightship.opening import OpenedModel, anew, check_limit, is_open, measure, open_model
 
 
 def plan_anew(

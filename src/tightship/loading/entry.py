@@ -56,10 +56,10 @@ def plan(
         InputError: `shapes`, `threads` or `without` do not fit.
     """
     if holds_prepared(model):
-        from tightship.restoring import Asked, plan_prepared
+        from tightship.loading.restoring import Asked, plan_prepared
 
         return plan_prepared(_untuned_path(model, tune), Asked(shapes, threads, without))
-    from tightship.unprepared import plan_anew
+    from tightship.loading.unprepared import plan_anew
 
     return plan_anew(model, _settings(shapes, threads, without), tune)
 
@@ -110,18 +110,18 @@ def load(
     retention = Retention(idle_s, parse_bytes(idle_memory))
     bounds = _bounds(max_memory, dynamic_memory, programs, program_memory, retention, arena_pool)
     if holds_prepared(model):
-        from tightship.restoring import Asked, load_prepared
+        from tightship.loading.restoring import Asked, load_prepared
 
         path = _untuned_path(model, tune)
         return load_prepared(path, Asked(shapes, threads, without), bounds)
     settings = _settings(shapes, threads, without)
     if share:
-        from tightship.shared_loading import load_shared
+        from tightship.loading.shared import load_shared
 
         shared = load_shared(model, settings, bounds, tune, progress)
         if shared is not None:
             return shared
-    from tightship.unprepared import load_anew
+    from tightship.loading.unprepared import load_anew
 
     return load_anew(model, settings, bounds, tune, progress)
 
@@ -146,7 +146,7 @@ def load_graph(
         GraphError: It has a node that nothing can run.
         OutOfMemoryError: The system refuses the memory.
     """
-    from tightship.unprepared import load_graph_anew
+    from tightship.loading.unprepared import load_graph_anew
 
     packed = () if like is None else like.packed_weights
     bounds = Bounds(ARENAS_MAX, arena_pool=arenas)

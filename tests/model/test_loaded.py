@@ -265,7 +265,7 @@ def test_a_stop_flag_ends_the_wait_for_an_arena(occupied):
 def test_a_run_that_waits_holds_no_inputs_or_outputs_of_its_own(occupied, monkeypatch):
     """A limit counts them once for each arena."""
     bound = []
-    monkeypatch.setattr("tightship.feeds.bind", lambda *given: bound.append(given))
+    monkeypatch.setattr("tightship.model.feeds.bind", lambda *given: bound.append(given))
     with pytest.raises(tightship.DeadlineError):
         occupied.run({"x": x_of()}, timeout_s=0.05)
     assert not bound

@@ -5,7 +5,6 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeGuard, Union
 
-from tightship.budget import PlanForBatch, check_budget
 from tightship.engine.memory_plan import MemoryPlan
 from tightship.engine.prepare import (
     Declared,
@@ -22,6 +21,7 @@ from tightship.engine.weight_store import Progress
 from tightship.frontend import PROGRAM_SUFFIX
 from tightship.frontend.onnx import OnnxFile, open_bytes, open_file
 from tightship.graph import Graph
+from tightship.loading.budget import PlanForBatch, check_budget
 
 if TYPE_CHECKING:
     from tightship.engine.lower.options import Choice
@@ -101,7 +101,7 @@ def measure(
         InputError: An input has no fixed shape to measure with.
     """
     from tightship.engine.lower.select import rewritten
-    from tightship.tuning import Choices, candidates, choice_key, fastest
+    from tightship.loading.tuning import Choices, candidates, choice_key, fastest
 
     source = open_model(model)
     graph = source.graph(settings.shapes)

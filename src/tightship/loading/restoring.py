@@ -64,13 +64,13 @@ def load_prepared(
     index = _index(stored, asked)
     limit, dynamic = bounds.limit_bytes, bounds.dynamic_bytes
     if limit is not None:
-        from tightship.budget import check_budget
+        from tightship.loading.budget import check_budget
 
         check_budget(stored.plan(index), limit, dynamic, None)
 
     def check(plan: MemoryPlan, shapes: Mapping[str, tuple[int, ...]]) -> None:
         if limit is not None:
-            from tightship.budget import check_shapes
+            from tightship.loading.budget import check_shapes
 
             check_shapes(plan, shapes, limit, dynamic)
 

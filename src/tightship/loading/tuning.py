@@ -17,9 +17,9 @@ from tightship.engine.prepared import Prepared
 from tightship.engine.program_cache import Bounds
 from tightship.engine.weight_store import Progress
 from tightship.errors import FormatError, InputError
-from tightship.feeds import Array, made_up
 from tightship.graph import Constant, DType, Graph, Layer, element_count
 from tightship.model import Model
+from tightship.model.feeds import Array, made_up
 from tightship.planner.format.atomic import write_text
 
 FORMAT = "tightship.tuned.v1"

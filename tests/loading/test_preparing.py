@@ -17,7 +17,7 @@ from tests.models import conv_net
 from tests.small_models import dense, model, nonzero
 from tightship._core import kernel_cpu
 from tightship.errors import CapacityError, FormatError, InputError
-from tightship.restoring import verify_prepared
+from tightship.loading.restoring import verify_prepared
 
 SHAPES = {"x": (4, 32)}
 
@@ -212,7 +212,7 @@ def test_a_kill_at_any_line_of_the_writer_leaves_the_old_file_or_the_new_one(
     tmp_path: Path,
 ) -> None:
     command = [sys.executable, "-m", "tests.engine.stored.killed", tmp_path]
-    root = Path(__file__).parents[1]
+    root = Path(__file__).parents[2]
     done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=root)
     found = json.loads(done.stdout)
     contents = [left for _, _, left, _ in found]

@@ -4,12 +4,11 @@ import threading
 import time
 from collections.abc import Mapping, Sequence
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from weakref import WeakSet
 
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from tightship import feeds
 from tightship._core import NumpyBound, StopFlag
 from tightship.engine.executor import execute
 from tightship.engine.kept_outputs import KeptOutputs
@@ -25,13 +24,13 @@ from tightship.engine.shelf import Key
 from tightship.engine.weight_store import PackedCopy, Progress
 from tightship.errors import InputError
 from tightship.graph import DType
+from tightship.model import feeds
+from tightship.model.feeds import Array
 
 if TYPE_CHECKING:
-    from tightship.bound_run import BoundRun
     from tightship.engine.profile import Profile
     from tightship.engine.statistics import MemoryStatistics, ProgramStatistics
-
-Array = NDArray[Any]
+    from tightship.model.bound_run import BoundRun
 
 LOADED: "WeakSet[Model]" = WeakSet()
 """Models of the process; closed ones may be among them."""
@@ -250,7 +249,7 @@ class Model:
         Raises:
             InputError: A name, dtype or shape does not fit, or an output has none that is known.
         """
-        from tightship.bound_run import BoundRun
+        from tightship.model.bound_run import BoundRun
 
         programs = self._open()
         missing = [name for name in self.output_names if name not in outputs]

@@ -11,8 +11,8 @@ from tightship.engine.library import open_library
 from tightship.engine.prepare import Settings
 from tightship.engine.stored import made_for
 from tightship.errors import FormatError, InputError
+from tightship.loading.prepared_once import shared
 from tightship.prepared_cache import entries
-from tightship.sharing import shared
 
 ALONE = "is loaded for this process alone: "
 
