@@ -20,7 +20,7 @@ Layers, top to bottom; an import goes strictly down, and names side by side neve
     graph
     prepared_cache
     quantity | forks | late_names
-    trace.rmm_log | trace.torch_snapshot
+    trace.rmm_log | trace.torch_snapshot | safetensors
     trace.events
     errors | _core
 
@@ -40,6 +40,7 @@ ALLOWED: Mapping[str, str] = {  # the longest prefix of a module's name decides
     "errors": "",
     "quantity": "errors",
     "forks": "",
+    "safetensors": "errors",
     "late_names": "",
     "trace": "",
     "trace.events": "errors",
@@ -164,7 +165,9 @@ ALLOWED: Mapping[str, str] = {  # the longest prefix of a module's name decides
         "errors quantity graph resource engine model loading.restoring loading.shared"
         " loading.unprepared"
     ),
-    "training": "_core errors quantity graph engine model.feeds loading.opening training",
+    "training": (
+        "_core errors quantity graph engine model.feeds loading.opening safetensors training"
+    ),
     "cost": "errors quantity graph planner view cost",
     "plug": "_core errors plug",
     "plug.hints": "planner resource",
@@ -181,7 +184,7 @@ ALLOWED: Mapping[str, str] = {  # the longest prefix of a module's name decides
         " resource.private_folder"
     ),
     "driver.oip": "_core __version__ engine.joint_arenas errors graph model loading driver",
-    "driver.client": "_core errors frontend.onnx driver",
+    "driver.client": "_core errors frontend.onnx safetensors driver",
     "driver.nnapi": "errors graph driver",
     "cli": (
         "errors quantity graph planner view engine model loading cost __version__ cli driver"
@@ -199,7 +202,7 @@ FOREIGN: Mapping[str, str] = {  # who may import what is not ours, nor Python's
         " resource.slot_file"
         " driver.nnapi"
         " trace backend cli driver.rim driver.rules.elements"
-        " driver.client driver.oip"
+        " driver.client driver.oip safetensors"
     ),
     "ml_dtypes": "graph.layout engine.kernels",
     "onnx": "frontend.onnx engine.kernels.reference engine.kernels.to_proto training.save backend",

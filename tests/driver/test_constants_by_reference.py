@@ -10,8 +10,8 @@ import pytest
 import tightship
 from tests.driver.native_driver import driver
 from tests.driver.nnapi.test_native_operands import sum_with
-from tests.driver.test_safetensors import encoded
 from tests.small_models import dense, dense_result
+from tests.test_safetensors import encoded
 from tightship.driver.protocol import messages as m
 from tightship.driver.rules.model import ExternalFile, FileFormat, ModelFile
 from tightship.driver.rules.pools import PoolMode

@@ -136,17 +136,6 @@ def test_settings_that_cannot_be_are_refused(settings, message):
     refused(message, mlp().model, **settings)
 
 
-def test_more_than_a_file_holds_is_not_saved(monkeypatch, tmp_path):
-    monkeypatch.setattr("tightship.training.save.FILE_BYTES_MAX", 100)
-    case = mlp()
-    with (
-        train(case.model, case.loss, Sgd()) as trainer,
-        pytest.raises(InputError, match="more than an ONNX file can hold"),
-    ):
-        trainer.save(tmp_path / "new.onnx")
-    assert not list(tmp_path.iterdir())
-
-
 @pytest.mark.parametrize("model", ["net.pt2", Path("net.pt2"), object()])
 def test_what_came_from_no_onnx_file_is_not_saved(model, tmp_path):
     with pytest.raises(InputError, match="came from no ONNX file"):

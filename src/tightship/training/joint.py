@@ -77,7 +77,8 @@ def refuse_saving(weights: object, path: object) -> None:  # noqa: ARG001 - a `S
         InputError: Always.
     """
     raise InputError(
-        "The step has no file of its own; put `Trainer.weights()` into the module instead."
+        "The step has no file of its own; put `Trainer.weights()` into the module instead, or "
+        "write them by `Trainer.save_checkpoint`."
     )
 
 

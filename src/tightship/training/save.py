@@ -1,22 +1,27 @@
 """A model's file written anew with other weights."""
 
-import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, BinaryIO
 
-import numpy as np
 from numpy.typing import NDArray
 
 from tightship.engine.prepare import ModelSource
+from tightship.engine.stored.draft import draft
 from tightship.errors import InputError
 from tightship.loading.opening import is_onnx
+from tightship.safetensors import bytes_of
+
+if TYPE_CHECKING:
+    from onnx import GraphProto, TensorProto
 
 Array = NDArray[Any]
 
 FILE_BYTES_MAX = 2_000_000_000
 """Of weights in one protobuf message, with room for the rest of it."""
+ALIGNMENT_BYTES = 64
+"""Of tensors in a file beside the model's."""
 
 
 def saving(model: ModelSource) -> Callable[[Mapping[str, Array], str | PathLike[str]], None]:
@@ -26,7 +31,7 @@ def saving(model: ModelSource) -> Callable[[Mapping[str, Array], str | PathLike[
         if not is_onnx(model):
             raise InputError(
                 "The model came from no ONNX file; put `Trainer.weights()` where the program has "
-                "its own instead."
+                "its own instead, or write them by `Trainer.save_checkpoint`."
             )
         _save(model, weights, Path(path))
 
@@ -35,33 +40,76 @@ def saving(model: ModelSource) -> Callable[[Mapping[str, Array], str | PathLike[
 
 def _save(source: str | PathLike[str] | bytes, weights: Mapping[str, Array], path: Path) -> None:
     import onnx
-    from onnx import numpy_helper
+    from onnx.external_data_helper import uses_external_data
 
-    if sum(array.nbytes for array in weights.values()) > FILE_BYTES_MAX:
+    if isinstance(source, bytes):
+        model, folder = onnx.load_from_string(source), Path()
+    else:
+        model, folder = onnx.load(source, load_external_data=False), Path(source).parent
+    trained = {name: tensor for name, tensor in _tensors(model.graph) if name in weights}
+    missing = [name for name in weights if name not in trained]
+    if missing:
         raise InputError(
-            "The weights take more than an ONNX file can hold by itself; take `Trainer.weights()`, "
-            "and save them in a format of your own."
-        )
-    model = onnx.load_from_string(source) if isinstance(source, bytes) else onnx.load(source)
-    left = set(weights)
-    for tensor in model.graph.initializer:
-        if tensor.name in left:
-            left.remove(tensor.name)
-            array = np.ascontiguousarray(weights[tensor.name])
-            tensor.CopyFrom(numpy_helper.from_array(array, tensor.name))
-    for node in model.graph.node:
-        if node.op_type == "Constant" and node.output[0] in left:
-            left.remove(node.output[0])
-            (value,) = node.attribute
-            value.t.CopyFrom(numpy_helper.from_array(np.ascontiguousarray(weights[node.output[0]])))
-    if left:
-        raise InputError(
-            f"`{min(left)}` is no tensor of the model's file, so it cannot be written there; take "
+            f"`{missing[0]}` is no tensor of the model's file, so it cannot be written there; take "
             "`Trainer.weights()`."
         )
-    beside = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        onnx.save(model, beside)
-        beside.replace(path)
-    finally:
-        beside.unlink(missing_ok=True)
+    outside = [(name, each) for name, each in _tensors(model.graph) if uses_external_data(each)]
+    if not outside and sum(array.nbytes for array in weights.values()) <= FILE_BYTES_MAX:
+        for name, tensor in trained.items():
+            _fill(tensor, weights[name])
+            tensor.raw_data = bytes_of(weights[name]).tobytes()
+        with draft(path) as file:
+            file.write(model.SerializeToString())
+        return
+    beside = path.with_name(f"{path.name}.data")
+    with draft(path) as file, draft(beside) as data:
+        for name, tensor in trained.items():
+            _fill(tensor, weights[name])
+            _put_beside(tensor, bytes_of(weights[name]), data, beside.name)
+        for name, tensor in outside:
+            if name not in trained:
+                _copy_beside(tensor, folder, data, beside.name)
+        file.write(model.SerializeToString())
+
+
+def _tensors(graph: "GraphProto") -> Iterator[tuple[str, "TensorProto"]]:
+    """Initializers and what nodes hold, by the names of their values; "" within a body."""
+    for tensor in graph.initializer:
+        yield tensor.name, tensor
+    for node in graph.node:
+        for attribute in node.attribute:
+            if attribute.HasField("t"):
+                yield (node.output[0] if node.op_type == "Constant" else ""), attribute.t
+            for body in (attribute.g, *attribute.graphs):
+                yield from (("", tensor) for _, tensor in _tensors(body))
+
+
+def _fill(tensor: "TensorProto", array: Array) -> None:
+    """Make it a tensor of an array's type, with no elements yet."""
+    from onnx.helper import np_dtype_to_tensor_dtype
+
+    name = tensor.name
+    tensor.Clear()
+    tensor.name, tensor.data_type = name, np_dtype_to_tensor_dtype(array.dtype)
+    tensor.dims.extend(array.shape)
+
+
+def _copy_beside(tensor: "TensorProto", folder: Path, data: BinaryIO, location: str) -> None:
+    """Move what is not trained from the file beside the old model to that beside the new."""
+    from onnx.external_data_helper import load_external_data_for_tensor
+
+    load_external_data_for_tensor(tensor, str(folder))
+    content = memoryview(tensor.raw_data)
+    tensor.ClearField("raw_data")
+    _put_beside(tensor, content, data, location)
+
+
+def _put_beside(tensor: "TensorProto", content: memoryview, data: BinaryIO, location: str) -> None:
+    offset = -(-data.tell() // ALIGNMENT_BYTES) * ALIGNMENT_BYTES
+    data.seek(offset)
+    data.write(content)
+    tensor.data_location = tensor.EXTERNAL
+    del tensor.external_data[:]
+    entries = {"location": location, "offset": offset, "length": len(content)}
+    for key, value in entries.items():
+        tensor.external_data.add(key=key, value=str(value))

@@ -175,6 +175,53 @@ class Trainer:
         with self._using:
             self._save(self._views(), path)
 
+    def save_checkpoint(self, path: str | PathLike[str]) -> None:
+        """Write all that steps to come depend on, to go on from by `load_checkpoint`.
+
+        The file is one of `.safetensors`, written from where the tensors lie: weights and running
+        statistics by name, `optimizer.state.<weight>.exp_avg` and the like as torch calls them,
+        the number of steps and the rate.
+
+        Args:
+            path: Of the file; it is there whole or not at all.
+
+        Raises:
+            InputError: The trainer is closed.
+            OSError: It cannot be written; an older one is untouched.
+        """
+        from tightship.training.checkpoint import Progress, write_checkpoint
+
+        with self._using:
+            progress = Progress(self.steps, float(self.rate))
+            write_checkpoint(path, self._tensors(), self._weights, progress)
+
+    def load_checkpoint(self, path: str | PathLike[str]) -> None:
+        """Go on from where a checkpoint was written, to the last bit.
+
+        The trainer has the model, the weights and the kind of optimizer that the checkpoint is of;
+        `steps` and `rate` are the file's, other numbers of the optimizer the trainer's own. Bits
+        are the same on the same kind of processor with the same `threads`.
+
+        Args:
+            path: Of the file.
+
+        Raises:
+            FormatError: It is no checkpoint, or was cut; nothing has changed.
+            InputError: It is of another model or optimizer, or the trainer is closed; nothing has
+                changed.
+            OSError: It cannot be read.
+        """
+        from tightship.training.checkpoint import read_checkpoint
+
+        with self._using:
+            progress = read_checkpoint(path, self._tensors(), self._weights)
+            self.steps, self.rate = progress.steps, progress.rate
+
+    def _tensors(self) -> dict[str, Array]:
+        if self._block is None:
+            raise InputError("The trainer is closed; make another one to go on.")
+        return self._block.tensors
+
     def _views(self) -> dict[str, Array]:
         if self._block is None:
             raise InputError("The trainer is closed; take its weights before.")

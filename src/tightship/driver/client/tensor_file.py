@@ -5,13 +5,13 @@ import os
 import numpy as np
 
 from tightship.driver.client.file_pool import FilePool
-from tightship.driver.client.safetensors import StoredTensor, read_tensors
 from tightship.driver.client.session import Session
 from tightship.driver.rules.elements import value_type
 from tightship.driver.rules.operand_type import ValueType
 from tightship.driver.rules.pools import PoolMode
 from tightship.driver.rules.status import ErrorStatus
 from tightship.errors import DriverError, InputError
+from tightship.safetensors import StoredTensor, read_tensors
 
 _DTYPES = {"F32": "f4", "F16": "f2", "I32": "i4", "I8": "i1", "U8": "u1", "BOOL": "?"}
 

@@ -9,8 +9,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tightship.driver.client.safetensors import StoredTensor, read_tensors
 from tightship.errors import FormatError
+from tightship.safetensors import (
+    DTYPES,
+    StoredTensor,
+    read_contents,
+    read_into,
+    read_tensors,
+    write_tensors,
+)
 
 
 def opened(data):
@@ -78,4 +85,41 @@ def test_a_tensor_without_elements_lies_anywhere_within():
     file = opened(encoded({"none": np.ones((0, 4), np.float32)}))
     (found,) = read_tensors(file).values()
     assert found == StoredTensor("F32", (0, 4), found.offset_bytes, 0)
+    os.close(file)
+
+
+TYPED = st.dictionaries(
+    st.text(min_size=1, max_size=9).filter(lambda name: name != "__metadata__"),
+    st.tuples(
+        st.lists(st.integers(0, 3), max_size=3),
+        st.sampled_from(sorted(set(DTYPES) - {"bfloat16"})),
+    ).map(lambda pair: np.arange(np.prod(pair[0], dtype=int)).astype(pair[1]).reshape(pair[0])),
+    max_size=4,
+)
+
+
+@given(TYPED, st.dictionaries(st.text(), st.text(), max_size=2))
+def test_what_is_written_is_read_again_and_aligned(arrays, metadata):
+    with open(os.memfd_create("tensors"), "w+b") as file:
+        write_tensors(file, arrays, metadata)
+        file.flush()
+        found = read_contents(file.fileno())
+        assert found.metadata == metadata
+        assert found.tensors.keys() == arrays.keys()
+        end = max((t.offset_bytes + t.size_bytes for t in found.tensors.values()), default=0)
+        assert not end or end == os.fstat(file.fileno()).st_size
+        for name, array in arrays.items():
+            assert found.tensors[name].offset_bytes % array.itemsize == 0
+            again = np.empty_like(array)
+            read_into(file.fileno(), found.tensors[name], again)
+            assert (again == array).all()
+            assert (found.tensors[name].shape, again.dtype) == (array.shape, array.dtype)
+
+
+def test_a_file_that_becomes_shorter_is_said_to_end():
+    file = opened(GOOD)
+    (tensor,) = read_tensors(file).values()
+    os.ftruncate(file, len(GOOD) - 2)
+    with pytest.raises(FormatError, match=f"ends at byte {len(GOOD) - 2}"):
+        read_into(file, tensor, np.empty(3, np.float32))
     os.close(file)
