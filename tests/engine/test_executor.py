@@ -13,7 +13,7 @@ from tests.engine.graphs import (
     static_graph,
 )
 from tests.models import filled
-from tightship import _core, feeds
+from tightship import _core
 from tightship._core import NumpyBound, StopFlag
 from tightship.engine.executor import execute
 from tightship.engine.limits import Limits
@@ -21,6 +21,7 @@ from tightship.engine.placement import place
 from tightship.engine.program import Lowered, LoweredStep, Operand, ReferenceWork, Slot, Space
 from tightship.errors import DeadlineError, GraphError, OutOfMemoryError, StoppedError
 from tightship.graph import DType
+from tightship.model import feeds
 
 
 class Loaded:

@@ -10,12 +10,13 @@ import pytest
 from tests.engine.graphs import graph_of, inputs_of, prepared, run, static_graph
 from tests.engine.test_primitive_cache import UNBOUNDED
 from tests.models import filled
-from tightship import _core, feeds
+from tightship import _core
 from tightship._core import FailingResource, PoolManager, PrimitiveCache, StopFlag
 from tightship.engine.limits import Limits
 from tightship.engine.stepwise import LIBRARY_MANAGED, PLAIN, Pattern, Stepwise
 from tightship.engine.weight_store import WeightStore
 from tightship.errors import DeadlineError, InputError, OutOfMemoryError, StoppedError
+from tightship.model import feeds
 from tightship.resource import HostResource
 
 pytestmark = pytest.mark.skipif(not _core.HAS_ONEDNN, reason="built without oneDNN")

@@ -7,11 +7,12 @@ import numpy as np
 
 from tests.zoo.arena import NOT_A_NUMBER
 from tests.zoo.oracle import Array
-from tightship import Model, feeds
+from tightship import Model
 from tightship.engine.executable import Executable, NativeSegment, Segment
 from tightship.engine.executor import execute
 from tightship.engine.limits import Limits
 from tightship.engine.program import Space
+from tightship.model import feeds
 
 
 def run_poisoned(model: Model, inputs: dict[str, Array]) -> dict[str, Array]:
