@@ -125,6 +125,10 @@ void repeats(nb::module_ &module) {
         .def("forget", &Repeats::forget, "file"_a, "session"_a,
              nb::call_guard<nb::gil_scoped_release>(),
              "Answer no call of a session any more, or of any if it is 0; returns once none runs.")
+        .def("pause", &Repeats::pause, "file"_a,
+             "Answer no call of a connection, whose socket nobody looks at, until `resume`.")
+        .def("resume", &Repeats::resume, "file"_a,
+             "Answer calls of a connection again; harmless where that was so all the time.")
         .def("open_ring", &Repeats::open_ring, "file"_a, "session"_a, "memory"_a,
              "Calls of a session may come through a ring, a memfd of `RingCaller.SIZE_BYTES`, as "
              "well. Raises RuntimeError if it cannot be mapped.")

@@ -1628,6 +1628,16 @@ class Repeats:
         Answer no call of a session any more, or of any if it is 0; returns once none runs.
         """
 
+    def pause(self, file: int) -> None:
+        """
+        Answer no call of a connection, whose socket nobody looks at, until `resume`.
+        """
+
+    def resume(self, file: int) -> None:
+        """
+        Answer calls of a connection again; harmless where that was so all the time.
+        """
+
     def open_ring(self, file: int, session: int, memory: int) -> None:
         """
         Calls of a session may come through a ring, a memfd of `RingCaller.SIZE_BYTES`, as well. Raises RuntimeError if it cannot be mapped.

@@ -96,11 +96,12 @@ class Rim:
         self.fences, self.watched = {}, set()
         self.asked = deque()
         self.repeats, self.known = {}, {}
+        self.paused = set()
         self.rings = set()
         self.stopped = set()
         self.replies = {}
         self.sent = []
-        self.counts = {"files": 0, "connections": 0, "calls": 0}
+        self.counts = {"files": 0, "connections": 0, "calls": 0, "known": 0}
 
     def count(self, what):
         self.counts[what] += 1
@@ -130,8 +131,9 @@ class Rim:
         """Send a call; its number."""
         number = self.count("calls")
         self.open_files |= {file.handle for file in files}
-        if not files and (connection, message) in self.repeats:
+        if not files and connection not in self.paused and (connection, message) in self.repeats:
             self.known[connection, number] = self.repeats[connection, message].reply
+            self.counts["known"] += 1
         self.happen(ev.Received(connection, number, message, files))
         return number
 
@@ -176,11 +178,18 @@ class Rim:
         self.now_ns = stop_ns
 
     def happen(self, event):
+        if isinstance(event, ev.Disconnected):
+            self.paused.discard(event.connection)
         for effect in self.service.handle(event, self.now_ns):
             if isinstance(effect, fx.MayRepeat):
                 self.repeats[effect.connection, effect.call] = effect
             elif isinstance(effect, fx.EndRepeats):
                 self.end_repeats(effect)
+            elif isinstance(effect, fx.PauseRepeats):
+                assert effect.connection not in self.paused
+                self.paused.add(effect.connection)
+            elif isinstance(effect, fx.ResumeRepeats):
+                self.paused.remove(effect.connection)
             elif isinstance(effect, fx.AttendRing):
                 assert effect.handle in self.open_files
                 self.rings.add((effect.connection, effect.session))
@@ -229,6 +238,23 @@ class Rim:
         for key in gone:
             del self.repeats[key]
 
+    def check_repeats(self):
+        """A run that may be repeated now leaves every buffer as it is, and disturbs nobody."""
+        for may in self.repeats.values():
+            if may.connection in self.paused:
+                continue
+            buffers = self.service.ledger.connections[may.connection].buffers
+            read = [(each.token, each.dimensions) for each in may.run.inputs if each.token]
+            tokens = [each.token for each in may.run.outputs]
+            made = [each.dimensions for each in may.reply.shapes]
+            written = [row for row in zip(tokens, made, strict=True) if row[0]]
+            for token, dimensions in (*read, *written):
+                buffer = buffers[token]
+                assert buffer.is_initialised
+                assert buffer.dimensions == dimensions
+                assert not buffer.is_written
+            assert not any(buffers[token].reader_count for token, _ in written)
+
     def ask(self, effect):
         if isinstance(effect, fx.AllocateBuffer):
             self.buffers.add(effect.token)
@@ -257,6 +283,7 @@ class Rim:
             or self.buffers
             or self.watched
             or self.repeats
+            or self.paused
             or ledger.executions
             or ledger.waiting
             or ledger.watchers

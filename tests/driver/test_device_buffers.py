@@ -5,6 +5,7 @@ import pytest
 
 import tightship
 from tests.driver.native_driver import driver
+from tests.driver.test_feature_levels import client_of
 from tests.small_models import relu_chain
 from tightship._core import StopFlag
 from tightship.driver.client import session
@@ -12,8 +13,9 @@ from tightship.driver.effects import Run, RunArgument
 from tightship.driver.rim.device_buffers import DeviceBuffers
 from tightship.driver.rim.loaded import loaded
 from tightship.driver.rim.mappings import Mappings
-from tightship.driver.rim.running import Runs
+from tightship.driver.rim.running import OFTEN, Runs
 from tightship.driver.rules.status import ErrorStatus
+from tightship.errors import DriverError
 
 STEPS = 100
 
@@ -85,6 +87,23 @@ def test_a_buffer_that_is_given_back_or_moves_is_looked_for_anew():
             assert len(runs._repeats) == 1
 
 
+def test_a_run_that_came_often_is_told_while_its_buffers_stay():
+    with tightship.load(relu_chain(1, 256)) as model:
+        (_, shape) = model.input_types["v0"]
+        buffers, size_bytes = DeviceBuffers(), 4 * np.prod(shape)
+        runs = Runs({1: loaded(model)}, Mappings(), buffers)
+        for token in (1, 2):
+            buffers.room(token, size_bytes)
+        asked = Run(5, 1, (argument(1, shape),), (argument(2, shape),), -1, -1)
+        for _ in range(OFTEN):
+            assert runs.often(asked) is None
+            runs.run(asked, StopFlag())
+        assert runs.often(asked) is not None
+        buffers.room(2, 4)
+        buffers.room(2, size_bytes)
+        assert runs.often(asked) is None
+
+
 def test_a_state_goes_from_run_to_run_and_not_through_the_socket(tmp_path, monkeypatch):
     sent = []
     plain = session.send
@@ -111,3 +130,26 @@ def test_a_state_goes_from_run_to_run_and_not_through_the_socket(tmp_path, monke
         for _ in range(STEPS):
             value = 1 / (1 + np.exp(-np.tanh(value)))
         np.testing.assert_allclose(result, value, 1e-4)
+
+
+def test_a_state_that_goes_to_and_fro_is_run_without_the_service_until_something_changes(
+    tmp_path, monkeypatch
+):
+    asked, plain = [], Runs.run
+    monkeypatch.setattr(Runs, "run", lambda *each: asked.append(None) or plain(*each))
+    with client_of(tmp_path) as client, client.prepare(relu_chain(1, 256)) as model:
+        shape = model.interface.inputs[0].dimensions
+        states = [client.allocate(inputs=[(model, 0)], outputs=[(model, 0)]) for _ in range(2)]
+        value = np.full(shape, 0.5, np.float32)
+        states[0].copy_from(value)
+        result = np.empty(shape, np.float32)
+        for _ in range(3):
+            for step in range(STEPS):
+                model.execute([states[step % 2].of()], [states[1 - step % 2].of()])
+                value = np.tanh(value)
+            states[0].copy_to(result)
+            np.testing.assert_allclose(result, value, 1e-4)
+            assert len(asked) < STEPS // 2
+        states[1].close()
+        with pytest.raises(DriverError, match="no buffer"):
+            model.execute([states[0].of()], [states[1].of()])

@@ -169,6 +169,19 @@ def test_a_session_is_forgotten_by_its_number(setup, session, is_known):
     assert (setup.ours.recv(100) == b"the end") == is_known
 
 
+def test_while_a_connection_pauses_its_calls_go_the_long_way(setup):
+    for number, is_known in ((7, False), (8, True)):
+        (setup.repeats.resume if is_known else setup.repeats.pause)(setup.file)
+        setup.repeats.pause(setup.file + 1)
+        setup.client.send(call_of(number))
+        if is_known:
+            setup.handed_over()
+        else:
+            assert setup.repeats.next()[0] == setup.file
+        assert (setup.ours.recv(100) == b"the end") == is_known
+        setup.calls.modify(setup.file, select.EPOLLIN | select.EPOLLONESHOT)
+
+
 def test_a_client_that_hangs_up_is_handed_over(setup):
     setup.client.send(call_of(7))
     setup.client.close()

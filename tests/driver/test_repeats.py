@@ -73,15 +73,6 @@ def test_a_fenced_run_may_not(setup):
     assert not setup.repeats
 
 
-def test_a_run_that_reads_or_writes_a_buffer_may_not(setup):
-    role = (m.Role(0, 0),)
-    token = setup.client(m.Allocate((), (setup.model,), (), role)).token
-    places = Places(setup.pool)
-    request = places.request([places.pooled(SIZE)], [places.buffer(token)])
-    assert setup.client.status(m.Execute(setup.model, request)) is NONE
-    assert not setup.repeats
-
-
 def test_a_run_that_failed_may_not(setup):
     setup.rim.engine.status = GF
     assert setup.client.status(setup.execute) is GF
@@ -139,10 +130,11 @@ def test_a_reusable_execution_under_way_is_not_repeated_beside(setup):
     setup.client(other)
     assert setup.repeats == [call, other]
     number = setup.rim.post(setup.client.number, call)
-    assert setup.repeats == [other]
+    assert setup.client.number in setup.rim.paused
     assert setup.client.status(call) is GF
     assert setup.rim.replies[setup.client.number, number].status is NONE
-    assert setup.repeats == [other, call]
+    assert setup.repeats == [call, other]
+    assert not setup.rim.paused
 
 
 def test_one_client_says_nothing_of_anothers(setup):

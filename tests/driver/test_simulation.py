@@ -62,6 +62,9 @@ class Actor:
         waits = tuple(range(len(fences)))
         deadline = self.deadline()
         burst_request = self.request()
+        again = [call for number, call in self.rim.repeats if number == self.number]
+        if again and rng.random() < 0.2:
+            return rng.choice(again), []
         if rng.random() < 0.3:
             return m.Execute(one("models"), self.request(), deadline_ns=deadline), []
         if rng.random() < 0.2:
@@ -184,6 +187,7 @@ class Simulation:
         for (read, written), (read_too, written_too) in itertools.combinations(uses, 2):
             assert not written & (read_too | written_too)
             assert not written_too & read
+        rim.check_repeats()
         for actor in self.actors:
             for number, deadline_ns in list(actor.deadlines.items()):
                 if rim.now_ns > deadline_ns + SETTINGS.grace_ns:
@@ -220,9 +224,10 @@ def test_nothing_leaks_hangs_or_disturbs_under_a_seed(seed):
 
 
 def test_simulations_reach_every_call_with_success():
-    succeeded = set()
+    succeeded, repeated_count = set(), 0
     for seed in range(50, 62):
         rim = simulate(seed, 400).rim
+        repeated_count += rim.counts["known"]
         succeeded |= {type(sent.reply).__name__ for sent in rim.sent}
     assert succeeded >= {
         "Done",
@@ -237,6 +242,7 @@ def test_simulations_reach_every_call_with_success():
         "ExecutionCreated",
         "BurstOpened",
     }
+    assert repeated_count > 100
 
 
 @pytest.mark.slow

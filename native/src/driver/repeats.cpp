@@ -69,7 +69,7 @@ Ready Repeats::next() {
 std::shared_ptr<Repeats::Entry> Repeats::find(int file, std::string_view call, int64_t session) {
     const std::lock_guard lock(entries_lock_);
     const auto found = entries_.find(file);
-    if (found != entries_.end())
+    if (found != entries_.end() && !paused_.contains(file))
         for (const auto &each : found->second)
             if (is_same(call, each->repeat.call) && is_of(each->repeat.session, session))
                 return each;
@@ -79,7 +79,7 @@ std::shared_ptr<Repeats::Entry> Repeats::find(int file, std::string_view call, i
 std::optional<std::string> Repeats::answer(int file) {
     {
         const std::lock_guard lock(entries_lock_);
-        if (!entries_.contains(file))
+        if (!entries_.contains(file) || paused_.contains(file))
             return {};
     }
     Buffer buffer;
@@ -117,6 +117,16 @@ void Repeats::remember(int file, Repeat repeat) {
     entry->repeat = std::move(repeat);
     const std::lock_guard lock(entries_lock_);
     entries_[file].push_back(std::move(entry));
+}
+
+void Repeats::pause(int file) {
+    const std::lock_guard lock(entries_lock_);
+    paused_.insert(file);
+}
+
+void Repeats::resume(int file) {
+    const std::lock_guard lock(entries_lock_);
+    paused_.erase(file);
 }
 
 void Repeats::forget(int file, int64_t session) {

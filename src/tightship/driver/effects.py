@@ -189,6 +189,20 @@ class EndRepeats:
 
 
 @dataclass(frozen=True, slots=True)
+class PauseRepeats:
+    """Repeat no call of a connection until `ResumeRepeats`; none runs."""
+
+    connection: int
+
+
+@dataclass(frozen=True, slots=True)
+class ResumeRepeats:
+    """Calls of a connection may be repeated again, but for those that have ended since."""
+
+    connection: int
+
+
+@dataclass(frozen=True, slots=True)
 class AttendRing:
     """Calls of a burst that may be repeated may come through a file as well, mapped now.
 
@@ -248,6 +262,8 @@ Effect = (
     | Run
     | MayRepeat
     | EndRepeats
+    | PauseRepeats
+    | ResumeRepeats
     | AttendRing
     | DropRing
     | StopRun

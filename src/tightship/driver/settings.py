@@ -51,6 +51,6 @@ class Settings:
     runs_max: int = 1
     grace_ns: int = 50_000_000
     operators: frozenset[int] = frozenset({0})
-    repeat_max_ns: int = 1_000_000
+    repeat_max_ns: int = 50_000_000
     connection_limits: Mapping[Resource, int] = field(default_factory=lambda: CONNECTION_LIMITS)
     user_limits: Mapping[Resource, int] = field(default_factory=lambda: USER_LIMITS)

@@ -14,6 +14,7 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 namespace tightship::driver {
@@ -63,6 +64,12 @@ class Repeats {
     /// No call of a session, or of any if it is 0, is answered here any more; one that runs has
     /// ended.
     void forget(int file, int64_t session);
+
+    /// No call of a connection is answered here until `resume`. Its socket is not being looked at.
+    void pause(int file);
+
+    /// Calls of a connection are answered here again. Harmless where they were all the time.
+    void resume(int file);
 
     /// How many may run at once from now on; others go the long way.
     void set_room(int runs) { room_ = runs; }
@@ -123,6 +130,7 @@ class Repeats {
     std::atomic<int> running_ = 0;
     std::mutex entries_lock_;
     std::unordered_map<int, Entries> entries_;
+    std::unordered_set<int> paused_; // under entries_lock_
     int attending_max_ = 0;
     std::atomic<int> attending_ = 0;
     std::unordered_map<int, std::vector<std::shared_ptr<OpenRing>>> rings_; // under entries_lock_

@@ -43,6 +43,7 @@ class Repeating:
         self._kept: dict[int, dict[bytes, _Kept]] = {}
         self.next = self._native.next
         self.set_room = self._native.set_room
+        self.pause, self.resume = self._native.pause, self._native.resume
 
     def remember(self, file: int, may: MayRepeat, run: BoundRun) -> None:
         """Answer a call on a connection from now on; without Python if it needs no arena."""

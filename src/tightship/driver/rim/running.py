@@ -92,7 +92,9 @@ class Runs:
     def often(self, asked: Run) -> BoundRun | None:
         """A run that has been asked for several times; None for any other."""
         repeat = self._repeats.get(_key(asked))
-        return None if repeat is None or repeat.count < OFTEN else repeat.run
+        if repeat is None or repeat.count < OFTEN or not repeat.is_good(asked, self._buffers):
+            return None
+        return repeat.run
 
     def run(self, asked: Run, stop: StopFlag) -> RunFinished:
         """Run a model on what a request names."""

@@ -102,7 +102,7 @@ class Server:
         self._calls.register(self._bell, select.EPOLLIN)
         attending = min(threads, len(os.sched_getaffinity(0)) - 1)
         self._repeating = Repeating(self._calls.fileno(), attending)
-        self._threads = threads + 1 + attending
+        self._threads = 2 * threads + 1 + attending
 
     def stop(self) -> None:
         """Have `serve` return; may be called from any thread and from a signal handler."""
@@ -263,7 +263,7 @@ class Server:
                 case fx.Run():
                     self._carrier.begin(effect)
                     self._runs.append(effect)
-                case fx.MayRepeat() | fx.EndRepeats():
+                case fx.MayRepeat() | fx.EndRepeats() | fx.PauseRepeats() | fx.ResumeRepeats():
                     self._repeat(effect)
                 case fx.AttendRing():
                     file = self._peers[effect.connection].file
@@ -285,16 +285,23 @@ class Server:
                     self._carrier.carry_out(effect)
         self._repeating.set_room(self._service.room)
 
-    def _repeat(self, effect: fx.MayRepeat | fx.EndRepeats) -> None:
+    def _repeat(
+        self, effect: fx.MayRepeat | fx.EndRepeats | fx.PauseRepeats | fx.ResumeRepeats
+    ) -> None:
         peer = self._peers.get(effect.connection)
         if peer is None:
             return
-        if isinstance(effect, fx.EndRepeats):
-            self._repeating.forget(peer.file, effect.session)
-            return
-        run = self._carrier.often(effect.run)
-        if run is not None and not peer.is_behind:
-            self._repeating.remember(peer.file, effect, run)
+        match effect:
+            case fx.EndRepeats():
+                self._repeating.forget(peer.file, effect.session)
+            case fx.PauseRepeats():
+                self._repeating.pause(peer.file)
+            case fx.ResumeRepeats():
+                self._repeating.resume(peer.file)
+            case fx.MayRepeat():
+                run = self._carrier.often(effect.run)
+                if run is not None and not peer.is_behind:
+                    self._repeating.remember(peer.file, effect, run)
 
     def _unwatch(self, file: int) -> None:
         if file in self._watched:
@@ -331,6 +338,7 @@ class Server:
 
     def _hang_up(self, peer: Peer) -> None:
         self._repeating.forget(peer.file, 0)
+        self._repeating.resume(peer.file)
         self._repeating.close_ring(peer.file, 0)
         del self._peers[peer.number], self._by_file[peer.file]
         self._calls.unregister(peer.file)

@@ -87,6 +87,7 @@ class Buffer:
     Attributes:
         value_type: With the dimensions of the allocation, known or not.
         dimensions: Of what it holds; those of the allocation while it holds nothing.
+        version: Counts how often it came to hold something, nothing, or other dimensions.
         is_written, reader_count: Who is at it now: one writer or any number of readers.
         expected: Dimensions that executions which wait for fences will leave it with, in order.
     """
@@ -97,6 +98,7 @@ class Buffer:
     held: Held
     dimensions: Dimensions = ()
     is_initialised: bool = False
+    version: int = 0
     is_written: bool = False
     reader_count: int = 0
     expected: dict[int, Dimensions] = field(default_factory=dict)
@@ -111,11 +113,14 @@ class Buffer:
 
     def fill(self, dimensions: Dimensions) -> None:
         """It holds a value of these dimensions."""
+        if not self.is_initialised or self.dimensions != dimensions:
+            self.version += 1
         self.dimensions = dimensions
         self.is_initialised = True
 
     def clear(self) -> None:
         """It holds nothing."""
+        self.version += 1
         self.dimensions = self.value_type.dimensions
         self.is_initialised = False
 

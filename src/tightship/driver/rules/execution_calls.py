@@ -22,6 +22,7 @@ from tightship.driver.rules.holds import Held
 from tightship.driver.rules.ledger import Incoming, Ledger
 from tightship.driver.rules.owned import Asked, Bound, OwnedPool, Session
 from tightship.driver.rules.quota import Resource
+from tightship.driver.rules.repeats import pause
 from tightship.driver.rules.scheduler import Scheduler
 from tightship.driver.rules.status import failure, invalid
 
@@ -86,6 +87,7 @@ def launch(ledger: Ledger, scheduler: Scheduler, execution: Execution, now_ns: i
     """From now on it is the scheduler's, or that of the fences that it waits for."""
     ledger.executions[execution.identifier] = execution
     execution.expect()
+    pause(ledger, execution)
     if not execution.fences:
         scheduler.submit(execution, now_ns)
         return

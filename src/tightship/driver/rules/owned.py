@@ -122,7 +122,9 @@ class Connection:
     """A client and what it owns, by the numbers that it knows.
 
     Attributes:
-        repeats: Sessions of calls that the rim may repeat (`rules.repeats`).
+        repeats: Sessions of calls that the rim may repeat (`rules.repeats`), with versions of the
+            buffers that these use.
+        pausing: Executions while which it repeats none.
     """
 
     caller: Caller
@@ -133,7 +135,8 @@ class Connection:
     fenced: dict[int, Execution] = field(default_factory=dict)
     reusables: dict[int, Session] = field(default_factory=dict)
     bursts: dict[int, Session] = field(default_factory=dict)
-    repeats: set[int] = field(default_factory=set)
+    repeats: dict[int, dict[Buffer, int]] = field(default_factory=dict)
+    pausing: set[int] = field(default_factory=set)
 
     @property
     def identifier(self) -> int:

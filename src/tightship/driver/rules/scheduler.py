@@ -13,7 +13,7 @@ from tightship.driver.rules.buffer_calls import make_room
 from tightship.driver.rules.dimensions import combine
 from tightship.driver.rules.execution import Execution, Phase
 from tightship.driver.rules.ledger import Ledger, failed
-from tightship.driver.rules.repeats import offer, run_of
+from tightship.driver.rules.repeats import offer, resume, run_of
 from tightship.driver.rules.status import NO_TIME, ErrorStatus, failure
 from tightship.errors import DriverError
 
@@ -119,16 +119,18 @@ class Scheduler:
 
     def _abandon(self, execution: Execution) -> None:
         execution.phase = Phase.ABANDONED
+        self._settle(execution, LATE)
         self._tell(execution, LATE)
 
     def end(self, execution: Execution, reply: Executed | Failed) -> None:
         """An execution that does not run any more, or never did, has ended so."""
         execution.phase = Phase.ENDED
+        self._settle(execution, reply)
+        self._forget(execution)  # first, so that the client's next call may be repeated
         self._tell(execution, reply)
-        self._forget(execution)
 
-    def _tell(self, execution: Execution, reply: Executed | Failed) -> None:
-        """Answer the call or signal the fence."""
+    def _settle(self, execution: Execution, reply: Executed | Failed) -> None:
+        """What it was to write and waited for is as its end has it."""
         ledger = self._ledger
         ledger.timers.cancel(execution.identifier)
         execution.forget()
@@ -138,6 +140,10 @@ class Scheduler:
             del ledger.watchers[handle]
             ledger.emit(CloseFile(handle))
         execution.fences.clear()
+
+    def _tell(self, execution: Execution, reply: Executed | Failed) -> None:
+        """Answer the call or signal the fence."""
+        ledger = self._ledger
         if execution.number is not None:
             ledger.send(execution.connection, execution.number, reply)
             execution.number = None
@@ -159,6 +165,7 @@ class Scheduler:
         execution.phase = Phase.ENDED
         self._end_session(execution)
         del self._ledger.executions[execution.identifier]
+        resume(self._ledger, execution)
         execution.drop_work(self._ledger.emit)
 
 
