@@ -178,6 +178,7 @@ ALLOWED: Mapping[str, str] = {  # the longest prefix of a module's name decides
     ),
     "driver.protocol": "errors driver.rules driver.protocol",
     "driver": "errors driver",
+    "driver.process": "_core errors driver",
     "driver.client.fallback": "driver errors loading model",
     "driver.rim": (
         "_core driver engine.joint_arenas errors frontend.onnx graph loading model"

@@ -94,8 +94,9 @@ void repeats(nb::module_ &module) {
     nb::class_<Repeats>(module, "Repeats",
                         "Calls that have come before, answered without Python. Any number of "
                         "threads may wait.")
-        .def(nb::init<int>(), "calls"_a,
-             "`calls` is an epoll descriptor whose sockets are watched for one event at a time.")
+        .def(nb::init<int, driver::Turns &>(), "calls"_a, "turns"_a, nb::keep_alive<1, 3>(),
+             "`calls` is an epoll descriptor whose sockets are watched for one event at a time; a "
+             "run takes one of `turns`, or goes the long way if none is free.")
         .def("next", &next, nb::sig("def next(self) -> tuple[int, int, bytes]"),
              "Waits without the GIL for what is not to be answered here: its file, which is not "
              "watched any more, its events, and an answer that its socket did not take.")

@@ -35,6 +35,7 @@ NB_MODULE(_core, module) {
     tightship::bind::onednn(module);
     tightship::bind::kernels(module);
     tightship::bind::program(module);
+    tightship::bind::turns(module);
     tightship::bind::repeats(module);
     tightship::bind::primitive_memory(module);
     tightship::bind::primitive_cache(module);

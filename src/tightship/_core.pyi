@@ -1598,14 +1598,39 @@ class NativeContext:
     def run_at_once(self, steps: NativeStepGraph, workers: int, stop: StopFlag, deadline_ns: int | None = None) -> str:
         """Runs steps as soon as they can; otherwise as `run`."""
 
+class Turns:
+    """
+    How many runs there may be at once, whoever asks for them. Who waits gets a turn in the order of asking.
+    """
+
+    def __init__(self, count: int) -> None: ...
+
+    @property
+    def count(self) -> int:
+        """Of all turns."""
+
+    @property
+    def is_free(self) -> bool:
+        """Whether one could be taken without a wait."""
+
+    @property
+    def waiting_count(self) -> int:
+        """How many wait for one."""
+
+    def take(self, timeout_s: float | None = None) -> bool:
+        """Waits for a turn, without the GIL; False if none came in time."""
+
+    def give_back(self) -> None:
+        """The run has ended."""
+
 class Repeats:
     """
     Calls that have come before, answered without Python. Any number of threads may wait.
     """
 
-    def __init__(self, calls: int) -> None:
+    def __init__(self, calls: int, turns: Turns) -> None:
         """
-        `calls` is an epoll descriptor whose sockets are watched for one event at a time.
+        `calls` is an epoll descriptor whose sockets are watched for one event at a time; a run takes one of `turns`, or goes the long way if none is free.
         """
 
     def next(self) -> tuple[int, int, bytes]:

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from tests.driver.test_buffer_uses import INPUTS, STATE, cell, here, read, states_of
+from tightship._core import Turns
 from tightship.driver import Client, CompilationCache, ModelBuilder, tensor_type
 from tightship.driver.client.pooled_buffer import PooledBuffer
 from tightship.driver.client.remote import DeviceBuffer
@@ -22,7 +23,7 @@ TOKEN = bytes(32)
 @contextmanager
 def client_of(folder, **offered):
     """A client of a driver in this process that offers so much."""
-    server = Server(folder / "driver.sock", Repository(dict), **offered)
+    server = Server(folder / "driver.sock", Repository(dict), Turns(1), **offered)
     thread = threading.Thread(target=server.serve)
     thread.start()
     try:

@@ -113,18 +113,19 @@ def test_mangled_messages_with_any_files_leave_nothing(served, witness, connecti
 @pytest.mark.parametrize(
     "times", [50, pytest.param(1000, marks=pytest.mark.slow)], ids=["few", "many"]
 )
-def test_a_file_that_is_cut_after_it_was_registered_kills_nobody(served, witness, times, tmp_path):
-    before = served.settled_state(witness)
-    with served.client() as hostile, (tmp_path / "pool").open("w+b") as file:
-        model = hostile.prepare(MODEL)
-        for _ in range(times):
-            os.ftruncate(file.fileno(), 4096)
-            with hostile.file_pool(file.fileno(), is_writable=True) as pool:
-                x = pool.at(0, (4, 32), "f4")
-                os.ftruncate(file.fileno(), 0)
-                with pytest.raises(DriverError, match="failed"):
-                    model.execute([x])
-    assert served.settles_at(before, witness)
+def test_a_file_that_is_cut_after_it_was_registered_kills_nobody(times, tmp_path):
+    with driver(tmp_path) as alone, alone.client() as witness:
+        before = alone.settled_state(witness)
+        with alone.client() as hostile, (tmp_path / "pool").open("w+b") as file:
+            model = hostile.prepare(MODEL)
+            for _ in range(times):
+                os.ftruncate(file.fileno(), 4096)
+                with hostile.file_pool(file.fileno(), is_writable=True) as pool:
+                    x = pool.at(0, (4, 32), "f4")
+                    os.ftruncate(file.fileno(), 0)
+                    with pytest.raises(DriverError, match="failed"):
+                        model.execute([x])
+        assert alone.settles_at(before, witness)
 
 
 def run_isolated(client, model, file, *, is_cut):

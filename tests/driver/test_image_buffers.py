@@ -11,7 +11,7 @@ from onnx import TensorProto, helper
 import tightship
 from tests.driver.native_driver import driver
 from tests.small_models import model
-from tightship._core import HAS_ONEDNN, StopFlag, onednn_cpu_isa
+from tightship._core import HAS_ONEDNN, StopFlag, Turns, onednn_cpu_isa
 from tightship.driver.effects import AllocateBuffer, Run, RunArgument
 from tightship.driver.events import BufferAllocated
 from tightship.driver.oip.repository import Repository
@@ -192,7 +192,7 @@ def test_programs_that_were_made_in_vain_are_closed(monkeypatch):
         raise OSError(errno.EMFILE, "Too many open files")
 
     monkeypatch.setattr(models_of_driver, "with_images", with_images)
-    carrier = Carrier(Repository(dict), None, 1)
+    carrier = Carrier(Repository(dict), None, Turns(1))
     carrier._models._models |= {1: None, 2: None}
     kind = ValueType(OperandType.TENSOR_FLOAT32, (1, 2, 3, 4))
     event = carrier._allocate(AllocateBuffer(9, kind, ((1, True, 0), (2, False, 0))))

@@ -14,7 +14,7 @@ import pytest
 import tightship
 from tests.driver.native_driver import driver
 from tests.small_models import dense, dense_result, relu_chain
-from tightship._core import Repeats, StopFlag
+from tightship._core import Repeats, StopFlag, Turns
 from tightship.driver.effects import MayRepeat
 from tightship.driver.protocol import messages as m
 from tightship.driver.protocol.codec import encode
@@ -35,7 +35,8 @@ class Setup:
 
     def __init__(self):
         self.calls = select.epoll()
-        self.repeats = Repeats(self.calls.fileno())
+        self.turns = Turns(1)
+        self.repeats = Repeats(self.calls.fileno(), self.turns)
         self.ours, self.client = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self.client.settimeout(10)
         self.file = self.ours.fileno()
@@ -104,6 +105,17 @@ def test_a_call_with_files_is_left_with_them(setup):
         data, files, _, _ = socket.recv_fds(setup.ours, 100, 4)
         assert (data, len(files)) == (call_of(7), 1)
         os.close(files[0])
+
+
+def test_while_another_face_has_the_turn_a_call_goes_the_long_way(setup):
+    assert setup.turns.take()
+    setup.client.send(call_of(7))
+    assert setup.repeats.next() == (setup.file, select.EPOLLIN, b"")
+    setup.turns.give_back()
+    setup.calls.modify(setup.file, select.EPOLLIN | select.EPOLLONESHOT)
+    assert setup.handed_over() == (setup.file, select.EPOLLIN, b"")
+    assert setup.client.recv(100).endswith(b"done")
+    assert setup.turns.is_free
 
 
 def test_without_room_or_once_stopped_a_call_goes_the_long_way(setup):
@@ -247,7 +259,7 @@ def test_reusable_and_burst_runs_are_repeated_and_end(tmp_path):
 def test_a_client_of_many_requests_has_few_of_them_remembered():
     setup = Setup()
     try:
-        repeating = Repeating(setup.calls.fileno())
+        repeating = Repeating(setup.calls.fileno(), setup.turns)
         for number in range(3 * KEPT_MAX):
             call = m.RunExecution(number)
             may = MayRepeat(1, number + 1, call, None, Executed(ErrorStatus.NONE, ()))

@@ -99,8 +99,10 @@ std::optional<std::string> Repeats::answer(int file) {
 bool Repeats::run(Entry &entry) {
     const std::lock_guard lock(entry.running);
     bool is_done = false;
-    if (running_.fetch_add(1) < room_ && !entry.is_gone)
+    if (running_.fetch_add(1) < room_ && !entry.is_gone && turns_.take_free()) {
         is_done = entry.repeat.run();
+        turns_.give_back();
+    }
     running_ -= 1;
     return is_done;
 }

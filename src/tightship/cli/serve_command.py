@@ -10,7 +10,6 @@ from functools import partial
 from pathlib import Path
 
 from tightship.cli.output import show
-from tightship.driver.oip.limits import FaceLimits
 from tightship.driver.oip.repository import ModelSource
 from tightship.driver.process import Driver, Listening
 from tightship.driver.rim.access import Access
@@ -33,17 +32,15 @@ def run(options: argparse.Namespace) -> int:
         if not _inside(folder):
             raise InputError(f"There is no model (`.onnx`, `.tship`) in the folder `{folder}`.")
     path = socket_path() if options.socket is None else Path(options.socket)
-    threads = options.threads or 1
     where = Listening(
         path,
         options.http,
         options.grpc,
         allow_client_shm=options.allow_client_shm,
-        limits=FaceLimits(runs_max=threads),
         access=_access(options.allow, options.trust, options.socket),
     )
     sources = partial(_sources, given, folders, dict(options.shape))
-    driver = Driver(sources, where, threads=threads, secret=_secret())
+    driver = Driver(sources, where, threads=options.threads or 1, secret=_secret())
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: driver.stop())
     show(f"serving {', '.join(driver.names) or 'models of clients'} at {_places(where, driver)}\n")

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Protocol
 
+from tightship._core import Turns
 from tightship.driver.oip.face import Face
 from tightship.driver.oip.limits import FaceLimits
 from tightship.driver.oip.monitor import Monitor
@@ -70,17 +71,18 @@ class Driver:
         Args:
             models: Where they come from, by the names that clients know them by.
             where: To listen.
-            threads: Executions of native clients at once.
+            threads: Runs at once, of clients of all faces.
             secret: As for `Server`.
 
         Raises:
             InputError: An address cannot be listened at, or a package that it needs is not there.
             OipError: A model cannot be loaded.
         """
+        turns = Turns(threads)
         self._repository = Repository(models)
         accounts = Accounts(USER_LIMITS, kept={os.geteuid()})
         regions = RegionFiles(is_enabled=where.allow_client_shm, account=accounts.of(os.geteuid()))
-        self._face = Face(self._repository, regions, where.limits.runs_max)
+        self._face = Face(self._repository, regions, turns)
         self._faces: dict[str, FaceServer] = {}
         with ExitStack() as undo:
             undo.callback(self._repository.close)
@@ -94,7 +96,7 @@ class Driver:
             self._native = Server(
                 where.socket,
                 self._repository,
-                threads=threads,
+                turns,
                 secret=secret,
                 access=replace(where.access, accounts=accounts),
             )

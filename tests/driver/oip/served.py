@@ -107,9 +107,9 @@ def main():
             http=("127.0.0.1", 0),
             grpc=("127.0.0.1", 0),
             allow_client_shm="shm" in sys.argv,
-            limits=small if "small" in sys.argv else FaceLimits(runs_max=2),
+            limits=small if "small" in sys.argv else FaceLimits(),
         )
-        driver = Driver(lambda: models, where)
+        driver = Driver(lambda: models, where, threads=2)
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, lambda *_: driver.stop())
         addresses = [f"127.0.0.1:{port}" for port in driver.ports.values()]

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.driver.oip.served import sources
+from tightship._core import Turns
 from tightship.driver.oip.face import Face
 from tightship.driver.oip.http_calls import HttpCalls
 from tightship.driver.oip.http_message import HEADER_LENGTH, HttpRequest
@@ -33,7 +34,7 @@ def face(repository):
 
 
 def calls(repository):
-    found = Face(repository, RegionFiles(is_enabled=False), 2)
+    found = Face(repository, RegionFiles(is_enabled=False), Turns(2))
     return found, HttpCalls(found, 1 << 20)
 
 

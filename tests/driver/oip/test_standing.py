@@ -9,6 +9,7 @@ import onnx
 import pytest
 
 from tests.models import parse
+from tightship._core import Turns
 from tightship.driver.oip.face import Face
 from tightship.driver.oip.http_calls import HttpCalls
 from tightship.driver.oip.http_message import HttpRequest
@@ -37,7 +38,7 @@ class Setting:
         for name in TEXTS:
             self.repository.load(name)
         self.regions = RegionFiles(is_enabled=True, folder=folder)
-        self.calls = HttpCalls(Face(self.repository, self.regions, 1), 1 << 16)
+        self.calls = HttpCalls(Face(self.repository, self.regions, Turns(1)), 1 << 16)
         self.register()
 
     def register(self, name="r"):

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "tightship/driver/ring.hpp"
+#include "tightship/driver/turns.hpp"
 
 #include <atomic>
 #include <chrono>
@@ -49,9 +50,9 @@ std::string reply(int file, std::string answer);
 /// Waits for calls, and answers those that it knows. Any number of threads may wait.
 class Repeats {
   public:
-    /// `calls` is an epoll descriptor whose sockets are watched for one event at a time; it
-    /// outlives this.
-    explicit Repeats(int calls) : calls_(calls) {}
+    /// `calls` is an epoll descriptor whose sockets are watched for one event at a time; each run
+    /// takes one of `turns`. Both outlive this.
+    Repeats(int calls, Turns &turns) : calls_(calls), turns_(turns) {}
     Repeats(const Repeats &) = delete;
     Repeats &operator=(const Repeats &) = delete;
 
@@ -126,6 +127,7 @@ class Repeats {
     void watch(int file) const;
 
     int calls_;
+    Turns &turns_;
     std::atomic<int> room_ = 0;
     std::atomic<int> running_ = 0;
     std::mutex entries_lock_;

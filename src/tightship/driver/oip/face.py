@@ -4,11 +4,11 @@ Answers that are no tensors are values of JSON with the names and numbers that t
 have too.
 """
 
-import threading
 from time import monotonic_ns
 from typing import Any
 
 from tightship import __version__
+from tightship._core import Turns
 from tightship.driver.oip.infer_request import InferRequest
 from tightship.driver.oip.infer_response import OutputTensor
 from tightship.driver.oip.refusal import OipError
@@ -42,21 +42,23 @@ class Face:
         is_draining: Whether it is about to end; it is not ready then, and answers all the same.
     """
 
-    def __init__(self, repository: Repository, regions: RegionFiles, runs_max: int) -> None:
-        """At most `runs_max` inferences run at once; others wait."""
+    def __init__(self, repository: Repository, regions: RegionFiles, turns: Turns) -> None:
+        """Each inference takes one of `turns`, or waits for it."""
         self.repository = repository
         self.regions = regions
         self.is_draining = False
         self._inferences = Inferences(regions)
-        self._turns = threading.BoundedSemaphore(runs_max)
+        self._turns = turns
+
+    @property
+    def runs_max(self) -> int:
+        """Inferences that may run at once."""
+        return self._turns.count
 
     @property
     def is_free(self) -> bool:
         """Whether an inference would have to wait for no other, as of now."""
-        is_free = self._turns.acquire(blocking=False)
-        if is_free:
-            self._turns.release()
-        return is_free
+        return self._turns.is_free
 
     def metadata(self) -> Said:
         """What the server says of itself."""
@@ -123,13 +125,13 @@ class Face:
         model, counts = self.repository.model(name, version)
         began = monotonic_ns()
         counts.begin()
-        if not self._turns.acquire(timeout=request.timeout_s):
+        if not self._turns.take(request.timeout_s):
             counts.add_failure(monotonic_ns() - began)
             raise OipError("Request timeout expired", Code.UNAVAILABLE)
         try:
             return self._inferences.infer(name, model, request, counts)
         finally:
-            self._turns.release()
+            self._turns.give_back()
 
 
 def check_unchanged(settings: Said, what: str) -> None:

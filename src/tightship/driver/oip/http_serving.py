@@ -32,6 +32,7 @@ class HttpServer:
         self._calls = HttpCalls(face, limits.body_bytes_max, monitor, is_local=is_loopback(host))
         self._monitor = monitor
         self._limits = limits
+        self._runs_max = face.runs_max
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
         try:
             self._listener = socket.create_server((host, port), family=family)
@@ -63,7 +64,7 @@ class HttpServer:
             runner.run(self._serve())
 
     async def _serve(self) -> None:
-        with ThreadPoolExecutor(self._limits.runs_max, "tightship-http") as executor:
+        with ThreadPoolExecutor(self._runs_max, "tightship-http") as executor:
             shared = Shared(self._calls, self._limits, executor)
             shared.is_empty.set()
             listening = await self._loop.create_server(

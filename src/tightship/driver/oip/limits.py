@@ -11,7 +11,6 @@ class FaceLimits:
         body_bytes_max: Of a request, packed and unpacked.
         head_bytes_max: Of its target and headers, on HTTP.
         connections_max: Open at once; one more is answered 503 and closed. On gRPC, calls.
-        runs_max: Inferences at once, of both servers together; others wait.
         transfer_s: Seconds in which a begun request must have come, or a client must have read
             enough of a response for the next to be written.
         drain_s: Seconds that begun requests have once the server ends.
@@ -20,6 +19,5 @@ class FaceLimits:
     body_bytes_max: int = 64 << 20
     head_bytes_max: int = 64 << 10
     connections_max: int = 128
-    runs_max: int = 8
     transfer_s: float = 60.0
     drain_s: float = 30.0

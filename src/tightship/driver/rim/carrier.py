@@ -4,7 +4,7 @@ import os
 from contextlib import suppress
 from functools import partial
 
-from tightship._core import StopFlag
+from tightship._core import StopFlag, Turns
 from tightship.driver import effects as fx
 from tightship.driver.events import (
     BufferAllocated,
@@ -35,10 +35,12 @@ class Carrier:
         workers: A thread for what takes long; what it tells is for the service.
     """
 
-    def __init__(self, named: Named, cache: ModelCache | None, threads: int) -> None:
+    def __init__(self, named: Named, cache: ModelCache | None, turns: Turns) -> None:
+        """At most `turns` runs go on at once; as many threads have kernels of clients' models."""
+        self._turns = turns
         self.workers = Workers()
         self._mappings = Mappings()
-        self._models = Models(self._mappings, named, cache, threads)
+        self._models = Models(self._mappings, named, cache, turns.count)
         self._buffers = DeviceBuffers()
         self._runs = Runs(self._models, self._mappings, self._buffers)
         self._stops: dict[int, StopFlag] = {}
@@ -95,8 +97,12 @@ class Carrier:
         self._stops[run.execution] = StopFlag()
 
     def run(self, run: fx.Run) -> RunFinished:
-        """Run a model, in any thread; what was begun is run once."""
-        return self._runs.run(run, self._stops[run.execution])
+        """Run a model when it is its turn, in any thread; what was begun is run once."""
+        self._turns.take()
+        try:
+            return self._runs.run(run, self._stops[run.execution])
+        finally:
+            self._turns.give_back()
 
     def often(self, run: fx.Run) -> BoundRun | None:
         """A run that has been asked for several times; None for any other."""

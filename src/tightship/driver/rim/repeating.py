@@ -5,7 +5,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 
-from tightship._core import NativeContext, Repeats, StopFlag
+from tightship._core import NativeContext, Repeats, StopFlag, Turns
 from tightship.driver.effects import MayRepeat
 from tightship.driver.protocol.codec import encode, encode_reply
 from tightship.model.bound_run import BoundRun
@@ -33,12 +33,13 @@ class _Kept:
 class Repeating:
     """What the native core answers, by connection; `next` may be waited for by many threads."""
 
-    def __init__(self, calls: int, attending: int = 0) -> None:
+    def __init__(self, calls: int, turns: Turns, attending: int = 0) -> None:
         """`calls` is an epoll descriptor; its sockets are watched for one event at a time.
 
-        Up to `attending` of the threads in `next` look at rings for a while instead.
+        A run takes one of `turns`. Up to `attending` of the threads in `next` look at rings for a
+        while instead.
         """
-        self._native = Repeats(calls)
+        self._native = Repeats(calls, turns)
         self._native.set_attending(attending)
         self._kept: dict[int, dict[bytes, _Kept]] = {}
         self.next = self._native.next

@@ -17,6 +17,7 @@ from contextlib import ExitStack, suppress
 from pathlib import Path
 from random import SystemRandom
 
+from tightship._core import Turns
 from tightship.driver import effects as fx
 from tightship.driver.events import Connected, Disconnected, Event, FenceChanged, Tick
 from tightship.driver.protocol.channel import close_all
@@ -52,8 +53,8 @@ class Server:
         self,
         path: Path,
         named: Named,
+        turns: Turns,
         *,
-        threads: int = 1,
         secret: bytes | None = None,
         access: Access = NO_ACCESS,
         features: frozenset[str] = FEATURES,
@@ -63,8 +64,8 @@ class Server:
         Args:
             path: Of the socket; its folder exists.
             named: Models that clients may use by name.
-            threads: Executions that run at once; and threads of the kernels of models that
-                clients have prepared for a fast single answer.
+            turns: Of the executions that run at once; and as many threads have the kernels of
+                models that clients have prepared for a fast single answer.
             secret: With which compilation caches are authenticated; None for no cache.
             access: Who else may connect, and files to believe in.
             features: Of `FEATURES`, what it offers.
@@ -78,13 +79,13 @@ class Server:
         settings = Settings(
             model_cache_files=0 if secret is None else 1,
             data_cache_files=0,
-            runs_max=threads,
+            runs_max=turns.count,
             features=features,
             operators=own_users(),
         )
         self._service = Service(settings, SystemRandom(), access.accounts)
         cache = None if secret is None else ModelCache(secret)
-        self._carrier = Carrier(named, cache, threads)
+        self._carrier = Carrier(named, cache, turns)
         self._lock = threading.Lock()
         self._peers: dict[int, Peer] = {}
         self._by_file: dict[int, Peer] = {}
@@ -100,9 +101,9 @@ class Server:
         self._bell = os.eventfd(0, _BELL)
         self._calls = select.epoll()
         self._calls.register(self._bell, select.EPOLLIN)
-        attending = min(threads, len(os.sched_getaffinity(0)) - 1)
-        self._repeating = Repeating(self._calls.fileno(), attending)
-        self._threads = 2 * threads + 1 + attending
+        attending = min(turns.count, len(os.sched_getaffinity(0)) - 1)
+        self._repeating = Repeating(self._calls.fileno(), turns, attending)
+        self._threads = 2 * turns.count + 1 + attending
 
     def stop(self) -> None:
         """Have `serve` return; may be called from any thread and from a signal handler."""

@@ -1,0 +1,153 @@
+"""One bound of runs at once, for all faces of a driver."""
+
+import json
+import os
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+
+import numpy as np
+import onnx
+import pytest
+
+from tests.small_models import relu_chain
+from tightship._core import Turns
+from tightship.driver.client.client import Client
+from tightship.driver.oip import standing
+from tightship.driver.oip.face import Face
+from tightship.driver.oip.http_calls import HttpCalls
+from tightship.driver.oip.http_message import HttpRequest
+from tightship.driver.oip.region_files import RegionFiles
+from tightship.driver.oip.repository import ModelSource, Repository
+from tightship.driver.rim.running import Runs
+from tightship.driver.rim.server import Server
+
+PATIENCE_S = 30
+COUNT = 2
+X = np.ones((1, 4), np.float32)
+
+
+def until(is_so):
+    """Wait for something that other threads do."""
+    stop = time.monotonic() + PATIENCE_S
+    while not is_so():
+        assert time.monotonic() < stop
+        os.sched_yield()
+
+
+class Inside:
+    """How many runs are inside at once; they stay until the gate opens."""
+
+    def __init__(self):
+        self.gate, self.is_over = threading.Event(), threading.Event()
+        self.lock, self.count = threading.Lock(), 0
+
+    def counted(self, run):
+        def counting(*arguments):
+            with self.lock:
+                self.count += 1
+                if self.count > COUNT:
+                    self.is_over.set()
+            assert self.gate.wait(PATIENCE_S)
+            with self.lock:
+                self.count -= 1
+            return run(*arguments)
+
+        return counting
+
+
+@pytest.fixture
+def inside(monkeypatch):
+    counter = Inside()
+    monkeypatch.setattr(Runs, "run", counter.counted(Runs.run))
+    monkeypatch.setattr(standing, "run", counter.counted(standing.run))
+    return counter
+
+
+@pytest.fixture
+def faces(tmp_path):
+    """Turns, and what asks for a run by each face of a driver."""
+    path = tmp_path / "model.onnx"
+    onnx.save(onnx.load_from_string(relu_chain(1, 4)), path)
+    repository, turns = Repository(lambda: {"model": ModelSource(path)}), Turns(COUNT)
+    repository.load("model")
+    server = Server(tmp_path / "driver.sock", repository, turns)
+    thread = threading.Thread(target=server.serve)
+    thread.start()
+    calls = HttpCalls(Face(repository, RegionFiles(is_enabled=False), turns), 1 << 16)
+    with ExitStack() as ending:
+        ending.callback(repository.close)
+        ending.callback(thread.join)
+        ending.callback(server.stop)
+        yield turns, lambda: by_socket(tmp_path / "driver.sock"), lambda: by_http(calls)
+
+
+def by_socket(path):
+    with Client(path) as client:
+        client.prepare_named("model").execute([X])
+
+
+def by_http(calls):
+    tensor = {"name": "v0", "datatype": "FP32", "shape": [1, 4], "data": [1.0] * 4}
+    body = json.dumps({"inputs": [tensor]}).encode()
+    response = calls.respond(HttpRequest("POST", "/v2/models/model/infer", {}, body))
+    assert response.status == 200, response.parts
+
+
+def test_no_more_runs_are_inside_at_once_than_turns_whatever_the_face(faces, inside):
+    turns, *ways = faces
+    with ThreadPoolExecutor(4) as callers:
+        running = [callers.submit(way) for way in 2 * ways]
+        until(lambda: turns.waiting_count == 2 or inside.is_over.is_set())
+        inside.gate.set()
+        for each in running:
+            each.result(PATIENCE_S)
+    assert not inside.is_over.is_set()
+    assert [turns.take(0), turns.take(0), turns.take(0)] == [True, True, False]
+
+
+def test_a_turn_that_is_given_back_goes_to_who_has_waited():
+    turns = Turns(1)
+    assert turns.take()
+    with ThreadPoolExecutor(1) as callers:
+        waiting = callers.submit(turns.take)
+        until(lambda: turns.waiting_count == 1)
+        turns.give_back()
+        assert not turns.is_free
+        assert waiting.result(PATIENCE_S)
+    turns.give_back()
+    assert turns.is_free
+
+
+def test_who_has_no_time_left_waits_no_more():
+    turns = Turns(1)
+    assert turns.take()
+    assert not turns.take(1e-3)
+    assert turns.waiting_count == 0
+    turns.give_back()
+    assert turns.is_free
+
+
+def test_turns_are_had_in_the_order_of_asking():
+    turns, order = Turns(1), []
+    assert turns.take()
+
+    def run(number):
+        assert turns.take(PATIENCE_S)
+        order.append(number)
+        turns.give_back()
+
+    threads = [threading.Thread(target=run, args=(number,)) for number in range(4)]
+    for count, thread in enumerate(threads, start=1):
+        thread.start()
+        until(lambda count=count: turns.waiting_count == count)
+    turns.give_back()
+    for thread in threads:
+        thread.join(PATIENCE_S)
+    assert order == [0, 1, 2, 3]
+
+
+def test_there_is_a_turn():
+    with pytest.raises(ValueError, match="must be a turn"):
+        Turns(0)
