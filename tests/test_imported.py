@@ -15,7 +15,7 @@ FRAMEWORKS = ("onnx", "onnxruntime", "torch", "jax", "google.protobuf")
 UNUSED = (
     *("numpy.random", "hashlib", "json", "csv", "decimal", "statistics", "http"),
     *("tightship.loading.tuning", "tightship.cli", "tightship.backend", "tightship.planner.format"),
-    *("tightship.planner.constrained", "tightship.planner.items", "tightship.planner.collision"),
+    *("tightship.planner.constrained", "tightship.planner.collision"),
     *("tightship.engine.drawing", "tightship.engine.profile", "tightship.view.report"),
     *("tightship.engine.kernels.elementwise", "tightship.engine.kernels.control"),
     *("tightship.engine.lower.native.elementwise", "tightship.engine.lower.native.recurrent"),

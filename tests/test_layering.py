@@ -66,25 +66,27 @@ ALLOWED: Mapping[str, str] = {  # the longest prefix of a module's name decides
     "planner.verify_constraints": (
         "_core.first_overlap errors planner.collision planner.constraints planner.problem"
     ),
-    "planner.items": "planner.constraints planner.problem",
-    "planner.bank_cost": "planner.constraints planner.items",
-    "planner.constrained_orders": (
-        "_core errors planner.constraints planner.items planner.place planner.plan planner.problem"
-        " planner.verify"
+    "planner.bound": "_core planner.constrained.bound planner.problem",
+    "planner.constrained": "",
+    "planner.constrained.items": "planner.constraints planner.problem",
+    "planner.constrained.bound": (
+        "_core planner.constraints planner.constrained.items planner.problem"
     ),
-    "planner.constrained_search": (
+    "planner.constrained.bank_cost": "planner.constraints planner.constrained.items",
+    "planner.constrained.orders": (
+        "_core errors planner.constraints planner.constrained.items planner.place planner.plan"
+        " planner.problem planner.verify"
+    ),
+    "planner.constrained.search": (
         "_core planner.conflict planner.narrowing planner.place planner.plan"
     ),
-    "planner.constrained": (
-        "_core planner.bank_cost planner.bound planner.constrained_orders"
-        " planner.constrained_search planner.constraints planner.items planner.large planner.plan"
+    "planner.constrained.plan": (
+        "_core planner.bound planner.constraints planner.constrained planner.large planner.plan"
         " planner.problem"
     ),
-    "planner.bound": "_core planner.constrained_bound planner.problem",
-    "planner.constrained_bound": "_core planner.constraints planner.items planner.problem",
     "planner.place": "_core planner.problem planner.place",
     "planner.place.exact_items": (
-        "_core planner.constraints planner.items planner.place planner.problem"
+        "_core planner.constraints planner.constrained.items planner.place planner.problem"
     ),
     "planner.part": "planner.constraints planner.problem",
     "planner.narrowing": "_core",

@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from tests.planner.constrained_problems import column
+from tests.planner.constrained.problems import column
 from tests.planner.problems import problem
 from tightship.cli import main
 from tightship.planner import Bank, Constraints, solve

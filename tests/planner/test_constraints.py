@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from tests.planner.constrained_problems import column
+from tests.planner.constrained.problems import column
 from tests.planner.problems import problem
 from tightship.errors import PlanError
 from tightship.planner.constraints import FREE, Bank, Constraints, ForbiddenRange

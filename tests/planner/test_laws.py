@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from tests.planner.constrained_problems import constrained_problems
+from tests.planner.constrained.problems import constrained_problems
 from tests.planner.problems import problems
 from tightship.planner.constraints import FREE, ForbiddenRange
 from tightship.planner.portfolio import solve

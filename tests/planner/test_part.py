@@ -1,6 +1,6 @@
 import numpy as np
 
-from tests.planner.constrained_problems import column
+from tests.planner.constrained.problems import column
 from tests.planner.problems import problem
 from tightship.planner.constraints import FREE, Bank, Constraints
 from tightship.planner.part import part_of

@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.planner.constrained_problems import ALL, column, constrained_problems, is_valid
+from tests.planner.constrained.problems import ALL, column, constrained_problems, is_valid
 from tests.planner.problems import problem
 from tightship.errors import InvalidPlanError
 from tightship.planner.constraints import FREE, Bank, Constraints, ForbiddenRange

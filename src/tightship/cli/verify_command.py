@@ -9,7 +9,7 @@ from tightship.errors import InvalidPlanError
 from tightship.loading.restoring import verify_prepared
 from tightship.planner import Plan, lower_bound, verify_offsets
 from tightship.planner.format import read_plan
-from tightship.planner.format.problem_file import read_offsets
+from tightship.planner.format.problem_file import holds_buffers, read_offsets
 from tightship.quantity import format_bytes
 
 VALID, INVALID = 0, 1
@@ -18,7 +18,7 @@ VALID, INVALID = 0, 1
 def run(options: argparse.Namespace) -> int:
     """Judge a plan; say what collides, or what it takes."""
     path = Path(options.file)
-    if holds_prepared(path):
+    if not holds_buffers(path) and holds_prepared(path):  # a pipe can be read only once
         return _verify_prepared(path, as_json=options.json)
     try:
         facts = _judge(path, options.capacity)

@@ -16,6 +16,6 @@ def lower_bound(problem: Problem) -> int:
     """
     if problem.constraints is None:
         return _lower_bound(problem.columns())
-    from tightship.planner.constrained_bound import constrained_bound  # few problems need it
+    from tightship.planner.constrained.bound import constrained_bound  # few problems need it
 
     return constrained_bound(problem, problem.constraints)

@@ -83,7 +83,7 @@ def solve(
     if effort is None:
         effort = EFFORT[goal] if problem.count < LARGE_COUNT else LARGE_EFFORT
     if problem.constraints is not None:
-        from tightship.planner.constrained import constrained_plan  # few problems need it
+        from tightship.planner.constrained.plan import constrained_plan  # few problems need it
 
         constrained = constrained_plan(problem, goal, effort, threads=threads, stop=stop)
         verify(constrained)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 
-from tests.planner.constrained_problems import ALL, column, constrained_problems
+from tests.planner.constrained.problems import ALL, column, constrained_problems
 from tests.planner.problems import problem
 from tightship.errors import FormatError, InvalidPlanError, PlanError
 from tightship.planner.constraints import FREE, Bank, Constraints, ForbiddenRange

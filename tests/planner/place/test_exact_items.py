@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.planner.constrained_oracle import fits
-from tests.planner.constrained_problems import ALL, column, constrained_problems, is_valid
+from tests.planner.constrained.oracle import fits
+from tests.planner.constrained.problems import ALL, column, constrained_problems, is_valid
 from tests.planner.planted import cut_cells
 from tests.planner.problems import problem
 from tightship._core import StopFlag

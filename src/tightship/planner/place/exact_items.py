@@ -7,8 +7,8 @@ from typing import cast
 import numpy as np
 
 from tightship._core import StopFlag, search_items
+from tightship.planner.constrained.items import Items, disjoint, items_of
 from tightship.planner.constraints import Constraints
-from tightship.planner.items import Items, disjoint, items_of
 from tightship.planner.place.exact import Verdict
 from tightship.planner.problem import Int64Array, Problem
 

@@ -5,8 +5,8 @@ from itertools import pairwise
 import numpy as np
 
 from tightship._core import lower_bound as _lower_bound
+from tightship.planner.constrained.items import Items, items_of
 from tightship.planner.constraints import FREE, Constraints, ForbiddenRange
-from tightship.planner.items import Items, items_of
 from tightship.planner.problem import Int64Array, Problem
 
 

@@ -3,8 +3,8 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from tests.planner.constrained_oracle import fits
-from tests.planner.constrained_problems import ALL, column, constrained_problems
+from tests.planner.constrained.oracle import fits
+from tests.planner.constrained.problems import ALL, column, constrained_problems
 from tests.planner.problems import problem
 from tightship.planner.bound import lower_bound
 from tightship.planner.constraints import Bank, Constraints, ForbiddenRange

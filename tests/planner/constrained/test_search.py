@@ -1,8 +1,8 @@
 import pytest
 from hypothesis import assume, given, settings
 
-from tests.planner.constrained_oracle import fits, smallest
-from tests.planner.constrained_problems import ALL, column, constrained_problems, is_valid
+from tests.planner.constrained.oracle import fits, smallest
+from tests.planner.constrained.problems import ALL, column, constrained_problems, is_valid
 from tests.planner.problems import problem
 from tightship.planner.constraints import FREE, Bank, Constraints, ForbiddenRange
 from tightship.planner.part import part_of

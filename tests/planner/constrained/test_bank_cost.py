@@ -1,11 +1,11 @@
 from hypothesis import given, settings
 
-from tests.planner.constrained_oracle import fits, smallest
-from tests.planner.constrained_problems import constrained_problems
+from tests.planner.constrained.oracle import fits, smallest
+from tests.planner.constrained.problems import constrained_problems
 from tests.planner.problems import problem
-from tightship.planner.bank_cost import least_cost
+from tightship.planner.constrained.bank_cost import least_cost
+from tightship.planner.constrained.items import items_of
 from tightship.planner.constraints import Bank, Constraints
-from tightship.planner.items import items_of
 
 
 def bound_of(made):

@@ -1,12 +1,12 @@
 import numpy as np
 from hypothesis import given
 
-from tests.planner.constrained_problems import ALL, column, constrained_problems, is_valid
+from tests.planner.constrained.problems import ALL, column, constrained_problems, is_valid
 from tests.planner.problems import problem
 from tightship.planner.bound import lower_bound
-from tightship.planner.constrained_orders import NO_LIMIT, best_in_order
+from tightship.planner.constrained.items import items_of
+from tightship.planner.constrained.orders import NO_LIMIT, best_in_order
 from tightship.planner.constraints import FREE, Bank, Constraints
-from tightship.planner.items import items_of
 
 NO_TARGET = (0, 0, 0)
 

@@ -5,13 +5,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.planner.constrained_problems import ALL, column, constrained_problems, is_valid
+from tests.planner.constrained.problems import ALL, column, constrained_problems, is_valid
 from tests.planner.problems import problem
 from tightship.errors import InvalidPlanError
 from tightship.planner.bound import lower_bound
-from tightship.planner.constrained import constrained_plan
+from tightship.planner.constrained.items import items_of
+from tightship.planner.constrained.plan import constrained_plan
 from tightship.planner.constraints import FREE, Bank, Constraints, ForbiddenRange
-from tightship.planner.items import items_of
 from tightship.planner.portfolio import solve
 
 EFFORT = 10**5

@@ -3,12 +3,12 @@
 from dataclasses import replace
 
 from tightship._core import StopFlag
-from tightship.planner.bank_cost import least_cost
 from tightship.planner.bound import lower_bound
-from tightship.planner.constrained_orders import ORDERS, best_in_order
-from tightship.planner.constrained_search import Searched, SearchEffort, find_best, find_fit
+from tightship.planner.constrained.bank_cost import least_cost
+from tightship.planner.constrained.items import items_of
+from tightship.planner.constrained.orders import ORDERS, best_in_order
+from tightship.planner.constrained.search import Searched, SearchEffort, find_best, find_fit
 from tightship.planner.constraints import Constraints
-from tightship.planner.items import items_of
 from tightship.planner.large import LARGE_COUNT
 from tightship.planner.plan import Goal, Plan, PlanStatus
 from tightship.planner.problem import Problem

@@ -7,8 +7,8 @@ import numpy as np
 
 from tightship._core import place_items
 from tightship.errors import InvalidPlanError
+from tightship.planner.constrained.items import Items
 from tightship.planner.constraints import FREE, Constraints
-from tightship.planner.items import Items
 from tightship.planner.place import order
 from tightship.planner.place.lowest_first import lowest_first
 from tightship.planner.plan import Plan

@@ -5,8 +5,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tightship.planner.constrained.items import Items
 from tightship.planner.constraints import Constraints
-from tightship.planner.items import Items
 
 ROUNDS = 60
 """Rounds of prices."""

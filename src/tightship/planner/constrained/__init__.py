@@ -1,0 +1,1 @@
+"""Plans of problems with constraints: placed as items, and searched for."""
