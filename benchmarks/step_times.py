@@ -21,7 +21,7 @@ from benchmarks import models
 from benchmarks.contender import ort_options
 from numpy.typing import NDArray
 
-from tightship.engine.arena_pool import ArenaPool
+from tightship.engine.arenas.arena_pool import ArenaPool
 from tightship.engine.executable import build
 from tightship.engine.limits import Limits
 from tightship.engine.prepare import Settings, prepare

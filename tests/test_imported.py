@@ -32,10 +32,11 @@ PREPARED = {
     "graph": "layout mapped_file optimizer unbound_length",
     "planner": "buffers plan problem schedule schedule_plan verify",
     "engine": (
-        "allocation arena arena_pool executable executor footprint idle_watch kept_outputs library"
-        " limits memory_plan other_shapes placement prepared primitive_cache program program_cache"
-        " retention schedule shelf weight_store"
+        "allocation executable executor footprint kept_outputs library limits memory_plan"
+        " other_shapes placement prepared primitive_cache program program_cache schedule shelf"
+        " weight_store"
     ),
+    "engine.arenas": "arena arena_pool idle_watch retention",
     "training": "train",
     "engine.stored": "bounds container fields made_for make_again model read_program",
 }

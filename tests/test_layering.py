@@ -183,10 +183,10 @@ ALLOWED: Mapping[str, str] = {  # the longest prefix of a module's name decides
     "driver.process": "_core errors driver",
     "driver.client.fallback": "driver errors loading model",
     "driver.rim": (
-        "_core driver engine.joint_arenas errors frontend.onnx graph loading model"
+        "_core driver engine.arenas.joint_arenas errors frontend.onnx graph loading model"
         " resource.private_folder"
     ),
-    "driver.oip": "_core __version__ engine.joint_arenas errors graph model loading driver",
+    "driver.oip": "_core __version__ engine.arenas.joint_arenas errors graph model loading driver",
     "driver.client": "_core errors frontend.onnx safetensors driver",
     "driver.nnapi": "errors graph driver",
     "cli": (

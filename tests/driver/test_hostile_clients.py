@@ -24,7 +24,7 @@ from tightship.driver.rules.model import ModelFile
 from tightship.driver.rules.pools import Pool, PoolMode
 from tightship.driver.rules.request import Extent, Request
 from tightship.driver.rules.status import ErrorStatus
-from tightship.engine.joint_arenas import JointArenas
+from tightship.engine.arenas.joint_arenas import JointArenas
 from tightship.errors import DriverError
 
 MODEL, WEIGHTS = dense(batch=4)

@@ -26,7 +26,7 @@ from tightship.driver.rim.models import Models
 from tightship.driver.rim.running import Runs
 from tightship.driver.rules.operand_type import OperandType, ValueType
 from tightship.driver.rules.status import ErrorStatus
-from tightship.engine.joint_arenas import JointArenas
+from tightship.engine.arenas.joint_arenas import JointArenas
 from tightship.engine.lower.layouts import AVX512
 from tightship.frontend.onnx import open_bytes
 from tightship.loading import load_graph

@@ -15,7 +15,7 @@ from tightship.driver.rules.model import ModelFile
 from tightship.driver.rules.pools import READ, Pool, PoolMode
 from tightship.driver.rules.request import Extent
 from tightship.driver.rules.status import ErrorStatus, ExecutionPreference
-from tightship.engine.joint_arenas import JointArenas
+from tightship.engine.arenas.joint_arenas import JointArenas
 
 MODEL, WEIGHTS = dense(batch=4)
 

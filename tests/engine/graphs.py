@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from tests.models import filled, parse
 from tests.zoo.networks import STATIC
 from tightship.engine.allocation import allocate
-from tightship.engine.arena import Arena
+from tightship.engine.arenas.arena import Arena
 from tightship.engine.executable import Executable, build
 from tightship.engine.library import open_library
 from tightship.engine.lower.passes import GRAPH_PASSES, SELECTION_PASSES, pass_names

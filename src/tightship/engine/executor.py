@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tightship._core import KernelError, NativeStepGraph, NumpyBound
-from tightship.engine.arena import Arena
+from tightship.engine.arenas.arena import Arena
 from tightship.engine.executable import Executable, NativeSegment, PythonStep
 from tightship.engine.limits import Limits, end
 from tightship.engine.program import KernelWork, Operand, ReferenceWork, Space

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tightship.engine.arena import Arena
+from tightship.engine.arenas.arena import Arena
 from tightship.engine.executable import Executable, NativeSegment
 from tightship.engine.executor import execute
 from tightship.engine.limits import Limits

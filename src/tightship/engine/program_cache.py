@@ -7,8 +7,9 @@ from types import TracebackType
 from typing import TYPE_CHECKING
 
 from tightship._core import HostResource
-from tightship.engine.arena import Arena, Reserved
-from tightship.engine.arena_pool import POLL_S, ArenaPool
+from tightship.engine.arenas.arena import Arena, Reserved
+from tightship.engine.arenas.arena_pool import POLL_S, ArenaPool
+from tightship.engine.arenas.retention import Retention
 from tightship.engine.executable import build
 from tightship.engine.footprint import program_bytes
 from tightship.engine.library import release_heap, release_unused
@@ -18,15 +19,14 @@ from tightship.engine.other_shapes import OtherShapes
 from tightship.engine.prepared import Prepared
 from tightship.engine.primitive_cache import release_idle_primitives
 from tightship.engine.program import Lowered, Space
-from tightship.engine.retention import Retention
 from tightship.engine.shelf import Key, Program, Shelf
 from tightship.engine.weight_store import PackedCopy, Progress, WeightStore, aligned_offsets
 from tightship.errors import InputError
 from tightship.graph.unbound_length import UnboundLengthError
 
 if TYPE_CHECKING:
-    from tightship.engine.joint_arenas import JointArenas, JointRooms
-    from tightship.engine.shared_rooms import SharedRooms
+    from tightship.engine.arenas.joint_arenas import JointArenas, JointRooms
+    from tightship.engine.arenas.shared_rooms import SharedRooms
     from tightship.engine.statistics import MemoryStatistics, ProgramStatistics
     from tightship.resource.shared_arenas import SharedArenaPool
 
@@ -381,8 +381,8 @@ def _pool(bounds: Bounds, first: Prepared) -> "ArenaPool | SharedRooms | JointRo
     kept = max(bounds.retention.kept_bytes, first.placement.arena_bytes)
     retention = replace(bounds.retention, kept_bytes=kept)
     if bounds.arena_pool is not None:
-        from tightship.engine.joint_arenas import JointArenas, JointRooms  # few need these
-        from tightship.engine.shared_rooms import SharedRooms
+        from tightship.engine.arenas.joint_arenas import JointArenas, JointRooms  # few need these
+        from tightship.engine.arenas.shared_rooms import SharedRooms
 
         if isinstance(bounds.arena_pool, JointArenas):
             return JointRooms(bounds.arena_pool)

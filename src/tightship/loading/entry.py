@@ -8,9 +8,9 @@ from collections.abc import Collection, Mapping, Sequence
 from os import PathLike
 from typing import TYPE_CHECKING
 
+from tightship.engine.arenas.retention import Retention
 from tightship.engine.memory_plan import MemoryPlan
 from tightship.engine.program_cache import Bounds
-from tightship.engine.retention import Retention
 from tightship.engine.stored.container import holds_prepared
 from tightship.engine.weight_store import Progress
 from tightship.errors import InputError
@@ -18,7 +18,7 @@ from tightship.model import Model
 from tightship.quantity import parse_bytes
 
 if TYPE_CHECKING:
-    from tightship.engine.joint_arenas import JointArenas
+    from tightship.engine.arenas.joint_arenas import JointArenas
     from tightship.engine.prepare import ModelSource, Settings
     from tightship.graph import Graph
     from tightship.resource import SharedArenaPool

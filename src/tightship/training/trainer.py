@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tightship._core import HostResource
-from tightship.engine.arena import Arena
+from tightship.engine.arenas.arena import Arena
 from tightship.engine.executable import Executable, build
 from tightship.engine.executor import execute
 from tightship.engine.library import release_heap, release_unused

@@ -12,7 +12,7 @@ from tightship.driver.oip.datatypes import name_of
 from tightship.driver.oip.refusal import OipError
 from tightship.driver.oip.request_counts import Counts, RequestCounts
 from tightship.driver.rules.regions import Code
-from tightship.engine.joint_arenas import JointArenas
+from tightship.engine.arenas.joint_arenas import JointArenas
 from tightship.errors import InputError, TightshipError
 from tightship.graph import DType
 from tightship.loading import load

@@ -4,7 +4,7 @@ import logging
 import os
 
 from tightship.driver.rim.descriptor import seal_content
-from tightship.engine.joint_arenas import JointArenas
+from tightship.engine.arenas.joint_arenas import JointArenas
 from tightship.errors import TightshipError
 from tightship.graph import Graph
 from tightship.loading import load, load_graph

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Protocol
 
-from tightship.engine.joint_arenas import JointArenas
+from tightship.engine.arenas.joint_arenas import JointArenas
 from tightship.model import Model
 
 

@@ -8,9 +8,9 @@ import pytest
 
 import tightship
 from tests.small_models import dense
-from tightship.engine.joint_arenas import JointArenas
+from tightship.engine.arenas.joint_arenas import JointArenas
+from tightship.engine.arenas.retention import Retention
 from tightship.engine.limits import Limits
-from tightship.engine.retention import Retention
 
 PATIENCE_S = 60
 SHAPES = {"x": (64, 32)}

@@ -74,3 +74,35 @@ class Booking:
         while self.arenas_bytes:
             time.sleep(wait_s)
             wait_s = min(2 * wait_s, LONGEST_WAIT_S)
+
+
+@dataclass(slots=True, eq=False)
+class BookedRooms:
+    """A model's use of rooms that are not its own, by what its runs have booked."""
+
+    _booking: Booking = field(default_factory=Booking, init=False)
+
+    @property
+    def lock(self) -> threading.RLock:
+        """Free while the process forks."""
+        return self._booking.lock
+
+    @property
+    def fits(self) -> bool:
+        """Whether what is taken is within the budget."""
+        return self._booking.fits
+
+    @property
+    def held_bytes(self) -> int:
+        """What the model's runs have now; what is free is everybody's."""
+        return self._booking.arenas_bytes
+
+    @property
+    def used_bytes(self) -> int:
+        """All of that."""
+        return self.held_bytes
+
+    @property
+    def peak_bytes(self) -> int:
+        """The most that they ever had."""
+        return self._booking.peak_bytes

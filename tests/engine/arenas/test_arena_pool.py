@@ -9,7 +9,7 @@ import pytest
 from tests.engine.graphs import arena_of, built, graph_of, prepared, static_placement
 from tests.models import filled
 from tightship._core import CommittedRange
-from tightship.engine.arena_pool import ArenaPool
+from tightship.engine.arenas.arena_pool import ArenaPool
 from tightship.engine.executable import PythonStep
 from tightship.engine.limits import Limits
 from tightship.engine.program import Space
@@ -216,7 +216,7 @@ def test_an_arena_that_oneDNN_refuses_leaves_its_place(executable, monkeypatch):
     def refuse(*_: object) -> None:
         raise RuntimeError
 
-    monkeypatch.setattr("tightship.engine.arena.Arena", refuse)
+    monkeypatch.setattr("tightship.engine.arenas.arena.Arena", refuse)
     with pytest.raises(RuntimeError):
         reserve(pool)
     monkeypatch.undo()

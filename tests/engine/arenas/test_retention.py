@@ -1,7 +1,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tightship.engine.retention import BYTES_PER_NS, SHARE, Demand, Lately
+from tightship.engine.arenas.retention import BYTES_PER_NS, SHARE, Demand, Lately
 
 notes = st.lists(st.tuples(st.integers(0, 5), st.integers(0, 9)), max_size=30)
 

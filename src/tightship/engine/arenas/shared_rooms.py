@@ -1,16 +1,15 @@
 """Rooms in slots that processes share, reserved and released as those of a pool of one's own."""
 
-import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from tightship.engine.arena import Arena, Arenas, Reserved
-from tightship.engine.booking import FIRST_WAIT_S, LONGEST_WAIT_S, Booking
+from tightship.engine.arenas.arena import Arena, Arenas, Reserved
+from tightship.engine.arenas.booking import FIRST_WAIT_S, LONGEST_WAIT_S, BookedRooms
+from tightship.engine.arenas.idle_watch import IdleWatch
+from tightship.engine.arenas.retention import Retention
 from tightship.engine.executable import Executable
-from tightship.engine.idle_watch import IdleWatch
 from tightship.engine.limits import Limits
-from tightship.engine.retention import Retention
 from tightship.resource.shared_arenas import SharedArenaPool
 from tightship.resource.slot_file import Mapping, Slot
 
@@ -29,23 +28,17 @@ class SharedRoom:
 
 
 @dataclass(slots=True, eq=False, weakref_slot=True)
-class SharedRooms:
+class SharedRooms(BookedRooms):
     """A model's use of a shared pool: what its own runs take at once stays within its budget."""
 
     pool: SharedArenaPool
     retention: Retention = field(default_factory=Retention)
     clock_ns: Callable[[], int] = time.monotonic_ns
-    _booking: Booking = field(default_factory=Booking)
     _arenas: dict[int, tuple[Mapping, Arenas]] = field(default_factory=dict)
     _watch: IdleWatch = field(init=False)
 
     def __post_init__(self) -> None:
         self._watch = IdleWatch(self, self.lock)
-
-    @property
-    def lock(self) -> threading.RLock:
-        """Free while the process forks."""
-        return self._booking.lock
 
     def forked(self) -> None:
         """Runs of the parent's threads, and its mappings, are not the child's."""
@@ -153,26 +146,6 @@ class SharedRooms:
         """Say what there is; slots are as large as others need them."""
         with self.lock:
             self._booking.budget_bytes = budget_bytes
-
-    @property
-    def fits(self) -> bool:
-        """Whether what is taken is within the budget."""
-        return self._booking.fits
-
-    @property
-    def held_bytes(self) -> int:
-        """What the model's runs have of slots now; what is free is everybody's."""
-        return self._booking.arenas_bytes
-
-    @property
-    def used_bytes(self) -> int:
-        """All of that."""
-        return self.held_bytes
-
-    @property
-    def peak_bytes(self) -> int:
-        """The most that they ever had."""
-        return self._booking.peak_bytes
 
     def release_unused(self) -> None:
         """Give back the memory of slots that no run of any process has."""

@@ -5,12 +5,12 @@ import time
 from contextlib import suppress
 from dataclasses import dataclass, field
 
-from tightship.engine.arena import Reserved
-from tightship.engine.arena_pool import ArenaPool, Room
-from tightship.engine.booking import FIRST_WAIT_S, LONGEST_WAIT_S, Booking
+from tightship.engine.arenas.arena import Reserved
+from tightship.engine.arenas.arena_pool import ArenaPool, Room
+from tightship.engine.arenas.booking import FIRST_WAIT_S, LONGEST_WAIT_S, BookedRooms
+from tightship.engine.arenas.retention import Retention
 from tightship.engine.executable import Executable
 from tightship.engine.limits import Limits
-from tightship.engine.retention import Retention
 from tightship.errors import DeadlineError
 from tightship.forks import guard
 
@@ -54,20 +54,14 @@ class JointArenas:
 
 
 @dataclass(slots=True, eq=False, weakref_slot=True)
-class JointRooms:
+class JointRooms(BookedRooms):
     """A model's use of joint arenas: what its runs take at once stays within its budget."""
 
     arenas: JointArenas
-    _booking: Booking = field(default_factory=Booking)
     _known: dict[int, Executable] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         guard(self)
-
-    @property
-    def lock(self) -> threading.RLock:
-        """Free while the process forks."""
-        return self._booking.lock
 
     def forked(self) -> None:
         """Runs of the parent's threads are not the child's."""
@@ -115,26 +109,6 @@ class JointRooms:
         with self.lock:
             self._booking.budget_bytes = budget_bytes
         self.arenas.note(id(self), largest_bytes or 0)
-
-    @property
-    def fits(self) -> bool:
-        """Whether what is taken is within the budget."""
-        return self._booking.fits
-
-    @property
-    def held_bytes(self) -> int:
-        """What the model's runs have of arenas now; what is free is every model's."""
-        return self._booking.arenas_bytes
-
-    @property
-    def used_bytes(self) -> int:
-        """All of that."""
-        return self.held_bytes
-
-    @property
-    def peak_bytes(self) -> int:
-        """The most that they ever had."""
-        return self._booking.peak_bytes
 
     def release_unused(self) -> None:
         """Give back what no run of any model has."""

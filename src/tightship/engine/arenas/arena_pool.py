@@ -8,11 +8,11 @@ from dataclasses import dataclass, field
 
 from tightship._core import CommittedRange
 from tightship.engine.allocation import backed, ranged
-from tightship.engine.arena import Arena, Arenas, Reserved
+from tightship.engine.arenas.arena import Arena, Arenas, Reserved
+from tightship.engine.arenas.idle_watch import IdleWatch
+from tightship.engine.arenas.retention import RUNS, Demand, Retention
 from tightship.engine.executable import Executable
-from tightship.engine.idle_watch import IdleWatch
 from tightship.engine.limits import Limits
-from tightship.engine.retention import RUNS, Demand, Retention
 from tightship.errors import InputError
 
 POLL_S = 0.02
