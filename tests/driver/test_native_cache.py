@@ -11,6 +11,7 @@ import pytest
 import tightship
 from tests.driver.native_driver import driver
 from tests.driver.nnapi.test_control import COUNT, VALUE, repeated
+from tests.driver.nnapi.test_open_operands import ROWS, sum_of_rows
 from tests.small_models import dense, dense_result
 from tightship.driver import CompilationCache, ModelBuilder, tensor_type
 from tightship.driver.nnapi.operation_type import OperationType
@@ -262,11 +263,15 @@ def test_a_driver_reads_what_the_one_before_has_written(kind, file, tmp_path):
         assert refusal(client, cache) == GF
 
 
-def test_a_model_that_cannot_be_kept_is_prepared_all_the_same(client, file):
-    """One with a loop is several programs, which no file holds."""
+UNKEPT = {"loop": (repeated, (VALUE, COUNT)), "open dimensions": (sum_of_rows, (ROWS, ROWS))}
+
+
+@pytest.mark.parametrize(("make", "kinds"), UNKEPT.values(), ids=UNKEPT.keys())
+def test_a_model_that_cannot_be_kept_is_prepared_all_the_same(client, file, make, kinds):
+    """It is several programs, which no file holds, or none before a request comes."""
     os.write(file, b"of before")
     cache = CompilationCache(TOKEN, (file,))
-    with client.prepare(repeated(), cache=cache) as model:
-        assert model.interface.inputs == (VALUE, COUNT)
+    with client.prepare(make(), cache=cache) as model:
+        assert model.interface.inputs == kinds
     assert os.fstat(file).st_size == 0
     assert refusal(client, cache) == GF

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from tightship.engine.arenas.joint_arenas import JointArenas
     from tightship.engine.prepare import ModelSource, Settings
     from tightship.graph import Graph
+    from tightship.graph.open_graphs import OpenGraphs
     from tightship.resource import SharedArenaPool
 
 ARENAS_MAX = 64
@@ -151,6 +152,18 @@ def load_graph(
     packed = () if like is None else like.packed_weights
     bounds = Bounds(ARENAS_MAX, arena_pool=arenas)
     return load_graph_anew(graph, name, bounds, threads, packed)
+
+
+def load_open_graph(
+    graphs: "OpenGraphs", name: str, threads: int = 1, arenas: "JointArenas | None" = None
+) -> Model:
+    """Load a model whose graph is another for each set of input shapes; otherwise as `load_graph`.
+
+    Programs for shapes that come stay as `load` keeps them, over one copy of the weights.
+    """
+    from tightship.loading.unprepared import load_open_graph_anew
+
+    return load_open_graph_anew(graphs, name, Bounds(ARENAS_MAX, arena_pool=arenas), threads)
 
 
 def _bounds(

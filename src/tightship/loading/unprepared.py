@@ -12,6 +12,7 @@ from tightship.engine.variants import Variants
 from tightship.engine.weight_store import PackedCopy, Progress
 from tightship.frontend.onnx import OnnxFile
 from tightship.graph import Graph
+from tightship.graph.open_graphs import OpenGraphs
 from tightship.loading.budget import check_shapes
 from tightship.loading.opening import OpenedModel, anew, check_limit, is_open, measure, open_model
 from tightship.model import Model
@@ -56,6 +57,18 @@ def load_graph_anew(
     settings = Settings(threads=threads)
     _open_library(settings)
     loaded = Model(prepare(graph, name, settings), bounds, packed=packed)
+    release_unused()
+    return loaded
+
+
+def load_open_graph_anew(graphs: OpenGraphs, name: str, bounds: Bounds, threads: int) -> Model:
+    """As `load_open_graph`."""
+    settings = Settings(graphs.first, threads)
+    _open_library(settings)
+    variants = Variants(
+        name, settings, graphs.declared, graphs.read, lambda *_: None, has_templates=False
+    )
+    loaded = Model(variants.prepare(graphs.first), bounds, variants)
     release_unused()
     return loaded
 

@@ -15,15 +15,22 @@ _PYTHON: dict[type, DTypeLike] = {bool: np.bool_, int: np.int32, float: np.float
 
 
 def tensor_type(
-    dtype: DTypeLike, shape: Sequence[int], scale: float = 0.0, zero_point: int = 0
+    dtype: DTypeLike, shape: Sequence[int] | None, scale: float = 0.0, zero_point: int = 0
 ) -> ValueType:
     """The type of a tensor; small integers are quantized, with scale 1 unless it is given.
+
+    Args:
+        dtype: Of its elements.
+        shape: A length of 0 is left open, to be said by each request or deduced from it; None
+            leaves the number of axes open.
+        scale, zero_point: Of quantized elements.
 
     Raises:
         DriverError: GENERAL_FAILURE: NNAPI has no such elements.
     """
-    found = value_type(dtype, shape, "operand")
-    return replace(found, scale=scale or found.scale, zero_point=zero_point)
+    found = value_type(dtype, (0,) if shape is None else shape, "operand")
+    dimensions = () if shape is None else found.dimensions
+    return replace(found, dimensions=dimensions, scale=scale or found.scale, zero_point=zero_point)
 
 
 class ModelBuilder:

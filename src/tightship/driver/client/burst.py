@@ -4,13 +4,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tightship.driver.client.kept import Released, Stage
+from tightship.driver.client.open_interface import OpenInterface
 from tightship.driver.client.recent import Recent, known_of
 from tightship.driver.client.results import Results, check, results_of
 from tightship.driver.client.ring import open_ring
 from tightship.driver.client.session import Session
 from tightship.driver.client.staging import Input, Output, Staged, stage
 from tightship.driver.protocol import messages as m
-from tightship.driver.protocol.replies import Executed, ModelPrepared
+from tightship.driver.protocol.replies import Executed
 from tightship.driver.rules.deadline import after
 
 
@@ -32,9 +33,9 @@ class _Slots:
 class Burst(Released):
     """Executions of one model, one at a time."""
 
-    def __init__(self, session: Session, interface: ModelPrepared, burst: int) -> None:
+    def __init__(self, session: Session, types: OpenInterface, burst: int) -> None:
         super().__init__(session, m.CloseBurst(burst))
-        self._interface = interface
+        self._types = types
         self._burst = burst
         self._slots = _Slots({})
         self._ring = open_ring(session, burst)
@@ -51,7 +52,8 @@ class Burst(Released):
         """As `RemoteModel.execute`."""
         known = self._recent.find(inputs, outputs) if timeout_s is None else None
         if known is None:
-            staged = stage(self._interface, inputs, outputs, self._stage.of)
+            types = self._types.of(inputs, outputs)
+            staged = stage(types, inputs, outputs, self._stage.of)
             slots = self._slots.of(staged)
             call = m.BurstExecute(self._burst, staged.request, slots, deadline_ns=after(timeout_s))
             known = known_of(inputs, outputs, staged, call)

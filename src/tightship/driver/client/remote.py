@@ -8,6 +8,7 @@ from numpy.typing import ArrayLike
 from tightship.driver.client.burst import Burst
 from tightship.driver.client.fence import Fence
 from tightship.driver.client.kept import Released, Stage
+from tightship.driver.client.open_interface import OpenInterface
 from tightship.driver.client.recent import Recent, known_of
 from tightship.driver.client.repeated import Repeated
 from tightship.driver.client.results import Results, check, results_of
@@ -27,6 +28,9 @@ from tightship.driver.protocol.replies import (
 from tightship.driver.rules.deadline import after
 from tightship.driver.rules.dimensions import Dimensions
 from tightship.errors import DriverError
+
+COPIES_MAX = 4
+"""Dimensions of inputs for which memory for copies of arrays stays."""
 
 
 class DeviceBuffer:
@@ -81,9 +85,10 @@ class RemoteModel(Released):
     def __init__(self, session: Session, interface: ModelPrepared) -> None:
         super().__init__(session, m.ReleaseModel(interface.model))
         self.interface = interface
+        self._types = OpenInterface(session, interface)
         self._stage = Stage(session)
         self._recent = Recent()
-        self._copies: Reusable | None = None
+        self._copies: list[tuple[ModelPrepared, Reusable]] = []
 
     @property
     def identifier(self) -> int:
@@ -102,7 +107,8 @@ class RemoteModel(Released):
         Args:
             inputs: An array for each input; or one that is placed in a segment, or a buffer,
                 which are used where they are.
-            outputs: Where each output goes; None makes it a new array.
+            outputs: Where each output goes; None makes it a new array. What is placed has the
+                dimensions of the output.
             timeout_s: Seconds after which the call fails.
 
         Returns:
@@ -117,7 +123,8 @@ class RemoteModel(Released):
             return self._on_copies(plain)
         known = self._recent.find(inputs, outputs) if timeout_s is None else None
         if known is None:
-            staged = stage(self.interface, inputs, outputs, self._stage.of)
+            types = self._types.of(inputs, outputs)
+            staged = stage(types, inputs, outputs, self._stage.of)
             call = m.Execute(self.identifier, staged.request, deadline_ns=after(timeout_s))
             known = known_of(inputs, outputs, staged, call)
             if known is None:
@@ -129,11 +136,17 @@ class RemoteModel(Released):
 
     def _on_copies(self, inputs: Sequence[ArrayLike]) -> Results:
         """Run on copies of arrays, whose places are checked by the driver once."""
-        if self._copies is None:
-            self._copies = self.reusable(inputs)
+        types = self._types.of(inputs, None)
+        for known, copies in self._copies:
+            if known is types:
+                fill(copies.inputs, types, inputs)
+                break
         else:
-            fill(self._copies.inputs, self.interface, inputs)
-        return tuple([each if each is None else each.copy() for each in self._copies.execute()])
+            copies = self.reusable(inputs)
+            if len(self._copies) == COPIES_MAX:
+                self._copies.pop(0)[1].close()
+            self._copies.append((types, copies))
+        return tuple([each if each is None else each.copy() for each in copies.execute()])
 
     def execute_fenced(
         self,
@@ -145,7 +158,7 @@ class RemoteModel(Released):
     ) -> "FencedExecution":
         """Have it run once some fences are signalled, and go on; otherwise as `execute`."""
         stage_of_run = Stage(self._session)
-        staged = stage(self.interface, inputs, outputs, stage_of_run.of)
+        staged = stage(self._types.of(inputs, outputs), inputs, outputs, stage_of_run.of)
         call = m.ExecuteFenced(
             self.identifier,
             staged.request,
@@ -165,14 +178,14 @@ class RemoteModel(Released):
     def burst(self) -> Burst:
         """A row of executions that keeps their memory mapped."""
         opened = self._session.expect(BurstOpened, m.OpenBurst(self.identifier))
-        return Burst(self._session, self.interface, opened.burst)
+        return Burst(self._session, self._types, opened.burst)
 
     def reusable(
         self, inputs: Sequence[Input], outputs: Sequence[Output] | None = None
     ) -> "Reusable":
         """An execution that is checked once and run often; arguments as for `execute`."""
         kept = Stage(self._session)
-        staged = stage(self.interface, inputs, outputs, kept.of)
+        staged = stage(self._types.of(inputs, outputs), inputs, outputs, kept.of)
         try:
             call = m.CreateExecution(self.identifier, staged.request)
             created = self._session.expect(ExecutionCreated, call)
@@ -183,9 +196,9 @@ class RemoteModel(Released):
 
     def close(self) -> None:
         """Give it back. Harmless when repeated."""
-        if self._copies is not None:
-            self._copies.close()
-            self._copies = None
+        for _, copies in self._copies:
+            copies.close()
+        self._copies.clear()
         self._stage.close()
         super().close()
 

@@ -1,5 +1,11 @@
 """Models of NNAPI operands and operations, translated to graphs."""
 
-from tightship.driver.nnapi.translate import graph_of, routine_of, supported_operations
+from tightship.driver.nnapi.translate import (
+    check_open,
+    graph_of,
+    is_open,
+    routine_of,
+    supported_operations,
+)
 
-__all__ = ["graph_of", "routine_of", "supported_operations"]
+__all__ = ["check_open", "graph_of", "is_open", "routine_of", "supported_operations"]

@@ -104,9 +104,9 @@ class _Called:
                 f"a subgraph takes {len(subgraph.input_indexes)} values and is given {len(given)}"
             )
         self._check_types(subgraph, given, "input", subgraph.input_indexes)
-        unknown = [index for index in given if index not in site.tensors]
-        if unknown:
-            raise site.uncovered(f"the dimensions of operand {unknown[0]} are not known")
+        for index in given:
+            if index not in site.tensors:
+                raise site.unsized(site.operation.inputs.index(index))
         shapes = {place: site.tensors[index].shape for place, index in enumerate(given)}
         return self._translate(subgraph, shapes)
 

@@ -10,7 +10,7 @@ from tightship.driver.nnapi.emission import Emission, Tensor
 from tightship.driver.nnapi.operation_type import FusedActivation, operation_name
 from tightship.driver.rules.model import Lifetime, Operand, Operation
 from tightship.driver.rules.operand_type import OperandType, ValueType
-from tightship.driver.rules.status import failure, invalid
+from tightship.driver.rules.status import ErrorStatus, failure, invalid
 from tightship.errors import DriverError
 from tightship.graph import DType
 from tightship.graph.constant import Array
@@ -21,6 +21,13 @@ NUMBERS = FLOATS | QUANTIZED
 """Types of the tensors that are computed with, as real numbers."""
 
 _FLOAT32_NUMBER, _FLOAT16_NUMBER = 1, 10  # what `Cast` calls them
+
+
+class OpenDimensionsError(DriverError):
+    """An operation reads what has no dimensions before a request gives those of the inputs."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message, status=ErrorStatus.GENERAL_FAILURE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,10 +76,7 @@ class Site:
         if self._operand(position).lifetime == Lifetime.NO_VALUE:
             raise self.broken(f"{self.name_of(position)} has no value, and is not optional")
         if found is None:
-            raise self.uncovered(
-                f"{self.name_of(position)} has dimensions "
-                f"{list(self.type_of(position).dimensions)}; every axis must be known to run it"
-            )
+            raise self.unsized(position)
         return found
 
     def real(self, position: int, order: tuple[int, ...] = ()) -> Tensor:
@@ -186,6 +190,13 @@ class Site:
     def broken(self, message: str) -> DriverError:
         """The error for an operation that breaks a rule of NNAPI."""
         return invalid(f"{self._name}: {message}.")
+
+    def unsized(self, position: int) -> OpenDimensionsError:
+        """The error for an argument of which not every axis is known."""
+        return OpenDimensionsError(
+            f"{self._name} cannot be translated yet: {self.name_of(position)} has dimensions "
+            f"{list(self.type_of(position).dimensions)}; every axis must be known to run it."
+        )
 
     def uncovered(self, message: str) -> DriverError:
         """The error for an operation that is not translated."""

@@ -1,6 +1,7 @@
 """A model of operands and operations as graphs, and what runs them."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from tightship.driver.nnapi import arrangement, comparison, convolution, elementwise, pooling
@@ -9,9 +10,9 @@ from tightship.driver.nnapi.control import control_stage
 from tightship.driver.nnapi.emission import Emission, Tensor
 from tightship.driver.nnapi.operation_type import CONTROL, OperationType
 from tightship.driver.nnapi.routine import GraphStage, Routine, Stage, read_by
-from tightship.driver.nnapi.site import Site
+from tightship.driver.nnapi.site import OpenDimensionsError, Site
 from tightship.driver.rules.dimensions import Dimensions, combine, is_specified
-from tightship.driver.rules.model import Model, Operand, Operation, Subgraph
+from tightship.driver.rules.model import Lifetime, Model, Operand, Operation, Subgraph
 from tightship.driver.rules.operand_type import OperandType
 from tightship.driver.rules.status import failure, invalid
 from tightship.errors import DriverError
@@ -88,11 +89,26 @@ def routine_of(
 def supported_operations(model: Model, pools: Sequence[MappedFile] = ()) -> tuple[bool, ...]:
     """Whether each operation of the main subgraph can be translated, whatever the others are.
 
-    One that reads a tensor of unknown dimensions cannot; what a model leaves unknown and its
-    operations imply is known. `model` is one that `check_model` has passed.
+    Of one that reads tensors of unknown dimensions only what does not depend on them is looked
+    at. `model` is one that `check_model` has passed.
     """
     translation = _Translation(model.main, model, constants_of(model, pools), {}, _Nesting())
     return tuple(translation.is_supported(at) for at in range(len(model.main.operations)))
+
+
+def is_open(model: Model) -> bool:
+    """Whether a request must give dimensions of inputs."""
+    types = [model.main.operands[index].value_type for index in model.main.input_indexes]
+    return not all(is_specified(each.dimensions, is_scalar=each.is_scalar) for each in types)
+
+
+def check_open(model: Model, pools: Sequence[MappedFile] = ()) -> None:
+    """Check what can be checked of a main subgraph before a request gives dimensions.
+
+    Raises:
+        DriverError: As `graph_of`.
+    """
+    _Translation(model.main, model, constants_of(model, pools), {}, _Nesting()).check()
 
 
 @dataclass(slots=True)
@@ -163,23 +179,50 @@ class _Translation:
         )
 
     def is_supported(self, position: int) -> bool:
-        """Whether an operation is translated; if not, its outputs are what the model declares."""
+        """Whether an operation is translated, or may be once dimensions are known.
+
+        If it is not translated, its outputs are what the model declares.
+        """
+        try:
+            self._check_one(position)
+        except DriverError:
+            self._declare_outputs(position)
+            return False
+        return True
+
+    def check(self) -> None:
+        """Translate what can be without dimensions that are unknown.
+
+        Raises:
+            DriverError: As `graph_of`.
+        """
+        for position in range(len(self._subgraph.operations)):
+            self._check_one(position)
+
+    def _check_one(self, position: int) -> None:
         operation = self._subgraph.operations[position]
         try:
             if operation.operation_type in CONTROL:
                 self._control(position)
             else:
                 self._translate(position)
-        except DriverError:
-            for index in operation.outputs:
-                self._declare(index, self._operand(index).value_type.dimensions)
-            return False
-        return True
+        except OpenDimensionsError:
+            for index in operation.inputs:
+                operand = self._operand(index)
+                if operand.lifetime == Lifetime.SUBGRAPH:
+                    inner = self._model.referenced[operand.location.offset_bytes]
+                    with self._within(inner, {}) as translation:
+                        translation.check()
+            self._declare_outputs(position)
+
+    def _declare_outputs(self, position: int) -> None:
+        for index in self._subgraph.operations[position].outputs:
+            self._declare(index, self._operand(index).value_type.dimensions)
 
     def _check_known(self, place: int, index: int) -> None:
         if index not in self.tensors:
             found = list(self._operand(index).value_type.dimensions)
-            raise failure(
+            raise OpenDimensionsError(
                 f"Operand {index} is an input of dimensions {found}: the request must give every "
                 f"axis of input {place} that is unknown."
             )
@@ -238,6 +281,18 @@ class _Translation:
         return stage
 
     def _subroutine(self, subgraph: Subgraph, dimensions: Mapping[int, Dimensions]) -> Routine:
+        with self._within(subgraph, dimensions) as translation:
+            return translation.routine()
+
+    @contextmanager
+    def _within(
+        self, subgraph: Subgraph, dimensions: Mapping[int, Dimensions]
+    ) -> "Iterator[_Translation]":
+        """A subgraph that this one runs.
+
+        Raises:
+            DriverError: GENERAL_FAILURE: they are too deep, or too many.
+        """
         nesting = self._nesting
         if nesting.depth == DEPTH_MAX or not nesting.left:
             raise failure(
@@ -247,9 +302,7 @@ class _Translation:
         nesting.depth += 1
         nesting.left -= 1
         try:
-            return _Translation(
-                subgraph, self._model, self._constants, dimensions, nesting
-            ).routine()
+            yield _Translation(subgraph, self._model, self._constants, dimensions, nesting)
         finally:
             nesting.depth -= 1
 

@@ -7,6 +7,9 @@ from tightship._core import StopFlag
 from tightship.driver.rim.chain import Chain, Limit
 from tightship.driver.rim.image_model import ImageModel, Images, LoadLike, image_model
 from tightship.driver.rim.mappings import Array
+from tightship.driver.rim.open_chain import OpenChain
+from tightship.driver.rim.open_operands import OpenOperands
+from tightship.driver.rules.dimensions import Dimensions
 from tightship.driver.rules.elements import value_type
 from tightship.driver.rules.operand_type import ValueType
 from tightship.driver.rules.status import failure
@@ -23,7 +26,7 @@ class Loaded:
         graph: Reads what it computes once more; None where that is not kept.
     """
 
-    model: Model | Chain | ImageModel
+    model: Model | Chain | ImageModel | OpenOperands | OpenChain
     inputs: tuple[ValueType, ...]
     outputs: tuple[ValueType, ...]
     graph: Callable[[], Graph] | None = None
@@ -39,6 +42,22 @@ class Loaded:
         programs = self.programs[:1] if isinstance(self.model, ImageModel) else self.programs
         return sum(program.memory_stats().weights_bytes for program in programs)
 
+    @property
+    def is_open(self) -> bool:
+        """Whether a request must say dimensions, so that `at` has what can be run."""
+        return isinstance(self.model, OpenOperands)
+
+    def at(self, inputs: Sequence[Dimensions]) -> "Loaded":
+        """It for inputs of these dimensions.
+
+        Raises:
+            DriverError: INVALID_ARGUMENT, GENERAL_FAILURE: it cannot be translated for them.
+            TightshipError: The engine refuses it.
+        """
+        assert isinstance(self.model, OpenOperands)
+        model, outputs = self.model.at(tuple(inputs))
+        return Loaded(model, _known(self.inputs, inputs), _known(self.outputs, outputs))
+
     def run(
         self,
         inputs: Mapping[str, Array],
@@ -47,6 +66,7 @@ class Loaded:
         loop_timeout_ns: int,
     ) -> dict[str, Array]:
         """Run it once; arguments and errors as for `Model.run` and `Chain.run`."""
+        assert not isinstance(self.model, OpenOperands)
         if isinstance(self.model, Model):
             return self.model.run(inputs, outputs=outputs, stop=stop)
         return self.model.run(inputs, outputs, Limit(stop, loop_timeout_ns))
@@ -79,7 +99,7 @@ def with_images(
         MemoryError: The system refuses room for the second program.
     """
     model = found.model
-    if found.graph is None or isinstance(model, Chain):
+    if found.graph is None or not isinstance(model, (Model, ImageModel)):
         return None
     images = Images(
         frozenset(model.input_names[index] for index in inputs),
@@ -92,6 +112,10 @@ def with_images(
     except TightshipError:  # it can be run as it is
         return None
     return None if made is None else replace(found, model=made)
+
+
+def _known(types: Sequence[ValueType], rows: Sequence[Dimensions]) -> tuple[ValueType, ...]:
+    return tuple(replace(each, dimensions=row) for each, row in zip(types, rows, strict=True))
 
 
 def _types(

@@ -7,7 +7,8 @@ from tightship.driver.rim.descriptor import seal_content
 from tightship.engine.arenas.joint_arenas import JointArenas
 from tightship.errors import TightshipError
 from tightship.graph import Graph
-from tightship.loading import load, load_graph
+from tightship.graph.open_graphs import OpenGraphs
+from tightship.loading import load, load_graph, load_open_graph
 from tightship.loading.preparing import prepare_into
 from tightship.model import Model
 
@@ -39,6 +40,14 @@ class Loader:
         """
         threads = int(base.plan.key["threads"])
         return load_graph(graph, base.plan.model, threads, self._arenas, base)
+
+    def open_model(self, graphs: OpenGraphs) -> Model:
+        """A model whose graph is another for each set of input shapes; nothing is kept of it.
+
+        Raises:
+            TightshipError: It cannot be run with the first ones.
+        """
+        return load_open_graph(graphs, NAME, self.threads, self._arenas)
 
     def once(self) -> "Loader":
         """One that keeps nothing."""

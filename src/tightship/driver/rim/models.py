@@ -7,7 +7,7 @@ from contextlib import ExitStack, closing, contextmanager
 from tightship.driver.effects import AllocateBuffer, PrepareModel
 from tightship.driver.events import PrepareFinished
 from tightship.driver.rim.loaded import Loaded, loaded, with_images
-from tightship.driver.rim.loader import KeepingLoader, Loader
+from tightship.driver.rim.loader import NAME, KeepingLoader, Loader
 from tightship.driver.rim.mappings import Mappings
 from tightship.driver.rim.model_cache import ModelCache
 from tightship.driver.rim.named import Named
@@ -131,9 +131,9 @@ class Models:
             return {
                 number: _share(
                     number,
-                    found.programs[0].plan.model,
+                    found.programs[0].plan.model if found.programs else NAME,
                     found.programs,
-                    0 if found.programs[0] in own.values() else found.weights_bytes,
+                    0 if set(own.values()) & set(found.programs) else found.weights_bytes,
                 )
                 for number, found in self._models.copy().items()
             }
@@ -170,7 +170,7 @@ class Models:
 
 
 def _share(number: int, name: str, programs: Sequence[Model], weights_bytes: int) -> ModelShare:
-    arena_bytes = max(program.plan.arena_bytes for program in programs)
+    arena_bytes = max((program.plan.arena_bytes for program in programs), default=0)
     return ModelShare(number, name[:NAME_MAX], weights_bytes, arena_bytes)
 
 

@@ -3,10 +3,11 @@
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 
 from tightship.driver.effects import FindSupported
 from tightship.driver.events import SupportFound
-from tightship.driver.nnapi import routine_of, supported_operations
+from tightship.driver.nnapi import check_open, is_open, routine_of, supported_operations
 from tightship.driver.nnapi.emission import Tensor
 from tightship.driver.nnapi.routine import GraphStage
 from tightship.driver.protocol.codec import decode_model
@@ -14,6 +15,7 @@ from tightship.driver.rim.chain import Chain
 from tightship.driver.rim.loaded import Loaded
 from tightship.driver.rim.loader import Loader
 from tightship.driver.rim.mappings import Mappings
+from tightship.driver.rim.open_operands import OpenOperands
 from tightship.driver.rim.pool_file import PoolFile
 from tightship.driver.rules.model import Model, ModelFile
 from tightship.driver.rules.model_checks import check_model
@@ -36,7 +38,17 @@ def operand_model(
         TightshipError: The engine refuses it.
     """
     main = model.main
-    routine = routine_of(model, _files(pools, mappings))
+    files = _files(pools, mappings)
+    if is_open(model):
+        check_open(model, files)
+        inputs, outputs = [
+            tuple(main.operands[index].value_type for index in row)
+            for row in (main.input_indexes, main.output_indexes)
+        ]
+        declared = [kind.dimensions for kind in inputs]
+        translate = partial(routine_of, model, files)
+        return Loaded(OpenOperands(translate, declared, loader.once()), inputs, outputs)
+    routine = routine_of(model, files)
     runs: Program | Chain
     match routine.stages:
         case (GraphStage() as stage,):

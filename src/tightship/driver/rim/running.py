@@ -13,9 +13,11 @@ from tightship.driver.effects import Run, RunArgument
 from tightship.driver.events import RunFinished
 from tightship.driver.protocol.replies import OutputShape, Timing
 from tightship.driver.rim.device_buffers import DeviceBuffers
+from tightship.driver.rim.fitting import fitted, shortage
 from tightship.driver.rim.loaded import Loaded
 from tightship.driver.rim.mappings import Array, Bytes, Mappings
 from tightship.driver.rim.models import Models
+from tightship.driver.rim.open_operands import OpenOperands
 from tightship.driver.rules.dimensions import is_specified
 from tightship.driver.rules.elements import dtype_of
 from tightship.driver.rules.operand_type import ValueType
@@ -119,19 +121,23 @@ class Runs:
         key = _key(asked)
         repeat = self._repeats.get(key)
         if repeat is None or not repeat.is_good(asked, self._buffers):
-            repeat = self._bound(asked)
-            if repeat is not None:
-                self._remember(key, repeat)
-        if repeat is None:
-            return self._run_copying(asked, self._models[asked.model], stop)
+            found = self._models[asked.model]
+            if found.is_open:
+                found, asked = fitted(found, asked)
+                short = shortage(found, asked)
+                if short:
+                    return ErrorStatus.OUTPUT_INSUFFICIENT_SIZE, short, 0
+            repeat = self._bound(asked, found)
+            if repeat is None:
+                return self._run_copying(asked, found, stop)
+            self._remember(key, repeat)
         begin_ns = time.monotonic_ns()
         repeat.count += 1
         repeat.run.run(stop)
         return ErrorStatus.NONE, repeat.shapes, time.monotonic_ns() - begin_ns
 
-    def _bound(self, asked: Run) -> _Repeat | None:
+    def _bound(self, asked: Run, found: Loaded) -> _Repeat | None:
         """A run on memory where it is; None where something must be copied."""
-        found = self._models[asked.model]
         model = found.model
         if not isinstance(model, Model):
             return None
@@ -171,6 +177,7 @@ class Runs:
         self, asked: Run, found: Loaded, stop: StopFlag
     ) -> tuple[ErrorStatus, tuple[OutputShape, ...], int]:
         model = found.model
+        assert not isinstance(model, OpenOperands)
         inputs = {
             name: self._input(argument, value)
             for name, argument, value in zip(

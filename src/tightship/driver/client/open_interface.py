@@ -1,0 +1,92 @@
+"""What a model takes and gives for the inputs of a call, where it leaves dimensions open."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from tightship.driver.client.kept import Stage
+from tightship.driver.client.segment import Placed
+from tightship.driver.client.session import Session
+from tightship.driver.client.staging import InBuffer, Input, Output, stage
+from tightship.driver.protocol import messages as m
+from tightship.driver.protocol.replies import Executed, ModelPrepared
+from tightship.driver.rules.dimensions import Dimensions, combine, is_specified
+from tightship.driver.rules.operand_type import ValueType
+
+KNOWN_MAX = 64
+"""Dimensions of inputs for which those of the outputs are remembered."""
+
+
+class OpenInterface:
+    """The types of a model's inputs and outputs, completed by what a call gives.
+
+    Attributes:
+        declared: As the model has them.
+    """
+
+    def __init__(self, session: Session, declared: ModelPrepared) -> None:
+        self._session = session
+        self.declared = declared
+        self._is_open = not all(map(_is_known, (*declared.inputs, *declared.outputs)))
+        self._known: dict[tuple[Dimensions, ...], ModelPrepared] = {}
+
+    def of(self, inputs: Sequence[Input], outputs: Sequence[Output] | None) -> ModelPrepared:
+        """The types for a call; the driver is asked for dimensions of outputs that are new.
+
+        Raises:
+            DriverError: As the driver says.
+            InputError: As `stage`.
+        """
+        declared = self.declared
+        if not self._is_open or len(inputs) != len(declared.inputs):
+            return declared
+        rows = tuple(map(_completed, declared.inputs, inputs))
+        found = self._known.get(rows)
+        if found is not None:
+            return found
+        found = replace(declared, inputs=_with(declared.inputs, rows))
+        if outputs is not None and not any(each is None for each in outputs):
+            return found
+        if not all(map(_is_known, found.outputs)):
+            found = replace(found, outputs=_with(found.outputs, self._asked(found, inputs)))
+        while len(self._known) >= KNOWN_MAX:
+            del self._known[next(iter(self._known))]
+        self._known[rows] = found
+        return found
+
+    def _asked(self, found: ModelPrepared, inputs: Sequence[Input]) -> list[Dimensions]:
+        """The dimensions of the outputs: what a run says whose outputs have too little room."""
+        rows = [value.dimensions if _is_known(value) else (1,) for value in found.outputs]
+        least = replace(found, outputs=_with(found.outputs, rows))
+        room = Stage(self._session)
+        try:
+            request = stage(least, inputs, None, room.of).request
+            outputs = zip(request.outputs, found.outputs, strict=True)
+            unknown = [replace(place, dimensions=value.dimensions) for place, value in outputs]
+            call = m.Execute(found.model, replace(request, outputs=tuple(unknown)))
+            shapes = self._session.expect(Executed, call).shapes
+        finally:
+            room.close()
+        return [shape.dimensions for shape in shapes]
+
+
+def _completed(value: ValueType, given: Input) -> Dimensions:
+    """The dimensions of an input, or those declared where what is given contradicts them."""
+    match given:
+        case Placed():
+            dimensions: Dimensions = given.array.shape
+        case InBuffer():
+            dimensions = given.dimensions
+        case _:
+            dimensions = np.shape(given)
+    combined = combine(value.dimensions, dimensions)
+    return value.dimensions if combined is None or value.is_scalar else combined
+
+
+def _with(types: Sequence[ValueType], rows: Sequence[Dimensions]) -> tuple[ValueType, ...]:
+    return tuple(replace(each, dimensions=row) for each, row in zip(types, rows, strict=True))
+
+
+def _is_known(value: ValueType) -> bool:
+    return is_specified(value.dimensions, is_scalar=value.is_scalar)

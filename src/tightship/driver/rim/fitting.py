@@ -1,0 +1,57 @@
+"""Requests to models whose inputs have the dimensions that a request says."""
+
+import math
+from dataclasses import replace
+
+from tightship.driver.effects import Run, RunArgument
+from tightship.driver.protocol.replies import OutputShape
+from tightship.driver.rim.loaded import Loaded
+from tightship.driver.rules.dimensions import combine
+from tightship.driver.rules.elements import dtype_of
+from tightship.driver.rules.operand_type import ValueType
+from tightship.driver.rules.status import invalid
+
+
+def fitted(found: Loaded, asked: Run) -> tuple[Loaded, Run]:
+    """A model for the dimensions of a request, and the request with those of its outputs.
+
+    Raises:
+        DriverError: As `Loaded.at`; INVALID_ARGUMENT: an output is to have dimensions that these
+            inputs do not make.
+        TightshipError: The engine refuses it.
+    """
+    if not found.is_open:
+        return found, asked
+    known = found.at([argument.dimensions for argument in asked.inputs])
+    outputs = []
+    for index, (argument, value) in enumerate(zip(asked.outputs, known.outputs, strict=True)):
+        if combine(argument.dimensions, value.dimensions) is None:
+            raise invalid(
+                f"Output {index} is to have dimensions {list(argument.dimensions)}; the inputs "
+                f"make {list(value.dimensions)}."
+            )
+        outputs.append(replace(argument, dimensions=value.dimensions))
+    return known, replace(asked, outputs=tuple(outputs))
+
+
+def shortage(found: Loaded, asked: Run) -> tuple[OutputShape, ...]:
+    """The shapes of the outputs if one has not enough room, which is known without a run.
+
+    Args:
+        found: A model that was open.
+        asked: As `fitted` gives it.
+    """
+    shapes = tuple(
+        OutputShape(value.dimensions, _fits(argument, value))
+        for argument, value in zip(asked.outputs, found.outputs, strict=True)
+    )
+    return () if all(shape.is_sufficient for shape in shapes) else shapes
+
+
+def _fits(argument: RunArgument, value: ValueType) -> bool:
+    size_bytes = dtype_of(value).itemsize * math.prod(value.dimensions)
+    if argument.token:
+        return size_bytes <= argument.room_bytes
+    if argument.pool is not None and argument.pool.image is not None:
+        return size_bytes == argument.pool.extent.content_bytes
+    return argument.location is None or size_bytes <= argument.location.length_bytes

@@ -1,0 +1,99 @@
+"""Models with loops and branches whose requests say the dimensions of inputs."""
+
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from tightship.driver.nnapi.routine import Routine
+from tightship.driver.rim.chain import Chain, Limit
+from tightship.driver.rim.loader import Loader
+from tightship.driver.rim.mappings import Array
+from tightship.driver.rules.dimensions import Dimensions
+from tightship.graph import Graph
+from tightship.model import Model
+
+CHAINS_MAX = 8
+"""Dimensions for which such a model stays loaded, besides the first."""
+
+Translate = Callable[[Mapping[int, Dimensions]], Routine]
+"""What runs for inputs, by their place, of these dimensions."""
+Rows = tuple[Dimensions, ...]
+
+
+@dataclass(slots=True, eq=False)
+class _Held:
+    """What is loaded for some dimensions, and how many runs have it."""
+
+    chain: Chain
+    run_count: int = 0
+
+
+class OpenChain:
+    """A routine that is loaded anew for other dimensions of its inputs, over the same weights.
+
+    Attributes:
+        input_names, output_names: In order.
+    """
+
+    def __init__(self, first: Routine, translate: Translate, loader: Loader) -> None:
+        """Load it for the dimensions of `first`, which stays."""
+        self._translate, self._loader = translate, loader
+        self._first = Chain(first, loader.once().model)
+        self._first_key = tuple(tensor.shape for tensor in first.input_tensors)
+        self._others: OrderedDict[Rows, _Held] = OrderedDict()
+        self._lock = threading.Lock()
+        self.input_names = self._first.input_names
+        self.output_names = self._first.output_names
+
+    @property
+    def programs(self) -> tuple[Model, ...]:
+        """Those of the first dimensions, which have the weights."""
+        return self._first.programs
+
+    def run(
+        self, inputs: Mapping[str, Array], outputs: Mapping[str, Array], limit: Limit
+    ) -> dict[str, Array]:
+        """As `Chain.run`; loads it for dimensions that are not there.
+
+        Raises:
+            DriverError, TightshipError: It cannot be translated, or loaded, for them.
+        """
+        key = tuple(inputs[name].shape for name in self.input_names)
+        with self._taken(key) as chain:
+            return chain.run(inputs, outputs, limit)
+
+    @contextmanager
+    def _taken(self, key: Rows) -> Iterator[Chain]:
+        if key == self._first_key:
+            yield self._first
+            return
+        with self._lock:
+            held = self._others.get(key) or self._loaded(key)
+            self._others.move_to_end(key)
+            held.run_count += 1
+        try:
+            yield held.chain
+        finally:
+            with self._lock:
+                held.run_count -= 1
+
+    def _loaded(self, key: Rows) -> _Held:
+        """Load it for other dimensions; those used longest ago go, unless they run."""
+        idle = [each for each, held in self._others.items() if not held.run_count]
+        for each in idle[: max(0, len(self._others) - CHAINS_MAX + 1)]:
+            self._others.pop(each).chain.close()
+        bases = iter(self._first.programs)
+
+        def load(graph: Graph) -> Model:
+            return self._loader.like(next(bases), graph)
+
+        held = self._others[key] = _Held(Chain(self._translate(dict(enumerate(key))), load))
+        return held
+
+    def close(self) -> None:
+        """Give all memory back; waits for runs that are going on."""
+        for held in self._others.values():
+            held.chain.close()
+        self._first.close()

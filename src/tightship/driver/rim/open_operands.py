@@ -1,0 +1,85 @@
+"""Models of operands whose requests say the dimensions of inputs."""
+
+import threading
+from collections import OrderedDict
+from collections.abc import Mapping, Sequence
+
+from tightship.driver.nnapi.routine import GraphStage, Routine
+from tightship.driver.rim.loader import Loader
+from tightship.driver.rim.open_chain import OpenChain, Rows, Translate
+from tightship.driver.rules.dimensions import Dimensions
+from tightship.graph import Graph, Shape
+from tightship.graph.open_graphs import OpenGraphs
+from tightship.model import Model
+
+SHAPES_MAX = 256
+"""Dimensions of inputs for which those of the outputs are known."""
+
+
+class OpenOperands:
+    """A model that is translated for the dimensions of each request.
+
+    Programs stay for some dimensions, over the weights of the first.
+    """
+
+    def __init__(self, translate: Translate, declared: Sequence[Dimensions], load: Loader) -> None:
+        """Loads nothing; `declared` are the dimensions of the inputs, 0 where they are open."""
+        self._translate, self._declared, self._load = translate, declared, load
+        self._shapes: OrderedDict[Rows, Rows] = OrderedDict()
+        self._lock = threading.Lock()
+        self._model: Model | OpenChain | None = None
+
+    def at(self, inputs: Rows) -> tuple[Model | OpenChain, Rows]:
+        """What runs for inputs of these dimensions, and the dimensions of its outputs.
+
+        Raises:
+            DriverError: As `routine_of`.
+            TightshipError: The engine refuses it.
+        """
+        known = self._shapes.get(inputs)
+        if known is not None and self._model is not None:
+            return self._model, known
+        routine = self._translate(dict(enumerate(inputs)))
+        outputs = tuple(tensor.shape for tensor in routine.output_tensors)
+        with self._lock:
+            if self._model is None:
+                self._model = self._loaded(routine, inputs)
+            self._shapes[inputs] = outputs
+            while len(self._shapes) > SHAPES_MAX:
+                self._shapes.popitem(last=False)
+            return self._model, outputs
+
+    @property
+    def programs(self) -> tuple[Model, ...]:
+        """What is loaded of it; nothing before its first run."""
+        model = self._model
+        if model is None:
+            return ()
+        return (model,) if isinstance(model, Model) else model.programs
+
+    def close(self) -> None:
+        """Give all memory back; nothing runs any more."""
+        if self._model is not None:
+            self._model.close()
+
+    def _loaded(self, routine: Routine, inputs: Rows) -> Model | OpenChain:
+        if len(routine.stages) > 1 or not isinstance(routine.stages[0], GraphStage):
+            return OpenChain(routine, self._translate, self._load)
+        names = [tensor.name for tensor in routine.input_tensors]
+
+        def read(shapes: Mapping[str, Dimensions]) -> Graph:
+            (stage,) = self._translate({at: shapes[name] for at, name in enumerate(names)}).stages
+            assert isinstance(stage, GraphStage), stage
+            return stage.graph
+
+        kinds = zip(names, routine.input_tensors, self._declared, strict=True)
+        declared = {name: _declared(row, len(tensor.shape)) for name, tensor, row in kinds}
+        first = dict(zip(names, inputs, strict=True))
+        return self._load.open_model(OpenGraphs(read, declared, first))
+
+
+def _declared(row: Dimensions, rank: int) -> Shape | None:
+    """Dimensions as the engine has them; None for those of which not even the rank is known."""
+    if rank and not row:
+        return None
+    return tuple(length or f"axis {axis}" for axis, length in enumerate(row))
