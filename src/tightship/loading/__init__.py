@@ -10,6 +10,6 @@ tuning           layouts chosen by running
 further_shapes   shapes that a prepared file has no program for
 """
 
-from tightship.loading.entry import load, load_graph, plan
+from tightship.loading.entry import load, load_graph, load_open_graph, plan
 
-__all__ = ["load", "load_graph", "plan"]
+__all__ = ["load", "load_graph", "load_open_graph", "plan"]

@@ -23,7 +23,8 @@ def tensor_type(
         dtype: Of its elements.
         shape: A length of 0 is left open, to be said by each request or deduced from it; None
             leaves the number of axes open.
-        scale, zero_point: Of quantized elements.
+        scale: Of quantized elements.
+        zero_point: Likewise.
 
     Raises:
         DriverError: GENERAL_FAILURE: NNAPI has no such elements.
