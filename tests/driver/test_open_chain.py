@@ -14,7 +14,7 @@ from tightship.driver.rim.chain import Limit
 from tightship.driver.rim.loader import Loader
 from tightship.driver.rim.open_chain import CHAINS_MAX
 from tightship.driver.rim.open_operands import SHAPES_MAX, OpenOperands
-from tightship.engine.joint_arenas import JointArenas
+from tightship.engine.arenas.joint_arenas import JointArenas
 
 SECOND_NS = 1_000_000_000
 
