@@ -27,20 +27,23 @@ def payload_of(seed):
     return random.Random(seed).randbytes(200 + seed)
 
 
-INTERFACE = b"what it takes"
+INTERFACE, SOURCES = b"what it takes", b"where it was read"
 
 
 def sealed_cache(secret, token, payload):
     """The content of a model file."""
-    return cache_head(secret, token, INTERFACE, payload) + INTERFACE + payload
+    head = cache_head(secret, token, INTERFACE, SOURCES, payload)
+    return head + INTERFACE + SOURCES + payload
 
 
 def opened_cache(secret, token, content):
     """Its payload."""
     head = opened_head(secret, token, content[:HEAD_BYTES], len(content))
-    payload = content[HEAD_BYTES + head.interface_bytes :]
-    head.check_body(content[HEAD_BYTES : -len(payload) or None], payload)
-    return payload
+    rest = content[HEAD_BYTES:]
+    stops = head.interface_bytes, head.interface_bytes + head.sources_bytes
+    parts = rest[: stops[0]], rest[stops[0] : stops[1]], rest[stops[1] :]
+    head.check_body(*parts)
+    return parts[2]
 
 
 def refusal(content, token=TOKEN, secret=SECRET):

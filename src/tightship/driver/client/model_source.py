@@ -101,7 +101,7 @@ def source_of(model: ModelLike, shares: Shares) -> ModelSource:
     data = path.read_bytes()
     externals = tuple(
         ExternalFile(name, shares.add_trusted(file) or shares.add_file(file, PoolMode.COPY))
-        for name, file in _files_beside(path, data).items()
+        for name, file in files_beside(path, data).items()
     )
     return ModelFile(FileFormat.ONNX, shares.add_bytes(data), 0, len(data), externals)
 
@@ -115,7 +115,7 @@ def _prepared(path: Path, shares: Shares) -> ModelSource:
     return ModelFile(FileFormat.PREPARED, pool, 0, path.stat().st_size)
 
 
-def _files_beside(path: Path, data: bytes) -> dict[str, Path]:
+def files_beside(path: Path, data: bytes) -> dict[str, Path]:
     """Files of an ONNX model's external data, by the names that it has for them."""
     if b"location" not in data:  # the key that names one; most models have none
         return {}

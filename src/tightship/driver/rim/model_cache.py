@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from tightship.driver.protocol.codec import decode_reply, encode_reply
 from tightship.driver.protocol.messages import CacheFiles
 from tightship.driver.protocol.replies import ModelPrepared
+from tightship.driver.rim.cached_sources import Sources, are_current
 from tightship.driver.rim.descriptor import seal_content
 from tightship.driver.rim.loaded import Loaded
 from tightship.driver.rim.loader import Loader
@@ -28,42 +29,58 @@ class ModelCache:
     def __init__(self, secret: bytes) -> None:
         self._secret = secret
 
-    def save(self, files: CacheFiles, found: Loaded, prepared: int | None) -> None:
-        """Write a model to a client's file; without a prepared file, leave that empty.
+    def save(
+        self, files: CacheFiles, found: Loaded, prepared: int | None, sources: Sources
+    ) -> None:
+        """Write a model to a client's file, or leave that empty.
 
         What fails is only told to the log: a client prepares anew where it finds nothing.
+
+        Args:
+            files: Of the client.
+            found: The model.
+            prepared: Its prepared file; None if it has none.
+            sources: Made before the model was read.
         """
         (file,) = files.model_files
         try:
             os.ftruncate(file, 0)
-            if prepared is not None:
-                self._write(file, files.token, found, prepared)
+            noted = sources.noted()
+            if noted is None:
+                _LOG.info("A file of a client's model has changed; the model is not cached.")
+            elif prepared is not None:
+                self._write(file, files.token, found, prepared, noted)
         except OSError as error:
             _LOG.info("A model could not be written to a client's cache: %s", error)
 
-    def _write(self, file: int, token: bytes, found: Loaded, prepared: int) -> None:
+    def _write(self, file: int, token: bytes, found: Loaded, prepared: int, sources: bytes) -> None:
         interface = encode_reply(ModelPrepared(0, found.inputs, found.outputs), 0)
         with _viewed(prepared) as payload:
-            head = cache_head(self._secret, token, interface, payload)
-            _write_at(file, payload, HEAD_BYTES + len(interface))
-        _write_at(file, memoryview(head + interface), 0)  # last: a part of a file has no head
+            head = cache_head(self._secret, token, interface, sources, payload)
+            front = head + interface + sources
+            _write_at(file, payload, len(front))
+        _write_at(file, memoryview(front), 0)  # last: a part of a file has no head
 
     def read(self, files: CacheFiles, loader: Loader) -> Loaded:
         """The model in a client's file.
 
         Raises:
-            DriverError: GENERAL_FAILURE: it is not what was written, or for another token.
+            DriverError: GENERAL_FAILURE: it is not what was written, or for another token, or a
+                file has changed that it was read from.
             FormatError: It was prepared by another version, or for another processor.
             OSError: The file cannot be read.
         """
         (file,) = files.model_files
         size_bytes = os.fstat(file).st_size
         head = opened_head(self._secret, files.token, os.pread(file, HEAD_BYTES, 0), size_bytes)
-        interface = os.pread(file, head.interface_bytes, HEAD_BYTES)
-        copy = _copied(file, HEAD_BYTES + head.interface_bytes, head.payload_bytes)
+        front = os.pread(file, head.interface_bytes + head.sources_bytes, HEAD_BYTES)
+        interface, sources = front[: head.interface_bytes], front[head.interface_bytes :]
+        copy = _copied(file, HEAD_BYTES + len(front), head.payload_bytes)
         try:
             with _viewed(copy) as payload:
-                head.check_body(interface, payload)
+                head.check_body(interface, sources, payload)
+            if not are_current(sources):
+                raise failure("A file that the cached model was read from has changed, or is gone.")
             reply = decode_reply(interface).message
             assert isinstance(reply, ModelPrepared), reply
             return Loaded(loader.prepared(copy), reply.inputs, reply.outputs)

@@ -6,6 +6,7 @@ from contextlib import ExitStack, closing, contextmanager
 
 from tightship.driver.effects import AllocateBuffer, PrepareModel
 from tightship.driver.events import PrepareFinished
+from tightship.driver.rim.cached_sources import Sources
 from tightship.driver.rim.loaded import Loaded, loaded, with_images
 from tightship.driver.rim.loader import NAME, KeepingLoader, Loader
 from tightship.driver.rim.mappings import Mappings
@@ -69,9 +70,10 @@ class Models:
         threads = self._threads if is_fast else 1
         if files is None or cache is None:
             return opened(source, asked.pools, self._mappings, Loader(arenas, threads))
+        sources = Sources(asked.pools)
         with closing(KeepingLoader(arenas, threads)) as loader:
             found = opened(source, asked.pools, self._mappings, loader)
-            cache.save(files, found, loader.file)
+            cache.save(files, found, loader.file, sources)
         return found
 
     def _known(self, number: int, name: str) -> Loaded:

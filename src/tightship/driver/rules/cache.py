@@ -3,8 +3,9 @@
 A model file is authenticated by a secret of the driver, so that what is read from it is what was
 written, for the same token. A data file is not: a client may change it and gets what it then holds.
 
-    model file   magic, 8 bytes | token, 32 | bytes of the interface, u32, and of the payload, u64 |
-                 digest of both, 32 | tag of all before, 32 | the interface | the payload
+    model file   magic, 8 bytes | token, 32 | bytes of the interface, u32, of the sources, u32, and
+                 of the payload, u64 | digest of all three, 32 | tag of all before, 32 |
+                 the interface | the sources | the payload
 
 The tag says whether the sizes may be believed before anything of that size is read.
 """
@@ -22,8 +23,8 @@ from tightship.driver.settings import Settings
 
 Data = bytes | memoryview
 
-_MAGIC = b"tscache2"
-_FIELDS = struct.Struct(f"<8s{CACHE_TOKEN_BYTES}sIQ32s")
+_MAGIC = b"tscache3"
+_FIELDS = struct.Struct(f"<8s{CACHE_TOKEN_BYTES}sIIQ32s")
 HEAD_BYTES = _FIELDS.size + 32
 
 
@@ -32,30 +33,32 @@ class CacheHead:
     """What the head of an authentic model file says of the rest."""
 
     interface_bytes: int
+    sources_bytes: int
     payload_bytes: int
     digest: bytes
 
-    def check_body(self, interface: Data, payload: Data) -> None:
+    def check_body(self, interface: Data, sources: Data, payload: Data) -> None:
         """Check the rest, which nobody may change meanwhile.
 
         Raises:
             DriverError: GENERAL_FAILURE: it was changed.
         """
-        if not hmac.compare_digest(self.digest, _digest(interface, payload)):
+        if not hmac.compare_digest(self.digest, _digest(interface, sources, payload)):
             raise failure("The model cache was changed.")
 
 
-def cache_head(secret: bytes, token: bytes, interface: Data, payload: Data) -> bytes:
+def cache_head(secret: bytes, token: bytes, interface: Data, sources: Data, payload: Data) -> bytes:
     """The beginning of a model file.
 
     Args:
         secret: Of the driver; known to nobody else.
         token: Of the client, 32 bytes.
         interface: What the model takes and gives.
+        sources: Files that it was read from, which must be as they were.
         payload: What is to be read again.
     """
-    digest = _digest(interface, payload)
-    fields = _FIELDS.pack(_MAGIC, token, len(interface), len(payload), digest)
+    digest = _digest(interface, sources, payload)
+    fields = _FIELDS.pack(_MAGIC, token, len(interface), len(sources), len(payload), digest)
     return fields + _tag(secret, fields)
 
 
@@ -74,17 +77,18 @@ def opened_head(secret: bytes, token: bytes, head: bytes, size_bytes: int) -> Ca
     if len(head) != HEAD_BYTES:
         raise failure(f"The model cache has {size_bytes} bytes and no header.")
     fields, tag = head[: _FIELDS.size], head[_FIELDS.size :]
-    _, owner, interface_bytes, payload_bytes, digest = _FIELDS.unpack(fields)
+    _, owner, interface_bytes, sources_bytes, payload_bytes, digest = _FIELDS.unpack(fields)
     if not hmac.compare_digest(tag, _tag(secret, fields)) or owner != token:
         raise failure("The model cache is of another token or driver, or was changed.")
-    if size_bytes != HEAD_BYTES + interface_bytes + payload_bytes:
+    if size_bytes != HEAD_BYTES + interface_bytes + sources_bytes + payload_bytes:
         raise failure(f"The model cache has {size_bytes} bytes, which is not what was written.")
-    return CacheHead(interface_bytes, payload_bytes, digest)
+    return CacheHead(interface_bytes, sources_bytes, payload_bytes, digest)
 
 
-def _digest(interface: Data, payload: Data) -> bytes:
-    digest = hashlib.sha256(interface)
-    digest.update(payload)
+def _digest(*parts: Data) -> bytes:
+    digest = hashlib.sha256()
+    for part in parts:
+        digest.update(part)
     return digest.digest()
 
 
