@@ -15,10 +15,18 @@ namespace {
 using KernelPointer = std::shared_ptr<const Kernel>;
 using Pair = std::array<int64_t, 2>;
 
-KernelPointer update(const std::string &rule, int64_t count, bool has_rate,
-                     const std::array<double, 4> &numbers) {
-    const auto [rate, first, second, epsilon] = numbers;
-    return kernels::update({rule, count, has_rate, rate, first, second, epsilon});
+KernelPointer update(const std::string &rule, int64_t count, const std::array<bool, 2> &has,
+                     const std::array<double, 5> &numbers) {
+    const auto [rate, first, second, epsilon, decay] = numbers;
+    return kernels::update({rule, count, has[0], has[1], rate, first, second, epsilon, decay});
+}
+
+KernelPointer squares_added(int64_t count, bool has_total) {
+    return kernels::squares_added(count, has_total);
+}
+
+KernelPointer clip_scale(double limit, const std::string &name) {
+    return kernels::clip_scale(limit, name);
 }
 
 KernelPointer batch_normalization(const std::array<int64_t, 3> &image, double epsilon) {
@@ -52,11 +60,16 @@ KernelPointer gather_gradient(const std::array<int64_t, 3> &shape, int64_t count
 
 void training_kernels(nb::class_<Kernel> &kernel) {
     recorded(kernel)
-        .def_static("update", &update, "rule"_a, "count"_a, "has_rate"_a, "numbers"_a,
-                    nb::sig("def update(rule: str, count: int, has_rate: bool, numbers: "
+        .def_static("update", &update, "rule"_a, "count"_a, "has"_a, "numbers"_a,
+                    nb::sig("def update(rule: str, count: int, has: Sequence[bool], numbers: "
                             "Sequence[float]) -> NativeKernel | None"),
-                    "Weight, gradient, what is kept of it, step, rate, then what is written. "
-                    "Numbers: rate, two of the rule's, epsilon.")
+                    "Weight, gradient, what is kept of it, step, rate, scale, then what is "
+                    "written. Has: a rate, a scale. Numbers: rate, two of the rule's, epsilon, "
+                    "decay.")
+        .def_static("squares_added", &squares_added, "count"_a, "has_total"_a,
+                    "Numbers, a total, the total with their squares.")
+        .def_static("clip_scale", &clip_scale, "limit"_a, "name"_a,
+                    "A total of squares, the factor that its root is clipped by, the root.")
         .def_static("batch_normalization", &batch_normalization, "image"_a, "epsilon"_a,
                     "Image as (outer, channels, inner), scale, bias, result, mean, variance.")
         .def_static("batch_normalization_gradient", &batch_normalization_gradient, "image"_a,

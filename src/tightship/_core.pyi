@@ -1504,10 +1504,18 @@ class NativeKernel:
         """x, y (uint8), scale, zero point, scratch; of x's own range."""
 
     @staticmethod
-    def update(rule: str, count: int, has_rate: bool, numbers: Sequence[float]) -> NativeKernel | None:
+    def update(rule: str, count: int, has: Sequence[bool], numbers: Sequence[float]) -> NativeKernel | None:
         """
-        Weight, gradient, what is kept of it, step, rate, then what is written. Numbers: rate, two of the rule's, epsilon.
+        Weight, gradient, what is kept of it, step, rate, scale, then what is written. Has: a rate, a scale. Numbers: rate, two of the rule's, epsilon, decay.
         """
+
+    @staticmethod
+    def squares_added(count: int, has_total: bool) -> NativeKernel:
+        """Numbers, a total, the total with their squares."""
+
+    @staticmethod
+    def clip_scale(limit: float, name: str) -> NativeKernel:
+        """A total of squares, the factor that its root is clipped by, the root."""
 
     @staticmethod
     def batch_normalization(image: Sequence[int], epsilon: float) -> NativeKernel:

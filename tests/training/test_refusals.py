@@ -1,3 +1,4 @@
+import math
 from pathlib import Path
 
 import numpy as np
@@ -64,14 +65,62 @@ def test_labels_of_another_type_are_refused():
             trainer.step({"x": case.feeds["x"]})
 
 
-def test_a_label_that_is_no_class_changes_no_weight():
-    case = mlp()
-    with train(case.model, case.loss, Adam()) as trainer:
-        before = trainer.weights()
+def bits(trainer):
+    """Everything that stays from step to step."""
+    return {name: array.tobytes() for name, array in trainer._block.tensors.items()}
+
+
+def refused_step(trainer, feeds, message):
+    """A step that is refused has changed nothing, and the next one is made."""
+    before = bits(trainer)
+    with pytest.raises(InputError, match=message):
+        trainer.step(feeds)
+    assert bits(trainer) == before
+    assert trainer.steps == 0
+
+
+@pytest.mark.parametrize("without", [(), ("reorder",), ("onednn", "native")])
+@pytest.mark.parametrize("clip_norm", [None, 1.0])
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_label_that_is_no_class_changes_nothing(without, clip_norm, workers):
+    case = cnn()
+    with train(case.model, case.loss, Adam(clip_norm=clip_norm), without=without) as trainer:
+        before = bits(trainer)
         with pytest.raises(InputError):
-            trainer.step(case.feeds | {"labels": np.full(8, 4)})
-        assert all((trainer.weights()[name] == array).all() for name, array in before.items())
+            trainer.step(case.feeds | {"labels": np.full(4, 5)}, workers=workers)
+        assert bits(trainer) == before
         assert trainer.steps == 0
+        trainer.step(case.feeds, workers=workers)
+        assert all(array != before[name] for name, array in bits(trainer).items())
+
+
+@pytest.mark.parametrize("without", [(), ("reorder",), ("onednn", "native")])
+@pytest.mark.parametrize("number", [np.inf, np.nan])
+def test_gradients_that_are_no_finite_numbers_change_nothing_where_they_are_clipped(
+    without, number
+):
+    case = cnn()
+    wrong = case.feeds | {"x": np.full_like(case.feeds["x"], number)}
+    with train(case.model, case.loss, Sgd(clip_norm=math.inf), without=without) as trainer:
+        refused_step(trainer, wrong, "has gradients whose norm is no number")
+        trainer.step(case.feeds)
+        assert trainer.gradient_norm > 0
+    with train(case.model, case.loss, Sgd(), without=without) as trainer:
+        assert math.isnan(trainer.step(wrong))
+        assert trainer.gradient_norm is None
+
+
+def test_a_limit_that_is_not_reached_changes_no_bit():
+    case = cnn()
+    with (
+        train(case.model, case.loss, Adam()) as plain,
+        train(case.model, case.loss, Adam(clip_norm=math.inf)) as clipped,
+    ):
+        for _ in range(3):
+            assert plain.step(case.feeds) == clipped.step(case.feeds)
+        assert bits(plain) == bits(clipped)
+        held = clipped.memory.arena_bytes - plain.memory.arena_bytes
+        assert 0 < held <= clipped.memory.weights_bytes
 
 
 def test_shapes_that_are_open_are_asked_for():

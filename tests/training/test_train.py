@@ -112,6 +112,16 @@ def test_a_limit_is_held_before_anything_is_allocated() -> None:
         train(net.model, net.loss, Sgd(RATE), max_memory="1MiB")
 
 
+def test_gradients_that_are_clipped_are_said_to_be_there_at_once() -> None:
+    net, sizes = mlp(), 4 * (160 + 16 + 64 + 4)
+    with train(net.model, net.loss, Sgd(RATE)) as trainer:
+        assert trainer.memory.clipped_bytes == 0
+    with train(net.model, net.loss, Sgd(RATE, clip_norm=1.0)) as trainer:
+        assert trainer.memory.clipped_bytes == sizes <= trainer.memory.arena_bytes
+    with pytest.raises(CapacityError, match=f"leave out `clip_norm`, for which {sizes} B"):
+        train(net.model, net.loss, Sgd(RATE, clip_norm=1.0), max_memory="1MiB")
+
+
 def test_threads_that_make_steps_of_one_trainer_take_turns(monkeypatch) -> None:
     net, began, order, is_second = mlp(), [], [], Event()
     with train(net.model, net.loss, Sgd(RATE)) as trainer, ThreadPoolExecutor(1) as pool:
@@ -150,6 +160,11 @@ def test_a_closed_trainer_holds_neither_block_nor_program() -> None:
     (Adam, {"beta1": 1.0}, "`beta1` is 1.0; it must be at least 0, and below 1"),
     (Adam, {"beta2": 1.5}, "`beta2` is 1.5"),
     (Adam, {"epsilon": -1}, "`epsilon` is -1"),
+    (Adam, {"weight_decay": -1}, "`weight_decay` is -1"),
+    (Sgd, {"weight_decay": float("inf")}, "`weight_decay` is inf"),
+    (Sgd, {"nesterov": True}, "`momentum` is 0; give both"),
+    (Sgd, {"clip_norm": 0.0}, "`clip_norm` is 0.0; it must be above 0"),
+    (Adam, {"clip_norm": float("nan")}, "`clip_norm` is nan"),
 ])  # fmt: skip
 def test_numbers_that_no_update_can_have_are_refused(kind, numbers, message) -> None:
     with pytest.raises(InputError, match=message):

@@ -12,29 +12,35 @@ namespace {
 
 constexpr int64_t kGrain = 16384;
 
-/// What a kind of update does to elements [begin, end).
+/// What a kind of update does to each element. A slope is `gradient * scale + weight * decay`, or
+/// without the last where what is kept of the weight is a factor of its own.
 struct Factors {
-    float rate, first, second, first_rest, second_rest, epsilon;
+    float rate, scale, decay, kept;
+    float first, second, first_rest, second_rest, epsilon;
 };
 
 TIGHTSHIP_CLONES void descend(const float *weight, const float *gradient, float *target,
-                              int64_t begin, int64_t end, float rate) {
+                              int64_t begin, int64_t end, const Factors &by) {
+    const float rate = by.rate, scale = by.scale, decay = by.decay;
     TIGHTSHIP_INDEPENDENT
     for (int64_t index = begin; index < end; ++index)
-        target[index] = weight[index] - rate * gradient[index];
+        target[index] = weight[index] - rate * (gradient[index] * scale + weight[index] * decay);
 }
 
+/// The step is `slope * first_rest + velocity * second`: these are 0 and 1 but for Nesterov's.
 TIGHTSHIP_CLONES void descend_by_velocity(std::array<const float *, 3> reads,
                                           std::array<float *, 2> writes, int64_t begin, int64_t end,
                                           const Factors &by) {
     const auto [weight, gradient, velocity] = reads;
     const auto [target, kept] = writes;
-    const float rate = by.rate, momentum = by.first;
+    const float rate = by.rate, scale = by.scale, decay = by.decay;
+    const float momentum = by.first, ahead = by.second, direct = by.first_rest;
     TIGHTSHIP_INDEPENDENT
     for (int64_t index = begin; index < end; ++index) {
-        const float next = velocity[index] * momentum + gradient[index];
+        const float slope = gradient[index] * scale + weight[index] * decay;
+        const float next = velocity[index] * momentum + slope;
         kept[index] = next;
-        target[index] = weight[index] - rate * next;
+        target[index] = weight[index] - rate * (slope * direct + next * ahead);
     }
 }
 
@@ -43,15 +49,15 @@ TIGHTSHIP_CLONES void descend_by_moments(std::array<const float *, 4> reads,
                                          const Factors &by) {
     const auto [weight, gradient, mean, square] = reads;
     const auto [target, mean_next, square_next] = writes;
-    const auto [rate, first, second, first_rest, second_rest, epsilon] = by;
+    const auto [rate, scale, decay, kept, first, second, first_rest, second_rest, epsilon] = by;
     TIGHTSHIP_INDEPENDENT
     for (int64_t index = begin; index < end; ++index) {
-        const float slope = gradient[index];
+        const float slope = gradient[index] * scale;
         const float m = mean[index] * first + slope * first_rest;
         const float v = square[index] * second + slope * slope * second_rest;
         mean_next[index] = m;
         square_next[index] = v;
-        target[index] = weight[index] - rate * m / (__builtin_sqrtf(v) + epsilon);
+        target[index] = weight[index] * kept - rate * m / (__builtin_sqrtf(v) + epsilon);
     }
 }
 
@@ -79,7 +85,7 @@ class UpdateKernel : public Kernel {
         parallel_for(threads, spec_.count, kGrain, [&](int64_t begin, int64_t end) {
             switch (rule_) {
             case Rule::kSgd:
-                return descend(read(0), read(1), write(0), begin, end, by.rate);
+                return descend(read(0), read(1), write(0), begin, end, by);
             case Rule::kMomentum:
                 return descend_by_velocity({read(0), read(1), read(2)}, {write(0), write(1)}, begin,
                                            end, by);
@@ -100,8 +106,7 @@ class UpdateKernel : public Kernel {
         std::vector<Reach> all(tensors(), dense(spec_.count, sizeof(float)));
         if (rule_ == Rule::kAdam)
             all.push_back({0, sizeof(int64_t)});
-        if (spec_.has_rate)
-            all.push_back({0, sizeof(float)});
+        all.insert(all.end(), scalars(), {0, sizeof(float)});
         all.insert(all.end(), written(), dense(spec_.count, sizeof(float)));
         return all;
     }
@@ -110,28 +115,40 @@ class UpdateKernel : public Kernel {
     /// Large operands that are read.
     size_t tensors() const { return rule_ == Rule::kAdam ? 4 : rule_ == Rule::kMomentum ? 3 : 2; }
 
-    size_t reads() const {
-        return tensors() + (rule_ == Rule::kAdam ? 1 : 0) + (spec_.has_rate ? 1 : 0);
-    }
+    /// Rate and scale, where they are operands.
+    size_t scalars() const { return (spec_.has_rate ? 1 : 0) + (spec_.has_scale ? 1 : 0); }
+
+    size_t reads() const { return tensors() + (rule_ == Rule::kAdam ? 1 : 0) + scalars(); }
 
     Factors factors(std::span<char *const> operands) const {
+        const auto scalar = [&](size_t before_last) {
+            return *reinterpret_cast<const float *>(operands[reads() - 1 - before_last]);
+        };
+        const auto narrow = [](double x) { return static_cast<float>(x); };
         double rate = spec_.rate, epsilon = spec_.epsilon;
         if (spec_.has_rate)
-            rate = static_cast<double>(*reinterpret_cast<const float *>(operands[reads() - 1]));
-        if (rule_ == Rule::kAdam) {
+            rate = static_cast<double>(scalar(spec_.has_scale ? 1 : 0));
+        Factors by{};
+        by.scale = spec_.has_scale ? scalar(0) : 1.0F;
+        by.decay = narrow(spec_.decay);
+        by.kept = narrow(1 - rate * spec_.decay);
+        by.first_rest = narrow(1 - spec_.first);
+        by.second_rest = narrow(1 - spec_.second);
+        by.first = narrow(spec_.first);
+        by.second = narrow(spec_.second);
+        if (rule_ == Rule::kMomentum) {
+            by.first_rest = spec_.second != 0 ? 1.0F : 0.0F;
+            by.second = spec_.second != 0 ? by.first : 1.0F;
+        } else if (rule_ == Rule::kAdam) {
             const auto step =
                 static_cast<double>(*reinterpret_cast<const int64_t *>(operands[tensors()]));
             const double root = std::sqrt(1 - std::pow(spec_.second, step));
             rate *= root / (1 - std::pow(spec_.first, step));
             epsilon *= root;
         }
-        const auto narrow = [](double x) { return static_cast<float>(x); };
-        return {narrow(rate),
-                narrow(spec_.first),
-                narrow(spec_.second),
-                narrow(1 - spec_.first),
-                narrow(1 - spec_.second),
-                narrow(epsilon)};
+        by.rate = narrow(rate);
+        by.epsilon = narrow(epsilon);
+        return by;
     }
 
     UpdateSpec spec_;

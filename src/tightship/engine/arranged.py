@@ -4,7 +4,7 @@ Everything here is done to steps that are lowered already. Whatever the order, a
 twice, kernels and layouts stay what they were, and so does every bit of the results.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from tightship.engine.placement import Placement, place
@@ -68,18 +68,52 @@ class Arranged:
     added_share: float
 
 
-def updating(lowered: Lowered, follows: Mapping[str, str]) -> Lowered:
+def updating(lowered: Lowered, follows: Mapping[str, str], behind: Collection[str] = ()) -> Lowered:
     """The program with some outputs written over the inputs that they follow, for good.
 
     Args:
         lowered: The program.
         follows: Inputs by the names of the outputs.
+        behind: Outputs that are there before any input is written over, in every order: a run that
+            is refused on the way to them has changed nothing.
     """
     over = {
         lowered.outputs[after].slot: lowered.inputs[before].slot
         for after, before in follows.items()
     }
-    return replace(lowered, steps=tuple([_tied(step, over) for step in lowered.steps]))
+    tied = [_tied(step, over) for step in lowered.steps]
+    gates = [lowered.outputs[name] for name in behind]
+    return replace(lowered, steps=tuple(_gated(tied, over.keys(), gates)))
+
+
+def _gated(
+    steps: Sequence[LoweredStep], kept: Collection[int], gates: Sequence[Operand]
+) -> list[LoweredStep]:
+    """Steps that write slots that are kept read the gates, and stand behind what writes these.
+
+    So does what reads their results; where a gate does itself, the steps are left as they are.
+    """
+    missing = {operand.slot for operand in gates}
+    found: list[LoweredStep] = []
+    late: list[LoweredStep] = []
+    made_late: set[int] = set()
+    for step in steps:
+        writes = {operand.slot for operand in step.writes}
+        is_change = not writes.isdisjoint(kept)
+        is_late = is_change or any(operand.slot in made_late for operand in step.reads)
+        gated = step._replace(reads=(*step.reads, *gates)) if is_change else step
+        if not missing or not is_late:
+            found.append(gated)
+            missing -= writes
+        elif missing.isdisjoint(writes):
+            late.append(gated)
+            made_late |= writes
+        else:
+            return list(steps)
+        if not missing:
+            found.extend(late)
+            late.clear()
+    return found
 
 
 def _tied(step: LoweredStep, over: Mapping[int, int]) -> LoweredStep:

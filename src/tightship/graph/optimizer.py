@@ -10,46 +10,68 @@ from tightship.errors import InputError
 class Sgd:
     """Stochastic gradient descent: `w - rate * v`, where `v` is `momentum * v + d(w)`.
 
+    As `torch.optim.SGD` without dampening.
+
     Attributes:
         rate: The learning rate.
         momentum: How much of its velocity a weight keeps; at 0 none is stored.
+        weight_decay: This much of each weight is added to its gradient.
+        nesterov: Whether a weight moves by `d(w) + momentum * v` in place of `v`.
+        clip_norm: All gradients are scaled, before anything is done with them, so that the norm of
+            them together is at most this; None for no such pass.
 
     Raises:
-        InputError: One of them is negative or no number.
+        InputError: A number is negative or none, or there is no momentum to look ahead by.
     """
 
     rate: float = 0.01
     momentum: float = 0.0
+    weight_decay: float = 0.0
+    nesterov: bool = False
+    clip_norm: float | None = None
 
     def __post_init__(self) -> None:
         _check("rate", self.rate)
         _check("momentum", self.momentum)
+        _check("weight_decay", self.weight_decay)
+        _check_norm(self.clip_norm)
+        if self.nesterov and not self.momentum:
+            raise InputError("`nesterov` looks ahead by momentum, and `momentum` is 0; give both.")
 
 
 @dataclass(frozen=True, slots=True)
 class Adam:
     """Adam, as Kingma and Ba's first algorithm: means corrected by the number of the step.
 
+    With `weight_decay` it is AdamW, `torch.optim.AdamW`: weights shrink by themselves, and their
+    gradients stay what they are.
+
     Attributes:
         rate: The learning rate.
         beta1: How much the mean of gradients keeps.
         beta2: How much the mean of their squares keeps.
         epsilon: Added to the root of the corrected mean of squares.
+        weight_decay: Each weight loses this much of itself in a step, times the rate.
+        clip_norm: As for `Sgd`.
 
     Raises:
-        InputError: One of them is negative or no number, or a beta is 1 or more.
+        InputError: A number is negative or none, or a beta is 1 or more.
     """
 
     rate: float = 0.001
     beta1: float = 0.9
     beta2: float = 0.999
     epsilon: float = 1e-8
+    weight_decay: float = 0.0
+    clip_norm: float | None = None
 
     def __post_init__(self) -> None:
         _check("rate", self.rate)
         _check("beta1", self.beta1, below=1)
         _check("beta2", self.beta2, below=1)
         _check("epsilon", self.epsilon)
+        _check("weight_decay", self.weight_decay)
+        _check_norm(self.clip_norm)
 
 
 Optimizer = Sgd | Adam
@@ -65,3 +87,11 @@ def state_of(optimizer: Optimizer) -> tuple[str, ...]:
 def _check(name: str, number: float, below: float = math.inf) -> None:
     if not 0 <= number < below:
         raise InputError(f"`{name}` is {number}; it must be at least 0, and below {below}.")
+
+
+def _check_norm(limit: float | None) -> None:
+    if limit is not None and not limit > 0:
+        raise InputError(
+            f"`clip_norm` is {limit}; it must be above 0: `math.inf` to clip nothing, and only to "
+            "refuse gradients that are no finite numbers."
+        )

@@ -8,7 +8,7 @@ import numpy as np
 
 from tightship.errors import InputError
 from tightship.graph import Constant, Fill, Graph
-from tightship.graph.backward import STEP, with_updates
+from tightship.graph.backward import NORM, STEP, with_updates
 from tightship.graph.optimizer import Adam, Optimizer, state_of
 from tightship.training.step_graph import RATE, StepGraph
 
@@ -67,6 +67,7 @@ def joint_step(made: Differentiated, optimizer: Optimizer) -> StepGraph:
         (*made.parameters, *made.buffers),
         (RATE, optimizer.rate),
         STEP if isinstance(optimizer, Adam) else "",
+        NORM if optimizer.clip_norm is not None else "",
     )
 
 

@@ -9,6 +9,7 @@ from tightship.engine.library import library_threads, open_library
 from tightship.engine.lower.select import rewritten, select
 from tightship.engine.weight_store import aligned_offsets
 from tightship.errors import CapacityError, InputError
+from tightship.graph import size_bytes
 from tightship.quantity import format_bytes, format_limit
 from tightship.training.block import Held
 from tightship.training.step_graph import StepGraph
@@ -56,6 +57,8 @@ class TrainingMemory:
         runtime_bytes: Libraries, generated code and program, measured and stated in advance.
         given_arena_bytes: What the arena would take with steps in the order of the graph.
         recomputed_share: Operations done again, as a share of all.
+        clipped_bytes: Of the arena, gradients that lie there at once for their norm is taken; 0
+            where each is gone as soon as its weight has changed.
     """
 
     weights_bytes: int
@@ -66,6 +69,7 @@ class TrainingMemory:
     runtime_bytes: int
     given_arena_bytes: int
     recomputed_share: float
+    clipped_bytes: int
 
     @property
     def block_bytes(self) -> int:
@@ -103,7 +107,7 @@ def planned(step: StepGraph, terms: Terms) -> Planned:
     held = Held(step.held)
     with library_threads(terms.threads):
         lowered = select(rewritten(step.graph, without), terms.threads, without)
-    lowered = updating(lowered, step.follows)
+    lowered = updating(lowered, step.follows, step.shown)
     runtime = runtime_bytes(lowered, len(step.graph.nodes))
     ours = {lowered.inputs[name].slot for name in step.held}
     ours |= {lowered.outputs[name].slot for name in step.follows}
@@ -111,6 +115,12 @@ def planned(step: StepGraph, terms: Terms) -> Planned:
         slot.size_bytes
         for index, slot in enumerate(lowered.slots)
         if slot.external and index not in ours
+    )
+
+    clipped = sum(
+        size_bytes(value.dtype, value.static_shape)
+        for node in step.graph.nodes
+        if node.operator == "SquaresAdded" and (value := step.graph.value(node.inputs[0])).dtype
     )
 
     def memory(found: Arranged) -> TrainingMemory:
@@ -125,6 +135,7 @@ def planned(step: StepGraph, terms: Terms) -> Planned:
             runtime,
             found.given_bytes,
             found.added_share,
+            clipped,
         )
 
     if UNARRANGED in terms.without:
@@ -147,6 +158,11 @@ def _check(memory: TrainingMemory, terms: Terms) -> None:
     if terms.limit_bytes is None or memory.peak_bytes <= terms.limit_bytes:
         return
     advice = "" if terms.recompute else ", let it do some operations again (`recompute=0.1`)"
+    if memory.clipped_bytes:
+        advice += (
+            f", leave out `clip_norm`, for which {format_bytes(memory.clipped_bytes)} of gradients "
+            "are there at once"
+        )
     raise CapacityError(
         f"A training step needs {format_bytes(memory.peak_bytes)} where "
         f"{format_bytes(terms.limit_bytes)} are allowed: {format_bytes(memory.weights_bytes)} are "

@@ -10,6 +10,7 @@ from tightship.engine.lower.join_normalization import join_normalization
 from tightship.errors import InputError
 from tightship.graph import Constant, DType, Fill, Graph, Node, element_count
 from tightship.graph.backward import (
+    NORM,
     STEP,
     backward,
     constants_read,
@@ -56,6 +57,7 @@ class StepGraph:
         weights: Inputs among these that are the model's own: weights and running statistics.
         rate: The input that has the learning rate, and what it has at first.
         counter: The input that counts runs, from 1: a scalar of int64; empty if none does.
+        norm: The output that is the norm of all gradients; empty if none is.
     """
 
     graph: Graph
@@ -65,6 +67,12 @@ class StepGraph:
     weights: tuple[str, ...]
     rate: tuple[str, float] = ("", 0.0)
     counter: str = ""
+    norm: str = ""
+
+    @property
+    def shown(self) -> tuple[str, ...]:
+        """Outputs that are there before anything is written over."""
+        return (self.loss, self.norm) if self.norm else (self.loss,)
 
 
 def step_graph(graph: Graph, objective: Objective, optimizer: Optimizer) -> StepGraph:
@@ -101,6 +109,7 @@ def step_graph(graph: Graph, objective: Objective, optimizer: Optimizer) -> Step
         (*weights, *statistics.constants),
         (RATE, optimizer.rate),
         STEP if isinstance(optimizer, Adam) else "",
+        NORM if optimizer.clip_norm is not None else "",
     )
 
 

@@ -65,8 +65,11 @@ class Trainer:
             if name:
                 own[name] = np.zeros((), dtype)
         self._rate, self._counter = own.get(step.rate[0]), own.get(step.counter)
-        self._loss = np.zeros(lowered.outputs[step.loss].shape, np.float32)
-        self._external: dict[int, Array] = {lowered.outputs[step.loss].slot: self._loss}
+        shown = {name: np.zeros(lowered.outputs[name].shape, np.float32) for name in step.shown}
+        self._loss, self._norm = shown[step.loss], shown.get(step.norm)
+        self._external: dict[int, Array] = {
+            lowered.outputs[name].slot: array for name, array in shown.items()
+        }
         self._external |= {lowered.inputs[name].slot: array for name, array in own.items()}
         for after, before in step.follows.items():
             self._external[lowered.outputs[after].slot] = own[before]
@@ -80,6 +83,11 @@ class Trainer:
     def peak_bytes(self) -> int:
         """Everything the process gains by it."""
         return self.memory.peak_bytes
+
+    @property
+    def gradient_norm(self) -> float | None:
+        """Of the last step, before it was clipped; None without `clip_norm`."""
+        return None if self._norm is None else float(self._norm)
 
     @property
     def input_names(self) -> tuple[str, ...]:
@@ -99,8 +107,9 @@ class Trainer:
 
         Raises:
             InputError: A name, dtype or shape does not fit, an element is outside what an operator
-                takes, as a label can be, or the trainer is closed; or there are several workers
-                where kernels have several threads.
+                takes, as a label can be, or the trainer is closed; there are several workers
+                where kernels have several threads; or, with `clip_norm`, the norm of the gradients
+                is no finite number. Nothing has changed then: no weight, no running statistic.
         """
         if workers < 1 or (workers > 1 and self._threads > 1):
             raise InputError(

@@ -69,9 +69,9 @@ def backward_graphs():
         for node in whole.nodes:
             if node.domain == DOMAIN:
                 yield node, whole
-    for optimizer in (Sgd(), Sgd(momentum=0.9), Adam()):
+    for optimizer in (Sgd(), Sgd(momentum=0.9), Adam(), Sgd(clip_norm=1.0)):
         whole = updated(optimizer)
-        yield whole.nodes[-1], whole
+        yield from ((node, whole) for node in whole.nodes[-3:] if node.domain == DOMAIN)
     whole = running()
     yield whole.nodes[-1], whole
 

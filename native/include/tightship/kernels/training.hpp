@@ -13,15 +13,24 @@ namespace tightship::kernels {
 struct UpdateSpec {
     std::string rule; ///< SgdUpdate, MomentumUpdate, AdamUpdate or RunningUpdate
     int64_t count;
-    bool has_rate; ///< whether the rate is an operand
+    bool has_rate, has_scale; ///< whether the rate, and a factor of gradients, are operands
     double rate;
-    double first, second; ///< momentum; beta1 and beta2; shares kept and added
+    double first, second; ///< momentum, whether Nesterov's; beta1 and beta2; shares kept and added
     double epsilon;
+    double decay; ///< of weights: added to gradients, but for Adam, which takes it off the weight
 };
 
-/// Weight, gradient, [kept of it], [step: int64], [rate], then what is written, in their order.
-/// Null for another rule.
+/// Weight, gradient, [kept of it], [step: int64], [rate], [scale], then what is written, in their
+/// order. Null for another rule.
 std::shared_ptr<const Kernel> update(const UpdateSpec &spec);
+
+/// Numbers, [a total: float64], the total with their squares: summed in float64, in an order that
+/// no number of threads changes.
+std::shared_ptr<const Kernel> squares_added(int64_t count, bool has_total);
+
+/// A total of squares, then what its root is to be multiplied by to be at most `limit`, and the
+/// root. Throws where that is no finite number.
+std::shared_ptr<const Kernel> clip_scale(double limit, std::string name);
 
 /// An image seen as (outer, channels, inner): channels last where `inner` is 1.
 struct ChannelsSpec {

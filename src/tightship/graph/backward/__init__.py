@@ -6,11 +6,12 @@ from tightship.graph.backward.layer import layer_node
 from tightship.graph.backward.loss import with_cross_entropy, with_squared_error
 from tightship.graph.backward.operators import DOMAIN, OPERATORS, Operator
 from tightship.graph.backward.rules import RULES
-from tightship.graph.backward.update import STEP, with_running_statistics, with_updates
+from tightship.graph.backward.update import NORM, STEP, with_running_statistics, with_updates
 from tightship.graph.optimizer import Adam, Optimizer, Sgd, state_of
 
 __all__ = [
     "DOMAIN",
+    "NORM",
     "OPERATORS",
     "RULES",
     "STEP",

@@ -58,6 +58,11 @@ def _like(*places: int) -> Infer:
     return lambda inputs, _: [_given(inputs[place]) for place in places]
 
 
+def _scalars(*dtypes: DType) -> Infer:
+    """Each output is one number."""
+    return lambda _, __: [(dtype, ()) for dtype in dtypes]
+
+
 def _shaped(inputs: Sequence[Type | None], attributes: Attributes) -> list[Type]:
     """The first output has the shape that the node carries."""
     return [(_given(inputs[0])[0], _dimensions(attributes["shape"]))]
@@ -112,7 +117,8 @@ _LOSS = ("labels", "weights?")
 
 OPERATORS: Mapping[str, Operator] = {
     "AdamUpdate": Operator(
-        ("weight", "gradient", "mean", "square", "step", "rate?"), ("weight", "mean", "square"),
+        ("weight", "gradient", "mean", "square", "step", "rate?", "scale?"),
+        ("weight", "mean", "square"),
         _like(0, 2, 3), ((0, 0), (1, 2), (2, 3)),
     ),
     "AveragePoolGrad": Operator(("dy",), ("dx",), _shaped),
@@ -124,6 +130,7 @@ OPERATORS: Mapping[str, Operator] = {
         _like(0, 2, 2), _DY_OVER,
     ),
     "ClipGrad": Operator(("dy", "x", "min?", "max?"), ("dx",), _like(0), _BOTH_OVER),
+    "ClipScale": Operator(("total",), ("scale", "norm"), _scalars(DType.FLOAT32, DType.FLOAT32)),
     "ConvGradData": Operator(("dy", "weights"), ("dx",), _shaped),
     "ConvGradWeights": Operator(("dy", "x"), ("dweights", "dbias"), _weights),
     "EluGrad": _OF_X,
@@ -143,14 +150,16 @@ OPERATORS: Mapping[str, Operator] = {
     "LogSoftmaxGrad": _ROWS,
     "MaxPoolGrad": Operator(("dy", "x"), ("dx",), _like(1)),
     "MomentumUpdate": Operator(
-        ("weight", "gradient", "velocity", "rate?"), ("weight", "velocity"),
+        ("weight", "gradient", "velocity", "rate?", "scale?"), ("weight", "velocity"),
         _like(0, 2), ((0, 0), (1, 2)),
     ),
     "NegativeLogLikelihoodLossGrad": Operator(("dy", *_LOSS), ("dscores",), _shaped),
     "RNNGrad": _CELL,
     "ReluGrad": _OF_Y,
     "RunningUpdate": Operator(("running", "batch"), ("running",), _like(0), _DY_OVER),
-    "SgdUpdate": Operator(("weight", "gradient", "rate?"), ("weight",), _like(0), _DY_OVER),
+    "SgdUpdate": Operator(
+        ("weight", "gradient", "rate?", "scale?"), ("weight",), _like(0), _DY_OVER
+    ),
     "SigmoidGrad": _OF_Y,
     "SliceGrad": Operator(("dy", "starts", "ends", "axes", "steps"), ("dx",), _shaped),
     "SoftmaxCrossEntropyLossGrad": Operator(
@@ -158,6 +167,7 @@ OPERATORS: Mapping[str, Operator] = {
     ),
     "SoftmaxGrad": _ROWS,
     "SoftplusGrad": _OF_X,
+    "SquaresAdded": Operator(("gradient", "total?"), ("total",), _scalars(DType.FLOAT64)),
     "SwishGrad": _OF_X,
     "TanhGrad": _OF_Y,
     "TransposedMatMul": Operator(("a", "b"), ("y",), _product),

@@ -14,6 +14,11 @@ STEP = "step"
 """The input that counts updates, from 1: a scalar of int64."""
 
 
+NORM = "gradient_norm"
+"""The output that has the norm of all gradients, before they are clipped: a scalar of float32."""
+SCALE = f"{NORM}.scale"
+
+
 def with_updates(
     graph: Graph,
     weights: Sequence[str],
@@ -25,9 +30,10 @@ def with_updates(
     """A graph that updates weights, and whose outputs are these instead of their gradients.
 
     Nodes `SgdUpdate`, `MomentumUpdate` or `AdamUpdate` stand behind all others, in the order of
-    `weights`. A weight `w` and its state, as `w.mean` and `w.square`, become inputs; `w.next`,
-    `w.mean.next` and `w.square.next` are outputs, each to be written over the input that it
-    follows.
+    `weights`; before them, with `clip_norm`, one `SquaresAdded` for each and a `ClipScale`, whose
+    norm is an output `NORM`. A weight `w` and its state, as `w.mean` and `w.square`, become
+    inputs; `w.next`, `w.mean.next` and `w.square.next` are outputs, each to be written over the
+    input that it follows.
 
     Args:
         graph: A graph with its backward path.
@@ -55,11 +61,19 @@ def with_updates(
         for part in _parts(optimizer):
             for name in (f"{weight}{part}", f"{weight}{part}.next"):
                 types[name] = Value(name, kind.dtype, kind.shape)
-    nodes = [
-        _node(weight, gradient, optimizer, rate)
+    kept = [name for name in graph.outputs if name not in set(gradients)]
+    nodes, scale = [], ""
+    if optimizer.clip_norm is not None and gradients:
+        nodes, scale = _clipping(weights, gradients, optimizer.clip_norm), SCALE
+        for node in nodes:
+            dtype = DType.FLOAT32 if node.operator == "ClipScale" else DType.FLOAT64
+            types |= {name: Value(name, dtype, ()) for name in node.outputs}
+        _refuse_taken(graph, [name for node in nodes for name in node.outputs], ())
+        kept.append(NORM)
+    nodes += [
+        _node(weight, gradient, optimizer, (rate, scale))
         for weight, gradient in zip(weights, gradients, strict=True)
     ]
-    kept = [name for name in graph.outputs if name not in set(gradients)]
     return _updated(graph, (*names, *scalars), names, nodes, types, kept)
 
 
@@ -123,20 +137,35 @@ def _parts(optimizer: Optimizer) -> tuple[str, ...]:
     return ("", *(f".{name}" for name in state_of(optimizer)))
 
 
-def _node(weight: str, gradient: str, optimizer: Optimizer, rate: str) -> Node:
+def _clipping(weights: Sequence[str], gradients: Sequence[str], limit: float) -> list[Node]:
+    """The norm of all gradients, and what they are to be multiplied by.
+
+    Squares are added up from the last weight to the first, as gradients are made.
+    """
+    nodes, total = [], ""
+    for weight, gradient in zip(reversed(weights), reversed(gradients), strict=True):
+        reads = (gradient, total) if total else (gradient,)
+        total = f"{weight}.squares"
+        nodes.append(Node(total, "SquaresAdded", reads, (total,), {}, DOMAIN, OPSET))
+    attributes = {"limit": limit}
+    return [*nodes, Node(SCALE, "ClipScale", (total,), (SCALE, NORM), attributes, DOMAIN, OPSET)]
+
+
+def _node(weight: str, gradient: str, optimizer: Optimizer, scalars: tuple[str, str]) -> Node:
+    """An update; its rate and its scale are empty where it reads none."""
     state = [f"{weight}{part}" for part in _parts(optimizer)[1:]]
     reads = [weight, gradient, *state]
     if isinstance(optimizer, Adam):
         reads.append(STEP)
-    if rate:
-        reads.append(rate)
+    reads.extend(scalars if scalars[1] else filter(None, scalars))
     plain = "Adam" if isinstance(optimizer, Adam) else "Sgd"
+    numbers = {name: float(n) for name, n in asdict(optimizer).items() if name != "clip_norm"}
     return Node(
         f"{weight}.next",
         f"{'Momentum' if 'velocity' in state_of(optimizer) else plain}Update",
         tuple(reads),
         _followed((weight, *state)),
-        asdict(optimizer),
+        numbers,
         DOMAIN,
         OPSET,
     )

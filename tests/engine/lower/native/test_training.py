@@ -199,7 +199,11 @@ def test_what_was_picked_twice_has_the_sum_of_its_gradients(axis, dtype):
     assert_native(graph, feeds, "GatherGrad", 2)
 
 
-@pytest.mark.parametrize("optimizer", [Sgd(0.5), Sgd(0.5, 0.8), Adam(0.1)])
+@pytest.mark.parametrize("optimizer", [
+    Sgd(0.5), Sgd(0.5, 0.8), Adam(0.1), Sgd(0.5, weight_decay=0.3), Adam(0.1, weight_decay=0.3),
+    Sgd(0.5, 0.8, weight_decay=0.3, nesterov=True), Sgd(0.5, clip_norm=0.5),
+    Sgd(0.5, 0.8, clip_norm=1e3), Adam(0.1, clip_norm=0.25),
+])  # fmt: skip
 @pytest.mark.parametrize("rate", ["", "rate"])
 def test_updates_are_what_numpy_has(optimizer, rate):
     graph = graph_of(
@@ -214,6 +218,25 @@ def test_updates_are_what_numpy_has(optimizer, rate):
     assert_native(graph, feeds, operator, 2)
 
 
+@pytest.mark.parametrize("threads", [1, 3])
+@pytest.mark.parametrize("length", [1, 15, 16, 16384, 50_001])
+def test_norms_of_gradients_are_what_numpy_has_whatever_the_threads(length, threads):
+    header = HEADER.replace("24", "13")
+    graph = graph_of(f"net (float[{length}] x, float[{length}] v) => (float y) {{ z = Mul (x, w) "
+                     "u = Mul (z, v) y = ReduceSum <keepdims = 0> (u) }", header,
+                     w=np.ones(length, np.float32))  # fmt: skip
+    graph = backward(graph, ["y"], ["w", "v"])
+    graph = with_updates(graph, ["w", "v"], graph.outputs[1:], Sgd(clip_norm=0.5))
+    feeds = numbers(graph)
+    for operator in ("SquaresAdded", "ClipScale"):
+        assert_native(graph, feeds, operator, threads)
+    found = run_in(threads, graph, (), feeds)
+    assert (found["gradient_norm"] == run_in(1, graph, (), feeds)["gradient_norm"]).all()
+    product = np.float64(feeds["x"])
+    wanted = np.linalg.norm([*(product * feeds["v"]), *(product * feeds["w"])])
+    np.testing.assert_allclose(found["gradient_norm"], wanted, 1e-5)
+
+
 def test_running_statistics_are_what_numpy_has():
     graph = graph_of("net (float[2,3] x) => (y) { y = ReduceMean <keepdims = 0> (x, a) }", HEADER,
                      a=np.array([0]))  # fmt: skip
@@ -222,4 +245,4 @@ def test_running_statistics_are_what_numpy_has():
 
 
 def test_an_unknown_rule_has_no_kernel():
-    assert NativeKernel.update("Guess", 4, False, [0.0] * 4) is None
+    assert NativeKernel.update("Guess", 4, [False] * 2, [0.0] * 5) is None

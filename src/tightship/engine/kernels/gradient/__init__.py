@@ -12,6 +12,7 @@ GRADIENT_BUILDERS: Mapping[str, Builder] = OnDemand(
             "ClipGrad EluGrad ErfGrad GeluGrad HardSigmoidGrad HardSwishGrad LeakyReluGrad "
             "ReluGrad SigmoidGrad SoftplusGrad SwishGrad TanhGrad"
         ),
+        "clip.CLIPPING": names("ClipScale SquaresAdded"),
         "convolution.CONVOLUTIONS": names(
             "AveragePoolGrad ConvGradData ConvGradWeights MaxPoolGrad"
         ),

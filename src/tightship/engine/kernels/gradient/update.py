@@ -1,7 +1,8 @@
 """Updates of weights: element by element, over the weight and its state."""
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -12,30 +13,57 @@ from tightship.engine.kernels.scratch import Booking
 from tightship.engine.kernels.site import Builder, Site, require
 
 
-def _rate(site: Site, index: int, default: float) -> Callable[[Operands], float]:
-    """What an update is multiplied by: the run's, where the node reads one, or the attribute."""
-    if site.has_input(index):
-        return lambda inputs: float(inputs[index])
-    fixed = site.number("rate", default)
-    return lambda _: fixed
+@dataclass(frozen=True, slots=True)
+class _Scalars:
+    """What a run gives an update by: the rate, and a factor of gradients."""
+
+    dtype: np.dtype[np.generic]
+    rate_index: int | None
+    scale_index: int | None
+    rate: float
+
+    @classmethod
+    def of(cls, site: Site, first: int, default: float) -> "_Scalars":
+        """`first` is the index of the rate among the inputs; the scale follows."""
+        rate, scale = (each if site.has_input(each) else None for each in (first, first + 1))
+        return cls(site.dtype(0), rate, scale, site.number("rate", default))
+
+    def rate_of(self, inputs: Operands) -> float:
+        return self.rate if self.rate_index is None else float(inputs[self.rate_index])
+
+    def scaled(self, inputs: Operands, gradient: Array, room: Array) -> Array:
+        """The gradient, or what is left of it, in the room."""
+        if self.scale_index is None:
+            return gradient
+        return np.multiply(gradient, self.dtype.type(float(inputs[self.scale_index])), out=room)
+
+
+def _decayed(slope: Array, weight: Array, decay: float, rooms: tuple[Array, Array]) -> Array:
+    """The gradient and a share of the weight."""
+    if not decay:
+        return slope
+    np.multiply(weight, weight.dtype.type(decay), out=rooms[1])
+    return np.add(slope, rooms[1], out=rooms[0])
 
 
 def _sgd(site: Site) -> Kernel:
     dtype = site.dtype(0)
     require(is_real(dtype) and site.dtype(1) == dtype)
-    rate_of = _rate(site, 2, 0.01)
+    scalars, decay = _Scalars.of(site, 2, 0.01), site.number("weight_decay", 0.0)
     booking = Booking()
-    slot = booking.slot(dtype, (BLOCK_ELEMENTS,))
+    slots = [booking.slot(dtype, (BLOCK_ELEMENTS,)) for _ in range(2)]
 
     def run(inputs: Operands, outputs: Operands, scratch: Array | None) -> None:
-        rate = dtype.type(rate_of(inputs))
-        weight, gradient, target = (a.reshape(-1) for a in (*inputs[:2], *outputs))
-        change = slot.of(scratch)
-        for start in range(0, weight.size, BLOCK_ELEMENTS):
-            part = slice(start, start + BLOCK_ELEMENTS)
-            scaled = change[: weight[part].size]
-            np.multiply(gradient[part], rate, out=scaled)
-            np.subtract(weight[part], scaled, out=target[part])
+        rate = dtype.type(scalars.rate_of(inputs))
+        arrays = [a.reshape(-1) for a in (*inputs[:2], *outputs)]
+        rooms = [slot.of(scratch) for slot in slots]
+        for start in range(0, arrays[0].size, BLOCK_ELEMENTS):
+            weight, gradient, target = (a[start : start + BLOCK_ELEMENTS] for a in arrays)
+            t, u = (room[: weight.size] for room in rooms)
+            slope = scalars.scaled(inputs, gradient, t)
+            slope = _decayed(slope, weight, decay, (t, u))
+            np.multiply(slope, rate, out=t)
+            np.subtract(weight, t, out=target)
 
     return Kernel(site.node.operator, run, booking.size_bytes, ((0, 0),))
 
@@ -43,23 +71,30 @@ def _sgd(site: Site) -> Kernel:
 def _momentum(site: Site) -> Kernel:
     dtype = site.dtype(0)
     require(is_real(dtype) and all(site.dtype(index) == dtype for index in (1, 2)))
-    rate_of, momentum = _rate(site, 3, 0.01), dtype.type(site.number("momentum", 0.9))
+    scalars, decay = _Scalars.of(site, 3, 0.01), site.number("weight_decay", 0.0)
+    momentum, is_nesterov = dtype.type(site.number("momentum", 0.9)), site.number("nesterov", 0.0)
     booking = Booking()
-    slot = booking.slot(dtype, (BLOCK_ELEMENTS,))
+    slots = [booking.slot(dtype, (BLOCK_ELEMENTS,)) for _ in range(2)]
 
     def run(inputs: Operands, outputs: Operands, scratch: Array | None) -> None:
-        rate = dtype.type(rate_of(inputs))
+        rate = dtype.type(scalars.rate_of(inputs))
         arrays = [a.reshape(-1) for a in (*inputs[:3], *outputs)]
-        change = slot.of(scratch)
+        rooms = [slot.of(scratch) for slot in slots]
         for start in range(0, arrays[0].size, BLOCK_ELEMENTS):
             weight, gradient, velocity, target, kept = (
                 a[start : start + BLOCK_ELEMENTS] for a in arrays
             )
-            scaled = change[: weight.size]
+            t, u = (room[: weight.size] for room in rooms)
+            slope = scalars.scaled(inputs, gradient, t)
+            slope = _decayed(slope, weight, decay, (t, u))
             np.multiply(velocity, momentum, out=kept)
-            np.add(kept, gradient, out=kept)
-            np.multiply(kept, rate, out=scaled)
-            np.subtract(weight, scaled, out=target)
+            np.add(kept, slope, out=kept)
+            step = kept
+            if is_nesterov:
+                np.multiply(kept, momentum, out=u)
+                step = np.add(u, slope, out=u)
+            np.multiply(step, rate, out=t)
+            np.subtract(weight, t, out=target)
 
     return Kernel(site.node.operator, run, booking.size_bytes, ((0, 0), (1, 2)))
 
@@ -84,17 +119,20 @@ def _running(site: Site) -> Kernel:
 def _adam(site: Site) -> Kernel:
     dtype = site.dtype(0)
     require(is_real(dtype) and all(site.dtype(index) == dtype for index in (1, 2, 3)))
-    rate_of, epsilon = _rate(site, 5, 0.001), site.number("epsilon", 1e-8)
+    scalars, epsilon = _Scalars.of(site, 5, 0.001), site.number("epsilon", 1e-8)
+    decay = site.number("weight_decay", 0.0)
     beta1, beta2 = site.number("beta1", 0.9), site.number("beta2", 0.999)
     booking = Booking()
-    slots = [booking.slot(dtype, (BLOCK_ELEMENTS,)) for _ in range(2)]
+    slots = [booking.slot(dtype, (BLOCK_ELEMENTS,)) for _ in range(3)]
 
     def run(inputs: Operands, outputs: Operands, scratch: Array | None) -> None:
         arrays = [a.reshape(-1) for a in inputs[:4]]
         targets = [a.reshape(-1) for a in outputs]
         count = int(inputs[4])
         root = math.sqrt(1 - beta2**count)
-        pace, least = dtype.type(rate_of(inputs) * root / (1 - beta1**count)), epsilon * root
+        rate = scalars.rate_of(inputs)
+        pace, least = dtype.type(rate * root / (1 - beta1**count)), epsilon * root
+        remaining = dtype.type(1 - rate * decay)
         rooms = [slot.of(scratch) for slot in slots]
         for start in range(0, arrays[0].size, BLOCK_ELEMENTS):
             weight, gradient, mean, square = (
@@ -103,11 +141,12 @@ def _adam(site: Site) -> Kernel:
             weight_next, mean_next, square_next = (
                 a[start : start + BLOCK_ELEMENTS] for a in targets
             )
-            t, u = (room[: weight.size] for room in rooms)
-            np.multiply(gradient, dtype.type(1 - beta1), out=t)
+            t, u, v = (room[: weight.size] for room in rooms)
+            slope = scalars.scaled(inputs, gradient, v)
+            np.multiply(slope, dtype.type(1 - beta1), out=t)
             np.multiply(mean, dtype.type(beta1), out=mean_next)
             np.add(mean_next, t, out=mean_next)
-            np.multiply(gradient, gradient, out=t)
+            np.multiply(slope, slope, out=t)
             np.multiply(t, dtype.type(1 - beta2), out=t)
             np.multiply(square, dtype.type(beta2), out=square_next)
             np.add(square_next, t, out=square_next)
@@ -115,7 +154,8 @@ def _adam(site: Site) -> Kernel:
             np.add(t, dtype.type(least), out=t)
             np.multiply(mean_next, pace, out=u)
             np.divide(u, t, out=u)
-            np.subtract(weight, u, out=weight_next)
+            np.multiply(weight, remaining, out=t)
+            np.subtract(t, u, out=weight_next)
 
     return Kernel(site.node.operator, run, booking.size_bytes, ((0, 0), (1, 2), (2, 3)))
 

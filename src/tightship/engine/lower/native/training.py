@@ -1,5 +1,6 @@
 """Updates, and gradients that no primitive computes, or none as well."""
 
+import math
 from collections.abc import Callable, Sequence
 
 from tightship._core import MemoryDesc, NativeKernel
@@ -13,12 +14,12 @@ from tightship.graph import DType, Node, element_count
 from tightship.graph.layer import TRAINING
 
 UPDATES = {
-    "AdamUpdate": ("rate", "beta1", "beta2", "epsilon"),
-    "MomentumUpdate": ("rate", "momentum", "", ""),
-    "RunningUpdate": ("", "kept", "added", ""),
-    "SgdUpdate": ("rate", "", "", ""),
+    "AdamUpdate": (5, ("rate", "beta1", "beta2", "epsilon", "weight_decay")),
+    "MomentumUpdate": (3, ("rate", "momentum", "nesterov", "", "weight_decay")),
+    "RunningUpdate": (2, ("", "kept", "added", "", "")),
+    "SgdUpdate": (2, ("rate", "", "", "", "weight_decay")),
 }
-"""Attributes that are the kernel's numbers, by rule."""
+"""Where the rate is among the inputs, and attributes that are the kernel's numbers, by rule."""
 Layout = Callable[[Sequence[int]], MemoryDesc] | None
 """Of images: channels last, or None for row-major."""
 IMAGE_RANKS = (3, 4)
@@ -28,21 +29,40 @@ IMAGE_RANKS = (3, 4)
 def update(builder: Builder, node: Node) -> bool:
     """One pass over a weight and what is kept of it, each over itself."""
     site = site_of(builder, node)
-    large = [index for index in range(len(site.inputs)) if site.input(index).shape != ()]
+    scalars, names = UPDATES[node.operator]
+    large = range(2 + len(node.outputs) - 1)
     require(all(site.input(index).dtype is DType.FLOAT32 for index in large))
-    require(len(node.outputs) == (len(large) - 1))
-    scalars = [site.input(i).dtype for i in range(len(site.inputs)) if i not in large]
-    numbers = [site.number(name, 0.0) if name else 0.0 for name in UPDATES[node.operator]]
-    kernel = NativeKernel.update(
-        node.operator, element_count(site.shape(0)), DType.FLOAT32 in scalars, numbers
-    )
+    numbers = [site.number(name, 0.0) if name else 0.0 for name in names]
+    has = [site.has_input(index) for index in (scalars, scalars + 1)]
+    kernel = NativeKernel.update(node.operator, element_count(site.shape(0)), has, numbers)
     require(kernel is not None)
     assert kernel is not None
-    sources = [builder.dense(name) for name in node.inputs]
+    sources = [builder.dense(name) for name in node.inputs if name]
     targets = [builder.output(name) for name in node.outputs]
     kept = [sources[0], *sources[2:]]
     in_place = list(zip(targets, kept, strict=False))
     builder.native(node, (node.operator, kernel), sources, targets, in_place=in_place)
+    return True
+
+
+def squares(builder: Builder, node: Node) -> bool:
+    """One pass over a gradient, added to a total of those before."""
+    site = site_of(builder, node)
+    require(site.dtype(0).name == "float32")
+    kernel = NativeKernel.squares_added(element_count(site.shape(0)), site.has_input(1))
+    sources = [builder.dense(name) for name in node.inputs]
+    target = builder.output(node.outputs[0])
+    scratch = kernel.scratch_bytes(builder.threads)
+    builder.native(node, ("squares_added", kernel), sources, [target], scratch_bytes=scratch)
+    return True
+
+
+def clip(builder: Builder, node: Node) -> bool:
+    """From the sum of all squares to a factor."""
+    site = site_of(builder, node)
+    kernel = NativeKernel.clip_scale(site.number("limit", math.inf), node.name)
+    targets = [builder.output(name) for name in node.outputs]
+    builder.native(node, ("clip_scale", kernel), [builder.dense(node.inputs[0])], targets)
     return True
 
 
@@ -185,8 +205,10 @@ NATIVE_TRAINING = {
     **{(TRAINING, operator): update for operator in UPDATES},
     (TRAINING, "BatchNormalizationGrad"): batch_normalization_gradient,
     (TRAINING, "BatchNormalizationTraining"): batch_normalization,
+    (TRAINING, "ClipScale"): clip,
     (TRAINING, "GatherGrad"): gather_gradient,
     (TRAINING, "MaxPoolGrad"): largest_gradient,
     (TRAINING, "SoftmaxCrossEntropyLossGrad"): cross_entropy_gradient,
+    (TRAINING, "SquaresAdded"): squares,
 }
 """By domain and operator."""

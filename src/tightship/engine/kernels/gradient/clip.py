@@ -1,0 +1,59 @@
+"""The norm of all gradients together, and what they are scaled by."""
+
+import math
+from collections.abc import Mapping
+
+import numpy as np
+
+from tightship.engine.kernels.blocks import BLOCK_ELEMENTS
+from tightship.engine.kernels.kernel import Array, Kernel, Operands
+from tightship.engine.kernels.numbers import is_real
+from tightship.engine.kernels.scratch import Booking
+from tightship.engine.kernels.site import Builder, Site, require
+from tightship.errors import InputError
+
+LEAST_NORM = 1e-6
+"""Added to a norm, so that none is divided by nought."""
+
+
+def _squares(site: Site) -> Kernel:
+    """Summed a block at a time, in float64."""
+    require(is_real(site.dtype(0)))
+    has_total = site.has_input(1)
+    booking = Booking()
+    slot = booking.slot(np.float64, (BLOCK_ELEMENTS,))
+
+    def run(inputs: Operands, outputs: Operands, scratch: Array | None) -> None:
+        gradient, room = inputs[0].reshape(-1), slot.of(scratch)
+        total = float(inputs[1]) if has_total else 0.0
+        for start in range(0, gradient.size, BLOCK_ELEMENTS):
+            part = gradient[start : start + BLOCK_ELEMENTS]
+            wide = room[: part.size]
+            np.copyto(wide, part)
+            np.multiply(wide, wide, out=wide)
+            total += float(np.add.reduce(wide))
+        outputs[0][...] = total
+
+    return Kernel(site.node.operator, run, booking.size_bytes)
+
+
+def _clip(site: Site) -> Kernel:
+    """As `torch.nn.utils.clip_grad_norm_` has it, but that what is not finite is refused."""
+    limit, name = site.number("limit", math.inf), site.node.name
+
+    def run(inputs: Operands, outputs: Operands, _: Array | None) -> None:
+        norm = math.sqrt(float(inputs[0]))
+        if not math.isfinite(norm):
+            found = "no number" if math.isnan(norm) else "infinite"
+            raise InputError(
+                f"Node `{name}` has gradients whose norm is {found}, so that no weight was changed "
+                "by them."
+            )
+        outputs[0][...] = min(limit / (norm + LEAST_NORM), 1.0)
+        if len(outputs) > 1:
+            outputs[1][...] = norm
+
+    return Kernel(site.node.operator, run)
+
+
+CLIPPING: Mapping[str, Builder] = {"ClipScale": _clip, "SquaresAdded": _squares}
