@@ -51,6 +51,12 @@ GOOD = {
     },
     "a blob": {"kind": BLOB, "image": Image(PAGE, 1, 1, PAGE)},
     "an image": {"kind": IMAGE, "image": Image(16, 16, 1, 256)},
+    "a dma-buf": {"kind": BLOB, "image": Image(PAGE, 1, 1, PAGE), "facts": {"is_dma_buf": True}},
+    "an image in a dma-buf": {
+        "kind": IMAGE,
+        "image": Image(16, 16, 1, 256),
+        "facts": {"is_dma_buf": True},
+    },
     "anything": {"kind": "a kind to come"},
 }
 BAD = {
@@ -76,6 +82,14 @@ BAD = {
     "a file of the driver to write": {
         "kind": "mmap_fd",
         "facts": {"is_shrink_sealed": False, "is_trusted": True},
+    },
+    "a dma-buf as a file": {"kind": "mmap_fd", "facts": {"is_dma_buf": True}},
+    "a dma-buf as memory": {"facts": {"is_dma_buf": True}},
+    "a dma-buf smaller than the pool": {
+        "kind": BLOB,
+        "image": Image(2 * PAGE + 1, 1, 1, 2 * PAGE + 1),
+        "size_bytes": 2 * PAGE + 1,
+        "facts": {"is_dma_buf": True},
     },
     "a file that may shrink": {"kind": "mmap_fd", "facts": {"is_shrink_sealed": False}},
     "a mode too many": {"mode": 3},

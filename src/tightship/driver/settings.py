@@ -36,8 +36,8 @@ class Settings:
     """What a driver offers, and its limits.
 
     Attributes:
-        features: Of `burst_ring`, `hardware_buffer`, `isolated`, `memory_domains`; the rest is
-            always there.
+        features: Of `burst_ring`, `dma_buf`, `hardware_buffer`, `isolated`, `memory_domains`; the
+            rest is always there.
         model_cache_files, data_cache_files: How many a compilation cache takes; both 0 for none.
         runs_max: Executions that run at once; the others wait.
         grace_ns: How long after its deadline a run may take to stop before it is given up.

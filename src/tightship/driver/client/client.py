@@ -4,6 +4,7 @@ import os
 from collections.abc import Sequence
 from dataclasses import replace
 
+from tightship.driver.client.blob import Blob
 from tightship.driver.client.building import ModelBuilder
 from tightship.driver.client.compilation_cache import NO_CACHE, CompilationCache
 from tightship.driver.client.file_pool import FilePool
@@ -159,6 +160,20 @@ class Client:
             is_writable: Outputs may go there.
         """
         return FilePool(self._session, file, mode, is_writable=is_writable)
+
+    def blob(self, size_bytes: int, file: int | None = None) -> Blob:
+        """Memory as a hardware buffer of bytes, which a device may use too; as `Blob`.
+
+        Args:
+            size_bytes: Of it, or of the front of `file`.
+            file: Descriptor of a dma-buf, or of a memfd sealed against shrinking; None has the
+                system make a dma-buf, or a memfd where it makes none.
+
+        Raises:
+            DriverError: INVALID_ARGUMENT: the file is neither, or shorter.
+            OSError: The system has no room for it.
+        """
+        return Blob(self._session, size_bytes, file)
 
     def tensor_file(self, path: str | os.PathLike[str]) -> TensorFile:
         """A `.safetensors` file, for constants of models that are built; as `TensorFile`."""

@@ -48,17 +48,20 @@ class Segment:
     """
 
     def __init__(self, session: Session, size_bytes: int) -> None:
-        self._session = session
-        self.size_bytes = size_bytes
-        self._used_bytes = 0
         file = new_segment(size_bytes)
         try:
             call = RegisterPool(PoolKind.ASHMEM, size_bytes, READ | WRITE, 0)
-            reply = session.expect(PoolRegistered, call, (file,))
-            self._mapping: mmap.mmap | None = mmap.mmap(file, size_bytes)
+            self._register(session, call, file)
         finally:
             os.close(file)
-        self.pool = reply.pool
+
+    def _register(self, session: Session, call: RegisterPool, file: int) -> None:
+        """From now on it is this file, which is mapped and may be closed."""
+        self._session = session
+        self.size_bytes = call.size_bytes
+        self._used_bytes = 0
+        self.pool = session.expect(PoolRegistered, call, (file,)).pool
+        self._mapping: mmap.mmap | None = mmap.mmap(file, call.size_bytes)
 
     def place(self, shape: Sequence[int], dtype: DTypeLike) -> Placed:
         """An array of zeros, or of what was here before `reset`.

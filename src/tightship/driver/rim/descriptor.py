@@ -6,32 +6,34 @@ import mmap
 import os
 import select
 import stat
+from dataclasses import replace
 
+from tightship.driver.rim.dma_buf import KERNEL, Kernel, is_dma_buf
 from tightship.driver.rim.trusted import Trusted
 from tightship.driver.rules.attachment import Attachment, FenceState
 
 SEALED_SIZE = fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW
 
 
-def describe(file: int, trusted: Trusted) -> Attachment:
+def describe(file: int, trusted: Trusted, kernel: Kernel = KERNEL) -> Attachment:
     """What the service must know of a descriptor, which is also its handle.
 
     One of which the kernel says nothing, as a folder of a dead process, is good for nothing.
     """
     try:
-        return _described(file, trusted)
+        return _described(file, trusted, kernel)
     except OSError:
         return Attachment(file, is_regular=False, is_readable=False, is_writable=False)
 
 
-def _described(file: int, trusted: Trusted) -> Attachment:
+def _described(file: int, trusted: Trusted, kernel: Kernel) -> Attachment:
     found = os.fstat(file)
     flags = fcntl.fcntl(file, fcntl.F_GETFL)
     access = flags & os.O_ACCMODE
     is_open = not flags & os.O_PATH
     seals = seals_of(file)
     is_fence = is_open and (stat.S_ISFIFO(found.st_mode) or stat.S_ISSOCK(found.st_mode))
-    return Attachment(
+    described = Attachment(
         file,
         found.st_size,
         (found.st_dev, found.st_ino),
@@ -42,6 +44,12 @@ def _described(file: int, trusted: Trusted) -> Attachment:
         is_write_sealed=bool(seals & fcntl.F_SEAL_WRITE),
         is_trusted=trusted.holds(file),
         fence=fence_state(file) if is_fence else None,
+    )
+    if seals or is_fence or not is_open or not is_dma_buf(file, kernel):
+        return described
+    size_bytes = kernel.size_bytes(file)
+    return replace(
+        described, size_bytes=size_bytes, is_regular=True, is_shrink_sealed=True, is_dma_buf=True
     )
 
 

@@ -2,12 +2,16 @@
 
 import mmap
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tightship.driver.protocol.messages import Image
+from tightship.driver.rim import dma_buf
+from tightship.driver.rim.dma_buf import KERNEL, Kernel, synced
 from tightship.driver.rim.isolated import Isolated
 from tightship.driver.rules.model import DataLocation
 from tightship.driver.rules.pools import Pool, PoolMode, row_bytes
@@ -20,12 +24,16 @@ Bytes = NDArray[np.uint8]
 class Mappings:
     """Mappings of pools, made at their first use and kept until they are dropped."""
 
-    def __init__(self) -> None:
+    def __init__(self, kernel: Kernel = KERNEL) -> None:
+        """`kernel` has the calls about dma-bufs."""
         self._mappings: dict[int, mmap.mmap] = {}
         self._isolated = Isolated()
+        self._kernel = kernel
 
     def map(self, pool: Pool) -> Bytes:
         """All bytes of a pool of mode SEALED, read-only unless its protection allows to write.
+
+        Those of a dma-buf are read and written only within `_dma_buf`.
 
         Raises:
             DriverError: GENERAL_FAILURE: it cannot be mapped.
@@ -35,7 +43,7 @@ class Mappings:
             protection = mmap.PROT_READ | (mmap.PROT_WRITE if pool.is_writable else 0)
             size_bytes, offset = pool.extent.size_bytes, pool.extent.offset_bytes
             try:
-                new = mmap.mmap(pool.handle, size_bytes, mmap.MAP_SHARED, protection, offset=offset)
+                new = self._kernel.map(pool.handle, size_bytes, protection, offset)
             except (OSError, ValueError) as error:
                 raise failure(f"A pool of {size_bytes} bytes cannot be mapped: {error}.") from None
             mapping = self._mappings.setdefault(pool.identifier, new)
@@ -66,7 +74,7 @@ class Mappings:
         Raises:
             DriverError: GENERAL_FAILURE: it cannot be mapped.
         """
-        if pool.mode is PoolMode.SEALED:
+        if pool.mode in {PoolMode.SEALED, PoolMode.DMA_BUF}:
             self.map(pool)
         elif pool.mode is PoolMode.ISOLATED:
             self._isolated.check(pool)
@@ -82,6 +90,10 @@ class Mappings:
         data = np.empty(size_bytes, np.uint8)
         if pool.mode is PoolMode.ISOLATED:
             self._isolated.read(pool, start, data)
+            return data
+        if pool.mode is PoolMode.DMA_BUF:
+            with self._dma_buf(pool, dma_buf.READ) as mapped:
+                data[...] = mapped[start : start + size_bytes]
             return data
         done = 0
         while done < size_bytes:
@@ -103,9 +115,22 @@ class Mappings:
         if pool.mode is PoolMode.ISOLATED:
             self._isolated.write(pool, start, data)
             return
+        if pool.mode is PoolMode.DMA_BUF:
+            with self._dma_buf(pool, dma_buf.READ | dma_buf.WRITE) as mapped:
+                mapped[start : start + data.size] = data
+            return
         done = 0
         while done < data.size:
             done += _transfer(os.pwritev, pool, data[done:], start + done)
+
+    @contextmanager
+    def _dma_buf(self, pool: Pool, flags: int) -> Iterator[Bytes]:
+        mapped = self.map(pool)
+        try:
+            with synced(pool.handle, flags, self._kernel):
+                yield mapped
+        except OSError as error:
+            raise failure(f"A dma-buf cannot be used: {error}.") from None
 
     def value(self, pool: Pool, location: DataLocation) -> Bytes:
         """The bytes of a value: those of a location, or all pixels of an image; as `read`."""
@@ -128,6 +153,10 @@ class Mappings:
         rows = data.reshape(-1, row_bytes(pool.image))
         if pool.mode is PoolMode.SEALED:
             _rows(self.map(pool), pool.image)[...] = rows
+            return
+        if pool.mode is PoolMode.DMA_BUF:
+            with self._dma_buf(pool, dma_buf.READ | dma_buf.WRITE) as mapped:
+                _rows(mapped, pool.image)[...] = rows
             return
         for index, row in enumerate(rows):
             self.write(pool, index * pool.image.row_stride_bytes, row)

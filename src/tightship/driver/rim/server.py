@@ -27,6 +27,7 @@ from tightship.driver.rim.access import Access, own_users
 from tightship.driver.rim.carrier import Carrier
 from tightship.driver.rim.client_log import ClientLog, turned_away
 from tightship.driver.rim.descriptor import fence_state
+from tightship.driver.rim.dma_buf import KERNEL, has_allocator
 from tightship.driver.rim.listening import caller_of, listen
 from tightship.driver.rim.model_cache import ModelCache
 from tightship.driver.rim.named import Named
@@ -38,7 +39,8 @@ from tightship.driver.service import Service
 from tightship.driver.settings import Settings
 
 NO_ACCESS = Access()
-FEATURES = frozenset({"burst_ring", "hardware_buffer", "isolated", "memory_domains"})
+_DMA_BUF = {"dma_buf"} if has_allocator(KERNEL) else set()
+FEATURES = frozenset({"burst_ring", "hardware_buffer", "isolated", "memory_domains", *_DMA_BUF})
 """What a client may do without."""
 _BELL = os.EFD_CLOEXEC | os.EFD_NONBLOCK | os.EFD_SEMAPHORE
 

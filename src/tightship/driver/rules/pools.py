@@ -33,6 +33,7 @@ class PoolMode(enum.IntEnum):
     SEALED = 0  # mapped: nobody can shorten the file
     COPY = 1  # read and written by system calls, never mapped
     ISOLATED = 2  # mapped by a process that may die of it
+    DMA_BUF = 3  # mapped, each access said to the kernel; of a dma-buf, whatever is asked for
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,6 +165,10 @@ def _check_kind(call: RegisterPool) -> None:
 
 
 def _checked_mode(call: RegisterPool, file: Attachment, features: Container[str]) -> PoolMode:
+    if file.is_dma_buf:
+        if call.kind not in {PoolKind.BLOB, PoolKind.IMAGE}:
+            raise invalid(f"A dma-buf is a hardware buffer; it cannot be `{call.kind}`.")
+        return PoolMode.DMA_BUF
     if not PoolMode.SEALED <= call.mode <= PoolMode.ISOLATED:
         raise invalid(f"The pool has mode {call.mode}; modes are 0 to {PoolMode.ISOLATED.value}.")
     mode = PoolMode(call.mode)

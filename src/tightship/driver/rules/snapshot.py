@@ -30,7 +30,7 @@ class PoolShare:
     """Memory of a client that the driver has a hold of.
 
     Attributes:
-        mode: `sealed`, `copy` or `isolated`.
+        mode: `sealed`, `copy`, `isolated` or `dma_buf`.
         is_registered: False once the client has forgotten it and something still uses it.
         pss_bytes: What of it is the driver's: its resident pages, each divided by the processes
             that have it mapped. 0 where it is not mapped.

@@ -1,0 +1,63 @@
+"""Memory of a client that a device may use too: hardware buffers of bytes."""
+
+import mmap
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+
+from tightship.driver.client.segment import Segment
+from tightship.driver.client.session import Session
+from tightship.driver.protocol.messages import Image, RegisterPool
+from tightship.driver.rim.descriptor import new_segment
+from tightship.driver.rim.dma_buf import KERNEL, READ, WRITE, allocate, is_dma_buf, synced
+from tightship.driver.rules import pools
+
+PIXEL_FORMAT_BLOB = 0x21
+
+
+class Blob(Segment):
+    """A segment that is a hardware buffer: a dma-buf, or a sealed memfd.
+
+    What this process reads or writes in the arrays placed there lies within `access`.
+
+    Attributes:
+        file: Its descriptor, for a device; open until `close`.
+        is_dma_buf: Whether a device can use it.
+    """
+
+    def __init__(self, session: Session, size_bytes: int, file: int | None = None) -> None:
+        """As `Client.blob`."""
+        self.file = _new(size_bytes) if file is None else os.dup(file)
+        self._is_open = True
+        self.is_dma_buf = is_dma_buf(self.file, KERNEL)
+        image = Image(size_bytes, 1, 1, size_bytes, PIXEL_FORMAT_BLOB)
+        protection = pools.READ | pools.WRITE
+        call = RegisterPool(pools.PoolKind.BLOB, size_bytes, protection, 0, image=image)
+        try:
+            self._register(session, call, self.file)
+        except BaseException:
+            os.close(self.file)
+            raise
+
+    @contextmanager
+    def access(self, *, to_write: bool = False) -> Iterator[None]:
+        """Within it this process reads, or reads and writes, what is placed here.
+
+        Raises:
+            OSError: The kernel refuses, or is too busy.
+        """
+        flags = READ | WRITE if to_write else READ
+        with synced(self.file, flags, KERNEL) if self.is_dma_buf else nullcontext():
+            yield
+
+    def close(self) -> None:
+        """As `Segment.close`; the descriptor goes too."""
+        super().close()
+        if self._is_open:
+            self._is_open = False
+            os.close(self.file)
+
+
+def _new(size_bytes: int) -> int:
+    made = allocate(-(-size_bytes // mmap.PAGESIZE) * mmap.PAGESIZE, KERNEL)
+    return new_segment(size_bytes) if made is None else made
