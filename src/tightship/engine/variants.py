@@ -11,6 +11,7 @@ from tightship.engine.other_shapes import InputShapes
 from tightship.engine.prepare import Declared, Settings, prepare, prepare_rewritten
 from tightship.engine.prepared import PackedBefore, Prepared
 from tightship.graph import Graph, Shape
+from tightship.graph.followed_graph import FollowedGraph
 
 if TYPE_CHECKING:
     from tightship.engine.template import Template
@@ -32,8 +33,8 @@ class Variants:
         declared: Shapes of its inputs as the file has them; None for any rank.
         read: Its graph for some shapes.
         check: Refuses a plan for some shapes that the limit of loading does not hold.
-        has_templates: Whether its graph computes what depends on lengths, so that one for some
-            shapes is a template of others.
+        follow: Its graph for some shapes with open lengths followed, of a frontend that follows
+            them; None for one in whose graphs they are followed afterwards.
     """
 
     name: str
@@ -41,7 +42,7 @@ class Variants:
     declared: Declared
     read: Callable[[InputShapes], Graph]
     check: Callable[[MemoryPlan, InputShapes], None]
-    has_templates: bool = True
+    follow: Callable[[InputShapes], FollowedGraph | None] | None = None
     _templates: "list[tuple[Template, int]]" = field(default_factory=list)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
@@ -53,18 +54,13 @@ class Variants:
             InputError: They do not fit its inputs.
         """
         settings = self._settings(shapes)
-        if not self.has_templates:
-            return prepare(self.read(shapes), self.name, settings, packed)
         with self._lock:
             found = self._from_template(shapes)
             if found is None:
-                graph = self.read(shapes)
-                from tightship.engine.template import template_of  # few need it
-
-                template = template_of(graph, self.declared, self._rewrite)
-                if template is None:
-                    return prepare(graph, self.name, settings, packed)
-                self._templates = [(template, len(graph.nodes)), *self._templates[:TEMPLATES_MAX]]
+                made = self._follow(shapes) if self.follow else self._read(shapes)
+                if isinstance(made, Graph):
+                    return prepare(made, self.name, settings, packed)
+                self._templates = [made, *self._templates[:TEMPLATES_MAX]]
                 found = self._from_template(shapes)
                 assert found is not None, "a template holds for the shapes it was made for"
         graph, template, node_count = found
@@ -90,6 +86,25 @@ class Variants:
             if graph is not None:
                 return graph, template, node_count
         return None
+
+    def _read(self, shapes: InputShapes) -> "tuple[Template, int] | Graph":
+        """A template for these shapes and more; without one, the graph for these alone."""
+        from tightship.engine.template import template_of  # few need it
+
+        graph = self.read(shapes)
+        template = template_of(graph, self.declared, self._rewrite)
+        return graph if template is None else (template, len(graph.nodes))
+
+    def _follow(self, shapes: InputShapes) -> "tuple[Template, int] | Graph":
+        """As `_read`, by a frontend that follows lengths."""
+        from tightship.engine.template import rewritten_template
+
+        assert self.follow is not None
+        followed = self.follow(shapes)
+        template = None if followed is None else rewritten_template(followed, self._rewrite)
+        if followed is None or template is None:
+            return self.read(shapes)
+        return template, len(followed.graph.nodes)
 
     def _rewrite(self, graph: Graph) -> Graph:
         from tightship.engine.lower.select import rewritten

@@ -2,13 +2,17 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tightship.graph import Constant, DType, Inline, Node, Value
 from tightship.graph.backward.operators import DOMAIN, types_of
 from tightship.graph.constant import Array
+from tightship.graph.followed import Followed
 from tightship.graph.ir import AttributeValue
+from tightship.graph.length import is_length, same_for_all
 
 OPSET = 23
 """Of ONNX's own domain: the meaning of every operator that is written."""
@@ -167,7 +171,12 @@ class Site:
 
     def integers(self, *numbers: int) -> Operand:
         """A list of lengths, axes or positions."""
+        if any(map(is_length, numbers)):
+            return self._followed(DType.INT64, np.array(numbers, object))
         return self.held(np.array(numbers, np.int64))
+
+    def _followed(self, dtype: DType, elements: NDArray[Any]) -> Operand:
+        return self.writer.constant(f"{self.stem}.held", Followed(dtype, elements))
 
     def numbers(self, *numbers: float) -> Operand:
         """A list of factors."""
@@ -175,6 +184,10 @@ class Site:
 
     def scalar(self, number: complex, dtype: DType) -> Operand:
         """A number of this element type, without dimensions."""
+        if is_length(number):
+            element = np.empty((), object)
+            element[()] = number
+            return self._followed(dtype, element)
         return self.held(np.array(number).astype(dtype.numpy))
 
     def cast(self, operand: Operand, dtype: DType) -> Operand:
@@ -185,7 +198,7 @@ class Site:
 
     def reshaped(self, operand: Operand, shape: Sequence[int]) -> Operand:
         """The operand's elements under another shape."""
-        if operand.shape == tuple(shape):
+        if same_for_all(operand.shape, shape):
             return operand
         sizes = self.integers(*shape)
         return self.add("Reshape", (operand.dtype, tuple(shape)), operand, sizes, allowzero=1)

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from tightship.graph.constant import Array, Constant, Derived, Fill, Inline, Mapped
 from tightship.graph.layout import DType
-from tightship.graph.length import length_of
+from tightship.graph.length import is_length, length_of
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -32,6 +32,13 @@ class Followed:
 
     def release(self) -> None:
         """Nothing to give back."""
+
+
+def depends_on_lengths(constant: Constant) -> bool:
+    """Whether a constant may be another for other lengths."""
+    if isinstance(constant, Followed) or any(map(is_length, constant.shape)):
+        return True
+    return isinstance(constant, Derived) and any(map(depends_on_lengths, constant.sources))
 
 
 def constant_key(constant: Constant) -> Hashable:

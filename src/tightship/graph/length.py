@@ -297,6 +297,18 @@ def quotient(product: int, factor: int) -> int | None:
     return None if product % factor != 0 else product // factor
 
 
+def same_for_all(left: Sequence[int], right: Sequence[int]) -> bool:
+    """Whether two shapes are equal, whatever the lengths in them are; no condition is left."""
+    return len(left) == len(right) and all(map(_same_for_all, left, right))
+
+
+def _same_for_all(left: int, right: int) -> bool:
+    one, other = length_of(left), length_of(right)
+    if one is None or other is None:
+        return one is other and left == right
+    return one.number == other.number
+
+
 def settled(compute: Callable[[], T], key: Hashable, lengths: Sequence[int]) -> T:
     """What a computation on followed lengths gives, decided without looking at each.
 

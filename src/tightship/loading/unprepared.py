@@ -5,7 +5,7 @@ from os import PathLike
 
 from tightship.engine.library import open_library, release_unused
 from tightship.engine.memory_plan import MemoryPlan
-from tightship.engine.prepare import ModelSource, Settings, name_of, prepare
+from tightship.engine.prepare import Declared, ModelSource, Settings, name_of, prepare
 from tightship.engine.prepared import Prepared
 from tightship.engine.program_cache import Bounds
 from tightship.engine.variants import Variants
@@ -78,7 +78,7 @@ def _prepared(
 ) -> Prepared:
     """The model for the shapes of its settings."""
     declared = source.declared
-    given = {k: tuple(shape) for k, shape in (settings.shapes or {}).items()}
+    given = _fixed(declared) | {k: tuple(s) for k, s in (settings.shapes or {}).items()}
     if (
         variants is None
         or not variants.admit(tuple(given.items()))
@@ -86,6 +86,15 @@ def _prepared(
     ):
         return prepare(source.graph(settings.shapes), name, settings)
     return variants.prepare(given)
+
+
+def _fixed(declared: Declared) -> dict[str, tuple[int, ...]]:
+    """The shapes of inputs that have no open length."""
+    return {
+        name: tuple([length for length in shape if isinstance(length, int)])
+        for name, shape in declared.items()
+        if shape is not None and not is_open({name: shape})
+    }
 
 
 def variants_of(
@@ -100,7 +109,13 @@ def variants_of(
         if bounds.limit_bytes is not None:
             check_shapes(plan, shapes, bounds.limit_bytes, bounds.dynamic_bytes)
 
-    return Variants(name, settings, declared, source.graph, check, isinstance(source, OnnxFile))
+    follow = None
+    if not isinstance(source, OnnxFile):
+        from tightship.frontend.torch import TorchProgram
+
+        assert isinstance(source, TorchProgram), "a traced function of jax has no open lengths"
+        follow = source.followed
+    return Variants(name, settings, declared, source.graph, check, follow)
 
 
 def _open_library(settings: Settings) -> None:

@@ -11,7 +11,8 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from tightship.engine.lower.rewrite import rebuilt
-from tightship.graph import Constant, DType, Graph, Inline, Node, Value
+from tightship.graph import Constant, DType, Graph, Node, Value
+from tightship.graph.followed import Followed
 from tightship.graph.ir import AttributeValue
 
 Shape = tuple[int, ...]
@@ -151,7 +152,7 @@ class _Writer:
 
     def _reshaped(self, name: str, shape: Shape, target: str) -> str:
         sizes = f"{target}.shape"
-        self.constants[sizes] = Inline(np.array(shape, np.int64))
+        self.constants[sizes] = Followed(DType.INT64, np.array(shape, object))
         self.nodes.append(
             Node(f"{target}.reshape", "Reshape", (name, sizes), (target,), version=13)
         )

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from tightship.engine.lower.rewrite import rebuilt
-from tightship.graph import Constant, DType, Graph, Inline, Node, Value, element_count
+from tightship.graph import Constant, DType, Graph, Node, Value, element_count
+from tightship.graph.followed import Followed
 
 OPSET = 13
 
@@ -147,7 +148,7 @@ class _Writer:
 
     def _reshaped(self, nodes: list[Node], name: str, shape: Sequence[int], target: str) -> str:
         sizes = f"{target}.shape"
-        self.constants[sizes] = Inline(np.array(shape, np.int64))
+        self.constants[sizes] = Followed(DType.INT64, np.array(shape, object))
         return self._add(nodes, "Reshape", (name, sizes), target, tuple(shape))
 
     def _add(

@@ -15,6 +15,7 @@ import numpy as np
 
 from tightship.engine.lower.rewrite import rebuilt
 from tightship.graph import Constant, DType, Graph, Inline, Node, Value
+from tightship.graph.followed import Followed
 
 
 def expand_product(graph: Graph) -> Graph:
@@ -158,7 +159,10 @@ class _Writer:
         ):
             operands.append(name if self._value(name).static_shape == shape else
                             self._reshaped(nodes, name, shape, f"{target}.{side}"))  # fmt: skip
-        batch = np.broadcast_shapes(wide_left[:-2], wide_right[:-2])
+        batch = wide_left[:-2]
+        if len(wide_right) > 2:
+            pairs = zip(batch, wide_right[:-2], strict=True)
+            batch = tuple([right if left == 1 else left for left, right in pairs])
         shape = (*batch, wide_left[-2], wide_right[-1])
         if shape == self._value(target).static_shape:
             return [*nodes, Node(product.name, "MatMul", tuple(operands), (target,), version=13)]
@@ -170,6 +174,7 @@ class _Writer:
     def _reshaped(self, nodes: list[Node], name: str, shape: tuple[int, ...], target: str) -> str:
         if target not in self.graph.values:
             self._made(target, shape)
-        sizes = self._constant(f"{target}.shape", np.array(shape, np.int64))
+        sizes = f"{target}.shape"
+        self.constants[sizes] = Followed(DType.INT64, np.array(shape, object))
         nodes.append(Node(f"{target}.reshape", "Reshape", (name, sizes), (target,), version=13))
         return target

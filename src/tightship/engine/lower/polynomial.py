@@ -9,6 +9,7 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 
 from tightship.graph import Constant, Graph, Node, element_count
+from tightship.graph.followed import depends_on_lengths
 
 Polynomial = Mapping[tuple[str, ...], float]
 """Coefficient of each product of names, which are sorted; `()` is the constant term."""
@@ -138,7 +139,9 @@ BINARY: Mapping[str, Callable[[Polynomial, Polynomial], Polynomial | None]] = {
 
 
 def number_of(constant: Constant) -> float | None:
-    """The number that a constant of one element holds."""
+    """The number that a constant of one element holds, whatever lengths that are followed are."""
+    if depends_on_lengths(constant):
+        return None
     if element_count(constant.shape) != 1 or constant.dtype.numpy.kind not in "fiu":
         return None
     return float(constant.array().reshape(()))

@@ -1,5 +1,5 @@
 """A model's graph for lengths that nobody has given yet."""
 
-from tightship.engine.template.template import Template, template_of
+from tightship.engine.template.template import Template, rewritten_template, template_of
 
-__all__ = ["Template", "template_of"]
+__all__ = ["Template", "rewritten_template", "template_of"]

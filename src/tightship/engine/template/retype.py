@@ -12,7 +12,7 @@ from tightship.engine.template.rules import RULES
 from tightship.engine.template.site import NoRuleError, Shape, Site, product
 from tightship.engine.template.values import EVALUATE, Array
 from tightship.graph import Constant, Derived, DType, Fill, Graph, Node, Value
-from tightship.graph.followed import Followed
+from tightship.graph.followed import Followed, depends_on_lengths
 from tightship.graph.length import Trace, is_length, value_of
 
 ELEMENTS_MAX = 256
@@ -21,13 +21,9 @@ ELEMENTS_MAX = 256
 
 def is_followed(constant: Constant) -> bool:
     """Whether a constant may be another for other lengths."""
-    if isinstance(constant, Followed):
-        return True
-    if any(map(is_length, constant.shape)):
-        return True
     if isinstance(constant, Scaled):
         return is_followed(constant.source) or is_followed(constant.factor)
-    return isinstance(constant, Derived) and any(map(is_followed, constant.sources))
+    return depends_on_lengths(constant)
 
 
 @dataclass(slots=True)

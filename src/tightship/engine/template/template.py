@@ -28,9 +28,9 @@ from tightship.graph import (
 )
 from tightship.graph.constant import Array
 from tightship.graph.followed import Followed
+from tightship.graph.followed_graph import FollowedGraph, Symbols
 from tightship.graph.length import Trace, is_length, length_of
 
-Symbols = dict[str, int]
 Rewrite = Callable[[Graph], Graph]
 
 
@@ -44,6 +44,22 @@ def template_of(graph: Graph, declared: Declared, rewrite: Rewrite) -> "Template
         declared: Shapes of its inputs as its file has them.
         rewrite: The passes.
     """
+    followed = _followed(graph, declared)
+    return None if followed is None else rewritten_template(followed, rewrite)
+
+
+def rewritten_template(followed: FollowedGraph, rewrite: Rewrite) -> "Template | None":
+    """A template from a graph whose lengths are followed; None where a pass cannot follow one."""
+    try:
+        rewritten = rewrite(followed.graph)
+    except TypeError:
+        return None
+    followed.trace.seal()
+    return Template(followed.symbols, followed.trace, rewritten)
+
+
+def _followed(graph: Graph, declared: Declared) -> FollowedGraph | None:
+    """A graph of known shapes with its open lengths followed by the rules of its operators."""
     shapes = {name: graph.value(name).static_shape for name in graph.inputs
               if graph.value(name).is_static}  # fmt: skip
     symbols = symbols_of(shapes, declared)
@@ -57,19 +73,18 @@ def template_of(graph: Graph, declared: Declared, rewrite: Rewrite) -> "Template
         for name, shape in shapes.items()
     }  # fmt: skip
     try:
-        rewritten = rewrite(Retyper(graph, trace).retyped(followed))
+        retyped = Retyper(graph, trace).retyped(followed)
     except (NoRuleError, TypeError):
         return None
-    trace.seal()
-    return Template(declared, trace, rewritten)
+    return FollowedGraph(retyped, trace, lambda shapes: symbols_of(shapes, declared))
 
 
-def symbols_of(shapes: Mapping[str, Sequence[int]], declared: Declared) -> Symbols | None:
+def symbols_of(shapes: Mapping[str, Sequence[int]], declared: Declared) -> dict[str, int] | None:
     """The lengths that input shapes give to what the file leaves open.
 
     None where two differ for one symbol, or a rank or a fixed length does not fit.
     """
-    symbols: Symbols = {}
+    symbols: dict[str, int] = {}
     for name, shape in shapes.items():
         wanted = declared.get(name)
         if wanted is None or len(wanted) != len(shape):
@@ -97,8 +112,13 @@ class Template:
     `repeats` are layers of it that are alike, whatever the lengths.
     """
 
-    def __init__(self, declared: Declared, trace: Trace, graph: Graph) -> None:
-        self._declared = declared
+    def __init__(
+        self,
+        symbols: Callable[[Mapping[str, Sequence[int]]], Symbols | None],
+        trace: Trace,
+        graph: Graph,
+    ) -> None:
+        self._symbols = symbols
         self._trace = trace
         self._graph = graph
         self.repeats = repeats_of(graph)
@@ -118,7 +138,7 @@ class Template:
 
     def graph(self, shapes: Mapping[str, tuple[int, ...]]) -> Graph | None:
         """The rewritten graph for input shapes; None where other passes would have applied."""
-        symbols = symbols_of(shapes, self._declared)
+        symbols = self._symbols(shapes)
         numbers = None if symbols is None else self._trace.values(symbols)
         if numbers is None:
             return None

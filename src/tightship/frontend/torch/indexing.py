@@ -8,6 +8,7 @@ from tightship.frontend.torch.call import Call
 from tightship.frontend.torch.refusal import refused
 from tightship.frontend.writer import Operand, axis_of
 from tightship.graph import DType, Fill
+from tightship.graph.length import same_for_all
 
 
 def embedded(call: Call) -> Operand:
@@ -38,7 +39,7 @@ def scattered(reduction: str, call: Call) -> Operand:
     if source is None:
         element = call.scalar(call["value"], call.dtype)
         source = call.add("Expand", (call.dtype, index.shape), element, call.integers(*index.shape))
-    if source.shape != index.shape:
+    if not same_for_all(source.shape, index.shape):
         starts, stops = call.integers(*[0] * index.rank), call.integers(*index.shape)
         source = call.add("Slice", (source.dtype, index.shape), source, starts, stops)
     axis = axis_of(call["dim"], operand.rank)
@@ -98,7 +99,7 @@ def added(call: Call) -> Operand:
 
 def _values(call: Call, shape: tuple[int, ...]) -> Operand:
     values = call.cast(call["values"], call.dtype)
-    if values.shape == shape:
+    if same_for_all(values.shape, shape):
         return values
     return call.add("Expand", (call.dtype, shape), values, call.integers(*shape))
 
@@ -150,7 +151,7 @@ def _stacked(call: Call, indices: list[Operand]) -> Operand:
     columns = []
     for each in indices:
         index = call.cast(each, DType.INT64)
-        if index.shape != shape:
+        if not same_for_all(index.shape, shape):
             index = call.add("Expand", (DType.INT64, shape), index, call.integers(*shape))
         columns.append(call.reshaped(index, (*shape, 1)))
     if len(columns) == 1:

@@ -8,8 +8,7 @@ import torch
 from torch.export.graph_signature import InputKind, TensorArgument
 
 from tightship.errors import InputError
-
-Lengths = Mapping[sympy.Symbol, int]
+from tightship.frontend.torch.arithmetic import Lengths, value_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,12 +77,8 @@ class OpenLengths:
         for name, shape in shapes.items():
             self._check_rank(name, shape)
             for length, given in zip(self.inputs[name], shape, strict=True):
-                if len(length.free_symbols) == 1:
-                    (symbol,) = length.free_symbols
-                    for each in sympy.solve(length - given, symbol):
-                        if each.is_Integer:
-                            found.setdefault(symbol, int(each))
-                if length.subs(found) != given:
+                self._solve(length, given, found)
+                if _value(length, found) != given:
                     raise InputError(
                         f"Input `{name}` has the shape {list(self.declared(name))}, but "
                         f"{list(shape)} was given, where `{self.shown(length)}` cannot be {given}."
@@ -91,6 +86,17 @@ class OpenLengths:
         self._check_all_bound(found)
         self._check_conditions(found)
         return found
+
+    @staticmethod
+    def _solve(length: sympy.Expr, given: int, found: dict[sympy.Symbol, int]) -> None:
+        """Add what a length tells of its symbol, if it has one alone that is not known."""
+        if isinstance(length, sympy.Symbol):
+            found.setdefault(length, given)
+        elif len(length.free_symbols) == 1 and not length.free_symbols <= found.keys():
+            (symbol,) = length.free_symbols
+            for each in sympy.solve(length - given, symbol):
+                if each.is_Integer:
+                    found.setdefault(symbol, int(each))
 
     def _check_rank(self, name: str, shape: Sequence[int]) -> None:
         if name not in self.inputs:
@@ -113,14 +119,14 @@ class OpenLengths:
     def _check_conditions(self, found: Lengths) -> None:
         given = ", ".join(f"{self.shown(symbol)} {value}" for symbol, value in found.items())
         for symbol, (low, high) in self.ranges.items():
-            value = symbol.subs(found)
-            if value.is_Integer and not low <= value <= high:
+            value = _value(symbol, found)
+            if value is not None and not low <= value <= high:
                 raise InputError(
                     f"The program was exported for `{self.shown(symbol)}` from {low} to {high}, "
                     f"but it is {value}; export it with another range."
                 )
         for condition in self.conditions:
-            if condition.subs(found) == sympy.false:
+            if _value(condition, found) is False:
                 raise InputError(
                     f"The program was exported for shapes with `{self.shown(condition)}`, which "
                     f"does not hold with {given}; export it with such shapes."
@@ -130,6 +136,11 @@ class OpenLengths:
 def expression(length: "int | torch.SymInt") -> sympy.Expr:
     """A length of torch as an expression."""
     return length.node.expr if isinstance(length, torch.SymInt) else sympy.Integer(length)
+
+
+def _value(expression: sympy.Basic, found: Lengths) -> int | float | None:
+    """Of lengths that are known; None where one is not."""
+    return value_of(expression, found) if expression.free_symbols <= found.keys() else None
 
 
 def _names(

@@ -9,6 +9,7 @@ from tightship.frontend.torch.call import Call
 from tightship.frontend.torch.refusal import refused
 from tightship.frontend.writer import Operand, axis_of
 from tightship.graph import DType
+from tightship.graph.length import is_length, same_for_all
 
 INT64_MAX = (1 << 63) - 1
 
@@ -69,7 +70,7 @@ def widened(call: Call) -> Operand:
 def expanded(call: Call) -> Operand:
     """Axes of length 1 repeated, and new ones in front."""
     operand: Operand = call["self"]
-    if operand.shape == call.shape:
+    if same_for_all(operand.shape, call.shape):
         return operand
     return call.result("Expand", operand, call.integers(*call.shape))
 
@@ -86,19 +87,26 @@ def selected(call: Call) -> Operand:
     """One position of an axis, which goes."""
     operand: Operand = call["self"]
     axis = axis_of(call["dim"], operand.rank)
-    index = call["index"] % operand.shape[axis]
+    length, index = operand.shape[axis], call["index"]
+    if not is_length(length):
+        index = index % length
     return call.result("Gather", operand, call.scalar(index, DType.INT64), axis=axis)
 
 
 def sliced(call: Call) -> Operand:
     """Every so many positions of a range of an axis."""
     operand: Operand = call["self"]
-    if operand.shape == call.shape:
+    if same_for_all(operand.shape, call.shape):
         return operand
     axis = axis_of(call["dim"], operand.rank)
-    start, stop, step = slice(call["start"], call["end"], call["step"]).indices(operand.shape[axis])
-    ranges = (call.integers(number) for number in (start, stop, axis, step))
+    ranges = (call.integers(number) for number in (*_ends(call), axis, call["step"]))
     return call.result("Slice", operand, *ranges)
+
+
+def _ends(call: Call) -> tuple[int, int]:
+    """Where a slice starts and stops; from the back where negative, and it may be too far."""
+    start, stop = call["start"], call["end"]
+    return (0 if start is None else start), (INT64_MAX if stop is None else stop)
 
 
 def flipped(call: Call) -> Operand:
@@ -160,8 +168,8 @@ def written_over_slice(call: Call) -> Operand:
     """A range of an axis replaced: what is before, the replacement, what is after."""
     operand: Operand = call["self"]
     axis = axis_of(call["dim"], operand.rank)
-    length = operand.shape[axis]
-    start, stop, step = slice(call["start"], call["end"], call["step"]).indices(length)
+    start, stop = (_clamped(end, operand.shape[axis]) for end in _ends(call))
+    step = call["step"]
     if step != 1 and axis:
         raise refused(call.node, f"writes every {step} positions of an axis that is not the first")
     if step != 1:
@@ -169,6 +177,11 @@ def written_over_slice(call: Call) -> Operand:
         source = call.cast(call["src"], call.dtype)
         return call.result("ScatterND", operand, call.held(rows), source)
     return _replaced(call, axis, (start, max(start, stop)))
+
+
+def _clamped(end: int, length: int) -> int:
+    """An end of a slice, from the front."""
+    return min(max(end + length if end < 0 else end, 0), length)
 
 
 def written_over_position(call: Call) -> Operand:

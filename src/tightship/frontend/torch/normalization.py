@@ -1,5 +1,6 @@
 """Normalizations as they are at inference."""
 
+import math
 from collections.abc import Callable
 
 import numpy as np
@@ -68,7 +69,7 @@ def by_group(call: Call) -> Operand:
     """Over groups of channels, as an instance normalization of a row for each group."""
     operand: Operand = call["input"]
     groups: int = call["num_groups"]
-    count = int(np.prod(operand.shape[1:], dtype=np.int64)) // groups
+    count = math.prod(operand.shape[1:]) // groups
     rows = call.reshaped(operand, (operand.shape[0], groups, count))
     ones = call.held(np.ones(groups, call.dtype.numpy))
     zeros = call.held(np.zeros(groups, call.dtype.numpy))

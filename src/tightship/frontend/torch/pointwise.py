@@ -13,6 +13,7 @@ from tightship.frontend.torch.refusal import refused
 from tightship.frontend.torch.tensor import dtype_of
 from tightship.frontend.writer import Operand
 from tightship.graph import DType, Fill
+from tightship.graph.length import same_for_all
 
 _FLOATS = (DType.FLOAT16, DType.BFLOAT16, DType.FLOAT32, DType.FLOAT64)
 
@@ -239,7 +240,7 @@ def filled(number: float, call: Call) -> Operand:
 def copied(call: Call) -> Operand:
     """What is written over a tensor, in its type and shape."""
     source = call.cast(call["src"], call.dtype)
-    if source.shape == call.shape:
+    if same_for_all(source.shape, call.shape):
         return source
     return call.result("Expand", source, call.integers(*call.shape))
 

@@ -7,11 +7,13 @@ from zipfile import BadZipFile
 
 from tightship.errors import FormatError, InputError
 from tightship.graph import Constant, Graph, Shape
+from tightship.graph.followed_graph import FollowedGraph
+from tightship.graph.length import Trace
 
 if TYPE_CHECKING:
     import torch
 
-    from tightship.frontend.torch.lengths import Lengths
+    from tightship.frontend.torch.arithmetic import Lengths
 
 
 class TorchProgram:
@@ -64,6 +66,28 @@ class TorchProgram:
                     "with `dynamic_shapes`."
                 )
         return self._fixed
+
+    def followed(self, shapes: Mapping[str, Sequence[int]]) -> FollowedGraph | None:
+        """The program as a graph for these shapes that holds for others too.
+
+        None where a translation cannot follow a length.
+
+        Raises:
+            GraphError, InputError: As `graph`.
+        """
+        trace = Trace()
+        lengths = {
+            symbol: trace.symbol(str(symbol), value)
+            for symbol, value in self._lengths.bound(shapes).items()
+        }
+        try:
+            graph = self._translated(lengths)
+        except TypeError:  # of what asks for an integer of Python's own
+            return None
+        return FollowedGraph(graph, trace, self._symbols)
+
+    def _symbols(self, shapes: Mapping[str, Sequence[int]]) -> dict[str, int]:
+        return {str(symbol): value for symbol, value in self._lengths.bound(shapes).items()}
 
     def _translated(self, lengths: "Lengths") -> Graph:
         from tightship.frontend.torch.translate import Translator

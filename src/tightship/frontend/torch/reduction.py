@@ -75,6 +75,7 @@ def variance(call: Call) -> Operand:
     difference = call.like("Sub", operand, mean)
     square = call.like("Mul", difference, difference)
     correction = 1 if call["correction"] is None else call["correction"]
+    correction = int(correction) if correction == int(correction) else correction
     count = 1
     for axis in axes:
         count *= operand.shape[axis]

@@ -13,6 +13,7 @@ from tightship.frontend.torch import (
     windows,
 )
 from tightship.frontend.torch.call import Call
+from tightship.frontend.torch.computed import OF_ONE_NUMBER
 from tightship.frontend.writer import Operand
 
 Translation = Callable[[Call], Operand | tuple[Operand | None, ...]]
@@ -49,10 +50,7 @@ UNREAD: Mapping[str, tuple[str, ...]] = {
 }
 """Arguments that torch saves for a gradient; None where a translation has no need of them."""
 
-OF_ONE_NUMBER = frozenset(("aten.full.default", "aten.ones.default", "aten.zeros.default"))
-"""Operators that make a tensor of one number."""
-
-CREATED = OF_ONE_NUMBER | frozenset(
+CREATED = frozenset(OF_ONE_NUMBER) | frozenset(
     f"aten.{name}"
     for name in ("arange.default", "arange.start", "arange.start_step", "eye.default", "eye.m",
                  "linspace.default", "scalar_tensor.default", "tril_indices.default")

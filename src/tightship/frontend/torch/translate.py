@@ -4,28 +4,39 @@ import operator
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from math import prod
-from typing import Any
+from typing import Any, cast
 
-import numpy as np
+import sympy
 import torch
 from torch.export.graph_signature import InputKind, OutputKind, OutputSpec, TensorArgument
 
 from tightship.errors import InputError
 from tightship.frontend.finish import finished
+from tightship.frontend.torch.arithmetic import Lengths, Number, value_of
 from tightship.frontend.torch.call import Call
-from tightship.frontend.torch.lengths import Lengths, expression
+from tightship.frontend.torch.computed import (
+    Computation,
+    Made,
+    Ratio,
+    constant_of_lengths,
+    filled,
+)
+from tightship.frontend.torch.lengths import expression
 from tightship.frontend.torch.refusal import operator_name, refused
-from tightship.frontend.torch.table import CREATED, OF_ONE_NUMBER, TRANSLATIONS, UNREAD, Translation
+from tightship.frontend.torch.table import CREATED, TRANSLATIONS, UNREAD, Translation
 from tightship.frontend.torch.tensor import constant_of, dtype_of
 from tightship.frontend.writer import Operand, Type, Writer
-from tightship.graph import Constant, Fill, Graph
+from tightship.graph import Constant, DType, Graph
+from tightship.graph.length import is_length
 
-Number = int | float | bool
 SYMBOLIC = torch.SymInt | torch.SymFloat | torch.SymBool
-Result = Operand | tuple[Operand | None, ...] | Number | None
+Result = Operand | tuple[Operand | None, ...] | Number | Ratio | None
 
 FOLDED_ELEMENTS_MAX = 1 << 24
 """Elements of a constant that is computed while a program is read."""
+
+MAY_BE_TENSORS = frozenset(("self", "other", "exponent"))
+"""Arguments that translations take as numbers and as tensors."""
 
 _MUTATIONS = (OutputKind.BUFFER_MUTATION, OutputKind.USER_INPUT_MUTATION)
 _GRADIENTS = (OutputKind.GRADIENT_TO_PARAMETER, OutputKind.GRADIENT_TO_USER_INPUT)
@@ -39,7 +50,7 @@ class Translator:
         program: In the operators of `table`.
         table: Translations by operator.
         name_of: What an input, a parameter or a buffer is called in the graph.
-        lengths: Values of the lengths that the program leaves open.
+        lengths: What the program leaves open: numbers, or lengths that are followed.
         held: Constants of parameters, by target; what is read is added.
     """
 
@@ -50,8 +61,9 @@ class Translator:
     held: dict[str, Constant] = field(default_factory=dict)
     writer: Writer = field(default_factory=Writer)
     results: dict[torch.fx.Node, Result] = field(default_factory=dict)
-    made: dict[torch.fx.Node, torch.Tensor | Number] = field(default_factory=dict)
+    made: dict[torch.fx.Node, Made] = field(default_factory=dict)
     """Tensors that depend on no input or parameter, and numbers that follow from lengths."""
+    _lengths: dict[sympy.Basic, Number] = field(default_factory=dict)
     inputs: list[str] = field(default_factory=list)
 
     def graph(self) -> Graph:
@@ -126,12 +138,14 @@ class Translator:
         if type_ is None or prod(type_[1]) > FOLDED_ELEMENTS_MAX:
             return False
         arguments, keywords = torch.fx.node.map_arg((node.args, node.kwargs), self.made.get)
-        with torch.no_grad():
-            tensor = node.target(*arguments, **keywords)
-        self.made[node] = tensor
-        constant = constant_of(tensor.contiguous(), node.name)
-        if name in OF_ONE_NUMBER and tensor.numel() > 1:
-            constant = Fill(np.array(constant.array().reshape(-1)[0]), constant.shape)
+        computation = Computation(node.target, arguments, keywords)
+        constant: Constant | None = filled(name, computation, type_)
+        if computation.sources:
+            self.made[node] = computation
+            constant = constant or constant_of_lengths(computation, type_)
+        else:
+            tensor = self.made[node] = computation.tensor({})
+            constant = constant or constant_of(tensor.contiguous(), node.name)
         self.results[node] = self.writer.constant(node.name, constant)
         return True
 
@@ -162,6 +176,8 @@ class Translator:
                 value = given.get(argument.name, argument.default_value)
             if argument.name in unread:
                 found[argument.name] = self.results.get(value)
+            elif isinstance(value, torch.fx.Node) and argument.name in MAY_BE_TENSORS:
+                found[argument.name] = self._number_or_operand(value)
             else:
                 found[argument.name] = torch.fx.node.map_arg(value, self._argument)
         return found
@@ -173,21 +189,36 @@ class Translator:
             raise InputError(f"The program does not admit these shapes: {node.args[1]}.")
         self.results[node] = None
 
-    def _number(self, node: torch.fx.Node, value: object) -> Number:
+    def _number(self, node: torch.fx.Node, value: object) -> Number | Ratio:
         """What a computation with lengths gives."""
         if isinstance(value, Number):
             return value
         assert isinstance(value, SYMBOLIC), value
-        found = value.node.expr.subs(self.lengths)
-        if found.free_symbols:
+        found = value.node.expr
+        if not found.free_symbols <= self.lengths.keys():
             raise refused(node, f"is the number `{found}`, which depends on data")
-        if isinstance(value, torch.SymBool):
-            return bool(found)
-        return int(found) if isinstance(value, torch.SymInt) else float(found)
+        if not isinstance(value, torch.SymFloat):
+            return self._length(found)
+        ratio = Ratio(found, self.lengths)
+        return ratio if any(map(is_length, ratio.sources)) else ratio.now
+
+    def _length(self, expression: sympy.Basic) -> Number:
+        found = self._lengths.get(expression)
+        if found is None:
+            found = self._lengths[expression] = value_of(expression, self.lengths)
+        return found
 
     def _argument(self, node: torch.fx.Node) -> Operand | Number:
         found = self.results.get(node)
+        if isinstance(found, Ratio):
+            return found.fixed()
         return found if isinstance(found, Number) else self._operand(node)
+
+    def _number_or_operand(self, node: torch.fx.Node) -> Operand | Number:
+        found = self.results.get(node)
+        if not isinstance(found, Ratio):
+            return self._argument(node)
+        return self.writer.constant(node.name, constant_of_lengths(found, (DType.FLOAT64, ())))
 
     def _operand(self, node: torch.fx.Node) -> Operand:
         operand = self.results.get(node)
@@ -211,11 +242,12 @@ class Translator:
         )
 
     def _type(self, node: torch.fx.Node, tensor: torch.Tensor) -> Type:
-        lengths = [expression(length).subs(self.lengths) for length in tensor.shape]
-        if any(length.free_symbols for length in lengths):
+        lengths = [expression(length) for length in tensor.shape]
+        if not all(length.free_symbols <= self.lengths.keys() for length in lengths):
             raise refused(node, f"has the shape {lengths}, which depends on data")
         owner = f"Node `{node.name}` ({operator_name(node)})"
-        return dtype_of(tensor.dtype, owner), tuple(int(length) for length in lengths)
+        shape = cast("list[int]", [self._length(length) for length in lengths])
+        return dtype_of(tensor.dtype, owner), tuple(shape)
 
     def _outputs(self, nodes: Mapping[str, torch.fx.Node]) -> list[tuple[str, Operand]]:
         """The program's own, then what becomes of what it changes, and what they are called."""
