@@ -33,8 +33,8 @@ class Variants:
         declared: Shapes of its inputs as the file has them; None for any rank.
         read: Its graph for some shapes.
         check: Refuses a plan for some shapes that the limit of loading does not hold.
-        follow: Its graph for some shapes with open lengths followed, of a frontend that follows
-            them; None for one in whose graphs they are followed afterwards.
+        follow: Its graph with open lengths followed, given shapes that they have at first; gives
+            None where they cannot be. Without it they are followed in what `read` gives.
     """
 
     name: str

@@ -66,7 +66,7 @@ def load_open_graph_anew(graphs: OpenGraphs, name: str, bounds: Bounds, threads:
     settings = Settings(graphs.first, threads)
     _open_library(settings)
     variants = Variants(
-        name, settings, graphs.declared, graphs.read, lambda *_: None, has_templates=False
+        name, settings, graphs.declared, graphs.read, lambda *_: None, follow=lambda _: None
     )
     loaded = Model(variants.prepare(graphs.first), bounds, variants)
     release_unused()
