@@ -27,10 +27,7 @@ def check_budget(
         CapacityError: The plan and its dynamic region take more than the limit, or the region
             has no bound; says the smallest limit and the largest batch that would hold.
     """
-    if not plan.is_exact and dynamic_bytes is None:
-        raise CapacityError(_unbounded(plan), needed_bytes=plan.peak_bytes,
-                            limit_bytes=limit_bytes)  # fmt: skip
-    needed = plan.peak_bytes + (dynamic_bytes or 0)
+    needed = _needed_bytes(plan, limit_bytes, dynamic_bytes)
     if needed <= limit_bytes:
         return
     advice = f"Raise the limit to {format_limit(needed)}"
@@ -70,10 +67,7 @@ def check_shapes(
     Raises:
         CapacityError: As `check_budget`; names the shapes.
     """
-    if not plan.is_exact and dynamic_bytes is None:
-        raise CapacityError(_unbounded(plan), needed_bytes=plan.peak_bytes,
-                            limit_bytes=limit_bytes)  # fmt: skip
-    needed = plan.peak_bytes + (dynamic_bytes or 0)
+    needed = _needed_bytes(plan, limit_bytes, dynamic_bytes)
     if needed <= limit_bytes:
         return
     named = ", ".join(f"`{name}` {list(shape)}" for name, shape in shapes.items())
@@ -83,6 +77,18 @@ def check_shapes(
         needed_bytes=needed,
         limit_bytes=limit_bytes,
     )
+
+
+def _needed_bytes(plan: MemoryPlan, limit_bytes: int, dynamic_bytes: int | None) -> int:
+    """The plan and its dynamic region.
+
+    Raises:
+        CapacityError: The region has no bound.
+    """
+    if not plan.is_exact and dynamic_bytes is None:
+        raise CapacityError(_unbounded(plan), needed_bytes=plan.peak_bytes,
+                            limit_bytes=limit_bytes)  # fmt: skip
+    return plan.peak_bytes + (dynamic_bytes or 0)
 
 
 def _over(plan: MemoryPlan, needed_bytes: int, limit_bytes: int) -> str:

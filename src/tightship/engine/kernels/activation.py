@@ -7,6 +7,7 @@ import numpy as np
 from tightship.engine.kernels.blocks import BLOCK_ELEMENTS
 from tightship.engine.kernels.error_function import erf
 from tightship.engine.kernels.kernel import Array, Kernel, Operands
+from tightship.engine.kernels.logistic import logistic
 from tightship.engine.kernels.numbers import is_brain_float, is_number, is_real
 from tightship.engine.kernels.scratch import Booking
 from tightship.engine.kernels.site import Builder, Site, require
@@ -60,20 +61,13 @@ def _leaky_relu(site: Site, x: Array, y: Array, t: Array) -> None:
     np.add(y, t, out=y)
 
 
-def _sigmoid_of(x: Array, y: Array) -> None:
-    np.negative(x, out=y)
-    np.exp(y, out=y)
-    np.add(y, 1, out=y)
-    np.reciprocal(y, out=y)
-
-
 def _sigmoid(_: Site, x: Array, y: Array, t: Array) -> None:  # noqa: ARG001
-    _sigmoid_of(x, y)
+    logistic(x, y)
 
 
 def _swish(site: Site, x: Array, y: Array, t: Array) -> None:
     np.multiply(x, site.number("alpha", 1.0), out=t)
-    _sigmoid_of(t, y)
+    logistic(t, y)
     np.multiply(y, x, out=y)
 
 

@@ -1,10 +1,12 @@
 """Shapes of products of matrices, attention and recurrent layers."""
 
+from functools import partial
+
 from tightship.engine.template.site import NoRuleError, Rule, Shape, Site, broadcast
 
 
-def _matmul(site: Site) -> list[Shape]:
-    left, right = site.shape(0), site.shape(1)
+def _matmul(site: Site, right_index: int = 1) -> list[Shape]:
+    left, right = site.shape(0), site.shape(right_index)
     if len(left) < 2 or len(right) < 2 or left[-1] != right[-2]:
         raise NoRuleError
     return [(*broadcast(left[:-2], right[:-2]), left[-2], right[-1])]
@@ -19,13 +21,6 @@ def _gemm(site: Site) -> list[Shape]:
     if left[1] != right[0]:
         raise NoRuleError
     return [(left[0], right[1])]
-
-
-def _quantized_matmul(site: Site) -> list[Shape]:
-    left, right = site.shape(0), site.shape(3)
-    if len(left) < 2 or len(right) < 2 or left[-1] != right[-2]:
-        raise NoRuleError
-    return [(*broadcast(left[:-2], right[:-2]), left[-2], right[-1])]
 
 
 def _einsum(site: Site) -> list[Shape]:
@@ -68,7 +63,7 @@ STACKS: dict[str, Rule] = {
     "LSTM": _recurrent,
     "MatMul": _matmul,
     "MatMulInteger": _matmul,
-    "QLinearMatMul": _quantized_matmul,
+    "QLinearMatMul": partial(_matmul, right_index=3),
     "RNN": _recurrent,
 }
 """By operator."""

@@ -1,6 +1,7 @@
 """Shapes of what windows give: convolution, pooling, and images made larger or smaller."""
 
 from collections.abc import Sequence
+from functools import partial
 
 from tightship.engine.template.site import NoRuleError, Rule, Shape, Site
 from tightship.graph.length import quotient
@@ -82,8 +83,8 @@ def _scaled(length: int, factor: float) -> int:
     return length // parts
 
 
-def _convolution(site: Site) -> list[Shape]:
-    weights = site.shape(1)
+def _convolution(site: Site, weights_index: int = 1) -> list[Shape]:
+    weights = site.shape(weights_index)
     if site.shape()[1] != weights[1] * site.integer("group", 1):
         raise NoRuleError
     return _windowed(site, weights[0], weights[2:])
@@ -99,13 +100,6 @@ def _pooling(site: Site) -> list[Shape]:
 def _global_pooling(site: Site) -> list[Shape]:
     shape = site.shape()
     return [(*shape[:2], *[1] * (len(shape) - 2))]
-
-
-def _quantized_convolution(site: Site) -> list[Shape]:
-    weights = site.shape(3)
-    if site.shape()[1] != weights[1] * site.integer("group", 1):
-        raise NoRuleError
-    return _windowed(site, weights[0], weights[2:])
 
 
 def _to_depth(site: Site) -> list[Shape]:
@@ -136,7 +130,7 @@ WINDOWS: dict[str, Rule] = {
     "GlobalMaxPool": _global_pooling,
     "LpPool": _pooling,
     "MaxPool": _pooling,
-    "QLinearConv": _quantized_convolution,
+    "QLinearConv": partial(_convolution, weights_index=3),
     "Resize": _resize,
     "SpaceToDepth": _to_depth,
 }

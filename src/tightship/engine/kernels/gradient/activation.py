@@ -8,6 +8,7 @@ import numpy as np
 from tightship.engine.kernels.blocks import BLOCK_ELEMENTS
 from tightship.engine.kernels.error_function import erf
 from tightship.engine.kernels.kernel import Array, Kernel, Operands
+from tightship.engine.kernels.logistic import logistic
 from tightship.engine.kernels.numbers import is_real
 from tightship.engine.kernels.scratch import Booking
 from tightship.engine.kernels.site import Builder, Site, require
@@ -73,21 +74,14 @@ def _elu(site: Site, x: Array, d: Array, t: Array) -> None:  # noqa: ARG001
 
 
 def _softplus(_: Site, x: Array, d: Array, t: Array) -> None:  # noqa: ARG001
-    _logistic(x, d)
-
-
-def _logistic(x: Array, d: Array) -> None:
-    np.negative(x, out=d)
-    np.exp(d, out=d)
-    np.add(d, 1, out=d)
-    np.reciprocal(d, out=d)
+    logistic(x, d)
 
 
 def _swish(site: Site, x: Array, d: Array, t: Array) -> None:
     """With s the logistic function of a x: s + a x s (1 - s)."""
     rest = t[: x.size]
     np.multiply(x, site.number("alpha", 1.0), out=x)
-    _logistic(x, d)
+    logistic(x, d)
     np.subtract(1, d, out=rest)
     np.multiply(rest, x, out=rest)
     np.add(rest, 1, out=rest)

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from tightship.engine.kernels.kernel import Array, Kernel, Operands
+from tightship.engine.kernels.logistic import logistic
 from tightship.engine.kernels.numbers import is_real
 from tightship.engine.kernels.scratch import Booking
 from tightship.engine.kernels.site import Builder, Site, require
@@ -105,18 +106,11 @@ def _replay_lstm(given: Operands, _: Operands, room: _Room, order: range) -> Non
             if given[_B] is not None:
                 np.add(value, given[_B][part], out=value)
                 np.add(value, given[_B][4 * size :][part], out=value)
-            (np.tanh if gate == 3 else _logistic)(value, out=value)
+            (np.tanh if gate == 3 else logistic)(value, out=value)
         enter, _, forget, new = room.gates[time]
         np.multiply(forget, _cell(given, room, order, step), out=room.cells[time])
         np.multiply(enter, new, out=room.work)
         np.add(room.cells[time], room.work, out=room.cells[time])
-
-
-def _logistic(x: Array, out: Array) -> None:
-    np.negative(x, out=out)
-    np.exp(out, out=out)
-    np.add(out, 1, out=out)
-    np.reciprocal(out, out=out)
 
 
 def _cell(given: Operands, room: _Room, order: range, step: int) -> Array:
@@ -250,7 +244,7 @@ def _replay_gru(site: Site) -> _Pass:
                 np.add(value, room.dgates[:, part], out=value)
                 if bias is not None:
                     np.add(value, bias[part], out=value)
-                (np.tanh if gate == 2 else _logistic)(value, out=value)
+                (np.tanh if gate == 2 else logistic)(value, out=value)
 
     return replay
 

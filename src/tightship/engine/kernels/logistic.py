@@ -1,0 +1,13 @@
+"""The logistic function in place."""
+
+import numpy as np
+
+from tightship.engine.kernels.kernel import Array
+
+
+def logistic(x: Array, out: Array) -> None:
+    """Make out = 1 / (1 + exp(-x)); both may be one array."""
+    np.negative(x, out=out)
+    np.exp(out, out=out)
+    np.add(out, 1, out=out)
+    np.reciprocal(out, out=out)
