@@ -46,6 +46,16 @@ with tightship.load(path, max_memory=sys.argv[2], **settings) as model:
 """
 
 
+@pytest.fixture(autouse=True, scope="module")
+def bytecode(tmp_path_factory):
+    """Kept by an earlier process, as users have it: compiling leaves memory that loading uses."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.delenv("PYTHONDONTWRITEBYTECODE", raising=False)
+        patch.setenv("PYTHONPYCACHEPREFIX", str(tmp_path_factory.mktemp("bytecode")))
+        run(light.path_of("squeezenet"))
+        yield
+
+
 def run(path, shapes=None, data_limit=None, max_memory="16GiB", without=(), threads=1):
     arguments = json.dumps([str(path), shapes, data_limit, list(without), threads])
     command = [sys.executable, "-c", SCRIPT, arguments, max_memory]
