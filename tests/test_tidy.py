@@ -36,6 +36,7 @@ MANY_PARAMETERS = {
     "src/tightship/loading/entry.py:load": "the front door; all but the first are keywords",
     "src/tightship/loading/preparing.py:prepare": "as `load`",
     "src/tightship/training/train.py:train": "as `load`",
+    "src/tightship/training/train.py:train_joint": "as `load`",
     "src/tightship/engine/lower/builder.py:step": "the facts of a step; the later ones keywords",
 }
 UNREFERENCED = {

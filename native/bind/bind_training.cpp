@@ -29,6 +29,11 @@ KernelPointer clip_scale(double limit, const std::string &name) {
     return kernels::clip_scale(limit, name);
 }
 
+KernelPointer dropout(int64_t count, const std::array<double, 2> &numbers, int64_t stream,
+                      bool has_mask) {
+    return kernels::dropout({count, numbers[0], numbers[1], stream, has_mask});
+}
+
 KernelPointer batch_normalization(const std::array<int64_t, 3> &image, double epsilon) {
     return kernels::batch_normalization({image[0], image[1], image[2]}, epsilon);
 }
@@ -70,6 +75,8 @@ void training_kernels(nb::class_<Kernel> &kernel) {
                     "Numbers, a total, the total with their squares.")
         .def_static("clip_scale", &clip_scale, "limit"_a, "name"_a,
                     "A total of squares, the factor that its root is clipped by, the root.")
+        .def_static("dropout", &dropout, "count"_a, "numbers"_a, "stream"_a, "has_mask"_a,
+                    "Numbers, seed and step, result, a mask. Numbers: ratio, scale.")
         .def_static("batch_normalization", &batch_normalization, "image"_a, "epsilon"_a,
                     "Image as (outer, channels, inner), scale, bias, result, mean, variance.")
         .def_static("batch_normalization_gradient", &batch_normalization_gradient, "image"_a,

@@ -1518,6 +1518,10 @@ class NativeKernel:
         """A total of squares, the factor that its root is clipped by, the root."""
 
     @staticmethod
+    def dropout(count: int, numbers: Sequence[float], stream: int, has_mask: bool) -> NativeKernel:
+        """Numbers, seed and step, result, a mask. Numbers: ratio, scale."""
+
+    @staticmethod
     def batch_normalization(image: Sequence[int], epsilon: float) -> NativeKernel:
         """
         Image as (outer, channels, inner), scale, bias, result, mean, variance.

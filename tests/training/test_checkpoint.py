@@ -54,7 +54,8 @@ def test_tensors_are_called_as_torch_calls_them(tmp_path):
     weights = ("w1", "b1", "w2", "b2")
     state = [f"optimizer.state.{w}.{part}" for w in weights for part in ("exp_avg", "exp_avg_sq")]
     assert set(found.tensors) == {*weights, *state}
-    assert found.metadata == {"format": "tightship.checkpoint.1", "steps": "1", "rate": "0.001"}
+    told = {"steps": "1", "rate": "0.001", "seed": "0"}
+    assert found.metadata == {"format": "tightship.checkpoint.1", **told}
     with written(tmp_path, Sgd(0.1, 0.5)).open("rb") as file:
         assert "optimizer.state.w1.momentum_buffer" in read_contents(file.fileno()).tensors
 

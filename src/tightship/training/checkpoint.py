@@ -37,10 +37,12 @@ class Progress:
     Attributes:
         steps: Steps made.
         rate: The learning rate of the next.
+        seed: What dropouts draw by.
     """
 
     steps: int
     rate: float
+    seed: int
 
 
 def write_checkpoint(
@@ -117,7 +119,7 @@ def _progress(path: str | PathLike[str], metadata: Mapping[str, str]) -> Progres
             "other files go into `Trainer.weights(copy=False)`."
         )
     try:
-        return Progress(int(metadata["steps"]), float(metadata["rate"]))
+        return Progress(int(metadata["steps"]), float(metadata["rate"]), int(metadata["seed"]))
     except (KeyError, ValueError) as error:
         raise FormatError(f"The header of checkpoint `{path}` is damaged: {error!r}.") from None
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from tightship.errors import InputError
 from tightship.graph import Constant, Fill, Graph
-from tightship.graph.backward import NORM, STEP, with_updates
+from tightship.graph.backward import DROPOUT, NORM, STEP, with_dropout, with_updates
 from tightship.graph.optimizer import Adam, Optimizer, state_of
 from tightship.training.step_graph import RATE, StepGraph
 
@@ -41,8 +41,13 @@ class Differentiated(Protocol):
         """What parameters and buffers are at first."""
 
 
-def joint_step(made: Differentiated, optimizer: Optimizer) -> StepGraph:
+def joint_step(made: Differentiated, optimizer: Optimizer, seed: int = 0) -> StepGraph:
     """The step that `train_graph` runs: gradients are gone once their parameter has changed.
+
+    Args:
+        made: Forward and backward path.
+        optimizer: How parameters change.
+        seed: What dropouts draw by.
 
     Raises:
         GraphError: A name of what the optimizer keeps is taken.
@@ -51,7 +56,11 @@ def joint_step(made: Differentiated, optimizer: Optimizer) -> StepGraph:
     _check_buffers(made)
     outputs = (made.loss, *made.gradients, *made.buffers.values())
     graph = with_updates(
-        replace(made.graph, outputs=outputs), made.parameters, made.gradients, optimizer, rate=RATE
+        with_dropout(replace(made.graph, outputs=outputs)),
+        made.parameters,
+        made.gradients,
+        optimizer,
+        rate=RATE,
     )
     kept = {
         f"{name}.{part}": Fill(np.zeros((), made.state[name].dtype.numpy), made.state[name].shape)
@@ -68,6 +77,7 @@ def joint_step(made: Differentiated, optimizer: Optimizer) -> StepGraph:
         (RATE, optimizer.rate),
         STEP if isinstance(optimizer, Adam) else "",
         NORM if optimizer.clip_norm is not None else "",
+        (DROPOUT if DROPOUT in graph.inputs else "", seed),
     )
 
 

@@ -10,6 +10,7 @@ from tightship.engine.lower.join_normalization import join_normalization
 from tightship.errors import InputError
 from tightship.graph import Constant, DType, Fill, Graph, Node, element_count
 from tightship.graph.backward import (
+    DROPOUT,
     NORM,
     STEP,
     backward,
@@ -17,6 +18,7 @@ from tightship.graph.backward import (
     parameters,
     with_batch_statistics,
     with_cross_entropy,
+    with_dropout,
     with_running_statistics,
     with_squared_error,
     with_updates,
@@ -25,6 +27,7 @@ from tightship.graph.optimizer import Adam, Optimizer, state_of
 
 RATE = "rate"
 """The input that has the learning rate: a scalar of float32."""
+SEED_MAX = 2**63 - 1
 QUANTIZED = frozenset({DType.INT8, DType.UINT8})
 
 
@@ -37,12 +40,22 @@ class Objective:
         output: The output that the loss is of; None where the model has one.
         labels: What the input is called that the loss compares with.
         weights: Constants that are trained; None for `parameters`.
+        dropout: What dropouts drop, in place of the ratio of each; None for that.
+        seed: What dropouts draw by.
     """
 
     loss: str
     output: str | None = None
     labels: str = "labels"
     weights: Collection[str] | None = None
+    dropout: float | None = None
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if self.dropout is not None and not 0 <= self.dropout < 1:
+            raise InputError(
+                f"`dropout` is {self.dropout}; it is a share of elements, from 0 to below 1."
+            )
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +71,7 @@ class StepGraph:
         rate: The input that has the learning rate, and what it has at first.
         counter: The input that counts runs, from 1: a scalar of int64; empty if none does.
         norm: The output that is the norm of all gradients; empty if none is.
+        dropout: The input that has a seed and the number of the run, and the seed at first.
     """
 
     graph: Graph
@@ -68,6 +82,12 @@ class StepGraph:
     rate: tuple[str, float] = ("", 0.0)
     counter: str = ""
     norm: str = ""
+    dropout: tuple[str, int] = ("", 0)
+
+    def __post_init__(self) -> None:
+        seed = self.dropout[1]
+        if not 0 <= seed <= SEED_MAX:
+            raise InputError(f"`seed` is {seed}; it must be 0 to {SEED_MAX}.")
 
     @property
     def shown(self) -> tuple[str, ...]:
@@ -85,7 +105,8 @@ def step_graph(graph: Graph, objective: Objective, optimizer: Optimizer) -> Step
     for simplify in (join_activation, join_normalization):
         graph = simplify(graph)
     statistics = _Statistics.of(graph)
-    graph = with_batch_statistics(graph)
+    graph = with_dropout(with_batch_statistics(graph), objective.dropout)
+    drops = DROPOUT if DROPOUT in graph.inputs else ""
     weights = _weights(graph, objective.weights)
     statistics.refuse_shared(weights)
     graph, loss = _with_loss(graph, objective)
@@ -110,6 +131,7 @@ def step_graph(graph: Graph, objective: Objective, optimizer: Optimizer) -> Step
         (RATE, optimizer.rate),
         STEP if isinstance(optimizer, Adam) else "",
         NORM if optimizer.clip_norm is not None else "",
+        (drops, objective.seed),
     )
 
 

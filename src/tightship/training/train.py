@@ -20,6 +20,8 @@ def train(
     output: str | None = None,
     labels: str = "labels",
     weights: Collection[str] | None = None,
+    dropout: float | None = None,
+    seed: int = 0,
     shapes: Mapping[str, Sequence[int]] | None = None,
     max_memory: str | int | None = None,
     recompute: float = 0.0,
@@ -28,7 +30,7 @@ def train(
 ) -> "Trainer":
     """Make a model ready to be trained: a step planned whole, in one block of memory.
 
-    Batch normalizations are by the batch, and keep running statistics.
+    Batch normalizations are by the batch, and keep running statistics; dropouts drop.
 
     Args:
         model: Path of an ONNX file, or its bytes; a program of `torch.export`, or its file; or a
@@ -41,6 +43,9 @@ def train(
         labels: What the input is called that the loss compares the output with.
         weights: Constants of floats to train; by default all but masks and single numbers that are
             no weights of a layer.
+        dropout: Share of elements that every dropout of the model sets to zero, in place of the
+            ratio that it has; 0 for none. Those with a `training_mode` of false drop nothing.
+        seed: What dropouts draw by: equal seeds drop the same elements, with any `threads`.
         shapes: Shapes for inputs whose dimensions are symbolic.
         max_memory: Most the process may gain, as `"2GiB"` or in bytes.
         recompute: Operations that a step may do again to take less, as a share of all; with
@@ -66,7 +71,7 @@ def train(
     limit = None if max_memory is None else parse_bytes(max_memory)
     terms = Terms(threads, without, limit, recompute)
     graph = read_graph(model, Settings(shapes, threads))
-    step = step_graph(graph, Objective(loss, output, labels, weights), optimizer)
+    step = step_graph(graph, Objective(loss, output, labels, weights, dropout, seed), optimizer)
     return train_graph(step, terms, saving(model))
 
 
@@ -74,6 +79,7 @@ def train_joint(
     made: "Differentiated",
     optimizer: "Optimizer",
     *,
+    seed: int = 0,
     max_memory: str | int | None = None,
     recompute: float = 0.0,
     threads: int = 1,
@@ -84,6 +90,7 @@ def train_joint(
     Args:
         made: The step, as `tightship.frontend.torch.training_graph` gives it.
         optimizer: `Sgd` or `Adam`.
+        seed: As for `train`.
         max_memory: As for `train`.
         recompute: As for `train`.
         threads: As for `train`.
@@ -99,7 +106,7 @@ def train_joint(
 
     limit = None if max_memory is None else parse_bytes(max_memory)
     terms = Terms(threads, without, limit, recompute)
-    return train_graph(joint_step(made, optimizer), terms, refuse_saving)
+    return train_graph(joint_step(made, optimizer, seed), terms, refuse_saving)
 
 
 def train_graph(step: "StepGraph", terms: "Terms", save: "Save") -> "Trainer":

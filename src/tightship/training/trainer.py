@@ -40,6 +40,7 @@ class Trainer:
         memory: Every byte it takes.
         rate: The learning rate of steps to come.
         steps: How many steps it has made.
+        seed: What dropouts draw by, together with the number of the step.
     """
 
     def __init__(self, planned: Planned, save: Save) -> None:
@@ -52,6 +53,7 @@ class Trainer:
         self.memory: TrainingMemory = planned.memory
         self.rate = step.rate[1]
         self.steps = 0
+        self.seed = step.dropout[1]
         self._weights = step.weights
         block = Block(planned.held, planned.memory.arena_bytes)
         lowered = planned.arranged.placement.lowered
@@ -61,10 +63,13 @@ class Trainer:
         self._executable: Executable | None = executable
         self._threads, self._using = lowered.threads, Lock()
         own = {name: block.tensors[name] for name in step.held}
-        for name, dtype in ((step.rate[0], np.float32), (step.counter, np.int64)):
+        read = (step.rate[0], np.float32, ()), (step.counter, np.int64, ())
+        for name, dtype, shape in (*read, (step.dropout[0], np.int64, (2,))):
             if name:
-                own[name] = np.zeros((), dtype)
-        self._rate, self._counter = own.get(step.rate[0]), own.get(step.counter)
+                own[name] = np.zeros(shape, dtype)
+        self._rate, self._counter, self._dropout = (
+            own.get(name) for name in (step.rate[0], step.counter, step.dropout[0])
+        )
         shown = {name: np.zeros(lowered.outputs[name].shape, np.float32) for name in step.shown}
         self._loss, self._norm = shown[step.loss], shown.get(step.norm)
         self._external: dict[int, Array] = {
@@ -156,6 +161,8 @@ class Trainer:
             self._rate[...] = self.rate
         if self._counter is not None:
             self._counter[...] = self.steps + 1
+        if self._dropout is not None:
+            self._dropout[...] = self.seed, self.steps + 1
         return executable, arena, self._external | given
 
     def weights(self, *, copy: bool = True) -> dict[str, Array]:
@@ -201,15 +208,15 @@ class Trainer:
         from tightship.training.checkpoint import Progress, write_checkpoint
 
         with self._using:
-            progress = Progress(self.steps, float(self.rate))
+            progress = Progress(self.steps, float(self.rate), self.seed)
             write_checkpoint(path, self._tensors(), self._weights, progress)
 
     def load_checkpoint(self, path: str | PathLike[str]) -> None:
         """Go on from where a checkpoint was written, to the last bit.
 
         The trainer has the model, the weights and the kind of optimizer that the checkpoint is of;
-        `steps` and `rate` are the file's, other numbers of the optimizer the trainer's own. Bits
-        are the same on the same kind of processor with the same `threads`.
+        `steps`, `rate` and `seed` are the file's, other numbers of the optimizer the trainer's own.
+        Bits are the same on the same kind of processor with the same `threads`.
 
         Args:
             path: Of the file.
@@ -224,7 +231,7 @@ class Trainer:
 
         with self._using:
             progress = read_checkpoint(path, self._tensors(), self._weights)
-            self.steps, self.rate = progress.steps, progress.rate
+            self.steps, self.rate, self.seed = progress.steps, progress.rate, progress.seed
 
     def _tensors(self) -> dict[str, Array]:
         if self._block is None:

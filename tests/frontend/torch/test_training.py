@@ -239,6 +239,14 @@ def test_dropout_gives_a_gradient_to_what_it_kept():
     np.testing.assert_allclose(gradient, np.where(gradient == 0, 0, array(x) / 0.75), rtol=1e-6)
 
 
+def test_running_statistics_that_are_averages_of_all_batches_are_refused():
+    module = nn.Sequential(nn.Linear(4, 6), nn.BatchNorm1d(6, momentum=None))
+    with pytest.raises(GraphError, match=r"`1` \(BatchNorm1d\) has no momentum.*momentum=0\.1"):
+        training_graph(module, noise(5, 4), lambda y: y.sum())
+    module[1].eval()
+    training_graph(module, noise(5, 4), lambda y: y.sum())
+
+
 def test_a_loss_that_is_no_scalar_is_refused():
     with pytest.raises(GraphError, match=re.escape("the shapes [(3, 2)]; it must give one scalar")):
         training_graph(nn.Linear(4, 2), noise(3, 4))

@@ -6,9 +6,12 @@ import pytest
 from tests.frontend.torch.case import OF_TORCH, array, torch
 from tests.frontend.torch.test_models import Language
 from tests.frontend.torch.test_training import convolutional, language_loss
+from tightship.engine.kernels.gradient.dropout import kept
 from tightship.errors import InputError
 from tightship.frontend.torch import training_graph
+from tightship.graph import DType
 from tightship.graph.optimizer import Adam, Sgd
+from tightship.safetensors import read_tensors
 from tightship.training.train import train_joint
 
 nn = torch.nn
@@ -82,3 +85,76 @@ def test_a_buffer_that_is_replaced_whole_is_refused():
     step = training_graph(Kept(), (torch.ones(3),))
     with pytest.raises(InputError, match="Buffer `last` is replaced by"):
         train_joint(step, Sgd(0.1))
+
+
+class Dropped(nn.Module):
+    """Two dropouts."""
+
+    def __init__(self):
+        super().__init__()
+        self.first = nn.Parameter(torch.ones(2, 40))
+        self.second = nn.Parameter(torch.ones(2, 40))
+
+    def forward(self, x):
+        return (F.dropout(x * self.first, 0.25) + F.dropout(x * self.second, 0.5)).sum()
+
+
+def test_gradients_go_to_what_dropouts_have_kept_and_no_mask_is_written():
+    x = torch.rand(2, 40) + 1
+    with train_joint(training_graph(Dropped().train(), (x,)), Sgd(1.0), seed=5) as trainer:
+        lowered = trainer._executable.placement.lowered
+        assert not [o for step in lowered.steps for o in step.writes if o.dtype is DType.BOOL]
+        before = trainer.weights()
+        trainer.step({"x": array(x)})
+        after = trainer.weights()
+    for stream, (name, ratio) in enumerate((("first", 0.25), ("second", 0.5))):
+        chosen = kept(np.array([5, 1]), ratio, stream, 0, 80).reshape(2, 40)
+        change = chosen * array(x) / (1 - ratio)
+        np.testing.assert_allclose(before[name] - after[name], change, rtol=1e-5, atol=1e-6)
+
+
+def test_attention_is_trained_with_weights_dropped():
+    class Attention(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layer = nn.Linear(8, 8)
+
+        def forward(self, x):
+            q = self.layer(x)
+            return F.scaled_dot_product_attention(q, q, q, dropout_p=0.2).square().mean()
+
+    x = torch.randn(2, 5, 8)
+    with train_joint(training_graph(Attention().train(), (x,)), Adam(0.01)) as trainer:
+        losses = [trainer.step({"x": array(x)}) for _ in range(30)]
+    assert np.mean(losses[-5:]) < np.mean(losses[:5])
+
+
+def test_a_label_that_is_no_class_moves_no_running_statistic():
+    module = convolutional(nn.ReLU, nn.Hardswish)
+    ((images, labels), *_) = image_batches()
+    step = training_graph(module, (images,), F.cross_entropy, (labels,))
+    with train_joint(step, Sgd(0.1)) as trainer:
+        names = trainer.input_names
+        before = trainer.weights()
+        with pytest.raises(InputError):
+            trainer.step({names[0]: array(images), names[1]: np.full(4, 5)})
+        for name, weight in trainer.weights().items():
+            np.testing.assert_array_equal(weight, before[name], name)
+        trainer.step({names[0]: array(images), names[1]: array(labels)})
+        assert all((trainer.weights()[name] != before[name]).any() for name in step.buffers)
+
+
+def test_a_checkpoint_has_the_names_of_the_module(tmp_path):
+    module = nn.Sequential(nn.Linear(12, 20), nn.BatchNorm1d(20), nn.Linear(20, 5))
+    ((rows, labels), *_) = row_batches()
+    step = training_graph(module, (rows,), F.cross_entropy, (labels,))
+    with train_joint(step, Adam(0.01)) as trainer:
+        feeds = dict(zip(trainer.input_names, (array(rows), array(labels)), strict=True))
+        trainer.step(feeds)
+        trainer.save_checkpoint(tmp_path / "at")
+        wanted = trainer.step(feeds)
+    with (tmp_path / "at").open("rb") as file:
+        assert set(module.state_dict()) <= set(read_tensors(file.fileno()))
+    with train_joint(step, Adam(0.01)) as again:
+        again.load_checkpoint(tmp_path / "at")
+        assert again.step(feeds) == wanted

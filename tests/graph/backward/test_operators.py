@@ -18,6 +18,7 @@ from tightship.graph.backward import (
     Sgd,
     backward,
     with_batch_statistics,
+    with_dropout,
     with_running_statistics,
     with_updates,
 )
@@ -43,6 +44,9 @@ OTHERS = {
     "product": lambda: graph_of(
         "net (double[2,3,4] x, double[2,4,5] w) => (double y) { y = MatMul (x, w) }"
     ),
+    "dropout": lambda: with_dropout(graph_of(
+        "net (double[3,4] x) => (double y, bool mask) { y, mask = Dropout (x) }"
+    )),
     "gru": lambda: network("GRU"),
     "lstm": lambda: network("LSTM"),
     "rnn": lambda: network("RNN"),

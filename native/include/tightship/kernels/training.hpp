@@ -32,6 +32,19 @@ std::shared_ptr<const Kernel> squares_added(int64_t count, bool has_total);
 /// root. Throws where that is no finite number.
 std::shared_ptr<const Kernel> clip_scale(double limit, std::string name);
 
+/// What is dropped, and by which numbers.
+struct DropoutSpec {
+    int64_t count;
+    double ratio, scale; ///< share that becomes zero, factor of the others
+    int64_t stream;      ///< which of a graph's it is: another one drops others
+    bool has_mask;
+};
+
+/// Numbers, [seed, number of the step], result, [bytes that say what was kept]. The result may be
+/// the first operand. What is dropped follows from seed, step, stream and place by Philox4x32-10,
+/// as the kernel of NumPy spells it out.
+std::shared_ptr<const Kernel> dropout(const DropoutSpec &spec);
+
 /// An image seen as (outer, channels, inner): channels last where `inner` is 1.
 struct ChannelsSpec {
     int64_t outer, channels, inner;

@@ -300,7 +300,7 @@ def dropped(call: Call) -> Results:
 def of_dropped(call: Call) -> Operand:
     """The gradient of what was kept."""
     dy: Operand = call["grad_output"]
-    kept = call.like("Mul", dy, call.cast(call["mask"], dy.dtype))
+    kept = call.add("Where", (dy.dtype, dy.shape), call["mask"], dy, call.scalar(0, dy.dtype))
     return call.like("Mul", kept, call.scalar(call["scale"], dy.dtype))
 
 

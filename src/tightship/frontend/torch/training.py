@@ -61,7 +61,8 @@ def training_graph(
         targets: Examples of what `loss` takes besides the output; the graph's last inputs.
 
     Raises:
-        GraphError: No scalar, nothing to train, or an operator without translation.
+        GraphError: No scalar, nothing to train, an operator without translation, or running
+            statistics that are averages of all batches (`momentum=None`).
         InputError: A parameter is not on the processor.
     """
     from torch.export.graph_signature import OutputKind
@@ -71,6 +72,7 @@ def training_graph(
     from tightship.frontend.torch.tensor import constant_of
     from tightship.frontend.torch.translate import Translator
 
+    _refuse_averages(module)
     program = _exported(module, inputs, loss, targets)
     try:
         found = joint(program)
@@ -99,6 +101,21 @@ def training_graph(
             for target in (*trained, *changed)
         },
     )
+
+
+def _refuse_averages(module: "torch.nn.Module") -> None:
+    """Refuse statistics whose factor is one by the number of batches seen, which no graph has."""
+    import torch
+
+    normalizations = torch.nn.modules.batchnorm._BatchNorm
+    for name, each in module.named_modules():
+        is_tracking = isinstance(each, normalizations) and each.training
+        if is_tracking and each.track_running_stats and each.momentum is None:
+            raise GraphError(
+                f"`{name or type(module).__name__}` ({type(each).__name__}) has no momentum, so "
+                "that its running statistics are averages of all batches; give it a number, as "
+                "`momentum=0.1`."
+            )
 
 
 def _exported(

@@ -2,6 +2,7 @@
 
 from tightship.graph.backward.batch_statistics import with_batch_statistics
 from tightship.graph.backward.differentiate import backward, constants_read, parameters
+from tightship.graph.backward.dropout import DROPOUT, with_dropout
 from tightship.graph.backward.layer import layer_node
 from tightship.graph.backward.loss import with_cross_entropy, with_squared_error
 from tightship.graph.backward.operators import DOMAIN, OPERATORS, Operator
@@ -11,6 +12,7 @@ from tightship.graph.optimizer import Adam, Optimizer, Sgd, state_of
 
 __all__ = [
     "DOMAIN",
+    "DROPOUT",
     "NORM",
     "OPERATORS",
     "RULES",
@@ -26,6 +28,7 @@ __all__ = [
     "state_of",
     "with_batch_statistics",
     "with_cross_entropy",
+    "with_dropout",
     "with_running_statistics",
     "with_squared_error",
     "with_updates",

@@ -102,6 +102,12 @@ def _normalized(inputs: Sequence[Type | None], _: Attributes) -> list[Type]:
     return [(dtype, shape), (dtype, shape[1:2]), (dtype, shape[1:2])]
 
 
+def _dropped(inputs: Sequence[Type | None], _: Attributes) -> list[Type]:
+    """The result, and which elements were kept."""
+    dtype, shape = _given(inputs[0])
+    return [(dtype, shape), (DType.BOOL, shape)]
+
+
 _DY_OVER = ((0, 0),)
 _BOTH_OVER = ((0, 0), (0, 1))
 
@@ -133,6 +139,7 @@ OPERATORS: Mapping[str, Operator] = {
     "ClipScale": Operator(("total",), ("scale", "norm"), _scalars(DType.FLOAT32, DType.FLOAT32)),
     "ConvGradData": Operator(("dy", "weights"), ("dx",), _shaped),
     "ConvGradWeights": Operator(("dy", "x"), ("dweights", "dbias"), _weights),
+    "DropoutTraining": Operator(("x", "state"), ("y", "mask"), _dropped, _DY_OVER),
     "EluGrad": _OF_X,
     "ErfGrad": _OF_X,
     "GRUGrad": _CELL,

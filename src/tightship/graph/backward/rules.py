@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from tightship.graph.backward.activation import ACTIVATIONS
 from tightship.graph.backward.attention import ATTENTIONS
 from tightship.graph.backward.convolution import CONVOLUTIONS
+from tightship.graph.backward.dropout import DROPOUTS
 from tightship.graph.backward.elementwise import ELEMENTWISE
 from tightship.graph.backward.layer import differentiate_layer
 from tightship.graph.backward.loss import LOSSES
@@ -33,7 +34,7 @@ _OF_ONNX: Mapping[str, Rule] = {
 
 RULES: Mapping[tuple[str, str], Rule] = {
     **{("", operator): rule for operator, rule in _OF_ONNX.items()},
-    **{(DOMAIN, operator): rule for operator, rule in OWN_NORMALIZATIONS.items()},
+    **{(DOMAIN, operator): rule for operator, rule in {**DROPOUTS, **OWN_NORMALIZATIONS}.items()},
     (DOMAIN, "Layer"): differentiate_layer,
 }
 """By domain and operator."""

@@ -14,6 +14,7 @@ from tightship.graph.backward import (
     Sgd,
     backward,
     with_batch_statistics,
+    with_dropout,
     with_running_statistics,
     with_updates,
 )
@@ -235,6 +236,26 @@ def test_norms_of_gradients_are_what_numpy_has_whatever_the_threads(length, thre
     product = np.float64(feeds["x"])
     wanted = np.linalg.norm([*(product * feeds["v"]), *(product * feeds["w"])])
     np.testing.assert_allclose(found["gradient_norm"], wanted, 1e-5)
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+@pytest.mark.parametrize("count", [1, 63, 64, 65, 20_000])
+@pytest.mark.parametrize("mask", ["", ", mask"])
+def test_dropouts_drop_what_numpy_drops(count, threads, mask):
+    graph = graph_of(
+        f"""net (float[{count}] x) => (float y{", bool mask" if mask else ""})
+            <float r = {{0.3}}> {{
+            a = Neg (x)
+            y{mask} = Dropout (a, r)
+        }}""",
+        HEADER,
+    )
+    graph = with_dropout(graph)
+    for state in ([0, 1], [2**63 - 1, 2**33 + 5]):
+        feeds = numbers(graph) | {"dropout": np.array(state)}
+        assert_native(graph, feeds, "DropoutTraining", threads)
+    if count == 20_000:
+        assert abs((run(graph, (), feeds)["y"] == 0).mean() - 0.3) < 0.02
 
 
 def test_running_statistics_are_what_numpy_has():

@@ -16,6 +16,7 @@ GRADIENT_BUILDERS: Mapping[str, Builder] = OnDemand(
         "convolution.CONVOLUTIONS": names(
             "AveragePoolGrad ConvGradData ConvGradWeights MaxPoolGrad"
         ),
+        "dropout.DROPOUTS": names("DropoutTraining"),
         "indexing.INDEXING": names("GatherElementsGrad GatherGrad SliceGrad"),
         "layer.LAYERS": names("Layer LayerGrad"),
         "loss.LOSSES": names("NegativeLogLikelihoodLossGrad SoftmaxCrossEntropyLossGrad"),

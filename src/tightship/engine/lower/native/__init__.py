@@ -56,9 +56,9 @@ NATIVE_EMITTERS: Mapping[tuple[str, str], NativeEmitter] = OnDemand(
         "sampling.SAMPLING": of_onnx("GridSample"),
         "sequence.SEQUENCE": of_onnx("ReverseSequence TensorScatter"),
         "training.NATIVE_TRAINING": _of_training(
-            "AdamUpdate BatchNormalizationGrad BatchNormalizationTraining ClipScale GatherGrad "
-            "MaxPoolGrad MomentumUpdate RunningUpdate SgdUpdate SoftmaxCrossEntropyLossGrad "
-            "SquaresAdded"
+            "AdamUpdate BatchNormalizationGrad BatchNormalizationTraining ClipScale "
+            "DropoutTraining GatherGrad MaxPoolGrad MomentumUpdate RunningUpdate SgdUpdate "
+            "SoftmaxCrossEntropyLossGrad SquaresAdded"
         ),
         "taps.TAPS": of_onnx("AveragePool MaxPool Resize Upsample"),
     },

@@ -66,6 +66,21 @@ def clip(builder: Builder, node: Node) -> bool:
     return True
 
 
+def dropout(builder: Builder, node: Node) -> bool:
+    """By numbers that are counted, over its operand where that dies."""
+    site = site_of(builder, node)
+    require(site.dtype(0).name == "float32")
+    numbers = [site.number("ratio", 0.5), site.number("scale", 2.0)]
+    kernel = NativeKernel.dropout(
+        element_count(site.shape(0)), numbers, site.integer("stream", 0), site.has_output(1)
+    )
+    sources = [builder.dense(name) for name in node.inputs]
+    targets = [builder.output(name) for name in node.outputs if name]
+    in_place = [(targets[0], sources[0])]
+    builder.native(node, ("dropout", kernel), sources, targets, in_place=in_place)
+    return True
+
+
 def batch_normalization(builder: Builder, node: Node) -> bool:
     """Statistics of the batch, and the image by them, in the layout in which it lies."""
     site, layout = site_of(builder, node), _layout(builder, node.inputs[0])
@@ -206,6 +221,7 @@ NATIVE_TRAINING = {
     (TRAINING, "BatchNormalizationGrad"): batch_normalization_gradient,
     (TRAINING, "BatchNormalizationTraining"): batch_normalization,
     (TRAINING, "ClipScale"): clip,
+    (TRAINING, "DropoutTraining"): dropout,
     (TRAINING, "GatherGrad"): gather_gradient,
     (TRAINING, "MaxPoolGrad"): largest_gradient,
     (TRAINING, "SoftmaxCrossEntropyLossGrad"): cross_entropy_gradient,

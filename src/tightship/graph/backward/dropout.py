@@ -1,0 +1,149 @@
+"""Dropouts that drop: elements are chosen by counting, so that nobody needs to store which.
+
+What an element meets depends on a seed, the number of the step, which dropout of the graph it is
+in and where it lies there, and on nothing else. The backward path, and a step that is done again to
+save memory, choose the same ones by doing the same.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+
+from tightship.errors import GraphError
+from tightship.graph.backward.operators import DOMAIN
+from tightship.graph.backward.site import Rule, Site
+from tightship.graph.backward.tape import OPSET
+from tightship.graph.constant import Constant
+from tightship.graph.ir import Graph, Node, Value
+from tightship.graph.layout import DType
+
+DROPOUT = "dropout"
+"""The input that has the seed and the number of the step: two elements of int64."""
+TRAINING_FORM = "DropoutTraining"
+
+
+def with_dropout(graph: Graph, ratio: float | None = None) -> Graph:
+    """The graph with its dropouts in training form, which read a new input `DROPOUT`.
+
+    All become `DropoutTraining` but those whose `training_mode` is a constant false. A mask is
+    written where something reads it besides `Where(mask, y, 0)`, which becomes one as well.
+
+    Args:
+        graph: A graph.
+        ratio: What is dropped, as a share, in place of each node's own; 0 for nothing.
+
+    Raises:
+        GraphError: A ratio or a mode is computed by the model, or the new input's name is taken.
+    """
+    change = _Change(graph, ratio)
+    for node in graph.nodes:
+        change.add(node)
+    if change.count and (DROPOUT in graph.values or DROPOUT in graph.inputs):
+        raise GraphError(f"`{DROPOUT}` is a value of the graph; give it another name.")
+    state = {DROPOUT: Value(DROPOUT, DType.INT64, (2,))} if change.count else {}
+    return replace(
+        graph,
+        inputs=(*graph.inputs, *state),
+        nodes=change.without_idle_masks(),
+        values={**graph.values, **state},
+    )
+
+
+@dataclass(slots=True)
+class _Change:
+    """The nodes so far.
+
+    Attributes:
+        count: How many drop something.
+        masks: Attributes of the node that made each mask.
+    """
+
+    graph: Graph
+    ratio: float | None
+    nodes: list[Node] = field(default_factory=list)
+    count: int = 0
+    masks: dict[str, Mapping[str, float]] = field(default_factory=dict)
+
+    def without_idle_masks(self) -> tuple[Node, ...]:
+        """The nodes, without masks that nothing reads."""
+        read = {*self.graph.outputs, *(name for node in self.nodes for name in node.reads)}
+        return tuple(
+            replace(node, outputs=node.outputs[:1])
+            if node.operator == TRAINING_FORM and read.isdisjoint(node.outputs[1:])
+            else node
+            for node in self.nodes
+        )
+
+    def add(self, node: Node) -> None:
+        """Add a node as it is to be."""
+        if node.operator == "Dropout" and not node.domain and self._is_on(node):
+            self._drop(node)
+        elif node.operator == "Where" and self._is_masked(node):
+            attributes = {**self.masks[node.inputs[0]], "scale": 1.0}
+            self._own(node, (node.inputs[1], DROPOUT), attributes)
+        else:
+            self.nodes.append(node)
+
+    def _drop(self, node: Node) -> None:
+        ratio = self._ratio(node) if self.ratio is None else self.ratio
+        if not 0 <= ratio <= 1:
+            raise GraphError(f"Dropout `{node.name}` drops {ratio}; it must be a share, 0 to 1.")
+        if not ratio:
+            self.nodes.append(replace(node, inputs=node.inputs[:1], attributes={}, version=OPSET))
+            return
+        scale = 1 / (1 - ratio) if ratio < 1 else 0.0
+        attributes = {"ratio": ratio, "scale": scale, "stream": self.count}
+        self.count += 1
+        if len(node.outputs) > 1 and node.outputs[1]:
+            self.masks[node.outputs[1]] = attributes
+        self._own(node, (node.inputs[0], DROPOUT), attributes)
+
+    def _own(self, node: Node, inputs: tuple[str, str], attributes: Mapping[str, float]) -> None:
+        self.nodes.append(
+            Node(node.name, TRAINING_FORM, inputs, node.outputs, dict(attributes), DOMAIN, OPSET)
+        )
+
+    def _is_masked(self, node: Node) -> bool:
+        """Whether it sets to zero what a dropout has dropped."""
+        zero = self.graph.constant(node.inputs[2])
+        return (
+            node.inputs[0] in self.masks
+            and self._shape(node.inputs[0]) == self._shape(node.inputs[1])
+            and zero is not None
+            and not zero.shape
+            and not zero.array().any()
+        )
+
+    def _shape(self, name: str) -> object:
+        return self.graph.value(name).shape
+
+    def _is_on(self, node: Node) -> bool:
+        mode = self._parameter(node, 2, "training_mode")
+        return mode is None or bool(mode.array().reshape(()))
+
+    def _ratio(self, node: Node) -> float:
+        if node.version < 12:
+            ratio = node.attributes.get("ratio", 0.5)
+            assert isinstance(ratio, int | float)
+            return float(ratio)
+        given = self._parameter(node, 1, "ratio")
+        return 0.5 if given is None else float(given.array().reshape(()))
+
+    def _parameter(self, node: Node, index: int, name: str) -> Constant | None:
+        if index >= len(node.inputs) or not node.inputs[index]:
+            return None
+        found = self.graph.constant(node.inputs[index])
+        if found is None:
+            raise GraphError(
+                f"Dropout `{node.name}` needs `{name}` to be a constant; `{node.inputs[index]}` is "
+                "computed."
+            )
+        return found
+
+
+def _dropout(at: Site) -> Iterator[tuple[int, str]]:
+    """Reads nothing of the forward pass."""
+    if at.wants(0):
+        yield 0, at.own(TRAINING_FORM, at.dy, at.x(1))[0]
+
+
+DROPOUTS: Mapping[str, Rule] = {TRAINING_FORM: _dropout}
