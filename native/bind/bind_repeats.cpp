@@ -1,5 +1,5 @@
 #include "bind.hpp"
-#include "running.hpp"
+#include "repeatable.hpp"
 
 #include "tightship/driver/repeats.hpp"
 
@@ -20,32 +20,6 @@ using driver::RingCaller;
 
 std::string text(const nb::bytes &bytes) {
     return {bytes.c_str(), bytes.size()};
-}
-
-/// Runs a context; whoever remembers it keeps what it needs until it is forgotten.
-std::function<bool()> runner(Context &context, std::pair<size_t, size_t> steps,
-                             const StopFlag &stop) {
-    return [&context, steps, &stop] {
-        const std::function<void()> nothing = [] {};
-        try {
-            return context.run(steps.first, steps.second, {stop, {}, nothing}) == Outcome::kDone;
-        } catch (const std::exception &) {
-            return false;
-        }
-    };
-}
-
-/// Calls something of Python's, which whoever remembers it keeps until it is forgotten.
-std::function<bool()> caller(nb::handle run) {
-    return [run] {
-        const nb::gil_scoped_acquire acquire;
-        try {
-            run();
-            return true;
-        } catch (const nb::python_error &) {
-            return false;
-        }
-    };
 }
 
 /// The answer as bytes, none, or `b""`: as `RingCaller::call` has it.

@@ -37,7 +37,12 @@ NB_MODULE(_core, module) {
     tightship::bind::program(module);
     tightship::bind::turns(module);
     tightship::bind::repeats(module);
+    tightship::bind::lent_connections(module);
     tightship::bind::primitive_memory(module);
     tightship::bind::primitive_cache(module);
+    module.def(
+        "expect_leaks", [] { nanobind::set_leak_warnings(false); },
+        "Have the end of the process say nothing of what is alive still, in cycles that nobody "
+        "looked for.");
     release_own_code();
 }

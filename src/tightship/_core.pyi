@@ -1713,6 +1713,64 @@ class RingCaller:
     ELSEWHERE: Final[bytes] = ...
     """What a call is answered that is to be made by the socket."""
 
+class Tally:
+    """Counts of one model's requests; times in nanoseconds."""
+
+    def __init__(self) -> None: ...
+
+    def begin(self) -> None:
+        """A request has begun, and will succeed or fail."""
+
+    def succeed(self, phase_ns: Sequence[int]) -> None:
+        """
+        A request ended well, after reading inputs, running, and writing outputs.
+        """
+
+    def fail(self, duration_ns: int) -> None:
+        """A request failed."""
+
+    def now(self) -> tuple[int, int, int, int, tuple[int, int, int], int]:
+        """
+        At one moment: successes, failures, pending, ns of failures, ns of the three phases of successes, and when the last of these ended, in ms since 1970.
+        """
+
+class LentConnections:
+    """
+    Connections of HTTP whose next request has probably come before, answered without Python. Any number of threads may wait.
+    """
+
+    def __init__(self, turns: Turns) -> None:
+        """A run takes one of `turns`."""
+
+    def remember(self, number: int, exchange: tuple[bytes, bytes], run: tuple[NativeContext, tuple[int, int], StopFlag], mapped: Sequence[tuple[GuardedMapping, int, int]], released: Callable[[], None], tally: Tally) -> None:
+        """
+        Answer a request by a response from now on, after a run of steps [first, last) of a context that leaves all of `mapped` whole: mappings, files, and where they end in them. The caller keeps all of it until `released` is called, which is when the number is forgotten and nothing of it runs.
+        """
+
+    def remember_call(self, number: int, exchange: tuple[bytes, bytes], run: Callable[[], None], mapped: Sequence[tuple[GuardedMapping, int, int]], released: Callable[[], None], tally: Tally) -> None:
+        """
+        Likewise by calling `run`; a request that it raises for goes the long way.
+        """
+
+    def forget(self, number: int) -> None:
+        """Answer a request no more."""
+
+    def lend(self, connection: int, file: int) -> None:
+        """
+        Answer what comes by a socket while it is known; the connection's number is new and positive, and the socket need not stay open. Raises RuntimeError where the system has no file left.
+        """
+
+    def recall(self, connection: int) -> bool:
+        """End that; False if the connection is on its way back, by `next`."""
+
+    def next(self) -> tuple[int, bool, bytes] | None:
+        """
+        Waits without the GIL for a connection that comes back: whether what has come was answered, and what its socket did not take of that. None once this is closed.
+        """
+
+    def close(self) -> None:
+        """Have every `next` return None from now on."""
+
 class PrimitiveCacheStatistics:
     """hits + waits + misses are the primitives that were asked for."""
 
@@ -1942,3 +2000,8 @@ class NativeStepwise:
     @property
     def primitives_ns(self) -> int:
         """Of the last run: finding primitives, or compiling them."""
+
+def expect_leaks() -> None:
+    """
+    Have the end of the process say nothing of what is alive still, in cycles that nobody looked for.
+    """

@@ -8,6 +8,7 @@ import sys
 import warnings
 from collections.abc import Sequence
 
+from tightship._core import expect_leaks
 from tightship.cli.arguments import parser
 from tightship.errors import CapacityError, DeadlineError, OutOfMemoryError, TightshipError
 
@@ -56,6 +57,7 @@ def command_line() -> int:
         signal.signal(signal.SIGINT, signal.SIG_DFL)
     code = main()
     gc.freeze()
+    expect_leaks()
     return code
 
 

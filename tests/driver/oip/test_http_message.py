@@ -1,13 +1,15 @@
 """Bodies that come packed, and metrics as text."""
 
 import gzip
+import time
 import zlib
 
 import pytest
 
+from tightship._core import Tally
 from tightship.driver.oip.http_message import HttpRequest
 from tightship.driver.oip.refusal import OipError
-from tightship.driver.oip.request_counts import RequestCounts, prometheus_text, statistics_of
+from tightship.driver.oip.request_counts import counts_of, prometheus_text, statistics_of
 
 
 def packed(body, encoding):
@@ -25,15 +27,19 @@ def test_a_packed_body_may_have_as_many_bytes_as_any(pack, name):
 
 
 def test_statistics_and_metrics_say_the_same():
-    counts = RequestCounts()
-    counts.add_success((1000, 20_000, 3000), 7)
-    counts.add_success((1000, 20_000, 3000), 9)
-    counts.add_failure(500)
-    said = statistics_of("m", "1", counts.now)
-    assert said["last_inference"] == 9
+    tally, began_ms = Tally(), time.time_ns() // 1_000_000
+    for _ in range(4):
+        tally.begin()
+    tally.succeed((1000, 20_000, 3000))
+    tally.succeed((1000, 20_000, 3000))
+    tally.fail(500)
+    counts = counts_of(tally)
+    assert counts.pending_count == 1
+    said = statistics_of("m", "1", counts)
+    assert began_ms <= said["last_inference"] <= time.time_ns() // 1_000_000
     assert said["inference_stats"]["success"] == {"count": 2, "ns": 48_000}
     assert said["inference_stats"]["fail"] == {"count": 1, "ns": 500}
     assert said["inference_stats"]["compute_infer"] == {"count": 2, "ns": 40_000}
-    lines = prometheus_text([('a"b', "1", counts.now)]).splitlines()
+    lines = prometheus_text([('a"b', "1", counts)]).splitlines()
     assert r'nv_inference_request_success{model="a\"b",version="1"} 2' in lines
     assert r'nv_inference_compute_infer_duration_us{model="a\"b",version="1"} 40' in lines

@@ -1,6 +1,5 @@
 """Requests that come again with every tensor in regions: bound once, right every time."""
 
-import json
 import os
 from pathlib import Path
 
@@ -8,76 +7,15 @@ import numpy as np
 import onnx
 import pytest
 
+from tests.driver.oip.face_setting import TEXTS, Setting, X
 from tests.models import parse
-from tightship._core import Turns
-from tightship.driver.oip.face import Face
-from tightship.driver.oip.http_calls import HttpCalls
-from tightship.driver.oip.http_message import HttpRequest
-from tightship.driver.oip.region_files import RegionFiles
-from tightship.driver.oip.repository import ModelSource, Repository
-from tightship.driver.rules.regions import Region
-
-X = np.arange(4, dtype=np.float32)
-TEXTS = {
-    "neg": "m (float[1,4] x) => (float[1,4] y) { y = Neg(x) }",
-    "double": "m (int32[1,4] x) => (int32[1,4] y) { y = Add(x, x) }",
-}
-
-
-class Setting:
-    """A face in process, with an object of 64 bytes that has the name `r`."""
-
-    def __init__(self, folder):
-        for name, text in TEXTS.items():
-            onnx.save(parse(text), folder / f"{name}.onnx")
-        self.path = folder / "key"
-        self.path.write_bytes(bytes(64))
-        self.repository = Repository(
-            lambda: {name: ModelSource(folder / f"{name}.onnx") for name in TEXTS}
-        )
-        for name in TEXTS:
-            self.repository.load(name)
-        self.regions = RegionFiles(is_enabled=True, folder=folder)
-        self.calls = HttpCalls(Face(self.repository, self.regions, Turns(1)), 1 << 16)
-        self.register()
-
-    def register(self, name="r"):
-        self.regions.register(Region(name, "/key", 0, 64))
-
-    def infer(self, *, model="neg", given=0, taken=16, out="r", datatype="FP32"):
-        """Run `model` from byte `given` to byte `taken`: the status and what is said."""
-
-        def place(region, offset):
-            keys = ("region", "byte_size", "offset")
-            values = (region, 16, offset)
-            return {f"shared_memory_{key}": each for key, each in zip(keys, values, strict=True)}
-
-        tensor = {"name": "x", "shape": [1, 4], "datatype": datatype}
-        body = {
-            "inputs": [tensor | {"parameters": place("r", given)}],
-            "outputs": [{"name": "y", "parameters": place(out, taken)}],
-        }
-        target = f"/v2/models/{model}/infer"
-        response = self.calls.respond(HttpRequest("POST", target, {}, json.dumps(body).encode()))
-        return response.status, json.loads(b"".join(response.parts))
-
-    def put(self, array, offset=0):
-        with self.path.open("r+b") as file:
-            os.pwrite(file.fileno(), array.tobytes(), offset)
-
-    def got(self, offset=16, dtype=np.float32):
-        return np.frombuffer(self.path.read_bytes(), dtype, 4, offset)
-
-    def count(self, model="neg"):
-        return self.repository.counts(model)
 
 
 @pytest.fixture
 def setting(tmp_path):
     found = Setting(tmp_path)
     yield found
-    found.regions.unregister(None)
-    found.repository.close()
+    found.close()
 
 
 def test_new_bytes_give_new_results_and_the_same_answer(setting):

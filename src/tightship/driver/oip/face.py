@@ -15,7 +15,7 @@ from tightship.driver.oip.refusal import OipError
 from tightship.driver.oip.region_files import RegionFiles
 from tightship.driver.oip.repository import VERSION, Repository, config_of, metadata_of
 from tightship.driver.oip.request_counts import prometheus_text, statistics_of
-from tightship.driver.oip.standing import Inferences
+from tightship.driver.oip.standing import Inferences, Standing
 from tightship.driver.rules.regions import Code
 
 Said = dict[str, Any]
@@ -39,6 +39,7 @@ class Face:
     Attributes:
         repository: The models.
         regions: The shared memory that clients have named.
+        turns: One for each inference that runs.
         is_draining: Whether it is about to end; it is not ready then, and answers all the same.
     """
 
@@ -48,17 +49,17 @@ class Face:
         self.regions = regions
         self.is_draining = False
         self._inferences = Inferences(regions)
-        self._turns = turns
+        self.turns = turns
 
     @property
     def runs_max(self) -> int:
         """Inferences that may run at once."""
-        return self._turns.count
+        return self.turns.count
 
     @property
     def is_free(self) -> bool:
         """Whether an inference would have to wait for no other, as of now."""
-        return self._turns.is_free
+        return self.turns.is_free
 
     def metadata(self) -> Said:
         """What the server says of itself."""
@@ -122,16 +123,24 @@ class Face:
             OipError, RegionError: There is no such model, the request does not fit it or the
                 regions, or the run fails.
         """
-        model, counts = self.repository.model(name, version)
+        model, tally = self.repository.model(name, version)
         began = monotonic_ns()
-        counts.begin()
-        if not self._turns.take(request.timeout_s):
-            counts.add_failure(monotonic_ns() - began)
+        tally.begin()
+        if not self.turns.take(request.timeout_s):
+            tally.fail(monotonic_ns() - began)
             raise OipError("Request timeout expired", Code.UNAVAILABLE)
         try:
-            return self._inferences.infer(name, model, request, counts)
+            return self._inferences.infer(name, model, request, tally)
         finally:
-            self._turns.give_back()
+            self.turns.give_back()
+
+    def standing(self, request: InferRequest) -> Standing | None:
+        """What is known of a request that may be run again as it is, if it may."""
+        return self._inferences.standing(request)
+
+    def still_has(self, standing: Standing) -> bool:
+        """Whether its model and its regions are those of now."""
+        return self.regions.are_there(standing.windows) and self.repository.has(standing.model)
 
 
 def check_unchanged(settings: Said, what: str) -> None:

@@ -23,6 +23,7 @@ from tightship.driver.oip.page import page
 from tightship.driver.oip.refusal import OipError
 from tightship.driver.oip.region_calls import Memory, register_cuda, status, unregister
 from tightship.driver.oip.repository import VERSION
+from tightship.driver.oip.standing import Standing
 from tightship.driver.rules.regions import Code, Region, RegionError
 
 REPEATED_BYTES_MAX = 4096
@@ -39,13 +40,18 @@ MEMORIES = {"systemsharedmemory": Memory.SYSTEM, "cudasharedmemory": Memory.CUDA
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Inference:
-    """An inference that is asked for at a target."""
+class Inference:
+    """An inference that is asked for at a target, as it was read."""
 
     target: str
     name: str
     version: str | None
     request: InferRequest
+    method: str = "POST"
+
+
+Asked = HttpRequest | Inference
+"""What is to be answered: as it came, or as it was read before."""
 
 
 class HttpCalls:
@@ -73,21 +79,26 @@ class HttpCalls:
         self._body_bytes_max = body_bytes_max
         self._quick: dict[str, bool] = {}
         self._answers: Answers[HttpResponse] = Answers()
-        self._repeated: dict[bytes, _Inference] = {}
+        self._repeated: dict[bytes, Inference] = {}
 
-    def is_long(self, request: HttpRequest) -> bool:
+    def is_long(self, asked: Asked) -> bool:
         """Whether answering may take long: loading a model, or running one that is not quick."""
-        if request.method != "POST" or not is_work(request):
-            return False
-        is_quick = self._quick.get(request.target, False) and len(request.body) <= BODY_SMALL_BYTES
+        is_small = True
+        if isinstance(asked, HttpRequest):
+            if asked.method != "POST" or not is_work(asked):
+                return False
+            is_small = len(asked.body) <= BODY_SMALL_BYTES
+        is_quick = self._quick.get(asked.target, False) and is_small
         return not (is_quick and self._face.is_free)
 
-    def respond(self, request: HttpRequest) -> HttpResponse:
+    def respond(self, asked: Asked) -> HttpResponse:
         """The response to a request; a refused one has its reason as `{"error": ...}`."""
-        if not may_ask(request.headers, is_local=self._is_local):
-            return error_response(403, FOREIGN)
         try:
-            return self._answer(request)
+            if isinstance(asked, Inference):
+                return self._run(asked)
+            if not may_ask(asked.headers, is_local=self._is_local):
+                return error_response(403, FOREIGN)
+            return self._answer(asked)
         except (OipError, RegionError) as error:
             return error_response(error.code.http_status, str(error))
 
@@ -165,9 +176,9 @@ class HttpCalls:
         body, header_bytes = request.content(self._body_bytes_max), request.header_bytes
         is_small = header_bytes is None and len(body) <= REPEATED_BYTES_MAX
         asked = _decoded(bytes(body)) if is_small else decode(body, header_bytes)
-        return self._run(_Inference(request.target, name, version, asked))
+        return self._run(Inference(request.target, name, version, asked))
 
-    def _run(self, inference: "_Inference") -> HttpResponse:
+    def _run(self, inference: Inference) -> HttpResponse:
         began = monotonic_ns()
         name, request = inference.name, inference.request
         outputs = self._face.infer(name, inference.version, request)
@@ -179,26 +190,28 @@ class HttpCalls:
         return response
 
     def remember(self, data: bytes, request: HttpRequest) -> None:
-        """Have `respond_again` answer these bytes, all of a request that was answered quickly."""
+        """Have these bytes, all of a request that was answered, be known by `known`."""
         is_small = len(request.body) <= REPEATED_BYTES_MAX
         is_plain = not {HEADER_LENGTH, "content-encoding", "origin"} & request.headers.keys()
-        if not (is_small and is_plain and self._quick.get(request.target, False)):
+        if not (is_small and is_plain and request.target in self._quick):
             return
         name, version, _ = _named(_segments(request)[2:])
         asked = _decoded(bytes(request.body))
         if len(self._repeated) >= TARGETS_MAX:
             self._repeated.clear()
-        self._repeated[data] = _Inference(request.target, name, version, asked)
+        self._repeated[data] = Inference(request.target, name, version, asked)
 
-    def respond_again(self, data: bytes) -> HttpResponse | None:
-        """The response to bytes of a request that was remembered; None if they must be read."""
-        inference = self._repeated.get(data)
-        if inference is None or not (self._quick.get(inference.target) and self._face.is_free):
+    def known(self, data: bytes) -> Inference | None:
+        """The inference that bytes of a request by themselves were, if it was remembered."""
+        return self._repeated.get(data)
+
+    def standing(self, inference: Inference) -> tuple[Standing, bytes] | None:
+        """How an inference may be run again as it is, and its response; None if it may not."""
+        standing = self._face.standing(inference.request)
+        response = None if standing is None else self._answers.find(standing.outputs)
+        if standing is None or response is None:
             return None
-        try:
-            return self._run(inference)
-        except (OipError, RegionError) as error:
-            return error_response(error.code.http_status, str(error))
+        return standing, b"".join([response.head, b"\r\n", *response.parts])
 
     def _note(self, target: str, name: str, duration_ns: int) -> None:
         """Remember whether a call was quick, and will be: its model has one shape."""

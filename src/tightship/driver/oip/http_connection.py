@@ -8,14 +8,17 @@ from dataclasses import dataclass, field
 
 import httptools
 
-from tightship.driver.oip.http_calls import HttpCalls
+from tightship.driver.oip.http_calls import Asked, HttpCalls
 from tightship.driver.oip.http_message import HttpRequest, HttpResponse, error_response
+from tightship.driver.oip.lending import REQUEST_BYTES_MAX, Lending
 from tightship.driver.oip.limits import FaceLimits
 
 LINGER_S = 5.0
 """Seconds a refused client may go on sending, so that it comes to read why."""
 JOINED_BYTES_MAX = 64 << 10
 """Responses up to this size are written as one piece."""
+PATIENCE_MAX = 64
+"""Known requests in a row, at most, before a connection is lent that was lent in vain."""
 
 _LOG = logging.getLogger(__name__)
 
@@ -27,6 +30,7 @@ class Shared:
     calls: HttpCalls
     limits: FaceLimits
     executor: Executor
+    lending: Lending
     connections: "set[HttpConnection]" = field(default_factory=set)
     is_empty: asyncio.Event = field(default_factory=asyncio.Event)
 
@@ -42,12 +46,14 @@ class HttpConnection(asyncio.Protocol):
         self._server = server
         self._loop = asyncio.get_running_loop()
         self._parser = httptools.HttpRequestParser(self)
-        self._waiting: deque[tuple[HttpRequest, bool]] = deque()
+        self._waiting: deque[tuple[Asked, bool]] = deque()
         self._timer: asyncio.TimerHandle | None = None
         self._refusal: HttpResponse | None = None
         self._is_answering = self._is_receiving = self._is_choked = False
         self._is_ending = self._is_draining = False
-        self._complete: list[HttpRequest] = []
+        self._fresh, self._complete = b"", list[Asked]()
+        self._loan = self._known_count = 0
+        self._patience = 1
         self._clear()
 
     def _clear(self) -> None:
@@ -73,6 +79,7 @@ class HttpConnection(asyncio.Protocol):
         self._is_ending = True
         self._waiting.clear()
         self._stop_timer()
+        self._recall()
         self._server.connections.discard(self)
         if not self._server.connections:
             self._server.is_empty.set()
@@ -81,14 +88,19 @@ class HttpConnection(asyncio.Protocol):
         """Bytes of a request, or of several."""
         if self._is_ending:
             return
-        is_fresh = self._is_idle
-        if is_fresh and (response := self._respond_again(data)) is not None:
-            self._write(response, is_kept=True)
-            return
+        self._fresh = data if self._is_idle and len(data) <= REQUEST_BYTES_MAX else b""
+        known = self._server.calls.known(self._fresh)
         self._complete.clear()
-        self._read(data)
-        if is_fresh and self._is_idle and len(self._complete) == 1:
-            self._server.calls.remember(data, self._complete[0])
+        if known is None:
+            self._read(data)
+        else:
+            self._complete.append(known)
+            self._waiting.append((known, True))
+            self._next()
+        if (self._is_answering or self._is_choked) and self._transport.is_reading():
+            self._transport.pause_reading()
+        self._end_if_refused()
+        self._settle()
 
     @property
     def _is_idle(self) -> bool:
@@ -96,13 +108,55 @@ class HttpConnection(asyncio.Protocol):
         is_busy = self._is_receiving or self._is_answering or self._is_choked or self._waiting
         return not (is_busy or self._is_ending or self._is_draining or self._refusal)
 
-    def _respond_again(self, data: bytes) -> HttpResponse | None:
-        """The response to bytes that have come before and were a request by themselves."""
+    def _settle(self) -> None:
+        """Remember what has come by itself, once it is answered; lend its connection."""
+        if not (self._fresh and self._is_idle and len(self._complete) == 1):
+            return
+        fresh, self._fresh = self._fresh, b""
+        (asked,) = self._complete
+        if isinstance(asked, HttpRequest):
+            self._known_count = 0
+            self._server.calls.remember(fresh, asked)
+            return
+        self._known_count += 1
+        if self._known_count < self._patience or self._transport.get_write_buffer_size():
+            return
+        lending = self._server.lending
+        if not lending.knows(fresh) and (found := self._server.calls.standing(asked)):
+            standing, response = found
+            lending.keep(fresh, response, standing)
+        if lending.knows(fresh):
+            self._lend()
+
+    def _lend(self) -> None:
+        """Have the native core answer what comes next."""
+        file = self._transport.get_extra_info("socket").fileno()
         try:
-            return self._server.calls.respond_again(data)
-        except Exception:  # noqa: BLE001 - a mistake of ours, of which a client is told no more
-            _LOG.exception("%s: a request met an error of the driver.", self._client)
-            return error_response(500, "internal error")
+            self._loan = self._server.lending.lend(file, self._take_back)
+        except RuntimeError:
+            self._patience = PATIENCE_MAX
+        else:
+            self._transport.pause_reading()
+
+    def _take_back(self, is_known: bool, unsent: bytes) -> None:  # noqa: FBT001
+        """What comes next is read here again."""
+        self._loan = self._known_count = 0
+        if not is_known:
+            self._patience = min(2 * self._patience, PATIENCE_MAX)
+        if self._is_ending or self._transport.is_closing():
+            return
+        if unsent:
+            self._transport.write(unsent)
+        if not self._is_choked:
+            self._transport.resume_reading()
+        if self._is_draining:
+            self.drain()
+
+    def _recall(self) -> bool:
+        """Take a connection back that is lent; False if it will come back by itself."""
+        if self._loan and self._server.lending.recall(self._loan):
+            self._loan = 0
+        return not self._loan
 
     def _read(self, data: bytes) -> None:
         try:
@@ -111,9 +165,6 @@ class HttpConnection(asyncio.Protocol):
             self._refuse(400, "the protocol cannot be changed")
         except httptools.HttpParserError as error:
             self._refuse(400, f"the request is no HTTP/1.1: {error}")
-        if (self._is_answering or self._is_choked) and self._transport.is_reading():
-            self._transport.pause_reading()
-        self._end_if_refused()
 
     def pause_writing(self) -> None:
         """The client is slow to read."""
@@ -131,11 +182,14 @@ class HttpConnection(asyncio.Protocol):
     def drain(self) -> None:
         """End once the requests that have begun are answered."""
         self._is_draining = True
+        if not self._recall():
+            return
         if not (self._is_receiving or self._is_answering or self._waiting or self._is_choked):
             self._transport.close()
 
     def abort(self) -> None:
         """End now."""
+        self._recall()
         self._transport.abort()
 
     def on_message_begin(self) -> None:
@@ -211,11 +265,11 @@ class HttpConnection(asyncio.Protocol):
     def _next(self) -> None:
         """Answer the request that waits longest."""
         while self._waiting and not (self._is_answering or self._is_choked or self._is_ending):
-            request, is_kept = self._waiting.popleft()
-            if self._server.calls.is_long(request):
-                self._answer_beside(request, is_kept=is_kept)
+            asked, is_kept = self._waiting.popleft()
+            if self._server.calls.is_long(asked):
+                self._answer_beside(asked, is_kept=is_kept)
             else:
-                self._write(self._respond(request), is_kept=is_kept)
+                self._write(self._respond(asked), is_kept=is_kept)
 
     def _go_on(self) -> None:
         """Answer what waits, then read more."""
@@ -224,11 +278,11 @@ class HttpConnection(asyncio.Protocol):
             self._transport.resume_reading()
             self._end_if_refused()
 
-    def _respond(self, request: HttpRequest) -> HttpResponse:
+    def _respond(self, asked: Asked) -> HttpResponse:
         """The response to a request; in whatever thread."""
-        said = (self._client, request.method, request.target)
+        said = (self._client, asked.method, asked.target)
         try:
-            response = self._server.calls.respond(request)
+            response = self._server.calls.respond(asked)
         except Exception:  # noqa: BLE001 - a mistake of ours, of which a client is told no more
             _LOG.exception("%s: %s %r met an error of the driver.", *said)
             return error_response(500, "internal error")
@@ -236,9 +290,9 @@ class HttpConnection(asyncio.Protocol):
             _LOG.info("%s: %s %r is refused: %d %r", *said, response.status, response.parts)
         return response
 
-    def _answer_beside(self, request: HttpRequest, *, is_kept: bool) -> None:
+    def _answer_beside(self, asked: Asked, *, is_kept: bool) -> None:
         self._is_answering = True
-        future = self._loop.run_in_executor(self._server.executor, self._respond, request)
+        future = self._loop.run_in_executor(self._server.executor, self._respond, asked)
 
         def answered(done: asyncio.Future[HttpResponse]) -> None:
             self._is_answering = False
@@ -246,6 +300,7 @@ class HttpConnection(asyncio.Protocol):
                 return
             self._write(done.result(), is_kept=is_kept)
             self._go_on()
+            self._settle()
 
         future.add_done_callback(answered)
 

@@ -9,6 +9,7 @@ from tightship.driver.oip.browsers import is_loopback
 from tightship.driver.oip.face import Face
 from tightship.driver.oip.http_calls import HttpCalls
 from tightship.driver.oip.http_connection import HttpConnection, Shared
+from tightship.driver.oip.lending import Lending
 from tightship.driver.oip.limits import FaceLimits
 from tightship.driver.oip.monitor import Monitor
 from tightship.errors import InputError
@@ -30,7 +31,7 @@ class HttpServer:
             InputError: It cannot be listened at.
         """
         self._calls = HttpCalls(face, limits.body_bytes_max, monitor, is_local=is_loopback(host))
-        self._monitor = monitor
+        self._monitor, self._lending = monitor, Lending(face)
         self._limits = limits
         self._runs_max = face.runs_max
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
@@ -64,8 +65,14 @@ class HttpServer:
             runner.run(self._serve())
 
     async def _serve(self) -> None:
-        with ThreadPoolExecutor(self._runs_max, "tightship-http") as executor:
-            shared = Shared(self._calls, self._limits, executor)
+        lending, runs_max = self._lending, self._runs_max
+        with (
+            ThreadPoolExecutor(runs_max, "tightship-http") as executor,
+            ThreadPoolExecutor(runs_max + 1, "tightship-lent") as lenders,
+        ):
+            for _ in range(runs_max + 1):
+                lenders.submit(lending.serve, self._loop.call_soon_threadsafe)
+            shared = Shared(self._calls, self._limits, executor, lending)
             shared.is_empty.set()
             listening = await self._loop.create_server(
                 lambda: HttpConnection(shared), sock=self._listener
@@ -74,6 +81,9 @@ class HttpServer:
             listening.close()
             await _drain(shared)
             executor.shutdown(cancel_futures=True)
+            lending.close()
+            lenders.shutdown()
+            lending.forget_all()
 
 
 async def _drain(shared: Shared) -> None:

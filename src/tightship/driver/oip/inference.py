@@ -1,8 +1,8 @@
 """An inference: inputs from the request or from regions, the run, outputs to where they go."""
 
 import itertools
-from collections.abc import Sequence
-from contextlib import ExitStack
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 
 import numpy as np
@@ -75,9 +75,20 @@ def run(bound: Bound) -> dict[str, Array]:
     Raises:
         OipError: The run fails.
     """
-    model = bound.model
+    with refusing(bound.model):
+        timeout_s = bound.request.timeout_s
+        return bound.model.run(bound.arrays, outputs=bound.direct, timeout_s=timeout_s)
+
+
+@contextmanager
+def refusing(model: Model) -> Iterator[None]:
+    """Have a run that fails be told to the client.
+
+    Raises:
+        OipError: It fails.
+    """
     try:
-        return model.run(bound.arrays, outputs=bound.direct, timeout_s=bound.request.timeout_s)
+        yield
     except DeadlineError:
         raise OipError("Request timeout expired", Code.UNAVAILABLE) from None
     except InputError as error:

@@ -82,6 +82,8 @@ class RegionFiles:
     """Regions, each with its object mapped. May be used from several threads.
 
     Attributes:
+        on_unregistered: Called with a name, or None for all: who uses such a region again and
+            again is to let go of it.
         on_closed: Called whenever a region is there no more: nobody may keep windows of it.
     """
 
@@ -98,6 +100,7 @@ class RegionFiles:
         self._folder = folder
         self._mapped: dict[str, _Mapped] = {}
         self._lock = threading.Lock()
+        self.on_unregistered: Callable[[str | None], None] = lambda _: None
         self.on_closed: Callable[[], None] = lambda: None
 
     def check_enabled(self) -> None:
@@ -161,6 +164,7 @@ class RegionFiles:
         with self._lock:
             regions = self._regions
             self._close(regions.unregister_all() if name is None else regions.unregister(name))
+        self.on_unregistered(name)
 
     def status(self, name: str | None) -> list[Region]:
         """As `Regions.status`."""
@@ -203,12 +207,15 @@ class RegionFiles:
                 self._close(self._regions.end_use(each.region))
 
     def are_there(self, windows: Sequence[Window]) -> bool:
-        """Whether the regions of windows are those of now."""
+        """Whether the regions of windows are those of now, and stay."""
         with self._lock:
             return self._are_there(windows)
 
     def _are_there(self, windows: Sequence[Window]) -> bool:
-        return all(self._mapped.get(each.region.name) is each.mapped for each in windows)
+        names = [each.region.name for each in windows]
+        return not any(map(self._regions.is_leaving, names)) and all(
+            self._mapped.get(each.region.name) is each.mapped for each in windows
+        )
 
     def _opened(self, region: Region) -> int:
         path = self._folder / region.key.lstrip("/")

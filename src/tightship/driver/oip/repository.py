@@ -8,9 +8,10 @@ from dataclasses import dataclass, field
 from os import PathLike
 from typing import Any
 
+from tightship._core import Tally
 from tightship.driver.oip.datatypes import name_of
 from tightship.driver.oip.refusal import OipError
-from tightship.driver.oip.request_counts import Counts, RequestCounts
+from tightship.driver.oip.request_counts import Counts, counts_of
 from tightship.driver.rules.regions import Code
 from tightship.engine.arenas.joint_arenas import JointArenas
 from tightship.errors import InputError, TightshipError
@@ -47,7 +48,7 @@ class _Entry:
     state: State = State.UNAVAILABLE
     reason: str = ""
     model: Model | None = None
-    counts: RequestCounts = field(default_factory=RequestCounts)
+    tally: Tally = field(default_factory=Tally)
     changing: threading.Lock = field(default_factory=threading.Lock)
 
 
@@ -60,6 +61,7 @@ class Repository:
 
     Attributes:
         arenas: What their runs take in turns.
+        on_withdrawn: Called with a model that nobody is given any more, before it is closed.
     """
 
     def __init__(self, find: Sources) -> None:
@@ -70,6 +72,7 @@ class Repository:
         self._holders: Counter[Model] = Counter()
         self._withdrawn: set[Model] = set()
         self._holding = threading.Lock()
+        self.on_withdrawn: Callable[[Model], None] = lambda _: None
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -157,6 +160,8 @@ class Repository:
             is_held = model is not None and self._holders[model] > 0
             if model is not None and is_held:
                 self._withdrawn.add(model)
+        if model is not None:
+            self.on_withdrawn(model)
         if model is not None and not is_held:
             model.close()
 
@@ -168,7 +173,7 @@ class Repository:
         """
         return self._entry(name, version).state is State.READY
 
-    def model(self, name: str, version: str | None = None) -> tuple[Model, RequestCounts]:
+    def model(self, name: str, version: str | None = None) -> tuple[Model, Tally]:
         """A model that is ready, and where its requests are counted.
 
         Raises:
@@ -178,11 +183,15 @@ class Repository:
         model = entry.model
         if model is None:
             raise OipError(f"Request for unknown model: '{name}' is not ready", Code.UNAVAILABLE)
-        return model, entry.counts
+        return model, entry.tally
+
+    def has(self, model: Model) -> bool:
+        """Whether it is one of those that are run now."""
+        return any(entry.model is model for entry in tuple(self._entries.values()))
 
     def counts(self, name: str) -> Counts:
         """Of a model's requests since the start, whether it is loaded or not."""
-        return self._entries[name].counts.now
+        return counts_of(self._entries[name].tally)
 
     def index(self, *, only_ready: bool = False) -> list[dict[str, str]]:
         """Every model with its state, and why it is not ready.

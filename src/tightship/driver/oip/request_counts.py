@@ -1,9 +1,10 @@
 """How many requests a model had and how long they took, as clients and Prometheus read it."""
 
-import threading
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
+
+from tightship._core import Tally
 
 PHASES = ("compute_input", "compute_infer", "compute_output")
 
@@ -27,51 +28,10 @@ class Counts:
     pending_count: int = 0
 
 
-class RequestCounts:
-    """The counts of one model. May be used from several threads."""
-
-    def __init__(self) -> None:
-        self._successes = self._failures = self._pending = self._last_ms = 0
-        self._fail_ns = self._input_ns = self._infer_ns = self._output_ns = 0
-        self._lock = threading.Lock()
-
-    @property
-    def now(self) -> Counts:
-        """The counts at one moment."""
-        with self._lock:
-            phase_ns = (self._input_ns, self._infer_ns, self._output_ns)
-            return Counts(
-                self._successes,
-                self._failures,
-                sum(phase_ns),
-                self._fail_ns,
-                phase_ns,
-                self._last_ms,
-                self._pending,
-            )
-
-    def begin(self) -> None:
-        """A request has begun, and will end well or fail."""
-        with self._lock:
-            self._pending += 1
-
-    def add_success(self, phase_ns: tuple[int, int, int], at_ms: int) -> None:
-        """A request ended well."""
-        input_ns, infer_ns, output_ns = phase_ns
-        with self._lock:
-            self._pending -= 1
-            self._successes += 1
-            self._input_ns += input_ns
-            self._infer_ns += infer_ns
-            self._output_ns += output_ns
-            self._last_ms = at_ms
-
-    def add_failure(self, duration_ns: int) -> None:
-        """A request was refused, or its run failed."""
-        with self._lock:
-            self._pending -= 1
-            self._failures += 1
-            self._fail_ns += duration_ns
+def counts_of(tally: Tally) -> Counts:
+    """The counts of a model at one moment."""
+    successes, failures, pending, fail_ns, phase_ns, last_ms = tally.now()
+    return Counts(successes, failures, sum(phase_ns), fail_ns, phase_ns, last_ms, pending)
 
 
 def statistics_of(name: str, version: str, counts: Counts) -> dict[str, Any]:

@@ -2,15 +2,16 @@
 
 from contextlib import ExitStack
 from dataclasses import dataclass
-from time import monotonic_ns, time_ns
+from time import monotonic_ns
 
+from tightship._core import StopFlag, Tally
 from tightship.driver.oip.infer_request import InferRequest
 from tightship.driver.oip.infer_response import OutputTensor
-from tightship.driver.oip.inference import Bound, bind, outputs_of, run
+from tightship.driver.oip.inference import Bound, bind, outputs_of, refusing, run
 from tightship.driver.oip.region_files import RegionFiles, Window
-from tightship.driver.oip.request_counts import RequestCounts
 from tightship.errors import TightshipError
 from tightship.model import Model
+from tightship.model.bound_run import BoundRun
 
 STANDING_MAX = 256
 
@@ -20,12 +21,26 @@ Phases = tuple[int, int, int]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Standing:
-    """A request that was run, with the last window of each region, and what was answered."""
+class Standing:
+    """A request that was run, and may be run again as it is.
+
+    Attributes:
+        again: That run; None where it has a timeout, or an output of the model is not wanted.
+        windows: The last of each region.
+        outputs: What was answered.
+        tally: Of the model.
+    """
 
     bound: Bound
+    again: BoundRun | None
     windows: tuple[Window, ...]
-    outputs: tuple[OutputTensor, ...]
+    outputs: Outputs
+    tally: Tally
+
+    @property
+    def model(self) -> Model:
+        """What is run."""
+        return self.bound.model
 
 
 class Inferences:
@@ -36,11 +51,12 @@ class Inferences:
 
     def __init__(self, regions: RegionFiles) -> None:
         self._regions = regions
-        self._standing: dict[int, _Standing] = {}
+        self._standing: dict[int, Standing] = {}
+        self._never = StopFlag()
         regions.on_closed = self._standing.clear
 
     def infer(
-        self, name: str, model: Model, request: InferRequest, counts: RequestCounts
+        self, name: str, model: Model, request: InferRequest, tally: Tally
     ) -> tuple[OutputTensor, ...]:
         """Run a model on a request that has begun, and count how it ends.
 
@@ -50,27 +66,33 @@ class Inferences:
         """
         began = monotonic_ns()
         try:
-            standing = self._known(model, request)
-            if standing is not None and self._regions.begin_again(standing.windows):
+            standing = self.standing(request)
+            is_known = standing is not None and standing.model is model
+            if standing and is_known and self._regions.begin_again(standing.windows):
                 outputs, phases = self._again(standing, began)
             else:
-                outputs, phases = self._first(name, model, request, began)
+                with ExitStack() as uses:
+                    bound = bind(name, model, request, self._regions, uses)
+                    outputs, phases = self._first(bound, tally, began)
         except TightshipError:
-            counts.add_failure(monotonic_ns() - began)
+            tally.fail(monotonic_ns() - began)
             raise
-        counts.add_success(phases, time_ns() // 1_000_000)
+        tally.succeed(phases)
         return outputs
 
-    def _known(self, model: Model, request: InferRequest) -> _Standing | None:
+    def standing(self, request: InferRequest) -> Standing | None:
+        """What is known of a request, the object itself, that may be run again."""
         found = self._standing.get(id(request))
-        if found is None or found.bound.request is not request or found.bound.model is not model:
-            return None
-        return found
+        return found if found is not None and found.bound.request is request else None
 
-    def _again(self, standing: _Standing, began: int) -> tuple[Outputs, Phases]:
+    def _again(self, standing: Standing, began: int) -> tuple[Outputs, Phases]:
         try:
             read_ns = monotonic_ns()
-            run(standing.bound)
+            if standing.again is None:
+                run(standing.bound)
+            else:
+                with refusing(standing.model):
+                    standing.again.run(self._never)
             ran_ns = monotonic_ns()
             for window in standing.windows:
                 window.check()
@@ -78,26 +100,26 @@ class Inferences:
             self._regions.end(standing.windows)
         return standing.outputs, (read_ns - began, ran_ns - read_ns, monotonic_ns() - ran_ns)
 
-    def _first(
-        self, name: str, model: Model, request: InferRequest, began: int
-    ) -> tuple[Outputs, Phases]:
-        with ExitStack() as uses:
-            bound = bind(name, model, request, self._regions, uses)
-            read_ns = monotonic_ns()
-            results = run(bound)
-            ran_ns = monotonic_ns()
-            outputs = outputs_of(bound, results)
-            for window in bound.windows.values():
-                window.check()
-            if bound.is_standing:
-                self._keep(bound, outputs)
+    def _first(self, bound: Bound, tally: Tally, began: int) -> tuple[Outputs, Phases]:
+        read_ns = monotonic_ns()
+        results = run(bound)
+        ran_ns = monotonic_ns()
+        outputs = outputs_of(bound, results)
+        for window in bound.windows.values():
+            window.check()
+        if bound.is_standing:
+            self._keep(bound, outputs, tally)
         return outputs, (read_ns - began, ran_ns - read_ns, monotonic_ns() - ran_ns)
 
-    def _keep(self, bound: Bound, outputs: tuple[OutputTensor, ...]) -> None:
+    def _keep(self, bound: Bound, outputs: Outputs, tally: Tally) -> None:
         by_end = sorted(bound.windows.values(), key=lambda each: each.stop)
-        windows = {each.region.name: each for each in by_end}
+        windows = tuple({each.region.name: each for each in by_end}.values())
+        is_whole = bound.request.timeout_s is None and len(bound.direct) == len(
+            bound.model.output_names
+        )
+        again = bound.model.bind(bound.arrays, bound.direct) if is_whole else None
         if len(self._standing) >= STANDING_MAX:
             self._standing.clear()
-        self._standing[id(bound.request)] = _Standing(bound, tuple(windows.values()), outputs)
-        if not self._regions.are_there(tuple(windows.values())):
+        self._standing[id(bound.request)] = Standing(bound, again, windows, outputs, tally)
+        if not self._regions.are_there(windows):
             self._standing.clear()

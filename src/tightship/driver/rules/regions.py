@@ -167,6 +167,10 @@ class Regions:
         entry.use_count -= 1
         return self._removed(entry)
 
+    def is_leaving(self, name: str) -> bool:
+        """Whether a region waits for its last use."""
+        return name in self._entries and self._entries[name].is_unregistered
+
     def _removed(self, entry: _Entry) -> list[Region]:
         if entry.use_count or not entry.is_unregistered:
             return []

@@ -1,0 +1,35 @@
+/// How many requests a model had, and how long they took.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <mutex>
+
+namespace tightship::driver {
+
+/// Requests so far; times in nanoseconds.
+struct Counts {
+    int64_t successes = 0;
+    int64_t failures = 0;
+    int64_t pending = 0;               ///< begun and not ended
+    int64_t fail_ns = 0;               ///< of those that failed
+    std::array<int64_t, 3> phase_ns{}; ///< reading inputs, running, writing outputs: successes
+    int64_t last_ms = 0;               ///< when the last one that ended well did, since 1970
+};
+
+/// Counts of one model. Any number of threads may add to them.
+class Tally {
+  public:
+    Counts now() const;
+    /// A request has begun, and will succeed, fail, or be taken back as if it had never come.
+    void begin();
+    void take_back();
+    void succeed(const std::array<int64_t, 3> &phase_ns);
+    void fail(int64_t duration_ns);
+
+  private:
+    mutable std::mutex lock_;
+    Counts counts_;
+};
+
+} // namespace tightship::driver

@@ -1,0 +1,287 @@
+"""Connections lent to the native core: what it answers, what it gives back, when it forgets."""
+
+import gc
+import http.client
+import json
+import os
+import socket
+import threading
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+
+pytest.importorskip("httptools")
+from tests.driver.oip.face_setting import TEXTS, Setting, X
+from tests.models import parse
+from tightship.driver.oip.http_calls import HttpCalls
+from tightship.driver.oip.http_serving import HttpServer
+from tightship.driver.oip.infer_request import decode
+from tightship.driver.oip.lending import Lending
+from tightship.driver.oip.limits import FaceLimits
+from tightship.driver.oip.monitor import Monitor
+
+READY = b"GET /v2/health/ready HTTP/1.1\r\nHost: localhost\r\n\r\n"
+LENT_AFTER = 2
+"""Requests that Python answers before a connection is lent: it is read once, and run again once."""
+
+
+class Serving(Setting):
+    """A face behind a server in this process; `asked` are the calls that came to Python."""
+
+    def __init__(self, folder, monkeypatch):
+        super().__init__(folder)
+        self.asked = []
+        respond = HttpCalls.respond
+
+        def seen(calls, asked):
+            self.asked.append(asked)
+            return respond(calls, asked)
+
+        monkeypatch.setattr(HttpCalls, "respond", seen)
+        limits = FaceLimits(drain_s=5.0)
+        monitor = Monitor(self.face, folder / "no.sock")
+        self.server = HttpServer(self.face, limits, "127.0.0.1", 0, monitor)
+        self.server.start()
+
+    def connected(self):
+        return socket.create_connection(("127.0.0.1", self.server.port), timeout=20)
+
+    def request(self, **given):
+        model = given.pop("model", "neg")
+        body = self.body(**given)
+        head = f"POST /v2/models/{model}/infer HTTP/1.1\r\nHost: localhost\r\n"
+        return f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body
+
+    def close(self):
+        self.server.begin_stop()
+        self.server.join()
+        super().close()
+
+
+@pytest.fixture
+def serving(tmp_path, monkeypatch):
+    found = Serving(tmp_path, monkeypatch)
+    yield found
+    found.close()
+
+
+@pytest.fixture
+def lent(serving):
+    """A connection that is lent, as `neg` has come on it again."""
+    with serving.connected() as connection:
+        for _ in range(LENT_AFTER):
+            assert ask(connection, serving.request())[0] == 200
+        serving.asked.clear()
+        yield connection
+
+
+def ask(connection, request):
+    connection.sendall(request)
+    return answer_on(connection)
+
+
+def answer_on(connection):
+    response = http.client.HTTPResponse(connection)
+    response.begin()
+    body = response.read()
+    return response.status, json.loads(body) if body else None
+
+
+def status_on(file):
+    """Of one answer of several."""
+    status = int(file.readline().split()[1])
+    headers = http.client.parse_headers(file)
+    file.read(int(headers["Content-Length"]))
+    return status
+
+
+def object_is_mapped(path):
+    return f" {path.stat().st_ino} " in Path("/proc/self/maps").read_text()
+
+
+@pytest.mark.parametrize("model", ["neg", "arena"])
+def test_what_comes_again_is_run_again_without_python(serving, model):
+    request = serving.request(model=model)
+    results, answers = [], []
+    with serving.connected() as connection:
+        for scale in range(10):
+            serving.put(X * scale)
+            answers.append(ask(connection, request))
+            results.append(serving.got())
+    assert len(serving.asked) == LENT_AFTER
+    assert answers[0][0] == 200
+    assert answers == answers[:1] * 10
+    assert serving.count(model).success_count == 10
+    assert serving.count(model).pending_count == 0
+    for scale, result in enumerate(results):
+        serving.put(X * scale)
+        serving.infer(model=model)
+        assert np.array_equal(result, serving.got())
+
+
+def test_other_requests_are_read_and_known_ones_answered_again(serving, lent):
+    for _ in range(3):
+        assert ask(lent, READY)[0] == 200
+        assert ask(lent, serving.request())[0] == 200
+        assert ask(lent, serving.request(taken=32))[0] == 200
+    request = serving.request()
+    lent.sendall(request + READY + request)
+    with lent.makefile("rb") as file:
+        assert [status_on(file) for _ in range(3)] == [200] * 3
+    lent.sendall(request[:-1])
+    assert ask(lent, request[-1:])[0] == 200
+    assert serving.count().success_count == LENT_AFTER + 9
+
+
+def test_a_connection_that_often_comes_back_is_lent_seldom(serving, lent):
+    for _ in range(20):
+        ask(lent, READY)
+        ask(lent, serving.request())
+    assert len(serving.asked) > 30
+    serving.asked.clear()
+    for _ in range(80):
+        ask(lent, serving.request())
+    assert len(serving.asked) <= 65
+
+
+def test_a_region_that_is_gone_is_used_no_more(serving, lent):
+    assert object_is_mapped(serving.path)
+    serving.regions.unregister("r")
+    assert not object_is_mapped(serving.path)
+    assert ask(lent, serving.request()) == (
+        404,
+        {"error": "Unable to find shared memory region: 'r'"},
+    )
+
+
+def test_a_region_that_is_gone_harms_no_other(serving, lent):
+    serving.register("other")
+    serving.regions.unregister("other")
+    assert ask(lent, serving.request())[0] == 200
+    assert serving.asked == []
+
+
+def test_a_region_that_is_shortened_is_refused(serving, lent):
+    os.truncate(serving.path, 16)
+    status, said = ask(lent, serving.request())
+    assert (status, "shorter" in said["error"]) == (400, True)
+    assert serving.count().fail_count == 1
+    assert serving.count().success_count == LENT_AFTER
+
+
+def test_a_model_that_is_loaded_anew_is_the_one_that_runs(serving, lent, tmp_path):
+    onnx.save(parse(TEXTS["neg"].replace("Neg", "Relu")), tmp_path / "neg.onnx")
+    serving.repository.load("neg")
+    serving.put(X)
+    assert ask(lent, serving.request())[0] == 200
+    assert np.array_equal(serving.got(), X)
+    serving.repository.unload("neg")
+    assert ask(lent, serving.request())[0] == 503
+
+
+def test_who_waits_for_a_turn_has_the_next(serving, lent):
+    serving.face.turns.take()
+    lent.sendall(serving.request())
+    lent.settimeout(0.05)
+    with pytest.raises(TimeoutError):
+        lent.recv(1)
+    assert not serving.face.turns.is_free
+    serving.face.turns.give_back()
+    lent.settimeout(20)
+    assert answer_on(lent)[0] == 200
+
+
+def test_a_client_that_has_gone_leaves_nothing(serving, lent):
+    gc.collect()
+    before = len(os.listdir("/proc/self/fd"))
+    for _ in range(5):
+        with serving.connected() as connection:
+            for _ in range(4):
+                assert ask(connection, serving.request())[0] == 200
+            connection.shutdown(socket.SHUT_WR)
+            assert connection.recv(1) == b""
+    assert ask(lent, serving.request())[0] == 200
+    assert len(os.listdir("/proc/self/fd")) == before
+
+
+def test_a_lent_connection_ends_with_the_server(tmp_path, monkeypatch):
+    serving = Serving(tmp_path, monkeypatch)
+    with serving.connected() as connection:
+        for _ in range(4):
+            assert ask(connection, serving.request())[0] == 200
+        serving.close()
+        assert connection.recv(1) == b""
+
+
+class Held:
+    """A run that lasts until it is let go."""
+
+    def __init__(self):
+        self.begun, self.may_end = threading.Event(), threading.Event()
+
+    def run(self, _):
+        self.begun.set()
+        self.may_end.wait(20)
+
+    def alone(self):
+        return None
+
+
+@pytest.fixture
+def held(tmp_path):
+    """A setting with a run that is going on for a connection, the run, and the client's side."""
+    setting, run = Setting(tmp_path), Held()
+    lending, request = Lending(setting.face), decode(setting.body(), None)
+    setting.face.infer("neg", None, request)
+    lending.keep(b"again", b"answer", replace(setting.face.standing(request), again=run))
+    ours, theirs = socket.socketpair()
+    thread = threading.Thread(target=lending.serve, args=(lambda back, *said: back(*said),))
+    thread.start()
+    with ours, theirs:
+        lending.lend(theirs.fileno(), lambda *_: None)
+        ours.sendall(b"again")
+        assert run.begun.wait(20)
+        yield setting, run, ours
+        run.may_end.set()
+        lending.close()
+        thread.join()
+    lending.forget_all()
+    setting.close()
+
+
+def test_a_region_stays_until_the_runs_that_use_it_end(held):
+    setting, run, ours = held
+    setting.regions.unregister("r")
+    assert [each.name for each in setting.regions.status(None)] == ["r"]
+    run.may_end.set()
+    assert ours.recv(100) == b"answer"
+    assert setting.regions.status(None) == []
+    assert not object_is_mapped(setting.path)
+
+
+def test_a_model_is_closed_once_no_run_of_it_goes_on(held):
+    setting, run, ours = held
+    model = setting.repository.model("neg")[0]
+    closing = threading.Thread(target=setting.repository.unload, args=("neg",))
+    closing.start()
+    closing.join(0.05)
+    assert closing.is_alive()
+    assert not model.is_closed
+    run.may_end.set()
+    closing.join(20)
+    assert model.is_closed
+    assert ours.recv(100) == b"answer"
+
+
+def test_a_run_that_goes_on_has_a_turn_and_is_pending(held):
+    setting, run, ours = held
+    assert not setting.face.turns.is_free
+    assert setting.count().pending_count == 1
+    run.may_end.set()
+    ours.recv(100)
+    assert setting.face.turns.take(20)
+    setting.face.turns.give_back()
+    assert setting.count().pending_count == 0
