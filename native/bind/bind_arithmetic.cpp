@@ -1,6 +1,7 @@
 #include "recorded.hpp"
 #include "tightship/kernels/elementwise.hpp"
 
+#include <nanobind/stl/optional.h>
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
@@ -37,6 +38,13 @@ KernelPointer elementwise(const std::string &name, const std::vector<std::string
         {name, *types, std::move(shape), std::move(strides), std::move(parameters)});
 }
 
+std::optional<int64_t> streamed_bytes(const std::string &name, const std::string &type) {
+    const auto found = kernels::element_type(type);
+    if (!found || kernels::streamed_operation(name, *found) == nullptr)
+        return std::nullopt;
+    return kernels::kStreamedBytes;
+}
+
 } // namespace
 
 void arithmetic_kernels(nb::class_<Kernel> &kernel) {
@@ -47,6 +55,9 @@ void arithmetic_kernels(nb::class_<Kernel> &kernel) {
                 "parameters: Sequence[float]) -> NativeKernel | None"),
         "Inputs, output: an operator on each element; types and strides (bytes) of "
         "inputs, then of the output. None where there is no such kernel.");
+    kernel.def_static("streamed_bytes", &streamed_bytes, "name"_a, "type"_a,
+                      "Dense results of an `elementwise` of operands of one shape from which on it "
+                      "writes around the caches; None where it never does on this processor.");
 }
 
 } // namespace tightship::bind

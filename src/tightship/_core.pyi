@@ -1326,6 +1326,12 @@ class NativeKernel:
         """
 
     @staticmethod
+    def streamed_bytes(name: str, type: str) -> int | None:
+        """
+        Dense results of an `elementwise` of operands of one shape from which on it writes around the caches; None where it never does on this processor.
+        """
+
+    @staticmethod
     def reduction(name: str, dtype: str, kept: tuple[Sequence[int], Sequence[int], Sequence[int]], reduced: tuple[Sequence[int], Sequence[int]]) -> NativeKernel | None:
         """
         Source, target: shape and strides (bytes) in both of the axes that stay, shape and strides of the axes that go. None where there is no such kernel.

@@ -28,17 +28,20 @@ template <size_t Inputs> class Elementwise : public Kernel {
         }
         writer_ = BlockWriter(operation.result, spec.types.back(), steps[Inputs]);
         is_direct_ &= writer_.is_direct();
+        if (is_direct_ && nest_.row_length() * item_bytes(types_[Inputs]) >= kStreamedBytes)
+            streamed_ = streamed_operation(spec.name, operation.work);
         std::copy(spec.parameters.begin(), spec.parameters.end(), parameters_);
     }
 
     void run(std::span<char *const> operands, int threads) const override {
+        const auto apply = is_streamed(operands) ? streamed_ : operation_.apply;
         nest_.for_each_row(threads, [&](const auto &offsets, int64_t length) {
             std::array<const char *, Inputs> rows;
             for (size_t input = 0; input < Inputs; ++input)
                 rows[input] = operands[input] + offsets[input];
             char *target = operands[Inputs] + offsets[Inputs];
             if (is_direct_)
-                operation_.apply(operation_.code, rows.data(), target, length, parameters_);
+                apply(operation_.code, rows.data(), target, length, parameters_);
             else
                 run_blocks(rows, target, length);
         });
@@ -52,6 +55,14 @@ template <size_t Inputs> class Elementwise : public Kernel {
     }
 
   private:
+    /// Not where an input lies: a cache has that already.
+    bool is_streamed(std::span<char *const> operands) const {
+        const auto inputs = operands.first(Inputs);
+        const char *target = operands[Inputs];
+        return streamed_ != nullptr && reinterpret_cast<uintptr_t>(target) % kLineBytes == 0 &&
+               std::find(inputs.begin(), inputs.end(), target) == inputs.end();
+    }
+
     void run_blocks(const std::array<const char *, Inputs> &rows, char *target,
                     int64_t length) const {
         Block blocks[Inputs], result;
@@ -73,6 +84,7 @@ template <size_t Inputs> class Elementwise : public Kernel {
     BlockWriter writer_;
     double parameters_[kParameters] = {};
     bool is_direct_;
+    Operation::Apply streamed_ = nullptr;
 };
 
 class Cast : public Kernel {

@@ -23,6 +23,11 @@ struct Operation {
 };
 
 constexpr size_t kParameters = 3;
+
+/// Results from which on caches have nothing of the beginning any more when the end is written. A
+/// plain write reads each line from memory only to overwrite it.
+constexpr int64_t kStreamedBytes = int64_t{32} << 20;
+constexpr int64_t kLineBytes = 64;
 constexpr size_t kFoldedOperands = 8;
 
 /// One operator over inputs that broadcast to `shape`; operands: inputs, output.
@@ -44,6 +49,9 @@ std::optional<Operation> unary_library_operation(std::string_view name, ElementT
 std::optional<Operation> binary_float_operation(std::string_view name, ElementType type);
 std::optional<Operation> binary_integer_operation(std::string_view name, ElementType type);
 std::optional<Operation> compare_operation(std::string_view name, ElementType type);
+/// What writes around the caches, to outputs aligned to lines that are none of its inputs; null
+/// where there is none for this processor.
+Operation::Apply streamed_operation(std::string_view name, ElementType type);
 std::optional<Operation> choose_operation(std::string_view name, ElementType type);
 
 } // namespace tightship::kernels

@@ -298,3 +298,73 @@ def test_powers_of_and_by_special_values_are_those_of_c(dtype):
         np.testing.assert_allclose(found, wanted, rtol=2e-7)
         known = ~np.isnan(wanted)
         np.testing.assert_array_equal(np.signbit(found[known]), np.signbit(wanted[known]))
+
+
+STREAMED_BYTES = NativeKernel.streamed_bytes("Add", "float32") or 1 << 25
+STREAMED = STREAMED_BYTES // 4
+ARITHMETIC = {"Add": np.add, "Sub": np.subtract, "Mul": np.multiply, "Div": np.divide}
+
+
+def line_of(count: int, offset_bytes: int) -> Any:
+    """Elements that begin so far behind the start of a line of the cache."""
+    room = np.zeros(4 * count + 128, np.uint8)
+    start = -room.ctypes.data % 64 + offset_bytes
+    return room[start : start + 4 * count].view(np.float32)
+
+
+@pytest.fixture(scope="module")
+def long_rows():
+    """Two rows, longer than is streamed and no whole number of lines."""
+    random, rows = np.random.default_rng(0), []
+    for _ in range(2):
+        row = line_of(STREAMED + 37, 0)
+        row[...] = np.resize(random.standard_normal(40_009, np.float32), row.shape)
+        row[: len(SPECIAL) ** 2] = np.resize(SPECIAL, len(SPECIAL) ** 2)
+        rows.append(row)
+    rows[1][: len(SPECIAL) ** 2].sort()
+    return rows
+
+
+@pytest.mark.parametrize(("offset_bytes", "threads"), [(0, 1), (0, 3), (16, 2)])
+@pytest.mark.parametrize("name", ARITHMETIC)
+def test_long_results_are_the_same_whatever_way_they_are_written(
+    long_rows, name, offset_bytes, threads
+):
+    target = line_of(STREAMED + 37, offset_bytes)
+    kernel = dense_kernel(name, target.size)
+    run_kernel(kernel, *long_rows, target, threads=threads)
+    with np.errstate(all="ignore"):
+        wanted = ARITHMETIC[name](*long_rows)
+    np.testing.assert_array_equal(target, wanted)
+
+
+def test_a_long_result_may_be_where_an_input_is(long_rows):
+    x, y = long_rows
+    target = x.copy()
+    run_kernel(dense_kernel("Sub", target.size), target, y, target, threads=2)
+    with np.errstate(all="ignore"):
+        np.testing.assert_array_equal(target, x - y)
+
+
+def dense_kernel(name: str, count: int) -> NativeKernel:
+    kernel = NativeKernel.elementwise(name, ["float32"] * 3, [count], [[4]] * 3, [])
+    assert kernel is not None
+    return kernel
+
+
+@ONEDNN
+@pytest.mark.parametrize("count", [STREAMED - 1, STREAMED])
+def test_only_long_results_of_operands_of_their_shape_are_written_around_the_caches(count):
+    is_long = count == STREAMED and NativeKernel.streamed_bytes("Add", "float32") is not None
+    graph = graph_of(
+        f"g (float[{count}] x, float[{count}] y) => (float[{count}] z) {{ z = Add (x, y) }}"
+    )
+    ((_, kernel, _),) = implementations(graph)
+    assert kernel == ("native" if is_long else "onednn")
+    graph = graph_of(f"g (float[{count}] x, float[1] y) => (float[{count}] z) {{ z = Add (x, y) }}")
+    assert "onednn" in {kernel for _, kernel, _ in implementations(graph)}
+
+
+def test_what_is_no_arithmetic_of_floats_is_written_plainly():
+    for name, dtype in (("Max", "float32"), ("Add", "float64"), ("Add", "int32"), ("Add", "none")):
+        assert NativeKernel.streamed_bytes(name, dtype) is None

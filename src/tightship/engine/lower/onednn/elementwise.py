@@ -2,12 +2,13 @@
 
 from dataclasses import replace
 
-from tightship._core import Attributes, MemoryDesc, PrimitiveDesc
+from tightship._core import Attributes, MemoryDesc, NativeKernel, PrimitiveDesc
 from tightship.engine.lower.builder import SRC, Builder
 from tightship.engine.lower.onednn.choose import fast
 from tightship.engine.lower.onednn.post_ops import ACTIVATIONS, BINARY, eltwise_of
 from tightship.engine.program import Operand
-from tightship.graph import Node
+from tightship.graph import DType, Node
+from tightship.graph.layout import size_bytes
 from tightship.planner.schedule import AliasKind
 
 SRC_1 = 2
@@ -70,13 +71,36 @@ def binary(builder: Builder, node: Node) -> bool:
     return False
 
 
+def unless_streamed(builder: Builder, node: Node) -> bool:
+    """As `binary`, but for what a native kernel writes around the caches."""
+    return not _is_streamed(builder, node) and binary(builder, node)
+
+
 def _is_native(builder: Builder, node: Node) -> bool:
     """Whether a native kernel reads the operands as they lie and keeps every NaN."""
+    return node.operator in NATIVE and _is_plain(builder, node)
+
+
+def _is_streamed(builder: Builder, node: Node) -> bool:
+    """Whether a native kernel may write a result, read from nowhere but memory, without reading it.
+
+    Where an operand dies in it, the result is there instead and is read anyway.
+    """
+    shape = builder.value(node.outputs[0]).static_shape
+    least = NativeKernel.streamed_bytes(node.operator, "float32")
+    return (
+        least is not None
+        and size_bytes(DType.FLOAT32, shape) >= least
+        and all(builder.value(name).static_shape == shape for name in node.inputs)
+        and _is_plain(builder, node)
+    )
+
+
+def _is_plain(builder: Builder, node: Node) -> bool:
     names = [name for name in node.inputs if name and builder.constant(name) is None]
     homes = [builder.home(name) for name in names]
     return (
         builder.options.use_native
-        and node.operator in NATIVE
         and not node.fused
         and all(home.desc is None or home.desc.is_plain for home in homes)
     )
@@ -123,7 +147,7 @@ def sum_of(builder: Builder, node: Node) -> bool:
 
 ELEMENTWISE = {
     **{("", operator): activation for operator in ACTIVATIONS},
-    **{("", operator): binary for operator in BINARY},
+    **{("", operator): unless_streamed for operator in BINARY},
     ("", "Clip"): activation,
     ("", "Sum"): sum_of,
 }
