@@ -14,6 +14,7 @@ from tightship.driver.rim.device_buffers import DeviceBuffers
 from tightship.driver.rim.loaded import loaded
 from tightship.driver.rim.mappings import Mappings
 from tightship.driver.rim.running import OFTEN, Runs
+from tightship.driver.rim.slow_files import SlowFiles
 from tightship.driver.rules.status import ErrorStatus
 from tightship.errors import DriverError
 
@@ -50,7 +51,7 @@ def test_a_model_reads_and_writes_buffers_where_they_are():
 
         model.bind = bind
         buffers = DeviceBuffers()
-        runs = Runs({1: loaded(model)}, Mappings(), buffers)
+        runs = Runs({1: loaded(model)}, Mappings(SlowFiles()), buffers)
         size_bytes = 4 * np.prod(shape)
         rooms = [buffers.room(token, size_bytes) for token in (1, 2)]
         rooms[0].view("f4")[...] = 3
@@ -71,7 +72,7 @@ def test_a_buffer_that_is_given_back_or_moves_is_looked_for_anew():
     with tightship.load(relu_chain(1, 256)) as model:
         (_, shape) = model.input_types["v0"]
         buffers, size_bytes = DeviceBuffers(), 4 * np.prod(shape)
-        runs = Runs({1: loaded(model)}, Mappings(), buffers)
+        runs = Runs({1: loaded(model)}, Mappings(SlowFiles()), buffers)
         ends = (argument(1, shape),), (argument(2, shape),)
         for value in (0.5, 0.25):
             for token in (1, 2):
@@ -91,7 +92,7 @@ def test_a_run_that_came_often_is_told_while_its_buffers_stay():
     with tightship.load(relu_chain(1, 256)) as model:
         (_, shape) = model.input_types["v0"]
         buffers, size_bytes = DeviceBuffers(), 4 * np.prod(shape)
-        runs = Runs({1: loaded(model)}, Mappings(), buffers)
+        runs = Runs({1: loaded(model)}, Mappings(SlowFiles()), buffers)
         for token in (1, 2):
             buffers.room(token, size_bytes)
         asked = Run(5, 1, (argument(1, shape),), (argument(2, shape),), -1, -1)

@@ -20,6 +20,7 @@ from tightship.driver.protocol.codec import encode
 from tightship.driver.rim import mappings, operand_models, running
 from tightship.driver.rim import models as models_of_driver
 from tightship.driver.rim.device_buffers import DeviceBuffers
+from tightship.driver.rim.slow_files import SlowFiles
 from tightship.driver.rules.model import ModelFile
 from tightship.driver.rules.pools import Pool, PoolMode
 from tightship.driver.rules.request import Extent, Request
@@ -206,7 +207,7 @@ def test_a_mistake_of_ours_ends_a_call_and_not_the_driver(monkeypatch, caplog):
     file = os.memfd_create("model", os.MFD_ALLOW_SEALING)
     os.write(file, MODEL)
     fcntl.fcntl(file, fcntl.F_ADD_SEALS, fcntl.F_SEAL_SHRINK)
-    memory = mappings.Mappings()
+    memory = mappings.Mappings(SlowFiles())
     models = models_of_driver.Models(memory, NoNames(), None)
     asked = PrepareModel(5, ModelFile(1, 3, 0, len(MODEL)), (a_pool(file),), 1, -1, None)
     assert models.prepare(asked).status is ErrorStatus.NONE
@@ -222,6 +223,8 @@ def test_a_mistake_of_ours_ends_a_call_and_not_the_driver(monkeypatch, caplog):
 
 def test_a_mistake_of_ours_in_looking_at_a_model_ends_a_call(monkeypatch, caplog):
     monkeypatch.setattr(operand_models, "supported_operations", lambda *_: 1 / 0)
-    found = operand_models.find_supported(FindSupported(5, None, ()), mappings.Mappings())
+    found = operand_models.find_supported(
+        FindSupported(5, None, ()), mappings.Mappings(SlowFiles())
+    )
     assert found.status is ErrorStatus.GENERAL_FAILURE
     assert len(caplog.records) == 1

@@ -24,6 +24,7 @@ from tightship.driver.rim.loader import Loader
 from tightship.driver.rim.mappings import Mappings
 from tightship.driver.rim.models import Models
 from tightship.driver.rim.running import Runs
+from tightship.driver.rim.slow_files import SlowFiles
 from tightship.driver.rules.operand_type import OperandType, ValueType
 from tightship.driver.rules.status import ErrorStatus
 from tightship.engine.arenas.joint_arenas import JointArenas
@@ -97,7 +98,7 @@ def runs_of(found):
     for token in (1, 2):
         buffers.room(token, STATE.nbytes)
         buffers.have_channels_last(token)
-    return Runs({1: found}, Mappings(), buffers), buffers
+    return Runs({1: found}, Mappings(SlowFiles()), buffers), buffers
 
 
 def test_a_state_is_reordered_when_it_is_copied_and_not_in_between(found):
@@ -170,7 +171,7 @@ def test_in_a_driver_nobody_sees_it(tmp_path):
 
 
 def test_values_of_other_kinds_stay_as_they_are():
-    models = Models(Mappings(), Repository(dict), None)
+    models = Models(Mappings(SlowFiles()), Repository(dict), None)
     roles = ((1, False, 0), (1, True, 0))
     for kind in (
         ValueType(OperandType.TENSOR_FLOAT16, SHAPE),
@@ -192,7 +193,7 @@ def test_programs_that_were_made_in_vain_are_closed(monkeypatch):
         raise OSError(errno.EMFILE, "Too many open files")
 
     monkeypatch.setattr(models_of_driver, "with_images", with_images)
-    carrier = Carrier(Repository(dict), None, Turns(1))
+    carrier = Carrier(Repository(dict), None, Turns(1), SlowFiles())
     carrier._models._models |= {1: None, 2: None}
     kind = ValueType(OperandType.TENSOR_FLOAT32, (1, 2, 3, 4))
     event = carrier._allocate(AllocateBuffer(9, kind, ((1, True, 0), (2, False, 0))))

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from tightship.driver.rim import isolated, isolated_worker
 from tightship.driver.rim.mappings import Mappings
+from tightship.driver.rim.slow_files import SlowFiles
 from tightship.driver.rules.pools import Pool, PoolMode
 from tightship.driver.rules.request import Extent
 from tightship.driver.rules.status import ErrorStatus
@@ -35,7 +36,7 @@ def new_pool(size_bytes, protection=3):
 
 @pytest.fixture(scope="module")
 def mappings():
-    kept = Mappings()
+    kept = Mappings(SlowFiles())
     yield kept
     kept.close()
 

@@ -15,6 +15,7 @@ from tightship.driver.rim import measuring
 from tightship.driver.rim.mappings import Mappings
 from tightship.driver.rim.measuring import mapped_bytes, measure
 from tightship.driver.rim.resident import Resident, residents
+from tightship.driver.rim.slow_files import SlowFiles
 from tightship.driver.rules.snapshot import DRIVER, Holdings, Snapshot
 from tightship.driver.rules.status import ErrorStatus
 
@@ -59,5 +60,5 @@ def test_what_the_kernel_does_not_say_is_a_failure_of_the_call(monkeypatch):
 
     monkeypatch.setattr(measuring, "residents", refused)
     asked = Measure(7, Snapshot(Holdings(DRIVER), ()), -1)
-    answer = measure(asked, Mappings(), None)
+    answer = measure(asked, Mappings(SlowFiles()), None, SlowFiles())
     assert answer == Measured(7, ErrorStatus.GENERAL_FAILURE)

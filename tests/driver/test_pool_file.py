@@ -7,6 +7,7 @@ import pytest
 
 from tightship.driver.rim.mappings import Mappings
 from tightship.driver.rim.pool_file import is_steady, steady_file
+from tightship.driver.rim.slow_files import SlowFiles
 from tightship.driver.rules.pools import Pool, PoolMode
 from tightship.driver.rules.request import Extent
 
@@ -17,7 +18,7 @@ WRITE = fcntl.F_SEAL_WRITE
 
 @pytest.fixture
 def mappings():
-    kept = Mappings()
+    kept = Mappings(SlowFiles())
     yield kept
     kept.close()
 

@@ -11,6 +11,7 @@ from tightship.driver.effects import PrepareModel
 from tightship.driver.rim.descriptor import new_segment
 from tightship.driver.rim.mappings import Mappings
 from tightship.driver.rim.models import Models
+from tightship.driver.rim.slow_files import SlowFiles
 from tightship.driver.rules.model import ModelFile
 from tightship.driver.rules.pools import READ, Pool, PoolMode
 from tightship.driver.rules.request import Extent
@@ -31,7 +32,7 @@ def test_a_fast_single_answer_takes_all_threads(preference):
     file = new_segment(len(MODEL), MODEL)
     extent = Extent((1, file), 0, len(MODEL))
     pool = Pool(3, "ashmem", extent, READ, PoolMode.SEALED, file, is_decodable=True)
-    models = Models(Mappings(), NoNames(), None, threads=2)
+    models = Models(Mappings(SlowFiles()), NoNames(), None, threads=2)
     asked = PrepareModel(5, ModelFile(1, 3, 0, len(MODEL)), (pool,), preference, -1, None)
     assert models.prepare(asked).status is ErrorStatus.NONE
     is_fast = preference is ExecutionPreference.FAST_SINGLE_ANSWER

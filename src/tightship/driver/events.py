@@ -36,12 +36,13 @@ class Received:
 
 @dataclass(frozen=True, slots=True)
 class Malformed:
-    """Bytes came that are no call, or with another count of files than they say."""
+    """Bytes came that are no call, or with another count of files, or a file does not answer."""
 
     connection: int
     number: int
     message: str
     files: tuple[Attachment, ...] = ()
+    status: ErrorStatus = ErrorStatus.INVALID_ARGUMENT
 
 
 @dataclass(frozen=True, slots=True)

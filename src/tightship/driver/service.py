@@ -125,7 +125,7 @@ class Service:
             case Disconnected():
                 self._disconnect(event)
             case Malformed():
-                reply = Failed(ErrorStatus.INVALID_ARGUMENT, event.message)
+                reply = Failed(event.status, event.message)
                 self.ledger.send(event.connection, event.number, reply)
                 self._close(event.files, set())
             case Tick():

@@ -3,14 +3,13 @@
 import array
 import os
 import socket
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from tightship.driver.protocol.codec import FILES_MAX, MESSAGE_BYTES_MAX
 from tightship.errors import FormatError
 
 _FD_BYTES = array.array("i").itemsize
-_CONTROL_BYTES = socket.CMSG_SPACE(FILES_MAX * _FD_BYTES)
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,8 +24,23 @@ class Packet:
     files: tuple[int, ...]
 
 
-def receive(connection: socket.socket) -> Packet | None:
+def close_all(files: Iterable[int]) -> None:
+    """Close descriptors."""
+    for file in files:
+        os.close(file)
+
+
+def receive(
+    connection: socket.socket,
+    files_max: int = FILES_MAX,
+    discard: Callable[[Iterable[int]], None] = close_all,
+) -> Packet | None:
     """The next packet, or None if the peer is gone.
+
+    Args:
+        connection: A Unix socket that keeps borders.
+        files_max: More files are lost.
+        discard: Closes the files of a packet that is none.
 
     Raises:
         FormatError: It is longer than a message, or files of it are lost; those that came are
@@ -35,20 +49,22 @@ def receive(connection: socket.socket) -> Packet | None:
     """
     try:
         data, control, flags, _ = connection.recvmsg(
-            MESSAGE_BYTES_MAX, _CONTROL_BYTES, socket.MSG_CMSG_CLOEXEC
+            MESSAGE_BYTES_MAX,
+            socket.CMSG_SPACE(files_max * _FD_BYTES) if files_max else 0,
+            socket.MSG_CMSG_CLOEXEC,
         )
     except ConnectionError:
         return None
     files = _files(control)
     if flags & (socket.MSG_CTRUNC | socket.MSG_TRUNC):
-        close_all(files)
+        discard(files)
         lost = "files of it are lost" if flags & socket.MSG_CTRUNC else "its end is lost"
         raise FormatError(
             f"A message came and {lost}: it has at most {MESSAGE_BYTES_MAX} bytes and {FILES_MAX} "
             "files, and this process must be able to open them."
         )
     if not data:
-        close_all(files)
+        discard(files)
         return None
     return Packet(data, files)
 
@@ -71,9 +87,3 @@ def send(connection: socket.socket, data: bytes, files: Sequence[int] = ()) -> N
     if files:
         control = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", files))]
     connection.sendmsg([data], control, socket.MSG_NOSIGNAL)
-
-
-def close_all(files: Iterable[int]) -> None:
-    """Close descriptors."""
-    for file in files:
-        os.close(file)

@@ -21,6 +21,7 @@ from tightship.driver.rim.models import Models
 from tightship.driver.rim.named import Named
 from tightship.driver.rim.operand_models import find_supported
 from tightship.driver.rim.running import Runs
+from tightship.driver.rim.slow_files import SlowFiles
 from tightship.driver.rim.workers import Job, Workers
 from tightship.driver.rules.pools import Pool
 from tightship.driver.rules.status import ErrorStatus
@@ -35,11 +36,14 @@ class Carrier:
         workers: A thread for what takes long; what it tells is for the service.
     """
 
-    def __init__(self, named: Named, cache: ModelCache | None, turns: Turns) -> None:
+    def __init__(
+        self, named: Named, cache: ModelCache | None, turns: Turns, slow: SlowFiles
+    ) -> None:
         """At most `turns` runs go on at once; as many threads have kernels of clients' models."""
         self._turns = turns
         self.workers = Workers()
-        self._mappings = Mappings()
+        self._slow = slow
+        self._mappings = Mappings(slow)
         self._models = Models(self._mappings, named, cache, turns.count)
         self._buffers = DeviceBuffers()
         self._runs = Runs(self._models, self._mappings, self._buffers)
@@ -85,11 +89,12 @@ class Carrier:
             case fx.CopyBuffer():
                 return partial(self._copy, effect)
             case fx.Measure():
-                return partial(measure, effect, self._mappings, self._models)
+                return partial(measure, effect, self._mappings, self._models, self._slow)
         return None
 
     def close(self) -> None:
-        """End the process that isolated pools need; nothing runs any more."""
+        """End the process that isolated pools need, and the threads; nothing runs any more."""
+        self.workers.close()
         self._mappings.close()
 
     def begin(self, run: fx.Run) -> None:

@@ -1,8 +1,11 @@
 """Where a driver listens."""
 
+import errno
+import os
 import socket
 import stat
 import struct
+from contextlib import suppress
 from pathlib import Path
 
 from tightship.driver.rim.printable import printable
@@ -45,6 +48,48 @@ def listen(path: Path, *, is_open: bool = False) -> socket.socket:
         ) from None
     listener.settimeout(0)
     return listener
+
+
+class Door:
+    """Where clients come in."""
+
+    def __init__(self, path: Path, *, is_open: bool) -> None:
+        """Listen, as `listen`."""
+        self._path = path
+        self._spare = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            self._socket = listen(path, is_open=is_open)
+        except InputError:
+            os.close(self._spare)
+            raise
+
+    def fileno(self) -> int:
+        """Readable when a client comes."""
+        return self._socket.fileno()
+
+    def admit(self) -> socket.socket | None:
+        """A client that has come, if one has and there is a descriptor for it."""
+        try:
+            return self._socket.accept()[0]
+        except OSError as error:
+            if error.errno in (errno.EMFILE, errno.ENFILE):
+                self._turn_away()
+            return None
+
+    def _turn_away(self) -> None:
+        """Hang up on a client for which no descriptor is left; it would be ready for ever."""
+        os.close(self._spare)
+        with suppress(OSError):
+            self._socket.accept()[0].close()
+        self._spare = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
+
+    def shut(self) -> None:
+        """Let nobody in any more. Harmless when repeated."""
+        if self._socket.fileno() >= 0:
+            self._socket.close()
+            os.close(self._spare)
+            with suppress(FileNotFoundError):
+                self._path.unlink()
 
 
 def caller_of(connection: socket.socket, number: int) -> Caller:

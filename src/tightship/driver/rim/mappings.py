@@ -2,8 +2,9 @@
 
 import mmap
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -13,9 +14,13 @@ from tightship.driver.protocol.messages import Image
 from tightship.driver.rim import dma_buf
 from tightship.driver.rim.dma_buf import KERNEL, Kernel, synced
 from tightship.driver.rim.isolated import Isolated
+from tightship.driver.rim.slow_files import SlowFiles, is_prompt
 from tightship.driver.rules.model import DataLocation
 from tightship.driver.rules.pools import Pool, PoolMode, row_bytes
 from tightship.driver.rules.status import failure
+
+PART_BYTES = 4 << 20
+"""What of a file is read or written in one go, which has to end in time."""
 
 Array = NDArray[Any]
 Bytes = NDArray[np.uint8]
@@ -24,8 +29,9 @@ Bytes = NDArray[np.uint8]
 class Mappings:
     """Mappings of pools, made at their first use and kept until they are dropped."""
 
-    def __init__(self, kernel: Kernel = KERNEL) -> None:
-        """`kernel` has the calls about dma-bufs."""
+    def __init__(self, slow: SlowFiles, kernel: Kernel = KERNEL) -> None:
+        """`slow` asks files that may not answer; `kernel` has the calls about dma-bufs."""
+        self._slow = slow
         self._mappings: dict[int, mmap.mmap] = {}
         self._isolated = Isolated()
         self._kernel = kernel
@@ -62,7 +68,7 @@ class Mappings:
         self._mappings.pop(pool.identifier, None)
         if pool.mode is PoolMode.ISOLATED:
             self._isolated.drop(pool)
-        os.close(pool.handle)
+        self._slow.close_all((pool.handle,))
 
     def close(self) -> None:
         """End what maps isolated pools."""
@@ -97,11 +103,25 @@ class Mappings:
             return data
         done = 0
         while done < size_bytes:
-            count = _transfer(os.preadv, pool, data[done:], start + done)
+            count = self._fetch(pool, start + done, data[done : done + PART_BYTES])
             if not count:
                 raise failure("The file of a pool has become shorter than the pool.")
             done += count
         return data
+
+    def _fetch(self, pool: Pool, start: int, room: Bytes) -> int:
+        """Read what is in memory, or else what comes in time."""
+        begin = pool.extent.offset_bytes + start
+        if is_prompt(pool.handle):
+            return _transfer(self._slow, pool, partial(os.preadv, pool.handle, [room.data], begin))
+        try:
+            return os.preadv(pool.handle, [room.data], begin, os.RWF_NOWAIT)
+        except OSError:  # it is not in memory, or cannot be told to be
+            pass
+        own = np.empty(room.size, np.uint8)  # one that is given up may still be written to
+        count = _transfer(self._slow, pool, partial(os.preadv, pool.handle, [own.data], begin))
+        room[:count] = own[:count]
+        return count
 
     def write(self, pool: Pool, start: int, data: Bytes) -> None:
         """Write bytes to a pool.
@@ -121,7 +141,9 @@ class Mappings:
             return
         done = 0
         while done < data.size:
-            done += _transfer(os.pwritev, pool, data[done:], start + done)
+            own = data[done : done + PART_BYTES].copy()  # what is given up may still be written
+            begin = pool.extent.offset_bytes + start + done
+            done += _transfer(self._slow, pool, partial(os.pwritev, pool.handle, [own.data], begin))
 
     @contextmanager
     def _dma_buf(self, pool: Pool, flags: int) -> Iterator[Bytes]:
@@ -168,8 +190,8 @@ def _rows(data: Bytes, image: Image) -> Bytes:
     return data[: count * stride].reshape(count, stride)[:, : row_bytes(image)]
 
 
-def _transfer(call: Any, pool: Pool, data: Bytes, start: int) -> int:  # noqa: ANN401
+def _transfer(slow: SlowFiles, pool: Pool, call: Callable[[], int]) -> int:
     try:
-        return int(call(pool.handle, [data], pool.extent.offset_bytes + start))
+        return slow.answer(pool.handle, call)
     except OSError as error:
         raise failure(f"The file of a pool cannot be used: {error.strerror}.") from None

@@ -3,6 +3,7 @@
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 
 from tightship.driver.effects import Measure
 from tightship.driver.events import Measured
@@ -11,19 +12,25 @@ from tightship.driver.rim.descriptor import write_all
 from tightship.driver.rim.mappings import Mappings
 from tightship.driver.rim.models import Models
 from tightship.driver.rim.resident import Resident, residents
+from tightship.driver.rim.slow_files import SlowFiles
 from tightship.driver.rules.snapshot import DRIVER, Holdings, Snapshot
 from tightship.driver.rules.status import ErrorStatus
+from tightship.errors import DriverError
 
 
-def measure(asked: Measure, mappings: Mappings, models: Models) -> Measured:
+def measure(asked: Measure, mappings: Mappings, models: Models, slow: SlowFiles) -> Measured:
     """Measure now and write the result to the file that was given."""
     try:
         data = encode_snapshot(completed(asked.snapshot, mappings, models))
-        os.lseek(asked.handle, 0, os.SEEK_SET)
-        write_all(asked.handle, data)
-    except OSError:
+        slow.answer(asked.handle, partial(_write, asked.handle, data))
+    except (OSError, DriverError):
         return Measured(asked.query, ErrorStatus.GENERAL_FAILURE)
     return Measured(asked.query, ErrorStatus.NONE, len(data))
+
+
+def _write(file: int, data: bytes) -> None:
+    os.lseek(file, 0, os.SEEK_SET)
+    write_all(file, data)
 
 
 def completed(snapshot: Snapshot, mappings: Mappings, models: Models) -> Snapshot:

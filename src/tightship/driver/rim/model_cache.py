@@ -4,17 +4,21 @@ import logging
 import mmap
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
+from functools import partial
 
 from tightship.driver.protocol.codec import decode_reply, encode_reply
 from tightship.driver.protocol.messages import CacheFiles
 from tightship.driver.protocol.replies import ModelPrepared
 from tightship.driver.rim.cached_sources import Sources, are_current
-from tightship.driver.rim.descriptor import seal_content
+from tightship.driver.rim.descriptor import seal_content, write_all
 from tightship.driver.rim.loaded import Loaded
 from tightship.driver.rim.loader import Loader
+from tightship.driver.rim.mappings import PART_BYTES
+from tightship.driver.rim.slow_files import SlowFiles
 from tightship.driver.rules.cache import HEAD_BYTES, cache_head, opened_head
 from tightship.driver.rules.status import failure
+from tightship.errors import DriverError
 
 _LOG = logging.getLogger(__name__)
 
@@ -26,8 +30,10 @@ class ModelCache:
     out of the client's file before it is looked at.
     """
 
-    def __init__(self, secret: bytes) -> None:
+    def __init__(self, secret: bytes, slow: SlowFiles) -> None:
+        """`slow` asks files that may not answer."""
         self._secret = secret
+        self._slow = slow
 
     def save(
         self, files: CacheFiles, found: Loaded, prepared: int | None, sources: Sources
@@ -44,13 +50,13 @@ class ModelCache:
         """
         (file,) = files.model_files
         try:
-            os.ftruncate(file, 0)
+            self._slow.answer(file, partial(os.ftruncate, file, 0))
             noted = sources.noted()
             if noted is None:
                 _LOG.info("A file of a client's model has changed; the model is not cached.")
             elif prepared is not None:
                 self._write(file, files.token, found, prepared, noted)
-        except OSError as error:
+        except (OSError, DriverError) as error:
             _LOG.info("A model could not be written to a client's cache: %s", error)
 
     def _write(self, file: int, token: bytes, found: Loaded, prepared: int, sources: bytes) -> None:
@@ -58,8 +64,8 @@ class ModelCache:
         with _viewed(prepared) as payload:
             head = cache_head(self._secret, token, interface, sources, payload)
             front = head + interface + sources
-            _write_at(file, payload, len(front))
-        _write_at(file, memoryview(front), 0)  # last: a part of a file has no head
+            self._write_at(file, payload, len(front))
+        self._write_at(file, memoryview(front), 0)  # last: a part of a file has no head
 
     def read(self, files: CacheFiles, loader: Loader) -> Loaded:
         """The model in a client's file.
@@ -71,11 +77,12 @@ class ModelCache:
             OSError: The file cannot be read.
         """
         (file,) = files.model_files
-        size_bytes = os.fstat(file).st_size
-        head = opened_head(self._secret, files.token, os.pread(file, HEAD_BYTES, 0), size_bytes)
-        front = os.pread(file, head.interface_bytes + head.sources_bytes, HEAD_BYTES)
+        size_bytes = self._slow.answer(file, partial(os.fstat, file)).st_size
+        first = self._read_at(file, HEAD_BYTES, 0)
+        head = opened_head(self._secret, files.token, first, size_bytes)
+        front = self._read_at(file, head.interface_bytes + head.sources_bytes, HEAD_BYTES)
         interface, sources = front[: head.interface_bytes], front[head.interface_bytes :]
-        copy = _copied(file, HEAD_BYTES + len(front), head.payload_bytes)
+        copy = self._copied(file, HEAD_BYTES + len(front), head.payload_bytes)
         try:
             with _viewed(copy) as payload:
                 head.check_body(interface, sources, payload)
@@ -87,39 +94,39 @@ class ModelCache:
         finally:
             os.close(copy)
 
+    def _write_at(self, file: int, data: memoryview, start: int) -> None:
+        done = 0
+        while done < len(data):
+            part = bytes(data[done : done + PART_BYTES])
+            done += self._slow.answer(file, partial(os.pwrite, file, part, start + done))
+
+    def _read_at(self, file: int, size_bytes: int, start: int) -> bytes:
+        return self._slow.answer(file, partial(os.pread, file, size_bytes, start))
+
+    def _copied(self, file: int, start: int, size_bytes: int) -> int:
+        """A memfd with a part of a file, which nobody can change.
+
+        Raises:
+            DriverError: GENERAL_FAILURE: the file is shorter, or does not answer.
+            OSError: It cannot be read, or there is no room.
+        """
+        copy = os.memfd_create("tightship cached", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
+        done = 0
+        with ExitStack() as undo:
+            undo.callback(os.close, copy)
+            while done < size_bytes:
+                part = self._read_at(file, min(PART_BYTES, size_bytes - done), start + done)
+                if not part:
+                    raise failure("The model cache has become shorter while it was read.")
+                write_all(copy, part)
+                done += len(part)
+            seal_content(copy)
+            undo.pop_all()
+        return copy
+
 
 @contextmanager
 def _viewed(file: int) -> Iterator[memoryview]:
     """The bytes of a file that nobody can shorten."""
     with mmap.mmap(file, 0, access=mmap.ACCESS_READ) as mapped, memoryview(mapped) as view:
         yield view
-
-
-def _write_at(file: int, data: memoryview, start: int) -> None:
-    done = 0
-    while done < len(data):
-        done += os.pwrite(file, data[done:], start + done)
-
-
-def _copied(file: int, start: int, size_bytes: int) -> int:
-    """A memfd with a part of a file, which nobody can change.
-
-    Raises:
-        DriverError: GENERAL_FAILURE: the file is shorter.
-    """
-    copy = os.memfd_create("tightship cached", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
-    done = 0
-    try:
-        while done < size_bytes:
-            count = os.sendfile(copy, file, start + done, size_bytes - done)
-            if not count:
-                break
-            done += count
-        seal_content(copy)
-    except OSError:
-        os.close(copy)
-        raise
-    if done < size_bytes:
-        os.close(copy)
-        raise failure("The model cache has become shorter while it was read.")
-    return copy

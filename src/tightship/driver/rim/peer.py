@@ -2,14 +2,16 @@
 
 import socket
 from collections import deque
+from collections.abc import Callable, Iterable
 
 from tightship.driver.events import Event, Malformed, Received
-from tightship.driver.protocol.channel import close_all, receive, send
+from tightship.driver.protocol.channel import Packet, close_all, receive, send
 from tightship.driver.protocol.codec import decode_call, number_of
-from tightship.driver.rim.descriptor import describe
-from tightship.driver.rim.trusted import Trusted
+from tightship.driver.rules.attachment import Attachment
+from tightship.driver.rules.status import ErrorStatus
 from tightship.errors import FormatError
 
+UNANSWERED = "A file beside the call does not answer: its file system is slow, or gone."
 UNSENT_MAX = 1024
 """Answers that a client may leave unread beyond what its socket holds."""
 
@@ -20,15 +22,16 @@ class Peer:
     Attributes:
         number: Of the connection; never used again.
         file: Descriptor of its socket.
+        is_held: Whether a call of it is looked at, before which no other is taken.
     """
 
-    def __init__(self, number: int, connection: socket.socket, trusted: Trusted) -> None:
-        """Takes the socket over; `trusted` says of which files the driver needs no copy."""
+    def __init__(self, number: int, connection: socket.socket) -> None:
+        """Takes the socket over."""
         connection.settimeout(0)
         self.number = number
         self.file = connection.fileno()
         self._socket = connection
-        self._trusted = trusted
+        self.is_held = False
         self._unsent: deque[tuple[bytes, tuple[int, ...]]] = deque()
 
     @property
@@ -36,26 +39,27 @@ class Peer:
         """Whether answers wait to be sent."""
         return bool(self._unsent)
 
-    def take(self) -> Event | None:
-        """The next call; None if the client is gone.
+    def take(self, discard: Callable[[Iterable[int]], None], *, files_max: int) -> Packet | None:
+        """The next bytes and files; None if the client is gone. Arguments as for `receive`.
 
         Raises:
             BlockingIOError: None has come.
+            FormatError: As `receive`.
         """
-        try:
-            packet = receive(self._socket)
-        except FormatError as error:
-            return Malformed(self.number, 0, str(error))
-        if packet is None:
-            return None
-        files = tuple([describe(file, self._trusted) for file in packet.files])
+        return receive(self._socket, files_max, discard)
+
+    def event(self, packet: Packet, files: tuple[Attachment, ...] | None) -> Event:
+        """What has come, with what is known of its files; None if they do not answer."""
+        number = number_of(packet.data)
+        if files is None:
+            return Malformed(self.number, number, UNANSWERED, status=ErrorStatus.GENERAL_FAILURE)
         try:
             frame = decode_call(packet.data)
         except FormatError as error:
-            return Malformed(self.number, number_of(packet.data), str(error), files)
+            return Malformed(self.number, number, str(error), files)
         if frame.file_count != len(files):
             message = f"{len(files)} files came beside a message of {frame.file_count}."
-            return Malformed(self.number, frame.number, message, files)
+            return Malformed(self.number, number, message, files)
         return Received(self.number, frame.number, frame.message, files)
 
     def answer(self, data: bytes, files: tuple[int, ...] = ()) -> None:

@@ -6,9 +6,12 @@ from dataclasses import dataclass
 from functools import partial
 
 from tightship._core import NativeContext, Repeats, StopFlag, Turns
+from tightship.driver import effects as fx
 from tightship.driver.effects import MayRepeat
 from tightship.driver.protocol.codec import encode, encode_reply
 from tightship.model.bound_run import BoundRun
+
+RepeatsEffect = fx.EndRepeats | fx.PauseRepeats | fx.ResumeRepeats | fx.AttendRing | fx.DropRing
 
 KEPT_MAX = 64
 """Calls of one connection that are remembered; one more, and all begin anew."""
@@ -62,6 +65,20 @@ class Repeating:
             self._native.remember_call(file, may.session, both, repeat)
         else:
             self._native.remember(file, may.session, both, *alone, stop)
+
+    def carry_out(self, file: int, effect: RepeatsEffect) -> None:
+        """Do what the service asks about the calls of a connection."""
+        match effect:
+            case fx.EndRepeats():
+                self.forget(file, effect.session)
+            case fx.PauseRepeats():
+                self.pause(file)
+            case fx.ResumeRepeats():
+                self.resume(file)
+            case fx.AttendRing():
+                self.open_ring(file, effect.session, effect.handle)
+            case fx.DropRing():
+                self.close_ring(file, effect.session)
 
     def open_ring(self, file: int, session: int, memory: int) -> None:
         """Calls of a session may come through a file; if it cannot be mapped, none does."""

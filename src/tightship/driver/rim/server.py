@@ -4,7 +4,6 @@ A thread that has received a call runs what it asks for and sends the answer its
 receive; so no run waits for a thread, and a long one keeps nobody waiting.
 """
 
-import errno
 import os
 import select
 import selectors
@@ -14,29 +13,40 @@ from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, suppress
+from functools import partial
 from pathlib import Path
 from random import SystemRandom
 
 from tightship._core import Turns
 from tightship.driver import effects as fx
-from tightship.driver.events import Connected, Disconnected, Event, FenceChanged, Tick
-from tightship.driver.protocol.channel import close_all
-from tightship.driver.protocol.codec import encode_reply
+from tightship.driver.events import (
+    Connected,
+    Disconnected,
+    Event,
+    FenceChanged,
+    Malformed,
+    Tick,
+)
+from tightship.driver.protocol.channel import Packet, close_all
+from tightship.driver.protocol.codec import FILES_MAX, encode_reply
 from tightship.driver.protocol.replies import Failed, Launched, Reply
 from tightship.driver.rim.access import Access, own_users
 from tightship.driver.rim.carrier import Carrier
 from tightship.driver.rim.client_log import ClientLog, turned_away
 from tightship.driver.rim.descriptor import fence_state
 from tightship.driver.rim.dma_buf import KERNEL, has_allocator
-from tightship.driver.rim.listening import caller_of, listen
+from tightship.driver.rim.listening import Door, caller_of
+from tightship.driver.rim.looking import Facts, look
 from tightship.driver.rim.model_cache import ModelCache
 from tightship.driver.rim.named import Named
 from tightship.driver.rim.peer import Peer
-from tightship.driver.rim.repeating import Repeating
+from tightship.driver.rim.repeating import Repeating, RepeatsEffect
+from tightship.driver.rim.slow_files import SlowFiles
 from tightship.driver.rules.attachment import FenceState
 from tightship.driver.rules.status import ErrorStatus
 from tightship.driver.service import Service
 from tightship.driver.settings import Settings
+from tightship.errors import FormatError
 
 NO_ACCESS = Access()
 _DMA_BUF = {"dma_buf"} if has_allocator(KERNEL) else set()
@@ -75,9 +85,7 @@ class Server:
         Raises:
             InputError: Another driver listens there, or something else has that path.
         """
-        self._path = path
         self._access, self._log = access, ClientLog()
-        self._listener = listen(path, is_open=bool(access.users))
         settings = Settings(
             model_cache_files=0 if secret is None else 1,
             data_cache_files=0,
@@ -86,8 +94,6 @@ class Server:
             operators=own_users(),
         )
         self._service = Service(settings, SystemRandom(), access.accounts)
-        cache = None if secret is None else ModelCache(secret)
-        self._carrier = Carrier(named, cache, turns)
         self._lock = threading.Lock()
         self._peers: dict[int, Peer] = {}
         self._by_file: dict[int, Peer] = {}
@@ -96,15 +102,23 @@ class Server:
         self._watched: set[int] = set()
         self._tick_ns: int | None = None
         self._is_stopping = self._is_closing = False
-        self._spare = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
-        self._selector = selectors.DefaultSelector()
-        self._selector.register(self._listener, selectors.EVENT_READ)
-        self._selector.register(self._carrier.workers, selectors.EVENT_READ)
-        self._bell = os.eventfd(0, _BELL)
-        self._calls = select.epoll()
-        self._calls.register(self._bell, select.EPOLLIN)
-        attending = min(turns.count, len(os.sched_getaffinity(0)) - 1)
-        self._repeating = Repeating(self._calls.fileno(), turns, attending)
+        self._slow = SlowFiles()
+        cache = None if secret is None else ModelCache(secret, self._slow)
+        with ExitStack() as opened:
+            self._door = Door(path, is_open=bool(access.users))
+            opened.callback(self._door.shut)
+            self._carrier = Carrier(named, cache, turns, self._slow)
+            opened.callback(self._carrier.close)
+            self._selector = opened.enter_context(selectors.DefaultSelector())
+            self._selector.register(self._door, selectors.EVENT_READ)
+            self._selector.register(self._carrier.workers, selectors.EVENT_READ)
+            self._bell = os.eventfd(0, _BELL)
+            opened.callback(os.close, self._bell)
+            self._calls = opened.enter_context(select.epoll())
+            self._calls.register(self._bell, select.EPOLLIN)
+            attending = min(turns.count, len(os.sched_getaffinity(0)) - 1)
+            self._repeating = Repeating(self._calls.fileno(), turns, attending)
+            self._opened = opened.pop_all()
         self._threads = 2 * turns.count + 1 + attending
 
     def stop(self) -> None:
@@ -148,7 +162,7 @@ class Server:
         return None if next_ns is None else max(0.0, (next_ns - _now_ns()) / 1e9)
 
     def _notice(self, key: selectors.SelectorKey) -> None:
-        if key.fileobj is self._listener:
+        if key.fileobj is self._door:
             self._accept()
         elif key.fileobj is self._carrier.workers:
             for event in self._carrier.workers.events():
@@ -161,11 +175,8 @@ class Server:
             self._happen(FenceChanged(key.fd, state is FenceState.SIGNALLED))
 
     def _accept(self) -> None:
-        try:
-            accepted, _ = self._listener.accept()
-        except OSError as error:
-            if error.errno in (errno.EMFILE, errno.ENFILE):
-                self._turn_away()
+        accepted = self._door.admit()
+        if accepted is None:
             return
         caller = caller_of(accepted, self._count + 1)
         if not self._access.admits(caller.user):
@@ -173,18 +184,11 @@ class Server:
             accepted.close()
             return
         self._count += 1
-        peer = Peer(self._count, accepted, self._access.files)
+        peer = Peer(self._count, accepted)
         self._peers[peer.number] = self._by_file[peer.file] = peer
         self._calls.register(peer.file, select.EPOLLIN | select.EPOLLONESHOT)
         self._log.connected(caller)
         self._happen(Connected(caller))
-
-    def _turn_away(self) -> None:
-        """Hang up on a client for which no descriptor is left; it would be ready for ever."""
-        os.close(self._spare)
-        with suppress(OSError):
-            self._listener.accept()[0].close()
-        self._spare = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
 
     def _attend(self) -> None:
         """Answer calls, one at a time, until the server closes."""
@@ -221,14 +225,38 @@ class Server:
         self._run(run)
 
     def _take(self, peer: Peer) -> None:
+        files_max = 0 if self._slow.is_full else FILES_MAX
         try:
-            event = peer.take()
+            packet = peer.take(self._slow.close_all, files_max=files_max)
         except BlockingIOError:
             return
-        if event is None:
+        except FormatError as error:
+            self._happen(Malformed(peer.number, 0, str(error)))
+            return
+        if packet is None:
             self._disconnect(peer)
             return
-        self._happen(event)
+        tell = partial(self._take_later, peer, packet)
+        peer.is_held = True
+        facts = look(packet.files, self._access.files, self._slow, tell)
+        if facts is not None:
+            self._hear(peer, packet, facts)
+
+    def _take_later(self, peer: Peer, packet: Packet, facts: Facts | None) -> None:
+        """Go on with a call whose files had to be waited for; in a thread of these."""
+        with self._lock, ExitStack() as failing:
+            failing.callback(self.stop)
+            if peer.number in self._peers:
+                self._hear(peer, packet, facts)
+                self._watch(peer)
+                self._pass_on()
+            elif facts is not None:
+                self._slow.close_all(packet.files)
+            failing.pop_all()
+
+    def _hear(self, peer: Peer, packet: Packet, facts: Facts | None) -> None:
+        peer.is_held = False
+        self._happen(peer.event(packet, facts))
         next_ns = self._service.next_ns()
         if next_ns is not None and (self._tick_ns is None or next_ns < self._tick_ns):
             self._tick_ns = next_ns
@@ -237,7 +265,8 @@ class Server:
     def _watch(self, peer: Peer) -> None:
         """Have a thread look at what comes from a client, once."""
         if peer.number in self._peers:
-            wanted = select.EPOLLIN | (select.EPOLLOUT if peer.is_behind else 0)
+            wanted = 0 if peer.is_held else select.EPOLLIN
+            wanted |= select.EPOLLOUT if peer.is_behind else 0
             self._calls.modify(peer.file, wanted | select.EPOLLONESHOT)
 
     def _next_run(self) -> fx.Run | None:
@@ -266,21 +295,19 @@ class Server:
                 case fx.Run():
                     self._carrier.begin(effect)
                     self._runs.append(effect)
-                case fx.MayRepeat() | fx.EndRepeats() | fx.PauseRepeats() | fx.ResumeRepeats():
+                case fx.MayRepeat():
                     self._repeat(effect)
-                case fx.AttendRing():
-                    file = self._peers[effect.connection].file
-                    self._repeating.open_ring(file, effect.session, effect.handle)
-                case fx.DropRing():
-                    file = self._peers[effect.connection].file
-                    self._repeating.close_ring(file, effect.session)
+                case fx.EndRepeats() | fx.PauseRepeats() | fx.ResumeRepeats():
+                    self._change_repeats(effect)
+                case fx.AttendRing() | fx.DropRing():
+                    self._change_repeats(effect)
                 case fx.CloseConnection():
                     reply = Failed(ErrorStatus.RESOURCE_EXHAUSTED_TRANSIENT, effect.message)
                     self._answer(effect.connection, 0, reply)
                     self._disconnect(self._peers[effect.connection])
                 case fx.CloseFile():
                     self._unwatch(effect.handle)
-                    os.close(effect.handle)
+                    self._slow.close_all((effect.handle,))
                 case fx.WatchFence():
                     self._watched.add(effect.handle)
                     self._selector.register(effect.handle, selectors.EVENT_READ)
@@ -288,23 +315,16 @@ class Server:
                     self._carrier.carry_out(effect)
         self._repeating.set_room(self._service.room)
 
-    def _repeat(
-        self, effect: fx.MayRepeat | fx.EndRepeats | fx.PauseRepeats | fx.ResumeRepeats
-    ) -> None:
+    def _repeat(self, effect: fx.MayRepeat) -> None:
         peer = self._peers.get(effect.connection)
-        if peer is None:
-            return
-        match effect:
-            case fx.EndRepeats():
-                self._repeating.forget(peer.file, effect.session)
-            case fx.PauseRepeats():
-                self._repeating.pause(peer.file)
-            case fx.ResumeRepeats():
-                self._repeating.resume(peer.file)
-            case fx.MayRepeat():
-                run = self._carrier.often(effect.run)
-                if run is not None and not peer.is_behind:
-                    self._repeating.remember(peer.file, effect, run)
+        run = None if peer is None else self._carrier.often(effect.run)
+        if peer is not None and run is not None and not peer.is_behind:
+            self._repeating.remember(peer.file, effect, run)
+
+    def _change_repeats(self, effect: RepeatsEffect) -> None:
+        peer = self._peers.get(effect.connection)
+        if peer is not None:
+            self._repeating.carry_out(peer.file, effect)
 
     def _unwatch(self, file: int) -> None:
         if file in self._watched:
@@ -350,10 +370,8 @@ class Server:
     def _shut(self, part_from: Callable[[Peer], None]) -> None:
         """Listen no more, part from every client, and let the threads go."""
         with self._lock:
-            self._selector.unregister(self._listener)
-            self._listener.close()
-            with suppress(FileNotFoundError):
-                self._path.unlink()
+            self._selector.unregister(self._door)
+            self._door.shut()
             for peer in list(self._peers.values()):
                 part_from(peer)
             self._is_closing = True
@@ -370,12 +388,7 @@ class Server:
                 self._happen(event)
         for event in workers.finish():
             self._happen(event)
-        self._selector.close()
-        self._calls.close()
-        workers.close()
-        self._carrier.close()
-        os.close(self._bell)
-        os.close(self._spare)
+        self._opened.close()
 
 
 def _now_ns() -> int:

@@ -1,0 +1,50 @@
+"""Files that came beside a call, looked at."""
+
+import threading
+from collections.abc import Callable
+
+from tightship.driver.rim.descriptor import describe
+from tightship.driver.rim.slow_files import SlowFiles, is_prompt
+from tightship.driver.rim.trusted import Trusted
+from tightship.driver.rules.attachment import Attachment
+
+Files = tuple[int, ...]
+Facts = tuple[Attachment, ...]
+
+
+def look(
+    files: Files, trusted: Trusted, slow: SlowFiles, then: Callable[[Facts | None], None]
+) -> Facts | None:
+    """What the service must know of files; None if `then` is told it, in another thread.
+
+    `then` is told None if a file does not answer; they are closed when it does.
+    """
+    first = next((file for file in files if not is_prompt(file)), None)
+    if first is None:
+        return _facts(files, trusted)
+    is_told = threading.Lock()
+
+    def ask() -> None:
+        facts = _facts(files, trusted)
+        timer.cancel()
+        if is_told.acquire(blocking=False):
+            then(facts)
+        else:
+            slow.close_all(files)
+
+    def give_up() -> None:
+        if is_told.acquire(blocking=False):
+            slow.tell()
+            if future.cancel():
+                slow.close_all(files)
+            then(None)
+
+    timer = threading.Timer(slow.patience_s, give_up)
+    timer.daemon = True
+    future = slow.begin(first, ask)
+    timer.start()
+    return None
+
+
+def _facts(files: Files, trusted: Trusted) -> Facts:
+    return tuple([describe(file, trusted) for file in files])
