@@ -19,7 +19,7 @@ from typing import Any, TypeVar
 
 from tightship.driver.rules.status import failure
 
-PATIENCE_S = 5.0
+PATIENCE_S = 10.0
 """How long an answer is waited for."""
 
 ASKING_MAX = 8
