@@ -66,6 +66,15 @@ def test_a_request_of_json_is_answered_in_json(face):
     assert response.header_bytes is None
 
 
+def test_elements_that_are_no_numbers_are_said_as_triton_says_them(face):
+    tensor = (
+        '{"name": "x", "datatype": "FP32", "shape": [1, 4], "data": [NaN, Infinity, -1e999, 0]}'
+    )
+    target = "/v2/models/open/infer"
+    response = face.respond(HttpRequest("POST", target, {}, f'{{"inputs": [{tensor}]}}'.encode()))
+    assert b'"data": [NaN, Infinity, 0.0, 0.0]' in response.parts[0]
+
+
 def test_nested_data_is_taken(face):
     assert infer(face, *ones(data=[[1] * 16]))[1]["outputs"][0]["data"] == [2] * 16
 

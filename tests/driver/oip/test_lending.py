@@ -2,7 +2,6 @@
 
 import gc
 import http.client
-import json
 import os
 import socket
 import threading
@@ -15,50 +14,14 @@ import pytest
 
 pytest.importorskip("httptools")
 from tests.driver.oip.face_setting import TEXTS, Setting, X
+from tests.driver.oip.http_setting import Serving, answer_on, ask
 from tests.models import parse
-from tightship.driver.oip.http_calls import HttpCalls
-from tightship.driver.oip.http_serving import HttpServer
 from tightship.driver.oip.infer_request import decode
 from tightship.driver.oip.lending import Lending
-from tightship.driver.oip.limits import FaceLimits
-from tightship.driver.oip.monitor import Monitor
 
 READY = b"GET /v2/health/ready HTTP/1.1\r\nHost: localhost\r\n\r\n"
 LENT_AFTER = 2
 """Requests that Python answers before a connection is lent: it is read once, and run again once."""
-
-
-class Serving(Setting):
-    """A face behind a server in this process; `asked` are the calls that came to Python."""
-
-    def __init__(self, folder, monkeypatch):
-        super().__init__(folder)
-        self.asked = []
-        respond = HttpCalls.respond
-
-        def seen(calls, asked):
-            self.asked.append(asked)
-            return respond(calls, asked)
-
-        monkeypatch.setattr(HttpCalls, "respond", seen)
-        limits = FaceLimits(drain_s=5.0)
-        monitor = Monitor(self.face, folder / "no.sock")
-        self.server = HttpServer(self.face, limits, "127.0.0.1", 0, monitor)
-        self.server.start()
-
-    def connected(self):
-        return socket.create_connection(("127.0.0.1", self.server.port), timeout=20)
-
-    def request(self, **given):
-        model = given.pop("model", "neg")
-        body = self.body(**given)
-        head = f"POST /v2/models/{model}/infer HTTP/1.1\r\nHost: localhost\r\n"
-        return f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body
-
-    def close(self):
-        self.server.begin_stop()
-        self.server.join()
-        super().close()
 
 
 @pytest.fixture
@@ -76,18 +39,6 @@ def lent(serving):
             assert ask(connection, serving.request())[0] == 200
         serving.asked.clear()
         yield connection
-
-
-def ask(connection, request):
-    connection.sendall(request)
-    return answer_on(connection)
-
-
-def answer_on(connection):
-    response = http.client.HTTPResponse(connection)
-    response.begin()
-    body = response.read()
-    return response.status, json.loads(body) if body else None
 
 
 def status_on(file):

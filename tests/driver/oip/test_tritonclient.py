@@ -107,6 +107,16 @@ def test_outputs_nobody_names_all_come(client):
     assert np.array_equal(result.as_numpy("OUTPUT1"), A - B)
 
 
+@pytest.mark.parametrize("is_binary", [False, True])
+def test_elements_that_are_no_numbers_go_there_and_back(client, is_binary):
+    array = np.array([[np.nan, np.inf, -np.inf], [0, -0.0, 1]], np.float32)
+    given = http.InferInput("x", [2, 3], "FP32")
+    given.set_data_from_numpy(array, binary_data=is_binary)
+    wish = http.InferRequestedOutput("y", binary_data=is_binary)
+    found = client.infer("identity_FP32", [given], outputs=[wish]).as_numpy("y")
+    assert np.array_equal(found, array, equal_nan=True)
+
+
 @pytest.mark.parametrize("datatype", ELEMENTS)
 @pytest.mark.parametrize("is_binary", [False, True])
 def test_every_datatype_goes_there_and_back(client, datatype, is_binary):

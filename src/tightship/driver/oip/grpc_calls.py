@@ -13,14 +13,11 @@ from tightship.driver.oip.face import LOG_SETTINGS, TRACE_SETTINGS, Face, check_
 from tightship.driver.oip.grpc_infer import Message, fill, request_of
 from tightship.driver.oip.grpc_raw import cut, joined
 from tightship.driver.oip.grpc_schema import message_classes
-from tightship.driver.oip.infer_request import InferRequest
+from tightship.driver.oip.infer_request import REPEATED_BYTES_MAX, InferRequest
 from tightship.driver.oip.refusal import OipError
 from tightship.driver.oip.region_calls import Memory, register_cuda, status, unregister
 from tightship.driver.oip.repository import VERSION
 from tightship.driver.rules.regions import Region, RegionError
-
-REPEATED_BYTES_MAX = 4096
-"""Requests up to this size are read once, however often they come: with tensors in regions."""
 
 RAW_INPUTS, RAW_OUTPUTS, STREAMED = 7, 6, 2
 """Numbers of fields: raw contents of requests and responses, the response within a streamed one."""
@@ -43,12 +40,18 @@ class GrpcCalls:
             **{name: self._answering(name, call) for name, call in _CALLS.items()},
         }
 
-    def stream(self, requests: Iterator[bytes]) -> Iterator[bytes]:
-        """Answer inference requests of one stream in their order; an error ends none."""
+    def stream(self, requests: Iterator[bytes], refused: Callable[[str], None]) -> Iterator[bytes]:
+        """Answer inference requests of one stream in their order; an error ends none.
+
+        Args:
+            requests: In bytes.
+            refused: Called with the reason for each that is.
+        """
         for request in requests:
             try:
                 yield joined(b"", STREAMED, [self._infer(request, is_streamed=True)])
             except (OipError, RegionError) as error:
+                refused(str(error))
                 said = self._classes["ModelStreamInferResponse"](error_message=str(error))
                 yield said.SerializeToString()
 

@@ -1,8 +1,8 @@
 """The server of the gRPC face: threads that answer, started and ended with the driver."""
 
-import logging
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import NoReturn
 
 import grpc
@@ -11,14 +11,15 @@ from tightship.driver.oip.face import Face
 from tightship.driver.oip.grpc_calls import GrpcCalls
 from tightship.driver.oip.limits import FaceLimits
 from tightship.driver.oip.refusal import OipError
+from tightship.driver.oip.refusal_log import RefusalLog
 from tightship.driver.rules.regions import RegionError
 from tightship.errors import InputError
 
 SERVICE = "inference.GRPCInferenceService"
+STREAM = "ModelStreamInfer"
 MESSAGE_MORE_BYTES = 1 << 20
 """What a message may have beside the tensors."""
 
-_LOG = logging.getLogger(__name__)
 _Unary = Callable[[bytes, grpc.ServicerContext], bytes]
 
 
@@ -45,12 +46,12 @@ class GrpcServer:
                 ("grpc.so_reuseport", 0),
             ),
         )
-        calls = GrpcCalls(face)
+        calls, log = GrpcCalls(face), RefusalLog()
         handlers = {
-            name: grpc.unary_unary_rpc_method_handler(_guarded(name, call))
+            name: grpc.unary_unary_rpc_method_handler(_guarded(name, call, log))
             for name, call in calls.unary.items()
         }
-        handlers["ModelStreamInfer"] = grpc.stream_stream_rpc_method_handler(_streamed(calls))
+        handlers[STREAM] = grpc.stream_stream_rpc_method_handler(_streamed(calls, log))
         handler = grpc.method_handlers_generic_handler(SERVICE, handlers)
         self._server.add_generic_rpc_handlers((handler,))
         where = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
@@ -74,15 +75,15 @@ class GrpcServer:
         self._ended.wait()
 
 
-def _guarded(name: str, call: Callable[[bytes], bytes]) -> _Unary:
+def _guarded(name: str, call: Callable[[bytes], bytes], log: RefusalLog) -> _Unary:
     def answer(request: bytes, context: grpc.ServicerContext) -> bytes:
         try:
             return call(request)
         except (OipError, RegionError) as error:
-            _LOG.info("%s: %s is refused: %r", context.peer(), name, str(error))
+            log.refused(context.peer(), name, str(error))
             _abort(context, grpc.StatusCode[error.code.name], str(error))
         except Exception:  # noqa: BLE001 - a mistake of ours, of which a client is told no more
-            _LOG.exception("%s: %s met an error of the driver.", context.peer(), name)
+            log.failed(context.peer(), name)
             _abort(context, grpc.StatusCode.INTERNAL, "internal error")
 
     return answer
@@ -94,13 +95,13 @@ def _abort(context: grpc.ServicerContext, code: grpc.StatusCode, message: str) -
 
 
 def _streamed(
-    calls: GrpcCalls,
+    calls: GrpcCalls, log: RefusalLog
 ) -> Callable[[Iterator[bytes], grpc.ServicerContext], Iterator[bytes]]:
     def answer(requests: Iterator[bytes], context: grpc.ServicerContext) -> Iterator[bytes]:
         try:
-            yield from calls.stream(requests)
+            yield from calls.stream(requests, partial(log.refused, context.peer(), STREAM))
         except Exception:  # noqa: BLE001 - as above
-            _LOG.exception("%s: a stream met an error of the driver.", context.peer())
+            log.failed(context.peer(), STREAM)
             _abort(context, grpc.StatusCode.INTERNAL, "internal error")
 
     return answer

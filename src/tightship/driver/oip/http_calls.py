@@ -15,7 +15,7 @@ from tightship.driver.oip.http_message import (
     error_response,
     json_response,
 )
-from tightship.driver.oip.infer_request import InferRequest, decode
+from tightship.driver.oip.infer_request import REPEATED_BYTES_MAX, InferRequest, decode
 from tightship.driver.oip.infer_response import InferResponse, encode
 from tightship.driver.oip.json_fields import field, optional, parse
 from tightship.driver.oip.monitor import Monitor
@@ -26,8 +26,6 @@ from tightship.driver.oip.repository import VERSION
 from tightship.driver.oip.standing import Standing
 from tightship.driver.rules.regions import Code, Region, RegionError
 
-REPEATED_BYTES_MAX = 4096
-"""Bodies up to this size are read once, however often they come: with tensors in regions."""
 QUICK_NS = 500_000
 """Calls that take less are answered where they are read: a thread of their own costs 100 us."""
 

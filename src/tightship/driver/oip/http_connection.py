@@ -1,7 +1,6 @@
 """One connection of a client: bytes of HTTP/1.1 in and out, one request at a time."""
 
 import asyncio
-import logging
 from collections import deque
 from concurrent.futures import Executor
 from dataclasses import dataclass, field
@@ -12,6 +11,7 @@ from tightship.driver.oip.http_calls import Asked, HttpCalls
 from tightship.driver.oip.http_message import HttpRequest, HttpResponse, error_response
 from tightship.driver.oip.lending import REQUEST_BYTES_MAX, Lending
 from tightship.driver.oip.limits import FaceLimits
+from tightship.driver.oip.refusal_log import RefusalLog
 
 LINGER_S = 5.0
 """Seconds a refused client may go on sending, so that it comes to read why."""
@@ -19,8 +19,6 @@ JOINED_BYTES_MAX = 64 << 10
 """Responses up to this size are written as one piece."""
 PATIENCE_MAX = 64
 """Known requests in a row, at most, before a connection is lent that was lent in vain."""
-
-_LOG = logging.getLogger(__name__)
 
 
 @dataclass(slots=True, eq=False)
@@ -31,6 +29,7 @@ class Shared:
     limits: FaceLimits
     executor: Executor
     lending: Lending
+    log: RefusalLog
     connections: "set[HttpConnection]" = field(default_factory=set)
     is_empty: asyncio.Event = field(default_factory=asyncio.Event)
 
@@ -260,6 +259,7 @@ class HttpConnection(asyncio.Protocol):
         """Say why, once the requests before have been answered."""
         if self._refusal is None or self._is_answering or self._waiting or self._is_ending:
             return
+        self._server.log.refused(self._client, "what came", str(self._refusal.parts[0], "utf-8"))
         self._write(self._refusal, is_kept=False)
 
     def _next(self) -> None:
@@ -280,14 +280,14 @@ class HttpConnection(asyncio.Protocol):
 
     def _respond(self, asked: Asked) -> HttpResponse:
         """The response to a request; in whatever thread."""
-        said = (self._client, asked.method, asked.target)
+        said = (self._client, f"{asked.method} {asked.target}")
         try:
             response = self._server.calls.respond(asked)
         except Exception:  # noqa: BLE001 - a mistake of ours, of which a client is told no more
-            _LOG.exception("%s: %s %r met an error of the driver.", *said)
+            self._server.log.failed(*said)
             return error_response(500, "internal error")
-        if response.status >= 400:
-            _LOG.info("%s: %s %r is refused: %d %r", *said, response.status, response.parts)
+        if response.status >= 400 and response.parts:
+            self._server.log.refused(*said, str(response.parts[0], "utf-8"))
         return response
 
     def _answer_beside(self, asked: Asked, *, is_kept: bool) -> None:

@@ -12,6 +12,7 @@ from tightship.driver.oip.http_connection import HttpConnection, Shared
 from tightship.driver.oip.lending import Lending
 from tightship.driver.oip.limits import FaceLimits
 from tightship.driver.oip.monitor import Monitor
+from tightship.driver.oip.refusal_log import RefusalLog
 from tightship.errors import InputError
 
 
@@ -72,7 +73,7 @@ class HttpServer:
         ):
             for _ in range(runs_max + 1):
                 lenders.submit(lending.serve, self._loop.call_soon_threadsafe)
-            shared = Shared(self._calls, self._limits, executor, lending)
+            shared = Shared(self._calls, self._limits, executor, lending, RefusalLog())
             shared.is_empty.set()
             listening = await self._loop.create_server(
                 lambda: HttpConnection(shared), sock=self._listener

@@ -15,6 +15,8 @@ ELEMENTS_MAX = 1 << 48
 """Of a tensor, lengths of 0 counted as 1."""
 TIMEOUT_US_MAX = 1 << 50
 """What is longer is no limit."""
+REPEATED_BYTES_MAX = 4096
+"""Requests up to this size are read once, however often they come: with tensors in regions."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,56 @@
+"""A face behind a server of HTTP in this process, and what raw bytes are answered there."""
+
+import http.client
+import json
+import socket
+
+from tests.driver.oip.face_setting import Setting
+from tightship.driver.oip.http_calls import HttpCalls
+from tightship.driver.oip.http_serving import HttpServer
+from tightship.driver.oip.limits import FaceLimits
+from tightship.driver.oip.monitor import Monitor
+
+
+class Serving(Setting):
+    """A face behind a server in this process; `asked` are the calls that came to Python."""
+
+    def __init__(self, folder, monkeypatch):
+        super().__init__(folder)
+        self.asked = []
+        respond = HttpCalls.respond
+
+        def seen(calls, asked):
+            self.asked.append(asked)
+            return respond(calls, asked)
+
+        monkeypatch.setattr(HttpCalls, "respond", seen)
+        limits = FaceLimits(drain_s=5.0)
+        monitor = Monitor(self.face, folder / "no.sock")
+        self.server = HttpServer(self.face, limits, "127.0.0.1", 0, monitor)
+        self.server.start()
+
+    def connected(self):
+        return socket.create_connection(("127.0.0.1", self.server.port), timeout=20)
+
+    def request(self, **given):
+        model = given.pop("model", "neg")
+        body = self.body(**given)
+        head = f"POST /v2/models/{model}/infer HTTP/1.1\r\nHost: localhost\r\n"
+        return f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body
+
+    def close(self):
+        self.server.begin_stop()
+        self.server.join()
+        super().close()
+
+
+def ask(connection, request):
+    connection.sendall(request)
+    return answer_on(connection)
+
+
+def answer_on(connection):
+    response = http.client.HTTPResponse(connection)
+    response.begin()
+    body = response.read()
+    return response.status, json.loads(body) if body else None
