@@ -101,6 +101,43 @@ class Model:
         return self._has_open_shapes
 
     @property
+    def open_lengths(self) -> dict[str, tuple[bool, ...]]:
+        """Of every input of a known shape, which lengths the file leaves open."""
+        admit = None if self._variants is None else self._variants.admit
+        found = {}
+        for at, (name, shape) in enumerate(self._key):
+            others = [
+                (name, tuple(length + (each == axis) for each, length in enumerate(shape)))
+                for axis in range(len(shape))
+            ]
+            found[name] = tuple(
+                admit is not None and admit((*self._key[:at], other, *self._key[at + 1 :]))
+                for other in others
+            )
+        return found
+
+    def output_shapes(
+        self, shapes: Mapping[str, tuple[int, ...]]
+    ) -> dict[str, tuple[int, ...] | None]:
+        """Shapes of the outputs for shapes of all inputs; None where data decide.
+
+        A program for these shapes is ready then.
+
+        Raises:
+            InputError: They do not fit the model, or it is closed.
+            CapacityError, GraphError, OutOfMemoryError: As `run`.
+        """
+        key = tuple((name, tuple(shapes[name])) for name, _ in self._key)
+        if key != self._key and (self._variants is None or not self._variants.admit(key)):
+            given = ", ".join(f"`{name}` {list(shape)}" for name, shape in key)
+            raise InputError(f"`{self.plan.model}` has no inputs of these shapes: {given}.")
+        with self._open().reserved(key, Limits()) as (program, _):
+            return {
+                name: None if operand.space is Space.OBJECT else operand.shape
+                for name, operand in program.lowered.outputs.items()
+            }
+
+    @property
     def programs(self) -> "ProgramStatistics":
         """Programs held for input shapes, runs that found theirs, and what they take.
 

@@ -85,7 +85,7 @@ def test_a_model_says_what_it_takes(client):
     assert said["inputs"][0] == {"name": "INPUT0", "datatype": "INT32", "shape": [1, 16]}
     assert [each["name"] for each in said["outputs"]] == ["OUTPUT0", "OUTPUT1"]
     assert client.get_model_config("identity_BYTES")["input"][0]["data_type"] == "TYPE_STRING"
-    assert client.get_model_metadata("open")["inputs"][0]["shape"] == [-1, -1]
+    assert client.get_model_metadata("open")["inputs"][0]["shape"] == [-1, 4]
 
 
 @pytest.mark.parametrize("binary_in", [False, True])

@@ -5,7 +5,7 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 
-from tightship.driver.client.segment import Segment
+from tightship.driver.client.segment import Segment, checked_size
 from tightship.driver.client.session import Session
 from tightship.driver.protocol.messages import Image, RegisterPool
 from tightship.driver.rim.descriptor import new_segment
@@ -27,6 +27,7 @@ class Blob(Segment):
 
     def __init__(self, session: Session, size_bytes: int, file: int | None = None) -> None:
         """As `Client.blob`."""
+        checked_size(size_bytes)
         self.file = _new(size_bytes) if file is None else os.dup(file)
         self._is_open = True
         self.is_dma_buf = is_dma_buf(self.file, KERNEL)

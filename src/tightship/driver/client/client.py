@@ -118,7 +118,7 @@ class Client:
         """A model that the driver was started with; as `prepare`.
 
         Raises:
-            DriverError: GENERAL_FAILURE: there is none of that name.
+            DriverError: INVALID_ARGUMENT: there is none of that name.
         """
         call = m.Prepare(ModelName(name), priority=priority, deadline_ns=after(timeout_s))
         return self._prepare(call)
@@ -146,6 +146,7 @@ class Client:
 
         Raises:
             DriverError: RESOURCE_EXHAUSTED_TRANSIENT, RESOURCE_EXHAUSTED_PERSISTENT.
+            InputError: `size_bytes` is below 1.
         """
         return Segment(self._session, size_bytes)
 
@@ -171,6 +172,7 @@ class Client:
 
         Raises:
             DriverError: INVALID_ARGUMENT: the file is neither, or shorter.
+            InputError: `size_bytes` is below 1.
             OSError: The system has no room for it.
         """
         return Blob(self._session, size_bytes, file)

@@ -17,6 +17,7 @@ from tightship.driver.rim.descriptor import new_segment
 from tightship.driver.rules.model import DataLocation
 from tightship.driver.rules.pools import READ, WRITE, PoolKind
 from tightship.driver.rules.status import REQUEST_ALIGNMENT_BYTES
+from tightship.errors import InputError
 
 Array = NDArray[Any]
 
@@ -24,6 +25,17 @@ Array = NDArray[Any]
 def aligned(size_bytes: int) -> int:
     """What a value of this size takes in a segment."""
     return -(-size_bytes // REQUEST_ALIGNMENT_BYTES) * REQUEST_ALIGNMENT_BYTES
+
+
+def checked_size(size_bytes: int) -> int:
+    """A size that memory can have.
+
+    Raises:
+        InputError: It is none.
+    """
+    if size_bytes < 1:
+        raise InputError(f"Memory of {size_bytes} bytes was asked for; it has 1 byte or more.")
+    return size_bytes
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -48,7 +60,7 @@ class Segment:
     """
 
     def __init__(self, session: Session, size_bytes: int) -> None:
-        file = new_segment(size_bytes)
+        file = new_segment(checked_size(size_bytes))
         try:
             call = RegisterPool(PoolKind.ASHMEM, size_bytes, READ | WRITE, 0)
             self._register(session, call, file)

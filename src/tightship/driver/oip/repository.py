@@ -253,16 +253,19 @@ def config_of(name: str, model: Model) -> dict[str, Any]:
 Types = Mapping[str, tuple[DType, tuple[int, ...] | None]]
 
 
-def lengths(model: Model, shape: tuple[int, ...] | None) -> list[int]:
-    """A shape as clients are told it."""
+def lengths(model: Model, name: str, shape: tuple[int, ...] | None) -> list[int]:
+    """The shape of an input or output as clients are told it."""
     if shape is None:
         return [-1]
-    return [-1] * len(shape) if model.takes_other_shapes else list(shape)
+    if not model.takes_other_shapes:
+        return list(shape)
+    is_open = model.open_lengths.get(name, [True] * len(shape))
+    return [-1 if each else length for each, length in zip(is_open, shape, strict=True)]
 
 
 def _tensors(model: Model, types: Types) -> list[dict[str, Any]]:
     return [
-        {"name": name, "datatype": name_of(dtype), "shape": lengths(model, shape)}
+        {"name": name, "datatype": name_of(dtype), "shape": lengths(model, name, shape)}
         for name, (dtype, shape) in types.items()
     ]
 
@@ -272,7 +275,7 @@ def _config_tensors(model: Model, types: Types) -> list[dict[str, Any]]:
         {
             "name": name,
             "data_type": "TYPE_STRING" if dtype is DType.STRING else f"TYPE_{name_of(dtype)}",
-            "dims": lengths(model, shape),
+            "dims": lengths(model, name, shape),
         }
         for name, (dtype, shape) in types.items()
     ]

@@ -8,6 +8,7 @@ from tightship.driver.rim.chain import Chain, Limit
 from tightship.driver.rim.image_model import ImageModel, Images, LoadLike, image_model
 from tightship.driver.rim.mappings import Array
 from tightship.driver.rim.open_chain import OpenChain
+from tightship.driver.rim.open_named import OpenNamed
 from tightship.driver.rim.open_operands import OpenOperands
 from tightship.driver.rules.dimensions import Dimensions
 from tightship.driver.rules.elements import value_type
@@ -26,7 +27,7 @@ class Loaded:
         graph: Reads what it computes once more; None where that is not kept.
     """
 
-    model: Model | Chain | ImageModel | OpenOperands | OpenChain
+    model: Model | Chain | ImageModel | OpenOperands | OpenChain | OpenNamed
     inputs: tuple[ValueType, ...]
     outputs: tuple[ValueType, ...]
     graph: Callable[[], Graph] | None = None
@@ -45,7 +46,7 @@ class Loaded:
     @property
     def is_open(self) -> bool:
         """Whether a request must say dimensions, so that `at` has what can be run."""
-        return isinstance(self.model, OpenOperands)
+        return isinstance(self.model, OpenOperands | OpenNamed)
 
     def at(self, inputs: Sequence[Dimensions]) -> "Loaded":
         """It for inputs of these dimensions.
@@ -54,7 +55,7 @@ class Loaded:
             DriverError: INVALID_ARGUMENT, GENERAL_FAILURE: it cannot be translated for them.
             TightshipError: The engine refuses it.
         """
-        assert isinstance(self.model, OpenOperands)
+        assert isinstance(self.model, OpenOperands | OpenNamed)
         model, outputs = self.model.at(tuple(inputs))
         return Loaded(model, _known(self.inputs, inputs), _known(self.outputs, outputs))
 
@@ -66,7 +67,7 @@ class Loaded:
         loop_timeout_ns: int,
     ) -> dict[str, Array]:
         """Run it once; arguments and errors as for `Model.run` and `Chain.run`."""
-        assert not isinstance(self.model, OpenOperands)
+        assert not isinstance(self.model, OpenOperands | OpenNamed)
         if isinstance(self.model, Model):
             return self.model.run(inputs, outputs=outputs, stop=stop)
         return self.model.run(inputs, outputs, Limit(stop, loop_timeout_ns))
@@ -81,7 +82,13 @@ def loaded(model: Model) -> Loaded:
     plan = model.plan
     inputs = [(name, *model.input_types[name]) for name in model.input_names]
     outputs = [(name, *model.output_types[name]) for name in model.output_names]
-    return Loaded(model, _types(plan.model, inputs), _types(plan.model, outputs))
+    types = _types(plan.model, inputs), _types(plan.model, outputs)
+    if not model.takes_other_shapes:
+        return Loaded(model, *types)
+    rows = [model.open_lengths[name] for name in model.input_names]
+    known = [_opened(each, row) for each, row in zip(types[0], rows, strict=True)]
+    unknown = [_opened(each, [True] * len(each.dimensions)) for each in types[1]]
+    return Loaded(OpenNamed(model), tuple(known), tuple(unknown))
 
 
 def with_images(
@@ -112,6 +119,12 @@ def with_images(
     except TightshipError:  # it can be run as it is
         return None
     return None if made is None else replace(found, model=made)
+
+
+def _opened(value: ValueType, axes: Sequence[bool]) -> ValueType:
+    """A type with some axes open."""
+    row = zip(value.dimensions, axes, strict=True)
+    return replace(value, dimensions=tuple(0 if is_open else length for length, is_open in row))
 
 
 def _known(types: Sequence[ValueType], rows: Sequence[Dimensions]) -> tuple[ValueType, ...]:

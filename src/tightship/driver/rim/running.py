@@ -17,6 +17,7 @@ from tightship.driver.rim.fitting import fitted, shortage
 from tightship.driver.rim.loaded import Loaded
 from tightship.driver.rim.mappings import Array, Bytes, Mappings
 from tightship.driver.rim.models import Models
+from tightship.driver.rim.open_named import OpenNamed
 from tightship.driver.rim.open_operands import OpenOperands
 from tightship.driver.rules.dimensions import is_specified
 from tightship.driver.rules.elements import dtype_of
@@ -177,7 +178,7 @@ class Runs:
         self, asked: Run, found: Loaded, stop: StopFlag
     ) -> tuple[ErrorStatus, tuple[OutputShape, ...], int]:
         model = found.model
-        assert not isinstance(model, OpenOperands)
+        assert not isinstance(model, OpenOperands | OpenNamed)
         inputs = {
             name: self._input(argument, value)
             for name, argument, value in zip(

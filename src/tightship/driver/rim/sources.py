@@ -8,6 +8,7 @@ from functools import partial
 from tightship.driver.rim.loaded import Loaded, loaded
 from tightship.driver.rim.loader import Loader
 from tightship.driver.rim.mappings import Mappings
+from tightship.driver.rim.open_onnx import leaves_lengths_open, open_onnx
 from tightship.driver.rim.operand_models import operand_file, operand_model
 from tightship.driver.rim.pool_file import is_steady, steady_file
 from tightship.driver.rules.model import FileFormat, Model, ModelFile
@@ -39,7 +40,10 @@ def opened(
         _check_prepared(source, pools[0])
         model = loader.prepared(pools[0].handle)
     else:
-        graph = partial(_onnx(source, pools, mappings).graph, None)
+        file = _onnx(source, pools, mappings)
+        if leaves_lengths_open(file):
+            return open_onnx(file, loader)
+        graph = partial(file.graph, None)
         model = loader.model(graph())
     try:
         return replace(loaded(model), graph=graph)

@@ -1,0 +1,28 @@
+"""Loaded models whose files leave lengths of inputs open."""
+
+from tightship.driver.rim.open_chain import Rows
+from tightship.model import Model
+
+
+class OpenNamed:
+    """A model that runs with other shapes than those it was loaded for.
+
+    Attributes:
+        model: It, with programs for some shapes.
+        programs: Only itself.
+    """
+
+    def __init__(self, model: Model) -> None:
+        self.model = model
+        self.programs = (model,)
+        self.close = model.close
+
+    def at(self, inputs: Rows) -> tuple[Model, Rows]:
+        """It, and the dimensions of its outputs for inputs of these dimensions.
+
+        Raises:
+            TightshipError: As `Model.output_shapes`.
+        """
+        model = self.model
+        shapes = model.output_shapes(dict(zip(model.input_names, inputs, strict=True)))
+        return model, tuple(shape or () for shape in shapes.values())

@@ -1,0 +1,68 @@
+"""ONNX models of which requests say the lengths that their files leave open."""
+
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from tightship.driver.nnapi.emission import Tensor
+from tightship.driver.nnapi.routine import GraphStage, Routine
+from tightship.driver.rim.loaded import Loaded
+from tightship.driver.rim.loader import Loader
+from tightship.driver.rim.open_operands import OpenOperands
+from tightship.driver.rules.dimensions import Dimensions
+from tightship.driver.rules.elements import value_type
+from tightship.driver.rules.operand_type import ValueType
+from tightship.driver.rules.status import failure
+from tightship.frontend.onnx import OnnxFile
+from tightship.graph import Graph
+
+
+def leaves_lengths_open(file: OnnxFile) -> bool:
+    """Whether shapes of inputs are needed to plan a model."""
+    rows = file.declared.values()
+    return any(row is None or not all(isinstance(each, int) for each in row) for row in rows)
+
+
+def open_onnx(file: OnnxFile, loader: Loader) -> Loaded:
+    """A model that is loaded for the first request, and for others when they come.
+
+    Raises:
+        DriverError: GENERAL_FAILURE: an input or output is of a type that NNAPI does not have.
+        TightshipError: It is not valid.
+    """
+    declared = file.graph(None, allow_symbolic=True)
+    reading = threading.Lock()
+
+    def routine(dimensions: Mapping[int, Dimensions]) -> Routine:
+        shapes = {name: dimensions[at] for at, name in enumerate(declared.inputs)}
+        with reading:
+            return _routine(file.graph(shapes))
+
+    inputs, outputs = (_types(declared, names) for names in (declared.inputs, declared.outputs))
+    runs = OpenOperands(routine, [each.dimensions for each in inputs], loader.once())
+    return Loaded(runs, inputs, outputs)
+
+
+def _routine(graph: Graph) -> Routine:
+    tensors: dict[int, Tensor] = {}
+    for number, name in enumerate((*graph.inputs, *graph.outputs)):
+        value = graph.value(name)
+        if value.dtype is None or not value.is_static:
+            raise failure(f"The shape of `{name}` depends on data.")
+        tensors[number] = Tensor(name, value.dtype, value.static_shape)
+    count = len(graph.inputs)
+    ends = tuple(range(count)), tuple(range(count, len(tensors)))
+    return Routine((GraphStage(graph, *ends),), *ends, tensors, {})
+
+
+def _types(graph: Graph, names: Sequence[str]) -> tuple[ValueType, ...]:
+    """Types of values; 0 where a length is open, and nothing where the rank is."""
+    types = []
+    for name in names:
+        value = graph.value(name)
+        if value.dtype is None:
+            raise failure(f"The elements of `{name}` are not known.")
+        row = tuple(each if isinstance(each, int) else 0 for each in value.shape or ())
+        known = value_type(value.dtype.numpy, (0,) if value.shape is None else row, name)
+        types.append(replace(known, dimensions=row))
+    return tuple(types)

@@ -1,0 +1,137 @@
+"""ONNX models whose files leave lengths open, over the socket: the driver's own and clients'."""
+
+import numpy as np
+import onnxruntime
+import pytest
+
+from tests.driver.native_driver import driver
+from tests.models import parse
+from tests.small_models import dense, dense_result
+from tightship.driver.rules.status import ErrorStatus
+from tightship.errors import DriverError, InputError
+from tightship.loading import load
+
+MODEL, WEIGHTS = dense()
+IMAGES = """images (float[n,2,h,w] x, float[n] s) => (float[n,2,p,q] y, float[n] t) {
+    z = MaxPool<kernel_shape = [2, 2], strides = [2, 2]>(x)
+    y = Relu(z)
+    t = Add(s, s)
+}"""
+DATA = "data (float[n] x, bool[n] c) => (float[m] y) { y = Compress<axis = 0>(x, c) }"
+LONG = "long (int64[n] x) => (int64[n] y) { y = Add(x, x) }"
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("driver")
+    (folder / "dense.onnx").write_bytes(MODEL)
+    with driver(folder, folder / "dense.onnx", "--shape", "x=2x32") as running:
+        yield running
+
+
+@pytest.fixture
+def client(served):
+    with served.client() as connected:
+        yield connected
+
+
+@pytest.fixture(params=["named", "given"])
+def model(request, client):
+    """One of the driver's own, which has a program for two rows, or one that it is given."""
+    if request.param == "named":
+        return client.prepare_named("dense")
+    return client.prepare(MODEL)
+
+
+def rows(count):
+    return np.random.default_rng(count).standard_normal((count, 32), np.float32)
+
+
+def check(result, x):
+    np.testing.assert_allclose(result, dense_result(x, WEIGHTS), 1e-4, 1e-4)
+
+
+def refusal(call, *arguments):
+    with pytest.raises(DriverError) as caught:
+        call(*arguments)
+    return caught.value.status
+
+
+def test_each_request_says_how_many_rows_there_are(model):
+    assert model.interface.inputs[0].dimensions == (0, 32)
+    assert model.interface.outputs[0].dimensions[0] == 0
+    for count in (2, 5, 1, 5, 2, 64):
+        x = rows(count)
+        check(model.execute([x])[0], x)
+
+
+def test_what_the_file_fixes_is_fixed(model):
+    with pytest.raises(InputError, match=r"takes float32 and \[0, 32\]"):
+        model.execute([rows(2)[:, :31]])
+
+
+def test_buffers_take_the_rows_of_each_run(client, model):
+    given, result = client.allocate(inputs=[(model, 0)]), client.allocate(outputs=[(model, 0)])
+    for count in (3, 2):
+        x = rows(count)
+        given.copy_from(x, x.shape)
+        wrong = refusal(model.execute, [given.of(count, 31)], [result.of()])
+        assert wrong == ErrorStatus.INVALID_ARGUMENT
+        model.execute([given.of(count, 32)], [result.of()])
+        y = np.empty((count, 8), np.float32)
+        result.copy_to(y)
+        check(y, x)
+
+
+def test_outputs_are_written_where_they_are_placed(client, model):
+    with client.segment(1 << 14) as segment:
+        for count in (2, 7):
+            x, y = segment.place((count, 32), "f4"), segment.place((count, 8), "f4")
+            x.array[...] = rows(count)
+            for _ in range(5):
+                y.array[...] = 0
+                model.execute([x], [y])
+                check(y.array, x.array)
+        other = segment.place((count + 1, 8), "f4")
+        assert refusal(model.execute, [x], [other]) == ErrorStatus.INVALID_ARGUMENT
+
+
+def test_a_model_of_several_inputs_and_open_axes_gives_what_onnxruntime_gives(client):
+    source = parse(IMAGES).SerializeToString()
+    session = onnxruntime.InferenceSession(source, providers=["CPUExecutionProvider"])
+    model = client.prepare(source)
+    for shape in [(1, 2, 6, 4), (3, 2, 4, 4), (1, 2, 6, 4)]:
+        x, s = np.random.default_rng(1).standard_normal(shape, np.float32), rows(shape[0])[:, 0]
+        wanted = session.run(None, {"x": x, "s": s.copy()})
+        for result, expected in zip(model.execute([x, s.copy()]), wanted, strict=True):
+            np.testing.assert_array_equal(result, expected)
+    wrong = np.zeros((1, 2, 4, 4), np.float32), np.zeros(2, np.float32)
+    assert refusal(model.execute, wrong) == ErrorStatus.GENERAL_FAILURE
+
+
+def test_what_nnapi_has_no_type_for_is_refused(client):
+    with pytest.raises(DriverError, match="`x` is a tensor of int64") as caught:
+        client.prepare(parse(LONG).SerializeToString())
+    assert caught.value.status == ErrorStatus.GENERAL_FAILURE
+
+
+def test_a_model_whose_outputs_data_decide_fails_when_it_is_run(client):
+    model = client.prepare(parse(DATA).SerializeToString())
+    given = np.ones(4, np.float32), np.array([True, False, True, True])
+    assert refusal(model.execute, given) == ErrorStatus.GENERAL_FAILURE
+
+
+def test_a_loaded_model_says_which_lengths_are_open_and_what_it_gives_for_others():
+    with load(MODEL, shapes={"x": (2, 32)}) as model:
+        assert model.open_lengths == {"x": (True, False)}
+        assert model.output_shapes({"x": (2, 32)}) == {"y": (2, 8)}
+        assert model.output_shapes({"x": (5, 32)}) == {"y": (5, 8)}
+        assert model.programs.held == 2
+        with pytest.raises(InputError, match=r"no inputs of these shapes: `x` \[5, 31\]"):
+            model.output_shapes({"x": (5, 31)})
+    fixed, _ = dense(batch=4)
+    with load(fixed) as model:
+        assert model.open_lengths == {"x": (False, False)}
+        assert model.output_shapes({"x": (4, 32)}) == {"y": (4, 8)}
+        with pytest.raises(InputError, match="no inputs"):
+            model.output_shapes({"x": (5, 32)})
