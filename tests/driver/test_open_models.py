@@ -4,6 +4,7 @@ import numpy as np
 import onnxruntime
 import pytest
 
+import tightship
 from tests.driver.native_driver import driver
 from tests.models import parse
 from tests.small_models import dense, dense_result
@@ -121,6 +122,20 @@ def test_a_model_whose_outputs_data_decide_fails_when_it_is_run(client):
     assert refusal(model.execute, given) == ErrorStatus.GENERAL_FAILURE
 
 
+def test_a_prepared_model_has_the_shapes_that_it_was_prepared_for(client, tmp_path):
+    path = tmp_path / "m.tship"
+    tightship.prepare(MODEL, path, shapes=[{"x": (count, 32)} for count in (2, 5)])
+    model = client.prepare(path)
+    assert model.interface.inputs[0].dimensions == (0, 32)
+    for count in (5, 2):
+        check(model.execute([rows(count)])[0], rows(count))
+    assert refusal(model.execute, [rows(3)]) == ErrorStatus.GENERAL_FAILURE
+    tightship.prepare(MODEL, path, shapes={"x": (4, 32)})
+    model = client.prepare(path)
+    assert model.interface.inputs[0].dimensions == (4, 32)
+    check(model.execute([rows(4)])[0], rows(4))
+
+
 def test_a_loaded_model_says_which_lengths_are_open_and_what_it_gives_for_others():
     with load(MODEL, shapes={"x": (2, 32)}) as model:
         assert model.open_lengths == {"x": (True, False)}
@@ -135,3 +150,11 @@ def test_a_loaded_model_says_which_lengths_are_open_and_what_it_gives_for_others
         assert model.output_shapes({"x": (4, 32)}) == {"y": (4, 8)}
         with pytest.raises(InputError, match="no inputs"):
             model.output_shapes({"x": (5, 32)})
+
+
+def test_a_shared_model_says_so_too(tmp_path, monkeypatch):
+    monkeypatch.setenv("TIGHTSHIP_CACHE_DIR", str(tmp_path / "cache"))
+    for source, is_open in ((MODEL, True), (dense(batch=4)[0], False)):
+        (tmp_path / "m.onnx").write_bytes(source)
+        with load(tmp_path / "m.onnx", shapes={"x": (4, 32)}, share=True) as model:
+            assert model.open_lengths == {"x": (is_open, False)}

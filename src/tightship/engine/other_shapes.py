@@ -22,5 +22,8 @@ class OtherShapes(Protocol):
     def prepare_anew(self, shapes: InputShapes, packed: PackedBefore, /) -> Prepared:
         """As `prepare`, where a constant cannot be had for them."""
 
+    def open_lengths(self) -> Mapping[str, tuple[bool, ...] | None]:
+        """Of each input, which lengths may be others; None where any rank may be."""
+
     def admit(self, shapes: Sequence[tuple[str, tuple[int, ...]]]) -> bool:
         """Whether these can be the shapes of the model's inputs."""

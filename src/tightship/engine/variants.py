@@ -111,6 +111,13 @@ class Variants:
 
         return rewritten(graph, self.settings.without)
 
+    def open_lengths(self) -> dict[str, tuple[bool, ...] | None]:
+        """Of each input, which lengths the file leaves open; None for any rank."""
+        return {
+            name: None if shape is None else tuple(not isinstance(each, int) for each in shape)
+            for name, shape in self.declared.items()
+        }
+
     def admit(self, shapes: Sequence[tuple[str, tuple[int, ...]]]) -> bool:
         """Whether each shape has the rank and the fixed lengths that the file declares."""
         return all(_agrees(shape, self.declared.get(name)) for name, shape in shapes)

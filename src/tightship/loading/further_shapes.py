@@ -1,6 +1,6 @@
 """Shapes that a prepared model has no program for: from its ONNX file, over the same weights."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -75,6 +75,15 @@ class FurtherShapes:
         if tuple(shapes.items()) in self.stored.model.keys:
             return self.stored.prepare_anew(shapes, packed)
         return self._over_stored(self._variants().prepare_anew(shapes, self._known.by_name()))
+
+    def open_lengths(self) -> Mapping[str, tuple[bool, ...] | None]:
+        """As `Variants.open_lengths`.
+
+        Raises:
+            InputError: The file is no longer what was prepared.
+        """
+        variants = self._opened().variants
+        return self.stored.open_lengths() if variants is None else variants.open_lengths()
 
     def admit(self, shapes: Sequence[tuple[str, tuple[int, ...]]]) -> bool:
         """Whether these can be the shapes of the model's inputs.

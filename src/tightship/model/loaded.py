@@ -102,18 +102,12 @@ class Model:
 
     @property
     def open_lengths(self) -> dict[str, tuple[bool, ...]]:
-        """Of every input of a known shape, which lengths the file leaves open."""
-        admit = None if self._variants is None else self._variants.admit
+        """Of every input of a known shape, which lengths may be others."""
+        known = {} if self._variants is None else self._variants.open_lengths()
         found = {}
-        for at, (name, shape) in enumerate(self._key):
-            others = [
-                (name, tuple(length + (each == axis) for each, length in enumerate(shape)))
-                for axis in range(len(shape))
-            ]
-            found[name] = tuple(
-                admit is not None and admit((*self._key[:at], other, *self._key[at + 1 :]))
-                for other in others
-            )
+        for name, shape in self._key:
+            lengths = known.get(name, (False,) * len(shape))
+            found[name] = (True,) * len(shape) if lengths is None else lengths
         return found
 
     def output_shapes(

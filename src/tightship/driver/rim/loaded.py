@@ -83,9 +83,9 @@ def loaded(model: Model) -> Loaded:
     inputs = [(name, *model.input_types[name]) for name in model.input_names]
     outputs = [(name, *model.output_types[name]) for name in model.output_names]
     types = _types(plan.model, inputs), _types(plan.model, outputs)
-    if not model.takes_other_shapes:
-        return Loaded(model, *types)
     rows = [model.open_lengths[name] for name in model.input_names]
+    if not any(map(any, rows)):
+        return Loaded(model, *types)
     known = [_opened(each, row) for each, row in zip(types[0], rows, strict=True)]
     unknown = [_opened(each, [True] * len(each.dimensions)) for each in types[1]]
     return Loaded(OpenNamed(model), tuple(known), tuple(unknown))

@@ -221,6 +221,17 @@ class StoredShapes:
         """As `prepare`."""
         return self.prepare(shapes, packed)
 
+    def open_lengths(self) -> dict[str, tuple[bool, ...] | None]:
+        """Of each input, in which lengths the programs differ; None if in their number."""
+        found: dict[str, tuple[bool, ...] | None] = {}
+        for rows in zip(*self.model.keys, strict=True):
+            shapes = [shape for _, shape in rows]
+            is_one_rank = len({len(shape) for shape in shapes}) == 1
+            lengths = zip(*shapes, strict=True) if is_one_rank else ()
+            open_ones = tuple(len(set(row)) > 1 for row in lengths)
+            found[rows[0][0]] = open_ones if is_one_rank else None
+        return found
+
     def admit(self, shapes: Sequence[tuple[str, tuple[int, ...]]]) -> bool:
         """Whether there is a program for these shapes.
 
