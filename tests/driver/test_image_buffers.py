@@ -23,7 +23,7 @@ from tightship.driver.rim.loaded import Loaded, loaded, with_images
 from tightship.driver.rim.loader import Loader
 from tightship.driver.rim.mappings import Mappings
 from tightship.driver.rim.models import Models
-from tightship.driver.rim.running import Runs
+from tightship.driver.rim.running import OFTEN, Runs
 from tightship.driver.rim.slow_files import SlowFiles
 from tightship.driver.rules.operand_type import OperandType, ValueType
 from tightship.driver.rules.status import ErrorStatus
@@ -117,6 +117,20 @@ def test_a_state_is_reordered_when_it_is_copied_and_not_in_between(found):
     result = buffers.content(1 + len(INPUTS) % 2, SHAPE).view("f4").reshape(SHAPE)
     assert buffers.reordered_count == 2
     np.testing.assert_allclose(result, states(len(INPUTS))[-1], 1e-4, 1e-5)
+
+
+def test_a_run_that_came_often_is_one_of_the_program_that_reads_images_as_they_lie(found):
+    runs, buffers = runs_of(found)
+    buffers.room(3, STATE.nbytes).view("f4")[...] = INPUTS[0].reshape(-1)
+    buffers.fill(1, STATE.reshape(-1).view(np.uint8), SHAPE)
+    ends = tuple(RunArgument(SHAPE, token=token) for token in (3, 1))
+    asked = Run(5, 1, ends, (RunArgument(SHAPE, token=2, room_bytes=1 << 20),), -1, -1)
+    for _ in range(OFTEN):
+        assert runs.run(asked, StopFlag()).status is ErrorStatus.NONE
+    buffers.room(2, STATE.nbytes)[...] = 0
+    runs.often(asked).run(StopFlag())
+    result = buffers.content(2, SHAPE).view("f4").reshape(SHAPE)
+    np.testing.assert_allclose(result, states(1)[0], 1e-4, 1e-5)
 
 
 def test_a_buffer_lies_with_channels_last():

@@ -83,7 +83,8 @@ def send(connection: socket.socket, data: bytes, files: Sequence[int] = ()) -> N
     Raises:
         OSError: The peer is gone; BlockingIOError: it takes no more now.
     """
-    control = []
-    if files:
-        control = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", files))]
+    if not files:
+        connection.send(data, socket.MSG_NOSIGNAL)
+        return
+    control = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", files))]
     connection.sendmsg([data], control, socket.MSG_NOSIGNAL)

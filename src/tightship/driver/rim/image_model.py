@@ -13,6 +13,7 @@ from tightship.driver.rim.chain import Limit
 from tightship.driver.rim.mappings import Array
 from tightship.graph import Graph, Node, Value
 from tightship.model import Model
+from tightship.model.bound_run import BoundRun
 
 LAST, FIRST = (0, 2, 3, 1), (0, 3, 1, 2)
 """Orders of axes that bring channels to the end, and back."""
@@ -50,18 +51,25 @@ class ImageModel:
         self, inputs: Mapping[str, Array], outputs: Mapping[str, Array], limit: Limit
     ) -> dict[str, Array]:
         """As `Model.run`; arrays with channels last are views that have them first."""
-        images = self.images
-        if not (
-            all(_is_last(inputs[name]) for name in images.inputs)
-            and all(name in outputs and _is_last(outputs[name]) for name in images.outputs)
-        ):
+        program, given, places = self.program_for(inputs, outputs)
+        if program is self.programs[0]:
             return self._run_plain(inputs, outputs, limit)
-        given = _turned(inputs, images.inputs)
-        places = _turned(outputs, images.outputs)
-        made = self.programs[-1].run(given, outputs=places, stop=limit.stop)
+        made = program.run(given, outputs=places, stop=limit.stop)
         return dict(outputs) | {
-            name: made[name] for name in self.output_names if name not in images.outputs
+            name: made[name] for name in self.output_names if name not in self.images.outputs
         }
+
+    def program_for(
+        self, inputs: Mapping[str, Array], outputs: Mapping[str, Array]
+    ) -> tuple[Model, Mapping[str, Array], Mapping[str, Array]]:
+        """The program that takes arrays as they lie, if one does, and they by its names."""
+        images = self.images
+        if all(_is_last(inputs[name]) for name in images.inputs) and all(
+            name in outputs and _is_last(outputs[name]) for name in images.outputs
+        ):
+            given = _turned(inputs, images.inputs), _turned(outputs, images.outputs)
+            return self.programs[-1], *given
+        return self.programs[0], inputs, outputs
 
     def _run_plain(
         self, inputs: Mapping[str, Array], outputs: Mapping[str, Array], limit: Limit
@@ -76,6 +84,16 @@ class ImageModel:
         """Give all memory back; waits for runs that are going on."""
         for program in self.programs:
             program.close()
+
+
+def bound(
+    model: Model | ImageModel, inputs: Mapping[str, Array], outputs: Mapping[str, Array]
+) -> BoundRun | None:
+    """As `Model.bind`, for all outputs; None where an array would have to be copied."""
+    if isinstance(model, ImageModel):
+        model, inputs, outputs = model.program_for(inputs, outputs)
+    arrays = (*inputs.values(), *outputs.values())
+    return model.bind(inputs, outputs) if all(a.flags.c_contiguous for a in arrays) else None
 
 
 def image_model(

@@ -14,6 +14,7 @@ from tightship.driver.events import RunFinished
 from tightship.driver.protocol.replies import OutputShape, Timing
 from tightship.driver.rim.device_buffers import DeviceBuffers
 from tightship.driver.rim.fitting import fitted, shortage
+from tightship.driver.rim.image_model import ImageModel, bound
 from tightship.driver.rim.loaded import Loaded
 from tightship.driver.rim.mappings import Array, Bytes, Mappings
 from tightship.driver.rim.models import Models
@@ -140,7 +141,7 @@ class Runs:
     def _bound(self, asked: Run, found: Loaded) -> _Repeat | None:
         """A run on memory where it is; None where something must be copied."""
         model = found.model
-        if not isinstance(model, Model):
+        if not isinstance(model, (Model, ImageModel)):
             return None
         inputs, outputs = [
             [self._in_place(*each, to_write=to_write) for each in zip(row, types, strict=True)]
@@ -155,12 +156,13 @@ class Runs:
         }
         if len(read) < len(inputs) or len(written) < len(outputs):
             return None
-        if not all(a.flags.c_contiguous for a in (*read.values(), *written.values())):
+        run = bound(model, read, written)
+        if run is None:
             return None
         tokens = [each.token for each in _arguments(asked) if each.token]
         rooms = {token: self._buffers[token] for token in tokens}
         shapes = tuple([OutputShape(array.shape) for array in written.values()])
-        return _Repeat(asked, model.bind(read, written), shapes, rooms)
+        return _Repeat(asked, run, shapes, rooms)
 
     def _remember(self, key: Key, repeat: _Repeat) -> None:
         """Keep a run; not those that use rooms which its buffers have no more."""
