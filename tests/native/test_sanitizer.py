@@ -19,6 +19,7 @@ FLAGS = "-fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-
 TESTS = (
     "tests/engine/test_native.py", "tests/engine/test_executor.py", "tests/engine/test_stepwise.py",
     "tests/engine/test_catalogue.py", "tests/engine/lower/native/test_recurrent.py",
+    "tests/engine/lower/native/test_training.py",
     "tests/planner/place", "tests/resource",
     "--deselect=tests/resource/test_host.py::test_freed_heap_below_what_is_held_can_be_given_back",
 )  # fmt: skip

@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 from onnx import helper, load_from_string, numpy_helper
 
+import tightship
 from tests.training.nets import cnn, floats, labels, mlp, net
 from tests.zoo.quantized import quantized
 from tests.zoo.resnet import resnet
@@ -79,12 +80,23 @@ def refused_step(trainer, feeds, message):
     assert trainer.steps == 0
 
 
+def with_its_own_loss(case):
+    """The model with its loss among its nodes, where kernels alone know what a label may be."""
+    model = load_from_string(case.model)
+    loss = helper.make_node("SoftmaxCrossEntropyLoss", ["y", "labels"], ["loss"])
+    model.graph.node.append(loss)
+    model.graph.input.append(helper.make_tensor_value_info("labels", 7, [4]))
+    model.graph.output[0].CopyFrom(helper.make_tensor_value_info("loss", 1, []))
+    return model.SerializeToString()
+
+
 @pytest.mark.parametrize("without", [(), ("reorder",), ("onednn", "native")])
 @pytest.mark.parametrize("clip_norm", [None, 1.0])
 @pytest.mark.parametrize("workers", [1, 2])
 def test_a_label_that_is_no_class_changes_nothing(without, clip_norm, workers):
     case = cnn()
-    with train(case.model, case.loss, Adam(clip_norm=clip_norm), without=without) as trainer:
+    model = with_its_own_loss(case)
+    with train(model, "loss", Adam(clip_norm=clip_norm), without=without) as trainer:
         before = bits(trainer)
         with pytest.raises(InputError):
             trainer.step(case.feeds | {"labels": np.full(4, 5)}, workers=workers)
@@ -130,6 +142,12 @@ def test_shapes_that_are_open_are_asked_for():
     refused(r"shape of 1 input\(s\) is not known: `x` \[batch, 10\]", model.SerializeToString())
     with train(model.SerializeToString(), "cross_entropy", Sgd(), shapes={"x": (3, 10)}) as trainer:
         trainer.step({"x": floats(3, 10), "labels": labels(4, 3)})
+
+
+def test_a_prepared_file_is_told_from_a_model(tmp_path):
+    (tmp_path / "net.onnx").write_bytes(mlp().model)
+    tightship.prepare(tmp_path / "net.onnx", tmp_path / "net.tship")
+    refused(r"net\.tship` is a prepared file: .* Give the ONNX file", tmp_path / "net.tship")
 
 
 def test_quantized_weights_are_not_trained():

@@ -6,7 +6,7 @@ import pytest
 from onnx.external_data_helper import uses_external_data
 
 import tightship
-from tests.training.nets import mlp
+from tests.training.nets import mlp, net
 from tightship import Sgd, train
 
 
@@ -62,6 +62,44 @@ def test_tensors_beside_a_model_are_aligned_and_apart(tmp_path, monkeypatch):
         assert int(entries["offset"]) >= end
         end = int(entries["offset"]) + int(entries["length"])
     assert end == (tmp_path / "new.onnx.data").stat().st_size
+
+
+IN_TRAINING = """training (float[8,10] x) => (float[8,4] y)
+        <float r = {{0.5}}, bool on = {{{on}}}> {{
+    a = Gemm (x, w1, b1)
+    b, mean_next, variance_next = BatchNormalization <training_mode = 1>
+        (a, scale1, b2, mean1, variance1)
+    c = Dropout (b, r, on)
+    y = MatMul (c, w2)
+}}"""
+SHAPES = {
+    "w1": (10, 16), "b1": (16,), "scale1": (16,), "b2": (16,), "mean1": (16,), "variance1": (16,),
+    "w2": (16, 4),
+}  # fmt: skip
+
+
+def test_a_model_of_training_is_saved_as_one_of_inference(tmp_path):
+    path, feeds = tmp_path / "new.onnx", mlp().feeds
+    model = net(IN_TRAINING.format(on=1), "cross_entropy", feeds, **SHAPES).model
+    with train(model, "cross_entropy", Sgd(0.1)) as trainer:
+        trainer.step(feeds)
+        trainer.save(path)
+        w = trainer.weights()
+    onnx.checker.check_model(path)
+    a = feeds["x"] @ w["w1"] + w["b1"]
+    b = (a - w["mean1"]) / np.sqrt(w["variance1"] + 1e-5) * w["scale1"] + w["b2"]
+    with tightship.load(path) as saved:
+        np.testing.assert_allclose(saved(feeds["x"]), b @ w["w2"], rtol=1e-4, atol=1e-4)
+
+
+def test_a_dropout_that_was_off_stays_off(tmp_path):
+    path, feeds = tmp_path / "new.onnx", mlp().feeds
+    model = net(IN_TRAINING.format(on=0), "cross_entropy", feeds, **SHAPES).model
+    with train(model, "cross_entropy", Sgd(0.1)) as trainer:
+        trainer.save(path)
+        wanted = trainer.step(feeds)
+    with train(path, "cross_entropy", Sgd(0.1), seed=9) as again:
+        assert again.step(feeds) == wanted
 
 
 def test_a_file_that_cannot_be_written_leaves_the_old_one(tmp_path, monkeypatch):

@@ -80,7 +80,8 @@ class CrossEntropyGradient : public Kernel {
             }
             if (label < 0 || label >= spec_.classes)
                 throw KernelError("Node `" + name_ + "` has a label of " + std::to_string(label) +
-                                  "; classes are 0 to " + std::to_string(spec_.classes - 1) + ".");
+                                  " at position " + std::to_string(index) + "; classes are 0 to " +
+                                  std::to_string(spec_.classes - 1) + ".");
             weights[index] = classes == nullptr ? 1.0F : classes[label];
             total += static_cast<double>(weights[index]);
         }

@@ -25,7 +25,10 @@ ALIGNMENT_BYTES = 64
 
 
 def saving(model: ModelSource) -> Callable[[Mapping[str, Array], str | PathLike[str]], None]:
-    """How weights of a model are written: into a copy of its file, in place of the old ones."""
+    """How weights of a model are written: into a copy of its file, in place of the old ones.
+
+    A model that was exported for training is written as one of inference.
+    """
 
     def save(weights: Mapping[str, Array], path: str | PathLike[str]) -> None:
         if not is_onnx(model):
@@ -53,6 +56,7 @@ def _save(source: str | PathLike[str] | bytes, weights: Mapping[str, Array], pat
             f"`{missing[0]}` is no tensor of the model's file, so it cannot be written there; take "
             "`Trainer.weights()`."
         )
+    _put_out_of_training(model.graph)
     outside = [(name, each) for name, each in _tensors(model.graph) if uses_external_data(each)]
     if not outside and sum(array.nbytes for array in weights.values()) <= FILE_BYTES_MAX:
         for name, tensor in trained.items():
@@ -70,6 +74,23 @@ def _save(source: str | PathLike[str] | bytes, weights: Mapping[str, Array], pat
             if name not in trained:
                 _copy_beside(tensor, folder, data, beside.name)
         file.write(model.SerializeToString())
+
+
+def _put_out_of_training(graph: "GraphProto") -> None:
+    """Have dropouts drop nothing, and batch normalizations read their running statistics."""
+    from onnx.numpy_helper import to_array
+
+    read = {name for node in graph.node for name in node.input}
+    read.update(output.name for output in graph.output)
+    modes = {node.input[2] for node in graph.node if node.op_type == "Dropout" and node.input[2:]}
+    on = {name for name, each in _tensors(graph) if name in modes and to_array(each).any()}
+    for node in graph.node:
+        if node.op_type == "Dropout" and not on.isdisjoint(node.input[2:]):
+            del node.input[2:]
+        elif node.op_type == "BatchNormalization" and read.isdisjoint(node.output[1:]):
+            kept = [each for each in node.attribute if each.name != "training_mode"]
+            del node.attribute[:], node.output[1:]
+            node.attribute.extend(kept)
 
 
 def _tensors(graph: "GraphProto") -> Iterator[tuple[str, "TensorProto"]]:

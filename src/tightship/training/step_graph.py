@@ -24,6 +24,7 @@ from tightship.graph.backward import (
     with_updates,
 )
 from tightship.graph.optimizer import Adam, Optimizer, state_of
+from tightship.training.labels import Labels, labels_of
 
 RATE = "rate"
 """The input that has the learning rate: a scalar of float32."""
@@ -40,6 +41,7 @@ class Objective:
         output: The output that the loss is of; None where the model has one.
         labels: What the input is called that the loss compares with.
         weights: Constants that are trained; None for `parameters`.
+        classes_axis: Where classes are in scores of a cross entropy; None for where they must be.
         dropout: What dropouts drop, in place of the ratio of each; None for that.
         seed: What dropouts draw by.
     """
@@ -48,6 +50,7 @@ class Objective:
     output: str | None = None
     labels: str = "labels"
     weights: Collection[str] | None = None
+    classes_axis: int | None = None
     dropout: float | None = None
     seed: int = 0
 
@@ -72,6 +75,7 @@ class StepGraph:
         counter: The input that counts runs, from 1: a scalar of int64; empty if none does.
         norm: The output that is the norm of all gradients; empty if none is.
         dropout: The input that has a seed and the number of the run, and the seed at first.
+        labels: What labels there may be; None where the loss knows by itself.
     """
 
     graph: Graph
@@ -83,6 +87,7 @@ class StepGraph:
     counter: str = ""
     norm: str = ""
     dropout: tuple[str, int] = ("", 0)
+    labels: Labels | None = None
 
     def __post_init__(self) -> None:
         seed = self.dropout[1]
@@ -109,7 +114,7 @@ def step_graph(graph: Graph, objective: Objective, optimizer: Optimizer) -> Step
     drops = DROPOUT if DROPOUT in graph.inputs else ""
     weights = _weights(graph, objective.weights)
     statistics.refuse_shared(weights)
-    graph, loss = _with_loss(graph, objective)
+    graph, loss, labels = _with_loss(graph, objective)
     given = {name: graph.constants[name] for name in weights}
     made = backward(graph, [loss], weights)
     gradients = made.outputs[len(graph.outputs) :]
@@ -132,6 +137,7 @@ def step_graph(graph: Graph, objective: Objective, optimizer: Optimizer) -> Step
         STEP if isinstance(optimizer, Adam) else "",
         NORM if optimizer.clip_norm is not None else "",
         (drops, objective.seed),
+        labels,
     )
 
 
@@ -157,8 +163,8 @@ def _weights(graph: Graph, chosen: Collection[str] | None) -> tuple[str, ...]:
     return found
 
 
-def _with_loss(graph: Graph, objective: Objective) -> tuple[Graph, str]:
-    """The graph with its loss, and what that is called."""
+def _with_loss(graph: Graph, objective: Objective) -> tuple[Graph, str, Labels | None]:
+    """The graph with its loss, what that is called, and what labels it takes."""
     loss, output = objective.loss, objective.output
     if loss in LOSSES:
         if output is None:
@@ -172,7 +178,12 @@ def _with_loss(graph: Graph, objective: Objective) -> tuple[Graph, str]:
             raise InputError(
                 f"There is no output `{output}`; outputs are {', '.join(graph.outputs)}."
             )
-        return LOSSES[loss](graph, output, objective.labels), f"{output}.loss"
+        scores = graph.value(output)
+        if loss == "cross_entropy" and scores.is_static and len(scores.static_shape) > 1:
+            labels = labels_of(graph, output, objective.labels, objective.classes_axis)
+            made = with_cross_entropy(graph, output, objective.labels, axis=labels.axis)
+            return made, f"{output}.loss", labels
+        return LOSSES[loss](graph, output, objective.labels), f"{output}.loss", None
     value = graph.value(loss)
     if loss not in graph.outputs:
         raise InputError(
@@ -189,7 +200,7 @@ def _with_loss(graph: Graph, objective: Objective) -> tuple[Graph, str]:
             f"{value.dtype.value if value.dtype else 'no tensor'}. Give "
             f"{', '.join(f'`{name}`' for name in LOSSES)} as the loss of it."
         )
-    return graph, loss
+    return graph, loss, None
 
 
 LOSSES = {"cross_entropy": with_cross_entropy, "squared_error": with_squared_error}

@@ -19,6 +19,7 @@ def train(
     *,
     output: str | None = None,
     labels: str = "labels",
+    classes_axis: int | None = None,
     weights: Collection[str] | None = None,
     dropout: float | None = None,
     seed: int = 0,
@@ -35,12 +36,14 @@ def train(
     Args:
         model: Path of an ONNX file, or its bytes; a program of `torch.export`, or its file; or a
             traced function of jax.
-        loss: `"cross_entropy"` of scores, with classes on axis 1 and not last, and labels of int64
-            in the scores' shape without that axis; `"squared_error"`, the mean over an output and
-            what it should be; or an output of the model that is a loss already.
+        loss: `"cross_entropy"` of scores, and labels of int64 in the scores' shape without the axis
+            of classes, -100 for what does not count; `"squared_error"`, the mean over an output
+            and what it should be; or an output of the model that is a loss already.
         optimizer: `Sgd` or `Adam`.
         output: Which output the loss is of, where the model has several.
         labels: What the input is called that the loss compares the output with.
+        classes_axis: Where classes are in the scores of a cross entropy: 1, or the last. Scores of
+            three axes need it, as (batch, length, classes) of texts; others have them on axis 1.
         weights: Constants of floats to train; by default all but masks and single numbers that are
             no weights of a layer.
         dropout: Share of elements that every dropout of the model sets to zero, in place of the
@@ -61,7 +64,9 @@ def train(
         CapacityError: The step takes more than `max_memory`.
         OutOfMemoryError: The system refuses the memory.
     """
-    from tightship.engine.prepare import Settings
+    from tightship.engine.prepare import Settings, name_of
+    from tightship.engine.stored.container import holds_prepared
+    from tightship.errors import InputError
     from tightship.loading.opening import read_graph
     from tightship.quantity import parse_bytes
     from tightship.training.planned import Terms
@@ -70,8 +75,14 @@ def train(
 
     limit = None if max_memory is None else parse_bytes(max_memory)
     terms = Terms(threads, without, limit, recompute)
+    objective = Objective(loss, output, labels, weights, classes_axis, dropout, seed)
+    if holds_prepared(model):
+        raise InputError(
+            f"`{name_of(model)}` is a prepared file: a program of inference, whose weights are "
+            "packed for its kernels. Give the ONNX file that it was prepared from."
+        )
     graph = read_graph(model, Settings(shapes, threads))
-    step = step_graph(graph, Objective(loss, output, labels, weights, dropout, seed), optimizer)
+    step = step_graph(graph, objective, optimizer)
     return train_graph(step, terms, saving(model))
 
 

@@ -54,7 +54,7 @@ class Trainer:
         self.rate = step.rate[1]
         self.steps = 0
         self.seed = step.dropout[1]
-        self._weights = step.weights
+        self._weights, self._labels = step.weights, step.labels
         block = Block(planned.held, planned.memory.arena_bytes)
         lowered = planned.arranged.placement.lowered
         executable = build(planned.arranged.placement, WeightStore(HostResource()))
@@ -156,7 +156,12 @@ class Trainer:
         executable, arena = self._executable, self._arena
         if executable is None or arena is None:
             raise InputError("The trainer is closed; make another one to go on.")
+        labels = self._labels
+        if labels is not None and labels.name in inputs:
+            labels.check_shape(inputs[labels.name])
         given = feeds.bind_inputs(self._inputs, inputs)
+        if labels is not None:
+            labels.check(given[self._inputs[labels.name].slot])
         if self._rate is not None:
             self._rate[...] = self.rate
         if self._counter is not None:
@@ -180,10 +185,11 @@ class Trainer:
             return {name: np.array(view) for name, view in views.items()} if copy else views
 
     def save(self, path: str | PathLike[str]) -> None:
-        """Write the model with its weights as they are now.
+        """Write the model with its weights as they are now, as one of inference.
 
         Args:
-            path: Of the ONNX file; nothing is left half-written.
+            path: Of the ONNX file; nothing is left half-written. Weights of more than 2 GB, and
+                those of a model that has its own beside it, lie beside it: `<path>.data`.
 
         Raises:
             InputError: The trainer is closed, or its model came from no ONNX file.

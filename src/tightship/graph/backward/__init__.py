@@ -4,7 +4,7 @@ from tightship.graph.backward.batch_statistics import with_batch_statistics
 from tightship.graph.backward.differentiate import backward, constants_read, parameters
 from tightship.graph.backward.dropout import DROPOUT, with_dropout
 from tightship.graph.backward.layer import layer_node
-from tightship.graph.backward.loss import with_cross_entropy, with_squared_error
+from tightship.graph.backward.loss import IGNORED, with_cross_entropy, with_squared_error
 from tightship.graph.backward.operators import DOMAIN, OPERATORS, Operator
 from tightship.graph.backward.rules import RULES
 from tightship.graph.backward.update import NORM, STEP, with_running_statistics, with_updates
@@ -13,6 +13,7 @@ from tightship.graph.optimizer import Adam, Optimizer, Sgd, state_of
 __all__ = [
     "DOMAIN",
     "DROPOUT",
+    "IGNORED",
     "NORM",
     "OPERATORS",
     "RULES",

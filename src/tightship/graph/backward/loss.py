@@ -7,7 +7,7 @@ from tightship.errors import GraphError
 from tightship.graph.backward.site import FLOATS, Rule, Site
 from tightship.graph.backward.tape import Tape
 from tightship.graph.ir import Graph, Value
-from tightship.graph.layout import DType
+from tightship.graph.layout import DType, element_count
 
 _Gradients = Iterator[tuple[int, str]]
 
@@ -34,29 +34,46 @@ LOSSES: Mapping[str, Rule] = {
 }
 
 
-def with_cross_entropy(graph: Graph, output: str, target: str = "target") -> Graph:
+IGNORED = -100
+"""The label of what does not count in a loss, as torch has it."""
+
+
+def with_cross_entropy(
+    graph: Graph, output: str, target: str = "target", *, axis: int = 1
+) -> Graph:
     """A graph that ends in the mean cross entropy of scores and a new input of labels.
 
     Args:
-        graph: Its output `output` holds scores, classes on axis 1.
+        graph: Its output `output` holds scores.
         output: The scores; no output any more.
-        target: What the input of int64 labels is called; the loss is `<output>.loss`.
+        target: What the input of int64 labels is called, those that are `IGNORED` left out; the
+            loss is `<output>.loss`.
+        axis: Where classes are: 1, or the last one.
 
     Raises:
         GraphError: The scores are no floats of a known shape with at least two axes.
     """
     scores = _float_output(graph, output)
-    if len(scores.static_shape) < 2:
+    shape = scores.static_shape
+    if len(shape) < 2:
         raise GraphError(
             f"`{output}` cannot have a cross entropy: it has shape {scores.shape}, and classes are "
             "on axis 1, behind the batch."
         )
-    batch, _, *space = scores.static_shape
-    labels = Value(target, DType.INT64, (batch, *space))
+    assert axis in (1, len(shape) - 1), axis
+    labels = Value(target, DType.INT64, (*shape[:axis], *shape[axis + 1 :]))
     tape = Tape(graph)
-    kind = (scores.dtype or DType.FLOAT32, ())
-    (loss,) = tape.write("SoftmaxCrossEntropyLoss", (output, target), [kind], {})
-    return _ending_in(tape, output, {loss: f"{output}.loss"}, labels)
+    dtype = scores.dtype or DType.FLOAT32
+    operands, names = (output, target), {}
+    if axis > 1:
+        count, classes = element_count(shape[:axis]), shape[axis]
+        sizes = [tape.integers(each) for each in ((count, classes), (count,))]
+        (rows,) = tape.write("Reshape", (output, sizes[0]), [(dtype, (count, classes))], {})
+        (flat,) = tape.write("Reshape", (target, sizes[1]), [(DType.INT64, (count,))], {})
+        operands, names = (rows, flat), {rows: f"{output}.rows", flat: f"{target}.rows"}
+    attributes = {"ignore_index": IGNORED}
+    (loss,) = tape.write("SoftmaxCrossEntropyLoss", operands, [(dtype, ())], attributes)
+    return _ending_in(tape, output, {**names, loss: f"{output}.loss"}, labels)
 
 
 def with_squared_error(graph: Graph, output: str, target: str = "target") -> Graph:
