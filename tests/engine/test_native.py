@@ -59,6 +59,23 @@ def test_blocks_cut_into_bands_among_threads_cover_everything(shape, threads):
     assert (target == source).all()
 
 
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize(("rows", "gap"), [(1, 0), (3, 5)])
+def test_a_copy_past_the_caches_covers_everything_and_no_more(rows, gap, threads):
+    length = (17 << 20) // 4 // rows + 1  # in elements of 4 bytes, more than `kStreamedBytes`
+    source = np.arange(rows * (length + gap), dtype=np.int32).reshape(rows, -1)[:, :length]
+    room = np.full(rows * (length + gap) + 8, -1, np.int32)
+    target = room[3 : 3 + rows * (length + gap)].reshape(rows, -1)
+    strides = list(source.strides)
+    run_kernel(
+        NativeKernel.copy(4, [rows, length], strides, strides), source, target, threads=threads
+    )
+    assert (target[:, :length] == source).all()
+    assert (target[:, length:] == -1).all()
+    assert (room[:3] == -1).all()
+    assert (room[-5:] == -1).all()
+
+
 def test_a_repeated_source_is_a_broadcast():
     target = np.empty((4, 3), np.int64)
     run_kernel(NativeKernel.copy(8, [4, 3], [0, 8], [24, 8]), np.array([5, 6, 7]), target)

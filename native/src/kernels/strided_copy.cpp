@@ -1,6 +1,7 @@
 #include "tightship/kernels/strided_copy.hpp"
 
 #include "tightship/kernels/spans.hpp"
+#include "tightship/kernels/streamed_copy.hpp"
 
 #include <cstdlib>
 
@@ -12,6 +13,7 @@ namespace tightship::kernels {
 
 namespace {
 
+constexpr int64_t kStreamedRowBytes = 1 << 16;
 constexpr int64_t kTile = 64; ///< rows and columns of a tile, if there are as many
 
 /// Length of a tile along one axis, where the other has `across` elements.
@@ -19,11 +21,18 @@ int64_t tile_length(int64_t across) {
     return kTile * kTile / std::clamp<int64_t>(across, 1, kTile);
 }
 
+int64_t bytes_of(const Dims &shape, int64_t item_bytes) {
+    for (const int64_t length : shape)
+        item_bytes = counted({item_bytes, length});
+    return item_bytes;
+}
+
 /// Rows that lie together on both sides.
 void copy_rows(const char *from, int64_t from_step, char *to, int64_t to_step, int64_t rows,
-               int64_t size_bytes) {
+               int64_t size_bytes, bool is_streamed) {
+    const auto copy = is_streamed ? &stream_bytes : &copy_bytes;
     for (; rows > 0; --rows, from += from_step, to += to_step)
-        copy_bytes(from, to, size_bytes);
+        copy(from, to, size_bytes);
 }
 
 /// Whole squares of kSquare by kSquare items, by registers where the processor has them.
@@ -169,6 +178,8 @@ StridedCopy::StridedCopy(int64_t item_bytes, const Dims &shape, const Dims &sour
     const size_t turned = axes.lengths.empty() ? 0 : axes.turned(item_bytes_);
     if (turned == axes.lengths.size()) {
         rows_ = LoopNest<2>(axes.lengths, {axes.source, axes.target});
+        is_streamed_ = rows_.row_length() * item_bytes_ >= kStreamedRowBytes &&
+                       bytes_of(shape, item_bytes) >= kStreamedBytes;
         return;
     }
     tiles_ = {
@@ -207,7 +218,7 @@ void StridedCopy::run_rows(const char *source, char *target, int threads) const 
             const char *from = source + offsets[0];
             char *to = target + offsets[1];
             if (together)
-                copy_rows(from, from_block, to, to_block, rows, length * item_bytes_);
+                copy_rows(from, from_block, to, to_block, rows, length * item_bytes_, is_streamed_);
             else
                 for (int64_t row = 0; row < rows; ++row)
                     copy_span<Item>(from + row * from_block, from_step, to + row * to_block,

@@ -33,7 +33,8 @@ class StridedCopy {
 
     Reach source_reach_, target_reach_;
     int64_t item_bytes_ = 1;
-    Tiles tiles_{}; ///< no columns where nothing is transposed
+    bool is_streamed_ = false; ///< so many bytes in long rows that caches do not help
+    Tiles tiles_{};            ///< no columns where nothing is transposed
     LoopNest<2> rows_;
     LoopNest<4> tile_nest_; ///< source, target, first column, first row of a tile
 };
