@@ -69,6 +69,23 @@ def test_a_rate_of_nought_changes_no_weight() -> None:
         assert any((trainer.weights()[name] != array).any() for name, array in before.items())
 
 
+@pytest.mark.parametrize("make", [Sgd, Adam])
+def test_biases_keep_what_they_are_where_matrices_alone_decay(make) -> None:
+    net, found = mlp(), {}
+    settings = {"plain": {}, "all": {"weight_decay": 0.5}}
+    settings["matrices"] = {"weight_decay": 0.5, "decays_vectors": False}
+    for name, each in settings.items():
+        with train(net.model, net.loss, make(0.1, **each)) as trainer:
+            for array in trainer.weights(copy=False).values():
+                array[...] += 1
+            trainer.step(net.feeds)
+            found[name] = trainer.weights()
+    for name, array in found["matrices"].items():
+        same, other = ("plain", "all") if name.startswith("b") else ("all", "plain")
+        assert (array == found[same][name]).all()
+        assert (array != found[other][name]).any()
+
+
 def test_what_is_saved_is_a_model_with_the_weights_of_the_last_step(tmp_path) -> None:
     net = mlp()
     with train(net.model, net.loss, Sgd(RATE)) as trainer:

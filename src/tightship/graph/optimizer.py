@@ -19,6 +19,8 @@ class Sgd:
         nesterov: Whether a weight moves by `d(w) + momentum * v` in place of `v`.
         clip_norm: All gradients are scaled, before anything is done with them, so that the norm of
             them together is at most this; None for no such pass.
+        decays_vectors: Whether weights of fewer than two axes decay as well: biases, and scales of
+            normalizations.
 
     Raises:
         InputError: A number is negative or none, or there is no momentum to look ahead by.
@@ -29,6 +31,7 @@ class Sgd:
     weight_decay: float = 0.0
     nesterov: bool = False
     clip_norm: float | None = None
+    decays_vectors: bool = True
 
     def __post_init__(self) -> None:
         _check("rate", self.rate)
@@ -53,6 +56,7 @@ class Adam:
         epsilon: Added to the root of the corrected mean of squares.
         weight_decay: Each weight loses this much of itself in a step, times the rate.
         clip_norm: As for `Sgd`.
+        decays_vectors: As for `Sgd`.
 
     Raises:
         InputError: A number is negative or none, or a beta is 1 or more.
@@ -64,6 +68,7 @@ class Adam:
     epsilon: float = 1e-8
     weight_decay: float = 0.0
     clip_norm: float | None = None
+    decays_vectors: bool = True
 
     def __post_init__(self) -> None:
         _check("rate", self.rate)

@@ -17,6 +17,8 @@ STEP = "step"
 NORM = "gradient_norm"
 """The output that has the norm of all gradients, before they are clipped: a scalar of float32."""
 SCALE = f"{NORM}.scale"
+OF_ALL = frozenset({"clip_norm", "decays_vectors"})
+"""What an optimizer says of all weights together."""
 
 
 def with_updates(
@@ -71,7 +73,7 @@ def with_updates(
         _refuse_taken(graph, [name for node in nodes for name in node.outputs], ())
         kept.append(NORM)
     nodes += [
-        _node(weight, gradient, optimizer, (rate, scale))
+        _node(weight, gradient, _for_rank(optimizer, types[f"{weight}.next"]), (rate, scale))
         for weight, gradient in zip(weights, gradients, strict=True)
     ]
     return _updated(graph, (*names, *scalars), names, nodes, types, kept)
@@ -137,6 +139,13 @@ def _parts(optimizer: Optimizer) -> tuple[str, ...]:
     return ("", *(f".{name}" for name in state_of(optimizer)))
 
 
+def _for_rank(optimizer: Optimizer, weight: Value) -> Optimizer:
+    """The optimizer of a weight, without decay where that is for matrices alone."""
+    if optimizer.decays_vectors or len(weight.shape or ()) > 1:
+        return optimizer
+    return replace(optimizer, weight_decay=0.0)
+
+
 def _clipping(weights: Sequence[str], gradients: Sequence[str], limit: float) -> list[Node]:
     """The norm of all gradients, and what they are to be multiplied by.
 
@@ -159,7 +168,7 @@ def _node(weight: str, gradient: str, optimizer: Optimizer, scalars: tuple[str, 
         reads.append(STEP)
     reads.extend(scalars if scalars[1] else filter(None, scalars))
     plain = "Adam" if isinstance(optimizer, Adam) else "Sgd"
-    numbers = {name: float(n) for name, n in asdict(optimizer).items() if name != "clip_norm"}
+    numbers = {name: float(n) for name, n in asdict(optimizer).items() if name not in OF_ALL}
     return Node(
         f"{weight}.next",
         f"{'Momentum' if 'velocity' in state_of(optimizer) else plain}Update",
