@@ -7,11 +7,11 @@ import time
 from contextlib import contextmanager
 from pathlib import Path
 
-from tightship.driver import ModelBuilder, tensor_type
 from tightship.driver.client.client import Client
 
 COMMAND = (sys.executable, "-m", "tightship.cli", "serve")
 PATIENCE_S = 30
+STEADY = 30
 
 
 class Driver:
@@ -38,11 +38,13 @@ class Driver:
         return sum("memfd:" in line for line in lines)
 
     def settled_state(self, client):
-        """The state once what was given back before is gone: jobs are done one after another."""
-        builder, kind = ModelBuilder(), tensor_type("f4", (1,))
-        builder.operation(19, [builder.input(kind)], [builder.output(kind)])
-        client.supported_operations(builder)
-        return self.state()
+        """The state once what was given back before is gone: nothing changes for many calls."""
+        state, unchanged = self.state(), 0
+        while unchanged < STEADY:
+            client.capabilities()
+            before, state = state, self.state()
+            unchanged = unchanged + 1 if state == before else 0
+        return state
 
     def state(self):
         return self.open_files(), self.mappings()

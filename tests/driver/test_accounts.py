@@ -48,7 +48,7 @@ def test_what_native_clients_have_counts_for_the_other_face(rim, regions):
     client = Client(rim, user=OWN)
     pool = client.pool(PAGE)
     regions.register(Region("r", "one", 0, PAGE))
-    with pytest.raises(OipError, match="POOL_BYTES"):
+    with pytest.raises(OipError, match="bytes of pools"):
         regions.register(Region("s", "other", 0, PAGE))
     assert client.status(m.UnregisterPool(pool)) is NONE
     regions.register(Region("s", "other", 0, PAGE))

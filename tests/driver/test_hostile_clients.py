@@ -210,13 +210,13 @@ def test_a_mistake_of_ours_ends_a_call_and_not_the_driver(monkeypatch, caplog):
     memory = mappings.Mappings(SlowFiles())
     models = models_of_driver.Models(memory, NoNames(), None)
     asked = PrepareModel(5, ModelFile(1, 3, 0, len(MODEL)), (a_pool(file),), 1, -1, None)
-    assert models.prepare(asked).status is ErrorStatus.NONE
+    assert models.prepare(asked, running.StopFlag()).status is ErrorStatus.NONE
     run = Run(9, 5, (None,), (None,), -1, -1)
     runs = running.Runs(models, memory, DeviceBuffers())
     assert runs.run(run, running.StopFlag()).status is ErrorStatus.GENERAL_FAILURE
     models.drop(5)
     monkeypatch.setattr(models_of_driver, "opened", lambda *_: 1 / 0)
-    assert models.prepare(asked).status is ErrorStatus.GENERAL_FAILURE
+    assert models.prepare(asked, running.StopFlag()).status is ErrorStatus.GENERAL_FAILURE
     assert len(caplog.records) == 2
     os.close(file)
 

@@ -7,6 +7,7 @@ import pytest
 
 from tests.driver.native_driver import driver
 from tests.small_models import dense, dense_result
+from tightship._core import StopFlag
 from tightship.driver.effects import PrepareModel
 from tightship.driver.rim.descriptor import new_segment
 from tightship.driver.rim.mappings import Mappings
@@ -34,7 +35,7 @@ def test_a_fast_single_answer_takes_all_threads(preference):
     pool = Pool(3, "ashmem", extent, READ, PoolMode.SEALED, file, is_decodable=True)
     models = Models(Mappings(SlowFiles()), NoNames(), None, threads=2)
     asked = PrepareModel(5, ModelFile(1, 3, 0, len(MODEL)), (pool,), preference, -1, None)
-    assert models.prepare(asked).status is ErrorStatus.NONE
+    assert models.prepare(asked, StopFlag()).status is ErrorStatus.NONE
     is_fast = preference is ExecutionPreference.FAST_SINGLE_ANSWER
     assert models[5].model._lowered.threads == (2 if is_fast else 1)
     models.drop(5)

@@ -9,6 +9,7 @@ from tightship.driver.rules.model import DataLocation, Model, ModelSource
 from tightship.driver.rules.operand_type import ValueType
 from tightship.driver.rules.pools import Pool
 from tightship.driver.rules.snapshot import Snapshot
+from tightship.driver.rules.status import Priority
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +67,7 @@ class PrepareModel:
         source: None to read it from the cache.
         pools: All that the source names, in its order: a model's pools; a file's and its externals.
         cache: Handles of the files to save to, or to read from; None for neither.
+        priority: Before others of its client.
     """
 
     model: int
@@ -74,6 +76,7 @@ class PrepareModel:
     preference: int
     deadline_ns: int
     cache: CacheFiles | None
+    priority: int = Priority.MEDIUM
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,6 +17,7 @@ CONNECTION_LIMITS: Limits = {
     Resource.EXECUTIONS: 1024,
     Resource.BURSTS: 64,
     Resource.CALLS: 256,
+    Resource.COPY_BYTES: 16 * GIB,
 }
 USER_LIMITS: Limits = {
     Resource.CONNECTIONS: 1024,
@@ -28,6 +29,7 @@ USER_LIMITS: Limits = {
     Resource.EXECUTIONS: 16_384,
     Resource.BURSTS: 1024,
     Resource.CALLS: 16_384,
+    Resource.COPY_BYTES: 64 * GIB,
 }
 
 

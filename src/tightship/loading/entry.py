@@ -133,6 +133,7 @@ def load_graph(
     threads: int = 1,
     arenas: "JointArenas | None" = None,
     like: Model | None = None,
+    progress: Progress | None = None,
 ) -> Model:
     """Load a graph whose shapes are all known.
 
@@ -142,6 +143,7 @@ def load_graph(
         threads: Of each kernel.
         arenas: As `arena_pool` of `load`.
         like: A model whose packed weights serve for the same constants.
+        progress: As for `load`.
 
     Raises:
         GraphError: It has a node that nothing can run.
@@ -151,7 +153,7 @@ def load_graph(
 
     packed = () if like is None else like.packed_weights
     bounds = Bounds(ARENAS_MAX, arena_pool=arenas)
-    return load_graph_anew(graph, name, bounds, threads, packed)
+    return load_graph_anew(graph, name, bounds, threads, packed, progress)
 
 
 def load_open_graph(

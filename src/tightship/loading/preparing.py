@@ -85,7 +85,13 @@ def prepare(
     return StoredModel(path).plan()
 
 
-def prepare_into(file: BinaryIO, graph: "Graph", name: str, threads: int = 1) -> None:
+def prepare_into(
+    file: BinaryIO,
+    graph: "Graph",
+    name: str,
+    threads: int = 1,
+    progress: Progress | None = None,
+) -> None:
     """As `prepare`, into an open file that is empty.
 
     Args:
@@ -93,6 +99,7 @@ def prepare_into(file: BinaryIO, graph: "Graph", name: str, threads: int = 1) ->
         graph: Its shapes are all known.
         name: What reports call it.
         threads: Of each kernel.
+        progress: As for `prepare`.
 
     Raises:
         GraphError, InputError, OSError, OutOfMemoryError: As `prepare`.
@@ -105,7 +112,7 @@ def prepare_into(file: BinaryIO, graph: "Graph", name: str, threads: int = 1) ->
     open_library()
     with _recording():
         program = prepare_graph(graph, name, Settings(threads=threads))
-    save_into(file, [program], MadeFor.here(threads, ()))
+    save_into(file, [program], MadeFor.here(threads, ()), progress)
     del program
     release_unused()
 

@@ -51,12 +51,17 @@ def load_anew(
 
 
 def load_graph_anew(
-    graph: Graph, name: str, bounds: Bounds, threads: int, packed: Sequence[PackedCopy]
+    graph: Graph,
+    name: str,
+    bounds: Bounds,
+    threads: int,
+    packed: Sequence[PackedCopy],
+    progress: Progress | None,
 ) -> Model:
     """As `load_graph`."""
     settings = Settings(threads=threads)
     _open_library(settings)
-    loaded = Model(prepare(graph, name, settings), bounds, packed=packed)
+    loaded = Model(prepare(graph, name, settings), bounds, None, progress, packed)
     release_unused()
     return loaded
 

@@ -28,12 +28,15 @@ from tightship.driver.rules.status import ErrorStatus
 from tightship.errors import DriverError
 from tightship.model.bound_run import BoundRun
 
+WORKERS_MIN = 2
+"""A client has one at most, so another gets on while a model is prepared."""
+
 
 class Carrier:
     """Memory, models and fences of a driver.
 
     Attributes:
-        workers: A thread for what takes long; what it tells is for the service.
+        workers: Threads for what takes long; what they tell is for the service.
     """
 
     def __init__(
@@ -41,20 +44,26 @@ class Carrier:
     ) -> None:
         """At most `turns` runs go on at once; as many threads have kernels of clients' models."""
         self._turns = turns
-        self.workers = Workers()
+        self.workers = Workers(max(WORKERS_MIN, turns.count))
         self._slow = slow
         self._mappings = Mappings(slow)
         self._models = Models(self._mappings, named, cache, turns.count)
         self._buffers = DeviceBuffers()
         self._runs = Runs(self._models, self._mappings, self._buffers)
         self._stops: dict[int, StopFlag] = {}
+        self._prepares: dict[int, StopFlag] = {}
         self._fences: dict[int, int] = {}
 
-    def carry_out(self, effect: fx.Effect) -> None:
-        """Begin what is asked, or do it where it takes no time."""
+    def carry_out(self, effect: fx.Effect, client: int = 0) -> None:
+        """Begin what is asked for a client, or do it where it takes no time."""
         match effect:
             case fx.StopRun():
                 self._stops[effect.execution].set()
+            case fx.StopPrepare():
+                self._stop_prepare(effect.model)
+            case fx.PrepareModel():
+                stop = self._prepares[effect.model] = StopFlag()
+                self.workers.do(partial(self._prepare, effect, stop), client, effect.priority)
             case fx.DropPool():
                 self._runs.forget_pool(effect.pool)
                 self._mappings.drop(effect.pool)
@@ -66,15 +75,13 @@ class Carrier:
             case _:
                 job = self._job(effect)
                 if job is not None:
-                    self.workers.do(job)
+                    self.workers.do(job, client)
 
     def _job(self, effect: fx.Effect) -> Job | None:
         match effect:
             case fx.DropModel():
                 self._runs.forget_model(effect.model)
                 return partial(self._models.drop, effect.model)
-            case fx.PrepareModel():
-                return partial(self._models.prepare, effect)
             case fx.FindSupported():
                 return partial(find_supported, effect, self._mappings)
             case _:
@@ -125,6 +132,17 @@ class Carrier:
         """
         read_end, self._fences[execution] = os.pipe2(os.O_CLOEXEC)
         return read_end
+
+    def _stop_prepare(self, model: int) -> None:
+        stop = self._prepares.get(model)  # it may have ended, and not have told yet
+        if stop is not None:
+            stop.set()
+
+    def _prepare(self, effect: fx.PrepareModel, stop: StopFlag) -> Event:
+        try:
+            return self._models.prepare(effect, stop)
+        finally:
+            self._prepares.pop(effect.model)
 
     def _signal(self, effect: fx.SignalFence) -> None:
         file = self._fences.pop(effect.execution, None)

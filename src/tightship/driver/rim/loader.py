@@ -3,9 +3,10 @@
 import logging
 import os
 
+from tightship._core import StopFlag
 from tightship.driver.rim.descriptor import seal_content
 from tightship.engine.arenas.joint_arenas import JointArenas
-from tightship.errors import TightshipError
+from tightship.errors import StoppedError, TightshipError
 from tightship.graph import Graph
 from tightship.graph.open_graphs import OpenGraphs
 from tightship.loading import load, load_graph, load_open_graph
@@ -20,9 +21,23 @@ _LOG = logging.getLogger(__name__)
 class Loader:
     """Loads models that take arenas in turns, for kernels of so many threads."""
 
-    def __init__(self, arenas: JointArenas, threads: int = 1) -> None:
+    def __init__(self, arenas: JointArenas, threads: int = 1, stop: StopFlag | None = None) -> None:
+        """`stop` is set when nobody waits for what is loaded any more."""
         self._arenas = arenas
         self.threads = threads
+        self._stop = StopFlag() if stop is None else stop
+
+    def go_on(self) -> None:
+        """Stop here if nobody waits.
+
+        Raises:
+            StoppedError: Nobody does.
+        """
+        if self._stop.is_set():
+            raise StoppedError("Nobody waits for the model any more.")
+
+    def _progress(self, *_: int) -> None:
+        self.go_on()
 
     def model(self, source: Graph) -> Model:
         """A model from a graph whose shapes are known.
@@ -30,7 +45,8 @@ class Loader:
         Raises:
             TightshipError: It cannot be run.
         """
-        return load_graph(source, NAME, self.threads, self._arenas)
+        self.go_on()
+        return load_graph(source, NAME, self.threads, self._arenas, progress=self._progress)
 
     def like(self, base: Model, graph: Graph) -> Model:
         """Another program for what a model computes, over its weights.
@@ -51,7 +67,7 @@ class Loader:
 
     def once(self) -> "Loader":
         """One that keeps nothing."""
-        return Loader(self._arenas, self.threads)
+        return Loader(self._arenas, self.threads, self._stop)
 
     def prepared(self, file: int) -> Model:
         """A prepared model from its file, which stays mapped; the descriptor does not matter.
@@ -68,17 +84,21 @@ class KeepingLoader(Loader):
     A model that cannot be prepared is loaded without, and nothing is kept.
     """
 
-    def __init__(self, arenas: JointArenas, threads: int = 1) -> None:
-        super().__init__(arenas, threads)
+    def __init__(self, arenas: JointArenas, threads: int = 1, stop: StopFlag | None = None) -> None:
+        super().__init__(arenas, threads, stop)
         self.file: int | None = None
 
     def model(self, source: Graph) -> Model:
         """As `Loader.model`."""
+        self.go_on()
         file = os.memfd_create("tightship prepared", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
         try:
             with open(os.dup(file), "r+b") as opened:
-                prepare_into(opened, source, NAME, self.threads)
+                prepare_into(opened, source, NAME, self.threads, self._progress)
             seal_content(file)
+        except StoppedError:
+            os.close(file)
+            raise
         except (TightshipError, MemoryError, OSError) as error:
             os.close(file)
             _LOG.info("A client's model is not kept in its cache: %s", error)

@@ -4,6 +4,7 @@ import logging
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
 
+from tightship._core import StopFlag
 from tightship.driver.effects import AllocateBuffer, PrepareModel
 from tightship.driver.events import PrepareFinished
 from tightship.driver.rim.cached_sources import Sources
@@ -17,7 +18,7 @@ from tightship.driver.rules.model import ModelName
 from tightship.driver.rules.operand_type import OperandType
 from tightship.driver.rules.snapshot import ModelShare
 from tightship.driver.rules.status import ErrorStatus, ExecutionPreference
-from tightship.errors import DriverError, TightshipError
+from tightship.errors import DriverError, StoppedError, TightshipError
 from tightship.model import Model
 
 NAME_MAX = 60
@@ -41,10 +42,12 @@ class Models:
         self._models: dict[int, Loaded] = {}
         self._held: dict[int, Model] = {}
 
-    def prepare(self, asked: PrepareModel) -> PrepareFinished:
-        """Load a model."""
+    def prepare(self, asked: PrepareModel, stop: StopFlag) -> PrepareFinished:
+        """Load a model; once `stop` is set it is left at the next step, and nothing stays."""
         try:
-            found = self._load(asked)
+            found = self._load(asked, stop)
+        except StoppedError as error:
+            return _refused(asked, ErrorStatus.MISSED_DEADLINE_TRANSIENT, str(error))
         except DriverError as error:
             return _refused(asked, ErrorStatus(error.status), str(error))
         except (MemoryError, OSError) as error:
@@ -57,21 +60,23 @@ class Models:
         self._models[asked.model] = found
         return PrepareFinished(asked.model, ErrorStatus.NONE, found.inputs, found.outputs)
 
-    def _load(self, asked: PrepareModel) -> Loaded:
+    def _load(self, asked: PrepareModel, stop: StopFlag) -> Loaded:
         source, files, cache = asked.source, asked.cache, self._cache
         arenas = self._named.arenas
+        plain = Loader(arenas, stop=stop)
+        plain.go_on()
         if source is None:
             assert files is not None, asked
             assert cache is not None, asked
-            return cache.read(files, Loader(arenas))
+            return cache.read(files, plain)
         if isinstance(source, ModelName):
             return self._known(asked.model, source.name)
         is_fast = asked.preference == ExecutionPreference.FAST_SINGLE_ANSWER
         threads = self._threads if is_fast else 1
         if files is None or cache is None:
-            return opened(source, asked.pools, self._mappings, Loader(arenas, threads))
+            return opened(source, asked.pools, self._mappings, Loader(arenas, threads, stop))
         sources = Sources(asked.pools)
-        with closing(KeepingLoader(arenas, threads)) as loader:
+        with closing(KeepingLoader(arenas, threads, stop)) as loader:
             found = opened(source, asked.pools, self._mappings, loader)
             cache.save(files, found, loader.file, sources)
         return found

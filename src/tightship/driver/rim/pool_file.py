@@ -15,7 +15,7 @@ class PoolFile(MappedFile):
 
     def __init__(self, mappings: Mappings, pool: Pool) -> None:
         """Nothing is read yet."""
-        self.path = Path(f"pool {pool.identifier}")
+        self.path = path_of(pool)
         self.size_bytes = pool.extent.size_bytes
         self._mappings, self._pool = mappings, pool
 
@@ -59,5 +59,21 @@ def steady_file(mappings: Mappings, pool: Pool) -> MappedFile:
     if is_steady(pool):
         mappings.map(pool)
         return PoolFile(mappings, pool)
-    data = mappings.read(pool, 0, pool.extent.size_bytes)
-    return MappedFile.of_bytes(data.tobytes(), Path(f"pool {pool.identifier}"))
+    data = steady_bytes(mappings, pool, 0, pool.extent.size_bytes)
+    return MappedFile.of_bytes(data, path_of(pool))
+
+
+def steady_bytes(mappings: Mappings, pool: Pool, start: int, size_bytes: int) -> memoryview:
+    """Bytes of a pool that stay as they are: copied once, if its client may still write there.
+
+    Raises:
+        DriverError: As `steady_file`.
+    """
+    data = mappings.read(pool, start, size_bytes)
+    is_mapped = pool.mode is PoolMode.SEALED
+    return (data.copy() if is_mapped and not is_steady(pool) else data).data
+
+
+def path_of(pool: Pool) -> Path:
+    """What messages call a pool."""
+    return Path(f"pool {pool.identifier}")

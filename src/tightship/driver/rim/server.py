@@ -25,6 +25,7 @@ from tightship.driver.events import (
     Event,
     FenceChanged,
     Malformed,
+    Received,
     Tick,
 )
 from tightship.driver.protocol.channel import Packet, close_all
@@ -288,6 +289,7 @@ class Server:
                 run = self._next_run()
 
     def _happen(self, event: Event) -> None:
+        client = event.connection if isinstance(event, Received) else 0
         for effect in self._service.handle(event, _now_ns()):
             match effect:
                 case fx.Send():
@@ -312,7 +314,7 @@ class Server:
                     self._watched.add(effect.handle)
                     self._selector.register(effect.handle, selectors.EVENT_READ)
                 case _:
-                    self._carrier.carry_out(effect)
+                    self._carrier.carry_out(effect, client)
         self._repeating.set_room(self._service.room)
 
     def _repeat(self, effect: fx.MayRepeat) -> None:

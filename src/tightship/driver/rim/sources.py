@@ -10,7 +10,7 @@ from tightship.driver.rim.loader import Loader
 from tightship.driver.rim.mappings import Mappings
 from tightship.driver.rim.open_onnx import leaves_lengths_open, open_onnx
 from tightship.driver.rim.operand_models import operand_file, operand_model
-from tightship.driver.rim.pool_file import is_steady, steady_file
+from tightship.driver.rim.pool_file import is_steady, path_of, steady_bytes, steady_file
 from tightship.driver.rules.model import FileFormat, Model, ModelFile
 from tightship.driver.rules.pools import Pool
 from tightship.driver.rules.status import failure
@@ -59,12 +59,12 @@ def _onnx(source: ModelFile, pools: Sequence[Pool], mappings: Mappings) -> OnnxF
             f"An ONNX model has {source.length_bytes} bytes; it may have {ONNX_BYTES_MAX}. Put its "
             "weights into external data."
         )
-    data = mappings.read(pools[0], source.offset_bytes, source.length_bytes)
+    data = steady_bytes(mappings, pools[0], source.offset_bytes, source.length_bytes)
     files = {
         each.name: steady_file(mappings, pool)
         for each, pool in zip(source.externals, pools[1:], strict=True)
     }
-    return open_bytes(data.data if is_steady(pools[0]) else data.tobytes(), files)
+    return open_bytes(data, files, path_of(pools[0]))
 
 
 def _check_prepared(source: ModelFile, pool: Pool) -> None:

@@ -1,20 +1,33 @@
-"""A thread that does what takes long, but for runs; what it has to tell comes back to who asked."""
+"""Threads that do what takes long, but for runs; what they have to tell comes back to who asked.
 
+Clients take turns, and of one client one thing is done at a time: the highest priority first, then
+the longest waiting.
+"""
+
+import heapq
 import os
+import threading
 from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 
 from tightship.driver.events import Event
+from tightship.driver.rules.status import Priority
 
 Job = Callable[[], Event | None]
+_Row = list[tuple[int, int, Job]]
 
 
 class Workers:
-    """One thread; a finished job makes `fileno()` readable."""
+    """So many threads; a finished job makes `fileno()` readable."""
 
-    def __init__(self) -> None:
-        self._thread = ThreadPoolExecutor(1, "tightship-prepare")
+    def __init__(self, threads: int) -> None:
+        """No thread is started before there is a job."""
+        self._threads = ThreadPoolExecutor(threads, "tightship-prepare")
+        self._lock = threading.Lock()
+        self._rows: dict[int, _Row] = {}
+        self._turns: deque[int] = deque()
+        self._count = 0
         self._done: deque[Future[Event | None]] = deque()
         self._wake = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
 
@@ -26,13 +39,44 @@ class Workers:
         """Make `fileno()` readable; may be called from any thread and from a signal handler."""
         os.eventfd_write(self._wake, 1)
 
-    def do(self, job: Job) -> None:
-        """Have something done, after all that was asked before."""
-        self._thread.submit(job).add_done_callback(self._finished)
+    def do(self, job: Job, client: int = 0, priority: int = Priority.MEDIUM) -> None:
+        """Have something done for a client, when it is its turn."""
+        with self._lock:
+            self._count += 1
+            row = self._rows.get(client)
+            if row is None:
+                row = self._rows[client] = []
+                self._turns.append(client)
+                self._threads.submit(self._work)
+            heapq.heappush(row, (-priority, self._count, job))
 
-    def _finished(self, done: "Future[Event | None]") -> None:
-        self._done.append(done)
-        self.wake()
+    def _work(self) -> None:
+        """Do things, each of the client whose turn it is; its next goes behind those of others."""
+        while (turn := self._next()) is not None:
+            client, job = turn
+            done = Future[Event | None]()
+            try:
+                done.set_result(job())
+            except BaseException as error:  # noqa: BLE001 - for whoever looks at what is done
+                done.set_exception(error)
+            self._end(client, done)
+            self.wake()
+
+    def _next(self) -> tuple[int, Job] | None:
+        with self._lock:
+            if not self._turns:
+                return None
+            client = self._turns.popleft()
+            _, _, job = heapq.heappop(self._rows[client])
+            return client, job
+
+    def _end(self, client: int, done: "Future[Event | None]") -> None:
+        with self._lock:
+            if self._rows[client]:
+                self._turns.append(client)
+            else:
+                del self._rows[client]
+            self._done.append(done)
 
     def events(self) -> Iterator[Event]:
         """What jobs that are done have to tell."""
@@ -47,7 +91,7 @@ class Workers:
 
     def finish(self) -> Iterator[Event]:
         """Wait for all jobs; what they had to tell."""
-        self._thread.shutdown()
+        self._threads.shutdown()
         self.wake()
         yield from self.events()
 

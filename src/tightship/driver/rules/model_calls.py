@@ -13,6 +13,7 @@ from tightship.driver.protocol.messages import (
 )
 from tightship.driver.protocol.replies import Done, ModelPrepared, Reply, Supported
 from tightship.driver.rules.cache import cache_to_read, cache_to_write
+from tightship.driver.rules.copied import copied_bytes
 from tightship.driver.rules.execution import check_deadline
 from tightship.driver.rules.holds import Held
 from tightship.driver.rules.ledger import Incoming, Ledger, Waiting, refuse
@@ -130,8 +131,9 @@ def _begin(
         handles,
         StopPrepare(number),
     )
-    held.charge(Resource.MODELS)
     try:
+        held.charge(Resource.MODELS)
+        held.charge(Resource.COPY_BYTES, copied_bytes(source, [owned.pool for owned in pools]))
         ledger.wait(number, waiting)
     except DriverError:
         ledger.let_go(held)
@@ -152,6 +154,7 @@ def _begin(
             preference,
             call.deadline_ns,
             None if cache is None else _by_handle(cache, incoming),
+            call.priority,
         )
     )
 

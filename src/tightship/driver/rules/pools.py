@@ -46,6 +46,7 @@ class Pool:
         is_decodable: False where the kind or the pixels are not known, or not offered; it fails
             where it is used.
         image: The rows of a kind that is used whole.
+        is_steady: It is mapped, and nobody changes its bytes.
     """
 
     identifier: int
@@ -56,6 +57,7 @@ class Pool:
     handle: int
     is_decodable: bool
     image: Image | None = None
+    is_steady: bool = False
 
     @property
     def is_readable(self) -> bool:
@@ -99,15 +101,18 @@ def check_pool(
     if image is not None and is_decodable:
         content_bytes = row_bytes(image) * image.height * image.layers
     extent = Extent(file.identity, call.offset_bytes, size_bytes, image is not None, content_bytes)
+    mode = _checked_mode(call, file, features)
+    is_kept = file.is_write_sealed or not file.is_shrink_sealed  # else its folder is trusted
     return Pool(
         identifier,
         call.kind,
         extent,
         call.protection,
-        _checked_mode(call, file, features),
+        mode,
         file.handle,
         is_decodable,
         image,
+        is_steady=mode is PoolMode.SEALED and is_kept,
     )
 
 

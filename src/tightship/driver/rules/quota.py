@@ -20,7 +20,21 @@ class Resource(enum.IntEnum):
     EXECUTIONS = 6
     BURSTS = 7
     CALLS = 8
+    COPY_BYTES = 9
 
+
+_WORDS = {
+    Resource.CONNECTIONS: "connections",
+    Resource.POOLS: "pools",
+    Resource.POOL_BYTES: "bytes of pools",
+    Resource.BUFFERS: "buffers",
+    Resource.BUFFER_BYTES: "bytes of buffers",
+    Resource.MODELS: "models",
+    Resource.EXECUTIONS: "executions",
+    Resource.BURSTS: "bursts",
+    Resource.CALLS: "calls under way",
+    Resource.COPY_BYTES: "bytes of copies for models",
+}
 
 Limits = Mapping[Resource, int]
 
@@ -60,11 +74,11 @@ class Account:
         limit = self.limit(resource)
         if amount > limit:
             return DriverError(
-                f"{amount} {resource.name} were asked for; the limit is {limit}.",
+                f"{amount} {_WORDS[resource]} were asked for; the limit is {limit}.",
                 status=ErrorStatus.RESOURCE_EXHAUSTED_PERSISTENT,
             )
         return DriverError(
-            f"{amount} {resource.name} were asked for; {room} of {limit} are left. "
+            f"{amount} {_WORDS[resource]} were asked for; {room} of {limit} are left. "
             "Give some back first.",
             status=ErrorStatus.RESOURCE_EXHAUSTED_TRANSIENT,
         )

@@ -44,7 +44,12 @@ def save(
         _write(file, programs, made_for, progress)
 
 
-def save_into(file: BinaryIO, programs: Sequence[Prepared], made_for: MadeFor) -> None:
+def save_into(
+    file: BinaryIO,
+    programs: Sequence[Prepared],
+    made_for: MadeFor,
+    progress: Progress | None = None,
+) -> None:
     """As `save`, into an open file that is empty.
 
     Raises:
@@ -52,7 +57,7 @@ def save_into(file: BinaryIO, programs: Sequence[Prepared], made_for: MadeFor) -
         OSError: It cannot be written, and has any part of it.
     """
     _check(programs)
-    _write(file, programs, made_for, None)
+    _write(file, programs, made_for, progress)
     file.flush()
 
 

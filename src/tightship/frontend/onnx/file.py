@@ -127,18 +127,23 @@ def open_file(path: str | os.PathLike[str]) -> OnnxFile:
     return OnnxFile(file, path)
 
 
-def open_bytes(data: bytes | memoryview, external: Mapping[str, MappedFile] = NO_FILES) -> OnnxFile:
+def open_bytes(
+    data: bytes | memoryview,
+    external: Mapping[str, MappedFile] = NO_FILES,
+    path: Path = Path("<bytes>"),
+) -> OnnxFile:
     """A serialized ONNX model; constants refer to `data`, which must not change.
 
     Args:
         data: What a model file would hold.
         external: Files of external data, by the names that tensors have for them; a tensor in
             any other is refused.
+        path: What messages call the model.
 
     Raises:
         FormatError: The bytes are not an ONNX model.
     """
-    return OnnxFile(MappedFile.of_bytes(data, Path("<bytes>")), None, external)
+    return OnnxFile(MappedFile.of_bytes(data, path), None, external)
 
 
 def read(

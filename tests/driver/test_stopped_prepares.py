@@ -1,0 +1,103 @@
+"""A model that nobody waits for any more is left at the next step, and leaves nothing."""
+
+import os
+
+import pytest
+
+from tests.driver.test_hostile_clients import NoNames
+from tests.small_models import dense
+from tightship._core import StopFlag, Turns
+from tightship.driver import effects as fx
+from tightship.driver.protocol.messages import CacheFiles
+from tightship.driver.rim import loader as loaders
+from tightship.driver.rim import models as models_of_driver
+from tightship.driver.rim.carrier import Carrier
+from tightship.driver.rim.mappings import Mappings
+from tightship.driver.rim.model_cache import ModelCache
+from tightship.driver.rim.models import Models
+from tightship.driver.rim.slow_files import SlowFiles
+from tightship.driver.rules.model import ModelFile
+from tightship.driver.rules.pools import Pool, PoolMode
+from tightship.driver.rules.request import Extent
+from tightship.driver.rules.status import ErrorStatus
+
+MODEL, _ = dense(batch=4)
+LATE = ErrorStatus.MISSED_DEADLINE_TRANSIENT
+
+
+@pytest.fixture
+def file():
+    made = os.memfd_create("model")
+    os.write(made, MODEL)
+    yield made
+    os.close(made)
+
+
+def asked_of(file, cache=None):
+    pool = Pool(
+        3, "mmap_fd", Extent((1, file), 0, len(MODEL)), 1, PoolMode.COPY, file, is_decodable=True
+    )
+    return fx.PrepareModel(5, ModelFile(1, 3, 0, len(MODEL)), (pool,), 1, -1, cache)
+
+
+def stopping(stop, call):
+    """A call during which whoever waits goes away."""
+
+    def stopped(*arguments, **named):
+        stop.set()
+        return call(*arguments, **named)
+
+    return stopped
+
+
+def own_files():
+    return set(os.listdir("/proc/self/fd"))
+
+
+def test_what_waits_for_its_turn_is_not_begun(file, monkeypatch):
+    stop = StopFlag()
+    stop.set()
+    models = Models(Mappings(SlowFiles()), NoNames(), None)
+    monkeypatch.setattr(models_of_driver, "opened", None)
+    assert models.prepare(asked_of(file), stop).status is LATE
+
+
+def test_a_model_is_not_lowered_that_was_read_in_vain(file, monkeypatch):
+    stop, memory = StopFlag(), Mappings(SlowFiles())
+    models = Models(memory, NoNames(), None)
+    monkeypatch.setattr(memory, "read", stopping(stop, memory.read))
+    monkeypatch.setattr(loaders, "load_graph", None)
+    assert models.prepare(asked_of(file), stop).status is LATE
+
+
+@pytest.mark.parametrize("is_kept", [False, True])
+def test_weights_are_not_packed_to_the_end_in_vain(file, monkeypatch, is_kept):
+    stop, slow = StopFlag(), SlowFiles()
+    client = os.memfd_create("cache")
+    models = Models(Mappings(slow), NoNames(), ModelCache(bytes(32), slow))
+    before = own_files()
+    for name in ("load_graph", "prepare_into"):
+        monkeypatch.setattr(loaders, name, stopping(stop, getattr(loaders, name)))
+    cache = CacheFiles(bytes(32), (client,), ()) if is_kept else None
+    assert models.prepare(asked_of(file, cache), stop).status is LATE
+    assert not models._models
+    assert own_files() == before
+    assert os.fstat(client).st_size == 0
+    os.close(client)
+
+
+def test_a_client_that_goes_stops_what_is_prepared_for_it(file, monkeypatch):
+    slow = SlowFiles()
+    carrier = Carrier(NoNames(), None, Turns(1), slow)
+
+    def stopped(*arguments):
+        carrier.carry_out(fx.StopPrepare(5))
+        return opened(*arguments)
+
+    opened = models_of_driver.opened
+    monkeypatch.setattr(models_of_driver, "opened", stopped)
+    carrier.carry_out(asked_of(file), 7)
+    (event,) = carrier.workers.finish()
+    assert (event.model, event.status) == (5, LATE)
+    carrier.carry_out(fx.StopPrepare(5))
+    carrier.close()
