@@ -166,16 +166,19 @@ def test_a_driver_without_buffers_says_so():
     assert status(client, (client.model(conv(TYPES["float32"])),), inputs=(0,)) is GF
 
 
-def test_tokens_are_positive_and_never_given_twice(client):
+@pytest.mark.parametrize(
+    "times", [3000, pytest.param(100_000, marks=pytest.mark.slow)], ids=["some", "many"]
+)
+def test_a16_tokens_are_positive_and_never_given_twice(client, times):
     model = client.model(conv(TYPES["float32"]))
     seen = set()
-    for _ in range(3000):
+    for _ in range(times):
         token = client.buffer((model,), inputs=(0,))
         assert 0 < token < 2**31
         seen.add(token)
         assert client.status(m.Free(token)) is NONE
         assert client.status(m.Free(token)) is IA
-    assert len(seen) == 3000
+    assert len(seen) == times
     assert not client.rim.buffers
 
 

@@ -2,6 +2,7 @@ import itertools
 import math
 import random
 import struct
+from contextlib import suppress
 
 import pytest
 from hypothesis import given, settings
@@ -161,13 +162,24 @@ def test_a_model_with_its_weights_inside_is_refused():
         decode_model(bytes(codec.MODEL_BYTES_MAX + 1))
 
 
-def test_an_answer_that_does_not_fit_becomes_a_failure_without_shapes():
+def test_q6_an_answer_that_does_not_fit_becomes_a_failure_without_shapes():
     answer = Executed(ErrorStatus.NONE, (OutputShape((1,) * 60),))
     whole = encode(answer, 9)
     assert encode_reply(answer, 9, len(whole)) == whole
     short = decode_reply(encode_reply(answer, 9, len(whole) - 1))
     assert short.message == Failed(ErrorStatus.GENERAL_FAILURE, "The answer is too long.")
     assert short.number == 9
+
+
+def test_q7_no_byte_of_an_answer_is_padding():
+    """Each says something, so none can be what was in memory before."""
+    shapes = OutputShape((1, 32)), OutputShape((7,), is_sufficient=False)
+    data = encode_reply(Executed(ErrorStatus.OUTPUT_INSUFFICIENT_SIZE, shapes), 9)
+    whole = decode_reply(data)
+    for position, bit in itertools.product(range(len(data)), range(8)):
+        changed = bytes([data[position] ^ 1 << bit])
+        with suppress(FormatError):
+            assert decode_reply(data[:position] + changed + data[position + 1 :]) != whole
 
 
 def test_an_answer_too_large_for_any_message_becomes_a_failure():
