@@ -187,7 +187,7 @@ ALLOWED: Mapping[str, str] = {  # the longest prefix of a module's name decides
         " resource.private_folder"
     ),
     "driver.oip": "_core __version__ engine.arenas.joint_arenas errors graph model loading driver",
-    "driver.client": "_core errors frontend.onnx safetensors driver",
+    "driver.client": "_core errors frontend.onnx prepared_cache safetensors driver",
     "driver.nnapi": "errors graph driver",
     "cli": (
         "errors quantity graph planner view engine model loading cost __version__ cli driver"

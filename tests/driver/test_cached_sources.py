@@ -13,7 +13,7 @@ from tests.driver.nnapi.test_native_operands import sum_with
 from tests.small_models import dense
 from tightship.driver import CompilationCache
 from tightship.driver.rim import cached_sources
-from tightship.driver.rim.cached_sources import SETTLED_NS, Sources, are_current, source_of
+from tightship.driver.rim.cached_sources import SETTLED_NS, Sources, are_current
 from tightship.driver.rules.pools import Pool, PoolMode
 from tightship.driver.rules.request import Extent
 from tightship.driver.rules.status import ErrorStatus
@@ -39,6 +39,11 @@ def folder(request, served, tmp_path):
     found = served.path.parent / "models" / tmp_path.name
     found.mkdir(mode=0o755)
     return found
+
+
+@pytest.fixture(autouse=True)
+def own_cache(tmp_path, monkeypatch):
+    monkeypatch.setenv("TIGHTSHIP_CACHE_DIR", str(tmp_path / "noted"))
 
 
 @pytest.fixture
@@ -98,15 +103,14 @@ def test_a_model_with_external_data_is_kept(client, folder, file):
 
 
 def overwrite(folder):
-    data = bytearray((folder / "m.data").read_bytes())
-    data[::4] = bytes(len(data[::4]))
+    data = bytes(255 - each for each in (folder / "m.data").read_bytes())
     with (folder / "m.data").open("r+b") as opened:
         opened.write(data)
 
 
 def replace(folder):
     data = (folder / "m.data").read_bytes()
-    (folder / "other").write_bytes(data)
+    (folder / "other").write_bytes(data[::-1])
     (folder / "other").rename(folder / "m.data")
 
 
@@ -176,6 +180,17 @@ def test_tokens_tell_models_and_ways_of_preparing_apart(tmp_path):
     assert tokens[4] == CompilationCache.of(builders[0], (), preference=1).token
 
 
+def test_a_token_does_not_depend_on_where_files_are_nor_on_notes(tmp_path, monkeypatch):
+    path = write(tmp_path, 0.5)
+    token = CompilationCache.of(path, ()).token
+    (tmp_path / "moved").mkdir()
+    for name in ("m.onnx", "m.data"):
+        (tmp_path / name).rename(tmp_path / "moved" / name)
+    assert CompilationCache.of(tmp_path / "moved" / "m.onnx", ()).token == token
+    monkeypatch.setenv("TIGHTSHIP_CACHE_DIR", os.devnull)
+    assert CompilationCache.of(tmp_path / "moved" / "m.onnx", ()).token == token
+
+
 def test_a_built_model_with_constants_in_files_has_no_token_of_ours(client, tmp_path):
     path = tmp_path / "weights"
     path.write_bytes(bytes(256))
@@ -220,7 +235,7 @@ def test_content_counts_where_times_are_too_new_to_tell(tmp_path, monkeypatch):
     """Two writes within a tick of the clock leave the same times."""
     path = tmp_path / "weights"
     path.write_bytes(b"abcd")
-    facts = source_of(str(path)).facts
+    facts = cached_sources._facts(path.stat())
     monkeypatch.setattr(cached_sources, "_facts", lambda _: facts)
     with pool_of(path) as pool:
         noted = Sources([pool]).noted()

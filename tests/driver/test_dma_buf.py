@@ -17,6 +17,7 @@ from tests.driver.native_driver import driver
 from tests.small_models import dense
 from tightship._core import StopFlag
 from tightship.driver.effects import Run, RunArgument
+from tightship.driver.protocol import messages as m
 from tightship.driver.protocol.messages import Image
 from tightship.driver.rim import dma_buf
 from tightship.driver.rim.descriptor import describe
@@ -26,11 +27,12 @@ from tightship.driver.rim.mappings import Mappings
 from tightship.driver.rim.running import Runs
 from tightship.driver.rim.slow_files import SlowFiles
 from tightship.driver.rim.trusted import Trusted
+from tightship.driver.rules.attachment import Attachment
 from tightship.driver.rules.model import DataLocation
-from tightship.driver.rules.pools import Pool, PoolMode
+from tightship.driver.rules.pools import Pool, PoolMode, check_pool
 from tightship.driver.rules.request import Extent
 from tightship.driver.rules.status import ErrorStatus
-from tightship.errors import DriverError
+from tightship.errors import DriverError, InputError
 from tightship.loading import load
 
 PAGE = mmap.PAGESIZE
@@ -188,6 +190,15 @@ def test_a_dma_buf_is_known_by_who_exports_it(file):
     assert not describe(file, Trusted()).is_dma_buf
 
 
+@pytest.mark.parametrize("mode", [0, 1, 2])
+def test_a_pool_of_a_dma_buf_is_never_used_where_it_is_whatever_is_asked_for(mode):
+    call = m.RegisterPool(
+        "hardware_buffer_blob", PAGE, 3, 0, mode=mode, image=Image(PAGE, 1, 1, PAGE)
+    )
+    found = Attachment(9, PAGE, is_shrink_sealed=True, is_dma_buf=True)
+    assert check_pool(call, found, 1, ()).mode is PoolMode.DMA_BUF
+
+
 class Making(Kernel):
     """Devices that make dma-bufs, by path."""
 
@@ -258,6 +269,9 @@ def test_a_blob_may_be_of_memory_that_is_there(tmp_path):
         before = len(os.listdir("/proc/self/fd"))
         with pytest.raises(DriverError, match="F_SEAL_SHRINK"):
             client.blob(PAGE, memory)
+        for allocate_memory in (client.blob, client.segment):
+            with pytest.raises(InputError, match="0 bytes was asked for"):
+                allocate_memory(0)
         assert len(os.listdir("/proc/self/fd")) == before
     os.close(memory)
 

@@ -93,6 +93,17 @@ def test_dimensions_used_longest_ago_are_closed(loop):
     loop.check(2)
 
 
+def test_dimensions_that_were_used_again_stay(loop):
+    for rows in range(1, CHAINS_MAX + 2):
+        loop.check(rows)
+    loop.check(2)
+    loop.check(CHAINS_MAX + 2)
+    programs = len(loop.at(1).programs)
+    closed = [model.is_closed for _, model in loop.loader.alike]
+    assert closed[:programs] == [False] * programs
+    assert closed[programs : 2 * programs] == [True] * programs
+
+
 def test_what_runs_is_not_closed(loop):
     loop.check(1)
     chain = loop.at(2)

@@ -1,5 +1,7 @@
 """ONNX models whose files leave lengths open, over the socket: the driver's own and clients'."""
 
+import threading
+
 import numpy as np
 import onnxruntime
 import pytest
@@ -8,8 +10,12 @@ import tightship
 from tests.driver.native_driver import driver
 from tests.models import parse
 from tests.small_models import dense, dense_result
+from tightship.driver.rim.loader import Loader
+from tightship.driver.rim.open_onnx import open_onnx
 from tightship.driver.rules.status import ErrorStatus
+from tightship.engine.arenas.joint_arenas import JointArenas
 from tightship.errors import DriverError, InputError
+from tightship.frontend.onnx import open_bytes
 from tightship.loading import load
 
 MODEL, WEIGHTS = dense()
@@ -134,6 +140,43 @@ def test_a_prepared_model_has_the_shapes_that_it_was_prepared_for(client, tmp_pa
     model = client.prepare(path)
     assert model.interface.inputs[0].dimensions == (4, 32)
     check(model.execute([rows(4)])[0], rows(4))
+
+
+class Watched:
+    """A file of which one graph at a time may be made."""
+
+    def __init__(self, file):
+        self._file, self._is_busy, self.declared = file, False, file.declared
+
+    def graph(self, *arguments, **named):
+        assert not self._is_busy
+        self._is_busy = True
+        found = self._file.graph(*arguments, **named)
+        self._is_busy = False
+        return found
+
+
+def test_a_file_is_read_for_one_request_after_another():
+    arenas = JointArenas()
+    found = open_onnx(Watched(open_bytes(MODEL)), Loader(arenas))
+    failures = []
+
+    def work(first):
+        try:
+            for count in range(first, 60, 4):
+                assert found.at([(count, 32)]).outputs[0].dimensions == (count, 8)
+        except BaseException as error:
+            failures.append(error)
+            raise
+
+    threads = [threading.Thread(target=work, args=(first,)) for first in range(1, 5)]
+    for each in threads:
+        each.start()
+    for each in threads:
+        each.join()
+    found.model.close()
+    arenas.close()
+    assert not failures
 
 
 def test_a_loaded_model_says_which_lengths_are_open_and_what_it_gives_for_others():

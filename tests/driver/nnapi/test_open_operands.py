@@ -14,6 +14,7 @@ from tests.driver.nnapi.test_control import COUNT, FLAG, W
 from tests.driver.nnapi.test_native_operands import TYPES
 from tests.driver.nnapi.test_translate import UNKNOWN_OPERATION
 from tightship.driver import ModelBuilder, tensor_type
+from tightship.driver.client.remote import COPIES_MAX
 from tightship.driver.nnapi.operation_type import OperationType
 from tightship.driver.rim.open_chain import CHAINS_MAX
 from tightship.driver.rules.model import Lifetime
@@ -221,6 +222,8 @@ def test_a_burst_and_reusable_executions_take_dimensions_likewise(client):
             np.testing.assert_array_equal(model.execute([x, x])[0], 2 * x)
             with model.reusable([x, x]) as reusable:
                 np.testing.assert_array_equal(reusable.execute()[0], 2 * x)
+        held = [pool for pool in client.inspect().clients[-1].pools if pool.is_registered]
+        assert len(held) <= COPIES_MAX + 2  # with that of the burst, and that of the model
 
 
 def test_an_output_may_be_placed_where_the_driver_writes_it(client):

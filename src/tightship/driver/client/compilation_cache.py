@@ -1,7 +1,9 @@
 """Files of a client in which a driver keeps a prepared model."""
 
 import hashlib
+import os
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -10,9 +12,15 @@ from tightship.driver.client.building import ModelBuilder
 from tightship.driver.client.model_source import PREPARED_SUFFIX, ModelLike, files_beside
 from tightship.driver.protocol.codec import encode_model
 from tightship.driver.protocol.messages import CacheFiles
-from tightship.driver.rim.cached_sources import source_of
 from tightship.driver.rules.status import CACHE_TOKEN_BYTES, ExecutionPreference
 from tightship.errors import InputError
+from tightship.prepared_cache import (
+    PreparedCache,
+    UnusableCacheError,
+    cache_folder,
+    cache_size_bytes,
+    identify,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,8 +47,8 @@ class CompilationCache:
     ) -> "CompilationCache":
         """Files with a token for what a model is now, and how it is prepared.
 
-        Its content counts, and of external data and of a prepared file their device, inode, size
-        and times of change: with one that was written to, or is another, the token is another.
+        Its content counts, that of external data too; what a file held is noted beside the models
+        that this user shares, and not read again while the file stays as it is.
 
         Args:
             model: As for `Client.prepare`.
@@ -87,14 +95,19 @@ def _parts(model: ModelLike) -> Iterator[bytes]:
         yield from (encode_model(found.model(0 if found.gathered else None)), found.gathered)
     elif isinstance(model, bytes):
         yield model
-    elif (path := Path(model)).suffix == PREPARED_SUFFIX:
-        yield _identity(path)
     else:
-        data = path.read_bytes()
-        yield data
-        for name, file in files_beside(path, data).items():
-            yield from (name.encode(), _identity(file))
+        yield _digest(Path(model)).encode()
 
 
-def _identity(path: Path) -> bytes:
-    return repr(source_of(str(path.resolve()))).encode()
+def _digest(path: Path) -> str:
+    """Of the content of a file and of those beside it, which is not read again if it was noted."""
+    folder = Path(os.devnull)  # where nothing can be noted
+    with suppress(UnusableCacheError):
+        folder = cache_folder()
+        PreparedCache(folder, cache_size_bytes()).open()
+
+    def data_files() -> list[Path]:
+        return [*files_beside(path, path.read_bytes()).values()]
+
+    is_alone = path.suffix == PREPARED_SUFFIX
+    return identify(path, tuple if is_alone else data_files, folder).digest

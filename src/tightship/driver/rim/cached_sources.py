@@ -55,7 +55,7 @@ class Sources:
             for pool in pools
             if pool.mode is PoolMode.SEALED and not seals_of(pool.handle) & fcntl.F_SEAL_SHRINK
         ]
-        self._files = [source_of(os.readlink(f"/proc/self/fd/{file}")) for file in trusted]
+        self._files = [_source(os.readlink(f"/proc/self/fd/{file}")) for file in trusted]
 
     def noted(self) -> bytes | None:
         """What `are_current` reads, once the model has been read; None if a file has changed."""
@@ -71,7 +71,7 @@ def are_current(noted: bytes) -> bool:
     )
 
 
-def source_of(path: str) -> Source:
+def _source(path: str) -> Source:
     """A file as it is now.
 
     Raises:
