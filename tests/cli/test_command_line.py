@@ -55,6 +55,16 @@ def test_output_that_finds_no_room_is_said_to(tmp_path: Path) -> None:
     assert done.stderr == "tightship: No space left on device.\n"
 
 
+def test_help_for_a_reader_that_has_gone_is_no_error() -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    done = subprocess.run(
+        [*COMMAND, "plan", "--help"], stdout=writing, stderr=subprocess.PIPE, text=True, check=False
+    )
+    os.close(writing)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
 @pytest.mark.parametrize("command", ["plan", "cost", "run", "share", "verify", "view", "replay"])
 def test_the_help_of_every_command_names_its_exit_codes(command: str) -> None:
     done = subprocess.run([*COMMAND, command, "--help"], capture_output=True, text=True, check=True)

@@ -207,6 +207,14 @@ def test_a_file_with_primitives_that_names_no_library_is_refused(tmp_path: Path)
         tightship.load(path)
 
 
+def test_a_model_is_not_written_over(tmp_path: Path) -> None:
+    path = tmp_path / "model.onnx"
+    path.write_bytes(dense(4)[0])
+    with pytest.raises(InputError, match="would take the place of the model"):
+        tightship.prepare(path, tmp_path / "." / "model.onnx")
+    assert path.read_bytes() == dense(4)[0]
+
+
 @pytest.mark.slow
 def test_a_kill_at_any_line_of_the_writer_leaves_the_old_file_or_the_new_one(
     tmp_path: Path,

@@ -29,12 +29,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
         0 done or fits, 1 proved not to fit, 2 bad usage or file, 3 undecided within the budget,
         or ended by `--timeout`.
     """
-    options = parser().parse_args(arguments)
     try:
+        options = parser().parse_args(arguments)
         with warnings.catch_warnings():
             warnings.showwarning = _warn
             code = _run(options)
         sys.stdout.flush()
+    except SystemExit:  # help was printed, or why the arguments do not fit
+        _drop_what_has_no_room()
+        raise
     except BrokenPipeError:
         return _close_quietly()
     except KeyboardInterrupt:

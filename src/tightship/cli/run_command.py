@@ -160,7 +160,7 @@ def _json(model: Model, measured: Measured, outputs: dict[str, Array]) -> dict[s
         "peak_bytes": plan.peak_bytes,
         "weights_bytes": plan.weights_bytes,
         "arena_bytes": plan.arena_bytes,
-        "io_bytes": plan.io_bytes,
+        "inputs_and_outputs_bytes": plan.io_bytes,
         "runtime_bytes": plan.runtime_bytes,
         "measured_resident_bytes": measured.resident_bytes,
         "measured_data_bytes": measured.data_bytes,

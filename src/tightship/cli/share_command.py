@@ -70,7 +70,8 @@ def _measured(
     """Of each contender; and of peers that failed, the name and what they said."""
     model = Path(options.file).absolute()
     if not model.is_file():
-        raise InputError(f"The model `{options.file}` does not exist.")
+        what = "is not a file" if model.exists() else "does not exist"
+        raise InputError(f"The model `{options.file}` {what}.")
     is_prepared = model.suffix == PREPARED
     if is_prepared and options.peers:
         raise InputError("`--peers` needs the ONNX file: ONNX Runtime reads no prepared model.")

@@ -55,7 +55,8 @@ def prepare(
 
     Raises:
         FormatError, GraphError: As `plan`.
-        InputError: As `plan`; also where a step runs in Python, or a shape depends on data.
+        InputError: As `plan`; also where a step runs in Python, or a shape depends on data, or
+            `output` is the model's own file.
         OSError: The file cannot be written.
         OutOfMemoryError: The system refuses the room to pack the largest weight.
     """
@@ -69,6 +70,9 @@ def prepare(
 
     if holds_prepared(model):
         raise InputError(f"`{name_of(model)}` is prepared already; give the ONNX file.")
+    path = Path(output)
+    if isinstance(model, str | PathLike) and path.exists() and path.samefile(model):
+        raise InputError(f"`{path}` would take the place of the model; give another name.")
     sets = [shapes] if shapes is None or isinstance(shapes, Mapping) else list(shapes)
     if not sets:
         raise InputError("`shapes` is an empty list; leave it out, or give a set of shapes.")
@@ -77,7 +81,6 @@ def prepare(
         open_library()
     if tune is not None:
         settings[0] = measure(model, settings[0], tune)
-    path = Path(output)
     programs = _programs(model, settings)
     save(path, programs, MadeFor.here(threads, without), progress)
     del programs
