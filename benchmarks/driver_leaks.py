@@ -1,4 +1,4 @@
-"""What is left in a driver after many pools and buffers that came and went."""
+"""What is left in a driver after many pools and buffers that came and went, and a dead client."""
 
 import os
 import subprocess
@@ -19,6 +19,8 @@ from tightship.errors import DriverError
 
 COUNTS = {"registered": 100_000, "refused": 10_000, "allocated": 10_000}
 POOL_BYTES = 1 << 16
+DEAD_BYTES = 16 << 20
+DEATHS = 10
 
 
 def state(process: int) -> tuple[int, int, int]:
@@ -53,6 +55,43 @@ def come_and_go(client: Client, model: object, counts: dict[str, int]) -> None:
         client.allocate(inputs=[(model, 0)]).close()
 
 
+DOOMED = """
+import signal, sys
+import numpy as np
+from benchmarks.driver_native import network
+from tightship.driver import Client
+client = Client(sys.argv[1])
+model = client.prepare(network(int(sys.argv[2]), {"Relu": 1}))
+shape = model.interface.inputs[0].dimensions
+segment = client.segment(2 * int(sys.argv[2]))
+ends = [segment.place(shape, "f4")], [segment.place(shape, "f4")]
+ends[0][0].array[...] = 1
+model.execute(*ends)
+buffer = client.allocate(inputs=[(model, 0)])
+buffer.copy_from(np.ones(shape, np.float32))
+print(flush=True)
+signal.pause()
+"""
+"""A client with two thirds of its memory in a segment and one in a buffer."""
+
+
+def back_ms(path: Path, driver: int) -> float:
+    """From the death of a client until its driver has no more than before it came."""
+    before = state(driver)
+    with subprocess.Popen(
+        [sys.executable, "-c", DOOMED, path, str(DEAD_BYTES)], cwd=ROOT, stdout=subprocess.PIPE
+    ) as client:
+        assert client.stdout is not None
+        client.stdout.readline()
+        assert state(driver)[2] > before[2] + 2 * DEAD_BYTES
+        client.kill()
+        start = time.perf_counter()
+        while True:
+            files, mapped, resident = state(driver)
+            if (files, mapped) <= before[:2] and resident < before[2] + DEAD_BYTES // 8:
+                return 1e3 * (time.perf_counter() - start)
+
+
 def row(*, quick: bool) -> dict[str, object]:
     """What has grown, once everything was done for the first time."""
     part = 50 if quick else 1
@@ -72,6 +111,8 @@ def row(*, quick: bool) -> dict[str, object]:
                 before, start = state(process.pid), time.perf_counter()
                 come_and_go(client, model, counts)
                 taken_s, after = time.perf_counter() - start, state(process.pid)
+            back_ms(path, process.pid)  # what stays after the first one, stays
+            dead_ms = sorted(back_ms(path, process.pid) for _ in range(DEATHS))
             process.terminate()
     return {
         **counts,
@@ -80,4 +121,7 @@ def row(*, quick: bool) -> dict[str, object]:
         "resident_growth": round(after[2] / before[2] - 1, 4),
         "target_growth": 0.02,
         "seconds": round(taken_s, 1),
+        "ms until a dead client's memory is back, median": round(dead_ms[DEATHS // 2], 1),
+        "ms until a dead client's memory is back, longest": round(dead_ms[-1], 1),
+        "target_ms": 100,
     }

@@ -1,11 +1,17 @@
 """Memory of the driver's own buffers."""
 
+import mmap
+from contextlib import suppress
+
 import numpy as np
 
 from tightship.driver.rim.image_model import FIRST, LAST
 from tightship.driver.rim.mappings import Array, Bytes
 from tightship.driver.rules.dimensions import Dimensions
 from tightship.driver.rules.status import REQUEST_ALIGNMENT_BYTES
+
+MAPPED_BYTES = 1 << 20
+"""From which size on a buffer is a mapping of its own; a process may have only so many."""
 
 
 class DeviceBuffers:
@@ -36,7 +42,7 @@ class DeviceBuffers:
         """Where to write a value of this size; what was there is lost.
 
         Raises:
-            MemoryError: The system refuses it.
+            MemoryError, OSError: The system refuses it.
         """
         held = self._rooms.get(token)
         if held is None or held.size != size_bytes:
@@ -53,7 +59,7 @@ class DeviceBuffers:
         """Take a value over from a client.
 
         Raises:
-            MemoryError: The system refuses room for it.
+            MemoryError, OSError: The system refuses room for it.
         """
         room = self.room(token, data.size)
         if token in self._images:
@@ -78,8 +84,19 @@ class DeviceBuffers:
 
 
 def _aligned(size_bytes: int) -> Bytes:
-    """Zeros, all of them in memory; `np.zeros` would leave that to the first run."""
-    whole = np.empty(size_bytes + REQUEST_ALIGNMENT_BYTES, np.uint8)
-    whole[...] = 0
-    start = -whole.ctypes.data % REQUEST_ALIGNMENT_BYTES
-    return whole[start : start + size_bytes]
+    """Zeros, all of them in memory; `np.zeros` would leave that to the first run.
+
+    Large ones are mappings: the system has them back as soon as they are gone, where `malloc`
+    might keep them.
+    """
+    if size_bytes >= MAPPED_BYTES:
+        mapping = mmap.mmap(-1, size_bytes, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+        with suppress(OSError):  # the system may have none
+            mapping.madvise(mmap.MADV_HUGEPAGE)
+        room = np.frombuffer(mapping, np.uint8)
+    else:
+        whole = np.empty(size_bytes + REQUEST_ALIGNMENT_BYTES, np.uint8)
+        start = -whole.ctypes.data % REQUEST_ALIGNMENT_BYTES
+        room = whole[start : start + size_bytes]
+    room[...] = 0
+    return room
