@@ -15,6 +15,10 @@ namespace tightship::driver {
 namespace {
 
 constexpr uint64_t kBell = 0;
+
+/// How long a turn is waited for, as most of these runs are short; this thread reads nothing then.
+constexpr std::chrono::milliseconds kTurnPatience(1);
+
 constexpr uint32_t kOnce = EPOLLIN | EPOLLRDHUP | EPOLLONESHOT;
 
 int opened(int file, const char *what) {
@@ -151,7 +155,7 @@ std::shared_ptr<LentConnections::Entry> LentConnections::find(std::string_view r
 
 bool LentConnections::run(Entry &entry) {
     const std::unique_lock running(entry.running, std::try_to_lock);
-    if (!running.owns_lock() || !turns_.take_free())
+    if (!running.owns_lock() || !turns_.take(kTurnPatience))
         return false;
     using Clock = std::chrono::steady_clock;
     Tally &tally = *entry.known.tally;

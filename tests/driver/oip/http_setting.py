@@ -30,7 +30,9 @@ class Serving(Setting):
         self.server.start()
 
     def connected(self):
-        return socket.create_connection(("127.0.0.1", self.server.port), timeout=20)
+        connection = socket.create_connection(("127.0.0.1", self.server.port), timeout=20)
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        return connection
 
     def request(self, **given):
         model = given.pop("model", "neg")
