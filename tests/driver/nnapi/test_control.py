@@ -1,5 +1,7 @@
 """WHILE and IF, in a driver of another process."""
 
+import time
+
 import numpy as np
 import pytest
 
@@ -9,7 +11,7 @@ from tightship.driver.client.staging import stage
 from tightship.driver.nnapi.operation_type import OperationType
 from tightship.driver.protocol import messages as m
 from tightship.driver.protocol.replies import Executed
-from tightship.driver.rules.status import ErrorStatus
+from tightship.driver.rules.status import LOOP_TIMEOUT_DEFAULT_NS, ErrorStatus
 from tightship.errors import DriverError
 
 COUNT, FLAG, VALUE = tensor_type("i4", (1,)), tensor_type("?", (1,)), tensor_type("f4", (2, 3))
@@ -96,6 +98,27 @@ def test_an_endless_loop_ends_with_its_timeout(client):
         endless(client, 1_000_000)
     assert caught.value.status == ErrorStatus.MISSED_DEADLINE_TRANSIENT
     assert client.capabilities().feature_level
+
+
+WAYS = {
+    "sync": lambda model, given: model.execute(given, loop_timeout_s=0.001),
+    "reusable": lambda model, given: model.reusable(given, loop_timeout_s=0.001).execute(),
+    "fenced": lambda model, given: model.execute_fenced(given, loop_timeout_s=0.001).wait(10),
+}
+
+
+@pytest.mark.parametrize("way", WAYS.values(), ids=WAYS.keys())
+def test_an_endless_loop_ends_with_the_timeout_that_a_client_gives(client, way):
+    """InfiniteLoopTimeoutTest, which gives 1 ms; without it a loop may take 2 s."""
+    with client.prepare(repeated(step=0)) as model:
+        start_s = time.monotonic()
+        with pytest.raises(DriverError) as caught:
+            way(model, [X, np.ones(1, np.int32)])
+    assert caught.value.status in (
+        ErrorStatus.MISSED_DEADLINE_TRANSIENT,
+        ErrorStatus.GENERAL_FAILURE,  # a fence tells that it failed, not why
+    )
+    assert time.monotonic() - start_s < LOOP_TIMEOUT_DEFAULT_NS / 1e9
 
 
 def test_an_endless_loop_ends_with_the_deadline_of_the_run(client):

@@ -25,7 +25,7 @@ from tightship.driver.protocol.replies import (
     Launched,
     ModelPrepared,
 )
-from tightship.driver.rules.deadline import after
+from tightship.driver.rules.deadline import after, lasting
 from tightship.driver.rules.dimensions import Dimensions
 from tightship.errors import DriverError
 
@@ -101,6 +101,7 @@ class RemoteModel(Released):
         outputs: Sequence[Output] | None = None,
         *,
         timeout_s: float | None = None,
+        loop_timeout_s: float | None = None,
     ) -> Results:
         """Run it and wait.
 
@@ -110,6 +111,7 @@ class RemoteModel(Released):
             outputs: Where each output goes; None makes it a new array. What is placed has the
                 dimensions of the output.
             timeout_s: Seconds after which the call fails.
+            loop_timeout_s: Seconds that each loop of the model may take, 15 at most; 2 if None.
 
         Returns:
             For each output its array; None where it is in a buffer.
@@ -118,15 +120,21 @@ class RemoteModel(Released):
             DriverError: As the driver says.
             InputError: An array does not fit.
         """
-        known = self._recent.find(inputs, outputs) if timeout_s is None else None
+        is_untimed = timeout_s is None and loop_timeout_s is None
+        known = self._recent.find(inputs, outputs) if is_untimed else None
         if known is None:
             plain = [each for each in inputs if not isinstance(each, (Placed, InBuffer))]
-            if len(plain) == len(inputs) and outputs is None and timeout_s is None:
+            if len(plain) == len(inputs) and outputs is None and is_untimed:
                 return self._on_copies(plain)
             types = self._types.of(inputs, outputs)
             staged = stage(types, inputs, outputs, self._stage.of)
-            call = m.Execute(self.identifier, staged.request, deadline_ns=after(timeout_s))
-            known = known_of(inputs, outputs, staged, call)
+            call = m.Execute(
+                self.identifier,
+                staged.request,
+                deadline_ns=after(timeout_s),
+                loop_timeout_ns=lasting(loop_timeout_s),
+            )
+            known = known_of(inputs, outputs, staged, call) if is_untimed else None
             if known is None:
                 check(self._session.expect(Executed, call))
                 return results_of(staged, outputs)
@@ -155,6 +163,7 @@ class RemoteModel(Released):
         *,
         wait_for: Sequence[Fence] = (),
         timeout_s: float | None = None,
+        loop_timeout_s: float | None = None,
     ) -> "FencedExecution":
         """Have it run once some fences are signalled, and go on; otherwise as `execute`."""
         stage_of_run = Stage(self._session)
@@ -165,6 +174,7 @@ class RemoteModel(Released):
             tuple(range(len(wait_for))),
             measure_timing=True,
             deadline_ns=after(timeout_s),
+            loop_timeout_ns=lasting(loop_timeout_s),
         )
         try:
             reply, files = self._session.exchange(call, [each.fileno() for each in wait_for])
@@ -181,13 +191,18 @@ class RemoteModel(Released):
         return Burst(self._session, self._types, opened.burst)
 
     def reusable(
-        self, inputs: Sequence[Input], outputs: Sequence[Output] | None = None
+        self,
+        inputs: Sequence[Input],
+        outputs: Sequence[Output] | None = None,
+        *,
+        loop_timeout_s: float | None = None,
     ) -> "Reusable":
         """An execution that is checked once and run often; arguments as for `execute`."""
         kept = Stage(self._session)
         staged = stage(self._types.of(inputs, outputs), inputs, outputs, kept.of)
         try:
-            call = m.CreateExecution(self.identifier, staged.request)
+            loop_ns = lasting(loop_timeout_s)
+            call = m.CreateExecution(self.identifier, staged.request, loop_timeout_ns=loop_ns)
             created = self._session.expect(ExecutionCreated, call)
         except DriverError:
             kept.close()
