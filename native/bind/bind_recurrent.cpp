@@ -1,6 +1,7 @@
 #include "recorded.hpp"
 #include "tightship/kernels/recipes.hpp"
 #include "tightship/kernels/recurrent.hpp"
+#include "tightship/kernels/recurrent_gradient.hpp"
 
 #include <nanobind/stl/array.h>
 #include <nanobind/stl/shared_ptr.h>
@@ -51,6 +52,21 @@ constexpr Names<kernels::RecurrentPart, kernels::kRecurrentParts> kParts{
      {"last_state", kernels::RecurrentPart::kLastState},
      {"last_cell_state", kernels::RecurrentPart::kLastCellState}}};
 
+constexpr Names<kernels::BackPart, kernels::kBackParts> kBackNames{
+    {{"gates", kernels::BackPart::kGates},
+     {"shares", kernels::BackPart::kShares},
+     {"weights", kernels::BackPart::kWeights},
+     {"bias", kernels::BackPart::kBias},
+     {"states", kernels::BackPart::kStates},
+     {"first_cell", kernels::BackPart::kFirstCell},
+     {"gradient", kernels::BackPart::kGradient},
+     {"last_gradient", kernels::BackPart::kLastGradient},
+     {"last_cell_gradient", kernels::BackPart::kLastCellGradient},
+     {"input_gates", kernels::BackPart::kInputGates},
+     {"state_gates", kernels::BackPart::kStateGates},
+     {"first_gradient", kernels::BackPart::kFirstGradient},
+     {"first_cell_gradient", kernels::BackPart::kFirstCellGradient}}};
+
 template <class Value, size_t kCount>
 Value named(const Names<Value, kCount> &names, std::string_view name) {
     for (const auto &[known, value] : names)
@@ -82,6 +98,22 @@ recurrent(const std::array<int64_t, 4> &sizes, const kernels::RecurrentRule &rul
                               {gates, sequence, state});
 }
 
+std::shared_ptr<const Kernel> recurrent_gradient(std::string_view cell,
+                                                 const std::array<int64_t, 3> &sizes,
+                                                 bool is_reversed, bool is_cut,
+                                                 const std::vector<std::string_view> &parts) {
+    std::vector<kernels::BackPart> present;
+    for (const std::string_view part : parts)
+        present.push_back(named(kBackNames, part));
+    return kernels::recurrent_gradient(
+        {named(kCells, cell), sizes[0], sizes[1], sizes[2], is_reversed, is_cut}, present);
+}
+
+std::shared_ptr<const Kernel> recurrent_weights(std::string_view cell, int64_t directions,
+                                                int64_t hidden) {
+    return kernels::recurrent_weights(named(kCells, cell), directions, hidden);
+}
+
 } // namespace
 
 void recurrent_kernels(nb::class_<Kernel> &kernel) {
@@ -102,6 +134,12 @@ void recurrent_kernels(nb::class_<Kernel> &kernel) {
         "Products of the inputs, packed weights of the state, the parts named, "
         "scratch; sizes are steps, batch, directions, hidden; strides of the "
         "products, the sequence and the states, in elements.");
+    recorded(kernel)
+        .def_static("recurrent_gradient", &recurrent_gradient, "cell"_a, "sizes"_a, "is_reversed"_a,
+                    "is_cut"_a, "parts"_a,
+                    "The parts named, scratch; sizes are steps, batch, hidden.")
+        .def_static("recurrent_weights", &recurrent_weights, "cell"_a, "directions"_a, "hidden"_a,
+                    "Weights of the state, the same packed.");
 }
 
 } // namespace tightship::bind

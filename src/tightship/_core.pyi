@@ -1498,6 +1498,14 @@ class NativeKernel:
         """
 
     @staticmethod
+    def recurrent_gradient(cell: str, sizes: Sequence[int], is_reversed: bool, is_cut: bool, parts: Sequence[str]) -> NativeKernel:
+        """The parts named, scratch; sizes are steps, batch, hidden."""
+
+    @staticmethod
+    def recurrent_weights(cell: str, directions: int, hidden: int) -> NativeKernel:
+        """Weights of the state, the same packed."""
+
+    @staticmethod
     def quantize(dtype: str, shape: Sequence[int], strides: Sequence[Sequence[int]], has_zero: bool) -> NativeKernel:
         """x, scale[, zero point], y of `dtype`; strides in bytes of the four."""
 

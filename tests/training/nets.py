@@ -139,4 +139,31 @@ def lstm() -> Net:
     )  # fmt: skip
 
 
-NETS = {"mlp": mlp, "cnn": cnn, "transformer": transformer, "lstm": lstm}
+def both_ways() -> Net:
+    """An LSTM and a GRU in both directions, whose last states are compared with numbers."""
+    return net(
+        """both_ways (float[5,3,4] x) => (float[3,2] y)
+            <int64[3] joined = {5, 3, 12}, int64[2] rows = {3, 8}> {
+            a = LSTM <hidden_size = 6, direction = "bidirectional"> (x, w, r, b)
+            turned = Transpose <perm = [0, 2, 1, 3]> (a)
+            row = Reshape (turned, joined)
+            c, last = GRU <hidden_size = 4, direction = "bidirectional",
+                linear_before_reset = 1> (row, w1, r1, b1)
+            by_row = Transpose <perm = [1, 0, 2]> (last)
+            flat = Reshape (by_row, rows)
+            y = Gemm (flat, w2, b2)
+        }""",
+        "squared_error",
+        {"x": floats(5, 3, 4), "labels": floats(3, 2)},
+        w=(2, 24, 4), r=(2, 24, 6), b=(2, 48), w1=(2, 12, 12), r1=(2, 12, 4), b1=(2, 24),
+        w2=(8, 2), b2=(2,),
+    )  # fmt: skip
+
+
+NETS = {
+    "mlp": mlp,
+    "cnn": cnn,
+    "transformer": transformer,
+    "lstm": lstm,
+    "both_ways": both_ways,
+}

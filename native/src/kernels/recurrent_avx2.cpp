@@ -2,6 +2,7 @@
 
 #define TIGHTSHIP_ISA avx2
 #define TIGHTSHIP_VECTOR_BYTES 32
+#include "recurrent_gradient_loops.hpp"
 #include "recurrent_loops.hpp"
 
 #endif

@@ -7,6 +7,7 @@ twice, kernels and layouts stay what they were, and so does every bit of the res
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from tightship.engine.part_order import with_parts_in_order
 from tightship.engine.placement import Placement, place
 from tightship.engine.program import (
     KernelWork,
@@ -143,6 +144,7 @@ def arranged(lowered: Lowered, *, budget_bytes: int | None = None, share: float 
     Raises:
         PlanError: Values are bound to each other in a way that no plan can honour.
     """
+    lowered = with_parts_in_order(lowered)
     schedule = schedule_of(lowered)
     operations = operations_of(lowered)
     total = sum(count for count in operations if count != NEVER)

@@ -1,6 +1,7 @@
 """Graphs run by torch, whose autograd knows nothing of our rules."""
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -103,18 +104,35 @@ def _running_batch_norm(
     return F.batch_norm(x, *running, scale, bias, training=True, momentum=1 - momentum, eps=epsilon)
 
 
-def _lstm(node: Node, x: Tensor, w: Tensor, r: Tensor, b: Tensor) -> list[Tensor]:
-    """One direction, gates in ONNX's order, no state before the first step."""
-    size = node.attributes["hidden_size"]
-    h = c = x.new_zeros(x.shape[1], size)
-    states = []
-    for step in x:
-        gates = step @ w[0].T + h @ r[0].T + b[0, : 4 * size] + b[0, 4 * size :]
-        i, o, f, g = gates.split(size, 1)
-        c = f.sigmoid() * c + i.sigmoid() * g.tanh()
-        h = o.sigmoid() * c.tanh()
-        states.append(h)
-    return [torch.stack(states)[:, None], h[None], c[None]]
+def _recurrent(cell: Any, node: Node, x: Tensor, w: Tensor, r: Tensor, b: Tensor) -> list[Tensor]:
+    """A cell over all steps, in both directions if there are two, no state before the first."""
+    size, sequences, last = node.attributes["hidden_size"], [], []
+    for way in range(w.shape[0]):
+        state = (x.new_zeros(x.shape[1], size),) * 2
+        shown = []
+        for step in x.flip(0) if way else x:
+            state = cell(step @ w[way].T, state, r[way], *b[way].chunk(2))
+            shown.append(state[0])
+        sequences.append(torch.stack(shown[::-1] if way else shown))
+        last.append(state)
+    return [torch.stack(sequences, 1), *(torch.stack(each) for each in zip(*last, strict=True))]
+
+
+def _lstm_cell(given: Tensor, state: Any, r: Tensor, bias: Tensor, own: Tensor) -> Any:
+    """Gates in ONNX's order."""
+    h, c = state
+    i, o, f, g = (given + bias + h @ r.T + own).chunk(4, 1)
+    c = f.sigmoid() * c + i.sigmoid() * g.tanh()
+    return o.sigmoid() * c.tanh(), c
+
+
+def _gru_cell(given: Tensor, state: Any, r: Tensor, bias: Tensor, own: Tensor) -> Any:
+    """Resets the product of the state."""
+    h = state[0]
+    (z, k, n), (z_of, k_of, n_of) = (part.chunk(3, 1) for part in (given + bias, h @ r.T + own))
+    z, k = (z + z_of).sigmoid(), (k + k_of).sigmoid()
+    h = z * h + (1 - z) * (n + k * n_of).tanh()
+    return h, h
 
 
 def _layer_norm(node: Node, x: Tensor, scale: Tensor, bias: Tensor | None = None) -> Tensor:
@@ -193,7 +211,8 @@ OPERATORS: dict[str, Callable[..., Any]] = {
     "Gemm": _gemm,
     "GlobalAveragePool": _plain(lambda x: x.mean(list(range(2, x.ndim)), keepdim=True)),
     "IsNaN": _plain(torch.isnan),
-    "LSTM": _lstm,
+    "GRU": partial(_recurrent, _gru_cell),
+    "LSTM": partial(_recurrent, _lstm_cell),
     "LayerNormalization": _layer_norm,
     "MatMul": _plain(torch.matmul),
     "MaxPool": _pool(F.max_pool2d),

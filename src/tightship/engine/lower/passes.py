@@ -29,12 +29,12 @@ from tightship.errors import InputError
 from tightship.graph import Graph
 
 
-def seldom(place: str, operator: str) -> Callable[[Graph], Graph]:
+def seldom(place: str, *operators: str) -> Callable[[Graph], Graph]:
     """The pass at `module.name`, which is imported for the first graph with an operator."""
     module, name = place.split(".")
 
     def graph_pass(graph: Graph) -> Graph:
-        if all(node.operator != operator for node in graph.nodes):
+        if all(node.operator not in operators for node in graph.nodes):
             return graph
         imported = import_module(f"tightship.engine.lower.{module}")
         found: Callable[[Graph], Graph] = getattr(imported, name)
@@ -47,6 +47,7 @@ def seldom(place: str, operator: str) -> Callable[[Graph], Graph]:
 GRAPH_PASSES: tuple[Callable[[Graph], Graph], ...] = (
     widen_floats,
     expand_loss,
+    seldom("split_recurrent_gradient.split_recurrent_gradient", "GRUGrad", "LSTMGrad", "RNNGrad"),
     seldom("expand_lp_pool.expand_lp_pool", "LpPool"),
     seldom("expand_einsum.expand_einsum", "Einsum"),
     expand_quantized,
@@ -82,8 +83,9 @@ ONEDNN_PASSES = frozenset(
 )  # fmt: skip
 """Passes that make what only oneDNN's kernels run."""
 NATIVE_PASSES = frozenset(
-    {"fuse_attention", "join_rotary", "split_recurrent", "fuse_depthwise", "scale_weights"}
-)
+    {"fuse_attention", "join_rotary", "split_recurrent", "split_recurrent_gradient",
+     "fuse_depthwise", "scale_weights"}
+)  # fmt: skip
 """Passes that make what only native kernels run."""
 
 SELECTION_PASSES = (

@@ -13,7 +13,18 @@ from numpy.typing import NDArray
 
 from tightship.engine.kernels.recurrent_cell import named_activations
 from tightship.engine.lower.rewrite import rebuilt
-from tightship.graph import Constant, Derived, DType, Fill, Graph, Node, Value, element_count
+from tightship.graph import (
+    Constant,
+    Derived,
+    DType,
+    Fill,
+    Graph,
+    Inline,
+    Node,
+    Value,
+    element_count,
+)
+from tightship.graph.layer import TRAINING
 
 Compute = Callable[[], NDArray[np.generic]]
 
@@ -42,7 +53,7 @@ ZEROS_MAX = 1 << 16
 
 
 def split_recurrent(graph: Graph) -> Graph:
-    """Split every layer of constant weights whose activations the native cells have."""
+    """Split every layer whose activations the native cells have."""
     writer = _Writer(graph)
     nodes: list[Node] = []
     for node in graph.nodes:
@@ -65,10 +76,14 @@ def _fits(graph: Graph, node: Node) -> bool:
     lengths = node.inputs[LENGTHS : LENGTHS + 1]
     values = [graph.value(name) for name in (*node.reads, *node.writes)]
     parameters = [*node.inputs[1:LENGTHS], *node.inputs[PEEPHOLE:]]
+    are_computed = not graph.constants.keys() & set(node.inputs[1:3])
     return (
         all(value.is_static and 0 not in value.static_shape for value in values)
         and all(value.dtype is DType.FLOAT32 for value in values if value.name not in lengths)
-        and all(name in graph.constants for name in parameters if name)
+        and (
+            all(name in graph.constants for name in parameters if name)
+            or (are_computed and not any(node.inputs[PEEPHOLE:]))
+        )
         and len(graph.value(node.inputs[0]).static_shape) == 3
         and activations_of(node) is not None
     )
@@ -83,17 +98,29 @@ class _Writer:
     values: dict[str, Value] = field(default_factory=dict)
 
     def split(self, node: Node) -> list[Node]:
-        """The product of the inputs, biases added to it where there are any, and the steps."""
+        """The product of the inputs, biases added to it where there are any, and the steps.
+
+        Weights that are no constants, as those that are trained, are read as they lie.
+        """
         inputs = (*node.inputs, *[""] * (PEEPHOLE + 1 - len(node.inputs)))
         x, w, r, bias = inputs[:4]
         product, gates = f"{node.name}.product", f"{node.name}.gates"
-        columns = self._columns(w)
-        shape = (*self.graph.value(x).static_shape[:2], self.constants[columns].shape[1])
+        directions, rows, width = self.graph.value(w).static_shape
+        shape = (*self.graph.value(x).static_shape[:2], directions * rows)
         self.values[product] = Value(product, DType.FLOAT32, shape)
-        nodes = [Node(product, "MatMul", (x, columns), (product,), version=13)]
+        if w in self.graph.constants:
+            nodes = [Node(product, "MatMul", (x, self._columns(w)), (product,), version=13)]
+        else:
+            nodes, flat = [], f"{node.name}.flat"
+            self._reshaped(nodes, w, flat, (directions * rows, width))
+            how = {"transB": 1}
+            nodes.append(Node(product, "TransposedMatMul", (x, flat), (product,), how, TRAINING))
         reset = ""
         if bias:
-            row, reset = self._biases(node, bias)
+            if bias in self.graph.constants:
+                row, reset = self._biases(node, bias)
+            else:
+                row, reset = self._computed_biases(nodes, node, bias)
             self.values[gates] = Value(gates, DType.FLOAT32, shape)
             nodes.append(Node(gates, "Add", (product, row), (gates,), version=14))
         states = ["" if self._is_zero(name) else name for name in inputs[STATE:PEEPHOLE]]
@@ -139,6 +166,45 @@ class _Writer:
             f"{node.name}.reset", (directions, hidden),
             lambda: np.ascontiguousarray(apart()[:, 1, kept]), constant,
         )  # fmt: skip
+
+    def _computed_biases(self, nodes: list[Node], node: Node, name: str) -> tuple[str, str]:
+        """As `_biases`, of what is no constant: both halves in one, but for what is reset."""
+        directions, count = self.graph.value(name).static_shape
+        gates = LAYERS[node.operator].gates
+        hidden, stem = count // (2 * gates), f"{node.name}.bias"
+        halves, total, row = f"{stem}.halves", f"{stem}.total", f"{stem}.row"
+        self._reshaped(nodes, name, halves, (directions, 2, gates, hidden))
+        kept, reset = halves, ""
+        if node.operator == "GRU" and node.attributes.get("linear_before_reset", 0):
+            mask = np.ones((2, gates, 1), np.float32)
+            mask[1, -1] = 0
+            self.constants[f"{stem}.mask"] = Inline(mask)
+            kept = self._made(f"{stem}.kept", (directions, 2, gates, hidden))
+            nodes.append(Node(kept, "Mul", (halves, f"{stem}.mask"), (kept,), version=14))
+            last = self._made(f"{stem}.last", (directions, 1, 1, hidden))
+            ends = [
+                self._integers(f"{last}.{index}", numbers)
+                for index, numbers in enumerate(((1, gates - 1), (2, gates), (1, 2)))
+            ]
+            nodes.append(Node(last, "Slice", (halves, *ends), (last,), version=13))
+            reset = self._reshaped(nodes, last, f"{stem}.reset", (directions, hidden))
+        self._made(total, (directions, gates, hidden))
+        axes = self._integers(f"{total}.axes", (1,))
+        nodes.append(Node(total, "ReduceSum", (kept, axes), (total,), {"keepdims": 0}, version=13))
+        return self._reshaped(nodes, total, row, (directions * gates * hidden,)), reset
+
+    def _reshaped(self, nodes: list[Node], name: str, target: str, shape: tuple[int, ...]) -> str:
+        sizes = self._integers(f"{target}.shape", shape)
+        nodes.append(Node(target, "Reshape", (name, sizes), (target,), version=13))
+        return self._made(target, shape)
+
+    def _made(self, name: str, shape: tuple[int, ...]) -> str:
+        self.values[name] = Value(name, DType.FLOAT32, shape)
+        return name
+
+    def _integers(self, name: str, numbers: tuple[int, ...]) -> str:
+        self.constants[name] = Inline(np.array(numbers, np.int64))
+        return name
 
     def _derived(
         self, name: str, shape: tuple[int, ...], compute: Compute, source: Constant, form: int = 0

@@ -44,6 +44,9 @@ NATIVE_EMITTERS: Mapping[tuple[str, str], NativeEmitter] = OnDemand(
         "quantize.QUANTIZE": of_onnx("DequantizeLinear DynamicQuantizeLinear QuantizeLinear"),
         "ranks.RANKS": of_onnx("ArgMax ArgMin CumSum Hardmax TopK"),
         "recurrent.RECURRENT": [("tightship", name) for name in ("GRU", "LSTM", "RNN")],
+        "recurrent_gradient.RECURRENT_GRADIENT": [
+            ("tightship", f"{name}Grad") for name in ("GRU", "LSTM", "RNN")
+        ],
         "reduction.REDUCTION": of_onnx(
             "ReduceL1 ReduceL2 ReduceLogSum ReduceLogSumExp ReduceMax ReduceMean ReduceMin "
             "ReduceProd ReduceSum ReduceSumSquare"

@@ -5,11 +5,11 @@ from numpy.typing import NDArray
 
 from tightship._core import MemoryDesc, NativeKernel
 from tightship.engine.lower.builder import Builder
-from tightship.engine.lower.layouts import dense_strides
+from tightship.engine.lower.layouts import dense_strides, row_major
 from tightship.engine.lower.native.layout import byte_strides
 from tightship.engine.lower.split_recurrent import LAYERS, activations_of
 from tightship.engine.program import Operand
-from tightship.graph import Constant, Derived, DType, Node
+from tightship.graph import Derived, DType, Node
 
 ALIGNMENT = 16
 """Hidden units are rounded up to a multiple of these."""
@@ -22,9 +22,7 @@ WRITTEN = ("sequence", "last_state", "last_cell_state")
 
 def recurrent(builder: Builder, node: Node) -> bool:
     """The kernel; what nobody reads of its results is not written."""
-    weights = builder.constant(node.inputs[1])
-    assert weights is not None
-    directions, _, hidden = weights.shape
+    directions, _, hidden = builder.value(node.inputs[1]).static_shape
     by_batch = bool(node.attributes.get("layout", 0))
     gates = builder.dense(node.inputs[0])
     steps, batch = (gates.shape[axis] for axis in ((1, 0) if by_batch else (0, 1)))
@@ -50,7 +48,7 @@ def recurrent(builder: Builder, node: Node) -> bool:
     builder.native(
         node,
         ("recurrent", kernel),
-        [gates, _packed(builder, node, weights), *reads.values()],
+        [gates, _packed(builder, node), *reads.values()],
         list(writes.values()),
         scratch_bytes=kernel.scratch_bytes(builder.threads),
     )
@@ -98,11 +96,19 @@ def _target(builder: Builder, name: str, part: str) -> Operand:
     return builder.output(name, MemoryDesc(list(shape), "float32", along))
 
 
-def _packed(builder: Builder, node: Node, weights: Constant) -> Operand:
-    """Weights of the state as the kernel streams them."""
-    cell = _cell(node)
-    name = f"{node.inputs[1]}.streamed"
-    size = weights.shape[0] * weights.shape[1] * _rounded(weights.shape[2])
+def _packed(builder: Builder, node: Node) -> Operand:
+    """Weights of the state as the kernel streams them; of what is trained a copy for the step."""
+    source, cell = node.inputs[1], _cell(node)
+    name = f"{source}.streamed"
+    directions, rows, hidden = builder.value(source).static_shape
+    size = directions * rows * _rounded(hidden)
+    weights = builder.constant(source)
+    if weights is None:
+        kernel = NativeKernel.recurrent_weights(cell, directions, hidden)
+        target = builder.room(f"{node.name}.streamed", row_major([size]))
+        reads = [builder.dense(source)]
+        builder.native(Node(name, "Pack", (), ()), ("recurrent_weights", kernel), reads, [target])
+        return target
     builder.add_constant(
         name,
         Derived(

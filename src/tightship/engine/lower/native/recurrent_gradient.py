@@ -1,0 +1,52 @@
+"""The way back through the steps of a recurrent layer: one kernel for all of them."""
+
+from tightship._core import NativeKernel
+from tightship.engine.lower.builder import Builder
+from tightship.engine.lower.split_recurrent_gradient import (
+    BACK_READ,
+    BACK_WRITTEN,
+    GRADIENTS,
+)
+from tightship.graph import Node
+
+CELLS = {"GRUGrad": "linear_gru", "LSTMGrad": "lstm", "RNNGrad": "plain"}
+OVER = {"input_gates": "gates", "state_gates": "shares"}
+"""Gradients that may be written over what they are of."""
+
+
+def recurrent_gradient(builder: Builder, node: Node) -> bool:
+    """Gradients of the gates, over what inputs and states give them where these die."""
+    reads = {
+        part: builder.dense(name) for part, name in zip(BACK_READ, node.inputs, strict=True) if name
+    }
+    writes = {
+        part: builder.output(name)
+        for part, name in zip(BACK_WRITTEN, node.outputs, strict=True)
+        if name
+    }
+    steps, hidden = node.attributes["times"], reads["weights"].shape[1]
+    assert isinstance(steps, int)
+    kernel = NativeKernel.recurrent_gradient(
+        CELLS[node.operator],
+        (steps, writes["input_gates"].shape[0] // steps, hidden),
+        bool(node.attributes["is_reversed"]),
+        bool(node.attributes["is_cut"]),
+        [*reads, *writes],
+    )
+    builder.native(
+        node,
+        ("recurrent_gradient", kernel),
+        list(reads.values()),
+        list(writes.values()),
+        scratch_bytes=kernel.scratch_bytes(builder.threads),
+        in_place=[
+            (writes[part], reads[source])
+            for part, source in OVER.items()
+            if part in writes and source in reads
+        ],
+    )
+    return True
+
+
+RECURRENT_GRADIENT = {("tightship", operator): recurrent_gradient for operator in GRADIENTS}
+"""By domain and operator."""
