@@ -57,7 +57,7 @@ def wide():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("settings", [{}, {"recompute": 0.5}, {"threads": 2}])
+@pytest.mark.parametrize("settings", [{}, {"recompute": 0.5}, {"threads": 2}, {"accumulate": 2}])
 def test_a_process_gains_no_more_than_was_said(tmp_path, settings):
     case = wide()
     (tmp_path / "net.onnx").write_bytes(case.model)

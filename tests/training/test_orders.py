@@ -24,13 +24,14 @@ ORDERS = {
 
 def stepped(trainer, feeds):
     """A step in which bytes that nobody may read are NaN before every kernel."""
-    _, arena, external = trainer._ready(feeds)
+    program, external = trainer._ready(feeds)
+    arena, executable = program.arena, program.executable
     room = arena.block.array()
-    for index, segment in enumerate(single_steps(trainer._executable)):
-        room[~readable(trainer._executable, index, room.size)] = NOT_A_NUMBER
-        execute(replace(trainer._executable, segments=(segment,)), arena, external, {}, Limits())
+    for index, segment in enumerate(single_steps(executable)):
+        room[~readable(executable, index, room.size)] = NOT_A_NUMBER
+        execute(replace(executable, segments=(segment,)), arena, external, {}, Limits())
     trainer.steps += 1
-    return float(trainer._loss.reshape(()))
+    return float(program.loss.reshape(()))
 
 
 def trained(net, optimizer, settings, *, poisoned):
@@ -61,7 +62,7 @@ def test_kernels_that_run_at_once_give_the_same_bits(name, recompute, optimizer)
     net = NETS[name]()
     losses, weights, _ = trained(net, optimizer, PLAIN, poisoned=False)
     with train(net.model, net.loss, optimizer, recompute=recompute) as trainer:
-        trainer._arena.block.array()[:] = NOT_A_NUMBER
+        trainer._programs[0].arena.block.array()[:] = NOT_A_NUMBER
         assert [trainer.step(net.feeds, workers=4) for _ in range(3)] == losses
         found = trainer.weights()
     assert all(np.array_equal(found[key], weights[key]) for key in weights)
@@ -70,7 +71,7 @@ def test_kernels_that_run_at_once_give_the_same_bits(name, recompute, optimizer)
 def test_an_update_waits_for_whoever_reads_its_weight():
     net = NETS["mlp"]()
     with train(net.model, net.loss, Sgd(0.1)) as trainer:
-        placement = trainer._executable.placement
+        placement = trainer._programs[0].executable.placement
         steps = placement.lowered.steps
         after = dict.fromkeys(range(len(steps)), frozenset())
         for before, index in needed(placement):

@@ -26,8 +26,13 @@ Array = NDArray[Any]
 
 FORMAT = "tightship.checkpoint.1"
 STATE = "optimizer.state."
-PARTS = {"mean": "exp_avg", "square": "exp_avg_sq", "velocity": "momentum_buffer"}
-"""Torch's names by ours."""
+PARTS = {
+    "gathered": "gathered",
+    "mean": "exp_avg",
+    "square": "exp_avg_sq",
+    "velocity": "momentum_buffer",
+}
+"""Torch's names by ours, where it has one."""
 
 
 @dataclass(frozen=True, slots=True)

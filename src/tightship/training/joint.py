@@ -4,13 +4,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Protocol
 
-import numpy as np
-
 from tightship.errors import InputError
-from tightship.graph import Constant, Fill, Graph
-from tightship.graph.backward import DROPOUT, NORM, STEP, with_dropout, with_updates
-from tightship.graph.optimizer import Adam, Optimizer, state_of
-from tightship.training.step_graph import RATE, StepGraph
+from tightship.graph import Constant, Graph
+from tightship.graph.backward import DROPOUT, with_dropout
+from tightship.graph.optimizer import Optimizer
+from tightship.training.step_graph import StepGraph, Trained, updating_step
 
 
 class Differentiated(Protocol):
@@ -41,44 +39,38 @@ class Differentiated(Protocol):
         """What parameters and buffers are at first."""
 
 
-def joint_step(made: Differentiated, optimizer: Optimizer, seed: int = 0) -> StepGraph:
+def joint_step(
+    made: Differentiated, optimizer: Optimizer, seed: int = 0, accumulate: int = 1
+) -> StepGraph:
     """The step that `train_graph` runs: gradients are gone once their parameter has changed.
 
     Args:
         made: Forward and backward path.
         optimizer: How parameters change.
         seed: What dropouts draw by.
+        accumulate: Runs whose gradients are averaged before they do.
 
     Raises:
         GraphError: A name of what the optimizer keeps is taken.
         InputError: What becomes of a buffer is computed by a node that does not read it.
     """
     _check_buffers(made)
-    outputs = (made.loss, *made.gradients, *made.buffers.values())
-    graph = with_updates(
-        with_dropout(replace(made.graph, outputs=outputs)),
-        made.parameters,
-        made.gradients,
-        optimizer,
-        rate=RATE,
-    )
-    kept = {
-        f"{name}.{part}": Fill(np.zeros((), made.state[name].dtype.numpy), made.state[name].shape)
-        for name in made.parameters
-        for part in state_of(optimizer)
-    }
-    follows = {f"{name}.next": name for name in (*made.parameters, *kept)}
-    return StepGraph(
-        graph,
-        made.loss,
-        {**made.state, **kept},
-        {**follows, **{after: before for before, after in made.buffers.items()}},
-        (*made.parameters, *made.buffers),
-        (RATE, optimizer.rate),
-        STEP if isinstance(optimizer, Adam) else "",
-        NORM if optimizer.clip_norm is not None else "",
-        (DROPOUT if DROPOUT in graph.inputs else "", seed),
-    )
+    outputs = (made.loss, *made.buffers.values(), *made.gradients)
+    graph = with_dropout(replace(made.graph, outputs=outputs))
+    trained = Trained({name: made.state[name] for name in made.parameters}, made.gradients)
+    step = updating_step(graph, made.loss, trained, optimizer, accumulate)
+
+    def with_buffers(part: StepGraph) -> StepGraph:
+        return replace(
+            part,
+            held={**part.held, **{name: made.state[name] for name in made.buffers}},
+            follows={**part.follows, **{after: before for before, after in made.buffers.items()}},
+            weights=(*made.parameters, *made.buffers),
+            dropout=(DROPOUT if DROPOUT in graph.inputs else "", seed),
+        )
+
+    gathering = step.gathering and with_buffers(step.gathering)
+    return replace(with_buffers(step), gathering=gathering)
 
 
 def refuse_saving(weights: object, path: object) -> None:  # noqa: ARG001 - a `Save`

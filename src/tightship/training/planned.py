@@ -1,12 +1,13 @@
 """A training step lowered and placed: what it takes, before any of it is allocated."""
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 
 from tightship.engine.arranged import Arranged, arranged, as_given, updating
-from tightship.engine.footprint import runtime_bytes
+from tightship.engine.footprint import program_bytes, runtime_bytes
 from tightship.engine.library import library_threads, open_library
 from tightship.engine.lower.select import rewritten, select
+from tightship.engine.program import Lowered
 from tightship.engine.weight_store import aligned_offsets
 from tightship.errors import CapacityError, InputError
 from tightship.graph import size_bytes
@@ -84,12 +85,13 @@ class TrainingMemory:
 
 @dataclass(frozen=True, slots=True)
 class Planned:
-    """A step placed, nothing of it in memory yet."""
+    """A step placed, and what gathers gradients for it; nothing of them in memory yet."""
 
     step: StepGraph
     arranged: Arranged
     held: Held
     memory: TrainingMemory
+    gathering: Arranged | None = None
 
 
 def planned(step: StepGraph, terms: Terms) -> Planned:
@@ -105,11 +107,12 @@ def planned(step: StepGraph, terms: Terms) -> Planned:
     if "onednn" not in without:
         open_library()
     held = Held(step.held)
-    with library_threads(terms.threads):
-        lowered = select(rewritten(step.graph, without), terms.threads, without)
-    lowered = updating(lowered, step.follows, step.shown)
+    parts = (step, step.gathering) if step.gathering else (step,)
+    programs = [_lowered(part, terms.threads, without) for part in parts]
+    lowered = programs[0]
     runtime = runtime_bytes(lowered, len(step.graph.nodes))
-    ours = {lowered.inputs[name].slot for name in step.held}
+    runtime += sum(program_bytes(each) for each in programs[1:])
+    ours = {operand.slot for name, operand in lowered.inputs.items() if name in step.held}
     ours |= {lowered.outputs[name].slot for name in step.follows}
     io_bytes = sum(
         slot.size_bytes
@@ -117,37 +120,55 @@ def planned(step: StepGraph, terms: Terms) -> Planned:
         if slot.external and index not in ours
     )
 
-    clipped = sum(
-        size_bytes(value.dtype, value.static_shape)
-        for node in step.graph.nodes
-        if node.operator == "SquaresAdded" and (value := step.graph.value(node.inputs[0])).dtype
-    )
-
-    def memory(found: Arranged) -> TrainingMemory:
+    def memory(found: Sequence[Arranged]) -> TrainingMemory:
         own = set(step.weights)
         weights = aligned_offsets(tensor for tensor in held.tensors if tensor.name in own)[1]
         return TrainingMemory(
             weights,
             held.size_bytes - weights,
-            found.placement.arena_bytes,
-            found.placement.weights_bytes,
+            max(each.placement.arena_bytes for each in found),
+            sum(each.placement.weights_bytes for each in found),
             io_bytes,
             runtime,
-            found.given_bytes,
-            found.added_share,
-            clipped,
+            max(each.given_bytes for each in found),
+            max(each.added_share for each in found),
+            _clipped_bytes(step),
         )
 
-    if UNARRANGED in terms.without:
-        found = as_given(lowered)
-    else:
-        found = arranged(lowered)
-        if terms.recompute and not _fits(memory(found), terms.limit_bytes):
-            beside = memory(found).peak_bytes - found.placement.arena_bytes
-            budget = None if terms.limit_bytes is None else max(terms.limit_bytes - beside, 0)
-            found = arranged(lowered, budget_bytes=budget, share=terms.recompute)
+    found = _arranged(programs, terms, memory)
     _check(memory(found), terms)
-    return Planned(step, found, held, memory(found))
+    return Planned(step, found[0], held, memory(found), found[1] if step.gathering else None)
+
+
+def _lowered(step: StepGraph, threads: int, without: Collection[str]) -> Lowered:
+    with library_threads(threads):
+        lowered = select(rewritten(step.graph, without), threads, without)
+    return updating(lowered, step.follows, step.shown)
+
+
+def _arranged(
+    programs: Sequence[Lowered],
+    terms: Terms,
+    memory: Callable[[Sequence[Arranged]], TrainingMemory],
+) -> list[Arranged]:
+    """Each in its best order; with steps done again where that is needed and allowed."""
+    if UNARRANGED in terms.without:
+        return [as_given(each) for each in programs]
+    found = [arranged(each) for each in programs]
+    if not terms.recompute or _fits(memory(found), terms.limit_bytes):
+        return found
+    beside = memory(found).peak_bytes - memory(found).arena_bytes
+    budget = None if terms.limit_bytes is None else max(terms.limit_bytes - beside, 0)
+    return [arranged(each, budget_bytes=budget, share=terms.recompute) for each in programs]
+
+
+def _clipped_bytes(step: StepGraph) -> int:
+    """Of gradients whose squares are added up."""
+    return sum(
+        size_bytes(value.dtype, value.static_shape)
+        for node in step.graph.nodes
+        if node.operator == "SquaresAdded" and (value := step.graph.value(node.inputs[0])).dtype
+    )
 
 
 def _fits(memory: TrainingMemory, limit_bytes: int | None) -> bool:

@@ -1,6 +1,7 @@
 """The graph of a training step: a model, its loss, the backward path and the updates."""
 
-from collections.abc import Collection, Mapping
+import math
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -11,6 +12,7 @@ from tightship.errors import InputError
 from tightship.graph import Constant, DType, Fill, Graph, Node, element_count
 from tightship.graph.backward import (
     DROPOUT,
+    GATHERED,
     NORM,
     STEP,
     backward,
@@ -19,8 +21,11 @@ from tightship.graph.backward import (
     with_batch_statistics,
     with_cross_entropy,
     with_dropout,
+    with_gathered,
+    with_norm,
     with_running_statistics,
     with_squared_error,
+    with_totals,
     with_updates,
 )
 from tightship.graph.optimizer import Adam, Optimizer, state_of
@@ -44,6 +49,7 @@ class Objective:
         classes_axis: Where classes are in scores of a cross entropy; None for where they must be.
         dropout: What dropouts drop, in place of the ratio of each; None for that.
         seed: What dropouts draw by.
+        accumulate: Runs whose gradients are averaged before weights change.
     """
 
     loss: str
@@ -53,6 +59,7 @@ class Objective:
     classes_axis: int | None = None
     dropout: float | None = None
     seed: int = 0
+    accumulate: int = 1
 
     def __post_init__(self) -> None:
         if self.dropout is not None and not 0 <= self.dropout < 1:
@@ -76,6 +83,9 @@ class StepGraph:
         norm: The output that is the norm of all gradients; empty if none is.
         dropout: The input that has a seed and the number of the run, and the seed at first.
         labels: What labels there may be; None where the loss knows by itself.
+        gathering: What runs instead but each `accumulate`-th time: it adds gradients up in inputs
+            that are held here, and changes no weight; None where each run changes them.
+        accumulate: How many runs change weights once.
     """
 
     graph: Graph
@@ -88,8 +98,12 @@ class StepGraph:
     norm: str = ""
     dropout: tuple[str, int] = ("", 0)
     labels: Labels | None = None
+    gathering: "StepGraph | None" = None
+    accumulate: int = 1
 
     def __post_init__(self) -> None:
+        if self.accumulate < 1:
+            raise InputError(f"`accumulate` is {self.accumulate}; it must be at least 1.")
         seed = self.dropout[1]
         if not 0 <= seed <= SEED_MAX:
             raise InputError(f"`seed` is {seed}; it must be 0 to {SEED_MAX}.")
@@ -118,26 +132,76 @@ def step_graph(graph: Graph, objective: Objective, optimizer: Optimizer) -> Step
     given = {name: graph.constants[name] for name in weights}
     made = backward(graph, [loss], weights)
     gradients = made.outputs[len(graph.outputs) :]
-    made = with_updates(replace(made, outputs=(loss, *gradients)), weights, gradients, optimizer,
-                        rate=RATE)  # fmt: skip
-    made = with_running_statistics(made, statistics.running)
+    made = replace(made, outputs=(loss, *gradients))
+    step = updating_step(made, loss, Trained(given, gradients), optimizer, objective.accumulate)
+
+    def with_statistics(part: StepGraph) -> StepGraph:
+        return replace(
+            part,
+            graph=with_running_statistics(part.graph, statistics.running),
+            held={**part.held, **statistics.constants},
+            follows={**part.follows, **{f"{name}.next": name for name in statistics.constants}},
+            weights=(*weights, *statistics.constants),
+            dropout=(drops, objective.seed),
+            labels=labels,
+        )
+
+    gathering = step.gathering and with_statistics(step.gathering)
+    return replace(with_statistics(step), gathering=gathering)
+
+
+@dataclass(frozen=True, slots=True)
+class Trained:
+    """Weights, what they are at first, and the gradient of each."""
+
+    weights: Mapping[str, Constant]
+    gradients: Sequence[str]
+
+
+def updating_step(
+    graph: Graph, loss: str, trained: Trained, optimizer: Optimizer, accumulate: int = 1
+) -> StepGraph:
+    """A graph with its backward path, and updates behind it.
+
+    Args:
+        graph: Its outputs end in the gradients.
+        loss: The output that is shown.
+        trained: Constants or inputs of the graph.
+        optimizer: How they change.
+        accumulate: Runs whose gradients are averaged before they do.
+
+    Raises:
+        GraphError: A name of what the optimizer keeps is taken.
+        InputError: `accumulate` is below 1.
+    """
+    names, gradients = tuple(trained.weights), trained.gradients
+    norm = NORM if optimizer.clip_norm is not None else ""
+    parts = [f".{part}" for part in state_of(optimizer)]
+    gathering = None
+    if accumulate > 1:
+        parts.append(GATHERED)
+        more = {f"{name}{GATHERED}.next": f"{name}{GATHERED}" for name in names}
+        checked = with_norm(graph, names, gradients, math.inf) if norm else graph
+        gathered = with_gathered(checked, names, gradients, 1 / accumulate)
+        gathering = StepGraph(gathered, loss, {}, more, names, norm=norm)
+        graph, gradients = with_totals(graph, names, gradients, 1 / accumulate)
     state = {
-        f"{name}.{part}": Fill(np.zeros((), constant.dtype.numpy), constant.shape)
-        for name, constant in given.items()
-        for part in state_of(optimizer)
+        f"{name}{part}": Fill(np.zeros((), constant.dtype.numpy), constant.shape)
+        for name, constant in trained.weights.items()
+        for part in parts
     }
-    held = {**given, **state, **statistics.constants}
+    kept = [*names, *(name for name in state if not name.endswith(GATHERED))]
     return StepGraph(
-        made,
+        with_updates(graph, names, gradients, optimizer, rate=RATE),
         loss,
-        held,
-        {f"{name}.next": name for name in held},
-        (*weights, *statistics.constants),
+        {**trained.weights, **state},
+        {f"{name}.next": name for name in kept},
+        names,
         (RATE, optimizer.rate),
         STEP if isinstance(optimizer, Adam) else "",
-        NORM if optimizer.clip_norm is not None else "",
-        (drops, objective.seed),
-        labels,
+        norm,
+        gathering=gathering,
+        accumulate=accumulate,
     )
 
 

@@ -23,6 +23,7 @@ def train(
     weights: Collection[str] | None = None,
     dropout: float | None = None,
     seed: int = 0,
+    accumulate: int = 1,
     shapes: Mapping[str, Sequence[int]] | None = None,
     max_memory: str | int | None = None,
     recompute: float = 0.0,
@@ -48,6 +49,8 @@ def train(
             no weights of a layer.
         dropout: Share of elements that every dropout of the model sets to zero, in place of the
             ratio that it has; 0 for none. Those with a `training_mode` of false drop nothing.
+        accumulate: Steps whose gradients are averaged before weights change: each is a call of
+            `step` with a batch of its own. More than 1 takes the gradients' size beside the arena.
         seed: What dropouts draw by: equal seeds drop the same elements, with any `threads`.
         shapes: Shapes for inputs whose dimensions are symbolic.
         max_memory: Most the process may gain, as `"2GiB"` or in bytes.
@@ -75,7 +78,7 @@ def train(
 
     limit = None if max_memory is None else parse_bytes(max_memory)
     terms = Terms(threads, without, limit, recompute)
-    objective = Objective(loss, output, labels, weights, classes_axis, dropout, seed)
+    objective = Objective(loss, output, labels, weights, classes_axis, dropout, seed, accumulate)
     if holds_prepared(model):
         raise InputError(
             f"`{name_of(model)}` is a prepared file: a program of inference, whose weights are "
@@ -91,6 +94,7 @@ def train_joint(
     optimizer: "Optimizer",
     *,
     seed: int = 0,
+    accumulate: int = 1,
     max_memory: str | int | None = None,
     recompute: float = 0.0,
     threads: int = 1,
@@ -101,6 +105,7 @@ def train_joint(
     Args:
         made: The step, as `tightship.frontend.torch.training_graph` gives it.
         optimizer: `Sgd` or `Adam`.
+        accumulate: As for `train`.
         seed: As for `train`.
         max_memory: As for `train`.
         recompute: As for `train`.
@@ -117,7 +122,7 @@ def train_joint(
 
     limit = None if max_memory is None else parse_bytes(max_memory)
     terms = Terms(threads, without, limit, recompute)
-    return train_graph(joint_step(made, optimizer, seed), terms, refuse_saving)
+    return train_graph(joint_step(made, optimizer, seed, accumulate), terms, refuse_saving)
 
 
 def train_graph(step: "StepGraph", terms: "Terms", save: "Save") -> "Trainer":

@@ -9,18 +9,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from tightship._core import HostResource
-from tightship.engine.arenas.arena import Arena
-from tightship.engine.executable import Executable, build
 from tightship.engine.executor import execute
 from tightship.engine.library import release_heap, release_unused
 from tightship.engine.limits import Limits
-from tightship.engine.program import Operand
-from tightship.engine.weight_store import WeightStore
 from tightship.errors import InputError
-from tightship.model import feeds
+from tightship.graph.backward import GATHERED
 from tightship.training.block import Block
 from tightship.training.planned import Planned, TrainingMemory
+from tightship.training.program import Program
 
 if TYPE_CHECKING:
     from tightship.engine.profile import Profile
@@ -39,7 +35,7 @@ class Trainer:
     Attributes:
         memory: Every byte it takes.
         rate: The learning rate of steps to come.
-        steps: How many steps it has made.
+        steps: How many steps it has made; with `accumulate` each call of `step` is one.
         seed: What dropouts draw by, together with the number of the step.
     """
 
@@ -55,32 +51,26 @@ class Trainer:
         self.steps = 0
         self.seed = step.dropout[1]
         self._weights, self._labels = step.weights, step.labels
+        self._accumulate = step.accumulate
+        self._gathered = [name for name in step.held if name.endswith(GATHERED)]
         block = Block(planned.held, planned.memory.arena_bytes)
-        lowered = planned.arranged.placement.lowered
-        executable = build(planned.arranged.placement, WeightStore(HostResource()))
-        self._arena: Arena | None = Arena(executable, block.arena)
         self._block: Block | None = block
-        self._executable: Executable | None = executable
-        self._threads, self._using = lowered.threads, Lock()
-        own = {name: block.tensors[name] for name in step.held}
         read = (step.rate[0], np.float32, ()), (step.counter, np.int64, ())
+        scalars: dict[str, Array] = {}
         for name, dtype, shape in (*read, (step.dropout[0], np.int64, (2,))):
             if name:
-                own[name] = np.zeros(shape, dtype)
+                scalars[name] = np.zeros(shape, dtype)
         self._rate, self._counter, self._dropout = (
-            own.get(name) for name in (step.rate[0], step.counter, step.dropout[0])
+            scalars.get(name) for name in (step.rate[0], step.counter, step.dropout[0])
         )
-        shown = {name: np.zeros(lowered.outputs[name].shape, np.float32) for name in step.shown}
-        self._loss, self._norm = shown[step.loss], shown.get(step.norm)
-        self._external: dict[int, Array] = {
-            lowered.outputs[name].slot: array for name, array in shown.items()
-        }
-        self._external |= {lowered.inputs[name].slot: array for name, array in own.items()}
-        for after, before in step.follows.items():
-            self._external[lowered.outputs[after].slot] = own[before]
-        self._inputs: dict[str, Operand] = {
-            name: operand for name, operand in lowered.inputs.items() if name not in own
-        }
+        parts = [(step, planned.arranged), (step.gathering, planned.gathering)]
+        self._programs = [
+            Program(part, found.placement, block, scalars)
+            for part, found in parts
+            if part and found
+        ]
+        self._norm, self._inputs = self._programs[0].norm, self._programs[0].inputs
+        self._threads, self._using = planned.arranged.placement.lowered.threads, Lock()
         release_heap()
         release_unused()
 
@@ -91,7 +81,7 @@ class Trainer:
 
     @property
     def gradient_norm(self) -> float | None:
-        """Of the last step, before it was clipped; None without `clip_norm`."""
+        """Of the last step that changed weights, before clipping; None without `clip_norm`."""
         return None if self._norm is None else float(self._norm)
 
     @property
@@ -122,10 +112,11 @@ class Trainer:
                 "other 1 or more."
             )
         with self._using:
-            executable, arena, external = self._ready(inputs)
-            execute(executable, arena, external, {}, Limits(workers=workers))
+            program, external = self._ready(inputs)
+            limits = Limits(workers=workers)
+            execute(program.executable, program.arena, external, {}, limits)
             self.steps += 1
-            return float(self._loss.reshape(()))
+            return float(program.loss.reshape(()))
 
     def profile(self, inputs: Mapping[str, ArrayLike], *, repeat: int = 5) -> "Profile":
         """Make `1 + repeat` steps with every kernel timed; the weights change as by `step`.
@@ -142,33 +133,41 @@ class Trainer:
 
         if repeat < 1:
             raise InputError(f"`repeat` is {repeat}; it must be at least 1.")
-        laps = []
+        laps: list[tuple[int, NDArray[np.int64]]] = []
         with self._using:
-            for _ in range(1 + repeat):
-                executable, arena, external = self._ready(inputs)
-                laps.append(timed_run(executable, arena, external, {}, Limits()))
+            while len(laps) <= repeat:
+                program, external = self._ready(inputs)
+                executable = program.executable
+                lap = timed_run(executable, program.arena, external, {}, Limits())
                 self.steps += 1
+                if program is self._programs[0]:
+                    laps.append(lap)
         runtime_bytes = self.memory.runtime_bytes
         plan = memory_plan(executable.placement, "training step", runtime_bytes, {}, {})
         return profile_of(executable, plan, laps[1:])
 
-    def _ready(self, inputs: Mapping[str, ArrayLike]) -> tuple[Executable, Arena, dict[int, Array]]:
-        executable, arena = self._executable, self._arena
-        if executable is None or arena is None:
+    def _ready(self, inputs: Mapping[str, ArrayLike]) -> tuple[Program, dict[int, Array]]:
+        """The program that is next, and its operands beside the arena."""
+        block, done = self._block, self.steps % self._accumulate
+        if block is None:
             raise InputError("The trainer is closed; make another one to go on.")
+        program = self._programs[0 if done == self._accumulate - 1 else 1]
         labels = self._labels
         if labels is not None and labels.name in inputs:
             labels.check_shape(inputs[labels.name])
-        given = feeds.bind_inputs(self._inputs, inputs)
+        external = program.bound(inputs)
         if labels is not None:
-            labels.check(given[self._inputs[labels.name].slot])
+            labels.check(external[program.inputs[labels.name].slot])
         if self._rate is not None:
             self._rate[...] = self.rate
         if self._counter is not None:
-            self._counter[...] = self.steps + 1
+            self._counter[...] = self.steps // self._accumulate + 1
         if self._dropout is not None:
             self._dropout[...] = self.seed, self.steps + 1
-        return executable, arena, self._external | given
+        if not done:
+            for name in self._gathered:
+                block.tensors[name].fill(0)
+        return program, external
 
     def weights(self, *, copy: bool = True) -> dict[str, Array]:
         """Weights and running statistics by name.
@@ -252,8 +251,8 @@ class Trainer:
     def close(self) -> None:
         """Give all memory back, behind a step that is going on. Harmless when repeated."""
         with self._using:
-            self._arena = self._block = self._executable = None
-            self._external = {}
+            self._block = None
+            self._programs = []
 
     def __enter__(self) -> "Trainer":
         return self
@@ -267,5 +266,5 @@ class Trainer:
         self.close()
 
     def __repr__(self) -> str:
-        state = "closed" if self._arena is None else f"peak {self.peak_bytes} bytes"
+        state = "closed" if self._block is None else f"peak {self.peak_bytes} bytes"
         return f"<tightship.Trainer after {self.steps} steps: {state}>"

@@ -102,7 +102,7 @@ class Dropped(nn.Module):
 def test_gradients_go_to_what_dropouts_have_kept_and_no_mask_is_written():
     x = torch.rand(2, 40) + 1
     with train_joint(training_graph(Dropped().train(), (x,)), Sgd(1.0), seed=5) as trainer:
-        lowered = trainer._executable.placement.lowered
+        lowered = trainer._programs[0].executable.placement.lowered
         assert not [o for step in lowered.steps for o in step.writes if o.dtype is DType.BOOL]
         before = trainer.weights()
         trainer.step({"x": array(x)})
@@ -142,6 +142,24 @@ def test_a_label_that_is_no_class_moves_no_running_statistic():
             np.testing.assert_array_equal(weight, before[name], name)
         trainer.step({names[0]: array(images), names[1]: array(labels)})
         assert all((trainer.weights()[name] != before[name]).any() for name in step.buffers)
+
+
+def test_parts_of_a_batch_change_weights_as_backward_called_for_each_does():
+    torch.manual_seed(3)
+    module = convolutional(nn.ReLU, nn.Hardswish)
+    given = image_batches()[:4]
+    step = training_graph(module, given[0][:1], F.cross_entropy, given[0][1:])
+    with train_joint(step, Sgd(0.1, 0.9), accumulate=2) as trainer:
+        rival = torch.optim.SGD(module.parameters(), 0.1, 0.9)
+        for index, (x, y) in enumerate(given):
+            (F.cross_entropy(module(x), y) / 2).backward()
+            if index % 2:
+                rival.step()
+                rival.zero_grad()
+            trainer.step(dict(zip(trainer.input_names, (array(x), array(y)), strict=True)))
+        weights = trainer.weights()
+    for name, tensor in (*module.named_parameters(), *module.named_buffers()):
+        np.testing.assert_allclose(weights[name], array(tensor), 1e-2, 1e-3, err_msg=name)
 
 
 def test_a_checkpoint_has_the_names_of_the_module(tmp_path):

@@ -7,12 +7,22 @@ from tightship.graph.backward.layer import layer_node
 from tightship.graph.backward.loss import IGNORED, with_cross_entropy, with_squared_error
 from tightship.graph.backward.operators import DOMAIN, OPERATORS, Operator
 from tightship.graph.backward.rules import RULES
-from tightship.graph.backward.update import NORM, STEP, with_running_statistics, with_updates
+from tightship.graph.backward.update import (
+    GATHERED,
+    NORM,
+    STEP,
+    with_gathered,
+    with_norm,
+    with_running_statistics,
+    with_totals,
+    with_updates,
+)
 from tightship.graph.optimizer import Adam, Optimizer, Sgd, state_of
 
 __all__ = [
     "DOMAIN",
     "DROPOUT",
+    "GATHERED",
     "IGNORED",
     "NORM",
     "OPERATORS",
@@ -30,7 +40,10 @@ __all__ = [
     "with_batch_statistics",
     "with_cross_entropy",
     "with_dropout",
+    "with_gathered",
+    "with_norm",
     "with_running_statistics",
     "with_squared_error",
+    "with_totals",
     "with_updates",
 ]

@@ -163,7 +163,7 @@ OPERATORS: Mapping[str, Operator] = {
     "NegativeLogLikelihoodLossGrad": Operator(("dy", *_LOSS), ("dscores",), _shaped),
     "RNNGrad": _CELL,
     "ReluGrad": _OF_Y,
-    "RunningUpdate": Operator(("running", "batch"), ("running",), _like(0), _DY_OVER),
+    "RunningUpdate": Operator(("running", "batch"), ("running",), _like(0), _BOTH_OVER),
     "SgdUpdate": Operator(
         ("weight", "gradient", "rate?", "scale?"), ("weight",), _like(0), _DY_OVER
     ),

@@ -17,6 +17,8 @@ STEP = "step"
 NORM = "gradient_norm"
 """The output that has the norm of all gradients, before they are clipped: a scalar of float32."""
 SCALE = f"{NORM}.scale"
+GATHERED = ".gathered"
+"""What the input of a weight's gradients so far is called, behind the weight's name."""
 OF_ALL = frozenset({"clip_norm", "decays_vectors"})
 """What an optimizer says of all weights together."""
 
@@ -48,6 +50,9 @@ def with_updates(
     Raises:
         GraphError: A weight is no constant or input, or a name is taken.
     """
+    scale = ""
+    if optimizer.clip_norm is not None and gradients:
+        graph, scale = with_norm(graph, weights, gradients, optimizer.clip_norm), SCALE
     names = [f"{w}{part}" for w in weights for part in _parts(optimizer)]
     scalars = {STEP: DType.INT64} if isinstance(optimizer, Adam) else {}
     if rate:
@@ -64,15 +69,7 @@ def with_updates(
             for name in (f"{weight}{part}", f"{weight}{part}.next"):
                 types[name] = Value(name, kind.dtype, kind.shape)
     kept = [name for name in graph.outputs if name not in set(gradients)]
-    nodes, scale = [], ""
-    if optimizer.clip_norm is not None and gradients:
-        nodes, scale = _clipping(weights, gradients, optimizer.clip_norm), SCALE
-        for node in nodes:
-            dtype = DType.FLOAT32 if node.operator == "ClipScale" else DType.FLOAT64
-            types |= {name: Value(name, dtype, ()) for name in node.outputs}
-        _refuse_taken(graph, [name for node in nodes for name in node.outputs], ())
-        kept.append(NORM)
-    nodes += [
+    nodes = [
         _node(weight, gradient, _for_rank(optimizer, types[f"{weight}.next"]), (rate, scale))
         for weight, gradient in zip(weights, gradients, strict=True)
     ]
@@ -102,6 +99,100 @@ def with_running_statistics(graph: Graph, running: Mapping[str, tuple[str, float
             Node(after, "RunningUpdate", (name, batch), (after,), attributes, DOMAIN, OPSET)
         )
     return _updated(graph, names, names, nodes, types, graph.outputs)
+
+
+def with_norm(
+    graph: Graph, weights: Sequence[str], gradients: Sequence[str], limit: float
+) -> Graph:
+    """A graph that has the norm of all gradients as an output, `NORM`.
+
+    A run in which it is no finite number is refused. Squares are added up from the last weight to
+    the first, as gradients are made.
+
+    Args:
+        graph: A graph with its backward path.
+        weights: What the gradients are of.
+        gradients: The gradient of each.
+        limit: What gradients times `SCALE` have for a norm at most.
+
+    Raises:
+        GraphError: A name is taken.
+    """
+    nodes, total = [], ""
+    for weight, gradient in zip(reversed(weights), reversed(gradients), strict=True):
+        reads = (gradient, total) if total else (gradient,)
+        total = f"{weight}.squares"
+        nodes.append(Node(total, "SquaresAdded", reads, (total,), {}, DOMAIN, OPSET))
+    types = {node.name: Value(node.name, DType.FLOAT64, ()) for node in nodes}
+    types |= {name: Value(name, DType.FLOAT32, ()) for name in (SCALE, NORM)}
+    _refuse_taken(graph, list(types), ())
+    attributes = {"limit": limit}
+    nodes.append(Node(SCALE, "ClipScale", (total,), (SCALE, NORM), attributes, DOMAIN, OPSET))
+    return replace(
+        graph,
+        outputs=(*graph.outputs, NORM),
+        nodes=(*graph.nodes, *nodes),
+        values={**graph.values, **types},
+    )
+
+
+def with_totals(
+    graph: Graph, weights: Sequence[str], gradients: Sequence[str], share: float
+) -> tuple[Graph, tuple[str, ...]]:
+    """A graph that adds a share of each gradient to what was gathered of it before.
+
+    Args:
+        graph: A graph with its backward path.
+        weights: What the gradients are of; `<weight>.gathered` becomes an input.
+        gradients: The gradient of each, outputs of the graph.
+        share: The share.
+
+    Returns:
+        The graph whose outputs are the sums in place of the gradients, and their names.
+
+    Raises:
+        GraphError: A name is taken.
+    """
+    names = [f"{weight}{GATHERED}" for weight in weights]
+    totals = tuple(f"{weight}.total" for weight in weights)
+    _refuse_taken(graph, (*names, *totals), ())
+    types: dict[str, Value] = {}
+    nodes = []
+    attributes = {"kept": 1.0, "added": share}
+    for name, total, gradient in zip(names, totals, gradients, strict=True):
+        kind = graph.value(gradient)
+        types |= {each: replace(kind, name=each) for each in (name, total)}
+        reads = (name, gradient)
+        nodes.append(Node(total, "RunningUpdate", reads, (total,), attributes, DOMAIN, OPSET))
+    kept = [name for name in graph.outputs if name not in set(gradients)]
+    made = replace(
+        graph,
+        inputs=(*graph.inputs, *names),
+        outputs=(*kept, *totals),
+        nodes=(*graph.nodes, *nodes),
+        values={**graph.values, **types},
+    )
+    return made, totals
+
+
+def with_gathered(
+    graph: Graph, weights: Sequence[str], gradients: Sequence[str], share: float
+) -> Graph:
+    """As `with_totals`, but that a sum is to be written over what was gathered before.
+
+    Weights that are constants become inputs, and gradients are no outputs any more.
+    """
+    constants = {name: graph.constants[name] for name in weights if name in graph.constants}
+    types = {name: Value(name, each.dtype, each.shape) for name, each in constants.items()}
+    bare = replace(
+        graph,
+        inputs=(*graph.inputs, *constants),
+        outputs=tuple(name for name in graph.outputs if name not in set(gradients)),
+        values={**graph.values, **types},
+        constants={k: v for k, v in graph.constants.items() if k not in constants},
+    )
+    pairs = zip(weights, gradients, strict=True)
+    return with_running_statistics(bare, {f"{w}{GATHERED}": (g, 1.0, share) for w, g in pairs})
 
 
 def _updated(
@@ -144,20 +235,6 @@ def _for_rank(optimizer: Optimizer, weight: Value) -> Optimizer:
     if optimizer.decays_vectors or len(weight.shape or ()) > 1:
         return optimizer
     return replace(optimizer, weight_decay=0.0)
-
-
-def _clipping(weights: Sequence[str], gradients: Sequence[str], limit: float) -> list[Node]:
-    """The norm of all gradients, and what they are to be multiplied by.
-
-    Squares are added up from the last weight to the first, as gradients are made.
-    """
-    nodes, total = [], ""
-    for weight, gradient in zip(reversed(weights), reversed(gradients), strict=True):
-        reads = (gradient, total) if total else (gradient,)
-        total = f"{weight}.squares"
-        nodes.append(Node(total, "SquaresAdded", reads, (total,), {}, DOMAIN, OPSET))
-    attributes = {"limit": limit}
-    return [*nodes, Node(SCALE, "ClipScale", (total,), (SCALE, NORM), attributes, DOMAIN, OPSET)]
 
 
 def _node(weight: str, gradient: str, optimizer: Optimizer, scalars: tuple[str, str]) -> Node:

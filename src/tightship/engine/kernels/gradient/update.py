@@ -113,7 +113,7 @@ def _running(site: Site) -> Kernel:
         np.multiply(inputs[0], kept, out=outputs[0])
         np.add(outputs[0], new, out=outputs[0])
 
-    return Kernel(site.node.operator, run, booking.size_bytes, ((0, 0),))
+    return Kernel(site.node.operator, run, booking.size_bytes, ((0, 0), (0, 1)))
 
 
 def _adam(site: Site) -> Kernel:

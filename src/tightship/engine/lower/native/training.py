@@ -41,6 +41,8 @@ def update(builder: Builder, node: Node) -> bool:
     targets = [builder.output(name) for name in node.outputs]
     kept = [sources[0], *sources[2:]]
     in_place = list(zip(targets, kept, strict=False))
+    if node.operator == "RunningUpdate":
+        in_place.append((targets[0], sources[1]))
     builder.native(node, (node.operator, kernel), sources, targets, in_place=in_place)
     return True
 
