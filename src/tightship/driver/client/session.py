@@ -8,7 +8,7 @@ from contextlib import suppress
 from typing import TypeVar
 
 from tightship._core import RingCaller
-from tightship.driver.client.repeated import Repeated
+from tightship.driver.client.repeated import NUMBER, Repeated
 from tightship.driver.protocol.channel import Packet, close_all, receive, send
 from tightship.driver.protocol.codec import MESSAGE_BYTES_MAX, decode_reply, encode, number_of
 from tightship.driver.protocol.messages import Call, Capabilities
@@ -18,6 +18,7 @@ from tightship.driver.rules.status import ErrorStatus
 from tightship.errors import DriverError, FormatError
 
 R = TypeVar("R", bound=Reply)
+ELSEWHERE = RingCaller.ELSEWHERE
 
 
 class Session:
@@ -109,12 +110,12 @@ class Session:
         answer = None if ring is None else ring.call(message)
         if answer == b"":
             answer = self._socket.recv(MESSAGE_BYTES_MAX)
-            while answer != RingCaller.ELSEWHERE and _is_late(answer, self._number):
+            while answer != ELSEWHERE and _is_late(answer, self._number):
                 answer = self._socket.recv(MESSAGE_BYTES_MAX)
-        if answer is None or answer == RingCaller.ELSEWHERE:
+        if answer is None or answer == ELSEWHERE:
             send(self._socket, message)
             answer = self._socket.recv(MESSAGE_BYTES_MAX)
-            while _is_late(answer, self._number):
+            while answer[NUMBER] != message[NUMBER] and _is_late(answer, self._number):
                 answer = self._socket.recv(MESSAGE_BYTES_MAX)
         return answer
 
@@ -157,7 +158,7 @@ class Session:
 
 def _is_late(answer: bytes, number: int) -> bool:
     """Whether an answer is that of a call before."""
-    return answer == RingCaller.ELSEWHERE or 0 < number_of(answer) < number
+    return answer == ELSEWHERE or 0 < number_of(answer) < number
 
 
 def _reply(packet: Packet, number: int) -> Reply:
