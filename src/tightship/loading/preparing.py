@@ -55,8 +55,8 @@ def prepare(
 
     Raises:
         FormatError, GraphError: As `plan`.
-        InputError: As `plan`; also where a step runs in Python, or a shape depends on data, or
-            `output` is the model's own file.
+        InputError: As `plan`; also where only `onnx.reference` runs a step, a shape depends on
+            data, or `output` is the model's own file.
         OSError: The file cannot be written.
         OutOfMemoryError: The system refuses the room to pack the largest weight.
     """
