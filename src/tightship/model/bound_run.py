@@ -14,6 +14,19 @@ from tightship.model import feeds
 from tightship.model.feeds import Array
 
 
+class LoneContext(NativeContext):
+    """A context that keeps its program, and the weights of that, for as long as it is there.
+
+    Others may be made for the same shapes meanwhile, and this one be let go by its model.
+    """
+
+    def __init__(self, program: Program) -> None:
+        """`program` needs no arena and has native steps."""
+        assert program.executable.native is not None, program
+        super().__init__(program.executable.native, 0)
+        self.program = program
+
+
 class BoundRun:
     """What `Model.bind` returns; it keeps the arrays, and may be run from several threads."""
 
@@ -56,8 +69,8 @@ class BoundRun:
     def alone(self) -> tuple[NativeContext, tuple[int, int]] | None:
         """A context, and its steps, that run this without an arena; None if it needs one.
 
-        Also None if steps run in Python, or it has not run yet. The arrays and the model outlive
-        it; it runs once at a time.
+        Also None if steps run in Python, or it has not run yet. The arrays outlive it; it runs once
+        at a time.
         """
         if self._fed is None:
             return None
@@ -68,7 +81,7 @@ class BoundRun:
         (segment,) = executable.segments
         if not isinstance(segment, NativeSegment):
             return None
-        context = NativeContext(executable.native, 0)
+        context = LoneContext(program)
         for slot, array in fed.external.items():
             context.bind_external(slot, array)
         return context, (segment.first, segment.last)
