@@ -1,6 +1,8 @@
 """Requests that come again with every tensor in regions: bound once, right every time."""
 
+import gc
 import os
+import weakref
 from pathlib import Path
 
 import numpy as np
@@ -9,6 +11,7 @@ import pytest
 
 from tests.driver.oip.face_setting import TEXTS, Setting, X
 from tests.models import parse
+from tightship.driver.oip.infer_request import decode
 
 
 @pytest.fixture
@@ -93,3 +96,13 @@ def test_a_request_that_is_refused_is_refused_again(setting):
             400,
             "Invalid offset + byte size for shared memory region: 'r'",
         )
+
+
+def test_nothing_stands_of_a_model_that_is_unloaded(setting):
+    request = decode(setting.body(), None)
+    setting.face.infer("neg", None, request)
+    runs = weakref.ref(setting.face.standing(request).again)
+    setting.repository.unload("neg")
+    assert setting.face.standing(request) is None
+    gc.collect()
+    assert runs() is None

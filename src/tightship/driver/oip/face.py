@@ -48,7 +48,7 @@ class Face:
         self.repository = repository
         self.regions = regions
         self.is_draining = False
-        self._inferences = Inferences(regions)
+        self._inferences = Inferences(regions, repository)
         self.turns = turns
 
     @property

@@ -54,7 +54,7 @@ class Lending:
         self._backs: dict[int, Back] = {}
         self._lock = threading.Lock()
         face.regions.on_unregistered = self._forget_region
-        face.repository.on_withdrawn = self._forget_model
+        face.repository.on_withdrawn.append(self._forget_model)
 
     def knows(self, request: bytes) -> bool:
         """Whether these bytes, all of a request, are answered on connections that are lent."""

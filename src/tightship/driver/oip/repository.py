@@ -61,7 +61,8 @@ class Repository:
 
     Attributes:
         arenas: What their runs take in turns.
-        on_withdrawn: Called with a model that nobody is given any more, before it is closed.
+        on_withdrawn: Each is called with a model that nobody is given any more, before it is
+            closed.
     """
 
     def __init__(self, find: Sources) -> None:
@@ -72,7 +73,7 @@ class Repository:
         self._holders: Counter[Model] = Counter()
         self._withdrawn: set[Model] = set()
         self._holding = threading.Lock()
-        self.on_withdrawn: Callable[[Model], None] = lambda _: None
+        self.on_withdrawn: list[Callable[[Model], None]] = []
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -160,9 +161,11 @@ class Repository:
             is_held = model is not None and self._holders[model] > 0
             if model is not None and is_held:
                 self._withdrawn.add(model)
-        if model is not None:
-            self.on_withdrawn(model)
-        if model is not None and not is_held:
+        if model is None:
+            return
+        for forget in self.on_withdrawn:
+            forget(model)
+        if not is_held:
             model.close()
 
     def is_ready(self, name: str, version: str | None = None) -> bool:

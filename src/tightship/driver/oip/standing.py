@@ -9,6 +9,7 @@ from tightship.driver.oip.infer_request import InferRequest
 from tightship.driver.oip.infer_response import OutputTensor
 from tightship.driver.oip.inference import Bound, bind, outputs_of, refusing, run
 from tightship.driver.oip.region_files import RegionFiles, Window
+from tightship.driver.oip.repository import Repository
 from tightship.errors import TightshipError
 from tightship.model import Model
 from tightship.model.bound_run import BoundRun
@@ -49,11 +50,12 @@ class Inferences:
     Who asks the same again gives the same request object, and gets the same outputs.
     """
 
-    def __init__(self, regions: RegionFiles) -> None:
-        self._regions = regions
+    def __init__(self, regions: RegionFiles, repository: Repository) -> None:
+        self._regions, self._repository = regions, repository
         self._standing: dict[int, Standing] = {}
         self._never = StopFlag()
         regions.on_closed = self._standing.clear
+        repository.on_withdrawn.append(self._forget)
 
     def infer(
         self, name: str, model: Model, request: InferRequest, tally: Tally
@@ -121,5 +123,11 @@ class Inferences:
         if len(self._standing) >= STANDING_MAX:
             self._standing.clear()
         self._standing[id(bound.request)] = Standing(bound, again, windows, outputs, tally)
-        if not self._regions.are_there(windows):
+        if not (self._regions.are_there(windows) and self._repository.has(bound.model)):
             self._standing.clear()
+
+    def _forget(self, model: Model) -> None:
+        """Hold no program of a model."""
+        for key, standing in tuple(self._standing.items()):
+            if standing.model is model:
+                self._standing.pop(key, None)
