@@ -78,25 +78,25 @@ void repeats(nb::module_ &module) {
             "remember",
             [](Repeats &self, int file, int64_t session,
                std::pair<nb::bytes, nb::bytes> call_and_answer, Context &context,
-               std::pair<size_t, size_t> steps, const StopFlag &stop) {
+               std::pair<size_t, size_t> steps, const StopFlag &stop, driver::Tally &tally) {
                 const auto &[call, answer] = call_and_answer;
-                self.remember(file,
-                              {session, text(call), runner(context, steps, stop), text(answer)});
+                self.remember(file, {session, text(call), runner(context, steps, stop),
+                                     text(answer), &tally});
             },
-            "file"_a, "session"_a, "call_and_answer"_a, "context"_a, "steps"_a, "stop"_a,
-            "Answer a call from now on by a run of steps [first, last). The caller keeps the "
-            "context, what it reads and writes, and `stop` until the call is forgotten.")
+            "file"_a, "session"_a, "call_and_answer"_a, "context"_a, "steps"_a, "stop"_a, "tally"_a,
+            "Answer a call from now on by a run of steps [first, last), counted by `tally`. The "
+            "caller keeps all that is given, and what is read and written, until the call is "
+            "forgotten.")
         .def(
             "remember_call",
             [](Repeats &self, int file, int64_t session,
-               std::pair<nb::bytes, nb::bytes> call_and_answer,
-               nb::typed<nb::callable, void()> run) {
+               std::pair<nb::bytes, nb::bytes> call_and_answer, nb::typed<nb::callable, void()> run,
+               driver::Tally &tally) {
                 const auto &[call, answer] = call_and_answer;
-                self.remember(file, {session, text(call), caller(run), text(answer)});
+                self.remember(file, {session, text(call), caller(run), text(answer), &tally});
             },
-            "file"_a, "session"_a, "call_and_answer"_a, "run"_a,
-            "Likewise by calling `run`; a call that it raises for goes the long way. The caller "
-            "keeps it until the call is forgotten.")
+            "file"_a, "session"_a, "call_and_answer"_a, "run"_a, "tally"_a,
+            "Likewise by calling `run`; a call that it raises for goes the long way.")
         .def("forget", &Repeats::forget, "file"_a, "session"_a,
              nb::call_guard<nb::gil_scoped_release>(),
              "Answer no call of a session any more, or of any if it is 0; returns once none runs.")

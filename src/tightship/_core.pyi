@@ -1664,14 +1664,14 @@ class Repeats:
         Waits without the GIL for what is not to be answered here: its file, which is not watched any more, its events, and an answer that its socket did not take.
         """
 
-    def remember(self, file: int, session: int, call_and_answer: tuple[bytes, bytes], context: NativeContext, steps: tuple[int, int], stop: StopFlag) -> None:
+    def remember(self, file: int, session: int, call_and_answer: tuple[bytes, bytes], context: NativeContext, steps: tuple[int, int], stop: StopFlag, tally: Tally) -> None:
         """
-        Answer a call from now on by a run of steps [first, last). The caller keeps the context, what it reads and writes, and `stop` until the call is forgotten.
+        Answer a call from now on by a run of steps [first, last), counted by `tally`. The caller keeps all that is given, and what is read and written, until the call is forgotten.
         """
 
-    def remember_call(self, file: int, session: int, call_and_answer: tuple[bytes, bytes], run: Callable[[], None]) -> None:
+    def remember_call(self, file: int, session: int, call_and_answer: tuple[bytes, bytes], run: Callable[[], None], tally: Tally) -> None:
         """
-        Likewise by calling `run`; a call that it raises for goes the long way. The caller keeps it until the call is forgotten.
+        Likewise by calling `run`; a call that it raises for goes the long way.
         """
 
     def forget(self, file: int, session: int) -> None:

@@ -72,7 +72,9 @@ def test_both_faces_run_one_copy_of_a_model(models, tmp_path):
             assert np.array_equal(client.infer("relu", [given]).as_numpy("y"), np.maximum(X, 0))
         with Client(socket) as client:
             assert np.array_equal(client.prepare_named("relu").execute([X])[0], np.maximum(X, 0))
-        assert 'nv_inference_count{model="relu",version="1"} 1\n' in get(places[1], "/metrics")
+        assert 'nv_inference_count{model="relu",version="1",face="protocol"} 1\n' in get(
+            places[1], "/metrics"
+        )
 
 
 def test_a_shape_is_planned_for_and_requests_may_have_others(models, tmp_path, capsys):

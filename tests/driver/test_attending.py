@@ -27,7 +27,8 @@ class Attended(Setup):
         os.close(memory)
         self.remember(SESSION + 1, b"other session")
         both = call_of(0, b"long"), ANSWER + bytes(1020)
-        self.repeats.remember(self.file, SESSION, both, self.context, self.steps, self.stop)
+        run = self.context, self.steps, self.stop, self.tally
+        self.repeats.remember(self.file, SESSION, both, *run)
 
     def call(self, body):
         """Of a call by the socket and one by the ring, the answer to the latter, if any."""

@@ -14,7 +14,7 @@ import pytest
 import tightship
 from tests.driver.native_driver import driver
 from tests.small_models import dense, dense_result, relu_chain
-from tightship._core import Repeats, StopFlag, Turns
+from tightship._core import Repeats, StopFlag, Tally, Turns
 from tightship.driver.effects import MayRepeat
 from tightship.driver.protocol import messages as m
 from tightship.driver.protocol.codec import encode
@@ -35,7 +35,7 @@ class Setup:
 
     def __init__(self):
         self.calls = select.epoll()
-        self.turns = Turns(1)
+        self.turns, self.tally = Turns(1), Tally()
         self.repeats = Repeats(self.calls.fileno(), self.turns)
         self.ours, self.client = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self.client.settimeout(10)
@@ -53,7 +53,9 @@ class Setup:
 
     def remember(self, session=5, body=b"body"):
         both = call_of(0, body), ANSWER
-        self.repeats.remember(self.file, session, both, self.context, self.steps, self.stop)
+        self.repeats.remember(
+            self.file, session, both, self.context, self.steps, self.stop, self.tally
+        )
 
     def handed_over(self):
         """What is not answered, behind everything that is."""
@@ -138,7 +140,7 @@ def test_what_python_runs_is_repeated_too_and_goes_the_long_way_when_it_raises(s
             raise StoppedError("It was stopped.")
 
     known = call_of(0, b"python")
-    setup.repeats.remember_call(setup.file, 6, (known, ANSWER), run)
+    setup.repeats.remember_call(setup.file, 6, (known, ANSWER), run, setup.tally)
     setup.client.send(call_of(7, b"python"))
     setup.handed_over()
     assert setup.client.recv(100)[8:16] == struct.pack("<Q", 7)
@@ -263,8 +265,8 @@ def test_a_client_of_many_requests_has_few_of_them_remembered():
         for number in range(3 * KEPT_MAX):
             call = m.RunExecution(number)
             may = MayRepeat(1, number + 1, call, None, Executed(ErrorStatus.NONE, ()))
-            repeating.remember(setup.file, may, setup.run)
-            repeating.remember(setup.file, may, setup.run)
+            repeating.remember(setup.file, may, setup.run, setup.tally)
+            repeating.remember(setup.file, may, setup.run, setup.tally)
             assert len(repeating._kept[setup.file]) <= KEPT_MAX
         repeating.set_room(1)
         setup.client.send(encode(call, 9))

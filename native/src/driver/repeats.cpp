@@ -100,11 +100,24 @@ bool Repeats::run(Entry &entry) {
     const std::lock_guard lock(entry.running);
     bool is_done = false;
     if (running_.fetch_add(1) < room_ && !entry.is_gone && turns_.take_free()) {
-        is_done = entry.repeat.run();
+        is_done = run_counted(entry.repeat);
         turns_.give_back();
     }
     running_ -= 1;
     return is_done;
+}
+
+bool Repeats::run_counted(const Repeat &repeat) {
+    using Clock = std::chrono::steady_clock;
+    repeat.tally->begin();
+    const auto start = Clock::now();
+    if (!repeat.run()) {
+        repeat.tally->take_back();
+        return false;
+    }
+    const std::chrono::nanoseconds spent = Clock::now() - start;
+    repeat.tally->succeed({0, spent.count(), 0});
+    return true;
 }
 
 void Repeats::watch(int file) const {

@@ -165,7 +165,10 @@ def test_metrics_are_counted_for_prometheus(port):
     with connected(port) as connection:
         status, text = response_to(connection, b"GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n")
     assert status == 200
-    assert b'nv_inference_request_failure{model="open",version="1"} 0' in text.splitlines()
+    assert (
+        b'nv_inference_request_failure{model="open",version="1",face="protocol"} 0'
+        in text.splitlines()
+    )
 
 
 def bytes_taken(connection, piece, bytes_max):

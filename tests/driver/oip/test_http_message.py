@@ -40,6 +40,7 @@ def test_statistics_and_metrics_say_the_same():
     assert said["inference_stats"]["success"] == {"count": 2, "ns": 48_000}
     assert said["inference_stats"]["fail"] == {"count": 1, "ns": 500}
     assert said["inference_stats"]["compute_infer"] == {"count": 2, "ns": 40_000}
-    lines = prometheus_text([('a"b', "1", counts)]).splitlines()
-    assert r'nv_inference_request_success{model="a\"b",version="1"} 2' in lines
-    assert r'nv_inference_compute_infer_duration_us{model="a\"b",version="1"} 40' in lines
+    lines = prometheus_text([('a"b', "1", "protocol", counts)]).splitlines()
+    labels = r'{model="a\"b",version="1",face="protocol"}'
+    assert f"nv_inference_request_success{labels} 2" in lines
+    assert f"nv_inference_compute_infer_duration_us{labels} 40" in lines

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "tightship/driver/ring.hpp"
+#include "tightship/driver/tally.hpp"
 #include "tightship/driver/turns.hpp"
 
 #include <atomic>
@@ -32,6 +33,7 @@ struct Repeat {
     std::string call;          ///< a whole message, of any number
     std::function<bool()> run; ///< false where it must go the long way; one run at a time
     std::string answer;        ///< a whole message, of any number
+    Tally *tally;              ///< of what runs; stays until it is forgotten
 };
 
 /// What has come that is not for `Repeats` to answer.
@@ -117,6 +119,8 @@ class Repeats {
     /// did not take, or none if no call was there that could be answered.
     std::optional<std::string> answer(int file);
     bool run(Entry &entry);
+    /// Runs, counted if it ends well; others are counted on the long way.
+    static bool run_counted(const Repeat &repeat);
     /// Tells the client of a session, before it is answered, that its ring is looked at.
     Attending offer(int file, int64_t session);
     /// Answers calls that come through a ring while they come soon, if nothing is unsent.

@@ -94,11 +94,14 @@ class Face:
         return {"model_stats": [statistics_of(each, VERSION, counts(each)) for each in names]}
 
     def metrics(self) -> str:
-        """Requests of all models, as Prometheus reads it."""
+        """Requests of all models by face, as Prometheus reads it; clients' own have no name."""
         repository = self.repository
-        return prometheus_text(
-            (name, VERSION, repository.counts(name)) for name in repository.names
-        )
+        rows = []
+        for name in repository.names:
+            rows.append((name, VERSION, "protocol", repository.counts(name)))
+            rows.append((name, VERSION, "native", repository.native_counts(name)))
+        rows.append(("", "", "native", repository.native_counts(None)))
+        return prometheus_text(rows)
 
     def load(self, name: str, *, has_parameters: bool) -> None:
         """Load a model, or load it anew.

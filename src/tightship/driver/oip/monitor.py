@@ -16,7 +16,8 @@ from typing import Any
 from tightship import __version__
 from tightship.driver.client.client import Client
 from tightship.driver.oip.face import Face
-from tightship.driver.oip.request_counts import Counts
+from tightship.driver.oip.repository import Repository
+from tightship.driver.oip.request_counts import added
 from tightship.driver.rules.snapshot import Holdings, Snapshot
 from tightship.errors import TightshipError
 
@@ -118,7 +119,7 @@ class Monitor:
                 "name": each["name"],
                 "state": each["state"].lower(),
                 "reason": each.get("reason", ""),
-                **_counted(repository.counts(each["name"])),
+                **_counted(repository, each["name"]),
                 **sizes.get(each["name"], {}),
             }
             for each in repository.index()
@@ -173,9 +174,13 @@ def _sizes(face: Face) -> Mapping[str, dict[str, int]]:
             repository.let_go(model)
 
 
-def _counted(counts: Counts) -> Said:
+def _counted(repository: Repository, name: str) -> Said:
+    """Requests of the protocol and runs of native clients, together and these alone."""
+    native = repository.native_counts(name)
+    counts = added(repository.counts(name), native)
     count = counts.success_count
     return {
+        "native_count": native.success_count,
         "success_count": count,
         "fail_count": counts.fail_count,
         "pending_count": counts.pending_count,

@@ -49,6 +49,7 @@ class _Entry:
     reason: str = ""
     model: Model | None = None
     tally: Tally = field(default_factory=Tally)
+    native_tally: Tally = field(default_factory=Tally)
     changing: threading.Lock = field(default_factory=threading.Lock)
 
 
@@ -70,6 +71,7 @@ class Repository:
         self._find = find
         self.arenas = JointArenas()
         self._entries = {name: _Entry() for name in find()}
+        self._unnamed = Tally()
         self._holders: Counter[Model] = Counter()
         self._withdrawn: set[Model] = set()
         self._holding = threading.Lock()
@@ -195,6 +197,14 @@ class Repository:
     def counts(self, name: str) -> Counts:
         """Of a model's requests since the start, whether it is loaded or not."""
         return counts_of(self._entries[name].tally)
+
+    def tally(self, name: str | None) -> Tally:
+        """As `Named.tally`."""
+        return self._unnamed if name is None else self._entries[name].native_tally
+
+    def native_counts(self, name: str | None) -> Counts:
+        """Of native clients' runs, as `tally` has them."""
+        return counts_of(self.tally(name))
 
     def index(self, *, only_ready: bool = False) -> list[dict[str, str]]:
         """Every model with its state, and why it is not ready.

@@ -59,10 +59,26 @@ def statistics_of(name: str, version: str, counts: Counts) -> dict[str, Any]:
     }
 
 
-def prometheus_text(models: Iterable[tuple[str, str, Counts]]) -> str:
-    """The counts of models (name, version, counts) in Prometheus' text form, under Triton's names.
+def added(first: Counts, second: Counts) -> Counts:
+    """The counts of both."""
+    phases = zip(first.phase_ns, second.phase_ns, strict=True)
+    input_ns, infer_ns, output_ns = (one + other for one, other in phases)
+    return Counts(
+        first.success_count + second.success_count,
+        first.fail_count + second.fail_count,
+        first.success_ns + second.success_ns,
+        first.fail_ns + second.fail_ns,
+        (input_ns, infer_ns, output_ns),
+        max(first.last_ms, second.last_ms),
+        first.pending_count + second.pending_count,
+    )
 
-    Durations are in microseconds.
+
+def prometheus_text(models: Iterable[tuple[str, str, str, Counts]]) -> str:
+    """Counts in Prometheus' text form, under Triton's names; durations in microseconds.
+
+    Args:
+        models: Name, version, face and counts of each.
     """
     known = list(models)
     lines = []
@@ -70,8 +86,9 @@ def prometheus_text(models: Iterable[tuple[str, str, Counts]]) -> str:
         kind = "gauge" if metric == PENDING else "counter"
         lines += [f"# HELP {metric} {text}", f"# TYPE {metric} {kind}"]
         lines += [
-            f'{metric}{{model="{_escaped(name)}",version="{version}"}} {values(counts)}'
-            for name, version, counts in known
+            f'{metric}{{model="{_escaped(name)}",version="{version}",face="{face}"}} '
+            f"{values(counts)}"
+            for name, version, face, counts in known
         ]
     return "\n".join(lines) + "\n"
 

@@ -1,10 +1,11 @@
 """Carries out what the service asks of memory, models and fences."""
 
 import os
+import time
 from contextlib import suppress
 from functools import partial
 
-from tightship._core import StopFlag, Turns
+from tightship._core import StopFlag, Tally, Turns
 from tightship.driver import effects as fx
 from tightship.driver.events import (
     BufferAllocated,
@@ -110,11 +111,24 @@ class Carrier:
 
     def run(self, run: fx.Run) -> RunFinished:
         """Run a model when it is its turn, in any thread; what was begun is run once."""
+        tally, begin_ns = self.tally(run.model), time.monotonic_ns()
+        tally.begin()
         self._turns.take()
         try:
-            return self._runs.run(run, self._stops[run.execution])
+            start_ns = time.monotonic_ns()
+            finished = self._runs.run(run, self._stops[run.execution])
         finally:
             self._turns.give_back()
+        end_ns = time.monotonic_ns()
+        if finished.status is ErrorStatus.NONE:
+            tally.succeed((0, end_ns - start_ns, 0))
+        else:
+            tally.fail(end_ns - begin_ns)
+        return finished
+
+    def tally(self, model: int) -> Tally:
+        """Of the runs of a model."""
+        return self._models.tally(model)
 
     def often(self, run: fx.Run) -> BoundRun | None:
         """A run that has been asked for several times; None for any other."""

@@ -4,7 +4,7 @@ import logging
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
 
-from tightship._core import StopFlag
+from tightship._core import StopFlag, Tally
 from tightship.driver.effects import AllocateBuffer, PrepareModel
 from tightship.driver.events import PrepareFinished
 from tightship.driver.rim.cached_sources import Sources
@@ -41,6 +41,7 @@ class Models:
         self._threads = threads
         self._models: dict[int, Loaded] = {}
         self._held: dict[int, Model] = {}
+        self._tallies: dict[int, Tally] = {}
 
     def prepare(self, asked: PrepareModel, stop: StopFlag) -> PrepareFinished:
         """Load a model; once `stop` is set it is left at the next step, and nothing stays."""
@@ -88,12 +89,16 @@ class Models:
         except DriverError:
             self._named.let_go(model)
             raise
-        self._held[number] = model
+        self._held[number], self._tallies[number] = model, self._named.tally(name)
         return found
 
     def __getitem__(self, number: int) -> Loaded:
         """A model that was prepared and not dropped."""
         return self._models[number]
+
+    def tally(self, number: int) -> Tally:
+        """Where runs of a model are counted."""
+        return self._tallies.get(number) or self._named.tally(None)
 
     def take_image(self, asked: AllocateBuffer) -> bool:
         """Whether models keep an image with channels last that is in a buffer for them.
@@ -170,6 +175,7 @@ class Models:
     def drop(self, number: int) -> None:
         """Give a model's memory back; one with a name is let go."""
         gone, held = self._models.pop(number, None), self._held.pop(number, None)
+        self._tallies.pop(number, None)
         if held is not None:
             self._named.let_go(held)
         elif gone is not None:

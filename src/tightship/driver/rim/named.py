@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Protocol
 
+from tightship._core import Tally
 from tightship.engine.arenas.joint_arenas import JointArenas
 from tightship.model import Model
 
@@ -16,6 +17,10 @@ class Named(Protocol):
     @property
     def arenas(self) -> JointArenas:
         """What runs of all models take in turns, those of clients too."""
+        ...
+
+    def tally(self, name: str | None) -> Tally:
+        """Of native clients' runs of a model; None for models of their own, counted as one."""
         ...
 
     def hold(self, name: str) -> Model:

@@ -5,7 +5,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 
-from tightship._core import NativeContext, Repeats, StopFlag, Turns
+from tightship._core import NativeContext, Repeats, StopFlag, Tally, Turns
 from tightship.driver import effects as fx
 from tightship.driver.effects import MayRepeat
 from tightship.driver.protocol.codec import encode, encode_reply
@@ -31,6 +31,7 @@ class _Kept:
     run: BoundRun
     context: NativeContext | None
     call: Callable[[], None]
+    tally: Tally
 
 
 class Repeating:
@@ -49,8 +50,15 @@ class Repeating:
         self.set_room = self._native.set_room
         self.pause, self.resume = self._native.pause, self._native.resume
 
-    def remember(self, file: int, may: MayRepeat, run: BoundRun) -> None:
-        """Answer a call on a connection from now on; without Python if it needs no arena."""
+    def remember(self, file: int, may: MayRepeat, run: BoundRun, tally: Tally) -> None:
+        """Answer a call on a connection from now on; without Python if it needs no arena.
+
+        Args:
+            file: Of the connection.
+            may: The call and its answer.
+            run: What it runs.
+            tally: Of the runs that end well.
+        """
         kept = self._kept.setdefault(file, {})
         call, stop = encode(may.call, 0), StopFlag()
         if call in kept:
@@ -60,11 +68,11 @@ class Repeating:
             kept = self._kept[file] = {}
         both, repeat = (call, encode_reply(may.reply, 0)), partial(run.run, stop)
         alone = run.alone()
-        kept[call] = _Kept(may.session, stop, run, alone and alone[0], repeat)
+        kept[call] = _Kept(may.session, stop, run, alone and alone[0], repeat, tally)
         if alone is None:
-            self._native.remember_call(file, may.session, both, repeat)
+            self._native.remember_call(file, may.session, both, repeat, tally)
         else:
-            self._native.remember(file, may.session, both, *alone, stop)
+            self._native.remember(file, may.session, both, *alone, stop, tally)
 
     def carry_out(self, file: int, effect: RepeatsEffect) -> None:
         """Do what the service asks about the calls of a connection."""

@@ -321,7 +321,8 @@ class Server:
         peer = self._peers.get(effect.connection)
         run = None if peer is None else self._carrier.often(effect.run)
         if peer is not None and run is not None and not peer.is_behind:
-            self._repeating.remember(peer.file, effect, run)
+            tally = self._carrier.tally(effect.run.model)
+            self._repeating.remember(peer.file, effect, run, tally)
 
     def _change_repeats(self, effect: RepeatsEffect) -> None:
         peer = self._peers.get(effect.connection)
