@@ -1,5 +1,6 @@
 """Models of operands whose inputs have the dimensions that a request says, in another process."""
 
+import itertools
 from dataclasses import replace
 
 import numpy as np
@@ -17,10 +18,13 @@ from tightship.driver import ModelBuilder, tensor_type
 from tightship.driver.client.remote import COPIES_MAX
 from tightship.driver.nnapi.operation_type import OperationType
 from tightship.driver.rim.open_chain import CHAINS_MAX
+from tightship.driver.rim.running import OFTEN
 from tightship.driver.rules.model import Lifetime
 from tightship.driver.rules.status import ErrorStatus
+from tightship.engine.program_cache import Bounds
 from tightship.errors import DriverError, InputError
 
+PROGRAMS_MAX = Bounds().programs
 ROWS = tensor_type("f4", (0, 3))
 KNOWN = frozenset({Lifetime.CONSTANT_COPY, Lifetime.CONSTANT_REFERENCE})
 OPENINGS = {
@@ -235,3 +239,16 @@ def test_an_output_may_be_placed_where_the_driver_writes_it(client):
                 model.execute([x, x], [y])
                 np.testing.assert_array_equal(y.array, 2 * x.array)
                 y.array[...] = 0
+
+
+def test_placed_arrays_of_more_dimensions_than_programs_stay_are_run_again_and_again(client):
+    """Without the service, and partly without Python, while programs come and go."""
+    with client.prepare(sum_of_rows()) as model, client.segment(1 << 17) as segment:
+        placed = [
+            [segment.place((count, 3), "f4") for _ in range(2)]
+            for count in range(1, PROGRAMS_MAX + 8)
+        ]
+        for (x, y), _ in itertools.product(placed + placed, range(2 * OFTEN)):
+            x.array[...] += 1
+            model.execute([x, x], [y])
+            np.testing.assert_array_equal(y.array, 2 * x.array)
