@@ -62,7 +62,7 @@ class SquaresAdded : public Kernel {
     }
 
   private:
-    int64_t chunks() const { return (count_ + kChunk - 1) / kChunk; }
+    int64_t chunks() const { return std::max<int64_t>((count_ + kChunk - 1) / kChunk, 1); }
 
     int64_t count_;
     bool has_total_;

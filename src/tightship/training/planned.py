@@ -51,7 +51,7 @@ class TrainingMemory:
 
     Attributes:
         weights_bytes: Weights and running statistics.
-        state_bytes: What the optimizer keeps of them.
+        state_bytes: What the optimizer keeps of them, gradients of parts of a batch among it.
         arena_bytes: Activations, gradients and scratch, behind the two in the same block.
         constants_bytes: What is not trained.
         io_bytes: Inputs and the loss, where the caller has them.
@@ -189,7 +189,7 @@ def _check(memory: TrainingMemory, terms: Terms) -> None:
         f"{format_bytes(terms.limit_bytes)} are allowed: {format_bytes(memory.weights_bytes)} are "
         f"weights, {format_bytes(memory.state_bytes)} the optimizer's, "
         f"{format_bytes(memory.arena_bytes)} the arena. Raise the limit to "
-        f"{format_limit(memory.peak_bytes)}{advice}, or lower the batch.",
+        f"{format_limit(memory.peak_bytes)}{advice}, or give the batch in parts (`accumulate`).",
         needed_bytes=memory.peak_bytes,
         limit_bytes=terms.limit_bytes,
     )

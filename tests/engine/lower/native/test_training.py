@@ -265,5 +265,17 @@ def test_running_statistics_are_what_numpy_has():
     assert_native(graph, numbers(graph), "RunningUpdate")
 
 
+def test_a_gradient_of_nothing_adds_nothing():
+    graph = graph_of("net (float[0] x) => (float y) { z = Mul (x, w) y = ReduceSum (z) }",
+                     HEADER.replace("24", "11"), w=np.ones(0, np.float32))  # fmt: skip
+    graph = backward(graph, ["y"], ["w"])
+    graph = with_updates(graph, ["w"], graph.outputs[1:], Sgd(clip_norm=0.5))
+    assert {kernel for name, kernel, _ in implementations(graph, ()) if name == "SquaresAdded"} == {
+        "native"
+    }
+    assert run_in(1, graph, (), numbers(graph))["gradient_norm"] == 0
+    assert NativeKernel.squares_added(0, has_total=False).scratch_bytes(1) > 0
+
+
 def test_an_unknown_rule_has_no_kernel():
     assert NativeKernel.update("Guess", 4, [False] * 2, [0.0] * 5) is None
