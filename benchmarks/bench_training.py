@@ -8,11 +8,12 @@ explicit backward path, and one update by SGD for each weight. Bytes are those o
 arena with offsets that are multiples of 64; weights and inputs lie outside it, gradients of weights
 in it. The base is the largest load of the step as it is written, updates last, each value freed
 after its last use and nothing written in place. Operations are counted as
-`tightship.cost.operations` has them; what the base performs is the whole. `least_percent` is what
-`recompute_bound` proves: no way to run the step's operators within the budget adds less. Blocks by
-hand are the base that frameworks offer: of the forward pass what goes from block to block is kept,
-and blocks run again as a whole; order and in-place are ours. Seconds of `recompute` are of the
-processor, on one thread; peaks and operations are the same anywhere.
+`tightship.cost.operations` has them; what the base performs is the whole, and what joins pieces
+counts as added. `least_percent` is what `recompute_bound` proves: no way to run the step's
+operators, in the pieces that were chosen, within the budget adds less. Blocks by hand are the base
+that frameworks offer: of the forward pass what goes from block to block is kept, and blocks run
+again as a whole; order and in-place are ours. Seconds of `recompute` are of the processor, on one
+thread; peaks and operations are the same anywhere.
 
 `note`, `parallel`, `dynamic` and `workers` are `note_table`, `parallel_plans`, `dynamic_shapes` and
 `parallel_runs` of this folder. `step`, `training_steps` beside torch, runs if it is named: it takes
@@ -123,7 +124,7 @@ def recomputed() -> Iterator[Row]:
                 "budget_percent": share,
                 **figures(found),
                 "asked_percent": asked,
-                "least_percent": least_percent(graph, found, found.eager_bytes * share // 100),
+                "least_percent": least_percent(found, found.eager_bytes * share // 100),
                 "seconds": round(seconds, 2),
             }
 
@@ -142,7 +143,7 @@ def joint() -> Iterator[Row]:
     }
     for name, each in found.items():
         peak = each.squeezed.plan.plan.peak_bytes
-        row = {**figures(each), "least_percent": least_percent(graph, each, peak)}
+        row = {**figures(each), "least_percent": least_percent(each, peak)}
         yield {"model": f"GPT-2-XL, 1 of 1,024, {name}", **row}
 
 
@@ -173,9 +174,9 @@ def block_ends(schedule: Schedule) -> list[int]:
     return [writer[schedule.steps[i].reads[0]] for i in ends] if is_before else ends
 
 
-def least_percent(graph: Graph, found: SqueezedGraph, budget_bytes: int) -> float:
-    """What every way to run the graph's operators within a budget adds, at least."""
-    return round(100 * least_added(graph, budget_bytes) / found.squeezed.operations, 2)
+def least_percent(found: SqueezedGraph, budget_bytes: int) -> float:
+    """What every way to run a graph's operators, in its pieces, within a budget adds, at least."""
+    return round(100 * least_added(found.once, budget_bytes) / found.squeezed.operations, 2)
 
 
 def figures(found: SqueezedGraph) -> dict[str, float]:

@@ -202,7 +202,7 @@ ALLOWED: Mapping[str, str] = {  # the longest prefix of a module's name decides
 
 FOREIGN: Mapping[str, str] = {  # who may import what is not ours, nor Python's
     "numpy": (
-        "graph planner frontend engine model training loading.tuning plug.hints"
+        "graph planner frontend engine model training loading.tuning plug.hints cost.pieces"
         " resource.slot_file"
         " driver.nnapi"
         " trace backend cli driver.rim driver.rules.elements"

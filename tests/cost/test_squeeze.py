@@ -14,7 +14,7 @@ from tests.zoo.gpt2 import Size, gpt2
 from tests.zoo.net import Net
 from tightship.cost.operations import operations_of
 from tightship.cost.schedule import schedule_of
-from tightship.cost.squeeze import squeezed
+from tightship.cost.squeeze import priced, squeezed
 from tightship.cost.training import updating_graph
 from tightship.engine.program_cache import Bounds
 from tightship.errors import InputError
@@ -22,10 +22,15 @@ from tightship.frontend.onnx import read_bytes
 from tightship.graph.backward import Adam, Sgd
 from tightship.model import Model
 from tightship.planner.recompute import NEVER
+from tightship.planner.squeeze import squeeze
+
+BY_ROWS = (*REWRITES, "native")
+"""Without native kernels, as only NumPy's update rows of a weight: theirs join `w - rate * g`."""
 
 CASES = {
     "bert": lambda: bert(2, 24, Size(2, Heads(2, 16), 50, 32)),
     "gpt2": lambda: gpt2(2, 24, Size(2, Heads(2, 16), 50, 32)),
+    "gpt2 of many words": lambda: gpt2(2, 24, Size(2, Heads(2, 16), 400, 32)),
 }
 
 
@@ -58,10 +63,10 @@ def test_a_squeezed_training_step_gives_the_same_bits(name, budget, optimizer):
     graph, feeds = training(name, optimizer)
     found = squeezed(graph, budget)
     assert found.squeezed.clones > 0
-    assert len(found.graph.nodes) == len(graph.nodes) + found.squeezed.clones
+    assert len(found.graph.nodes) == len(graph.nodes) + found.squeezed.clones + found.pieces
     assert found.squeezed.plan.plan.peak_bytes <= found.budget_bytes
-    wanted = results(graph, feeds, NOT_A_NUMBER)
-    got = results(found.graph, feeds, LARGE)
+    wanted = results(graph, feeds, NOT_A_NUMBER, BY_ROWS)
+    got = results(found.graph, feeds, LARGE, BY_ROWS)
     assert got.keys() == wanted.keys()
     assert all(np.array_equal(got[key], wanted[key]) for key in wanted)
     fused = results(found.graph, feeds, LARGE, without=())
@@ -79,6 +84,33 @@ def test_the_squeezed_graph_has_the_schedule_that_was_planned(name):
              for s in (schedule, planned)]  # fmt: skip
     assert sizes[0] == sizes[1]
     assert [step.operator for step in schedule.steps] == [step.operator for step in planned.steps]
+
+
+def test_large_values_are_cut_where_that_takes_fewer_operations():
+    graph, _ = training("gpt2 of many words", Sgd())
+    found = squeezed(graph, "50%")
+    schedule, operations = priced(graph)
+    whole = squeeze(schedule, operations, budget_bytes=found.budget_bytes)
+    assert found.pieces > 0
+    assert found.squeezed.plan.plan.peak_bytes <= found.budget_bytes
+    assert found.squeezed.added_operations < whole.added_operations
+    assert found.squeezed.operations == whole.operations
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", CASES)
+def test_a_graph_in_pieces_is_never_worse_than_whole(name):
+    graph, _ = training(name, Sgd())
+    schedule, operations = priced(graph)
+    least = squeezed(graph).squeezed.plan.plan.peak_bytes
+    assert least <= squeeze(schedule, operations).plan.plan.peak_bytes
+    most = sum(operations) // 50
+    found, whole = (
+        squeezed(graph, operations_max=most),
+        squeeze(schedule, operations, operations_max=most),
+    )
+    assert found.squeezed.added_operations <= most
+    assert found.squeezed.plan.plan.peak_bytes <= whole.plan.plan.peak_bytes
 
 
 def test_operations_are_those_of_the_formulas():

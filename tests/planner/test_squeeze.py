@@ -13,7 +13,7 @@ from tests.planner.problems import schedules
 from tightship._core import min_cut
 from tightship.planner import Alias, AliasKind, Schedule, ScheduledValue, Step, plan_schedule
 from tightship.planner.parallel.dependencies import edge_columns
-from tightship.planner.recompute import NEVER, Recomputation
+from tightship.planner.recompute import NEVER, Recomputation, ties_early
 from tightship.planner.squeeze import squeeze
 from tightship.planner.written_again import written_again
 
@@ -122,6 +122,31 @@ def test_a_clone_reads_a_weight_before_it_is_updated():
     names = [step.name for step in made.steps]
     assert names.index("a.again") < names.index("update")
     assert origin.count(0) == 2
+
+
+def test_updates_written_over_each_other_follow_the_last_reader_in_their_order():
+    names = ("w", "w.half", "w.next", "one", "other", "loss")
+    values = tuple(ScheduledValue(name, 64, external=name.startswith("w")) for name in names)
+    steps = (
+        Step("one", "A", (0,), (3,)),
+        Step("other", "A", (0,), (4,)),
+        Step("loss", "B", (0, 3), (5,)),
+        Step("late", "C", (5,), ()),
+        Step("half", "Update", (0, 4), (1,), 0, (Alias(1, 0, AliasKind.TIED),)),
+        Step("whole", "Update", (1, 3), (2,), 0, (Alias(2, 1, AliasKind.TIED),)),
+    )
+    early, order = ties_early(Schedule(values, steps, (5,)))
+    assert [step.name for step in early.steps] == ["one", "other", "loss", "half", "whole", "late"]
+    assert order == (0, 1, 2, 4, 5, 3)
+
+
+@given(schedule=schedules())
+def test_ties_come_early_where_their_bytes_are_not_read_later(schedule):
+    early, origin = ties_early(schedule)
+    own = executed(schedule, range(len(schedule.steps)), schedule)
+    assert executed(early, origin, schedule) == own
+    plan = plan_schedule(early)
+    Replay(early, plan.buffers, plan.plan.offset_bytes).run()
 
 
 @given(data=st.data())

@@ -71,7 +71,7 @@ def _asked(
     if options.squeeze is not None:
         step = updating_graph(graph, Sgd())
         found = squeezed(step, options.squeeze)
-        least = least_added(step, found.squeezed.plan.plan.peak_bytes)
+        least = least_added(found.once, found.squeezed.plan.plan.peak_bytes)
         values["squeeze"] = squeeze_json(found, least)
         text += squeeze_report(found, least)
     return values, text

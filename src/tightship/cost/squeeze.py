@@ -4,31 +4,45 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from tightship.cost.operations import operations_of
+from tightship.cost.pieces import in_pieces
 from tightship.cost.schedule import schedule_of
 from tightship.errors import InputError
 from tightship.graph import Graph, Node, Value
 from tightship.planner import Schedule
 from tightship.planner.bound import lower_bound
 from tightship.planner.liveness import problem_of
+from tightship.planner.recompute import NEVER
 from tightship.planner.recompute_bound import least_operations
 from tightship.planner.squeeze import Squeezed, squeeze
 from tightship.quantity import format_bytes, parse_bytes
 from tightship.view.table import Column, table
 
+LARGE = 10
+"""A value is cut from this part of the peak on that is found without."""
+
+PIECES = 100
+"""Pieces are as large as this part of that peak, or smaller."""
+
 
 @dataclass(frozen=True, slots=True)
 class SqueezedGraph:
-    """A graph whose nodes run in a better order, some of them twice, and its plan.
+    """A graph whose nodes run in a better order, some of them twice or in pieces, and its plan.
 
     Attributes:
-        graph: Clones have names of their own; run node by node, outputs are those of the graph
-            given, bit for bit.
-        squeezed: The plan of its schedule.
+        graph: Clones and pieces have names of their own; run node by node, outputs are those of
+            the graph given, bit for bit, as far as a product of some rows of a matrix is that of
+            all of them.
+        once: The same in the order given, with pieces and without clones.
+        pieces: How many nodes more there are because of pieces.
+        squeezed: The plan of its schedule. Operations and peaks before are those of the graph
+            given; what joins pieces is counted as added.
         eager_bytes: The largest load of the graph given where nothing is written in place.
         budget_bytes: What was asked for; None for as little as possible.
     """
 
     graph: Graph
+    once: Graph
+    pieces: int
     squeezed: Squeezed
     eager_bytes: int
     budget_bytes: int | None
@@ -50,14 +64,50 @@ def squeezed(graph: Graph, budget: str = "", operations_max: int | None = None) 
     eager_bytes = eager_bytes_of(schedule)
     limit = _budget_bytes(budget, eager_bytes) if budget else None
     found = squeeze(schedule, operations, budget_bytes=limit, operations_max=operations_max)
+    once = graph
+    if found.added_operations or limit is None or found.plan.plan.peak_bytes > limit:
+        cut, other = _cut(graph, found, limit, operations_max)
+        if other is not None and _rank(other, limit) < _rank(found, limit):
+            once, found = cut, other
+    pieces = len(once.nodes) - len(graph.nodes)
+    return SqueezedGraph(_run_in(once, found), once, pieces, found, eager_bytes, limit)
+
+
+def _cut(
+    graph: Graph, found: Squeezed, limit: int | None, operations_max: int | None
+) -> tuple[Graph, Squeezed | None]:
+    """The graph with what is large in `found` in pieces, squeezed; None where nothing can be."""
+    peak = found.plan.plan.peak_bytes
+    cut = in_pieces(graph, peak // LARGE, peak // PIECES)
+    if cut is graph:
+        return graph, None
+    schedule, operations = priced(cut)
+    more = sum(count for count in operations if count != NEVER) - found.operations
+    if operations_max is not None:
+        operations_max -= more
+    other = squeeze(schedule, operations, budget_bytes=limit, operations_max=operations_max)
+    return cut, replace(
+        other,
+        given_peak_bytes=found.given_peak_bytes,
+        reordered_peak_bytes=found.reordered_peak_bytes,
+        operations=found.operations,
+        added_operations=other.added_operations + more,
+    )
+
+
+def _rank(found: Squeezed, limit: int | None) -> tuple[bool, int, int]:
+    """Less is better: within the limit, then fewer operations there, else a smaller peak."""
+    peak, added = found.plan.plan.peak_bytes, found.added_operations
+    if limit is not None and peak <= limit:
+        return False, added, peak
+    return True, peak, added
+
+
+def _run_in(graph: Graph, found: Squeezed) -> Graph:
+    """The graph with its nodes as a squeezed schedule has them."""
     before = [node for node in graph.nodes if _is_known(graph, node)]
     made, values = _rewritten(graph, _planned(graph), found)
-    return SqueezedGraph(
-        replace(graph, nodes=(*before, *made), values={**graph.values, **values}),
-        found,
-        eager_bytes,
-        limit,
-    )
+    return replace(graph, nodes=(*before, *made), values={**graph.values, **values})
 
 
 def least_added(graph: Graph, budget_bytes: int) -> int:
@@ -84,13 +134,15 @@ def squeeze_report(found: SqueezedGraph, least: int) -> str:
         ["planned, in place", format_bytes(squeezed.given_peak_bytes), ""],
         ["in a better order", format_bytes(squeezed.reordered_peak_bytes), ""],
         [
-            "computed again",
+            "computed again, in pieces" if found.pieces else "computed again",
             format_bytes(peak),
             f"{squeezed.clones:,} steps, {_share(squeezed, squeezed.added_operations)}",
         ],
     ]
     columns = [Column("a training step, squeezed"), Column("peak", number=True), Column("adds")]
     lines = table(columns, rows, indent=2)
+    if found.pieces:
+        lines.append(f"  pieces of large values are {found.pieces:,} steps more")
     if squeezed.added_operations:
         lines.append(
             f"  no way to run these steps in that adds less than {_share(squeezed, least)}"
@@ -113,6 +165,7 @@ def squeeze_json(found: SqueezedGraph, least: int) -> dict[str, object]:
         "added_operations": squeezed.added_operations,
         "least_operations": least,
         "clones": squeezed.clones,
+        "pieces": found.pieces,
     }
 
 

@@ -179,6 +179,21 @@ class Recomputation:
         return gaps
 
 
+def ties_early(schedule: Schedule) -> tuple[Schedule, tuple[int, ...]]:
+    """The schedule with steps that write over bytes for good as soon as these are read.
+
+    Returns:
+        The schedule, or the one given where bytes are read under another name as well, and for
+        each of its steps the index of the one given.
+    """
+    early, origin = written_again(schedule, -1, ())
+    try:
+        cells_of(early)
+    except PlanError:
+        return schedule, tuple(range(len(schedule.steps)))
+    return early, origin
+
+
 def turn_of(schedule: Schedule) -> int:
     """The step behind which the most bytes are read that were written before it, or by it."""
     last = {v: i for i, step in enumerate(schedule.steps) for v in step.reads}

@@ -6,7 +6,7 @@ import numpy as np
 
 from tightship._core import min_cut
 from tightship.planner.parallel.dependencies import dependencies
-from tightship.planner.recompute import ALL, NEVER, turn_of
+from tightship.planner.recompute import ALL, NEVER, ties_early, turn_of
 from tightship.planner.schedule import AliasKind, Schedule
 
 PIVOTS = 64
@@ -32,6 +32,8 @@ def least_operations(schedule: Schedule, operations: Sequence[int], budget_bytes
         operations: Of each step, what running it again costs; `NEVER` where it must not.
         budget_bytes: The peak to stay within; what is donated is written over besides.
     """
+    schedule, order = ties_early(schedule)
+    operations = [operations[step] for step in order]
     steps = range(len(schedule.steps))
     before: list[list[int]] = [[] for _ in steps]
     behind: list[list[int]] = [[] for _ in steps]

@@ -2,8 +2,9 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from heapq import merge
 
-from tightship.planner.recompute import NEVER, Recomputation, Recomputed
+from tightship.planner.recompute import NEVER, Recomputation, Recomputed, ties_early
 from tightship.planner.reorder import least_order, reorder
 from tightship.planner.schedule import Schedule
 from tightship.planner.schedule_plan import SchedulePlan
@@ -77,10 +78,11 @@ def squeeze(
     found = Squeezed(first.plan, first.order, first.given_peak_bytes, peak, count, total, 0)
     if budget_bytes is not None and peak <= budget_bytes:
         return found
-    fronts = [_Front(Recomputation(schedule, operations), range(len(schedule.steps)))]
-    if first.order != tuple(fronts[0].order):
-        costs = [operations[step] for step in first.order]
-        fronts.append(_Front(Recomputation(first.plan.schedule, costs), first.order))
+    early, own = ties_early(schedule)
+    fronts = [
+        _Front(Recomputation(each, [operations[step] for step in order]), order)
+        for order, each in {own: early, first.order: first.plan.schedule}.items()
+    ]
     most = float("inf") if operations_max is None else operations_max
     for front, made in _candidates(fronts, budget_bytes, most):
         better = reorder(made.schedule)
@@ -106,12 +108,13 @@ class _Front:
         self._ends = recomputation.choices(PRICE_MAX)
         self._loads: dict[Recomputed, int] = {}
 
-    def within(self, budget_bytes: int) -> list[Recomputed]:
-        """Choices that may keep to a budget, fewest operations first."""
+    def within(self, budget_bytes: int, most: float) -> Iterator[Recomputed]:
+        """Choices that may keep to a budget and add no more than `most`, fewest first."""
         for end, choice in enumerate(self._ends):
             if choice.kept_bytes <= budget_bytes and self.load(self._made(end)) <= budget_bytes:
-                return self._between(end, budget_bytes)
-        return []
+                between = self._between(end, budget_bytes)
+                return (made for made in between if made.operations <= most)
+        return iter(())
 
     def smallest(self, most: float) -> Recomputed:
         """Of what was looked at with at most so many operations, what has the least load."""
@@ -128,12 +131,12 @@ class _Front:
             self._loads[made] = least_order(made.schedule, _EFFORT).load_bytes
         return self._loads[made]
 
-    def _between(self, end: int, budget_bytes: int) -> list[Recomputed]:
+    def _between(self, end: int, budget_bytes: int) -> Iterator[Recomputed]:
         """Choices from the first that keeps to a budget, between two neighbours, to the second."""
         steps = self._steps(end)
         first = _first(steps, lambda number: self.load(self._made(end, number)) <= budget_bytes)
         stride = max(1, (steps - first) // _TRIED)
-        return [self._made(end, number) for number in range(first, steps + 1, stride)]
+        return (self._made(end, number) for number in range(first, steps + 1, stride))
 
     def _last_within(self, end: int, most: float) -> Recomputed:
         """As much of a choice as so many operations allow; the first one if none does."""
@@ -162,11 +165,14 @@ def _candidates(
 ) -> Iterator[tuple[_Front, Recomputed]]:
     """Choices to plan, best first: the next ones are for plans that end above their load."""
     if budget_bytes is not None:
-        pairs = [(front, made) for front in fronts for made in front.within(budget_bytes)]
-        within = [(front, made) for front, made in pairs if made.operations <= most]
-        yield from sorted(within, key=lambda pair: pair[1].operations)
+        within = [_paired(front, front.within(budget_bytes, most)) for front in fronts]
+        yield from merge(*within, key=lambda pair: pair[1].operations)
     smallest = [(front, front.smallest(most)) for front in fronts]
     yield min(smallest, key=lambda pair: (pair[0].load(pair[1]), pair[1].operations))
+
+
+def _paired(front: _Front, choices: Iterator[Recomputed]) -> Iterator[tuple[_Front, Recomputed]]:
+    return ((front, made) for made in choices)
 
 
 def _first(stop: int, holds: Callable[[int], bool]) -> int:

@@ -38,7 +38,7 @@ class _Writer:
             for index, step in enumerate(schedule.steps[: turn + 1])
             for value in step.writes
         }
-        self._read = {value for step in schedule.steps for value in step.reads}
+        self._read = _read_but_by_ties(schedule)
         tied: list[int] = []
         for index, step in enumerate(schedule.steps):
             if index > turn:
@@ -59,9 +59,8 @@ class _Writer:
         self.origin.append(index)
 
     def _is_last(self, step: Step) -> bool:
-        """Whether a step writes over bytes for good, and no other reads what it writes."""
-        is_tied = any(alias.kind is AliasKind.TIED for alias in step.aliases)
-        return is_tied and self._read.isdisjoint(step.writes)
+        """Whether a step writes over bytes for good, which only such steps read again."""
+        return _is_tied(step) and self._read.isdisjoint(step.writes)
 
     def _needs(self, step: Step) -> list[int]:
         """Steps that must run again before a step, in their order; not those that have."""
@@ -124,12 +123,25 @@ class _Writer:
         behind: dict[int, list[int]] = {}
         for index in tied:
             step = self._renamed(self.given.steps[index])
-            behind.setdefault(max((last.get(v, 0) for v in step.reads), default=0), []).append(
-                index
-            )
+            place = max((last.get(value, 0) for value in step.reads), default=0)
+            behind.setdefault(place, []).append(index)
+            last.update(dict.fromkeys(step.writes, place))
         steps, origin = self.steps, self.origin
         self.steps, self.origin = [], []
         for place, (step, index) in enumerate(zip(steps, origin, strict=True)):
             self._put(index, step)
             for each in behind.get(place, ()):
                 self._put(each, self._renamed(self.given.steps[each]))
+
+
+def _is_tied(step: Step) -> bool:
+    return any(alias.kind is AliasKind.TIED for alias in step.aliases)
+
+
+def _read_but_by_ties(schedule: Schedule) -> set[int]:
+    """Values that a step reads that does not only write over them, or over others, for good."""
+    found: set[int] = set()
+    for step in reversed(schedule.steps):
+        if not _is_tied(step) or not found.isdisjoint(step.writes):
+            found.update(step.reads)
+    return found

@@ -46,16 +46,42 @@ def _decayed(slope: Array, weight: Array, decay: float, rooms: tuple[Array, Arra
     return np.add(slope, rooms[1], out=rooms[0])
 
 
+def _rows(site: Site) -> slice | None:
+    """The elements of a weight that the gradient is of: all, or those of rows from `start` on."""
+    start = site.node.attributes.get("start")
+    if start is None:
+        return None
+    assert isinstance(start, int)
+    first = start * math.prod(site.shape(0)[1:])
+    return slice(first, first + math.prod(site.shape(1)))
+
+
+def _flat(weights: Operands, targets: Operands, rows: slice | None) -> list[Array]:
+    """A weight and its state, and what is written over them, in one row; the rows that change.
+
+    Others are what they were.
+    """
+    arrays = [a.reshape(-1) for a in (*weights, *targets)]
+    if rows is None:
+        return arrays
+    for weight, target in zip(arrays[: len(weights)], arrays[len(weights) :], strict=True):
+        if not np.may_share_memory(weight, target):
+            np.copyto(target, weight)
+    return [a[rows] for a in arrays]
+
+
 def _sgd(site: Site) -> Kernel:
     dtype = site.dtype(0)
     require(is_real(dtype) and site.dtype(1) == dtype)
     scalars, decay = _Scalars.of(site, 2, 0.01), site.number("weight_decay", 0.0)
+    rows = _rows(site)
     booking = Booking()
     slots = [booking.slot(dtype, (BLOCK_ELEMENTS,)) for _ in range(2)]
 
     def run(inputs: Operands, outputs: Operands, scratch: Array | None) -> None:
         rate = dtype.type(scalars.rate_of(inputs))
-        arrays = [a.reshape(-1) for a in (*inputs[:2], *outputs)]
+        weight, target = _flat(inputs[:1], outputs, rows)
+        arrays = [weight, inputs[1].reshape(-1), target]
         rooms = [slot.of(scratch) for slot in slots]
         for start in range(0, arrays[0].size, BLOCK_ELEMENTS):
             weight, gradient, target = (a[start : start + BLOCK_ELEMENTS] for a in arrays)
@@ -73,12 +99,14 @@ def _momentum(site: Site) -> Kernel:
     require(is_real(dtype) and all(site.dtype(index) == dtype for index in (1, 2)))
     scalars, decay = _Scalars.of(site, 3, 0.01), site.number("weight_decay", 0.0)
     momentum, is_nesterov = dtype.type(site.number("momentum", 0.9)), site.number("nesterov", 0.0)
+    rows = _rows(site)
     booking = Booking()
     slots = [booking.slot(dtype, (BLOCK_ELEMENTS,)) for _ in range(2)]
 
     def run(inputs: Operands, outputs: Operands, scratch: Array | None) -> None:
         rate = dtype.type(scalars.rate_of(inputs))
-        arrays = [a.reshape(-1) for a in (*inputs[:3], *outputs)]
+        weight, *others = _flat((inputs[0], inputs[2]), outputs, rows)
+        arrays = [weight, inputs[1].reshape(-1), *others]
         rooms = [slot.of(scratch) for slot in slots]
         for start in range(0, arrays[0].size, BLOCK_ELEMENTS):
             weight, gradient, velocity, target, kept = (
@@ -121,13 +149,15 @@ def _adam(site: Site) -> Kernel:
     require(is_real(dtype) and all(site.dtype(index) == dtype for index in (1, 2, 3)))
     scalars, epsilon = _Scalars.of(site, 5, 0.001), site.number("epsilon", 1e-8)
     decay = site.number("weight_decay", 0.0)
+    rows = _rows(site)
     beta1, beta2 = site.number("beta1", 0.9), site.number("beta2", 0.999)
     booking = Booking()
     slots = [booking.slot(dtype, (BLOCK_ELEMENTS,)) for _ in range(3)]
 
     def run(inputs: Operands, outputs: Operands, scratch: Array | None) -> None:
-        arrays = [a.reshape(-1) for a in inputs[:4]]
-        targets = [a.reshape(-1) for a in outputs]
+        weight, *others = _flat((inputs[0], *inputs[2:4]), outputs, rows)
+        arrays = [weight, inputs[1].reshape(-1), *others[:2]]
+        targets = others[2:]
         count = int(inputs[4])
         root = math.sqrt(1 - beta2**count)
         rate = scalars.rate_of(inputs)

@@ -28,6 +28,7 @@ IMAGE_RANKS = (3, 4)
 
 def update(builder: Builder, node: Node) -> bool:
     """One pass over a weight and what is kept of it, each over itself."""
+    require("start" not in node.attributes)
     site = site_of(builder, node)
     scalars, names = UPDATES[node.operator]
     large = range(2 + len(node.outputs) - 1)

@@ -1,0 +1,197 @@
+"""Which nodes can run piece by piece: those around values that are large and can be cut.
+
+A value is cut along its first axis that is not 1 long. Every node that writes or reads it must
+have, for each index there, a result of its own: elementwise nodes, softmaxes along another axis,
+products of matrices that share no sum, gradients of these, and updates of weights.
+"""
+
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+
+from tightship.cost.operators import ELEMENTWISE, UPDATES
+from tightship.graph import Graph, Node
+from tightship.graph.backward import DOMAIN
+
+_PER_ROW = frozenset({"LogSoftmax", "LogSoftmaxGrad", "Softmax", "SoftmaxGrad"})
+_PER_ROW_SINCE = 13
+_STACKED = frozenset({"MatMul", "TransposedMatMul"})
+_OF_WEIGHTS = UPDATES - {"RunningUpdate"}
+_GRADIENTS = frozenset({
+    "EluGrad", "GeluGrad", "HardSigmoidGrad", "HardSwishGrad", "LeakyReluGrad", "ReluGrad",
+    "SigmoidGrad", "SoftplusGrad", "SwishGrad", "TanhGrad",
+})  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """An axis along which values of one rank are cut, and its length."""
+
+    rank: int
+    axis: int
+    length: int
+
+
+@dataclass(frozen=True, slots=True)
+class CutNode:
+    """A node that is cut: the frame of its results, and the axis of each input, None if whole."""
+
+    frame: Frame
+    inputs: tuple[int | None, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """Nodes that are cut together, by index, and the bytes of the largest value between them."""
+
+    nodes: Mapping[int, CutNode]
+    largest_bytes: int
+
+    @property
+    def length(self) -> int:
+        """How many pieces there can be."""
+        return min(node.frame.length for node in self.nodes.values())
+
+
+def is_update(node: Node) -> bool:
+    """Whether a node writes over a weight and its state, row by row."""
+    return node.domain == DOMAIN and node.operator in _OF_WEIGHTS
+
+
+def runs_of(graph: Graph, least_bytes: int) -> list[Run]:
+    """Nodes around values of at least so many bytes that can be cut, those of a run together."""
+    found = _cut_values(graph, least_bytes)
+    cut = {
+        index: node
+        for index, each in enumerate(graph.nodes)
+        if not found.isdisjoint(each.reads + each.writes)
+        and (node := _cut_node(graph, each, found)) is not None
+    }
+    nodes = graph.nodes
+    groups: dict[int, list[int]] = {}
+    for index, root in _roots(graph, cut, found).items():
+        groups.setdefault(root, []).append(index)
+    return [
+        Run(
+            {index: cut[index] for index in group},
+            max(
+                graph.value(name).size_bytes
+                for index in group
+                for name in found.intersection(nodes[index].reads + nodes[index].writes)
+            ),
+        )
+        for group in groups.values()
+    ]
+
+
+def _cut_values(graph: Graph, least_bytes: int) -> set[str]:
+    """Values that can be cut, whoever touches them."""
+    found = {
+        name
+        for node in graph.nodes
+        for name in node.writes
+        if name not in graph.known and _size_bytes(graph, name) >= max(least_bytes, 1)
+    }
+    found = {name for name in found - set(graph.outputs) if _frame(graph, name) is not None}
+    while torn := {name for node in graph.nodes for name in _torn(graph, node, found)}:
+        found -= torn
+    return found
+
+
+def _torn(graph: Graph, node: Node, found: Collection[str]) -> Iterator[str]:
+    """Values that a node touches and that cannot be cut because of it."""
+    touched = {name for name in node.reads + node.writes if name in found}
+    if not touched:
+        return
+    cut = _cut_node(graph, node, found)
+    if cut is None or _is_large(graph, node, touched):
+        yield from touched
+        return
+    for name, axis in zip(node.inputs, cut.inputs, strict=True):
+        own = _frame(graph, name) if name in touched else None
+        if own is not None and axis != own.axis:
+            yield name
+
+
+def _is_large(graph: Graph, node: Node, touched: Collection[str]) -> bool:
+    """Whether a node of a run has something as large, in one piece, beside it.
+
+    Of a product of two matrices that is an operand, which each piece of the product reads.
+    """
+    if is_update(node) or node.operator == "Gemm":
+        return False
+    cut_bytes = max(_size_bytes(graph, name) for name in touched)
+    others = {*node.reads, *node.writes}.difference(touched)
+    return any(2 * _size_bytes(graph, name) >= cut_bytes for name in others)
+
+
+def _cut_node(graph: Graph, node: Node, found: Collection[str]) -> CutNode | None:
+    name = next((name for name in (*node.writes, *node.reads) if name in found), "")
+    frame = _frame(graph, name)
+    if frame is None or node.fused or node.subgraphs or not _is_apart(node, frame):
+        return None
+    for name in node.writes:
+        shape = graph.value(name).shape
+        if shape is None or len(shape) != frame.rank or shape[frame.axis] != frame.length:
+            return None
+    if node.operator == "Gemm":
+        if len(node.reads) != 2 or any(name in graph.constants for name in node.reads):
+            return None
+        return CutNode(frame, (int(bool(node.attributes.get("transA"))), None))
+    axes = [_axis_of(graph, name, frame) for name in node.inputs]
+    return None if any(axis == -1 for axis in axes) else CutNode(frame, tuple(axes))
+
+
+def _is_apart(node: Node, frame: Frame) -> bool:
+    """Whether each index along the axis has a result of its own."""
+    if node.operator in _PER_ROW and node.version >= _PER_ROW_SINCE:
+        axis = node.attributes.get("axis", -1)
+        assert isinstance(axis, int)
+        return axis % frame.rank != frame.axis
+    if node.operator in _STACKED:
+        return frame.axis < frame.rank - 2
+    if is_update(node) or node.operator == "Gemm":
+        return frame.axis == 0
+    return node.operator in (_GRADIENTS if node.domain == DOMAIN else ELEMENTWISE - {"Dropout"})
+
+
+def _axis_of(graph: Graph, name: str, frame: Frame) -> int | None:
+    """The axis of an operand that meets the frame's; None if it is whole for all; -1 if none."""
+    constant = graph.constant(name) if name else None
+    shape = constant.shape if constant is not None else graph.value(name).shape if name else ()
+    if shape is None:
+        return -1
+    axis = frame.axis - frame.rank + len(shape)
+    if axis < 0 or shape[axis] == 1:
+        return None
+    return axis if shape[axis] == frame.length and constant is None else -1
+
+
+def _frame(graph: Graph, name: str) -> Frame | None:
+    shape = graph.value(name).static_shape if name and graph.value(name).is_static else ()
+    axis = next((axis for axis, length in enumerate(shape) if length != 1), None)
+    return None if axis is None else Frame(len(shape), axis, shape[axis])
+
+
+def _size_bytes(graph: Graph, name: str) -> int:
+    """Of a value that is computed or given; a constant lies elsewhere."""
+    if name in graph.constants or not graph.value(name).is_static:
+        return 0
+    return graph.value(name).size_bytes
+
+
+def _roots(graph: Graph, nodes: Collection[int], found: Collection[str]) -> dict[int, int]:
+    """Of each node one of those that touch the same cut values as it, or as its neighbours."""
+    parent = {index: index for index in nodes}
+
+    def root(index: int) -> int:
+        while parent[index] != index:
+            parent[index] = parent[parent[index]]
+            index = parent[index]
+        return index
+
+    first: dict[str, int] = {}
+    for index in nodes:
+        for name in graph.nodes[index].reads + graph.nodes[index].writes:
+            if name in found:
+                parent[root(index)] = root(first.setdefault(name, index))
+    return {index: root(index) for index in nodes}

@@ -1,0 +1,78 @@
+"""Training steps in pieces give the bits of the whole, and hold less at once."""
+
+import numpy as np
+import pytest
+
+from tests.cost.test_squeeze import BY_ROWS, results, training
+from tests.engine.graphs import graph_of
+from tests.zoo.arena import LARGE, NOT_A_NUMBER
+from tightship.cost.cut import runs_of
+from tightship.cost.operations import operations_of
+from tightship.cost.pieces import in_pieces
+from tightship.cost.schedule import schedule_of
+from tightship.graph.backward import Adam, Sgd
+from tightship.planner.recompute import NEVER
+
+
+def operations(graph):
+    """Of all nodes but those that join."""
+    counts = [operations_of(graph, node) for node in graph.nodes if node.operator != "Concat"]
+    return sum(count for count in counts if count != NEVER)
+
+
+@pytest.mark.parametrize("optimizer", [Sgd(), Sgd(momentum=0.9), Adam()])
+@pytest.mark.parametrize("name", ["bert", "gpt2 of many words"])
+def test_a_training_step_in_pieces_gives_the_same_bits(name, optimizer):
+    graph, feeds = training(name, optimizer)
+    cut = in_pieces(graph, 4_000, 1_500)
+    wanted = results(graph, feeds, NOT_A_NUMBER, BY_ROWS)
+    got = results(cut, feeds, LARGE, BY_ROWS)
+    assert len(cut.nodes) > len(graph.nodes)
+    assert got.keys() == wanted.keys()
+    assert all(np.array_equal(got[key], wanted[key]) for key in wanted)
+
+
+@pytest.mark.parametrize("name", ["bert", "gpt2 of many words"])
+def test_pieces_add_no_operation_but_to_join_them(name):
+    graph, _ = training(name, Sgd())
+    cut = in_pieces(graph, 4_000, 1_500)
+    assert len(cut.nodes) > len(graph.nodes)
+    assert operations(cut) == operations(graph)
+
+
+def test_a_gradient_in_pieces_is_never_whole():
+    graph, _ = training("gpt2 of many words", Adam())
+    size = max(graph.value(name).size_bytes for name in graph.outputs)
+    cut = in_pieces(graph, size, size // 8)
+    updates = [node for node in cut.nodes if "start" in node.attributes]
+    assert [node.attributes["start"] for node in updates] == [4 * place for place in range(8)]
+    assert {cut.value(node.inputs[1]).size_bytes for node in updates} == {size // 8}
+    whole = next(node for node in graph.nodes if node.outputs == updates[-1].outputs)
+    assert whole.inputs[1] not in {name for node in cut.nodes for name in node.writes}
+    outside = {value.name for value in schedule_of(cut).schedule.values if value.external}
+    assert all(outside.issuperset(node.outputs) for node in updates)
+
+
+def test_a_graph_of_small_values_is_as_it_was():
+    graph, _ = training("bert", Sgd())
+    assert in_pieces(graph, 10**9, 10**6) is graph
+
+
+@pytest.mark.parametrize(
+    ("body", "is_cut"),
+    [
+        ("a = MatMul(x, w) b = Exp(a) y = MatMul(b, v)", True),
+        ("a = MatMul(x, w) b = Softmax<axis=2>(a) y = MatMul(b, v)", True),
+        ("a = MatMul(x, w) b = Softmax<axis=0>(a) y = MatMul(b, v)", False),
+        ("a = MatMul(x, w) y = ReduceSum<keepdims=0>(a)", False),
+        ("a = MatMul(x, w) b = Reshape(a, flat) c = Exp(b) y = ReduceMax(c)", False),
+    ],
+)
+def test_only_what_is_apart_along_an_axis_is_cut(body, is_cut):
+    graph = graph_of(
+        f"net (float[2,4,6] x) => (y) {{ {body} }}",
+        w=np.ones((6, 50), np.float32),
+        v=np.ones((50, 2), np.float32),
+        flat=np.array([8, 50], np.int64),
+    )
+    assert bool(runs_of(graph, 1_000)) == is_cut
