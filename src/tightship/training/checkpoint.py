@@ -135,8 +135,8 @@ def _check_names(path: str | PathLike[str], found: Contents, wanted: Mapping[str
     if needed != had:
         raise InputError(
             f"Checkpoint `{path}` is of another optimizer: it has {_listed(had)} of each weight, "
-            f"and the trainer's keeps {_listed(needed)}. Make the trainer with the optimizer that "
-            "the checkpoint is of."
+            f"and the trainer's keeps {_listed(needed)}. Make the trainer with the optimizer, and "
+            "the `accumulate`, that the checkpoint is of."
         )
     for one, other, text in (
         (wanted, found.tensors, "has no tensor `{}`, which the trainer needs"),
