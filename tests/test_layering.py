@@ -184,9 +184,12 @@ ALLOWED: Mapping[str, str] = {  # the longest prefix of a module's name decides
     "driver.client.fallback": "driver errors loading model",
     "driver.rim": (
         "_core driver engine.arenas.joint_arenas errors frontend.onnx graph loading model"
-        " resource.private_folder"
+        " resource.private_folder resource.resident"
     ),
-    "driver.oip": "_core __version__ engine.arenas.joint_arenas errors graph model loading driver",
+    "driver.oip": (
+        "_core __version__ engine.arenas.joint_arenas errors graph model loading driver"
+        " resource.resident"
+    ),
     "driver.client": "_core errors frontend.onnx prepared_cache safetensors driver",
     "driver.nnapi": "errors graph driver",
     "cli": (

@@ -1,5 +1,6 @@
 """Pools and buffers that come and go leave nothing in the driver."""
 
+import errno
 import os
 import re
 from pathlib import Path
@@ -9,6 +10,7 @@ import pytest
 
 from tests.driver.native_driver import driver
 from tests.small_models import relu_chain
+from tightship.driver.client import segment as segments
 from tightship.driver.protocol import messages as m
 from tightship.driver.rules.pools import READ, PoolKind
 from tightship.errors import DriverError
@@ -60,6 +62,21 @@ def check(folder, counts):
             what(client, model, count)
         assert running.settles_at(before, client)
         assert resident_bytes(running.process) <= GROWTH * resident
+
+
+def test_a_segment_that_cannot_be_mapped_leaves_nothing_in_the_driver(tmp_path, monkeypatch):
+    def refused(*_):
+        raise OSError(errno.ENOMEM, "Cannot allocate memory")
+
+    with driver(tmp_path) as running, running.client() as client:
+        before = running.settled_state(client)
+        monkeypatch.setattr(segments.mmap, "mmap", refused)
+        with pytest.raises(OSError, match="Cannot allocate"):
+            client.segment(POOL_BYTES)
+        monkeypatch.undo()
+        assert running.settles_at(before, client)
+        (own,) = client.inspect().clients
+        assert not own.pools
 
 
 def test_pools_and_buffers_that_come_and_go_leave_nothing(tmp_path):

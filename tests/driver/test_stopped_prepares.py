@@ -101,3 +101,12 @@ def test_a_client_that_goes_stops_what_is_prepared_for_it(file, monkeypatch):
     assert (event.model, event.status) == (5, LATE)
     carrier.carry_out(fx.StopPrepare(5))
     carrier.close()
+
+
+def test_a_file_that_is_no_model_is_named_by_its_pool(file):
+    os.pwrite(file, bytes([255]) * len(MODEL), 0)
+    models = Models(Mappings(SlowFiles()), NoNames(), None)
+    refused = models.prepare(asked_of(file), StopFlag())
+    assert refused.status is ErrorStatus.GENERAL_FAILURE
+    assert "pool 3" in refused.message
+    assert "bytes>" not in refused.message

@@ -1,18 +1,11 @@
 """What the operating system says of a process, most of it of this one."""
 
-import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-MAPPING = re.compile("[0-9a-f]+-[0-9a-f]+ ")
-"""How the lines of a mapping begin in `smaps`."""
-
-
-def resident_bytes() -> int:
-    """Resident memory now."""
-    return _status("VmRSS")
+from tightship.resource.resident import mapped
 
 
 def peak_resident_bytes() -> int:
@@ -64,12 +57,10 @@ def usage_of_file(pid: int, file: Path) -> Usage:
         OSError: As `usage`.
     """
     path = str(file.resolve())
-    lines = Path(f"/proc/{pid}/smaps").read_text(encoding="utf-8").splitlines()
-    starts = [index for index, line in enumerate(lines) if MAPPING.match(line)]
     total = Counter[str]()
-    for start, stop in zip(starts, [*starts[1:], len(lines)], strict=True):
-        if lines[start].endswith(path):
-            total.update(_amounts(lines[start + 1 : stop]))
+    for found in mapped(Path(f"/proc/{pid}/smaps")):
+        if found.header.endswith(path):
+            total.update(_amounts(found.lines))
     return _usage(total)
 
 

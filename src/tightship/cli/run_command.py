@@ -20,6 +20,7 @@ from tightship.loading import load
 from tightship.model import Array, Model
 from tightship.model.feeds import made_up
 from tightship.quantity import format_bytes
+from tightship.resource.resident import resident_bytes
 from tightship.view.table import Column, table
 
 SEED = 0
@@ -39,7 +40,7 @@ def run(options: argparse.Namespace) -> int:
     path = options.file or str(resnet50())
     tuned = tune(options, path)
     random = np.random.Generator(np.random.PCG64(SEED))  # importing it is not the model's
-    resident, data = process.resident_bytes(), process.data_bytes()
+    resident, data = resident_bytes(), process.data_bytes()
     with (
         Progress("packing weights") as progress,
         load(

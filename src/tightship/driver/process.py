@@ -51,6 +51,10 @@ class FaceServer(Protocol):
         """Answer from now on."""
         ...
 
+    def discard(self) -> None:
+        """Listen no more, instead of `start`."""
+        ...
+
     def begin_stop(self) -> None:
         """Take no more clients, and answer what has begun as long as the limits say."""
         ...
@@ -90,9 +94,11 @@ class Driver:
                 self._repository.load(name)
             if where.http is not None:
                 monitor = Monitor(self._face, where.socket)
-                self._faces["http"] = _http_server(self._face, where, monitor)
+                http = self._faces["http"] = _http_server(self._face, where, monitor)
+                undo.callback(http.discard)
             if where.grpc is not None:
-                self._faces["grpc"] = _grpc_server(self._face, where.limits, *where.grpc)
+                grpc = self._faces["grpc"] = _grpc_server(self._face, where.limits, *where.grpc)
+                undo.callback(grpc.discard)
             self._native = Server(
                 where.socket,
                 self._repository,

@@ -72,8 +72,8 @@ class Segment:
         self._session = session
         self.size_bytes = call.size_bytes
         self._used_bytes = 0
-        self.pool = session.expect(PoolRegistered, call, (file,)).pool
         self._mapping: mmap.mmap | None = mmap.mmap(file, call.size_bytes)
+        self.pool = session.expect(PoolRegistered, call, (file,)).pool
 
     def place(self, shape: Sequence[int], dtype: DTypeLike) -> Placed:
         """An array of zeros, or of what was here before `reset`.

@@ -66,6 +66,11 @@ class GrpcServer:
         """Answer from now on."""
         self._server.start()
 
+    def discard(self) -> None:
+        """Listen no more, instead of `start`."""
+        self._server.start()  # one that never did keeps its socket
+        self._server.stop(None).wait()
+
     def begin_stop(self) -> None:
         """Take no more calls, and answer those that have begun as long as the limits say."""
         self._ended = self._server.stop(self._limits.drain_s)

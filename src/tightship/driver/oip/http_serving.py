@@ -52,6 +52,11 @@ class HttpServer:
         self._monitor.start()
         self._thread.start()
 
+    def discard(self) -> None:
+        """Listen no more, instead of `start`."""
+        self._listener.close()
+        self._loop.close()
+
     def begin_stop(self) -> None:
         """Take no more connections, and answer what has begun as long as the limits say."""
         self._loop.call_soon_threadsafe(self._ended.set)

@@ -13,6 +13,7 @@ from tightship.driver.oip.infer_response import OutputTensor
 from tightship.driver.oip.refusal import OipError
 from tightship.driver.oip.region_files import RegionFiles, Window
 from tightship.driver.oip.tensors import Array, from_bytes, from_list, to_bytes
+from tightship.driver.rules.elements import may_change
 from tightship.driver.rules.regions import Code, check_input_bytes, check_output_bytes
 from tightship.errors import DeadlineError, InputError, TightshipError
 from tightship.graph import DType, size_bytes
@@ -166,14 +167,9 @@ def _array(model: str, tensor: InputTensor, windows: Windows, written: Sequence[
         needed = size_bytes(tensor.dtype, tensor.shape)
         check_input_bytes(model, tensor.name, needed, content.size_bytes)
     window = windows[content]
-    is_left = _may_change(tensor.dtype) and not any(map(window.overlaps, written))
+    is_left = may_change(tensor.dtype.numpy) and not any(map(window.overlaps, written))
     found = window.bytes if is_left else window.bytes.copy()
     return from_bytes(model, tensor.name, tensor.dtype, tensor.shape, found.data)
-
-
-def _may_change(dtype: DType) -> bool:
-    """Whether a client may write to a value while a model runs: what indexes nothing."""
-    return dtype.numpy.kind == "f"
 
 
 def _direct(model: Model, wishes: Sequence[OutputWish], windows: Windows) -> dict[str, Array]:
@@ -183,7 +179,7 @@ def _direct(model: Model, wishes: Sequence[OutputWish], windows: Windows) -> dic
     found = {}
     for wish in wishes:
         dtype, shape = model.output_types[wish.name]
-        if wish.region is None or shape is None or not _may_change(dtype):
+        if wish.region is None or shape is None or not may_change(dtype.numpy):
             continue
         place, needed = windows[wish.region].bytes, size_bytes(dtype, shape)
         check_output_bytes(wish.name, needed, place.size)

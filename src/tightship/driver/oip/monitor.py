@@ -20,6 +20,7 @@ from tightship.driver.oip.repository import Repository
 from tightship.driver.oip.request_counts import added
 from tightship.driver.rules.snapshot import Holdings, Snapshot
 from tightship.errors import TightshipError
+from tightship.resource.resident import resident_bytes
 
 PERIOD_S = 1.0
 SAMPLES_MAX = 900
@@ -147,10 +148,9 @@ class Monitor:
 def _sample(face: Face) -> Sample:
     sizes = _sizes(face).values()
     regions = face.regions.status(None)
-    pages = int(Path("/proc/self/statm").read_text().split()[1])
     return Sample(
         _now_ms(),
-        pages * os.sysconf("SC_PAGE_SIZE"),
+        resident_bytes(),
         sum(each["weights_bytes"] for each in sizes),
         face.repository.arenas.held_bytes,
         sum(region.size_bytes for region in regions),

@@ -1,11 +1,10 @@
 """What the kernel says of this process's mappings."""
 
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-_HEADER = re.compile("([0-9a-f]+)-([0-9a-f]+) ")
+from tightship.resource.resident import mapped
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,9 +27,7 @@ def residents(smaps: Path = Path("/proc/self/smaps")) -> Iterator[Resident]:
     Raises:
         OSError: The kernel does not say.
     """
-    start = stop = 0
-    for line in smaps.read_text(encoding="utf-8", errors="replace").splitlines():
-        if line.startswith("Pss:"):
-            yield Resident(start, stop, int(line.split()[1]) * 1024)
-        elif (found := _HEADER.match(line)) is not None:
-            start, stop = int(found[1], 16), int(found[2], 16)
+    for found in mapped(smaps):
+        for line in found.lines:
+            if line.startswith("Pss:"):
+                yield Resident(found.start, found.stop, int(line.split()[1]) * 1024)

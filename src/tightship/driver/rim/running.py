@@ -21,7 +21,7 @@ from tightship.driver.rim.models import Models
 from tightship.driver.rim.open_named import OpenNamed
 from tightship.driver.rim.open_operands import OpenOperands
 from tightship.driver.rules.dimensions import is_specified
-from tightship.driver.rules.elements import dtype_of
+from tightship.driver.rules.elements import dtype_of, may_change
 from tightship.driver.rules.operand_type import ValueType
 from tightship.driver.rules.pools import Pool, PoolMode
 from tightship.driver.rules.status import ErrorStatus, failure
@@ -223,7 +223,7 @@ class Runs:
         elif pool is not None and location is not None and pool.mode is PoolMode.SEALED:
             start = location.offset_bytes
             data = self._mappings.map(pool)[start : start + location.length_bytes]
-            is_fit = pool.image is None and data.size >= size_bytes and dtype.kind == "f"
+            is_fit = pool.image is None and data.size >= size_bytes and may_change(dtype)
         else:
             return None
         if data is None or not is_fit or data.ctypes.data % dtype.alignment:

@@ -1,5 +1,6 @@
 """A secret of the driver, kept for the next driver of the same user."""
 
+import fcntl
 import os
 import stat
 from pathlib import Path
@@ -20,11 +21,16 @@ def kept_secret(folder: Path) -> bytes:
     """
     folder.parent.mkdir(parents=True, exist_ok=True)
     path = private(folder) / "secret"
-    found = _read(path)
-    while found is None:
-        _make(path)
+    place = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        fcntl.flock(place, fcntl.LOCK_EX)  # others wait: one that was cut is made anew once
         found = _read(path)
-    return found
+        while found is None:
+            _make(path)
+            found = _read(path)
+        return found
+    finally:
+        os.close(place)
 
 
 def _read(path: Path) -> bytes | None:

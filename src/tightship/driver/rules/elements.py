@@ -1,12 +1,19 @@
 """Element types of arrays as NNAPI names them, for models that are not built operand by operand."""
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import DTypeLike
 
 from tightship.driver.rules.operand_type import OperandType, ValueType
 from tightship.driver.rules.status import failure
+
+
+def may_change(dtype: "np.dtype[Any]") -> bool:
+    """Whether a client may write to a value while a model runs: what indexes nothing."""
+    return dtype.kind == "f"
+
 
 _TENSORS: Mapping[str, OperandType] = {
     "float32": OperandType.TENSOR_FLOAT32,
