@@ -3,7 +3,7 @@
 Layers, top to bottom; an import goes strictly down, and names side by side never meet:
 
     cli
-    driver | plug | backend
+    driver | plug | backend | torch_compile
     memory | loading.entry | training | cost
     loading.shared
     loading.unprepared
@@ -174,6 +174,7 @@ ALLOWED: Mapping[str, str] = {  # the longest prefix of a module's name decides
     "plug": "_core errors plug",
     "plug.hints": "planner resource",
     "backend": "errors loading model",
+    "torch_compile": "errors loading frontend.torch",
     "driver.settings": "driver.rules.quota",
     "driver.rules": (
         "errors driver.settings driver.rules driver.protocol driver.events driver.effects"
@@ -216,7 +217,7 @@ FOREIGN: Mapping[str, str] = {  # who may import what is not ours, nor Python's
     "onnxruntime": "cli.worker",  # measured beside us, in a process of its own
     "jax": "frontend.jax",
     "sympy": "frontend.torch",  # torch's lengths are expressions of it
-    "torch": "plug.torch frontend.torch",
+    "torch": "plug.torch frontend.torch torch_compile",
     "cupy": "plug.cupy",
     "httptools": "driver.oip.http_connection",
     "grpc": "driver.oip.grpc_serving",

@@ -42,6 +42,7 @@ MANY_PARAMETERS = {
 UNREFERENCED = {
     "src/tightship/engine/stepwise.py": "for callers: how frameworks use operators, to compare",
     "src/tightship/backend.py": "for callers: ONNX's suite takes the module",
+    "src/tightship/torch_compile.py": "for callers: torch takes it by its entry point",
     "src/tightship/driver/client/client.py": "for callers",
     "src/tightship/cli/__main__.py": "`python -m tightship.cli`",
     "tests/driver/oip/triton_models.py": "`python -m`, for a real Triton server",

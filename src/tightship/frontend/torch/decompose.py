@@ -1,5 +1,7 @@
 """A program in core ATen, but for what has an operator of its own in ONNX or of training."""
 
+from collections.abc import Callable
+
 import torch
 from torch._decomp import core_aten_decompositions, get_decompositions
 from torch.export.exported_program import _decompose_exported_program
@@ -39,15 +41,22 @@ KEPT_OF_TRAINING = (
 """Operators of a training step that would be taken apart, and are written whole."""
 
 
+def decompositions_of_training() -> dict[torch._ops.OperatorBase, Callable[..., object]]:
+    """What takes operators of a training step apart."""
+    table = core_aten_decompositions()
+    for name in KEPT_OF_TRAINING:
+        table.pop(getattr(torch.ops.aten, name).default, None)
+    table.update(get_decompositions([torch.ops.aten.native_group_norm]))
+    found: dict[torch._ops.OperatorBase, Callable[..., object]] = table
+    return found
+
+
 def joint(program: torch.export.ExportedProgram) -> torch.export.ExportedProgram:
     """The program with the backward path of its first output, a scalar, by AOT autograd.
 
     Attention is taken apart before autograd sees it: its own backward has no translation.
     """
-    table = core_aten_decompositions()
-    for name in KEPT_OF_TRAINING:
-        table.pop(getattr(torch.ops.aten, name).default, None)
-    table.update(get_decompositions([torch.ops.aten.native_group_norm]))
+    table = decompositions_of_training()
     with sdpa_kernel(SDPBackend.MATH):
         return _decompose_exported_program(
             program,

@@ -1,0 +1,87 @@
+"""A graph of AOT autograd, which has no signature, as a graph of ONNX's operators."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import torch
+from torch.export.graph_signature import (
+    ExportGraphSignature,
+    InputKind,
+    InputSpec,
+    OutputKind,
+    OutputSpec,
+    TensorArgument,
+)
+
+from tightship.frontend.torch.refusal import refused
+from tightship.frontend.torch.table import TRANSLATIONS_OF_TRAINING
+from tightship.frontend.torch.translate import Translator
+from tightship.graph import Graph
+
+
+@dataclass(frozen=True, slots=True)
+class TracedGraph:
+    """A translated graph.
+
+    Attributes:
+        graph: What it computes.
+        inputs: Places of its inputs among those of the traced graph; what nobody reads has none.
+        outputs: Its outputs in the order of the traced graph; None where that gives none.
+    """
+
+    graph: Graph
+    inputs: Mapping[str, int]
+    outputs: tuple[str | None, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Program:
+    """A traced graph as a translator takes a program."""
+
+    graph: torch.fx.Graph
+    graph_signature: ExportGraphSignature
+    state_dict: Mapping[str, torch.Tensor] = field(default_factory=dict)
+    constants: Mapping[str, torch.Tensor] = field(default_factory=dict)
+
+
+def traced_graph(module: torch.fx.GraphModule) -> TracedGraph:
+    """Translate a graph of tensors.
+
+    Raises:
+        GraphError: An operator has no translation, or an input is no tensor of fixed shape.
+    """
+    places = list(module.graph.find_nodes(op="placeholder"))
+    (output,) = module.graph.find_nodes(op="output")
+    wanted = list(output.args[0])
+    for node in [*places, *filter(None, wanted)]:
+        _check(node)
+    signature = ExportGraphSignature(
+        [InputSpec(InputKind.USER_INPUT, TensorArgument(node.name), None) for node in places],
+        [
+            OutputSpec(OutputKind.USER_OUTPUT, TensorArgument(node.name), None)
+            for node in wanted
+            if node is not None
+        ],
+    )
+    program = _Program(module.graph, signature)
+    graph = Translator(program, table=TRANSLATIONS_OF_TRAINING).graph()
+    names = iter(graph.outputs)
+    return TracedGraph(
+        graph,
+        {node.name: place for place, node in enumerate(places) if node.name in graph.inputs},
+        tuple(None if node is None else next(names) for node in wanted),
+    )
+
+
+def _check(node: torch.fx.Node) -> None:
+    """Refuse what has no array of NumPy.
+
+    Raises:
+        GraphError: It is no tensor, one elsewhere, or of a type that NumPy has not.
+    """
+    tensor = node.meta.get("val")
+    if not isinstance(tensor, torch.Tensor):
+        raise refused(node, "is no tensor", "compile with `dynamic=False`")
+    if tensor.device.type != "cpu" or tensor.dtype is torch.bfloat16:
+        kind = f"{str(tensor.dtype).removeprefix('torch.')} on `{tensor.device}`"
+        raise refused(node, f"is {kind}", "compile a module of float32 on the processor")
