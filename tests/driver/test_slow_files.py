@@ -209,3 +209,23 @@ def test_memory_and_pipes_are_asked_at_once(tmp_path):
         assert [is_prompt(file) for file in (*pipe, memory, fifo)] == [True, True, True, False]
     for file in (*pipe, memory, fifo):
         os.close(file)
+
+
+def test_while_too_much_waits_no_files_are_taken_and_calls_without_are_answered(
+    server, tmp_path, monkeypatch
+):
+    gate = threading.Event()
+    with Client(tmp_path / "driver.sock") as client, file_of(tmp_path / "file") as file:
+        client.capabilities()
+        asked = [server._slow.begin(file, lambda: gate.wait(60)) for _ in range(ASKING_MAX + 1)]
+        monkeypatch.setattr(slow_files, "WAITING_MAX", 1)
+        before = own_files()
+        with pytest.raises(DriverError, match="files of it are lost"):
+            register(client, file)
+        client.capabilities()
+        assert own_files() <= before
+        gate.set()
+        for each in asked:
+            each.result(60)
+        until(lambda: not server._slow.is_full)
+        assert register(client, file).pool
