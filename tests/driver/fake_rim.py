@@ -72,6 +72,8 @@ def buffers_of(asked):
         case fx.CopyBuffer():
             row = {asked.token}
             return (set(), row) if asked.is_into_buffer else (row, set())
+        case fx.CopyBuffers():
+            return {asked.source}, {asked.token}
     return set(), set()
 
 
@@ -166,7 +168,7 @@ class Rim:
                 return ev.PrepareFinished(asked.model, status, *types)
             case fx.AllocateBuffer():
                 return ev.BufferAllocated(asked.token, status)
-            case fx.CopyBuffer():
+            case fx.CopyBuffer() | fx.CopyBuffers():
                 return ev.CopyFinished(asked.copy, status)
             case fx.Run():
                 return self.engine.run(asked, self.models[asked.model])

@@ -151,6 +151,23 @@ class Oracle:
         demand(size in (0, pool.size))  # R75, R78
         demand(tensor.filled is not None, GF)  # R62
 
+    def copy_between(self, call):
+        """R82."""
+        demand(call.token in self.tensors)
+        if call.source == call.token:
+            return
+        target, source = self.tensors[call.token], self.tensors.get(call.source)
+        target.filled = None
+        demand(source is not None and source.kind == target.kind)
+        whole = source.dims if source.filled is None else source.filled
+        demand(unify([target.dims, whole]) is not None)
+        demand(source.filled is not None, GF)
+        target.filled = source.filled
+
+    def describe(self, call):
+        demand(call.token in self.tensors)
+        demand(self.tensors[call.token].filled is not None, GF)
+
     def execute(self, call, now, produced, *, fenced=False):
         """A run on an engine that makes `produced(dimensions)` where they are not all known."""
         for time in (call.deadline_ns, call.loop_timeout_ns, getattr(call, "duration_ns", -1)):

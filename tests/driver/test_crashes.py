@@ -54,6 +54,9 @@ class Session:
         request = places.request([places.buffer(token)], [places.pooled(SIZE)])
         assert status_of(self(m.Execute(model, request))) is NONE
         self(m.CopyTo(token, whole))
+        other = self(m.Allocate((), (model,), (m.Role(0, 0),), ())).token
+        self(m.CopyBetween(other, token))
+        assert self(m.DescribeBuffer(other)).dimensions == KIND.dimensions
         self.live_fenced(model, request)
         self.live_again(model, request)
         for message in (m.Free(token), m.ReleaseModel(model), m.ReleaseModel(cached)):

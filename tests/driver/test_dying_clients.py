@@ -85,6 +85,8 @@ class Mortal:
         token = self.ask(m.Allocate((), (model,), (m.Role(0, 0),), ())).token
         self.ask(m.CopyFrom(token, whole))
         self.ask(m.CopyTo(token, whole))
+        other = self.ask(m.Allocate((), (model,), (m.Role(0, 0),), ())).token
+        self.ask(m.CopyBetween(other, token))
         read_end, write_end = os.pipe()
         self.ask(m.ExecuteFenced(model, request, (0,)), read_end)
         os.close(write_end)

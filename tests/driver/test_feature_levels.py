@@ -9,8 +9,8 @@ import pytest
 from tests.driver.test_buffer_uses import INPUTS, STATE, cell, here, read, states_of
 from tightship._core import Turns
 from tightship.driver import Client, CompilationCache, ModelBuilder, tensor_type
+from tightship.driver.client.device_buffer import DeviceBuffer
 from tightship.driver.client.pooled_buffer import PooledBuffer
-from tightship.driver.client.remote import DeviceBuffer
 from tightship.driver.oip.repository import Repository
 from tightship.driver.rim.server import FEATURES, Server
 from tightship.driver.rules.pools import PoolMode
@@ -70,6 +70,8 @@ def check_states(client, kind):
         ends = states[step % 2], states[1 - step % 2]
         remote.execute([INPUTS[step], ends[0].of()], [ends[1].of()])
         np.testing.assert_allclose(read(ends[1]), wanted, 1e-5, 1e-6)
+    states[0].copy_from(states[1])
+    np.testing.assert_array_equal(read(states[0]), read(states[1]))
     for each in states:
         assert status_of(each.copy_from, STATE[0]) == ErrorStatus.INVALID_ARGUMENT
         assert status_of(each.copy_to, STATE[0].copy()) == ErrorStatus.INVALID_ARGUMENT

@@ -115,6 +115,23 @@ class World:
         call = m.CopyFrom(token, pool, dims)
         return self.compare(call, self.client(call), self.oracle.copy_from, call)
 
+    def copy_between(self):
+        token, source = (self.pick([*self.oracle.tensors, 77]) for _ in range(2))
+        tensor = self.oracle.tensors.get(token)
+        if tensor and self.chance(0.8):
+            alike = [n for n, each in self.oracle.tensors.items() if each.kind == tensor.kind]
+            source = self.pick([n for n in alike if self.oracle.tensors[n].filled] or alike)
+        call = m.CopyBetween(token, source)
+        self.compare(call, self.client(call), self.oracle.copy_between, call)
+        self.describe(token)
+
+    def describe(self, token):
+        call = m.DescribeBuffer(token)
+        reply = self.client(call)
+        self.compare(call, reply, self.oracle.describe, call)
+        if status_of(reply) == NONE:
+            assert reply.dimensions == self.oracle.tensors[token].filled
+
     def full(self, dims):
         return tuple(axis or self.pick((2, 3)) for axis in dims)
 
@@ -216,7 +233,7 @@ class World:
         self.counts[key] = self.counts.get(key, 0) + 1
 
     def step(self):
-        self.pick((self.execute,) * 8 + (self.copy,) * 3 + (self.allocate,))()
+        self.pick((self.execute,) * 8 + (self.copy,) * 3 + (self.copy_between, self.allocate))()
 
 
 def agree(seed, steps):
@@ -238,6 +255,7 @@ def test_random_calls_reach_every_status_of_the_rules():
         for key, count in agree(seed, 150).items():
             total[key] = total.get(key, 0) + count
     kinds = {"Execute", "ExecuteFenced", "CopyFrom", "CopyTo", "Allocate"}
+    kinds |= {"CopyBetween", "DescribeBuffer"}
     assert {kind for kind, status in total if status == NONE} == kinds
     assert {kind for kind, status in total if status == IA} == kinds
     assert {status for kind, status in total if kind == "Execute"} == {0, 2, 3, 4, 6}

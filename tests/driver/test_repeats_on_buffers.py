@@ -99,6 +99,18 @@ def test_nothing_is_repeated_once_a_buffer_is_copied_into(setup, length):
     assert setup.client.status(setup.to) is (NONE if length == 1 else IA)
 
 
+def test_nothing_is_repeated_once_a_buffer_is_filled_from_another(setup):
+    assert setup.client.status(m.CopyBetween(setup.states[1], setup.states[0])) is NONE
+    assert not setup.repeats
+
+
+def test_nothing_is_repeated_of_a_buffer_while_a_copy_fills_it(setup):
+    number = setup.post(m.CopyBetween(setup.states[1], setup.states[0]))
+    assert setup.client.status(setup.fro) is GF
+    assert not setup.repeats
+    assert setup.replied(number) is NONE
+
+
 def test_a_copy_that_fails_ends_repeats_and_leaves_nothing_to_read(setup):
     assert setup.client.status(m.CopyFrom(setup.states[0], setup.client.pool(1))) is IA
     assert not setup.repeats

@@ -88,6 +88,8 @@ class Actor:
                 (m.Free(one("buffers")), []),
                 (m.CopyFrom(one("buffers"), one("pools")), []),
                 (m.CopyTo(one("buffers"), one("pools")), []),
+                (m.CopyBetween(one("buffers"), one("buffers")), []),
+                (m.DescribeBuffer(one("buffers")), []),
                 (m.Execute(one("models"), self.request(), deadline_ns=deadline), []),
                 (m.ExecuteFenced(one("models"), self.request(), waits, duration_ns=9 * MS), fences),
                 (m.GetExecutionInfo(one("fenced")), []),
@@ -241,6 +243,7 @@ def test_simulations_reach_every_call_with_success():
         "ExecutionInfo",
         "ExecutionCreated",
         "BurstOpened",
+        "BufferDescribed",
     }
     assert repeated_count > 100
 

@@ -41,7 +41,9 @@ class States:
 
     def step(self):
         index = self.rng.randrange(COUNT)
-        rare = self.rng.choice([self.fill] * 3 + [self.allocate, self.fill_badly, self.look])
+        rare = self.rng.choice(
+            [self.fill, self.copy] * 2 + [self.allocate, self.fill_badly, self.look]
+        )
         if self.rng.random() < 0.1:
             rare(index)
         modes = [self.execute, self.in_burst, self.again] * 3 + [self.fenced]
@@ -79,6 +81,13 @@ class States:
     def fill(self, index):
         value = np.full(self.shape, self.rng.uniform(-2, 2), np.float32)
         self.buffers[index].copy_from(value)
+        self.held[index] = value
+
+    def copy(self, index):
+        """Into a buffer from the next; one that holds nothing leaves nothing."""
+        value = self.held[(index + 1) % COUNT]
+        source = self.buffers[(index + 1) % COUNT]
+        assert status_of(self.buffers[index].copy_from, source) is (GF if value is None else NONE)
         self.held[index] = value
 
     def fill_badly(self, index):

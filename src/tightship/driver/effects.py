@@ -130,6 +130,16 @@ class CopyBuffer:
 
 
 @dataclass(frozen=True, slots=True)
+class CopyBuffers:
+    """Copy the value of one buffer into another; answered by `CopyFinished`."""
+
+    copy: int
+    token: int
+    source: int
+    dimensions: Dimensions
+
+
+@dataclass(frozen=True, slots=True)
 class Measure:
     """Complete a snapshot and write its bytes to the front of a file; answered by `Measured`."""
 
@@ -261,6 +271,7 @@ Effect = (
     | AllocateBuffer
     | DropBuffer
     | CopyBuffer
+    | CopyBuffers
     | Measure
     | Run
     | MayRepeat

@@ -87,7 +87,7 @@ class BufferAllocated:
 
 @dataclass(frozen=True, slots=True)
 class CopyFinished:
-    """Answer to `CopyBuffer`; INVALID_ARGUMENT for a pool that cannot be mapped."""
+    """Answer to `CopyBuffers` and `CopyBuffer`; INVALID_ARGUMENT: the pool cannot be mapped."""
 
     copy: int
     status: ErrorStatus

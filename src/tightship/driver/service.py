@@ -33,6 +33,7 @@ from tightship.driver.protocol.replies import DriverCapabilities, Failed, Reply
 from tightship.driver.rules import (
     buffer_calls,
     burst_calls,
+    copy_calls,
     execution_calls,
     inspect_calls,
     model_calls,
@@ -59,8 +60,10 @@ _CALLS: Mapping[type, Callable[[Ledger, Incoming[Any]], Reply | None]] = {
     m.ReleaseModel: model_calls.release_model,
     m.Allocate: buffer_calls.allocate,
     m.Free: buffer_calls.free,
-    m.CopyFrom: buffer_calls.copy_from,
-    m.CopyTo: buffer_calls.copy_to,
+    m.CopyFrom: copy_calls.copy_from,
+    m.CopyTo: copy_calls.copy_to,
+    m.CopyBetween: copy_calls.copy_between,
+    m.DescribeBuffer: buffer_calls.describe,
     m.Inspect: inspect_calls.inspect,
 }
 _RUNS: Mapping[type, Callable[[Ledger, Scheduler, Incoming[Any]], Reply | None]] = {

@@ -7,11 +7,12 @@ from dataclasses import replace
 from tightship.driver.client.blob import Blob
 from tightship.driver.client.building import ModelBuilder
 from tightship.driver.client.compilation_cache import NO_CACHE, CompilationCache
+from tightship.driver.client.device_buffer import DeviceBuffer
 from tightship.driver.client.file_pool import FilePool
 from tightship.driver.client.image_pool import ImagePool
 from tightship.driver.client.model_source import ModelLike, model_of, sharing, source_of
-from tightship.driver.client.pooled_buffer import PooledBuffer, pooled_kind
-from tightship.driver.client.remote import DeviceBuffer, RemoteModel
+from tightship.driver.client.pooled_buffer import PooledBuffer, common_kind, specified
+from tightship.driver.client.remote import RemoteModel
 from tightship.driver.client.segment import Segment
 from tightship.driver.client.session import Session
 from tightship.driver.client.tensor_file import TensorFile
@@ -211,14 +212,18 @@ class Client:
             for row in (inputs, outputs)
         ]
         call = m.Allocate(dimensions, tuple(models), roles[0], roles[1])
+        token = 0
         try:
-            return DeviceBuffer(self._session, self._session.expect(Allocated, call).token)
+            token = self._session.expect(Allocated, call).token
         except DriverError:
             if "memory_domains" in self.capabilities().features:
                 raise
         kinds = [model.interface.inputs[index] for model, index in inputs]
         kinds += [model.interface.outputs[index] for model, index in outputs]
-        return PooledBuffer(self._session, pooled_kind(kinds, dimensions))
+        kind = common_kind(kinds, dimensions)
+        if token:
+            return DeviceBuffer(self._session, token, kind)
+        return PooledBuffer(self._session, specified(kind))
 
     def close(self) -> None:
         """Hang up; the driver gives back all that was made here. Harmless when repeated."""

@@ -6,6 +6,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import ArrayLike
 
+from tightship.driver.client.held_value import HeldValue
 from tightship.driver.client.segment import Array, Placed, Segment
 from tightship.driver.client.session import Session
 from tightship.driver.rules.dimensions import Dimensions, combine, is_specified
@@ -14,7 +15,7 @@ from tightship.driver.rules.operand_type import ValueType
 from tightship.driver.rules.status import failure, invalid
 
 
-class PooledBuffer:
+class PooledBuffer(HeldValue):
     """A value in a segment, used as a `DeviceBuffer` is; the driver has its layout from us."""
 
     def __init__(self, session: Session, kind: ValueType) -> None:
@@ -26,13 +27,16 @@ class PooledBuffer:
         """It as an argument; there are no dimensions to be given."""
         return self._placed
 
-    def copy_from(self, source: ArrayLike, _: Dimensions = ()) -> None:
-        """Fill it from an array of exactly its size.
+    def copy_from(self, source: ArrayLike | HeldValue, _: Dimensions = ()) -> None:
+        """Fill it from an array of exactly its size, or with what another buffer holds.
 
         Raises:
-            DriverError: INVALID_ARGUMENT: the size does not fit.
+            DriverError: INVALID_ARGUMENT: the size does not fit; GENERAL_FAILURE: the other buffer
+                holds nothing.
         """
-        array = np.ascontiguousarray(source)
+        if source is self:
+            return
+        array = source.value() if isinstance(source, HeldValue) else np.ascontiguousarray(source)
         self._check_size(array.nbytes)
         _bytes(self._placed.array)[...] = _bytes(array)
 
@@ -45,6 +49,10 @@ class PooledBuffer:
         self._check_size(target.nbytes)
         target[...] = self._placed.array.reshape(-1).view(target.dtype).reshape(target.shape)
 
+    def value(self) -> Array:
+        """What it holds, where it is."""
+        return self._placed.array
+
     def close(self) -> None:
         """Give it back. Harmless when repeated."""
         self._segment.close()
@@ -56,21 +64,29 @@ class PooledBuffer:
             )
 
 
-def pooled_kind(kinds: Sequence[ValueType], dimensions: Dimensions) -> ValueType:
+def common_kind(kinds: Sequence[ValueType], dimensions: Dimensions) -> ValueType:
     """What a buffer for several uses holds.
 
     Raises:
-        DriverError: INVALID_ARGUMENT: there is no use, or they contradict each other;
-            GENERAL_FAILURE: its dimensions are not known.
+        DriverError: INVALID_ARGUMENT: there is no use, or they contradict each other.
     """
     known: Dimensions | None = dimensions
     for kind in kinds:
         known = None if known is None else combine(known, kind.dimensions)
     if not kinds or known is None or len({replace(each, dimensions=()) for each in kinds}) > 1:
         raise invalid("A buffer needs a use, and all of its uses the same type and dimensions.")
-    if not is_specified(known, is_scalar=kinds[0].is_scalar):
-        raise failure("The driver has no buffers whose dimensions are left open.")
     return replace(kinds[0], dimensions=known)
+
+
+def specified(kind: ValueType) -> ValueType:
+    """It, if all of its dimensions are known.
+
+    Raises:
+        DriverError: GENERAL_FAILURE.
+    """
+    if not is_specified(kind.dimensions, is_scalar=kind.is_scalar):
+        raise failure("The driver has no buffers whose dimensions are left open.")
+    return kind
 
 
 def _bytes(array: Array) -> Array:

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 
-import numpy as np
 from numpy.typing import ArrayLike
 
 from tightship.driver.client.burst import Burst
@@ -12,13 +11,12 @@ from tightship.driver.client.open_interface import OpenInterface
 from tightship.driver.client.recent import Recent, known_of
 from tightship.driver.client.repeated import Repeated
 from tightship.driver.client.results import Results, check, results_of
-from tightship.driver.client.segment import Array, Placed, Segment
+from tightship.driver.client.segment import Placed
 from tightship.driver.client.session import Session
 from tightship.driver.client.staging import InBuffer, Input, Output, Staged, fill, stage
 from tightship.driver.protocol import messages as m
 from tightship.driver.protocol.replies import (
     BurstOpened,
-    Done,
     Executed,
     ExecutionCreated,
     ExecutionInfo,
@@ -26,53 +24,10 @@ from tightship.driver.protocol.replies import (
     ModelPrepared,
 )
 from tightship.driver.rules.deadline import after, lasting
-from tightship.driver.rules.dimensions import Dimensions
 from tightship.errors import DriverError
 
 COPIES_MAX = 4
 """Dimensions of inputs for which memory for copies of arrays stays."""
-
-
-class DeviceBuffer:
-    """Memory in the driver that inputs and outputs may be in.
-
-    Attributes:
-        token: Its name on this connection.
-    """
-
-    def __init__(self, session: Session, token: int) -> None:
-        self._session = session
-        self._whole = InBuffer(token)
-        self.token = token
-
-    def of(self, *dimensions: int) -> InBuffer:
-        """It as an argument; dimensions are given where the model leaves them open."""
-        return InBuffer(self.token, dimensions) if dimensions else self._whole
-
-    def copy_from(self, source: ArrayLike, dimensions: Dimensions = ()) -> None:
-        """Fill it from an array of exactly its size.
-
-        Raises:
-            DriverError: INVALID_ARGUMENT: the size or the dimensions do not fit.
-        """
-        array = np.asarray(source)
-        with Segment(self._session, max(1, array.nbytes)) as segment:
-            segment.place(array.shape, array.dtype).array[...] = array
-            self._session.expect(Done, m.CopyFrom(self.token, segment.pool, dimensions))
-
-    def copy_to(self, target: Array) -> None:
-        """Copy what it holds into an array of exactly its size.
-
-        Raises:
-            DriverError: GENERAL_FAILURE: it holds nothing; INVALID_ARGUMENT: the size differs.
-        """
-        with Segment(self._session, max(1, target.nbytes)) as segment:
-            self._session.expect(Done, m.CopyTo(self.token, segment.pool))
-            target[...] = segment.place(target.shape, target.dtype).array
-
-    def close(self) -> None:
-        """Give it back."""
-        self._session.forget(m.Free(self.token))
 
 
 class RemoteModel(Released):

@@ -193,6 +193,8 @@ _CALLS: Mapping[int, tuple[type, Mapping[str, Form[Any]]]] = {
     21: (messages.CloseBurst, {"burst": I64}),
     22: (messages.Inspect, {"file": I32}),
     23: (messages.OpenRing, {"burst": I64, "file": I32}),
+    24: (messages.CopyBetween, {"token": I64, "source": I64}),
+    25: (messages.DescribeBuffer, {"token": I64}),
 }
 
 _REPLIES: Mapping[int, tuple[type, Mapping[str, Form[Any]]]] = {
@@ -223,6 +225,7 @@ _REPLIES: Mapping[int, tuple[type, Mapping[str, Form[Any]]]] = {
     138: (replies.ExecutionCreated, {"execution": I64}),
     139: (replies.BurstOpened, {"burst": I64}),
     140: (replies.Inspected, {"size_bytes": I64}),
+    141: (replies.BufferDescribed, {"dimensions": DIMENSIONS}),
 }
 
 _CALL_FORMS: Mapping[int, Form[Any]] = {

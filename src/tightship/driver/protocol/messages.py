@@ -162,6 +162,21 @@ class CopyTo:
 
 
 @dataclass(frozen=True, slots=True)
+class CopyBetween:
+    """Fill a buffer with what another one of the connection holds; into itself, nothing happens."""
+
+    token: int
+    source: int
+
+
+@dataclass(frozen=True, slots=True)
+class DescribeBuffer:
+    """Ask for the dimensions of what a buffer holds."""
+
+    token: int
+
+
+@dataclass(frozen=True, slots=True)
 class Execute:
     """Run a model; answered when it has run.
 
@@ -310,6 +325,8 @@ Call = (
     | Free
     | CopyFrom
     | CopyTo
+    | CopyBetween
+    | DescribeBuffer
     | Execute
     | ExecuteFenced
     | GetExecutionInfo

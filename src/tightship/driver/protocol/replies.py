@@ -136,6 +136,13 @@ class Inspected:
     size_bytes: int
 
 
+@dataclass(frozen=True, slots=True)
+class BufferDescribed:
+    """The dimensions of what a buffer holds, all of them known."""
+
+    dimensions: Dimensions
+
+
 Reply = (
     Done
     | Failed
@@ -150,4 +157,5 @@ Reply = (
     | ExecutionCreated
     | BurstOpened
     | Inspected
+    | BufferDescribed
 )

@@ -94,7 +94,7 @@ class Carrier:
                 return partial(self._map, effect.pool)
             case fx.AllocateBuffer():
                 return partial(self._allocate, effect)
-            case fx.CopyBuffer():
+            case fx.CopyBuffer() | fx.CopyBuffers():
                 return partial(self._copy, effect)
             case fx.Measure():
                 return partial(measure, effect, self._mappings, self._models, self._slow)
@@ -183,14 +183,16 @@ class Carrier:
             return BufferAllocated(asked.token, ErrorStatus.RESOURCE_EXHAUSTED_TRANSIENT)
         return BufferAllocated(asked.token, ErrorStatus.NONE)
 
-    def _copy(self, asked: fx.CopyBuffer) -> Event:
-        buffers, pool = self._buffers, asked.pool
+    def _copy(self, asked: fx.CopyBuffer | fx.CopyBuffers) -> Event:
+        buffers = self._buffers
         try:
-            if asked.is_into_buffer:
-                data = self._mappings.whole(pool)
+            if isinstance(asked, fx.CopyBuffers):
+                buffers.copy(asked.token, asked.source, asked.dimensions)
+            elif asked.is_into_buffer:
+                data = self._mappings.whole(asked.pool)
                 buffers.fill(asked.token, data, asked.dimensions)
             else:
-                self._mappings.store(pool, buffers.content(asked.token, asked.dimensions))
+                self._mappings.store(asked.pool, buffers.content(asked.token, asked.dimensions))
         except DriverError:
             return CopyFinished(asked.copy, ErrorStatus.INVALID_ARGUMENT)
         except (MemoryError, OSError):

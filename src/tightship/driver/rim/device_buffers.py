@@ -68,6 +68,24 @@ class DeviceBuffers:
         else:
             room[...] = data
 
+    def copy(self, token: int, source: int, dimensions: Dimensions) -> None:
+        """Take a value over from another buffer, each in its own order of axes.
+
+        Raises:
+            MemoryError, OSError: The system refuses room for it.
+        """
+        held = self._rooms[source]
+        room = self.room(token, held.size)
+        if (token in self._images) == (source in self._images):
+            room[...] = held
+        else:
+            self.reordered_count += 1
+            elements = [
+                self.seen(*each, dimensions)
+                for each in ((token, room.view("f4")), (source, held.view("f4")))
+            ]
+            elements[0][...] = elements[1]
+
     def content(self, token: int, dimensions: Dimensions) -> Bytes:
         """The bytes of a value, as a client knows it."""
         held = self._rooms[token]

@@ -51,7 +51,7 @@ from tightship.errors import FormatError
 
 NO_ACCESS = Access()
 _DMA_BUF = {"dma_buf"} if has_allocator(KERNEL) else set()
-FEATURES = frozenset({"burst_ring", "hardware_buffer", "isolated", "memory_domains", *_DMA_BUF})
+FEATURES = Settings().features | {"hardware_buffer", "isolated", *_DMA_BUF}
 """What a client may do without."""
 _BELL = os.EFD_CLOEXEC | os.EFD_NONBLOCK | os.EFD_SEMAPHORE
 

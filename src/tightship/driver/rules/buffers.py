@@ -208,6 +208,23 @@ class Buffer:
         if not self.is_initialised:
             raise failure("A buffer is copied that holds nothing.")
 
+    def check_copy_of(self, source: "Buffer") -> Dimensions:
+        """The dimensions that the buffer has after it is filled from another one.
+
+        Raises:
+            DriverError: INVALID_ARGUMENT: types or dimensions differ; then GENERAL_FAILURE if the
+                other one holds nothing.
+        """
+        if _kind(source.value_type) != _kind(self.value_type):
+            raise invalid("Two buffers differ in type or quantization.")
+        if combine(self.value_type.dimensions, source.dimensions) is None:
+            raise invalid(
+                f"A buffer for {list(self.value_type.dimensions)} is filled from one of "
+                f"{list(source.dimensions)}."
+            )
+        source.check_filled()
+        return source.dimensions
+
     def _check_size(self, needed: int, had: int) -> None:
         if needed != had:
             raise invalid(f"The pool has {had} bytes; the buffer has {needed}.")

@@ -1,0 +1,114 @@
+"""Buffers that are in a driver."""
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from tightship.driver.client.held_value import HeldValue
+from tightship.driver.client.segment import Array, Segment
+from tightship.driver.client.session import Session
+from tightship.driver.client.staging import InBuffer
+from tightship.driver.protocol import messages as m
+from tightship.driver.protocol.replies import BufferDescribed, Done
+from tightship.driver.rules.dimensions import Dimensions, is_specified
+from tightship.driver.rules.elements import dtype_of
+from tightship.driver.rules.operand_type import ValueType
+from tightship.driver.rules.status import failure
+from tightship.errors import DriverError
+
+NO_POOL = 0
+
+
+class DeviceBuffer(HeldValue):
+    """Memory in the driver that inputs and outputs may be in.
+
+    Attributes:
+        token: Its name on this connection.
+    """
+
+    def __init__(self, session: Session, token: int, kind: ValueType) -> None:
+        """`kind` has the dimensions that were known when it was allocated."""
+        self._session = session
+        self._kind = kind
+        self._whole = InBuffer(token)
+        self.token = token
+
+    def of(self, *dimensions: int) -> InBuffer:
+        """It as an argument; dimensions are given where the model leaves them open."""
+        return InBuffer(self.token, dimensions) if dimensions else self._whole
+
+    def copy_from(self, source: ArrayLike | HeldValue, dimensions: Dimensions = ()) -> None:
+        """Fill it from an array of exactly its size, or with what another buffer holds.
+
+        A buffer of the same driver and client is copied there, one of another by way of memory
+        of this process. If it fails, this buffer holds nothing.
+
+        Args:
+            source: It itself is left as it is.
+            dimensions: Of an array, where the buffer leaves them open; a buffer has its own.
+
+        Raises:
+            DriverError: INVALID_ARGUMENT: the size, the type or the dimensions do not fit;
+                GENERAL_FAILURE: the other buffer holds nothing, or one of them is in use.
+        """
+        if source is self:
+            return
+        if isinstance(source, DeviceBuffer) and source.is_beside(self):
+            self._session.expect(Done, m.CopyBetween(self.token, source.token))
+        elif isinstance(source, HeldValue):
+            try:
+                value = source.value()
+            except DriverError:  # a copy from no pool fails and leaves nothing, as this one does
+                self._session.forget(m.CopyFrom(self.token, NO_POOL))
+                raise
+            self._fill(value, value.shape)
+        else:
+            self._fill(np.asarray(source), dimensions)
+
+    def _fill(self, array: Array, dimensions: Dimensions) -> None:
+        with Segment(self._session, max(1, array.nbytes)) as segment:
+            segment.place(array.shape, array.dtype).array[...] = array
+            self._session.expect(Done, m.CopyFrom(self.token, segment.pool, dimensions))
+
+    def is_beside(self, other: "DeviceBuffer") -> bool:
+        """Whether one driver has both for one client, and copies between them."""
+        return self._session is other._session and self._copies_between
+
+    @property
+    def _copies_between(self) -> bool:
+        return "buffer_copies" in self._session.features()
+
+    def copy_to(self, target: Array) -> None:
+        """Copy what it holds into an array of exactly its size.
+
+        Raises:
+            DriverError: GENERAL_FAILURE: it holds nothing; INVALID_ARGUMENT: the size differs.
+        """
+        with Segment(self._session, max(1, target.nbytes)) as segment:
+            self._session.expect(Done, m.CopyTo(self.token, segment.pool))
+            target[...] = segment.place(target.shape, target.dtype).array
+
+    def value(self) -> Array:
+        """A copy of what it holds.
+
+        Raises:
+            DriverError: GENERAL_FAILURE: it holds nothing, or its dimensions were left open and
+                its driver cannot say them.
+        """
+        found = np.empty(self._dimensions(), dtype_of(self._kind))
+        self.copy_to(found)
+        return found
+
+    def _dimensions(self) -> Dimensions:
+        known = self._kind.dimensions
+        if is_specified(known, is_scalar=self._kind.is_scalar):
+            return known
+        if not self._copies_between:
+            raise failure(
+                f"A buffer of {list(known)} is to be read whole, and its driver cannot say what "
+                "is left open; use `copy_to` with an array of its dimensions."
+            )
+        return self._session.expect(BufferDescribed, m.DescribeBuffer(self.token)).dimensions
+
+    def close(self) -> None:
+        """Give it back."""
+        self._session.forget(m.Free(self.token))
