@@ -132,12 +132,27 @@ def test_updates_written_over_each_other_follow_the_last_reader_in_their_order()
         Step("other", "A", (0,), (4,)),
         Step("loss", "B", (0, 3), (5,)),
         Step("late", "C", (5,), ()),
-        Step("half", "Update", (0, 4), (1,), 0, (Alias(1, 0, AliasKind.TIED),)),
-        Step("whole", "Update", (1, 3), (2,), 0, (Alias(2, 1, AliasKind.TIED),)),
+        Step("last", "D", (), ()),
+        Step("half", "Update", (0, 5), (1,), 0, (Alias(1, 0, AliasKind.TIED),)),
+        Step("whole", "Update", (1, 4), (2,), 0, (Alias(2, 1, AliasKind.TIED),)),
     )
-    early, order = ties_early(Schedule(values, steps, (5,)))
-    assert [step.name for step in early.steps] == ["one", "other", "loss", "half", "whole", "late"]
-    assert order == (0, 1, 2, 4, 5, 3)
+    early, order = ties_early(Schedule(values, steps, (3,)))
+    names = [step.name for step in early.steps]
+    assert names == ["one", "other", "loss", "late", "half", "whole", "last"]
+    assert order == (0, 1, 2, 3, 5, 6, 4)
+
+
+def test_a_tie_stays_where_its_bytes_are_read_under_another_name():
+    names = ("w", "w.next", "shown", "gradient", "loss")
+    values = tuple(ScheduledValue(name, 64, external=name.startswith("w")) for name in names)
+    steps = (
+        Step("shown", "Reshape", (0,), (2,), 0, (Alias(2, 0, AliasKind.VIEW),)),
+        Step("gradient", "A", (), (3,)),
+        Step("loss", "B", (2,), (4,)),
+        Step("update", "Update", (0, 3), (1,), 0, (Alias(1, 0, AliasKind.TIED),)),
+    )
+    schedule = Schedule(values, steps, (4,))
+    assert ties_early(schedule) == (schedule, (0, 1, 2, 3))
 
 
 @given(schedule=schedules())

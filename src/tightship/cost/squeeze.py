@@ -20,7 +20,7 @@ from tightship.view.table import Column, table
 LARGE = 10
 """A value is cut from this part of the peak on that is found without."""
 
-PIECES = 100
+PIECES = 200
 """Pieces are as large as this part of that peak, or smaller."""
 
 
