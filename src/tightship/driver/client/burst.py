@@ -48,18 +48,21 @@ class Burst(Released):
         outputs: Sequence[Output] | None = None,
         *,
         timeout_s: float | None = None,
+        measure_timing: bool = False,
     ) -> Results:
         """As `RemoteModel.execute`."""
-        known = self._recent.find(inputs, outputs) if timeout_s is None else None
+        is_plain = timeout_s is None and not measure_timing
+        known = self._recent.find(inputs, outputs) if is_plain else None
         if known is None:
             types = self._types.of(inputs, outputs)
             staged = stage(types, inputs, outputs, self._stage.of)
             slots = self._slots.of(staged)
-            call = m.BurstExecute(self._burst, staged.request, slots, deadline_ns=after(timeout_s))
-            known = known_of(inputs, outputs, staged, call)
+            limit_ns = after(timeout_s)
+            call = m.BurstExecute(self._burst, staged.request, slots, measure_timing, limit_ns)
+            known = known_of(inputs, outputs, staged, call) if is_plain else None
             if known is None:
-                check(self._session.expect(Executed, call))
-                return results_of(staged, outputs)
+                timing = check(self._session.expect(Executed, call))
+                return results_of(staged, outputs, timing)
             self._recent.add(known)
         check(self._session.repeat(known.call, self._ring))
         return known.results

@@ -16,6 +16,7 @@ from tightship.driver.client.session import Session
 from tightship.driver.client.staging import InBuffer, Input, Output, Staged, fill, stage
 from tightship.driver.protocol import messages as m
 from tightship.driver.protocol.replies import (
+    UNTIMED,
     BurstOpened,
     Executed,
     ExecutionCreated,
@@ -57,6 +58,7 @@ class RemoteModel(Released):
         *,
         timeout_s: float | None = None,
         loop_timeout_s: float | None = None,
+        measure_timing: bool = False,
     ) -> Results:
         """Run it and wait.
 
@@ -67,32 +69,31 @@ class RemoteModel(Released):
                 dimensions of the output.
             timeout_s: Seconds after which the call fails.
             loop_timeout_s: Seconds that each loop of the model may take, 15 at most; 2 if None.
-
-        Returns:
-            For each output its array; None where it is in a buffer.
+            measure_timing: The results say how long it took.
 
         Raises:
             DriverError: As the driver says.
             InputError: An array does not fit.
         """
-        is_untimed = timeout_s is None and loop_timeout_s is None
-        known = self._recent.find(inputs, outputs) if is_untimed else None
+        is_plain = timeout_s is None and loop_timeout_s is None and not measure_timing
+        known = self._recent.find(inputs, outputs) if is_plain else None
         if known is None:
             plain = [each for each in inputs if not isinstance(each, (Placed, InBuffer))]
-            if len(plain) == len(inputs) and outputs is None and is_untimed:
+            if len(plain) == len(inputs) and outputs is None and is_plain:
                 return self._on_copies(plain)
             types = self._types.of(inputs, outputs)
             staged = stage(types, inputs, outputs, self._stage.of)
             call = m.Execute(
                 self.identifier,
                 staged.request,
+                measure_timing,
                 deadline_ns=after(timeout_s),
                 loop_timeout_ns=lasting(loop_timeout_s),
             )
-            known = known_of(inputs, outputs, staged, call) if is_untimed else None
+            known = known_of(inputs, outputs, staged, call) if is_plain else None
             if known is None:
-                check(self._session.expect(Executed, call))
-                return results_of(staged, outputs)
+                timing = check(self._session.expect(Executed, call))
+                return results_of(staged, outputs, timing)
             self._recent.add(known)
         check(self._session.repeat(known.call))
         return known.results
@@ -109,7 +110,7 @@ class RemoteModel(Released):
             if len(self._copies) == COPIES_MAX:
                 self._copies.pop(0)[1].close()
             self._copies.append((types, copies))
-        return tuple([each if each is None else each.copy() for each in copies.execute()])
+        return Results([each if each is None else each.copy() for each in copies.execute()])
 
     def execute_fenced(
         self,
@@ -119,6 +120,7 @@ class RemoteModel(Released):
         wait_for: Sequence[Fence] = (),
         timeout_s: float | None = None,
         loop_timeout_s: float | None = None,
+        measure_timing: bool = False,
     ) -> "FencedExecution":
         """Have it run once some fences are signalled, and go on; otherwise as `execute`."""
         stage_of_run = Stage(self._session)
@@ -127,7 +129,7 @@ class RemoteModel(Released):
             self.identifier,
             staged.request,
             tuple(range(len(wait_for))),
-            measure_timing=True,
+            measure_timing,
             deadline_ns=after(timeout_s),
             loop_timeout_ns=lasting(loop_timeout_s),
         )
@@ -138,7 +140,8 @@ class RemoteModel(Released):
             raise
         assert isinstance(reply, Launched), reply
         ends = staged, outputs, stage_of_run
-        return FencedExecution(self._session, reply.execution, Fence(files[0]), ends)
+        number, fence = reply.execution, Fence(files[0])
+        return FencedExecution(self._session, number, fence, ends, measures_timing=measure_timing)
 
     def burst(self) -> Burst:
         """A row of executions that keeps their memory mapped."""
@@ -151,18 +154,20 @@ class RemoteModel(Released):
         outputs: Sequence[Output] | None = None,
         *,
         loop_timeout_s: float | None = None,
+        measure_timing: bool = False,
     ) -> "Reusable":
         """An execution that is checked once and run often; arguments as for `execute`."""
         kept = Stage(self._session)
         staged = stage(self._types.of(inputs, outputs), inputs, outputs, kept.of)
         try:
             loop_ns = lasting(loop_timeout_s)
-            call = m.CreateExecution(self.identifier, staged.request, loop_timeout_ns=loop_ns)
+            call = m.CreateExecution(self.identifier, staged.request, measure_timing, loop_ns)
             created = self._session.expect(ExecutionCreated, call)
         except DriverError:
             kept.close()
             raise
-        return Reusable(self._session, created.execution, staged, kept)
+        number = created.execution
+        return Reusable(self._session, number, staged, kept, measures_timing=measure_timing)
 
     def close(self) -> None:
         """Give it back. Harmless when repeated."""
@@ -181,13 +186,22 @@ class Reusable(Released):
         outputs: Of the latest run; None for a buffer.
     """
 
-    def __init__(self, session: Session, execution: int, staged: Staged, kept: Stage) -> None:
+    def __init__(
+        self,
+        session: Session,
+        execution: int,
+        staged: Staged,
+        kept: Stage,
+        *,
+        measures_timing: bool,
+    ) -> None:
         super().__init__(session, m.ReleaseExecution(execution))
+        self._measures_timing = measures_timing
         self._execution = execution
         self._call = Repeated(m.RunExecution(execution))
         self._kept = kept
         self.inputs = staged.inputs
-        self.outputs = staged.outputs
+        self.outputs = Results(staged.outputs)
 
     def execute(self, *, timeout_s: float | None = None) -> Results:
         """Run it and wait.
@@ -196,11 +210,11 @@ class Reusable(Released):
             DriverError: As the driver says.
         """
         if timeout_s is None:
-            check(self._session.repeat(self._call))
+            timing = check(self._session.repeat(self._call))
         else:
             call = m.RunExecution(self._execution, after(timeout_s))
-            check(self._session.expect(Executed, call))
-        return self.outputs
+            timing = check(self._session.expect(Executed, call))
+        return Results(self.outputs, timing) if self._measures_timing else self.outputs
 
     def close(self) -> None:
         """Give it back; its arrays stay valid. Harmless when repeated."""
@@ -221,10 +235,13 @@ class FencedExecution(Released):
         execution: int,
         fence: Fence,
         ends: tuple[Staged, Sequence[Output] | None, Stage],
+        *,
+        measures_timing: bool,
     ) -> None:
         super().__init__(session, m.ReleaseExecution(execution))
         self._execution = execution
         self._staged, self._outputs, self._stage = ends
+        self._measures_timing = measures_timing
         self.fence = fence
 
     def info(self) -> ExecutionInfo:
@@ -242,7 +259,8 @@ class FencedExecution(Released):
             DriverError: As `Fence.wait`.
         """
         self.fence.wait(timeout_s)
-        return results_of(self._staged, self._outputs)
+        timing = self.info().timing_fenced if self._measures_timing else UNTIMED
+        return results_of(self._staged, self._outputs, timing)
 
     def close(self) -> None:
         """Forget it; it ends as it would. Harmless when repeated."""

@@ -1,18 +1,34 @@
 """What a run gives back to its caller."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from typing import Self
 
 from tightship.driver.client.segment import Array, Placed
 from tightship.driver.client.staging import Output, Staged
-from tightship.driver.protocol.replies import Executed, Reply
+from tightship.driver.protocol.replies import UNTIMED, Executed, Reply, Timing
 from tightship.driver.rules.status import ErrorStatus
 from tightship.errors import DriverError
 
-Results = tuple[Array | None, ...]
+
+class Results(tuple[Array | None, ...]):
+    """For each output its array; None where it is in a buffer.
+
+    Attributes:
+        timing: Of the run, in nanoseconds: `on_device_ns` in the model, `in_driver_ns` with what
+            the driver did around it. Both are -1 unless they were asked for.
+    """
+
+    timing: Timing
+
+    def __new__(cls, arrays: Iterable[Array | None], timing: Timing = UNTIMED) -> Self:
+        """Of arrays, in the order of the outputs."""
+        made = super().__new__(cls, arrays)
+        made.timing = timing
+        return made
 
 
-def check(reply: Reply) -> None:
-    """Check that a run wrote all of its outputs.
+def check(reply: Reply) -> Timing:
+    """Check that a run wrote all of its outputs; how long it took.
 
     Raises:
         DriverError: OUTPUT_INSUFFICIENT_SIZE.
@@ -24,12 +40,19 @@ def check(reply: Reply) -> None:
             f"An output did not fit its place; the outputs have shapes {shapes}.",
             status=reply.status,
         )
+    return reply.timing
 
 
-def results_of(staged: Staged, outputs: Sequence[Output] | None) -> Results:
+def results_of(
+    staged: Staged, outputs: Sequence[Output] | None, timing: Timing = UNTIMED
+) -> Results:
     """The outputs on this side; copies of those that the next run may write over."""
     given = [None] * len(staged.outputs) if outputs is None else outputs
-    return tuple(
-        array if array is None or isinstance(place, Placed) else array.copy()
-        for array, place in zip(staged.outputs, given, strict=True)
+    arrays = zip(staged.outputs, given, strict=True)
+    return Results(
+        [
+            array if array is None or isinstance(place, Placed) else array.copy()
+            for array, place in arrays
+        ],
+        timing,
     )
