@@ -2,8 +2,10 @@
 
 import gc
 import os
+import re
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,8 +14,10 @@ import tightship
 from tests.driver.native_driver import PATIENCE_S, driver
 from tests.small_models import dense, dense_result, relu_chain
 from tightship.driver.client.fence import Fence
+from tightship.driver.client.model_source import shown
 from tightship.driver.client.segment import Placed
 from tightship.driver.protocol import messages as m
+from tightship.driver.protocol.forms import NAME_BYTES_MAX
 from tightship.driver.protocol.messages import Image
 from tightship.driver.protocol.replies import PoolRegistered
 from tightship.driver.rim.descriptor import new_segment
@@ -72,6 +76,31 @@ def test_a_prepared_model_runs_where_its_file_is(client, tmp_path):
 def test_what_is_no_model_is_refused_with_a_reason(client):
     with pytest.raises(DriverError, match="ONNX"):
         client.prepare(b"no model")
+
+
+def test_a_file_that_is_no_model_is_called_by_its_path(client, tmp_path):
+    path = tmp_path / "not\x1b[2Ja\nmodel.onnx"
+    path.write_bytes(b"no model")
+    with pytest.raises(DriverError, match=re.escape(f"`{tmp_path}/not?[2Ja?model.onnx` is not")):
+        client.prepare(path)
+
+
+def test_the_driver_says_a_name_on_one_line_whoever_sends_it(client):
+    with client.segment(64) as segment:
+        source = ModelFile(FileFormat.ONNX, segment.pool, 0, 64, name="a\x1b[2J\nb")
+        with pytest.raises(DriverError, match=re.escape("`a?[2J?b` is not")):
+            client._session.exchange(m.Prepare(source))
+
+
+@pytest.mark.parametrize("name", ["a", "é", "\udc80"])
+def test_the_end_of_a_long_path_is_shown(name):
+    path = Path("/".join([name * 60] * 9), "model.onnx")
+    found = shown(path)
+    assert len(found.encode()) <= NAME_BYTES_MAX < len(str(path))
+    assert found.startswith("...")
+    assert str(path).replace("\udc80", "?").endswith(found[3:])
+    assert len(found) > 120
+    assert shown(Path("model.onnx")) == "model.onnx"
 
 
 def test_values_are_read_and_written_where_they_are_placed(client, model):

@@ -10,8 +10,10 @@ from tightship.driver.client.building import ModelBuilder
 from tightship.driver.client.session import Session
 from tightship.driver.protocol import messages as m
 from tightship.driver.protocol.codec import MESSAGE_BYTES_MAX, encode_model
+from tightship.driver.protocol.forms import NAME_BYTES_MAX
 from tightship.driver.protocol.replies import PoolRegistered
 from tightship.driver.rim.descriptor import new_segment
+from tightship.driver.rim.printable import printable
 from tightship.driver.rules.model import ExternalFile, FileFormat, Model, ModelFile, ModelSource
 from tightship.driver.rules.pools import READ, PoolKind, PoolMode
 from tightship.driver.rules.status import ErrorStatus
@@ -103,7 +105,15 @@ def source_of(model: ModelLike, shares: Shares) -> ModelSource:
         ExternalFile(name, shares.add_trusted(file) or shares.add_file(file, PoolMode.COPY))
         for name, file in files_beside(path, data).items()
     )
-    return ModelFile(FileFormat.ONNX, shares.add_bytes(data), 0, len(data), externals)
+    pool = shares.add_bytes(data)
+    return ModelFile(FileFormat.ONNX, pool, 0, len(data), externals, shown(path))
+
+
+def shown(path: Path) -> str:
+    """What messages of the driver call a file: its path on one line, of a long one its end."""
+    text = printable(str(path))
+    end = text.encode()[-NAME_BYTES_MAX:].decode(errors="ignore")
+    return end if end == text else f"...{end[3:]}"
 
 
 def _prepared(path: Path, shares: Shares) -> ModelSource:

@@ -75,6 +75,7 @@ MODEL_FILE: Form[ModelFile] = record(
     offset_bytes=I64,
     length_bytes=I64,
     externals=row(EXTERNAL_FILE, POOLS_MAX),
+    name=NAME,
 )
 MODEL_SOURCE = one_of(
     {

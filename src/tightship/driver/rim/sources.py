@@ -4,6 +4,7 @@ import os
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 
 from tightship.driver.rim.loaded import Loaded, loaded
 from tightship.driver.rim.loader import Loader
@@ -11,6 +12,7 @@ from tightship.driver.rim.mappings import Mappings
 from tightship.driver.rim.open_onnx import leaves_lengths_open, open_onnx
 from tightship.driver.rim.operand_models import operand_file, operand_model
 from tightship.driver.rim.pool_file import is_steady, path_of, steady_bytes, steady_file
+from tightship.driver.rim.printable import printable
 from tightship.driver.rules.model import FileFormat, Model, ModelFile
 from tightship.driver.rules.pools import Pool
 from tightship.driver.rules.status import failure
@@ -64,7 +66,8 @@ def _onnx(source: ModelFile, pools: Sequence[Pool], mappings: Mappings) -> OnnxF
         each.name: steady_file(mappings, pool)
         for each, pool in zip(source.externals, pools[1:], strict=True)
     }
-    return open_bytes(data, files, path_of(pools[0]))
+    name = Path(printable(source.name)) if source.name else path_of(pools[0])
+    return open_bytes(data, files, name)
 
 
 def _check_prepared(source: ModelFile, pool: Pool) -> None:

@@ -108,6 +108,7 @@ class ModelFile:
 
     Attributes:
         file_format: A `FileFormat`, once checked.
+        name: What messages about its bytes call it; without one, by its pool.
     """
 
     file_format: int
@@ -115,6 +116,7 @@ class ModelFile:
     offset_bytes: int
     length_bytes: int
     externals: tuple[ExternalFile, ...] = ()
+    name: str = ""
 
 
 @dataclass(frozen=True, slots=True)
