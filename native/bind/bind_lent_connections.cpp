@@ -72,7 +72,11 @@ void remember(LentConnections &self, int64_t number, const Exchange &exchange,
     driver::KnownRequest known{text(exchange.first), text(exchange.second), std::move(run),
                                [released] {
                                    const nb::gil_scoped_acquire acquire;
-                                   released();
+                                   try {
+                                       released();
+                                   } catch (nb::python_error &error) {
+                                       error.discard_as_unraisable(released);
+                                   }
                                },
                                &tally};
     const nb::gil_scoped_release release;

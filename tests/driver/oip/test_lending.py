@@ -4,6 +4,7 @@ import gc
 import http.client
 import os
 import socket
+import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -22,6 +23,7 @@ pytest.importorskip("httptools")
 from tests.driver.oip.face_setting import TEXTS, Setting, X
 from tests.driver.oip.http_setting import Serving, answer_on, ask
 from tests.models import parse
+from tightship._core import LentConnections, Tally, Turns
 from tightship.driver.oip.infer_request import decode
 from tightship.driver.oip.lending import Lending
 
@@ -105,6 +107,22 @@ def test_however_bytes_are_cut_each_request_is_answered_once(serving, lent, kind
     with lent.makefile("rb") as file:
         assert [status_on(file) for _ in kinds] == [200] * len(kinds)
     assert serving.count().success_count == before + len(kinds) - kinds.count("r")
+
+
+@pytest.mark.parametrize(
+    ("part", "other", "status"),
+    [
+        (b"Host: localhost", b"Host: models.example.org", 403),
+        (b"POST", b"GET", 404),
+        (b'{"inputs"', b'["inputs"', 400),
+    ],
+)
+@pytest.mark.usefixtures("lent")
+def test_what_was_refused_is_refused_when_it_comes_again(serving, part, other, status):
+    request = serving.request().replace(part, other)
+    with serving.connected() as connection:
+        assert [ask(connection, request)[0] for _ in range(4)] == [status] * 4
+    assert serving.count().success_count == LENT_AFTER
 
 
 def test_a_connection_that_has_come_back_is_lent_later(serving, lent):
@@ -278,6 +296,27 @@ def test_what_changes_while_it_is_remembered_is_not_known(tmp_path, monkeypatch)
     assert not lending.knows(b"again")
     assert not object_is_mapped(setting.path)
     setting.close()
+
+
+def test_bytes_that_another_thread_is_forgetting_are_not_known_anew(tmp_path):
+    setting = Setting(tmp_path)
+    lending, request = Lending(setting.face), decode(setting.body(), None)
+    setting.face.infer("neg", None, request)
+    lending.keep(b"again", b"answer", setting.face.standing(request))
+    lending._known.clear()  # what that thread does first
+    lending.keep(b"again", b"answer", setting.face.standing(request))
+    assert not lending.knows(b"again")
+    lending.forget_all()
+    setting.close()
+
+
+def test_an_error_of_who_lets_go_ends_no_process(monkeypatch):
+    told = []
+    monkeypatch.setattr(sys, "unraisablehook", lambda found: told.append(found.exc_type))
+    lent, tally, fail = LentConnections(Turns(1)), Tally(), {}.popitem
+    lent.remember_call(1, (b"again", b"answer"), list, [], fail, tally)
+    lent.forget(1)
+    assert told == [KeyError]
 
 
 def test_a_model_is_closed_once_no_run_of_it_goes_on(held):

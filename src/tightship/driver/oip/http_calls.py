@@ -188,7 +188,7 @@ class HttpCalls:
         return response
 
     def remember(self, data: bytes, request: HttpRequest) -> None:
-        """Have these bytes, all of a request that was answered, be known by `known`."""
+        """Have these bytes, all of a request that was granted, be known by `known`."""
         is_small = len(request.body) <= REPEATED_BYTES_MAX
         is_plain = not {HEADER_LENGTH, "content-encoding", "origin"} & request.headers.keys()
         if not (is_small and is_plain and request.target in self._quick):

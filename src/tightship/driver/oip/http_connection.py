@@ -51,6 +51,7 @@ class HttpConnection(asyncio.Protocol):
         self._is_answering = self._is_receiving = self._is_choked = False
         self._is_ending = self._is_draining = False
         self._fresh, self._complete = b"", list[Asked]()
+        self._is_granted = False
         self._loan = self._known_count = 0
         self._patience = 1
         self._clear()
@@ -108,14 +109,18 @@ class HttpConnection(asyncio.Protocol):
         return not (is_busy or self._is_ending or self._is_draining or self._refusal)
 
     def _settle(self) -> None:
-        """Remember what has come by itself, once it is answered; lend its connection."""
+        """Remember what has come by itself and was granted; lend its connection if it was known.
+
+        Of known bytes nobody asks again whether they may be answered.
+        """
         if not (self._fresh and self._is_idle and len(self._complete) == 1):
             return
         fresh, self._fresh = self._fresh, b""
         (asked,) = self._complete
         if isinstance(asked, HttpRequest):
             self._known_count = 0
-            self._server.calls.remember(fresh, asked)
+            if self._is_granted:
+                self._server.calls.remember(fresh, asked)
             return
         self._known_count += 1
         if self._known_count < self._patience or self._transport.get_write_buffer_size():
@@ -305,6 +310,7 @@ class HttpConnection(asyncio.Protocol):
         future.add_done_callback(answered)
 
     def _write(self, response: HttpResponse, *, is_kept: bool) -> None:
+        self._is_granted = response.status < 400
         is_last = self._is_draining and not (self._waiting or self._is_receiving)
         is_kept = is_kept and not is_last
         head = response.head + (b"\r\n" if is_kept else b"Connection: close\r\n\r\n")

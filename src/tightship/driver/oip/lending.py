@@ -65,10 +65,10 @@ class Lending:
         regions, again = self._face.regions, standing.again
         if max(len(request), len(response)) > REQUEST_BYTES_MAX or again is None:
             return
+        alone = again.alone()
         if not regions.begin_again(standing.windows):
             return
         number = next(self._numbers)
-        alone = again.alone()
         kept = _Kept(
             request,
             standing,
@@ -136,6 +136,8 @@ class Lending:
     def _release(self, number: int) -> None:
         """Nothing of a request runs, or will."""
         kept = self._kept.pop(number)
+        if self._known.get(kept.request) == number:  # another of these bytes was known still
+            self._known.pop(kept.request, None)
         self._face.regions.end(kept.standing.windows)
         kept.is_over.set()
 
