@@ -1,6 +1,7 @@
 """Runs on arrays that stay, and contexts that outlast the programs of a model."""
 
 import gc
+from mmap import PAGESIZE as PAGE_BYTES
 
 import numpy as np
 import pytest
@@ -11,6 +12,13 @@ from tightship.loading import load
 
 WEIGHTS = np.arange(64, dtype=np.float32)
 MODEL = parse("m (float[n,64] x) => (float[n,64] y) { y = Add(x, w) }", w=WEIGHTS)
+OWN_WEIGHTS = parse(
+    """m (float[n] x) => (float[n] y) {
+        s = Shape(x) ones = ConstantOfShape<value = float[1] {1.0}>(s)
+        share = Softmax<axis = 0>(ones) y = Add(x, share)
+    }"""
+)
+"""Its constant has the length of the input."""
 
 
 @pytest.fixture
@@ -57,3 +65,21 @@ def test_a_context_runs_though_its_program_was_let_go_and_made_anew(model):
     rows.y[...] = 0
     assert context.run(steps, rows.stop) == "done"
     rows.check()
+
+
+def test_what_is_bound_keeps_no_weights_that_the_model_lets_go():
+    with load(OWN_WEIGHTS.SerializeToString(), shapes={"x": (4,)}, programs=2) as model:
+        first = model.bind({"x": np.zeros(4, np.float32)}, {"y": np.zeros(4, np.float32)})
+        first.run(StopFlag())
+        assert first.alone() is not None
+        runs = []
+        for length in range(100, 108):
+            x, y = np.zeros(length, np.float32), np.ones(length, np.float32)
+            run = model.bind({"x": x}, {"y": y})
+            run.run(StopFlag())
+            runs.append((run, run.alone(), y))
+        for run, alone, y in runs:
+            run.run(StopFlag())
+            np.testing.assert_allclose(y, 1 / len(y))
+            assert alone is None
+        assert model.memory_stats().weights_bytes <= 3 * PAGE_BYTES

@@ -216,6 +216,10 @@ class ProgramCache:
         """Whether there is a program for these input shapes, or one being made."""
         return key in self._shelf
 
+    def has_own_weights(self, program: Program) -> bool:
+        """Whether a program has weights beside those of the first, which go when it goes."""
+        return not set(self._base.copies_held()).issuperset(program.executable.weights)
+
     def plan_for(self, key: Key) -> MemoryPlan:
         """What the model takes with these input shapes, its packed weights being shared.
 

@@ -15,7 +15,7 @@ Key = tuple[tuple[str, tuple[int, ...]], ...]
 """Shapes of a program's inputs."""
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(slots=True, eq=False, weakref_slot=True)
 class Program:
     """A lowered model that can run.
 

@@ -1,5 +1,6 @@
 """A run of a model on arrays that stay: they are checked once."""
 
+import weakref
 from collections.abc import Mapping
 
 from tightship._core import NativeContext, NumpyBound, StopFlag
@@ -28,7 +29,10 @@ class LoneContext(NativeContext):
 
 
 class BoundRun:
-    """What `Model.bind` returns; it keeps the arrays, and may be run from several threads."""
+    """What `Model.bind` returns; it keeps the arrays, and may be run from several threads.
+
+    It keeps no program: how many there are, and what they take, is for the model to say.
+    """
 
     def __init__(
         self,
@@ -48,7 +52,7 @@ class BoundRun:
         self._programs, self._key = programs, key
         self._inputs, self._outputs = arrays
         self._dynamic_bytes = dynamic_bytes
-        self._fed: tuple[Program, feeds.Bound] | None = None
+        self._fed: tuple[weakref.ref[Program], feeds.Bound] | None = None
 
     def run(self, stop: StopFlag) -> None:
         """Run once, reading and writing the arrays where they are.
@@ -69,12 +73,16 @@ class BoundRun:
     def alone(self) -> tuple[NativeContext, tuple[int, int]] | None:
         """A context, and its steps, that run this without an arena; None if it needs one.
 
-        Also None if steps run in Python, or it has not run yet. The arrays outlive it; it runs once
-        at a time.
+        Also None if steps run in Python, its program is not there, or has weights of its own, which
+        a context would keep beyond what the model may take. The arrays outlive it; it runs once at
+        a time.
         """
         if self._fed is None:
             return None
-        program, fed = self._fed
+        known, fed = self._fed
+        program = known()
+        if program is None or self._programs.has_own_weights(program):
+            return None
         executable = program.executable
         if executable.arena_bytes or executable.native is None or len(executable.segments) != 1:
             return None
@@ -88,7 +96,7 @@ class BoundRun:
 
     def _bound(self, program: Program) -> feeds.Bound:
         """The arrays by the slots of a program, which may have been made anew since."""
-        if self._fed is None or self._fed[0] is not program:
+        if self._fed is None or self._fed[0]() is not program:
             fed = feeds.bind(program.lowered, self._inputs, self._outputs)
             for name, operand in program.lowered.inputs.items():
                 if (
@@ -99,5 +107,5 @@ class BoundRun:
                         f"Input `{name}` cannot be read where it is; give a C-contiguous array in "
                         "native byte order, or use `Model.run`."
                     )
-            self._fed = program, fed
+            self._fed = weakref.ref(program), fed
         return self._fed[1]
