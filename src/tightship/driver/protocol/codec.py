@@ -261,7 +261,13 @@ def encode(message: Call | Reply, number: int, file_count: int = 0) -> bytes:
 
 
 def encode_reply(reply: Reply, number: int, size_bytes_max: int = MESSAGE_BYTES_MAX) -> bytes:
-    """An answer as bytes, or GENERAL_FAILURE without shapes or timing if it takes too many."""
+    """An answer as bytes, or GENERAL_FAILURE without shapes or timing if it takes too many.
+
+    A long message of a failure is cut.
+    """
+    if isinstance(reply, Failed):
+        begin = reply.message.encode()[:TEXT_BYTES_MAX].decode(errors="ignore")
+        reply = Failed(reply.status, begin)
     try:
         data = encode(reply, number, 1 if isinstance(reply, replies.Launched) else 0)
     except FormatError:

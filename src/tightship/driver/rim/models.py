@@ -188,4 +188,4 @@ def _share(number: int, name: str, programs: Sequence[Model], weights_bytes: int
 
 
 def _refused(asked: PrepareModel, status: ErrorStatus, message: str) -> PrepareFinished:
-    return PrepareFinished(asked.model, status, message=message[:1000])
+    return PrepareFinished(asked.model, status, message=message)
