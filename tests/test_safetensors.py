@@ -70,6 +70,11 @@ BAD = {
     "a tensor that is a number": struct.pack("<Q", 7) + b'{"a":1}',
     "a tensor before the values": GOOD.replace(b"[0, 12]", b"[-9,12]"),
     "a tensor that ends before it begins": GOOD.replace(b"[0, 12]", b"[9, 1 ]"),
+    "a tensor of another size than its shape": GOOD.replace(b"[3]", b"[4]"),
+    "a tensor shorter than nothing": GOOD.replace(b'"F32"', b'"F8"').replace(b"[3]", b"[-3]"),
+    "a tensor of infinite length": struct.pack("<Q", 60)
+    + b'{"w":{"dtype":"F32","shape":[1e999],"data_offsets":[0,4]}}  '
+    + bytes(4),
 }
 
 

@@ -5,6 +5,7 @@ import os
 import struct
 from collections.abc import Mapping
 from dataclasses import dataclass
+from math import prod
 from typing import Any, BinaryIO
 
 import numpy as np
@@ -22,6 +23,11 @@ DTYPES = {
 }  # fmt: skip
 """As the format names them, by NumPy's names."""
 
+_ITEM_BYTES = {
+    stored: np.dtype("int16" if name == "bfloat16" else name).itemsize
+    for name, stored in DTYPES.items()
+}
+_TOO_MUCH = (OverflowError, RecursionError)
 _LENGTH = struct.Struct("<Q")
 
 
@@ -57,7 +63,8 @@ def read_tensors(file: int) -> dict[str, StoredTensor]:
     """The tensors of a file, by name; only its header is read.
 
     Raises:
-        FormatError: The bytes are not of that format, or a tensor lies beyond the end.
+        FormatError: The bytes are not of that format, or a tensor lies beyond the end or has other
+            bytes than its shape.
     """
     return read_contents(file).tensors
 
@@ -76,7 +83,7 @@ def read_contents(file: int) -> Contents:
         header = json.loads(_read(file, _LENGTH.size, header_bytes))
         metadata = {str(key): str(text) for key, text in header.pop(METADATA, {}).items()}
         found = {name: _tensor(fields, start) for name, fields in header.items()}
-    except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
+    except (ValueError, TypeError, LookupError, AttributeError, *_TOO_MUCH) as error:
         raise FormatError(f"The header is none of `.safetensors`: {error!r}.") from None
     end = os.fstat(file).st_size
     for name, tensor in found.items():
@@ -84,6 +91,14 @@ def read_contents(file: int) -> Contents:
             raise FormatError(
                 f"Tensor `{name}` lies at byte {tensor.offset_bytes}, with {tensor.size_bytes} "
                 f"bytes, of a file of {end}."
+            )
+        item_bytes = _ITEM_BYTES.get(tensor.dtype)
+        if min(tensor.shape, default=0) < 0 or (
+            item_bytes is not None and item_bytes * prod(tensor.shape) != tensor.size_bytes
+        ):
+            raise FormatError(
+                f"Tensor `{name}` is {tensor.dtype} {list(tensor.shape)}, and has "
+                f"{tensor.size_bytes} bytes."
             )
     return Contents(found, metadata)
 

@@ -34,14 +34,15 @@ template <size_t Inputs> class Elementwise : public Kernel {
     }
 
     void run(std::span<char *const> operands, int threads) const override {
-        const auto apply = is_streamed(operands) ? streamed_ : operation_.apply;
+        const auto streamed = is_apart(operands) ? streamed_ : nullptr;
         nest_.for_each_row(threads, [&](const auto &offsets, int64_t length) {
             std::array<const char *, Inputs> rows;
             for (size_t input = 0; input < Inputs; ++input)
                 rows[input] = operands[input] + offsets[input];
             char *target = operands[Inputs] + offsets[Inputs];
             if (is_direct_)
-                apply(operation_.code, rows.data(), target, length, parameters_);
+                (streamed != nullptr && is_line(target) ? streamed : operation_.apply)(
+                    operation_.code, rows.data(), target, length, parameters_);
             else
                 run_blocks(rows, target, length);
         });
@@ -55,12 +56,15 @@ template <size_t Inputs> class Elementwise : public Kernel {
     }
 
   private:
-    /// Not where an input lies: a cache has that already.
-    bool is_streamed(std::span<char *const> operands) const {
+    /// Whether the result does not lie where an input does: a cache has that already.
+    static bool is_apart(std::span<char *const> operands) {
         const auto inputs = operands.first(Inputs);
-        const char *target = operands[Inputs];
-        return streamed_ != nullptr && reinterpret_cast<uintptr_t>(target) % kLineBytes == 0 &&
-               std::find(inputs.begin(), inputs.end(), target) == inputs.end();
+        return std::find(inputs.begin(), inputs.end(), operands[Inputs]) == inputs.end();
+    }
+
+    /// Whether a line begins there; not every row begins with one.
+    static bool is_line(const char *target) {
+        return reinterpret_cast<uintptr_t>(target) % kLineBytes == 0;
     }
 
     void run_blocks(const std::array<const char *, Inputs> &rows, char *target,

@@ -51,6 +51,26 @@ def test_gradients_are_those_of_torch(name):
         torch.testing.assert_close(one, other.grad, rtol=0, atol=1e-4 * scale)
 
 
+def normalized():
+    return torch.nn.Sequential(
+        torch.nn.Conv2d(3, 4, 3), torch.nn.BatchNorm2d(4), torch.nn.Tanh(),
+        torch.nn.Flatten(), torch.nn.Linear(144, 2), torch.nn.BatchNorm1d(2, affine=False),
+    )  # fmt: skip
+
+
+def test_a_batch_normalization_goes_back_through_what_the_forward_path_has_saved():
+    module, other, given = normalized(), normalized(), torch.randn(5, 3, 8, 8)
+    other.load_state_dict(module.state_dict())
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", RuntimeWarning)
+        compiled(module)(given).sin().sum().backward()
+    other(given).sin().sum().backward()
+    for one, wanted in zip(module.parameters(), other.parameters(), strict=True):
+        torch.testing.assert_close(one.grad, wanted.grad, rtol=1e-3, atol=1e-5)
+    for one, wanted in zip(module.buffers(), other.buffers(), strict=True):
+        torch.testing.assert_close(one, wanted)
+
+
 def test_weights_that_change_are_read_as_they_are():
     module, given = perceptron().eval(), torch.randn(5, 12)
     run = compiled(module)

@@ -158,12 +158,18 @@ def of_batch(call: Call) -> Results:
     scale = filled_like(call, "weight", (operand.shape[1],), 1)
     mean, variance = call["running_mean"], call["running_var"]
     if call["train"]:
-        inverse = call["save_invstd"]
-        assert isinstance(inverse, InverseDeviation), call.node
-        mean, variance = call["save_mean"], inverse.variance
+        mean, variance = call["save_mean"], _variance(call, call["save_invstd"])
     operands = call["grad_out"], operand, scale, mean, variance
     how = {"epsilon": float(call["eps"]), "training_mode": int(call["train"])}
     return call.own("BatchNormalizationGrad", operands, how, call["output_mask"])
+
+
+def _variance(call: Call, inverse: Operand) -> Operand:
+    """What an inverse deviation was made from; in a graph of the backward path it is an input."""
+    if isinstance(inverse, InverseDeviation):
+        return inverse.variance
+    total = call.like("Reciprocal", call.like("Mul", inverse, inverse))
+    return call.like("Sub", total, call.scalar(float(call["eps"]), inverse.dtype))
 
 
 def of_convolution(call: Call) -> Results:

@@ -346,6 +346,16 @@ def test_a_long_result_may_be_where_an_input_is(long_rows):
         np.testing.assert_array_equal(target, x - y)
 
 
+def test_long_rows_begin_anywhere_in_a_line(long_rows):
+    x, y = (row[: STREAMED + 1] for row in long_rows)
+    target = line_of(2 * x.size, 0)
+    strides = [[0, 4], [0, 4], [4 * x.size, 4]]
+    kernel = NativeKernel.elementwise("Add", ["float32"] * 3, [2, x.size], strides, [])
+    run_kernel(kernel, x, y, target)
+    with np.errstate(all="ignore"):
+        np.testing.assert_array_equal(target.reshape(2, -1), np.stack([x + y] * 2))
+
+
 def dense_kernel(name: str, count: int) -> NativeKernel:
     kernel = NativeKernel.elementwise(name, ["float32"] * 3, [count], [[4]] * 3, [])
     assert kernel is not None
