@@ -19,6 +19,8 @@ from tightship.driver.protocol.replies import PoolRegistered
 from tightship.driver.rim import descriptor, mappings, slow_files
 from tightship.driver.rim.server import Server
 from tightship.driver.rim.slow_files import ASKING_MAX, SlowFiles, is_prompt
+from tightship.driver.rules.pools import Pool, PoolMode
+from tightship.driver.rules.request import Extent
 from tightship.driver.rules.status import ErrorStatus
 from tightship.errors import DriverError
 
@@ -229,3 +231,58 @@ def test_while_too_much_waits_no_files_are_taken_and_calls_without_are_answered(
             each.result(60)
         until(lambda: not server._slow.is_full)
         assert register(client, file).pool
+
+
+def test_a_thread_that_has_asked_asks_the_next_and_goes_after_a_while(tmp_path, monkeypatch):
+    monkeypatch.setattr(slow_files, "IDLE_S", 60.0)
+    slow = SlowFiles()
+    with file_of(tmp_path / "file") as file:
+        first = slow.answer(file, threading.current_thread)
+        until(lambda: slow.asking_count == 0)
+        monkeypatch.setattr(slow_files, "IDLE_S", 0.01)
+        second = slow.answer(file, threading.current_thread)
+        assert first is second is not threading.current_thread()
+        until(lambda: not first.is_alive())
+        assert slow.answer(file, threading.current_thread) is not first
+
+
+def test_when_it_is_closed_no_thread_stays(tmp_path, monkeypatch):
+    monkeypatch.setattr(slow_files, "IDLE_S", 3600.0)
+    slow = SlowFiles()
+    with file_of(tmp_path / "file") as file:
+        idle = slow.answer(file, threading.current_thread)
+        until(lambda: slow.asking_count == 0)
+        slow.close()
+        until(lambda: not idle.is_alive())
+        late = slow.answer(file, threading.current_thread)
+        assert late is not idle
+        until(lambda: not late.is_alive())
+
+
+def test_a_thread_that_is_stuck_is_not_waited_for_by_another_question(tmp_path):
+    slow, gate = SlowFiles(patience_s=0.05), threading.Event()
+    with file_of(tmp_path / "file") as file:
+        asking = slow.answer(file, threading.current_thread)
+        until(lambda: slow.asking_count == 0)
+        with pytest.raises(DriverError, match="does not answer"):
+            slow.answer(file, lambda: gate.wait(60))
+        slow.patience_s = 60
+        assert slow.answer(file, threading.current_thread) is not asking
+        gate.set()
+    until(lambda: slow.asking_count == 0)
+    slow.close()
+
+
+def test_what_is_written_in_parts_is_read_back(tmp_path, monkeypatch):
+    monkeypatch.setattr(mappings, "PART_BYTES", 1000)
+    slow, data = SlowFiles(), np.arange(1 << 12).astype(np.uint8) % 251
+    memory = os.memfd_create("memory")
+    os.ftruncate(memory, 1 << 14)
+    with file_of(tmp_path / "file") as file:
+        for each in (file, memory):
+            extent = Extent((1, each), 0, 1 << 14)
+            pool = Pool(each, "mmap_fd", extent, 3, PoolMode.COPY, each, is_decodable=True)
+            mappings.Mappings(slow).write(pool, 5, data)
+            assert bytes(mappings.Mappings(slow).read(pool, 5, data.size)) == bytes(data)
+    os.close(memory)
+    slow.close()

@@ -22,11 +22,11 @@ def look(
     first = next((file for file in files if not is_prompt(file)), None)
     if first is None:
         return _facts(files, trusted)
-    is_told = threading.Lock()
+    is_told, beginning = threading.Lock(), threading.Lock()
 
     def ask() -> None:
         facts = _facts(files, trusted)
-        timer.cancel()
+        slow.alarms.cancel(alarm)
         if is_told.acquire(blocking=False):
             then(facts)
         else:
@@ -35,14 +35,15 @@ def look(
     def give_up() -> None:
         if is_told.acquire(blocking=False):
             slow.tell()
-            if future.cancel():
+            with beginning:
+                is_unasked = future.cancel()
+            if is_unasked:
                 slow.close_all(files)
             then(None)
 
-    timer = threading.Timer(slow.patience_s, give_up)
-    timer.daemon = True
-    future = slow.begin(first, ask)
-    timer.start()
+    with beginning:
+        alarm = slow.alarms.set(slow.patience_s, give_up)
+        future = slow.begin(first, ask)
     return None
 
 

@@ -139,11 +139,18 @@ class Mappings:
             with self._dma_buf(pool, dma_buf.READ | dma_buf.WRITE) as mapped:
                 mapped[start : start + data.size] = data
             return
+        own = None  # what is given up may still be written, from memory of its own
+        if not is_prompt(pool.handle):
+            own = np.empty(min(data.size, PART_BYTES), np.uint8)
         done = 0
         while done < data.size:
-            own = data[done : done + PART_BYTES].copy()  # what is given up may still be written
+            part = data[done : done + PART_BYTES]
+            if own is not None:
+                own[: part.size] = part
+                part = own[: part.size]
             begin = pool.extent.offset_bytes + start + done
-            done += _transfer(self._slow, pool, partial(os.pwritev, pool.handle, [own.data], begin))
+            call = partial(os.pwritev, pool.handle, [part.data], begin)
+            done += _transfer(self._slow, pool, call)
 
     @contextmanager
     def _dma_buf(self, pool: Pool, flags: int) -> Iterator[Bytes]:

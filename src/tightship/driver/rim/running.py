@@ -245,14 +245,17 @@ class Runs:
         array = self._in_place(argument, value, to_write=False)
         if array is not None:
             return array
-        dtype = dtype_of(value)
+        dtype, pool = dtype_of(value), argument.pool
         if argument.token:
             data = self._buffers[argument.token]
-        elif argument.pool is not None and argument.location is not None:
-            data = self._mappings.value(argument.pool, argument.location)
+        elif pool is not None and argument.location is not None:
+            data = self._mappings.value(pool, argument.location)
         else:
             raise failure("Every input of this model needs a value.")
-        data = data != 0 if dtype.kind == "b" else data.copy()
+        if dtype.kind == "b":
+            data = data != 0
+        elif pool is None or pool.mode is PoolMode.SEALED:
+            data = data.copy()
         return self._shaped(argument, data.view(dtype))
 
     def _store(self, argument: RunArgument, result: Array) -> bool:

@@ -108,6 +108,7 @@ class Server:
         with ExitStack() as opened:
             self._door = Door(path, is_open=bool(access.users))
             opened.callback(self._door.shut)
+            opened.callback(self._slow.close)
             self._carrier = Carrier(named, cache, turns, self._slow)
             opened.callback(self._carrier.close)
             self._selector = opened.enter_context(selectors.DefaultSelector())

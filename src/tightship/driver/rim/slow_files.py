@@ -14,9 +14,10 @@ from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
+from queue import Empty, SimpleQueue
 from typing import Any, TypeVar
 
+from tightship.driver.rim.alarms import Alarms
 from tightship.driver.rules.status import failure
 
 PATIENCE_S = 10.0
@@ -26,6 +27,9 @@ ASKING_MAX = 8
 """Threads that ask files of one mount."""
 
 THREADS_MAX = 32
+IDLE_S = 1.0
+"""How long a thread that has nothing to ask stays for the next question."""
+
 WAITING_MAX = 64
 """Questions that wait for a thread; while there are more, no such file is taken."""
 
@@ -45,9 +49,24 @@ def is_prompt(file: int) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _Question:
-    mount: str
+    mount: bytes
     ask: Callable[[], Any]
     answer: "Future[Any]"
+
+    def carry_out(self) -> None:
+        """Ask, unless it was given up before."""
+        if not self.answer.set_running_or_notify_cancel():
+            return
+        try:
+            found = self.ask()
+        except Exception as error:  # noqa: BLE001 - for whoever has asked
+            self.answer.set_exception(error)
+        else:
+            self.answer.set_result(found)
+
+
+Box = SimpleQueue[_Question | None]
+"""Where a thread that is idle is given its next question, or None to end."""
 
 
 class SlowFiles:
@@ -55,14 +74,18 @@ class SlowFiles:
 
     Attributes:
         patience_s: How long an answer is waited for.
+        alarms: For whoever has begun a question and does not wait for its answer.
     """
 
     def __init__(self, patience_s: float = PATIENCE_S) -> None:
         """Starts nothing before it is needed."""
         self.patience_s = patience_s
+        self.alarms = Alarms()
         self._lock = threading.Lock()
         self._waiting: deque[_Question] = deque()
-        self._asking = Counter[str]()
+        self._asking = Counter[bytes]()
+        self._idle: list[Box] = []
+        self._is_closed = False
 
     @property
     def is_full(self) -> bool:
@@ -114,13 +137,23 @@ class SlowFiles:
         """Tell the log that a file does not answer."""
         _LOG.warning("A client's file does not answer; %d threads ask.", self.asking_count)
 
+    def close(self) -> None:
+        """From now on, no thread stays that has nothing to ask."""
+        with self._lock:
+            self._is_closed = True
+            while self._idle:
+                self._idle.pop().put(None)
+
     def _start(self, question: _Question | None) -> None:
         if question is None:
+            return
+        if self._idle:
+            self._idle.pop().put(question)
             return
         try:
             threading.Thread(target=self._work, args=(question,), daemon=True).start()
         except RuntimeError:  # the system has no more threads: one that works takes it
-            self._asking[question.mount] -= 1
+            self._end(question.mount)
             self._waiting.appendleft(question)
 
     def _next_index(self) -> int | None:
@@ -139,31 +172,43 @@ class SlowFiles:
         self._asking[question.mount] += 1
         return question
 
+    def _end(self, mount: bytes) -> None:
+        self._asking[mount] -= 1
+        if not self._asking[mount]:
+            del self._asking[mount]
+
     def _work(self, first: _Question) -> None:
         question: _Question | None = first
+        box = Box()
         while question is not None:
-            _carry_out(question)
-            with self._lock:
-                self._asking[question.mount] -= 1
-                self._asking += Counter()  # without mounts that nobody asks
-                question = self._take()
+            question.carry_out()
+            mount, question = question.mount, None  # an idle thread keeps nothing of it
+            question = self._next(mount, box)
+
+    def _next(self, mount: bytes, box: Box) -> _Question | None:
+        """What a thread that has asked a mount asks next; None if nothing comes for a while."""
+        with self._lock:
+            self._end(mount)
+            question = self._take()
+            if question is not None:
+                return question
+            if self._is_closed:
+                return None
+            self._idle.append(box)
+        with suppress(Empty):
+            return box.get(timeout=IDLE_S)
+        with self._lock:
+            if box in self._idle:
+                self._idle.remove(box)
+                return None
+        return box.get()
 
 
-def _carry_out(question: _Question) -> None:
-    if not question.answer.set_running_or_notify_cancel():
-        return
-    try:
-        found = question.ask()
-    except Exception as error:  # noqa: BLE001 - for whoever has asked
-        question.answer.set_exception(error)
-    else:
-        question.answer.set_result(found)
-
-
-def _mount_of(file: int) -> str:
+def _mount_of(file: int) -> bytes:
     """By which number the system knows where a file is; it asks nobody for that."""
     try:
-        lines = Path(f"/proc/self/fdinfo/{file}").read_text(encoding="ascii").splitlines()
+        with open(f"/proc/self/fdinfo/{file}", "rb", buffering=0) as said:
+            lines = said.read().splitlines()
     except OSError:
-        return ""
-    return next((line for line in lines if line.startswith("mnt_id:")), "")
+        return b""
+    return next((line for line in lines if line.startswith(b"mnt_id:")), b"")

@@ -1,0 +1,73 @@
+"""Alarms: called when they are due, in that order, and not if they are cancelled."""
+
+import threading
+from queue import SimpleQueue
+
+import pytest
+
+from tests.driver.test_turns import until
+from tightship.driver.rim.alarms import Alarms
+
+LONG_S = 3600
+
+
+def watchers():
+    return sum("_watch" in each.name for each in threading.enumerate())
+
+
+def test_alarms_ring_in_the_order_in_which_they_are_due():
+    alarms, rung = Alarms(), SimpleQueue()
+    alarms.set(0.05, lambda: rung.put("second"))
+    alarms.set(0, lambda: rung.put("first"))
+    assert [rung.get(timeout=60), rung.get(timeout=60)] == ["first", "second"]
+
+
+def test_a_cancelled_alarm_does_not_ring():
+    alarms, rung = Alarms(), SimpleQueue()
+    number = alarms.set(0.02, lambda: rung.put("cancelled"))
+    alarms.set(0.03, lambda: rung.put("kept"))
+    alarms.cancel(number)
+    alarms.cancel(number)
+    assert rung.get(timeout=60) == "kept"
+    assert rung.empty()
+
+
+def test_an_alarm_that_is_due_before_the_one_waited_for_is_in_time():
+    alarms, rung = Alarms(), SimpleQueue()
+    alarms.set(LONG_S, lambda: rung.put("late"))
+    alarms.set(0, lambda: rung.put("early"))
+    assert rung.get(timeout=60) == "early"
+
+
+def test_one_thread_watches_them_all_and_ends_with_the_last():
+    alarms, rung, before = Alarms(), SimpleQueue(), watchers()
+    for _ in range(2):
+        numbers = [alarms.set(LONG_S, lambda: None) for _ in range(100)]
+        assert watchers() == before + 1
+        for number in numbers:
+            alarms.cancel(number)
+        alarms.set(0, lambda: rung.put(None))
+        rung.get(timeout=60)
+        until(lambda: watchers() == before)
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
+def test_one_that_fails_does_not_keep_later_ones_from_ringing():
+    alarms, rung, before = Alarms(), SimpleQueue(), watchers()
+    alarms.set(0, lambda: 1 // 0)
+    until(lambda: watchers() == before)
+    alarms.set(0, lambda: rung.put("later"))
+    assert rung.get(timeout=60) == "later"
+
+
+def test_where_no_thread_can_start_the_next_alarm_starts_it(monkeypatch):
+    alarms, rung = Alarms(), SimpleQueue()
+
+    def refuse(_thread):
+        raise RuntimeError
+
+    with monkeypatch.context() as without:
+        without.setattr(threading.Thread, "start", refuse)
+        alarms.set(0, lambda: rung.put("first"))
+    alarms.set(LONG_S, lambda: None)
+    assert rung.get(timeout=60) == "first"
