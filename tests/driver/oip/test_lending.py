@@ -24,6 +24,7 @@ from tests.driver.oip.face_setting import TEXTS, Setting, X
 from tests.driver.oip.http_setting import Serving, answer_on, ask
 from tests.models import parse
 from tightship._core import LentConnections, Tally, Turns
+from tightship.driver.oip.http_message import HttpRequest
 from tightship.driver.oip.infer_request import decode
 from tightship.driver.oip.lending import Lending
 
@@ -146,6 +147,21 @@ def test_connections_that_come_at_once_share_the_turn(serving):
     assert len(serving.asked) < 150
 
 
+def test_who_asks_the_same_of_two_models_is_answered_by_each(serving):
+    calls, body = serving.calls, serving.body()
+    targets = {name: f"/v2/models/{name}/infer" for name in ("neg", "arena")}
+    known = {}
+    for name in [*targets, *targets]:
+        request = HttpRequest("POST", targets[name], {}, body)
+        assert calls.respond(request).status == 200
+        calls.remember(name.encode(), request)
+        known[name] = calls.known(name.encode())
+    assert calls.standing(known["neg"]) is None
+    standing, response = calls.standing(known["arena"])
+    assert standing.model is serving.repository.model("arena")[0]
+    assert b'"arena"' in response
+
+
 def test_a_region_that_is_gone_is_used_no_more(serving, lent):
     assert object_is_mapped(serving.path)
     serving.regions.unregister("r")
@@ -234,7 +250,7 @@ def lending_to(setting, answer, run=None):
     """The client's side of a connection on which `again` gets an answer, and what comes back."""
     lending, request, came_back = Lending(setting.face), decode(setting.body(), None), Queue()
     setting.face.infer("neg", None, request)
-    standing = setting.face.standing(request)
+    standing = setting.face.standing("neg", None, request)
     lending.keep(b"again", answer, replace(standing, again=run or standing.again))
     del standing  # which keeps its region mapped
     ours, theirs = socket.socketpair()
@@ -292,7 +308,7 @@ def test_what_changes_while_it_is_remembered_is_not_known(tmp_path, monkeypatch)
         remember(*given)
 
     monkeypatch.setattr(Lending, "_remember", late)
-    lending.keep(b"again", b"answer", setting.face.standing(request))
+    lending.keep(b"again", b"answer", setting.face.standing("neg", None, request))
     assert not lending.knows(b"again")
     assert not object_is_mapped(setting.path)
     setting.close()
@@ -302,9 +318,9 @@ def test_bytes_that_another_thread_is_forgetting_are_not_known_anew(tmp_path):
     setting = Setting(tmp_path)
     lending, request = Lending(setting.face), decode(setting.body(), None)
     setting.face.infer("neg", None, request)
-    lending.keep(b"again", b"answer", setting.face.standing(request))
+    lending.keep(b"again", b"answer", setting.face.standing("neg", None, request))
     lending._known.clear()  # what that thread does first
-    lending.keep(b"again", b"answer", setting.face.standing(request))
+    lending.keep(b"again", b"answer", setting.face.standing("neg", None, request))
     assert not lending.knows(b"again")
     lending.forget_all()
     setting.close()

@@ -12,6 +12,7 @@ import pytest
 from tests.driver.oip.face_setting import TEXTS, Setting, X
 from tests.models import parse
 from tightship.driver.oip.infer_request import decode
+from tightship.driver.oip.refusal import OipError
 
 
 @pytest.fixture
@@ -101,8 +102,9 @@ def test_a_request_that_is_refused_is_refused_again(setting):
 def test_nothing_stands_of_a_model_that_is_unloaded(setting):
     request = decode(setting.body(), None)
     setting.face.infer("neg", None, request)
-    runs = weakref.ref(setting.face.standing(request).again)
+    runs = weakref.ref(setting.face.standing("neg", None, request).again)
     setting.repository.unload("neg")
-    assert setting.face.standing(request) is None
+    with pytest.raises(OipError):
+        setting.face.standing("neg", None, request)
     gc.collect()
     assert runs() is None

@@ -137,9 +137,15 @@ class Face:
         finally:
             self.turns.give_back()
 
-    def standing(self, request: InferRequest) -> Standing | None:
-        """What is known of a request that may be run again as it is, if it may."""
-        return self._inferences.standing(request)
+    def standing(self, name: str, version: str | None, request: InferRequest) -> Standing | None:
+        """What is known of a request to a model that may be run again as it is, if it may.
+
+        Raises:
+            OipError: There is no such model, or it is not ready.
+        """
+        found = self._inferences.standing(request)
+        is_its = found is not None and found.model is self.repository.model(name, version)[0]
+        return found if is_its else None  # the same may have been asked of another model since
 
     def still_has(self, standing: Standing) -> bool:
         """Whether its model and its regions are those of now."""

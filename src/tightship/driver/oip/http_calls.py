@@ -205,7 +205,10 @@ class HttpCalls:
 
     def standing(self, inference: Inference) -> tuple[Standing, bytes] | None:
         """How an inference may be run again as it is, and its response; None if it may not."""
-        standing = self._face.standing(inference.request)
+        try:
+            standing = self._face.standing(inference.name, inference.version, inference.request)
+        except OipError:
+            return None
         response = None if standing is None else self._answers.find(standing.outputs)
         if standing is None or response is None:
             return None
