@@ -186,7 +186,8 @@ def test_a_dma_buf_is_known_by_who_exports_it(file):
     assert found.is_regular
     assert found.is_shrink_sealed
     assert found.size_bytes == 2 * PAGE
-    assert not describe(file, Trusted(), Playing(exporter="a_gpu")).is_dma_buf
+    for exporter in ("a_gpu", "a_gpu\nname:\tmine\nexp_name:\tudmabuf"):
+        assert not describe(file, Trusted(), Playing(exporter=exporter)).is_dma_buf
     assert not describe(file, Trusted()).is_dma_buf
 
 

@@ -59,11 +59,14 @@ KERNEL = Kernel()
 def is_dma_buf(file: int, kernel: Kernel) -> bool:
     """Whether a descriptor is a dma-buf of one of `EXPORTERS`.
 
+    The kernel says the exporter first; what comes after may be in a name that a client gave.
+
     Raises:
         OSError: The kernel does not say.
     """
     rows = (line.partition(":") for line in kernel.information(file).splitlines())
-    return any(name == "exp_name" and value.strip() in EXPORTERS for name, _, value in rows)
+    exporters = (value.strip() for name, _, value in rows if name == "exp_name")
+    return next(exporters, None) in EXPORTERS
 
 
 @contextmanager
