@@ -21,6 +21,7 @@ from tightship.safetensors import (
     read_into,
     write_tensors,
 )
+from tightship.training.step_graph import SEED_MAX
 
 Array = NDArray[Any]
 
@@ -124,9 +125,15 @@ def _progress(path: str | PathLike[str], metadata: Mapping[str, str]) -> Progres
             "other files go into `Trainer.weights(copy=False)`."
         )
     try:
-        return Progress(int(metadata["steps"]), float(metadata["rate"]), int(metadata["seed"]))
+        found = Progress(int(metadata["steps"]), float(metadata["rate"]), int(metadata["seed"]))
     except (KeyError, ValueError) as error:
         raise FormatError(f"The header of checkpoint `{path}` is damaged: {error!r}.") from None
+    if not (0 <= found.steps <= SEED_MAX and 0 <= found.seed <= SEED_MAX):
+        raise FormatError(
+            f"The header of checkpoint `{path}` is damaged: `steps` is {found.steps} and `seed` "
+            f"{found.seed}; both are 0 to {SEED_MAX}."
+        )
+    return found
 
 
 def _check_names(path: str | PathLike[str], found: Contents, wanted: Mapping[str, Array]) -> None:
