@@ -233,7 +233,8 @@ class Rim:
                 self.ask(effect)
 
     def end_repeats(self, ended):
-        """Each ends something."""
+        """Each ends something; calls that wait may find buffers otherwise than a repeat did."""
+        self.known = {key: each for key, each in self.known.items() if key[0] != ended.connection}
         gone = [
             key
             for key, each in self.repeats.items()
