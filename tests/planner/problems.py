@@ -25,8 +25,9 @@ def rows(draw, alignments: tuple[int, ...] = (1, 4, 16)) -> Row:
     return (draw(st.integers(0, 64)), start, start + length, draw(st.sampled_from(alignments)))
 
 
-def problems(count_max: int = 12, alignments: tuple[int, ...] = (1, 4, 16)):
-    return st.lists(rows(alignments), max_size=count_max).map(lambda drawn: problem(*drawn))
+def problems(count_max: int = 12, alignments: tuple[int, ...] = (1, 4, 16), count_min: int = 0):
+    drawn = st.lists(rows(alignments), min_size=count_min, max_size=count_max)
+    return drawn.map(lambda each: problem(*each))
 
 
 @dataclass

@@ -122,6 +122,7 @@ ELSEWHERE = {
     "sink_dequantize": "test_quantized",
     "split_integers": "test_split_integers",
     "split_recurrent": "test_split_recurrent",
+    "split_recurrent_gradient": "test_split_recurrent_gradient",
     "fuse_quantize": "test_quantized",
 }
 """Passes that this graph gives nothing to do, and the test module that has one for them."""
