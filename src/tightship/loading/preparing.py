@@ -81,9 +81,7 @@ def prepare(
         open_library()
     if tune is not None:
         settings[0] = measure(model, settings[0], tune)
-    programs = _programs(model, settings)
-    save(path, programs, MadeFor.here(threads, without), progress)
-    del programs
+    save(path, _programs(model, settings), MadeFor.here(threads, without), progress)
     release_unused()
     return StoredModel(path).plan()
 

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from tightship.engine.prepare import ModelSource
+    from tightship.graph import Graph
     from tightship.graph.optimizer import Optimizer
     from tightship.training.joint import Differentiated
     from tightship.training.planned import Terms
@@ -60,33 +61,44 @@ def train(
         without: Passes to leave out, to compare; `"reorder"` leaves steps in their order.
 
     Raises:
-        FormatError: The file is not an ONNX model, or ends early.
-        GraphError: Its graph is not valid, or an operator has no gradient.
-        InputError: An argument does not fit, the model has no weights of floats, or a shape is
-            open.
+        FormatError, GraphError: The file is no ONNX model; an operator has no gradient.
+        InputError: An argument does not fit, no weights are floats, or a shape is open.
         CapacityError: The step takes more than `max_memory`.
         OutOfMemoryError: The system refuses the memory.
     """
+    from tightship.training.save import saving
+    from tightship.training.step_graph import Objective, step_graph
+
+    terms = _terms(threads, without, max_memory, recompute)
+    objective = Objective(loss, output, labels, weights, classes_axis, dropout, seed, accumulate)
+    step = step_graph(_graph_of(model, shapes, threads), objective, optimizer)
+    return train_graph(step, terms, saving(model))
+
+
+def _terms(
+    threads: int, without: Collection[str], max_memory: str | int | None, recompute: float
+) -> "Terms":
+    from tightship.quantity import parse_bytes
+    from tightship.training.planned import Terms
+
+    limit = None if max_memory is None else parse_bytes(max_memory)
+    return Terms(threads, without, limit, recompute)
+
+
+def _graph_of(
+    model: "ModelSource", shapes: Mapping[str, Sequence[int]] | None, threads: int
+) -> "Graph":
     from tightship.engine.prepare import Settings, name_of
     from tightship.engine.stored.container import holds_prepared
     from tightship.errors import InputError
     from tightship.loading.opening import read_graph
-    from tightship.quantity import parse_bytes
-    from tightship.training.planned import Terms
-    from tightship.training.save import saving
-    from tightship.training.step_graph import Objective, step_graph
 
-    limit = None if max_memory is None else parse_bytes(max_memory)
-    terms = Terms(threads, without, limit, recompute)
-    objective = Objective(loss, output, labels, weights, classes_axis, dropout, seed, accumulate)
     if holds_prepared(model):
         raise InputError(
             f"`{name_of(model)}` is a prepared file: a program of inference, whose weights are "
             "packed for its kernels. Give the ONNX file that it was prepared from."
         )
-    graph = read_graph(model, Settings(shapes, threads))
-    step = step_graph(graph, objective, optimizer)
-    return train_graph(step, terms, saving(model))
+    return read_graph(model, Settings(shapes, threads))
 
 
 def train_joint(
@@ -116,12 +128,9 @@ def train_joint(
         CapacityError, GraphError, OutOfMemoryError: As `train`.
         InputError: An argument does not fit, or what becomes of a buffer cannot be written over it.
     """
-    from tightship.quantity import parse_bytes
     from tightship.training.joint import joint_step, refuse_saving
-    from tightship.training.planned import Terms
 
-    limit = None if max_memory is None else parse_bytes(max_memory)
-    terms = Terms(threads, without, limit, recompute)
+    terms = _terms(threads, without, max_memory, recompute)
     return train_graph(joint_step(made, optimizer, seed, accumulate), terms, refuse_saving)
 
 

@@ -8,7 +8,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from tests.driver.native_driver import driver
 from tests.driver.nnapi import reference
 from tests.driver.nnapi.cases import CASES, Case, built
 from tests.driver.nnapi.test_native_operands import TYPES
@@ -21,18 +20,6 @@ from tightship.driver.rules.status import ErrorStatus
 from tightship.errors import DriverError
 
 IA, SHORT = ErrorStatus.INVALID_ARGUMENT, ErrorStatus.OUTPUT_INSUFFICIENT_SIZE
-
-
-@pytest.fixture(scope="module")
-def served(tmp_path_factory):
-    with driver(tmp_path_factory.mktemp("driver")) as running:
-        yield running
-
-
-@pytest.fixture
-def client(served):
-    with served.client() as connected:
-        yield connected
 
 
 @pytest.fixture(params=TYPES.values(), ids=TYPES.keys())

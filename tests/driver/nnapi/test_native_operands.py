@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 
-from tests.driver.native_driver import driver
 from tests.driver.nnapi import reference
 from tests.driver.nnapi.cases import CASES, Case, built
 from tests.driver.nnapi.network import F16, F32, I8, U8, kind_of
@@ -14,18 +13,6 @@ from tightship.driver.rules.status import ErrorStatus
 from tightship.errors import DriverError
 
 TYPES = {"float32": F32, "float16": F16, "quant8_asymm": U8, "quant8_asymm_signed": I8}
-
-
-@pytest.fixture(scope="module")
-def served(tmp_path_factory):
-    with driver(tmp_path_factory.mktemp("driver")) as running:
-        yield running
-
-
-@pytest.fixture
-def client(served):
-    with served.client() as connected:
-        yield connected
 
 
 @pytest.mark.parametrize("operand_type", TYPES.values(), ids=TYPES.keys())

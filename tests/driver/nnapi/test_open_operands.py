@@ -8,7 +8,6 @@ import onnxruntime
 import pytest
 from onnx import TensorProto, helper
 
-from tests.driver.native_driver import driver
 from tests.driver.nnapi import reference
 from tests.driver.nnapi.cases import CASES, Case, built
 from tests.driver.nnapi.test_control import COUNT, FLAG, W
@@ -31,18 +30,6 @@ OPENINGS = {
     "unknown lengths": lambda kind: (0,) * len(kind.dimensions),
     "unknown rank": lambda _: (),
 }
-
-
-@pytest.fixture(scope="module")
-def served(tmp_path_factory):
-    with driver(tmp_path_factory.mktemp("driver")) as running:
-        yield running
-
-
-@pytest.fixture
-def client(served):
-    with served.client() as connected:
-        yield connected
 
 
 @pytest.mark.parametrize("opening", OPENINGS.values(), ids=OPENINGS.keys())

@@ -3,7 +3,7 @@
 import mmap
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager, nullcontext
 
 from tightship.driver.client.segment import Segment, checked_size
 from tightship.driver.client.session import Session
@@ -34,11 +34,10 @@ class Blob(Segment):
         image = Image(size_bytes, 1, 1, size_bytes, PIXEL_FORMAT_BLOB)
         protection = pools.READ | pools.WRITE
         call = RegisterPool(pools.PoolKind.BLOB, size_bytes, protection, 0, image=image)
-        try:
+        with ExitStack() as undone:
+            undone.callback(os.close, self.file)
             self._register(session, call, self.file)
-        except BaseException:
-            os.close(self.file)
-            raise
+            undone.pop_all()
 
     @contextmanager
     def access(self, *, to_write: bool = False) -> Iterator[None]:

@@ -77,9 +77,9 @@ def training_graph(
     try:
         found = joint(program)
     except (AssertionError, RuntimeError) as error:
-        why = str(error).splitlines()[0]
         raise GraphError(
-            f"Autograd refuses the step of `{type(module).__name__}`: {why}. "
+            f"Autograd refuses the step of `{type(module).__name__}`: "
+            f"{str(error).splitlines()[0]}. "
             "Set `requires_grad` to False where a parameter does not lead to the loss."
         ) from error
     tell_sources(program, found)
@@ -96,10 +96,7 @@ def training_graph(
         tuple(names[target] for target in trained),
         tuple(f"d({names[target]})" for target in trained),
         {names[target]: f"{names[target]}.updated" for target in changed},
-        {
-            names[target]: constant_of(found.state_dict[target], names[target])
-            for target in (*trained, *changed)
-        },
+        {names[i]: constant_of(found.state_dict[i], names[i]) for i in (*trained, *changed)},
     )
 
 
