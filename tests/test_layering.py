@@ -183,10 +183,13 @@ ALLOWED: Mapping[str, str] = {  # the longest prefix of a module's name decides
     "driver": "errors driver",
     "driver.process": "_core errors driver",
     "driver.client.fallback": "driver errors loading model",
-    "driver.rim": (
-        "_core driver engine.arenas.joint_arenas errors frontend.onnx graph loading model"
-        " resource.private_folder resource.resident"
+    "driver.memory": "errors graph resource.resident driver.protocol driver.rules driver.memory",
+    "driver.models": (
+        "_core driver.effects driver.events driver.memory driver.models driver.nnapi"
+        " driver.printable driver.protocol driver.rules engine.arenas.joint_arenas errors"
+        " frontend.onnx graph loading model"
     ),
+    "driver.rim": "_core driver errors model.bound_run resource.private_folder",
     "driver.oip": (
         "_core __version__ engine.arenas.joint_arenas errors graph model loading driver"
         " resource.resident"
@@ -209,7 +212,7 @@ FOREIGN: Mapping[str, str] = {  # who may import what is not ours, nor Python's
         "graph planner frontend engine model training loading.tuning plug.hints cost.pieces"
         " resource.slot_file"
         " driver.nnapi"
-        " trace backend cli driver.rim driver.rules.elements"
+        " trace backend cli driver.memory driver.models driver.rules.elements"
         " driver.client driver.oip safetensors"
     ),
     "ml_dtypes": "graph.layout engine.kernels",

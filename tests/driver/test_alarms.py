@@ -6,7 +6,7 @@ from queue import SimpleQueue
 import pytest
 
 from tests.driver.test_turns import until
-from tightship.driver.rim.alarms import Alarms
+from tightship.driver.memory.alarms import Alarms
 
 LONG_S = 3600
 

@@ -9,8 +9,8 @@ import pytest
 
 from tests.driver.test_repeating import ANSWER, Setup, call_of
 from tightship._core import RingCaller
+from tightship.driver.memory.descriptor import new_segment
 from tightship.driver.protocol.messages import RING_BYTES
-from tightship.driver.rim.descriptor import new_segment
 
 SESSION, SLOTS, TRIES_MAX = 5, 4, 20_000
 

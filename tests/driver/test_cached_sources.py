@@ -12,8 +12,8 @@ from tests.driver.native_driver import driver
 from tests.driver.nnapi.test_native_operands import sum_with
 from tests.small_models import dense
 from tightship.driver import CompilationCache
-from tightship.driver.rim import cached_sources
-from tightship.driver.rim.cached_sources import SETTLED_NS, Sources, are_current
+from tightship.driver.models import cached_sources
+from tightship.driver.models.cached_sources import SETTLED_NS, Sources, are_current
 from tightship.driver.rules.pools import Pool, PoolMode
 from tightship.driver.rules.request import Extent
 from tightship.driver.rules.status import ErrorStatus

@@ -8,7 +8,7 @@ from tests.driver.test_feature_levels import client_of, status_of, without
 from tests.small_models import dense
 from tightship.driver import Client
 from tightship.driver.client import device_buffer
-from tightship.driver.rim.device_buffers import DeviceBuffers
+from tightship.driver.models.device_buffers import DeviceBuffers
 from tightship.driver.rules.status import ErrorStatus
 from tightship.errors import DriverError
 

@@ -6,8 +6,8 @@ import subprocess
 
 import pytest
 
-from tightship.driver.rim.descriptor import describe, new_segment
-from tightship.driver.rim.trusted import Trusted
+from tightship.driver.memory.descriptor import describe, new_segment
+from tightship.driver.memory.trusted import Trusted
 from tightship.driver.rules.attachment import Attachment
 
 NOBODY = Trusted()

@@ -10,11 +10,11 @@ from tests.small_models import relu_chain
 from tightship._core import StopFlag
 from tightship.driver.client import session
 from tightship.driver.effects import Run, RunArgument
-from tightship.driver.rim.device_buffers import DeviceBuffers
-from tightship.driver.rim.loaded import loaded
-from tightship.driver.rim.mappings import Mappings
-from tightship.driver.rim.running import OFTEN, Runs
-from tightship.driver.rim.slow_files import SlowFiles
+from tightship.driver.memory.mappings import Mappings
+from tightship.driver.memory.slow_files import SlowFiles
+from tightship.driver.models.device_buffers import DeviceBuffers
+from tightship.driver.models.loaded import loaded
+from tightship.driver.models.running import OFTEN, Runs
 from tightship.driver.rules.status import ErrorStatus
 from tightship.errors import DriverError
 

@@ -17,16 +17,24 @@ from tests.driver.native_driver import driver
 from tests.small_models import dense
 from tightship._core import StopFlag
 from tightship.driver.effects import Run, RunArgument
+from tightship.driver.memory import dma_buf
+from tightship.driver.memory.descriptor import describe
+from tightship.driver.memory.dma_buf import (
+    KERNEL,
+    READ,
+    WRITE,
+    Kernel,
+    allocate,
+    is_dma_buf,
+    synced,
+)
+from tightship.driver.memory.mappings import Mappings
+from tightship.driver.memory.slow_files import SlowFiles
+from tightship.driver.memory.trusted import Trusted
+from tightship.driver.models.loaded import loaded
+from tightship.driver.models.running import Runs
 from tightship.driver.protocol import messages as m
 from tightship.driver.protocol.messages import Image
-from tightship.driver.rim import dma_buf
-from tightship.driver.rim.descriptor import describe
-from tightship.driver.rim.dma_buf import KERNEL, READ, WRITE, Kernel, allocate, is_dma_buf, synced
-from tightship.driver.rim.loaded import loaded
-from tightship.driver.rim.mappings import Mappings
-from tightship.driver.rim.running import Runs
-from tightship.driver.rim.slow_files import SlowFiles
-from tightship.driver.rim.trusted import Trusted
 from tightship.driver.rules.attachment import Attachment
 from tightship.driver.rules.model import DataLocation
 from tightship.driver.rules.pools import Pool, PoolMode, check_pool

@@ -13,10 +13,10 @@ import pytest
 
 from tests.driver.native_driver import driver
 from tests.small_models import dense
+from tightship.driver.memory.descriptor import new_segment
 from tightship.driver.protocol import messages as m
 from tightship.driver.protocol.channel import close_all, receive, send
 from tightship.driver.protocol.codec import decode_reply, encode
-from tightship.driver.rim.descriptor import new_segment
 from tightship.driver.rules.model import DataLocation, ModelName
 from tightship.driver.rules.pools import PoolMode
 from tightship.driver.rules.request import Request, RequestArgument, RequestPool

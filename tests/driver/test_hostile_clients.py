@@ -14,13 +14,14 @@ from tests.driver.native_driver import driver
 from tests.driver.test_descriptor import folder_of_the_dead
 from tests.small_models import dense, dense_result
 from tightship.driver.effects import FindSupported, PrepareModel, Run
+from tightship.driver.memory import mappings
+from tightship.driver.memory.slow_files import SlowFiles
+from tightship.driver.models import operand_models, running
+from tightship.driver.models import registry as models_of_driver
+from tightship.driver.models.device_buffers import DeviceBuffers
 from tightship.driver.protocol import messages as m
 from tightship.driver.protocol.channel import send
 from tightship.driver.protocol.codec import encode
-from tightship.driver.rim import mappings, operand_models, running
-from tightship.driver.rim import models as models_of_driver
-from tightship.driver.rim.device_buffers import DeviceBuffers
-from tightship.driver.rim.slow_files import SlowFiles
 from tightship.driver.rules.model import ModelFile
 from tightship.driver.rules.pools import Pool, PoolMode
 from tightship.driver.rules.request import Extent, Request

@@ -14,17 +14,17 @@ from tests.small_models import model
 from tightship._core import HAS_ONEDNN, StopFlag, Turns, onednn_cpu_isa
 from tightship.driver.effects import AllocateBuffer, Run, RunArgument
 from tightship.driver.events import BufferAllocated
+from tightship.driver.memory.mappings import Mappings
+from tightship.driver.memory.slow_files import SlowFiles
+from tightship.driver.models import registry as models_of_driver
+from tightship.driver.models.device_buffers import DeviceBuffers
+from tightship.driver.models.image_model import ImageModel, Images, arranged
+from tightship.driver.models.loaded import Loaded, loaded, with_images
+from tightship.driver.models.loader import Loader
+from tightship.driver.models.registry import Models
+from tightship.driver.models.running import OFTEN, Runs
 from tightship.driver.oip.repository import Repository
-from tightship.driver.rim import models as models_of_driver
 from tightship.driver.rim.carrier import Carrier
-from tightship.driver.rim.device_buffers import DeviceBuffers
-from tightship.driver.rim.image_model import ImageModel, Images, arranged
-from tightship.driver.rim.loaded import Loaded, loaded, with_images
-from tightship.driver.rim.loader import Loader
-from tightship.driver.rim.mappings import Mappings
-from tightship.driver.rim.models import Models
-from tightship.driver.rim.running import OFTEN, Runs
-from tightship.driver.rim.slow_files import SlowFiles
 from tightship.driver.rules.operand_type import OperandType, ValueType
 from tightship.driver.rules.status import ErrorStatus
 from tightship.engine.arenas.joint_arenas import JointArenas

@@ -11,9 +11,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tightship.driver.rim import isolated, isolated_worker
-from tightship.driver.rim.mappings import Mappings
-from tightship.driver.rim.slow_files import SlowFiles
+from tightship.driver.memory import isolated, isolated_worker
+from tightship.driver.memory.mappings import Mappings
+from tightship.driver.memory.slow_files import SlowFiles
 from tightship.driver.rules.pools import Pool, PoolMode
 from tightship.driver.rules.request import Extent
 from tightship.driver.rules.status import ErrorStatus

@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 
 from tightship.driver.effects import Measure
 from tightship.driver.events import Measured
+from tightship.driver.memory.mappings import Mappings
+from tightship.driver.memory.resident import Resident, residents
+from tightship.driver.memory.slow_files import SlowFiles
 from tightship.driver.rim import measuring
-from tightship.driver.rim.mappings import Mappings
 from tightship.driver.rim.measuring import mapped_bytes, measure
-from tightship.driver.rim.resident import Resident, residents
-from tightship.driver.rim.slow_files import SlowFiles
 from tightship.driver.rules.snapshot import DRIVER, Holdings, Snapshot
 from tightship.driver.rules.status import ErrorStatus
 

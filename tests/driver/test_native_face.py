@@ -16,11 +16,11 @@ from tests.small_models import dense, dense_result, relu_chain
 from tightship.driver.client.fence import Fence
 from tightship.driver.client.model_source import shown
 from tightship.driver.client.segment import Placed
+from tightship.driver.memory.descriptor import new_segment
 from tightship.driver.protocol import messages as m
 from tightship.driver.protocol.forms import NAME_BYTES_MAX
 from tightship.driver.protocol.messages import Image
 from tightship.driver.protocol.replies import PoolRegistered
-from tightship.driver.rim.descriptor import new_segment
 from tightship.driver.rim.listening import listen
 from tightship.driver.rules.attachment import FenceState
 from tightship.driver.rules.model import DataLocation, FileFormat, ModelFile

@@ -18,8 +18,8 @@ from tests.driver.test_feature_levels import client_of, without
 from tests.small_models import relu_chain
 from tightship.driver.client import ring as ring_of_client
 from tightship.driver.client import session as session_of_client
+from tightship.driver.memory.descriptor import new_segment
 from tightship.driver.protocol import messages as m
-from tightship.driver.rim.descriptor import new_segment
 from tightship.driver.rules.status import ErrorStatus
 from tightship.errors import DriverError
 

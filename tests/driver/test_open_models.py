@@ -10,8 +10,8 @@ import tightship
 from tests.driver.native_driver import driver
 from tests.models import parse
 from tests.small_models import dense, dense_result
-from tightship.driver.rim.loader import Loader
-from tightship.driver.rim.open_onnx import open_onnx
+from tightship.driver.models.loader import Loader
+from tightship.driver.models.open_onnx import open_onnx
 from tightship.driver.rules.status import ErrorStatus
 from tightship.engine.arenas.joint_arenas import JointArenas
 from tightship.errors import DriverError, InputError

@@ -5,9 +5,9 @@ import os
 
 import pytest
 
-from tightship.driver.rim.mappings import Mappings
-from tightship.driver.rim.pool_file import is_steady, steady_file
-from tightship.driver.rim.slow_files import SlowFiles
+from tightship.driver.memory.mappings import Mappings
+from tightship.driver.memory.pool_file import is_steady, steady_file
+from tightship.driver.memory.slow_files import SlowFiles
 from tightship.driver.rules.pools import Pool, PoolMode
 from tightship.driver.rules.request import Extent
 

@@ -9,10 +9,10 @@ from tests.driver.native_driver import driver
 from tests.small_models import dense, dense_result
 from tightship._core import StopFlag
 from tightship.driver.effects import PrepareModel
-from tightship.driver.rim.descriptor import new_segment
-from tightship.driver.rim.mappings import Mappings
-from tightship.driver.rim.models import Models
-from tightship.driver.rim.slow_files import SlowFiles
+from tightship.driver.memory.descriptor import new_segment
+from tightship.driver.memory.mappings import Mappings
+from tightship.driver.memory.slow_files import SlowFiles
+from tightship.driver.models.registry import Models
 from tightship.driver.rules.model import ModelFile
 from tightship.driver.rules.pools import READ, Pool, PoolMode
 from tightship.driver.rules.request import Extent

@@ -7,8 +7,8 @@ import threading
 import pytest
 
 from tightship._core import RingCaller
+from tightship.driver.memory.descriptor import new_segment
 from tightship.driver.protocol.messages import RING_BYTES
-from tightship.driver.rim.descriptor import new_segment
 
 AWAY, ATTENDED, CALLED, ASLEEP = range(4)
 SLOT_BYTES, SLOTS = 1024, 4

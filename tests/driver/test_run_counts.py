@@ -10,11 +10,11 @@ import pytest
 from tests.small_models import relu_chain
 from tightship._core import Turns
 from tightship.driver.client.client import Client
+from tightship.driver.models.running import Runs
 from tightship.driver.oip.face import Face
 from tightship.driver.oip.monitor import Monitor
 from tightship.driver.oip.region_files import RegionFiles
 from tightship.driver.oip.repository import ModelSource, Repository
-from tightship.driver.rim.running import Runs
 from tightship.driver.rim.server import Server
 from tightship.errors import DriverError, GraphError
 

@@ -11,14 +11,14 @@ from tests.driver.test_turns import until
 from tests.small_models import relu_chain
 from tightship._core import Turns
 from tightship.driver.client.client import Client
+from tightship.driver.memory import descriptor, mappings, slow_files
+from tightship.driver.memory.slow_files import ASKING_MAX, SlowFiles, is_prompt
 from tightship.driver.oip.repository import Repository
 from tightship.driver.protocol import messages as m
 from tightship.driver.protocol.channel import send
 from tightship.driver.protocol.codec import encode
 from tightship.driver.protocol.replies import PoolRegistered
-from tightship.driver.rim import descriptor, mappings, slow_files
 from tightship.driver.rim.server import Server
-from tightship.driver.rim.slow_files import ASKING_MAX, SlowFiles, is_prompt
 from tightship.driver.rules.pools import Pool, PoolMode
 from tightship.driver.rules.request import Extent
 from tightship.driver.rules.status import ErrorStatus

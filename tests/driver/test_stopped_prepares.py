@@ -8,14 +8,14 @@ from tests.driver.test_hostile_clients import NoNames
 from tests.small_models import dense
 from tightship._core import StopFlag, Turns
 from tightship.driver import effects as fx
+from tightship.driver.memory.mappings import Mappings
+from tightship.driver.memory.slow_files import SlowFiles
+from tightship.driver.models import loader as loaders
+from tightship.driver.models import registry as models_of_driver
+from tightship.driver.models.model_cache import ModelCache
+from tightship.driver.models.registry import Models
 from tightship.driver.protocol.messages import CacheFiles
-from tightship.driver.rim import loader as loaders
-from tightship.driver.rim import models as models_of_driver
 from tightship.driver.rim.carrier import Carrier
-from tightship.driver.rim.mappings import Mappings
-from tightship.driver.rim.model_cache import ModelCache
-from tightship.driver.rim.models import Models
-from tightship.driver.rim.slow_files import SlowFiles
 from tightship.driver.rules.model import ModelFile
 from tightship.driver.rules.pools import Pool, PoolMode
 from tightship.driver.rules.request import Extent

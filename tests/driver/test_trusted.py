@@ -4,8 +4,8 @@ import os
 
 import pytest
 
-from tightship.driver.rim.descriptor import describe
-from tightship.driver.rim.trusted import Trusted, trusted
+from tightship.driver.memory.descriptor import describe
+from tightship.driver.memory.trusted import Trusted, trusted
 from tightship.errors import InputError
 
 

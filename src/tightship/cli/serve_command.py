@@ -10,12 +10,12 @@ from functools import partial
 from pathlib import Path
 
 from tightship.cli.output import show
+from tightship.driver.memory.trusted import trusted
 from tightship.driver.oip.repository import ModelSource
 from tightship.driver.process import Driver, Listening
 from tightship.driver.rim.access import Access
 from tightship.driver.rim.listening import socket_path
 from tightship.driver.rim.secret import kept_secret
-from tightship.driver.rim.trusted import trusted
 from tightship.errors import InputError
 from tightship.prepared_cache import UnusableCacheError, user_folder
 

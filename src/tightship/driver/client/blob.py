@@ -7,9 +7,9 @@ from contextlib import ExitStack, contextmanager, nullcontext
 
 from tightship.driver.client.segment import Segment, checked_size
 from tightship.driver.client.session import Session
+from tightship.driver.memory.descriptor import new_segment
+from tightship.driver.memory.dma_buf import KERNEL, READ, WRITE, allocate, is_dma_buf, synced
 from tightship.driver.protocol.messages import Image, RegisterPool
-from tightship.driver.rim.descriptor import new_segment
-from tightship.driver.rim.dma_buf import KERNEL, READ, WRITE, allocate, is_dma_buf, synced
 from tightship.driver.rules import pools
 
 PIXEL_FORMAT_BLOB = 0x21

@@ -4,7 +4,7 @@ import os
 import select
 from types import TracebackType
 
-from tightship.driver.rim.descriptor import fence_state
+from tightship.driver.memory.descriptor import fence_state
 from tightship.driver.rules.attachment import FenceState
 from tightship.driver.rules.status import ErrorStatus
 from tightship.errors import DriverError

@@ -8,12 +8,12 @@ from pathlib import Path
 from tightship.driver.client.assembling import assembled
 from tightship.driver.client.building import ModelBuilder
 from tightship.driver.client.session import Session
+from tightship.driver.memory.descriptor import new_segment
+from tightship.driver.printable import printable
 from tightship.driver.protocol import messages as m
 from tightship.driver.protocol.codec import MESSAGE_BYTES_MAX, encode_model
 from tightship.driver.protocol.forms import NAME_BYTES_MAX
 from tightship.driver.protocol.replies import PoolRegistered
-from tightship.driver.rim.descriptor import new_segment
-from tightship.driver.rim.printable import printable
 from tightship.driver.rules.model import ExternalFile, FileFormat, Model, ModelFile, ModelSource
 from tightship.driver.rules.pools import READ, PoolKind, PoolMode
 from tightship.driver.rules.status import ErrorStatus

@@ -4,9 +4,9 @@ import os
 
 from tightship._core import RingCaller
 from tightship.driver.client.session import Session
+from tightship.driver.memory.descriptor import new_segment
 from tightship.driver.protocol.messages import RING_BYTES, OpenRing
 from tightship.driver.protocol.replies import Done
-from tightship.driver.rim.descriptor import new_segment
 from tightship.errors import DriverError
 
 

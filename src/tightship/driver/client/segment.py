@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from tightship.driver.client.session import Session
+from tightship.driver.memory.descriptor import new_segment
 from tightship.driver.protocol.messages import RegisterPool, UnregisterPool
 from tightship.driver.protocol.replies import PoolRegistered
-from tightship.driver.rim.descriptor import new_segment
 from tightship.driver.rules.model import DataLocation
 from tightship.driver.rules.pools import READ, WRITE, PoolKind
 from tightship.driver.rules.status import REQUEST_ALIGNMENT_BYTES

@@ -3,7 +3,7 @@
 import os
 from dataclasses import dataclass, field
 
-from tightship.driver.rim.trusted import Trusted
+from tightship.driver.memory.trusted import Trusted
 from tightship.driver.rules.quota import Accounts
 
 

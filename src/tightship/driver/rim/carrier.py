@@ -14,15 +14,15 @@ from tightship.driver.events import (
     PoolMapped,
     RunFinished,
 )
-from tightship.driver.rim.device_buffers import DeviceBuffers
-from tightship.driver.rim.mappings import Mappings
+from tightship.driver.memory.mappings import Mappings
+from tightship.driver.memory.slow_files import SlowFiles
+from tightship.driver.models.device_buffers import DeviceBuffers
+from tightship.driver.models.model_cache import ModelCache
+from tightship.driver.models.named import Named
+from tightship.driver.models.operand_models import find_supported
+from tightship.driver.models.registry import Models
+from tightship.driver.models.running import Runs
 from tightship.driver.rim.measuring import measure
-from tightship.driver.rim.model_cache import ModelCache
-from tightship.driver.rim.models import Models
-from tightship.driver.rim.named import Named
-from tightship.driver.rim.operand_models import find_supported
-from tightship.driver.rim.running import Runs
-from tightship.driver.rim.slow_files import SlowFiles
 from tightship.driver.rim.workers import Job, Workers
 from tightship.driver.rules.pools import Pool
 from tightship.driver.rules.status import ErrorStatus

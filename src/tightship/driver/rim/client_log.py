@@ -3,8 +3,8 @@
 import logging
 from collections import Counter
 
+from tightship.driver.printable import printable
 from tightship.driver.protocol.replies import Failed
-from tightship.driver.rim.printable import printable
 from tightship.driver.rules.snapshot import Caller
 from tightship.driver.rules.status import ErrorStatus
 

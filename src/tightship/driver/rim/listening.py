@@ -8,7 +8,7 @@ import struct
 from contextlib import suppress
 from pathlib import Path
 
-from tightship.driver.rim.printable import printable
+from tightship.driver.printable import printable
 from tightship.driver.rules.snapshot import Caller
 from tightship.errors import InputError
 from tightship.resource.private_folder import runtime_folder

@@ -7,12 +7,12 @@ from functools import partial
 
 from tightship.driver.effects import Measure
 from tightship.driver.events import Measured
+from tightship.driver.memory.descriptor import write_all
+from tightship.driver.memory.mappings import Mappings
+from tightship.driver.memory.resident import Resident, residents
+from tightship.driver.memory.slow_files import SlowFiles
+from tightship.driver.models.registry import Models
 from tightship.driver.protocol.snapshot_form import encode_snapshot
-from tightship.driver.rim.descriptor import write_all
-from tightship.driver.rim.mappings import Mappings
-from tightship.driver.rim.models import Models
-from tightship.driver.rim.resident import Resident, residents
-from tightship.driver.rim.slow_files import SlowFiles
 from tightship.driver.rules.snapshot import DRIVER, Holdings, Snapshot
 from tightship.driver.rules.status import ErrorStatus
 from tightship.errors import DriverError

@@ -28,21 +28,21 @@ from tightship.driver.events import (
     Received,
     Tick,
 )
+from tightship.driver.memory.descriptor import fence_state
+from tightship.driver.memory.dma_buf import KERNEL, has_allocator
+from tightship.driver.memory.looking import Facts, look
+from tightship.driver.memory.slow_files import SlowFiles
+from tightship.driver.models.model_cache import ModelCache
+from tightship.driver.models.named import Named
 from tightship.driver.protocol.channel import Packet, close_all
 from tightship.driver.protocol.codec import FILES_MAX, encode_reply
 from tightship.driver.protocol.replies import Failed, Launched, Reply
 from tightship.driver.rim.access import Access, own_users
 from tightship.driver.rim.carrier import Carrier
 from tightship.driver.rim.client_log import ClientLog, turned_away
-from tightship.driver.rim.descriptor import fence_state
-from tightship.driver.rim.dma_buf import KERNEL, has_allocator
 from tightship.driver.rim.listening import Door, caller_of
-from tightship.driver.rim.looking import Facts, look
-from tightship.driver.rim.model_cache import ModelCache
-from tightship.driver.rim.named import Named
 from tightship.driver.rim.peer import Peer
 from tightship.driver.rim.repeating import Repeating, RepeatsEffect
-from tightship.driver.rim.slow_files import SlowFiles
 from tightship.driver.rules.attachment import FenceState
 from tightship.driver.rules.status import ErrorStatus
 from tightship.driver.service import Service

@@ -7,13 +7,13 @@ from contextlib import ExitStack, closing, contextmanager
 from tightship._core import StopFlag, Tally
 from tightship.driver.effects import AllocateBuffer, PrepareModel
 from tightship.driver.events import PrepareFinished
-from tightship.driver.rim.cached_sources import Sources
-from tightship.driver.rim.loaded import Loaded, loaded, with_images
-from tightship.driver.rim.loader import NAME, KeepingLoader, Loader
-from tightship.driver.rim.mappings import Mappings
-from tightship.driver.rim.model_cache import ModelCache
-from tightship.driver.rim.named import Named
-from tightship.driver.rim.sources import opened
+from tightship.driver.memory.mappings import Mappings
+from tightship.driver.models.cached_sources import Sources
+from tightship.driver.models.loaded import Loaded, loaded, with_images
+from tightship.driver.models.loader import NAME, KeepingLoader, Loader
+from tightship.driver.models.model_cache import ModelCache
+from tightship.driver.models.named import Named
+from tightship.driver.models.sources import opened
 from tightship.driver.rules.model import ModelName
 from tightship.driver.rules.operand_type import OperandType
 from tightship.driver.rules.snapshot import ModelShare

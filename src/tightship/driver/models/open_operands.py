@@ -4,9 +4,9 @@ import threading
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 
+from tightship.driver.models.loader import Loader
+from tightship.driver.models.open_chain import OpenChain, Rows, Translate
 from tightship.driver.nnapi.routine import GraphStage, Routine
-from tightship.driver.rim.loader import Loader
-from tightship.driver.rim.open_chain import OpenChain, Rows, Translate
 from tightship.driver.rules.dimensions import Dimensions
 from tightship.graph import Graph, Shape
 from tightship.graph.open_graphs import OpenGraphs

@@ -4,8 +4,8 @@ import math
 from dataclasses import replace
 
 from tightship.driver.effects import Run, RunArgument
+from tightship.driver.models.loaded import Loaded
 from tightship.driver.protocol.replies import OutputShape
-from tightship.driver.rim.loaded import Loaded
 from tightship.driver.rules.dimensions import combine
 from tightship.driver.rules.elements import dtype_of
 from tightship.driver.rules.operand_type import ValueType

@@ -4,12 +4,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from tightship._core import StopFlag
-from tightship.driver.rim.chain import Chain, Limit
-from tightship.driver.rim.image_model import ImageModel, Images, LoadLike, image_model
-from tightship.driver.rim.mappings import Array
-from tightship.driver.rim.open_chain import OpenChain
-from tightship.driver.rim.open_named import OpenNamed
-from tightship.driver.rim.open_operands import OpenOperands
+from tightship.driver.memory.mappings import Array
+from tightship.driver.models.chain import Chain, Limit
+from tightship.driver.models.image_model import ImageModel, Images, LoadLike, image_model
+from tightship.driver.models.open_chain import OpenChain
+from tightship.driver.models.open_named import OpenNamed
+from tightship.driver.models.open_operands import OpenOperands
 from tightship.driver.rules.dimensions import Dimensions
 from tightship.driver.rules.elements import value_type
 from tightship.driver.rules.operand_type import ValueType

@@ -7,15 +7,15 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from functools import partial
 
+from tightship.driver.memory.descriptor import seal_content, write_all
+from tightship.driver.memory.mappings import PART_BYTES
+from tightship.driver.memory.slow_files import SlowFiles
+from tightship.driver.models.cached_sources import Sources, are_current
+from tightship.driver.models.loaded import Loaded
+from tightship.driver.models.loader import Loader
 from tightship.driver.protocol.codec import decode_reply, encode_reply
 from tightship.driver.protocol.messages import CacheFiles
 from tightship.driver.protocol.replies import ModelPrepared
-from tightship.driver.rim.cached_sources import Sources, are_current
-from tightship.driver.rim.descriptor import seal_content, write_all
-from tightship.driver.rim.loaded import Loaded
-from tightship.driver.rim.loader import Loader
-from tightship.driver.rim.mappings import PART_BYTES
-from tightship.driver.rim.slow_files import SlowFiles
 from tightship.driver.rules.cache import HEAD_BYTES, cache_head, opened_head
 from tightship.driver.rules.status import failure
 from tightship.errors import DriverError

@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 
+from tightship.driver.memory.mappings import Array
+from tightship.driver.models.chain import Chain, Limit
+from tightship.driver.models.loader import Loader
 from tightship.driver.nnapi.routine import Routine
-from tightship.driver.rim.chain import Chain, Limit
-from tightship.driver.rim.loader import Loader
-from tightship.driver.rim.mappings import Array
 from tightship.driver.rules.dimensions import Dimensions
 from tightship.graph import Graph
 from tightship.model import Model

@@ -12,7 +12,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from tightship.driver.rim.descriptor import seals_of
+from tightship.driver.memory.descriptor import seals_of
 from tightship.driver.rules.pools import Pool, PoolMode
 
 SETTLED_NS = 2_000_000_000

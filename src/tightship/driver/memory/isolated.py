@@ -13,9 +13,9 @@ from collections import deque
 import numpy as np
 from numpy.typing import NDArray
 
-from tightship.driver.rim import isolated_worker
-from tightship.driver.rim.descriptor import new_segment
-from tightship.driver.rim.isolated_worker import (
+from tightship.driver.memory import isolated_worker
+from tightship.driver.memory.descriptor import new_segment
+from tightship.driver.memory.isolated_worker import (
     DONE,
     DROP,
     MAP,

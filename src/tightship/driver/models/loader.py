@@ -4,7 +4,7 @@ import logging
 import os
 
 from tightship._core import StopFlag
-from tightship.driver.rim.descriptor import seal_content
+from tightship.driver.memory.descriptor import seal_content
 from tightship.engine.arenas.joint_arenas import JointArenas
 from tightship.errors import StoppedError, TightshipError
 from tightship.graph import Graph

@@ -6,13 +6,13 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from tightship.driver.rim.loaded import Loaded, loaded
-from tightship.driver.rim.loader import Loader
-from tightship.driver.rim.mappings import Mappings
-from tightship.driver.rim.open_onnx import leaves_lengths_open, open_onnx
-from tightship.driver.rim.operand_models import operand_file, operand_model
-from tightship.driver.rim.pool_file import is_steady, path_of, steady_bytes, steady_file
-from tightship.driver.rim.printable import printable
+from tightship.driver.memory.mappings import Mappings
+from tightship.driver.memory.pool_file import is_steady, path_of, steady_bytes, steady_file
+from tightship.driver.models.loaded import Loaded, loaded
+from tightship.driver.models.loader import Loader
+from tightship.driver.models.open_onnx import leaves_lengths_open, open_onnx
+from tightship.driver.models.operand_models import operand_file, operand_model
+from tightship.driver.printable import printable
 from tightship.driver.rules.model import FileFormat, Model, ModelFile
 from tightship.driver.rules.pools import Pool
 from tightship.driver.rules.status import failure

@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tightship.driver.memory import dma_buf
+from tightship.driver.memory.dma_buf import KERNEL, Kernel, synced
+from tightship.driver.memory.isolated import Isolated
+from tightship.driver.memory.slow_files import SlowFiles, is_prompt
 from tightship.driver.protocol.messages import Image
-from tightship.driver.rim import dma_buf
-from tightship.driver.rim.dma_buf import KERNEL, Kernel, synced
-from tightship.driver.rim.isolated import Isolated
-from tightship.driver.rim.slow_files import SlowFiles, is_prompt
 from tightship.driver.rules.model import DataLocation
 from tightship.driver.rules.pools import Pool, PoolMode, row_bytes
 from tightship.driver.rules.status import failure

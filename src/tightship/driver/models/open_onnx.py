@@ -4,11 +4,11 @@ import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from tightship.driver.models.loaded import Loaded
+from tightship.driver.models.loader import Loader
+from tightship.driver.models.open_operands import OpenOperands
 from tightship.driver.nnapi.emission import Tensor
 from tightship.driver.nnapi.routine import GraphStage, Routine
-from tightship.driver.rim.loaded import Loaded
-from tightship.driver.rim.loader import Loader
-from tightship.driver.rim.open_operands import OpenOperands
 from tightship.driver.rules.dimensions import Dimensions
 from tightship.driver.rules.elements import value_type
 from tightship.driver.rules.operand_type import ValueType

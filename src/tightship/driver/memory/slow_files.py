@@ -17,7 +17,7 @@ from functools import partial
 from queue import Empty, SimpleQueue
 from typing import Any, TypeVar
 
-from tightship.driver.rim.alarms import Alarms
+from tightship.driver.memory.alarms import Alarms
 from tightship.driver.rules.status import failure
 
 PATIENCE_S = 10.0

@@ -11,15 +11,15 @@ import numpy as np
 from tightship._core import StopFlag
 from tightship.driver.effects import Run, RunArgument
 from tightship.driver.events import RunFinished
+from tightship.driver.memory.mappings import Array, Bytes, Mappings
+from tightship.driver.models.device_buffers import DeviceBuffers
+from tightship.driver.models.fitting import fitted, shortage
+from tightship.driver.models.image_model import ImageModel, bound
+from tightship.driver.models.loaded import Loaded
+from tightship.driver.models.open_named import OpenNamed
+from tightship.driver.models.open_operands import OpenOperands
+from tightship.driver.models.registry import Models
 from tightship.driver.protocol.replies import OutputShape, Timing
-from tightship.driver.rim.device_buffers import DeviceBuffers
-from tightship.driver.rim.fitting import fitted, shortage
-from tightship.driver.rim.image_model import ImageModel, bound
-from tightship.driver.rim.loaded import Loaded
-from tightship.driver.rim.mappings import Array, Bytes, Mappings
-from tightship.driver.rim.models import Models
-from tightship.driver.rim.open_named import OpenNamed
-from tightship.driver.rim.open_operands import OpenOperands
 from tightship.driver.rules.dimensions import is_specified
 from tightship.driver.rules.elements import dtype_of, may_change
 from tightship.driver.rules.operand_type import ValueType

@@ -5,8 +5,8 @@ from contextlib import suppress
 
 import numpy as np
 
-from tightship.driver.rim.image_model import FIRST, LAST
-from tightship.driver.rim.mappings import Array, Bytes
+from tightship.driver.memory.mappings import Array, Bytes
+from tightship.driver.models.image_model import FIRST, LAST
 from tightship.driver.rules.dimensions import Dimensions
 from tightship.driver.rules.status import REQUEST_ALIGNMENT_BYTES
 

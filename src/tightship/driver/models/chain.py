@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from tightship._core import StopFlag
+from tightship.driver.memory.mappings import Array
 from tightship.driver.nnapi.routine import BranchStage, GraphStage, LoopStage, Routine, Stage
-from tightship.driver.rim.mappings import Array
 from tightship.errors import DeadlineError
 from tightship.graph import Graph
 from tightship.model import Model

@@ -8,8 +8,8 @@ import select
 import stat
 from dataclasses import replace
 
-from tightship.driver.rim.dma_buf import KERNEL, Kernel, is_dma_buf
-from tightship.driver.rim.trusted import Trusted
+from tightship.driver.memory.dma_buf import KERNEL, Kernel, is_dma_buf
+from tightship.driver.memory.trusted import Trusted
 from tightship.driver.rules.attachment import Attachment, FenceState
 
 SEALED_SIZE = fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW

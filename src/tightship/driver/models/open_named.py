@@ -1,6 +1,6 @@
 """Loaded models whose files leave lengths of inputs open."""
 
-from tightship.driver.rim.open_chain import Rows
+from tightship.driver.models.open_chain import Rows
 from tightship.model import Model
 
 

@@ -3,9 +3,9 @@
 import threading
 from collections.abc import Callable
 
-from tightship.driver.rim.descriptor import describe
-from tightship.driver.rim.slow_files import SlowFiles, is_prompt
-from tightship.driver.rim.trusted import Trusted
+from tightship.driver.memory.descriptor import describe
+from tightship.driver.memory.slow_files import SlowFiles, is_prompt
+from tightship.driver.memory.trusted import Trusted
 from tightship.driver.rules.attachment import Attachment
 
 Files = tuple[int, ...]

@@ -7,16 +7,16 @@ from functools import partial
 
 from tightship.driver.effects import FindSupported
 from tightship.driver.events import SupportFound
+from tightship.driver.memory.mappings import Mappings
+from tightship.driver.memory.pool_file import PoolFile
+from tightship.driver.models.chain import Chain
+from tightship.driver.models.loaded import Loaded
+from tightship.driver.models.loader import Loader
+from tightship.driver.models.open_operands import OpenOperands
 from tightship.driver.nnapi import check_open, is_open, routine_of, supported_operations
 from tightship.driver.nnapi.emission import Tensor
 from tightship.driver.nnapi.routine import GraphStage
 from tightship.driver.protocol.codec import decode_model
-from tightship.driver.rim.chain import Chain
-from tightship.driver.rim.loaded import Loaded
-from tightship.driver.rim.loader import Loader
-from tightship.driver.rim.mappings import Mappings
-from tightship.driver.rim.open_operands import OpenOperands
-from tightship.driver.rim.pool_file import PoolFile
 from tightship.driver.rules.model import Model, ModelFile
 from tightship.driver.rules.model_checks import check_model
 from tightship.driver.rules.operand_type import ValueType

@@ -3,8 +3,8 @@
 import fcntl
 from pathlib import Path
 
-from tightship.driver.rim.descriptor import seals_of
-from tightship.driver.rim.mappings import Mappings
+from tightship.driver.memory.descriptor import seals_of
+from tightship.driver.memory.mappings import Mappings
 from tightship.driver.rules.pools import Pool, PoolMode
 from tightship.errors import FormatError
 from tightship.graph import MappedFile
