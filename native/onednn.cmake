@@ -34,6 +34,6 @@ if(TIGHTSHIP_ONEDNN)
           DESTINATION tightship/licenses/onednn)
   if(CMAKE_STRIP)
     install(CODE "execute_process(COMMAND ${CMAKE_STRIP} --strip-unneeded \
-                  \$ENV{DESTDIR}${CMAKE_INSTALL_PREFIX}/tightship/libdnnl.so.3)")
+                  \$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}/tightship/libdnnl.so.3)")
   endif()
 endif()
