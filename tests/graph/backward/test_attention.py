@@ -12,6 +12,9 @@ JOINED = """net (double[2,3,8] q, double[2,5,8] k, double[2,5,4] v) => (double y
     y = Attention <q_num_heads = 2, kv_num_heads = 2> (q, k, v)
 }"""
 
+HIDING = np.array([[0, -np.inf, 0, 0, 0], [-np.inf] * 5, [-np.inf, -np.inf, 0, 0, 0]])
+"""The second query sees nothing; nor does the third where it may not look ahead."""
+
 
 def attention(how="scale = 0.7", heads=4, more="", mask="", **weights):
     return graph_of(TEXT.format(how=how, heads=heads, more=more, mask=mask), OPSET, **weights)
@@ -25,6 +28,8 @@ CASES = {
     "added mask": lambda: attention(more=", double[3,5] m", mask=", m"),
     "added mask of heads": lambda: attention(more=", double[2,4,3,5] m", mask=", m"),
     "mask": lambda: attention(mask=", m", m=np.array([[1, 0, 1, 0, 1]] * 3, bool)),
+    "mask that hides all": lambda: attention(mask=", m", m=HIDING == 0),
+    "infinite mask": lambda: attention("is_causal = 1", mask=", m", m=HIDING),
     "heads side by side": lambda: graph_of(JOINED, OPSET),
 }
 

@@ -3,6 +3,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from tests.engine.graphs import inputs_of
+from tests.engine.graphs import run as engine_run
 from tests.graph.backward.differences import check, graph_of, numbers, run
 from tests.models import filled
 from tightship.errors import GraphError
@@ -44,6 +46,30 @@ def test_the_notes_split_connection_has_one_aggregation_node_and_no_split():
     assert aggregation.outputs == ("d(B)",)
     assert [node.operator for node in nodes][-2:] == ["Add", "TanhGrad"]
     check(graph, numbers(graph), ["A"])
+
+
+def test_a_gradient_of_two_values_is_two_outputs_and_runs():
+    graph = graph_of("net (float[3] a, float[3] b) => (float[3] y) { y = Add (a, b) }")
+    made = backward(graph, wrt=["a", "b"])
+    assert made.outputs == ("y", "d(y)", "d(y)")
+    feeds = inputs_of(made)
+    np.testing.assert_array_equal(engine_run(made, inputs=feeds)["d(y)"], feeds["d(y)"])
+
+
+def test_running_statistics_are_no_parameters():
+    graph = graph_of(
+        "net (float[3,4] x) => (float[3,4] y) { y = BatchNormalization (x, s, b, m, v) }",
+        **{name: np.ones(4, np.float32) for name in "sbmv"},
+    )
+    assert parameters(graph) == ("s", "b")
+
+
+def test_a_row_of_noughts_has_a_norm_without_slope():
+    graph = graph_of("net (double[2,3] x) => (double[2,1] y) { y = ReduceL2 (x, axes) }",
+                     axes=np.array([1]))  # fmt: skip
+    made = backward(graph, wrt=["x"])
+    feeds = {"x": np.array([[0.0, 0, 0], [3, 0, 4]]), "d(y)": np.ones((2, 1))}
+    np.testing.assert_allclose(run(made, feeds)[1], [[0, 0, 0], [0.6, 0, 0.8]])
 
 
 def test_gradients_of_many_readers_are_joined_as_they_come():

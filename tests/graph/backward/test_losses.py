@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -27,6 +29,34 @@ def test_scores_of_a_loss_of_labels_have_their_slopes(operator, reduction, is_we
     feeds = numbers(graph, low=0.1)
     feeds["t"] = np.array([[0, 2], [1, 3], [3, 3]])
     check(graph, feeds, ["x"])
+
+
+def test_both_results_of_a_cross_entropy_have_their_slopes():
+    graph = graph_of(
+        """net (double[4,3] x, int64[4] l) => (double e, double[4,3] p) {
+            e, p = SoftmaxCrossEntropyLoss (x, l)
+        }"""
+    )
+    feeds = {**numbers(graph), "l": np.array([0, 2, 1, 1])}
+    for of in (["e", "p"], ["p"]):
+        check(replace(graph, outputs=tuple(of)), feeds, ["x"])
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ("e = SoftmaxCrossEntropyLoss (x, l, w)", "w"),
+        ("e = NegativeLogLikelihoodLoss (x, l, w)", "w"),
+        ("e = Pad (x, p, n)", "n"),
+    ],
+)
+def test_an_input_whose_gradient_is_not_known_is_named(text, name):
+    graph = graph_of(
+        f"net (float[4,3] x, int64[4] l, float[3] w, float n) => (float e) {{ {text} }}",
+        p=np.array([0, 1, 0, 1]),
+    )
+    with pytest.raises(GraphError, match=f"is not known for its input `{name}`"):
+        backward(graph, wrt=["x", name])
 
 
 def test_a_squared_error_is_written_out():

@@ -11,6 +11,10 @@ CASES = {
     "Abs": ("double[3,4] x", "y = Abs (x)"),
     "Add": ("double[2,3,4] x, double[3,1] b", "y = Add (x, b)"),
     "Clip": ("double[4,5] x", "y = Clip (x, low, high)"),
+    "Clip by what is computed": (
+        "double[4,5] x, double a, double b",
+        "square = Mul (a, a) above = Exp (b) below = Neg (square) y = Clip (x, below, above)",
+    ),
     "Concat": ("double[2,3] x, double[2,2] b", "y = Concat <axis = 1> (x, b)"),
     "Cos": ("double[5] x", "y = Cos (x)"),
     "Div": ("double[2,3] x, double[3] b", "y = Div (x, b)"),
@@ -41,6 +45,7 @@ CASES = {
     "Pow": ("double[5] x", "y = Pow (x, four)"),
     "Pow squared": ("double[5] x", "y = Pow (x, two)"),
     "Pow of both": ("double[5] x, double[5] b", "a = Exp (x) y = Pow (a, b)"),
+    "Pow of integers": ("double[5] x", "b = Size (x) y = Pow (x, b)"),
     "Reciprocal": ("double[5] x", "y = Reciprocal (x)"),
     "ReduceL1": ("double[2,3,4] x", "y = ReduceL1 (x, axes)"),
     "ReduceL2": ("double[2,3,4] x", "y = ReduceL2 <keepdims = 0> (x, axes)"),

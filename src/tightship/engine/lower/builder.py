@@ -366,7 +366,7 @@ class Builder:
 
     def finish(self) -> Lowered:
         """The program, with every graph output where the caller will look for it."""
-        outputs = {name: self._delivered(name) for name in self.graph.outputs}
+        outputs = {name: self._delivered(name) for name in dict.fromkeys(self.graph.outputs)}
         records = self.records
         return Lowered(
             tuple(records.steps), tuple(records.slots), tuple(records.weights.weights),

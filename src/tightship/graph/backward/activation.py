@@ -26,9 +26,14 @@ def _of_input(at: Site) -> _Gradients:
 
 
 def _clip(at: Site) -> _Gradients:
-    """Reads the input; limits have no gradient."""
+    """Reads the input; a limit has the gradient of what is beyond it."""
     if at.wants(0):
         yield 0, at.own("ClipGrad", at.dy, at.x(), at.optional(1), at.optional(2))[0]
+    for index, operator in ((1, "Less"), (2, "Greater")):
+        if at.wants(index):
+            beyond = at.op(operator, at.x(), at.x(index), dtype=DType.BOOL)
+            held = at.op("Where", beyond, at.dy, at.number(0, at.dy), dtype=at.dtype(at.dy))
+            yield index, at.summed_to(held, at.x(index))
 
 
 def _softmax(at: Site) -> _Gradients:

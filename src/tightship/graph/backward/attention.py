@@ -89,15 +89,23 @@ def _weights(at: Site, heads: _Heads) -> str:
     folded = at.shape(scores)
     batch, length = folded[0], folded[-1]
     scores = at.reshaped(scores, (batch, heads.count, heads.rows, length))
+    zero = at.number(0, scores)
     least = at.number(-65504.0 if at.dtype(scores) is DType.FLOAT16 else -3e38, scores)
+    seen = []
     if at.has(_MASK) and at.dtype(at.x(_MASK)) is DType.BOOL:
-        scores = _chosen(at, at.x(_MASK), scores, least)
+        seen.append(at.x(_MASK))
+        scores = _chosen(at, seen[0], scores, least)
     elif at.has(_MASK):
         scores = at.op("Add", scores, at.x(_MASK))
+        hidden = at.op("IsInf", at.x(_MASK), dtype=DType.BOOL)
+        seen.append(at.op("Not", hidden))
     if at.integer("is_causal", 0):
-        seen = np.tri(heads.rows, length, dtype=np.bool_)
-        scores = _chosen(at, at.tape.hold("gradient causal", Inline(seen)), scores, least)
+        triangle = Inline(np.tri(heads.rows, length, dtype=np.bool_))
+        seen.append(at.tape.hold("gradient causal", triangle))
+        scores = _chosen(at, seen[-1], scores, least)
     weights = at.op("Softmax", scores, attributes={"axis": -1})
+    for mask in seen if at.has(_MASK) else ():  # a query that sees nothing takes nothing
+        weights = _chosen(at, mask, weights, zero)
     return at.reshaped(weights, folded)
 
 

@@ -21,8 +21,8 @@ _LAYERS = frozenset(
      "GroupNormalization", "InstanceNormalization", "LayerNormalization", "PRelu"}
 )  # fmt: skip
 """Operators whose constants are weights, be they single numbers."""
-_SET_UP = frozenset({"OneHot", "Resize", "Upsample"})
-"""Operators whose inputs behind the first say what they do, and are no weights."""
+_SET_UP = {"BatchNormalization": 3, "OneHot": 1, "Resize": 1, "Upsample": 1}
+"""How many inputs of an operator can be weights; the others say what it does."""
 
 
 def parameters(graph: Graph) -> tuple[str, ...]:
@@ -48,7 +48,8 @@ def _readers(graph: Graph) -> dict[str, set[str]]:
     """Operators that read each constant of floats, as more than a setting."""
     readers: dict[str, set[str]] = {}
     for node in graph.nodes:
-        for name in node.inputs[:1] if node.operator in _SET_UP else node.reads:
+        count = _SET_UP.get(node.operator)
+        for name in node.inputs[:count] if count else node.reads:
             if name in graph.constants and graph.constants[name].dtype in FLOATS:
                 readers.setdefault(name, set()).add(node.operator)
     return readers
@@ -201,8 +202,13 @@ class _Walk:
                 "`wrt` what lies before it, write it with operators that have a rule, or make it "
                 "a `Layer` with a backward of its own"
             )
+        given = set()
         for index, gradient in rule(site):
             self._add(node.inputs[index], gradient)
+            given.add(node.inputs[index])
+        lost = [name for name in node.reads if name in self._wanted and name not in given]
+        if lost:
+            raise site.refusal(f"is not known for its input `{lost[0]}`; leave it out of `wrt`")
 
     def _settled(self, name: str) -> str:
         """The gradient of a value that has all of its parts, under its final name."""

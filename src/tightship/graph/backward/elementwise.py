@@ -86,8 +86,9 @@ def _power(at: Site) -> _Gradients:
         slope = at.op("Pow", at.x(0), at.number(number - 1, at.x(0)))
         yield 0, at.scaled(at.op("Mul", at.dy, slope), number)
         return
-    less = at.op("Sub", at.x(1), at.number(1, at.x(1)))
-    slope = at.op("Mul", at.op("Pow", at.x(0), less), at.x(1))
+    exponent = at.cast(at.x(1), at.dtype(at.x(0)))
+    less = at.op("Sub", exponent, at.number(1, exponent))
+    slope = at.op("Mul", at.op("Pow", at.x(0), less), exponent)
     yield 0, at.summed_to(at.op("Mul", at.dy, slope), at.x(0))
 
 

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from tightship.errors import GraphError
+from tightship.graph.backward.operators import DOMAIN
 from tightship.graph.backward.site import FLOATS, Rule, Site
 from tightship.graph.backward.tape import Tape
 from tightship.graph.ir import Graph, Value
@@ -14,8 +15,14 @@ _Gradients = Iterator[tuple[int, str]]
 
 def _cross_entropy(at: Site) -> _Gradients:
     """Reads the logarithms of the probabilities, over which the gradient may be written."""
-    if at.wants(0):
-        log = at.tape.save(at.node, 1, at.type(at.x(0)))
+    if not at.wants(0):
+        return
+    log = at.tape.save(at.node, 1, at.type(at.x(0)))
+    if any(at.gradients[1:]):
+        types, source = [at.type(log)], (DOMAIN, at.node.version)
+        reads = (at.gradients[1], log)
+        yield 0, at.tape.write("LogSoftmaxGrad", reads, types, {"axis": 1}, source)[0]
+    if at.gradients[0]:
         operands = (at.dy, log, *at.node.inputs[1:])
         yield 0, at.own("SoftmaxCrossEntropyLossGrad", *operands)[0]
 

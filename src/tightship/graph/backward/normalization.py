@@ -10,19 +10,49 @@ _Gradients = Iterator[tuple[int, str]]
 
 
 def _given(at: Site) -> _Gradients:
-    """Batch normalization by statistics that are given: they have no gradient."""
+    """Batch normalization by statistics that are given."""
     if at.integer("training_mode", 0):
         raise at.refusal("needs the statistics of the batch; see `with_batch_statistics`")
-    yield from _batch(at, at.x(3), at.x(4), is_training=0)
+    mean, variance = at.x(3), at.x(4)
+    keep = (at.wants(0), at.wants(1) or at.wants(4), at.wants(2) or at.wants(3))
+    found = dict(_batch(at, mean, variance, keep, is_training=0))
+    yield from ((index, gradient) for index, gradient in found.items() if at.wants(index))
+    if not (at.wants(3) or at.wants(4)):
+        return
+    raised = at.op("Add", variance, at.number(at.real("epsilon", 1e-5), variance))
+    if at.wants(3):
+        factor = at.op("Div", at.x(1), at.op("Sqrt", raised))
+        yield 3, at.op("Neg", at.op("Mul", found[2], factor))
+    if at.wants(4):
+        yield 4, at.scaled(at.op("Div", at.op("Mul", found[1], at.x(1)), raised), -0.5)
 
 
 def _by_batch(at: Site) -> _Gradients:
     """Batch normalization by the statistics of the batch, which it writes."""
-    yield from _batch(at, at.node.outputs[1], at.node.outputs[2], is_training=1)
-
-
-def _batch(at: Site, mean: str, variance: str, *, is_training: int) -> _Gradients:
+    _, mean, variance = at.node.outputs
+    if at.wants(0):
+        yield from _through_statistics(at, mean)
     keep = (at.wants(0), at.wants(1), at.wants(2))
+    if at.gradients[0]:
+        yield from _batch(at, mean, variance, keep, is_training=1)
+
+
+def _through_statistics(at: Site, mean: str) -> _Gradients:
+    """What a batch's mean and variance make of a gradient of their own, as a running one has."""
+    shape = at.shape(at.x(0))
+    channel = (shape[1], *(1 for _ in shape[2:]))
+    share = shape[1] / max(prod(shape), 1)
+    if at.gradients[1]:
+        each = at.reshaped(at.scaled(at.gradients[1], share), channel)
+        yield 0, at.expanded(each, shape)
+    if at.gradients[2]:
+        each = at.reshaped(at.scaled(at.gradients[2], 2 * share), channel)
+        yield 0, at.op("Mul", at.op("Sub", at.x(0), at.reshaped(mean, channel)), each)
+
+
+def _batch(
+    at: Site, mean: str, variance: str, keep: Sequence[bool], *, is_training: int
+) -> _Gradients:
     if not any(keep):
         return
     found = at.own(
@@ -34,6 +64,8 @@ def _batch(at: Site, mean: str, variance: str, *, is_training: int) -> _Gradient
 
 def _layer(at: Site) -> _Gradients:
     """Reads the input, its means and inverse deviations."""
+    if any(at.gradients[1:]):
+        raise at.refusal("is known for its first output only")
     keep = (at.wants(0), at.wants(1), at.wants(2))
     if not any(keep):
         return

@@ -47,8 +47,11 @@ def _sum_of_squares(at: Site, dy: str, _: str) -> str:
 
 
 def _norm(at: Site, dy: str, y: str) -> str:
-    """Reads input and output."""
-    return at.op("Mul", at.op("Div", dy, at.reshaped(y, at.shape(dy))), at.x())
+    """Reads input and output; where all elements are nought, so is their gradient."""
+    kind = at.dtype(y)
+    tiny = 2.0**-14 if kind is DType.FLOAT16 else 2.0**-126
+    length = at.op("Max", at.reshaped(y, at.shape(dy)), at.number(tiny, y))
+    return at.op("Mul", dy, at.op("Div", at.x(), length))
 
 
 def _absolute(at: Site, dy: str, _: str) -> str:

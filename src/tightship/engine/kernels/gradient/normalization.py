@@ -90,7 +90,7 @@ def _batch_gradient(site: Site) -> Kernel:
                 np.subtract(target, bias_sum[:, None], out=target, casting="unsafe")
             np.multiply(target, inverse[:, None], out=target, casting="unsafe")
 
-    return Kernel("BatchNormalizationGrad", run, booking.size_bytes, site.same_type(0))
+    return Kernel("BatchNormalizationGrad", run, booking.size_bytes, _over(site))
 
 
 def _layer_gradient(site: Site) -> Kernel:
@@ -130,7 +130,12 @@ def _layer_gradient(site: Site) -> Kernel:
             if index < len(outputs) and outputs[index] is not None:
                 np.copyto(outputs[index].reshape(-1), total, casting="unsafe")
 
-    return Kernel("LayerNormalizationGrad", run, booking.size_bytes, site.same_type(0))
+    return Kernel("LayerNormalizationGrad", run, booking.size_bytes, _over(site))
+
+
+def _over(site: Site) -> tuple[tuple[int, int], ...]:
+    """A gradient of data may lie over what it is made of; there is none behind the first layer."""
+    return site.same_type(0) if site.has_output(0) else ()
 
 
 def _project(gradient: Array, normal: Array, averages: list[Array]) -> None:
