@@ -65,3 +65,16 @@ def test_a_view_that_nobody_reads_stays_alone():
     )
     schedule = Schedule(values, steps, (3,))
     assert with_side_steps_joined(schedule) == schedule
+
+
+def test_none_is_joined_to_a_step_that_writes_over_what_it_reads_by_another_name():
+    values = tuple(ScheduledValue(name, 8) for name in "abcd")
+    steps = (
+        Step("a", "Op", (), (0,)),
+        Step("b", "View", (0,), (1,), aliases=(Alias(1, 0, AliasKind.VIEW),)),
+        Step("c", "Op", (0, 1), (2,)),
+        Step("d", "Op", (0,), (3,), aliases=(Alias(3, 0, AliasKind.TIED),)),
+    )
+    schedule = Schedule(values, steps, (3,))
+    assert with_side_steps_joined(schedule) == schedule
+    Replay(plan_parallel(schedule)).run(Random(0))

@@ -12,7 +12,8 @@ def with_side_steps_joined(schedule: Schedule) -> Schedule:
     bytes that it reads never come back. It is joined to the next step that reads one of its inputs:
     as frameworks have one backward operator for a layer. What it reads lives until then.
 
-    Steps with views or ties stay alone, and those of which no later step reads an input.
+    Steps with views or ties stay alone, and those of which no later step reads an input. None is
+    joined to a tied one, which writes over bytes that it might read by another name.
 
     Complexity: O(values + reads).
     """
@@ -31,12 +32,15 @@ def _hosts(schedule: Schedule) -> dict[int, int]:
     """For each step that nobody waits for a later one that reads an input of it."""
     readers: dict[int, list[int]] = {}
     for index, step in enumerate(schedule.steps):
+        if any(alias.kind is AliasKind.TIED for alias in step.aliases):
+            continue
         for value in step.reads:
             readers.setdefault(value, []).append(index)
     written = {value for step in schedule.steps for value in step.writes}
+    awaited = {value for step in schedule.steps for value in step.reads}
     hosts: dict[int, int] = {}
     for index, step in enumerate(schedule.steps):
-        if any(value in readers for value in step.writes):
+        if not awaited.isdisjoint(step.writes):
             continue
         if any(alias.kind is not AliasKind.IN_PLACE for alias in step.aliases):
             continue
@@ -44,7 +48,7 @@ def _hosts(schedule: Schedule) -> dict[int, int]:
             reader
             for value in step.reads
             if value in written
-            for reader in readers[value]
+            for reader in readers.get(value, ())
             if reader > index
         ]
         if later:
