@@ -131,7 +131,7 @@ def test_an_error_on_a_worker_reaches_the_caller():
 
 
 @pytest.mark.parametrize(
-    ("workers", "threads", "message"), [(0, 1, "at least 1"), (2, 2, "one thread each")]
+    ("workers", "threads", "message"), [(0, 1, "from 1 to 1024"), (2, 2, "one thread each")]
 )
 def test_workers_that_cannot_be_are_refused(workers, threads, message):
     case = branched(1, 2)

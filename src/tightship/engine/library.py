@@ -6,9 +6,12 @@ from contextlib import contextmanager
 
 from tightship import _core
 from tightship.engine.primitive_cache import process_cache
-from tightship.errors import LibraryError
+from tightship.errors import InputError, LibraryError
 
 VARIABLE = "TIGHTSHIP_DNNL_LIBRARY"
+
+THREADS_MAX = 1024
+"""A kernel's threads at most: the team of `native/omp`."""
 
 
 def open_library() -> None:
@@ -31,9 +34,24 @@ def open_library() -> None:
     release_unused()
 
 
+def check_threads(count: int) -> None:
+    """Refuse a number of threads that no kernel can have.
+
+    Raises:
+        InputError: It is not from 1 to `THREADS_MAX`.
+    """
+    if not 1 <= count <= THREADS_MAX:
+        raise InputError(f"`threads` is {count}; it must be from 1 to {THREADS_MAX}.")
+
+
 @contextmanager
 def library_threads(count: int) -> Iterator[None]:
-    """Have primitives that are described within the block run in so many threads."""
+    """Have primitives that are described within the block run in so many threads.
+
+    Raises:
+        InputError: As `check_threads`.
+    """
+    check_threads(count)
     before = _core.onednn_threads() if _core.HAS_ONEDNN and _core.onednn_is_open() else None
     if before is not None:
         _core.set_onednn_threads(count)

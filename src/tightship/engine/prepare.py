@@ -9,10 +9,9 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
-from tightship.engine.library import library_key, library_threads, open_library
+from tightship.engine.library import check_threads, library_key, library_threads, open_library
 from tightship.engine.placement import Placement, place
 from tightship.engine.prepared import PackedBefore, Prepared
-from tightship.errors import InputError
 from tightship.graph import Shape
 
 if TYPE_CHECKING:
@@ -62,8 +61,7 @@ class Settings:
     choice: "Choice | None" = None
 
     def __post_init__(self) -> None:
-        if self.threads < 1:
-            raise InputError(f"`threads` is {self.threads}; it must be at least 1.")
+        check_threads(self.threads)
 
 
 def prepare(

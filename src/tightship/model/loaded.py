@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from tightship._core import NumpyBound, StopFlag
 from tightship.engine.executor import execute
 from tightship.engine.kept_outputs import KeptOutputs
-from tightship.engine.library import release_unused
+from tightship.engine.library import THREADS_MAX, release_unused
 from tightship.engine.limits import Limits
 from tightship.engine.memory_plan import MemoryPlan
 from tightship.engine.other_shapes import OtherShapes
@@ -290,8 +290,8 @@ class Model:
         return BoundRun(programs, key, (dict(inputs), dict(outputs)), self._dynamic_bytes)
 
     def _check_workers(self, workers: int) -> None:
-        if workers < 1:
-            raise InputError(f"`workers` is {workers}; it must be at least 1.")
+        if not 1 <= workers <= THREADS_MAX:
+            raise InputError(f"`workers` is {workers}; it must be from 1 to {THREADS_MAX}.")
         if workers > 1 and self._lowered.threads > 1:
             raise InputError(
                 f"`workers` is {workers}; such steps take one thread each, and the model "

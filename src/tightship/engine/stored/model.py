@@ -11,7 +11,7 @@ from os import PathLike
 import numpy as np
 from numpy.typing import NDArray
 
-from tightship.engine.library import library_threads
+from tightship.engine.library import THREADS_MAX, library_threads
 from tightship.engine.memory_plan import MemoryPlan
 from tightship.engine.other_shapes import InputShapes
 from tightship.engine.placement import memory_plan
@@ -36,7 +36,6 @@ MEMBERS = (
     "model", "version", "library", "threads", "without", "key", "weights", "programs", "layouts",
     "primitives", "kernels",
 )  # fmt: skip
-THREADS_MAX = 1 << 16
 
 Bytes = NDArray[np.uint8]
 
