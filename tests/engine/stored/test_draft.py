@@ -87,3 +87,10 @@ def test_a_read_only_folder_is_named(tmp_path: Path) -> None:
     tmp_path.chmod(0o500)
     with pytest.raises(PermissionError), draft(tmp_path / "file"):
         raise AssertionError
+
+
+def test_a_failure_names_the_file_that_was_asked_for(tmp_path: Path) -> None:
+    for path, kind in ((tmp_path, IsADirectoryError), (Path("/proc/x.tship"), FileNotFoundError)):
+        with pytest.raises(kind) as refused, draft(path):
+            pass
+        assert refused.value.filename == str(path)

@@ -1,5 +1,6 @@
 import os
 import stat
+from pathlib import Path
 
 import pytest
 
@@ -55,3 +56,15 @@ def test_what_is_no_regular_file_is_written_to(tmp_path):
         assert os.read(reader, 100) == b"through"
     finally:
         os.close(reader)
+
+
+@pytest.mark.parametrize("name", ["plan.json", "gone/plan.json"])
+def test_a_failure_names_the_file_that_was_asked_for(tmp_path, name, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "plan.json").mkdir()
+    with pytest.raises(OSError, match=r"folder") as refused:
+        write_text(Path(name), "new")
+    assert refused.value.filename == name
+    with pytest.raises(FileNotFoundError) as refused:
+        write_text(Path("/proc/plan.json"), "new")  # where nobody makes files
+    assert refused.value.filename == "/proc/plan.json"

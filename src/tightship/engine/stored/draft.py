@@ -4,7 +4,7 @@ import contextlib
 import fcntl
 import os
 from collections.abc import Iterator
-from errno import ENOENT
+from errno import EISDIR, ENOENT
 from pathlib import Path
 from typing import BinaryIO
 
@@ -23,6 +23,8 @@ def draft(path: Path) -> Iterator[BinaryIO]:
     target = path.resolve()
     if not target.parent.is_dir():
         raise FileNotFoundError(ENOENT, "The folder to write into does not exist", str(path))
+    if target.is_dir():
+        raise IsADirectoryError(EISDIR, "A file is to be written, and a folder is there", str(path))
     _remove_abandoned(target)
     with _locked(target) as file, contextlib.ExitStack() as unless_whole:
         name = Path(file.name)
@@ -50,6 +52,8 @@ def _locked(target: Path) -> Iterator[BinaryIO]:
             file = name.open("x+b")
         except FileExistsError:
             continue
+        except OSError as error:  # the draft's name is nobody's
+            raise OSError(error.errno, error.strerror, str(target)) from None
         with file:
             fcntl.flock(file, fcntl.LOCK_EX)
             if _is_at(name, file):  # not taken for abandoned before it was locked

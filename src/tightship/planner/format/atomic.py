@@ -1,7 +1,7 @@
 """Files that are there whole or not at all."""
 
 import os
-from errno import ENOENT
+from errno import EISDIR, ENOENT
 from pathlib import Path
 
 
@@ -26,6 +26,8 @@ def write_bytes(path: Path, content: bytes) -> None:
     target = path.resolve()
     if not target.parent.is_dir():
         raise FileNotFoundError(ENOENT, "The folder to write into does not exist", str(path))
+    if target.is_dir():
+        raise IsADirectoryError(EISDIR, "A file is to be written, and a folder is there", str(path))
     if target.exists() and not target.is_file():
         target.write_bytes(content)
         return
@@ -36,5 +38,7 @@ def write_bytes(path: Path, content: bytes) -> None:
             file.flush()
             os.fsync(file.fileno())
         draft.replace(target)
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, str(path)) from None  # the draft is nobody's
     finally:
         draft.unlink(missing_ok=True)
