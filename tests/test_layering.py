@@ -2,6 +2,7 @@
 
 Layers, top to bottom; an import goes strictly down, and names side by side never meet:
 
+    tightship_start, a package of its own
     cli
     driver | plug | backend | torch_compile
     memory | loading.entry | training | cost
@@ -222,6 +223,7 @@ FOREIGN: Mapping[str, str] = {  # who may import what is not ours, nor Python's
     "sympy": "frontend.torch",  # torch's lengths are expressions of it
     "torch": "plug.torch frontend.torch torch_compile",
     "cupy": "plug.cupy",
+    "tightship_start": "cli.__main__",  # the process's first steps
     "httptools": "driver.oip.http_connection",
     "grpc": "driver.oip.grpc_serving",
     "google": "frontend.onnx driver.oip.grpc_schema driver.oip.grpc_calls",  # protobuf

@@ -347,3 +347,33 @@ def test_a_batch_that_no_machine_holds_is_planned_all_the_same(capsys, model_fil
     code, out, _ = run(capsys, "plan", model_file, "--shape", f"x={batch}x32", "--json")
     assert code == 0
     assert json.loads(out)["arena_bytes"] >= batch * 4
+
+
+@pytest.mark.parametrize("command", [("plan",), ("run", "--repeat", "1"), ("cost",)])
+def test_a_command_without_a_model_takes_the_resnet_of_the_onnx_package(capsys, command):
+    code, out, _ = run(capsys, *command)
+    assert code == 0
+    assert "light_resnet50.onnx" in out.splitlines()[0]
+
+
+@pytest.mark.parametrize("threads", ["1025", "2147483647", "99999999999999999999"])
+def test_more_threads_than_a_kernel_can_have_are_refused(capsys, model_file, threads):
+    for option in ("--threads", "--workers"):
+        code, _, err = run(capsys, "run", model_file, "--shape", "x=4x32", option, threads)
+        assert code == 2
+        assert f"is {threads}; it must be from 1 to 1024" in err
+
+
+def test_a_program_of_torch_names_what_reads_it(capsys, tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "torch", None)
+    (tmp_path / "model.pt2").write_bytes(b"")
+    code, _, err = run(capsys, "plan", tmp_path / "model.pt2")
+    assert code == 2
+    assert "pip install 'tightship[torch]'" in err
+    assert "nowhere.pt2" in run(capsys, "plan", tmp_path / "nowhere.pt2")[2]
+
+
+def test_outputs_that_a_file_is_in_the_way_of_are_refused_before_the_run(capsys, model_file):
+    code, out, err = run(capsys, "run", model_file, "--shape", "x=4x32", "-o", model_file)
+    assert (code, out) == (2, "")
+    assert f"`{model_file}` is a file; name another" in err

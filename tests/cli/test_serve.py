@@ -197,3 +197,8 @@ def test_an_address_is_a_port_at_loopback_unless_it_says_more():
     for text in ("", "host", "host:", "::1:80", "[host]:80", "host:65536", "host:-1"):
         with pytest.raises(argparse.ArgumentTypeError):
             address(text)
+
+
+def test_a_model_that_is_not_there_is_named(capsys, tmp_path):
+    assert main(["serve", str(tmp_path / "nowhere.onnx")]) == 2
+    assert f"There is no model at `{tmp_path / 'nowhere.onnx'}`; name an" in capsys.readouterr().err

@@ -1,5 +1,5 @@
 """The command line: parse, call, print."""
 
-from tightship.cli.main import command_line, main
+from tightship.cli.main import main
 
-__all__ = ["command_line", "main"]
+__all__ = ["main"]

@@ -2,6 +2,6 @@
 
 import sys
 
-from tightship.cli.main import command_line
+from tightship_start import command_line
 
 sys.exit(command_line())

@@ -43,8 +43,10 @@ def parser() -> argparse.ArgumentParser:
     """The parser of every command; `options.command` names the one chosen."""
     top = argparse.ArgumentParser(
         prog="tightship",
-        description="Know a model's peak memory before you run it, and run it in exactly that.",
-        epilog="Exit codes: 0 fits or done, 1 proved not to fit, 2 bad usage or file, "
+        description="Know a model's peak memory before you run it, run it in exactly that, and "
+        "share one copy of its weights between processes.",
+        epilog="Without a MODEL, `plan`, `run`, `view`, `cost` and `share` take the ResNet-50 of "
+        "the onnx package. Exit codes: 0 fits or done, 1 proved not to fit, 2 bad usage or file, "
         "3 undecided within the budget.",
     )
     top.add_argument("--version", action="version", version=f"tightship {__version__}")
@@ -77,18 +79,19 @@ def parser() -> argparse.ArgumentParser:
 def _command(
     commands: "argparse._SubParsersAction[argparse.ArgumentParser]", name: str, what: str
 ) -> argparse.ArgumentParser:
+    codes = sorted([*EXIT_CODES[name].split(", "), "2 bad usage or file"])
     command = commands.add_parser(
         name,
         help=what,
         description=what[0].upper() + what[1:] + ".",
-        epilog=f"Exit codes: {EXIT_CODES[name]}, 2 bad usage or file.",
+        epilog=f"Exit codes: {', '.join(codes)}.",
     )
-    command.set_defaults(command=name)
+    command.set_defaults(command=name, refuse=command.error)
     return command
 
 
 def _plan(command: argparse.ArgumentParser) -> None:
-    command.add_argument("file", metavar="MODEL|BUFFERS", help=f"{MODEL}, or {BUFFERS}")
+    _model_argument(command, "MODEL|BUFFERS", f"{MODEL}, or {BUFFERS}")
     _model_options(command)
     _limit_options(command)
     command.add_argument(
@@ -121,12 +124,7 @@ def _plan(command: argparse.ArgumentParser) -> None:
 
 
 def _run(command: argparse.ArgumentParser) -> None:
-    command.add_argument(
-        "file",
-        metavar="MODEL",
-        nargs="?",
-        help=f"{MODEL}; the ResNet-50 of the onnx package if left out",
-    )
+    _model_argument(command, "MODEL", MODEL)
     _model_options(command)
     _limit_options(command)
     command.add_argument(
@@ -186,7 +184,7 @@ def _profile_options(command: argparse.ArgumentParser) -> None:
 
 
 def _cost(command: argparse.ArgumentParser) -> None:
-    command.add_argument("file", metavar="MODEL", help="an ONNX model")
+    _model_argument(command, "MODEL", "an ONNX model")
     _shape_option(command)
     command.add_argument(
         "--batch", type=count, metavar="N", help="the dimension that the file leaves open first"
@@ -221,7 +219,7 @@ def _cost(command: argparse.ArgumentParser) -> None:
 
 def _prepare(command: argparse.ArgumentParser) -> None:
     command.add_argument("file", metavar="MODEL", help="an ONNX model")
-    _model_options(command)
+    _model_options(command, "; several times: prepare for all of these shapes")
     command.add_argument(
         "-o", "--output", required=True, metavar="OUT.tship", help="the prepared model to write"
     )
@@ -229,7 +227,7 @@ def _prepare(command: argparse.ArgumentParser) -> None:
 
 
 def _share(command: argparse.ArgumentParser) -> None:
-    command.add_argument("file", metavar="MODEL", help="an ONNX model, or a prepared one (.tship)")
+    _model_argument(command, "MODEL", "an ONNX model, or a prepared one (.tship)")
     _shape_option(command)
     command.add_argument(
         "--procs", type=count, default=4, metavar="N", help="processes (default 4)"
@@ -301,7 +299,7 @@ def _replay(command: argparse.ArgumentParser) -> None:
 
 
 def _view(command: argparse.ArgumentParser) -> None:
-    command.add_argument("file", metavar="MODEL|BUFFERS", help=f"an ONNX model, or {BUFFERS}")
+    _model_argument(command, "MODEL|BUFFERS", f"{MODEL}, or {BUFFERS}")
     _model_options(command)
     command.add_argument(
         "-o",
@@ -313,19 +311,24 @@ def _view(command: argparse.ArgumentParser) -> None:
     command.add_argument("--open", action="store_true", help="open it in a browser")
 
 
-def _shape_option(command: argparse.ArgumentParser) -> None:
+def _model_argument(command: argparse.ArgumentParser, metavar: str, what: str) -> None:
+    what = f"{what}; the ResNet-50 of the onnx package if left out"
+    command.add_argument("file", metavar=metavar, nargs="?", help=what)
+
+
+def _shape_option(command: argparse.ArgumentParser, more: str = "") -> None:
     command.add_argument(
         "--shape",
         type=shape,
         action="append",
         default=[],
         metavar="NAME=1x3x224x224",
-        help="bind an input's symbolic shape; to `prepare` for several, give it several times",
+        help=f"bind an input's symbolic shape{more}",
     )
 
 
-def _model_options(command: argparse.ArgumentParser) -> None:
-    _shape_option(command)
+def _model_options(command: argparse.ArgumentParser, more: str = "") -> None:
+    _shape_option(command, more)
     command.add_argument(
         "--threads",
         type=count,

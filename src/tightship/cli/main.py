@@ -3,19 +3,23 @@
 import argparse
 import gc
 import os
-import signal
 import sys
+import traceback
 import warnings
 from collections.abc import Sequence
+from contextlib import suppress
 
 from tightship._core import expect_leaks
 from tightship.cli.arguments import parser
+from tightship.cli.sample import resnet50
 from tightship.errors import CapacityError, DeadlineError, OutOfMemoryError, TightshipError
 
 FITS = 0
 DOES_NOT_FIT = 1
 BAD_INPUT = 2
 UNDECIDED = 3
+FAULT = 70
+"""A fault of Tightship's own, by the system's table of exit codes; 1 would say: does not fit."""
 INTERRUPTED = 130
 
 COLLECT_AFTER = 100_000
@@ -30,7 +34,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         or ended by `--timeout`.
     """
     try:
-        options = parser().parse_args(arguments)
+        options = _parsed(arguments)
         with warnings.catch_warnings():
             warnings.showwarning = _warn
             code = _run(options)
@@ -43,25 +47,43 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         return INTERRUPTED
     except (TightshipError, OSError) as error:
-        print(f"tightship: {_text(error)}", file=sys.stderr)
+        with suppress(OSError):  # standard error is full: the code says it all the same
+            print(f"tightship: {_text(error)}", file=sys.stderr)
         _drop_what_has_no_room()
         return _code(error)
     return code
 
 
 def command_line() -> int:
-    """`main` for a process of its own.
-
-    It looks for cycles seldom, and not at its end. An interrupt ends it at once, unless those who
-    started it have it ignored: native code would look for none.
-    """
+    """`main` for a process of its own, which looks for cycles seldom, and not at its end."""
     gc.set_threshold(COLLECT_AFTER)
-    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
-        signal.signal(signal.SIGINT, signal.SIG_DFL)
-    code = main()
+    try:
+        code = main()
+    except Exception:  # noqa: BLE001 - told whole, under a code that says nothing of the model
+        traceback.print_exc()
+        code = FAULT
     gc.freeze()
     expect_leaks()
     return code
+
+
+def _parsed(arguments: Sequence[str] | None) -> argparse.Namespace:
+    """What was asked for: `command` names the command, `file` is a model where none was named.
+
+    Raises:
+        SystemExit: Help was asked for, or nothing at all; or the arguments do not fit.
+        InputError: No model was named, and the onnx package has none.
+    """
+    top = parser()
+    if not (sys.argv[1:] if arguments is None else arguments):
+        top.print_help(sys.stderr)
+        top.exit(2)
+    options, unknown = top.parse_known_args(arguments)
+    if unknown:
+        options.refuse(f"unrecognized arguments: {' '.join(unknown)}")
+    if "file" in options and options.file is None:
+        options.file = str(resnet50())
+    return options
 
 
 def _run(options: argparse.Namespace) -> int:

@@ -4,6 +4,7 @@ import json
 import os
 import sys
 from collections.abc import Mapping
+from typing import TextIO
 
 from tightship.view.text import fit_encoding
 
@@ -20,4 +21,9 @@ def show_json(values: Mapping[str, object]) -> None:
 
 def wants_bold() -> bool:
     """Whether standard output is a terminal that shows emphasis."""
-    return sys.stdout.isatty() and not os.environ.get("NO_COLOR")
+    return obeys(sys.stdout) and not os.environ.get("NO_COLOR")
+
+
+def obeys(stream: TextIO) -> bool:
+    """Whether it is a terminal that escape sequences move and embolden."""
+    return stream.isatty() and os.environ.get("TERM") != "dumb"

@@ -6,6 +6,8 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Self, TextIO
 
+from tightship.cli.output import obeys
+
 _SILENT_SECONDS = 0.5
 _INTERVAL_SECONDS = 0.1
 _BAR_WIDTH = 24
@@ -16,7 +18,7 @@ class Progress:
     """Call it with (done, total) while the work goes on.
 
     Nothing is written before the work has taken half a second, nor to a stream that is no
-    terminal, nor more than ten times a second; the line is gone when the work ends.
+    terminal or a dumb one, nor more than ten times a second; the line is gone when the work ends.
     """
 
     def __init__(
@@ -31,7 +33,7 @@ class Progress:
         self._clock = clock
         self._next = clock() + _SILENT_SECONDS
         self._is_shown = False
-        self._is_terminal = self._stream.isatty()
+        self._is_terminal = obeys(self._stream)
 
     def __enter__(self) -> Self:
         return self

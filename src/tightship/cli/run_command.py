@@ -12,7 +12,6 @@ from tightship.cli import process
 from tightship.cli.arguments import max_memory
 from tightship.cli.output import show, show_json
 from tightship.cli.progress import Progress
-from tightship.cli.sample import resnet50
 from tightship.cli.tune_option import tune
 from tightship.errors import FormatError, InputError
 from tightship.graph import DType
@@ -37,7 +36,8 @@ class Measured:
 
 def run(options: argparse.Namespace) -> int:
     """Run a model on given or seeded inputs; print what it took and what was planned."""
-    path = options.file or str(resnet50())
+    path = options.file
+    _check_folder(options.output)
     tuned = tune(options, path)
     random = np.random.Generator(np.random.PCG64(SEED))  # importing it is not the model's
     resident, data = resident_bytes(), process.data_bytes()
@@ -113,6 +113,11 @@ def _timed(
         outputs = run()
         times.append(time.perf_counter() - start)
     return outputs, times
+
+
+def _check_folder(output: str | None) -> None:
+    if output is not None and Path(output).exists() and not Path(output).is_dir():
+        raise InputError(f"Outputs go into a folder, and `{output}` is a file; name another.")
 
 
 def _save(outputs: dict[str, Array], folder: Path) -> None:

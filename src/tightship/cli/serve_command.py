@@ -27,10 +27,7 @@ def run(options: argparse.Namespace) -> int:
     """Load models, listen, serve; SIGINT and SIGTERM end it."""
     logging.basicConfig(format="%(asctime)s %(message)s", level=options.log.upper())
     given = [Path(each) for each in options.models]
-    folders = frozenset(path for path in given if path.is_dir())
-    for folder in folders:
-        if not _inside(folder):
-            raise InputError(f"There is no model (`.onnx`, `.tship`) in the folder `{folder}`.")
+    folders = _folders(given)
     path = socket_path() if options.socket is None else Path(options.socket)
     where = Listening(
         path,
@@ -47,6 +44,20 @@ def run(options: argparse.Namespace) -> int:
     sys.stdout.flush()  # whoever started it may be waiting for the line
     driver.serve()
     return 0
+
+
+def _folders(given: Sequence[Path]) -> frozenset[Path]:
+    """Those that are folders of models; the others are there."""
+    folders = frozenset(path for path in given if path.is_dir())
+    for path in given:
+        if not path.exists():
+            raise InputError(
+                f"There is no model at `{path}`; name an ONNX file, a prepared model (.tship) or a "
+                "folder of them."
+            )
+        if path in folders and not _inside(path):
+            raise InputError(f"There is no model (`.onnx`, `.tship`) in the folder `{path}`.")
+    return folders
 
 
 def _access(users: Sequence[str], folders: Sequence[str], socket: str | None) -> Access:

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import ModuleType
 from typing import TYPE_CHECKING
 from zipfile import BadZipFile
 
@@ -123,20 +124,31 @@ def open_program(path: Path) -> TorchProgram:
 
     Raises:
         FormatError: It is no such file.
-        GraphError, InputError: As `TorchProgram`.
+        GraphError, InputError: As `TorchProgram`; also, torch is not installed.
         OSError: There is no such file, or it cannot be read.
     """
-    import torch
-
-    try:
-        with path.open("rb") as file:
-            program = torch.export.load(file)
-    except (BadZipFile, RuntimeError, ValueError, KeyError) as error:
-        why = str(error).splitlines()[0]
-        raise FormatError(
-            f"`{path}` is not what `torch.export.save` writes, which its suffix says: {why}."
-        ) from error
+    with path.open("rb") as file:
+        export = _export()
+        try:
+            program = export.load(file)
+        except (BadZipFile, RuntimeError, ValueError, KeyError) as error:
+            why = str(error).splitlines()[0]
+            raise FormatError(
+                f"`{path}` is not what `torch.export.save` writes, which its suffix says: {why}."
+            ) from error
     return TorchProgram(program)
+
+
+def _export() -> ModuleType:
+    try:
+        from torch import export
+    except ModuleNotFoundError as error:
+        raise InputError(
+            f"Programs of torch are read with the package `{error.name}`, which is not installed; "
+            "pip install 'tightship[torch]', or export the model as ONNX."
+        ) from None
+    found: ModuleType = export
+    return found
 
 
 def _refuse_open_numbers(program: "torch.export.ExportedProgram") -> None:
