@@ -41,7 +41,7 @@ class Loop:
         self.model = assembled(open_loop()).model(None)
         self.translated = []
         self.loader = Counting()
-        self.operands = OpenOperands(self.translate, [(0, 3), (1,)], self.loader)
+        self.operands = OpenOperands(self.translate, [(0, 3), (1,)], self.loader, None)
 
     def translate(self, dimensions):
         self.translated.append(dimensions[0])

@@ -95,7 +95,8 @@ class Client:
         with sharing(self._session) as shares:
             source = source_of(model, shares)
             call = m.Prepare(source, preference, priority, after(timeout_s))
-            return self._prepare(call, cache)
+            depends_on_data = isinstance(model, ModelBuilder) and bool(model.subgraphs)
+            return self._prepare(call, cache, depends_on_data=depends_on_data)
 
     def prepare_from_cache(
         self,
@@ -124,10 +125,17 @@ class Client:
         call = m.Prepare(ModelName(name), priority=priority, deadline_ns=after(timeout_s))
         return self._prepare(call)
 
-    def _prepare(self, call: m.Prepare, cache: CompilationCache | None = None) -> RemoteModel:
+    def _prepare(
+        self,
+        call: m.Prepare,
+        cache: CompilationCache | None = None,
+        *,
+        depends_on_data: bool = False,
+    ) -> RemoteModel:
         kept = NO_CACHE if cache is None else cache
         call = replace(call, cache=kept.indexes)
-        return RemoteModel(self._session, self._session.expect(ModelPrepared, call, kept.files))
+        prepared = self._session.expect(ModelPrepared, call, kept.files)
+        return RemoteModel(self._session, prepared, depends_on_data=depends_on_data)
 
     def inspect(self) -> Snapshot:
         """Who holds which bytes of the driver.

@@ -25,8 +25,10 @@ class OpenInterface:
         declared: As the model has them.
     """
 
-    def __init__(self, session: Session, declared: ModelPrepared) -> None:
+    def __init__(self, session: Session, declared: ModelPrepared, *, varies: bool = False) -> None:
+        """`varies`: dimensions of outputs depend on more than those of inputs."""
         self._session = session
+        self._varies = varies
         self.declared = declared
         self._is_open = not all(map(_is_known, (*declared.inputs, *declared.outputs)))
         self._known: dict[tuple[Dimensions, ...], ModelPrepared] = {}
@@ -45,15 +47,23 @@ class OpenInterface:
         found = self._known.get(rows)
         if found is not None:
             return found
-        found = replace(declared, inputs=_with(declared.inputs, rows))
+        found = self.with_inputs(inputs)
         if outputs is not None and not any(each is None for each in outputs):
             return found
         if not all(map(_is_known, found.outputs)):
             found = replace(found, outputs=_with(found.outputs, self._asked(found, inputs)))
         while len(self._known) >= KNOWN_MAX:
             del self._known[next(iter(self._known))]
-        self._known[rows] = found
+        if not self._varies:
+            self._known[rows] = found
         return found
+
+    def with_inputs(self, inputs: Sequence[Input]) -> ModelPrepared:
+        """The types for a call, those of the inputs completed."""
+        if not self._is_open or len(inputs) != len(self.declared.inputs):
+            return self.declared
+        rows = tuple(map(_completed, self.declared.inputs, inputs))
+        return replace(self.declared, inputs=_with(self.declared.inputs, rows))
 
     def _asked(self, found: ModelPrepared, inputs: Sequence[Input]) -> list[Dimensions]:
         """The dimensions of the outputs: what a run says whose outputs have too little room."""

@@ -1,6 +1,7 @@
 """Models and buffers that are in a driver, and the ways to run them."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from numpy.typing import ArrayLike
 
@@ -14,6 +15,7 @@ from tightship.driver.client.results import Results, check, results_of
 from tightship.driver.client.segment import Placed
 from tightship.driver.client.session import Session
 from tightship.driver.client.staging import InBuffer, Input, Output, Staged, fill, stage
+from tightship.driver.client.varying import ATTEMPTS, VaryingOutputs, has_open_outputs
 from tightship.driver.protocol import messages as m
 from tightship.driver.protocol.replies import (
     UNTIMED,
@@ -25,8 +27,11 @@ from tightship.driver.protocol.replies import (
     ModelPrepared,
 )
 from tightship.driver.rules.deadline import after, lasting
+from tightship.driver.rules.request import Request
+from tightship.driver.rules.status import ErrorStatus
 from tightship.errors import DriverError
 
+NO_REQUEST = Request((), (), ())
 COPIES_MAX = 4
 """Dimensions of inputs for which memory for copies of arrays stays."""
 
@@ -38,10 +43,15 @@ class RemoteModel(Released):
         interface: Its number, and types of its inputs and outputs, in order.
     """
 
-    def __init__(self, session: Session, interface: ModelPrepared) -> None:
+    def __init__(
+        self, session: Session, interface: ModelPrepared, *, depends_on_data: bool = False
+    ) -> None:
+        """`depends_on_data`: the dimensions of its outputs do, where the model leaves them open."""
         super().__init__(session, m.ReleaseModel(interface.model))
         self.interface = interface
-        self._types = OpenInterface(session, interface)
+        varies = depends_on_data and has_open_outputs(interface)
+        self._types = OpenInterface(session, interface, varies=varies)
+        self._varying = VaryingOutputs(interface.outputs) if varies else None
         self._stage = Stage(session)
         self._recent = Recent()
         self._copies: list[tuple[ModelPrepared, Reusable]] = []
@@ -79,17 +89,21 @@ class RemoteModel(Released):
         known = self._recent.find(inputs, outputs) if is_plain else None
         if known is None:
             plain = [each for each in inputs if not isinstance(each, (Placed, InBuffer))]
-            if len(plain) == len(inputs) and outputs is None and is_plain:
+            is_plain_run = len(plain) == len(inputs) and outputs is None and is_plain
+            if is_plain_run and self._varying is None:
                 return self._on_copies(plain)
-            types = self._types.of(inputs, outputs)
-            staged = stage(types, inputs, outputs, self._stage.of)
             call = m.Execute(
                 self.identifier,
-                staged.request,
+                NO_REQUEST,
                 measure_timing,
                 deadline_ns=after(timeout_s),
                 loop_timeout_ns=lasting(loop_timeout_s),
             )
+            if self._varying is not None and (outputs is None or None in outputs):
+                return self._with_room(inputs, outputs, call, self._varying)
+            types = self._types.of(inputs, outputs)
+            staged = stage(types, inputs, outputs, self._stage.of)
+            call = replace(call, request=staged.request)
             known = known_of(inputs, outputs, staged, call) if is_plain else None
             if known is None:
                 timing = check(self._session.expect(Executed, call))
@@ -97,6 +111,24 @@ class RemoteModel(Released):
             self._recent.add(known)
         check(self._session.repeat(known.call))
         return known.results
+
+    def _with_room(
+        self,
+        inputs: Sequence[Input],
+        outputs: Sequence[Output] | None,
+        call: m.Execute,
+        rooms: VaryingOutputs,
+    ) -> Results:
+        """Run until there is room for what is made, which only a run can tell."""
+        types = self._types.with_inputs(inputs)
+        for _ in range(ATTEMPTS):
+            staged = rooms.stage(types, inputs, outputs, self._stage.of)
+            reply = self._session.expect(Executed, replace(call, request=staged.request))
+            if reply.status is ErrorStatus.NONE:
+                break
+            rooms.grow(reply.shapes)
+        check(reply)
+        return rooms.results_of(staged, outputs, reply)
 
     def _on_copies(self, inputs: Sequence[ArrayLike]) -> Results:
         """Run on copies of arrays, whose places are checked by the driver once."""

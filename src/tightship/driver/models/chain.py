@@ -4,12 +4,23 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
 from tightship._core import StopFlag
 from tightship.driver.memory.mappings import Array
-from tightship.driver.nnapi.routine import BranchStage, GraphStage, LoopStage, Routine, Stage
+from tightship.driver.nnapi.routine import (
+    BranchStage,
+    GraphStage,
+    LateRoutine,
+    LateStage,
+    LoopStage,
+    Routine,
+    Stage,
+)
+from tightship.driver.rules.dimensions import Dimensions, combine
+from tightship.driver.rules.status import failure
 from tightship.errors import DeadlineError
 from tightship.graph import Graph
 from tightship.model import Model
@@ -48,18 +59,24 @@ class Limit:
         return left_ns / 1e9
 
 
+Load = Callable[[Graph], Model]
+"""Makes a graph ready to run."""
+RunLate = Callable[[LateRoutine, Sequence[Array], Limit], list[Array]]
+"""Runs a routine that is translated for the dimensions of what it is given."""
+
+
 class Chain:
     """A routine with its graphs loaded.
 
     Attributes:
         input_names, output_names: In order.
-        programs: The graphs.
+        programs: The graphs, without those of what waits for dimensions.
     """
 
-    def __init__(self, routine: Routine, load: Callable[[Graph], Model]) -> None:
+    def __init__(self, routine: Routine, load: Load, run_late: RunLate) -> None:
         """Load every graph; errors are those of `load`."""
         self.input_names = tuple(tensor.name for tensor in routine.input_tensors)
-        self.output_names = tuple(tensor.name for tensor in routine.output_tensors)
+        self.output_names = tuple(f"operand{index}" for index in routine.outputs)
         self.programs: tuple[Model, ...] = ()
 
         def keep(graph: Graph) -> Model:
@@ -68,7 +85,7 @@ class Chain:
 
         with ExitStack() as undo:
             undo.callback(self.close)
-            self._first = _Loaded(routine, keep)
+            self._first = _Loaded(routine, keep, run_late)
             undo.pop_all()
 
     def run(
@@ -78,11 +95,13 @@ class Chain:
 
         Raises:
             DeadlineError: A loop ran longer than it may.
+            DriverError: GENERAL_FAILURE: what it makes has other dimensions than it may have.
             StoppedError: It was stopped.
         """
         made = self._first.follow([inputs[name] for name in self.input_names], limit)
         results = dict(zip(self.output_names, made, strict=True))
         for name, place in outputs.items():
+            check_made(results[name], place.shape)
             np.copyto(place, results[name])
             results[name] = place
         return results
@@ -97,17 +116,19 @@ Values = dict[int, Array]
 """Arrays by operand."""
 Step = Callable[[Values, Limit], None]
 """Adds what a stage gives."""
+Follow = Callable[[Sequence[Array], Limit], list[Array]]
+"""The outputs for inputs, both in order."""
 
 
 class _Loaded:
     """A routine whose stages are ready."""
 
-    def __init__(self, routine: Routine, load: Callable[[Graph], Model]) -> None:
+    def __init__(self, routine: Routine, load: Load, run_late: RunLate) -> None:
         self._inputs, self._outputs = routine.inputs, routine.outputs
         self._constants = {
             index: constant.array().copy() for index, constant in routine.constants.items()
         }
-        self._steps = [_step(stage, load) for stage in routine.stages]
+        self._steps = [_step(stage, load, run_late) for stage in routine.stages]
 
     def follow(self, given: Sequence[Array], limit: Limit) -> list[Array]:
         """The outputs for these inputs, both in order."""
@@ -117,14 +138,21 @@ class _Loaded:
         return [values[index] for index in self._outputs]
 
 
-def _step(stage: Stage, load: Callable[[Graph], Model]) -> Step:
+def _step(stage: Stage, load: Load, run_late: RunLate) -> Step:
+    def follow(routine: Routine | LateRoutine) -> Follow:
+        if isinstance(routine, LateRoutine):
+            return partial(run_late, routine)
+        return _Loaded(routine, load, run_late).follow
+
     match stage:
         case GraphStage():
             return _program(stage, load(stage.graph))
         case LoopStage():
-            return _loop(stage, _Loaded(stage.condition, load), _Loaded(stage.body, load))
+            return _loop(stage, follow(stage.condition), follow(stage.body))
         case BranchStage():
-            return _branch(stage, _Loaded(stage.when_true, load), _Loaded(stage.when_false, load))
+            return _branch(stage, follow(stage.when_true), follow(stage.when_false))
+        case LateStage():
+            return _late(stage, follow(stage.rest))
 
 
 def _program(stage: GraphStage, model: Model) -> Step:
@@ -138,22 +166,57 @@ def _program(stage: GraphStage, model: Model) -> Step:
     return step
 
 
-def _loop(stage: LoopStage, condition: _Loaded, body: _Loaded) -> Step:
+def _loop(stage: LoopStage, condition: Follow, body: Follow) -> Step:
     def step(values: Values, limit: Limit) -> None:
         within = limit.of_loop()
         given = [values[index] for index in stage.inputs]
-        while condition.follow(given, within)[0].item():
-            made = body.follow(given, within)
+        while _holds(condition(given, within)[0]):
+            made = body(given, within)
             given[: len(made)] = made
-        values.update(zip(stage.outputs, given, strict=False))
+        _add(values, stage, given)
 
     return step
 
 
-def _branch(stage: BranchStage, when_true: _Loaded, when_false: _Loaded) -> Step:
+def _branch(stage: BranchStage, when_true: Follow, when_false: Follow) -> Step:
     def step(values: Values, limit: Limit) -> None:
         taken = when_true if values[stage.condition].item() else when_false
-        made = taken.follow([values[index] for index in stage.inputs], limit)
+        _add(values, stage, taken([values[index] for index in stage.inputs], limit))
+
+    return step
+
+
+def _late(stage: LateStage, rest: Follow) -> Step:
+    def step(values: Values, limit: Limit) -> None:
+        made = rest([values[index] for index in stage.inputs], limit)
         values.update(zip(stage.outputs, made, strict=True))
 
     return step
+
+
+def _add(values: Values, stage: LoopStage | BranchStage, made: Sequence[Array]) -> None:
+    for index, declared, value in zip(stage.outputs, stage.declared, made, strict=False):
+        check_made(value, declared)
+        values[index] = value
+
+
+def _holds(made: Array) -> bool:
+    """What a condition says.
+
+    Raises:
+        DriverError: GENERAL_FAILURE: more than one thing.
+    """
+    check_made(made, (1,))
+    return bool(made.item())
+
+
+def check_made(made: Array, declared: Dimensions) -> None:
+    """Check the dimensions of what has been made.
+
+    Raises:
+        DriverError: GENERAL_FAILURE.
+    """
+    if combine(declared, made.shape) is None:
+        raise failure(
+            f"A value of dimensions {list(made.shape)} was made, which is to have {list(declared)}."
+        )

@@ -6,7 +6,7 @@ from dataclasses import replace
 from tightship.driver.effects import Run, RunArgument
 from tightship.driver.models.loaded import Loaded
 from tightship.driver.protocol.replies import OutputShape
-from tightship.driver.rules.dimensions import combine
+from tightship.driver.rules.dimensions import combine, is_specified
 from tightship.driver.rules.elements import dtype_of
 from tightship.driver.rules.operand_type import ValueType
 from tightship.driver.rules.status import invalid
@@ -25,22 +25,25 @@ def fitted(found: Loaded, asked: Run) -> tuple[Loaded, Run]:
     known = found.at([argument.dimensions for argument in asked.inputs])
     outputs = []
     for index, (argument, value) in enumerate(zip(asked.outputs, known.outputs, strict=True)):
-        if combine(argument.dimensions, value.dimensions) is None:
+        dimensions = combine(argument.dimensions, value.dimensions)
+        if dimensions is None:
             raise invalid(
                 f"Output {index} is to have dimensions {list(argument.dimensions)}; the inputs "
                 f"make {list(value.dimensions)}."
             )
-        outputs.append(replace(argument, dimensions=value.dimensions))
+        outputs.append(replace(argument, dimensions=dimensions))
     return known, replace(asked, outputs=tuple(outputs))
 
 
 def shortage(found: Loaded, asked: Run) -> tuple[OutputShape, ...]:
-    """The shapes of the outputs if one has not enough room, which is known without a run.
+    """The shapes of the outputs if one has not enough room, and that is known without a run.
 
     Args:
         found: A model that was open.
         asked: As `fitted` gives it.
     """
+    if not all(is_specified(each.dimensions, is_scalar=each.is_scalar) for each in found.outputs):
+        return ()
     shapes = tuple(
         OutputShape(value.dimensions, _fits(argument, value))
         for argument, value in zip(asked.outputs, found.outputs, strict=True)

@@ -5,8 +5,9 @@ from dataclasses import dataclass, replace
 
 from tightship._core import StopFlag
 from tightship.driver.memory.mappings import Array
-from tightship.driver.models.chain import Chain, Limit
+from tightship.driver.models.chain import Limit
 from tightship.driver.models.image_model import ImageModel, Images, LoadLike, image_model
+from tightship.driver.models.late_routines import LateRoutines
 from tightship.driver.models.open_chain import OpenChain
 from tightship.driver.models.open_named import OpenNamed
 from tightship.driver.models.open_operands import OpenOperands
@@ -25,17 +26,20 @@ class Loaded:
 
     Attributes:
         graph: Reads what it computes once more; None where that is not kept.
+        late: What of it waits for dimensions that only a run knows.
     """
 
-    model: Model | Chain | ImageModel | OpenOperands | OpenChain | OpenNamed
+    model: Model | ImageModel | OpenOperands | OpenChain | OpenNamed
     inputs: tuple[ValueType, ...]
     outputs: tuple[ValueType, ...]
     graph: Callable[[], Graph] | None = None
+    late: LateRoutines | None = None
 
     @property
     def programs(self) -> tuple[Model, ...]:
         """What it consists of: more than one with loops, branches, or images in two layouts."""
-        return (self.model,) if isinstance(self.model, Model) else self.model.programs
+        own = (self.model,) if isinstance(self.model, Model) else self.model.programs
+        return own if self.late is None else own + self.late.programs
 
     @property
     def weights_bytes(self) -> int:
@@ -71,6 +75,12 @@ class Loaded:
         if isinstance(self.model, Model):
             return self.model.run(inputs, outputs=outputs, stop=stop)
         return self.model.run(inputs, outputs, Limit(stop, loop_timeout_ns))
+
+    def close(self) -> None:
+        """Give all memory back; waits for runs that are going on."""
+        self.model.close()
+        if self.late is not None:
+            self.late.close()
 
 
 def loaded(model: Model) -> Loaded:

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from tightship.driver.memory.mappings import Array
-from tightship.driver.models.chain import Chain, Limit
+from tightship.driver.models.chain import Chain, Limit, RunLate
 from tightship.driver.models.loader import Loader
 from tightship.driver.nnapi.routine import Routine
 from tightship.driver.rules.dimensions import Dimensions
@@ -33,14 +33,18 @@ class _Held:
 class OpenChain:
     """A routine that is loaded anew for other dimensions of its inputs, over the same weights.
 
+    What waits for dimensions within a run is run, and closed, by whoever made this.
+
     Attributes:
         input_names, output_names: In order.
     """
 
-    def __init__(self, first: Routine, translate: Translate, loader: Loader) -> None:
+    def __init__(
+        self, first: Routine, translate: Translate, loader: Loader, run_late: RunLate
+    ) -> None:
         """Load it for the dimensions of `first`, which stays."""
-        self._translate, self._loader = translate, loader
-        self._first = Chain(first, loader.once().model)
+        self._translate, self._loader, self._run_late = translate, loader, run_late
+        self._first = Chain(first, loader.once().model, run_late)
         self._first_key = tuple(tensor.shape for tensor in first.input_tensors)
         self._others: OrderedDict[Rows, _Held] = OrderedDict()
         self._lock = threading.Lock()
@@ -87,9 +91,11 @@ class OpenChain:
         bases = iter(self._first.programs)
 
         def load(graph: Graph) -> Model:
-            return self._loader.like(next(bases), graph)
+            base = next(bases, None)  # what waits for dimensions may be more here, or less
+            return self._loader.model(graph) if base is None else self._loader.like(base, graph)
 
-        held = self._others[key] = _Held(Chain(self._translate(dict(enumerate(key))), load))
+        routine = self._translate(dict(enumerate(key)))
+        held = self._others[key] = _Held(Chain(routine, load, self._run_late))
         return held
 
     def close(self) -> None:

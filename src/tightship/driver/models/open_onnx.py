@@ -4,6 +4,7 @@ import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from tightship.driver.models.late_routines import LateRoutines
 from tightship.driver.models.loaded import Loaded
 from tightship.driver.models.loader import Loader
 from tightship.driver.models.open_operands import OpenOperands
@@ -39,8 +40,8 @@ def open_onnx(file: OnnxFile, loader: Loader) -> Loaded:
             return _routine(file.graph(shapes))
 
     inputs, outputs = (_types(declared, names) for names in (declared.inputs, declared.outputs))
-    runs = OpenOperands(routine, [each.dimensions for each in inputs], loader.once())
-    return Loaded(runs, inputs, outputs)
+    once, rows = loader.once(), [each.dimensions for each in inputs]
+    return Loaded(OpenOperands(routine, rows, once, LateRoutines(once).run), inputs, outputs)
 
 
 def _routine(graph: Graph) -> Routine:

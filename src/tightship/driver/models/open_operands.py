@@ -4,6 +4,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 
+from tightship.driver.models.chain import RunLate
 from tightship.driver.models.loader import Loader
 from tightship.driver.models.open_chain import OpenChain, Rows, Translate
 from tightship.driver.nnapi.routine import GraphStage, Routine
@@ -22,15 +23,24 @@ class OpenOperands:
     Programs stay for some dimensions, over the weights of the first.
     """
 
-    def __init__(self, translate: Translate, declared: Sequence[Dimensions], load: Loader) -> None:
+    def __init__(
+        self,
+        translate: Translate,
+        declared: Sequence[Dimensions],
+        load: Loader,
+        run_late: RunLate,
+    ) -> None:
         """Loads nothing; `declared` are the dimensions of the inputs, 0 where they are open."""
         self._translate, self._declared, self._load = translate, declared, load
+        self._run_late = run_late
         self._shapes: OrderedDict[Rows, Rows] = OrderedDict()
         self._lock = threading.Lock()
         self._model: Model | OpenChain | None = None
 
     def at(self, inputs: Rows) -> tuple[Model | OpenChain, Rows]:
         """What runs for inputs of these dimensions, and the dimensions of its outputs.
+
+        Those that only a run knows are unknown.
 
         Raises:
             DriverError: As `routine_of`.
@@ -40,7 +50,7 @@ class OpenOperands:
         if known is not None and self._model is not None:
             return self._model, known
         routine = self._translate(dict(enumerate(inputs)))
-        outputs = tuple(tensor.shape for tensor in routine.output_tensors)
+        outputs = tuple(shape or () for shape in routine.output_shapes)
         with self._lock:
             if self._model is None:
                 self._model = self._loaded(routine, inputs)
@@ -64,7 +74,7 @@ class OpenOperands:
 
     def _loaded(self, routine: Routine, inputs: Rows) -> Model | OpenChain:
         if len(routine.stages) > 1 or not isinstance(routine.stages[0], GraphStage):
-            return OpenChain(routine, self._translate, self._load)
+            return OpenChain(routine, self._translate, self._load, self._run_late)
         names = [tensor.name for tensor in routine.input_tensors]
 
         def read(shapes: Mapping[str, Dimensions]) -> Graph:

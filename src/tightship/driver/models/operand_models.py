@@ -9,9 +9,10 @@ from tightship.driver.effects import FindSupported
 from tightship.driver.events import SupportFound
 from tightship.driver.memory.mappings import Mappings
 from tightship.driver.memory.pool_file import PoolFile
-from tightship.driver.models.chain import Chain
+from tightship.driver.models.late_routines import LateRoutines
 from tightship.driver.models.loaded import Loaded
 from tightship.driver.models.loader import Loader
+from tightship.driver.models.open_chain import OpenChain
 from tightship.driver.models.open_operands import OpenOperands
 from tightship.driver.nnapi import check_open, is_open, routine_of, supported_operations
 from tightship.driver.nnapi.emission import Tensor
@@ -23,7 +24,6 @@ from tightship.driver.rules.operand_type import ValueType
 from tightship.driver.rules.pools import Pool, PoolMode
 from tightship.driver.rules.status import ErrorStatus
 from tightship.errors import DriverError
-from tightship.model import Model as Program
 
 _LOG = logging.getLogger(__name__)
 
@@ -39,27 +39,22 @@ def operand_model(
     """
     main = model.main
     files = _files(pools, mappings)
+    once = loader.once()  # no one file holds several programs
+    late = LateRoutines(once)
+    translate = partial(routine_of, model, files)
+    rows = main.input_indexes, main.output_indexes
     if is_open(model):
         check_open(model, files)
-        inputs, outputs = [
-            tuple(main.operands[index].value_type for index in row)
-            for row in (main.input_indexes, main.output_indexes)
-        ]
+        inputs, outputs = [_types(model, row, {}) for row in rows]
         declared = [kind.dimensions for kind in inputs]
-        translate = partial(routine_of, model, files)
-        return Loaded(OpenOperands(translate, declared, loader.once()), inputs, outputs)
-    routine = routine_of(model, files)
-    runs: Program | Chain
+        runs = OpenOperands(translate, declared, once, late.run)
+        return Loaded(runs, inputs, outputs, late=late)
+    routine = translate()
+    inputs, outputs = [_types(model, row, routine.tensors) for row in rows]
     match routine.stages:
         case (GraphStage() as stage,):
-            runs = loader.model(stage.graph)
-        case _:
-            runs = Chain(routine, loader.once().model)  # no one file holds several programs
-    return Loaded(
-        runs,
-        _types(model, main.input_indexes, routine.tensors),
-        _types(model, main.output_indexes, routine.tensors),
-    )
+            return Loaded(loader.model(stage.graph), inputs, outputs)
+    return Loaded(OpenChain(routine, translate, once, late.run), inputs, outputs, late=late)
 
 
 def operand_file(
@@ -101,7 +96,8 @@ def _types(
     model: Model, indexes: Sequence[int], tensors: Mapping[int, Tensor]
 ) -> tuple[ValueType, ...]:
     """What operands are, with the dimensions that translating has found."""
+    types = [(index, model.main.operands[index].value_type) for index in indexes]
     return tuple(
-        replace(model.main.operands[index].value_type, dimensions=tensors[index].shape)
-        for index in indexes
+        replace(each, dimensions=tensors[index].shape) if index in tensors else each
+        for index, each in types
     )

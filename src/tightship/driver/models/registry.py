@@ -179,7 +179,7 @@ class Models:
         if held is not None:
             self._named.let_go(held)
         elif gone is not None:
-            gone.model.close()
+            gone.close()
 
 
 def _share(number: int, name: str, programs: Sequence[Model], weights_bytes: int) -> ModelShare:

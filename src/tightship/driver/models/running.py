@@ -12,6 +12,7 @@ from tightship._core import StopFlag
 from tightship.driver.effects import Run, RunArgument
 from tightship.driver.events import RunFinished
 from tightship.driver.memory.mappings import Array, Bytes, Mappings
+from tightship.driver.models.chain import check_made
 from tightship.driver.models.device_buffers import DeviceBuffers
 from tightship.driver.models.fitting import fitted, shortage
 from tightship.driver.models.image_model import ImageModel, bound
@@ -199,6 +200,7 @@ class Runs:
         device_ns = time.monotonic_ns() - begin_ns
         shapes = []
         for name, (argument, _) in places.items():
+            check_made(results[name], argument.dimensions)
             fits = name in direct or self._store(argument, results[name])
             shapes.append(OutputShape(results[name].shape, fits))
         is_whole = all(shape.is_sufficient for shape in shapes)

@@ -2,23 +2,26 @@
 
 from collections.abc import Callable, Mapping, Sequence
 
-from tightship.driver.nnapi.emission import Tensor
 from tightship.driver.nnapi.operation_type import OperationType
-from tightship.driver.nnapi.routine import BranchStage, LoopStage, Routine
+from tightship.driver.nnapi.routine import BranchStage, LateRoutine, LoopStage, Routine
 from tightship.driver.nnapi.site import Site
-from tightship.driver.rules.dimensions import Dimensions, combine
+from tightship.driver.rules.dimensions import Dimensions, combine, is_specified
 from tightship.driver.rules.model import Lifetime, Model, Subgraph
 from tightship.driver.rules.operand_type import OperandType, ValueType
 
-TranslateSubgraph = Callable[[Subgraph, Mapping[int, Dimensions]], Routine]
-"""What runs for a subgraph whose inputs, by their place, have these dimensions."""
+TranslateSubgraph = Callable[[int, Mapping[int, Dimensions]], Routine]
+"""What runs for a subgraph, by its number, whose inputs, by their place, have these dimensions."""
+Defer = Callable[[int], LateRoutine]
+"""The same, once a run knows them."""
+Shapes = list[tuple[int, ...] | None]
+"""Shapes of outputs; None where only a run knows it."""
 
 
 def control_stage(
-    site: Site, model: Model, translate: TranslateSubgraph
-) -> tuple[LoopStage | BranchStage, list[Tensor]]:
-    """An operation that runs subgraphs of a model, and its outputs."""
-    called = _Called(site, model, translate)
+    site: Site, model: Model, translate: TranslateSubgraph, defer: Defer
+) -> tuple[LoopStage | BranchStage, Shapes]:
+    """An operation that runs subgraphs of a model, and the shapes of its outputs."""
+    called = _Called(site, model, translate, defer)
     if site.operation.operation_type == OperationType.WHILE:
         return called.loop()
     return called.branch()
@@ -27,62 +30,61 @@ def control_stage(
 class _Called:
     """The subgraphs of an operation, checked against what it gives them."""
 
-    def __init__(self, site: Site, model: Model, translate: TranslateSubgraph) -> None:
-        self._site, self._model, self._translate = site, model, translate
+    def __init__(
+        self, site: Site, model: Model, translate: TranslateSubgraph, defer: Defer
+    ) -> None:
+        self._site, self._model, self._translate, self._defer = site, model, translate, defer
 
-    def loop(self) -> tuple[LoopStage, list[Tensor]]:
+    def loop(self) -> tuple[LoopStage, Shapes]:
         """WHILE: condition, body, the state, and what stays as it is."""
         site = self._site
         self._check_least(2)
         given = site.operation.inputs[2:]
-        condition, body = self._subgraph(0), self._subgraph(1)
+        numbers = self._number(0), self._number(1)
+        condition, body = [self._model.referenced[each] for each in numbers]
         state = len(body.output_indexes)
         if not len(site.operation.outputs) <= state <= len(given):
             raise site.broken(
                 f"its body gives {state} values; NNAPI wants at least the operation's "
                 f"{len(site.operation.outputs)} outputs and at most its {len(given)} operands"
             )
-        test, turn = self._routine(condition, given), self._routine(body, given)
+        test, turn = [self._routine(each, given) for each in numbers]
         self._check_test(condition, test)
         self._check_types(body, site.operation.inputs[2 : 2 + state], "output", body.output_indexes)
-        for index, made in zip(given, turn.output_tensors, strict=False):
-            if made.shape != site.tensors[index].shape:
-                raise site.uncovered(
-                    f"operand {index} has dimensions {list(site.tensors[index].shape)}, and "
-                    f"{list(made.shape)} after a turn; they must stay the same"
-                )
         self._check_types(
             body,
             site.operation.outputs,
             "output",
             body.output_indexes[: len(site.operation.outputs)],
         )
-        stage = LoopStage(test, turn, given, site.operation.outputs)
-        return stage, self._outputs(turn)
+        ends = given, site.operation.outputs, self._declared()
+        first = [site.tensors[index].shape for index in given[:state]]
+        if turn.output_shapes == first:
+            return LoopStage(test, turn, *ends), self._known(turn.output_shapes)
+        late = LoopStage(self._defer(numbers[0]), self._defer(numbers[1]), *ends)
+        return late, self._known([None] * state)
 
-    def branch(self) -> tuple[BranchStage, list[Tensor]]:
+    def branch(self) -> tuple[BranchStage, Shapes]:
         """IF: the condition, two branches, and what they take."""
         site = self._site
         self._check_least(3)
         given = site.operation.inputs[3:]
         self._check_flag(site.type_of(0), site.tensor(0, {OperandType.TENSOR_BOOL8}).shape)
-        branches = [self._subgraph(position) for position in (1, 2)]
-        routines = [self._routine(each, given) for each in branches]
-        for each in branches:
+        numbers = [self._number(position) for position in (1, 2)]
+        when_true, when_false = [self._routine(each, given) for each in numbers]
+        for each in [self._model.referenced[number] for number in numbers]:
             if len(each.output_indexes) != len(site.operation.outputs):
                 raise site.broken(
                     f"a branch gives {len(each.output_indexes)} values, and it has "
                     f"{len(site.operation.outputs)} outputs"
                 )
             self._check_types(each, site.operation.outputs, "output", each.output_indexes)
-        shapes = [[made.shape for made in each.output_tensors] for each in routines]
-        if shapes[0] != shapes[1]:
-            raise site.uncovered("its branches give values of different dimensions")
-        when_true, when_false = routines
-        stage = BranchStage(
-            site.operation.inputs[0], when_true, when_false, given, site.operation.outputs
-        )
-        return stage, self._outputs(when_true)
+        ends = given, site.operation.outputs, self._declared()
+        stage = BranchStage(site.operation.inputs[0], when_true, when_false, *ends)
+        for made in when_true.output_shapes, when_false.output_shapes:
+            self._check_made(made)
+        rows = zip(when_true.output_shapes, when_false.output_shapes, strict=True)
+        return stage, self._known([one if one == other else None for one, other in rows])
 
     def _check_least(self, least: int) -> None:
         if self._site.input_count < least:
@@ -90,15 +92,16 @@ class _Called:
                 f"it has {self._site.input_count} inputs, and NNAPI wants at least {least}"
             )
 
-    def _subgraph(self, position: int) -> Subgraph:
+    def _number(self, position: int) -> int:
+        """Of the subgraph that an argument is."""
         operand = self._site.operands[self._site.operation.inputs[position]]
         if operand.lifetime != Lifetime.SUBGRAPH:
             raise self._site.broken(f"{self._site.name_of(position)} is no subgraph")
-        return self._model.referenced[operand.location.offset_bytes]
+        return operand.location.offset_bytes
 
-    def _routine(self, subgraph: Subgraph, given: Sequence[int]) -> Routine:
+    def _routine(self, number: int, given: Sequence[int]) -> Routine:
         """What runs for a subgraph with these operands of the operation's own."""
-        site = self._site
+        site, subgraph = self._site, self._model.referenced[number]
         if len(subgraph.input_indexes) != len(given):
             raise site.broken(
                 f"a subgraph takes {len(subgraph.input_indexes)} values and is given {len(given)}"
@@ -108,7 +111,7 @@ class _Called:
             if index not in site.tensors:
                 raise site.unsized(site.operation.inputs.index(index))
         shapes = {place: site.tensors[index].shape for place, index in enumerate(given)}
-        return self._translate(subgraph, shapes)
+        return self._translate(number, shapes)
 
     def _check_types(
         self, subgraph: Subgraph, outer: Sequence[int], what: str, inner: Sequence[int]
@@ -133,7 +136,7 @@ class _Called:
         if len(test.outputs) != 1:
             raise self._site.broken(f"its condition gives {len(test.outputs)} values, not 1")
         value_type = condition.operands[test.outputs[0]].value_type
-        self._check_flag(value_type, test.output_tensors[0].shape)
+        self._check_flag(value_type, test.output_shapes[0] or (1,))
 
     def _check_flag(self, value_type: ValueType, shape: tuple[int, ...]) -> None:
         if value_type.operand_type != OperandType.TENSOR_BOOL8 or shape != (1,):
@@ -142,9 +145,28 @@ class _Called:
                 f"{list(shape)}; NNAPI wants TENSOR_BOOL8 and [1]"
             )
 
-    def _outputs(self, routine: Routine) -> list[Tensor]:
-        made = routine.output_tensors
+    def _declared(self) -> tuple[Dimensions, ...]:
+        operands = self._site.operands
+        return tuple(
+            operands[index].value_type.dimensions for index in self._site.operation.outputs
+        )
+
+    def _known(self, made: Shapes) -> Shapes:
+        """Shapes of the outputs, as they are made or else as the model declares them."""
+        self._check_made(made)
+        types = [self._site.operands[index].value_type for index in self._site.operation.outputs]
         return [
-            Tensor(f"operand{index}", each.dtype, each.shape)
-            for index, each in zip(self._site.operation.outputs, made, strict=False)
+            each.dimensions
+            if shape is None and is_specified(each.dimensions, is_scalar=each.is_scalar)
+            else shape
+            for shape, each in zip(made, types, strict=False)
         ]
+
+    def _check_made(self, made: Shapes) -> None:
+        """Check what a subgraph gives against what the outputs are declared to be."""
+        for place, (shape, declared) in enumerate(zip(made, self._declared(), strict=False)):
+            if shape is not None and combine(declared, shape) is None:
+                raise self._site.broken(
+                    f"operand {self._site.operation.outputs[place]} (output {place}) has "
+                    f"dimensions {list(declared)}; a subgraph makes {list(shape)}"
+                )

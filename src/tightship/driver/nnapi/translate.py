@@ -1,15 +1,22 @@
 """A model of operands and operations as graphs, and what runs them."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from tightship.driver.nnapi import arrangement, comparison, convolution, elementwise, pooling
 from tightship.driver.nnapi.constants import DTYPES, Constants, constants_of
 from tightship.driver.nnapi.control import control_stage
 from tightship.driver.nnapi.emission import Emission, Tensor
+from tightship.driver.nnapi.operation_rules import RULES
 from tightship.driver.nnapi.operation_type import CONTROL, OperationType
-from tightship.driver.nnapi.routine import GraphStage, Routine, Stage, read_by
+from tightship.driver.nnapi.routine import (
+    GraphStage,
+    LateRoutine,
+    LateStage,
+    Routine,
+    Stage,
+    read_by,
+)
 from tightship.driver.nnapi.site import OpenDimensionsError, Site
 from tightship.driver.rules.dimensions import Dimensions, combine, is_specified
 from tightship.driver.rules.model import Lifetime, Model, Operand, Operation, Subgraph
@@ -22,34 +29,10 @@ DEPTH_MAX = 16
 """Subgraphs that run one within another."""
 SUBGRAPHS_MAX = 1024
 """Of a model, counted as often as each is run by an operation: few bytes can name very many."""
-
-_RULES: Mapping[OperationType, Callable[[Site], Tensor]] = {
-    OperationType.ADD: elementwise.binary,
-    OperationType.AVERAGE_POOL_2D: pooling.average_pool,
-    OperationType.CONCATENATION: arrangement.concatenation,
-    OperationType.CONV_2D: convolution.convolution,
-    OperationType.DEPTHWISE_CONV_2D: convolution.depthwise_convolution,
-    OperationType.DEQUANTIZE: elementwise.dequantize,
-    OperationType.FULLY_CONNECTED: convolution.fully_connected,
-    OperationType.LOGISTIC: elementwise.logistic,
-    OperationType.MAX_POOL_2D: pooling.max_pool,
-    OperationType.MUL: elementwise.binary,
-    OperationType.RELU: elementwise.activation,
-    OperationType.RELU1: elementwise.activation,
-    OperationType.RELU6: elementwise.activation,
-    OperationType.RESHAPE: arrangement.reshape,
-    OperationType.SOFTMAX: elementwise.softmax,
-    OperationType.TANH: elementwise.tanh,
-    OperationType.DIV: elementwise.binary,
-    OperationType.SUB: elementwise.binary,
-    OperationType.EQUAL: comparison.compare,
-    OperationType.GREATER: comparison.compare,
-    OperationType.GREATER_EQUAL: comparison.compare,
-    OperationType.LESS: comparison.compare,
-    OperationType.LESS_EQUAL: comparison.compare,
-    OperationType.NOT_EQUAL: comparison.compare,
-    OperationType.QUANTIZE: elementwise.quantize,
-}
+MAIN = -1
+"""Number of the main subgraph; the others have their places among those that are referenced."""
+_RUN = frozenset({Lifetime.TEMPORARY_VARIABLE, Lifetime.SUBGRAPH_INPUT, Lifetime.SUBGRAPH_OUTPUT})
+"""Lifetimes of values that a run brings."""
 
 
 def graph_of(
@@ -80,10 +63,8 @@ def routine_of(
     model: Model, pools: Sequence[MappedFile] = (), dimensions: Mapping[int, Dimensions] = {}
 ) -> Routine:
     """What runs for a model's main subgraph; arguments and errors as for `graph_of`."""
-    translation = _Translation(
-        model.main, model, constants_of(model, pools), dimensions, _Nesting()
-    )
-    return translation.routine()
+    constants = constants_of(model, pools)
+    return _Translation(model.main, MAIN, model, constants, dimensions, _Nesting()).routine()
 
 
 def supported_operations(model: Model, pools: Sequence[MappedFile] = ()) -> tuple[bool, ...]:
@@ -92,7 +73,7 @@ def supported_operations(model: Model, pools: Sequence[MappedFile] = ()) -> tupl
     Of one that reads tensors of unknown dimensions only what does not depend on them is looked
     at. `model` is one that `check_model` has passed.
     """
-    translation = _Translation(model.main, model, constants_of(model, pools), {}, _Nesting())
+    translation = _Translation(model.main, MAIN, model, constants_of(model, pools), {}, _Nesting())
     return tuple(translation.is_supported(at) for at in range(len(model.main.operations)))
 
 
@@ -108,7 +89,7 @@ def check_open(model: Model, pools: Sequence[MappedFile] = ()) -> None:
     Raises:
         DriverError: As `graph_of`.
     """
-    _Translation(model.main, model, constants_of(model, pools), {}, _Nesting()).check()
+    _Translation(model.main, MAIN, model, constants_of(model, pools), {}, _Nesting()).check()
 
 
 @dataclass(slots=True)
@@ -129,12 +110,13 @@ class _Translation:
     def __init__(
         self,
         subgraph: Subgraph,
+        number: int,
         model: Model,
         constants: Constants,
         dimensions: Mapping[int, Dimensions],
         nesting: _Nesting,
     ) -> None:
-        self._nesting = nesting
+        self._number, self._nesting = number, nesting
         self._subgraph, self._model, self._constants = subgraph, model, constants
         self._emission = Emission()
         self.tensors: dict[int, Tensor] = {}
@@ -143,7 +125,7 @@ class _Translation:
             known = combine(operand.value_type.dimensions, dimensions.get(place, ()))
             if known is None:
                 raise invalid(
-                    f"Input {place} has dimensions {list(dimensions[place])} in the request, and "
+                    f"Input {place} is given dimensions {list(dimensions[place])}, and has "
                     f"{list(operand.value_type.dimensions)} in the model."
                 )
             self._declare(index, known)
@@ -168,13 +150,17 @@ class _Translation:
             self._add_graph(stages, start, position)
             stages.append(self._control(position))
             start = position + 1
-        self._add_graph(stages, start, len(main.operations))
+            if not all(index in self.tensors for index in operation.outputs):
+                self._add_rest(stages, start)
+                break
+        else:
+            self._add_graph(stages, start, len(main.operations))
         ends = {*main.input_indexes, *main.output_indexes}
         return Routine(
             tuple(stages),
             main.input_indexes,
             main.output_indexes,
-            {index: self.tensors[index] for index in ends},
+            {index: self.tensors[index] for index in ends if index in self.tensors},
             self._constants_of(stages),
         )
 
@@ -210,8 +196,7 @@ class _Translation:
             for index in operation.inputs:
                 operand = self._operand(index)
                 if operand.lifetime == Lifetime.SUBGRAPH:
-                    inner = self._model.referenced[operand.location.offset_bytes]
-                    with self._within(inner, {}) as translation:
+                    with self._within(operand.location.offset_bytes, {}) as translation:
                         translation.check()
             self._declare_outputs(position)
 
@@ -252,6 +237,23 @@ class _Translation:
         )
         stages.append(GraphStage(graph, tuple(inputs), tuple(outputs)))
 
+    def _add_rest(self, stages: list[Stage], start: int) -> None:
+        """What a run translates: the operations from `start` on, checked as far as that goes."""
+        main = self._subgraph
+        for position in range(start, len(main.operations)):
+            self._check_one(position)
+        inside = main.operations[start:]
+        written = {index for operation in inside for index in operation.outputs}
+        read = {index for operation in inside for index in operation.inputs}
+        inputs = tuple(sorted(i for i in read - written if self._operand(i).lifetime in _RUN))
+        outputs = tuple(index for index in main.output_indexes if index in written)
+        operands = list(main.operands)
+        for index in inputs:
+            operands[index] = replace(operands[index], lifetime=Lifetime.SUBGRAPH_INPUT)
+        rest = Subgraph(tuple(operands), inside, inputs, outputs)
+        if outputs:
+            stages.append(LateStage(self._late(rest, self._number), inputs, outputs))
+
     def _graph_inputs(self, inside: Sequence[Operation], written: set[int]) -> list[int]:
         read = {index for operation in inside for index in operation.inputs}
         return sorted(
@@ -264,29 +266,43 @@ class _Translation:
         """Make the nodes of an operation that runs no subgraph."""
         site = self._site(position)
         operation = site.operation
-        if operation.operation_type not in set(_RULES):
+        if operation.operation_type not in set(RULES):
             raise site.uncovered("no operation of this type is")
-        made = _RULES[OperationType(operation.operation_type)](site)
+        made = RULES[OperationType(operation.operation_type)](site)
         (index,) = operation.outputs
         self._check_output(site, 0, made.shape)
         self.tensors[index] = self._emission.rename(made, f"operand{index}")
 
     def _control(self, position: int) -> Stage:
-        """A loop or a branch; its outputs are known after it."""
+        """A loop or a branch; what is known of its outputs is known after it."""
         site = self._site(position)
-        stage, outputs = control_stage(site, self._model, self._subroutine)
-        for place, made in enumerate(outputs):
-            self._check_output(site, place, made.shape)
-            self.tensors[site.operation.outputs[place]] = made
+        stage, shapes = control_stage(site, self._model, self._subroutine, self._deferred)
+        for index, shape in zip(site.operation.outputs, shapes, strict=False):
+            if shape is not None:
+                self._declare(index, shape)
         return stage
 
-    def _subroutine(self, subgraph: Subgraph, dimensions: Mapping[int, Dimensions]) -> Routine:
-        with self._within(subgraph, dimensions) as translation:
+    def _subroutine(self, number: int, dimensions: Mapping[int, Dimensions]) -> Routine:
+        with self._within(number, dimensions) as translation:
             return translation.routine()
+
+    def _deferred(self, number: int) -> LateRoutine:
+        return self._late(self._model.referenced[number], number)
+
+    def _late(self, subgraph: Subgraph, number: int) -> LateRoutine:
+        model, constants, depth = self._model, self._constants, self._nesting.depth
+
+        def translate(dimensions: Mapping[int, Dimensions]) -> Routine:
+            nesting = _Nesting(depth)
+            return _Translation(subgraph, number, model, constants, dimensions, nesting).routine()
+
+        declared = [subgraph.operands[index].value_type for index in subgraph.input_indexes]
+        key = number, len(subgraph.operations)
+        return LateRoutine(key, tuple(each.dimensions for each in declared), translate)
 
     @contextmanager
     def _within(
-        self, subgraph: Subgraph, dimensions: Mapping[int, Dimensions]
+        self, number: int, dimensions: Mapping[int, Dimensions]
     ) -> "Iterator[_Translation]":
         """A subgraph that this one runs.
 
@@ -302,7 +318,8 @@ class _Translation:
         nesting.depth += 1
         nesting.left -= 1
         try:
-            yield _Translation(subgraph, self._model, self._constants, dimensions, nesting)
+            model, inner = self._model, self._model.referenced[number]
+            yield _Translation(inner, number, model, self._constants, dimensions, nesting)
         finally:
             nesting.depth -= 1
 
