@@ -17,6 +17,12 @@ CASES = {
     ),
     "Concat": ("double[2,3] x, double[2,2] b", "y = Concat <axis = 1> (x, b)"),
     "Cos": ("double[5] x", "y = Cos (x)"),
+    "CumSum": ("double[3,4] x", "y = CumSum (x, axis)"),
+    "CumSum before": ("double[3,4] x", "y = CumSum <exclusive = 1, reverse = 1> (x, axis)"),
+    "DepthToSpace": ("double[2,8,2,3] x", "y = DepthToSpace <blocksize = 2> (x)"),
+    "DepthToSpace inner": (
+        "double[2,8,2,3] x", 'y = DepthToSpace <blocksize = 2, mode = "CRD"> (x)'
+    ),
     "Div": ("double[2,3] x, double[3] b", "y = Div (x, b)"),
     "Elu": ("double[4,5] x", "y = Elu <alpha = 0.7> (x)"),
     "Erf": ("double[4,5] x", "y = Erf (x)"),
@@ -25,6 +31,7 @@ CASES = {
     "Flatten": ("double[2,3,4] x", "y = Flatten <axis = 2> (x)"),
     "Gather": ("double[4,3] x", "y = Gather <axis = 1> (x, places)"),
     "GatherElements": ("double[4,3] x", "y = GatherElements <axis = 0> (x, table)"),
+    "GatherND": ("double[4,3] x", "y = GatherND (x, tuples)"),
     "Gelu": ("double[4,5] x", "y = Gelu (x)"),
     "Gelu tanh": ("double[4,5] x", 'y = Gelu <approximate = "tanh"> (x)'),
     "Gemm": ("double[2,3] x, double[3,4] b, double[4] c", "y = Gemm <beta = 2.0> (x, b, c)"),
@@ -35,12 +42,15 @@ CASES = {
     "LeakyRelu": ("double[4,5] x", "y = LeakyRelu <alpha = 0.3> (x)"),
     "Log": ("double[5] x", "a = Mul (x, x) y = Log (a)"),
     "LogSoftmax": ("double[2,5,3] x", "y = LogSoftmax <axis = 1> (x)"),
+    "LRN": ("double[2,5,3] x", "y = LRN <size = 4, alpha = 0.9, bias = 0.7> (x)"),
     "Max": ("double[2,3] x, double[3] b", "y = Max (x, b)"),
     "Mean": ("double[2,3] x, double[3] b", "y = Mean (x, b)"),
     "Min": ("double[2,3] x, double[3] b", "y = Min (x, b)"),
     "Mul": ("double[2,3] x, double[3] b", "y = Mul (x, b)"),
     "Mul by itself": ("double[2,3] x", "y = Mul (x, x)"),
+    "Mish": ("double[4,5] x", "y = Mish (x)"),
     "Neg": ("double[5] x", "y = Neg (x)"),
+    "PRelu": ("double[2,3,4] x, double[3,1] b", "y = PRelu (x, b)"),
     "Pad": ("double[2,3] x", "y = Pad (x, pads)"),
     "Pow": ("double[5] x", "y = Pow (x, four)"),
     "Pow squared": ("double[5] x", "y = Pow (x, two)"),
@@ -58,11 +68,21 @@ CASES = {
     "Relu": ("double[4,5] x", "y = Relu (x)"),
     "Resize": ("double[1,2,3,4] x", "y = Resize (x, , factors)"),
     "Reshape": ("double[2,6] x", "y = Reshape (x, shape)"),
+    "ScatterElements": (
+        "double[4,3] x, double[2,3] b",
+        'y = ScatterElements <axis = 0, reduction = "add"> (x, table, b)',
+    ),
+    "ScatterND": ("double[4,3] x, double[2] b", "y = ScatterND (x, tuples, b)"),
+    "Selu": ("double[4,5] x", "y = Selu (x)"),
     "Sigmoid": ("double[4,5] x", "y = Sigmoid (x)"),
     "Sin": ("double[5] x", "y = Sin (x)"),
     "Slice": ("double[4,5] x", "y = Slice (x, first, last, axes)"),
     "Slice backwards": ("double[4,5] x", "y = Slice (x, last, first, axes, back)"),
     "Slice to the front": ("double[4,5] x", "y = Slice (x, last, front, axes, back)"),
+    "Softsign": ("double[4,5] x", "y = Softsign (x)"),
+    "SpaceToDepth": ("double[2,3,4,6] x", "y = SpaceToDepth <blocksize = 2> (x)"),
+    "ThresholdedRelu": ("double[4,5] x", "y = ThresholdedRelu <alpha = 0.2> (x)"),
+    "TopK": ("double[3,5] x", "y, best = TopK (x, count)"),
     "Softmax": ("double[2,5,3] x", "y = Softmax <axis = 1> (x)"),
     "Softplus": ("double[4,5] x", "y = Softplus (x)"),
     "Split": ("double[2,6] x", "y, z = Split <axis = 1, num_outputs = 2> (x)"),
@@ -95,6 +115,9 @@ WEIGHTS = {
     "table": np.array([[0, 3, 3], [1, 0, 3]]),
     "twice": np.array([1, 2]),
     "two": np.array(2.0),
+    "axis": np.array(1),
+    "count": np.array([2]),
+    "tuples": np.array([[0, 2], [3, 1]]),
 }
 
 
@@ -109,6 +132,16 @@ def made(inputs, body):
 def test_the_gradient_of_an_operator_is_its_slope(name):
     graph = made(*CASES[name])
     check(graph, numbers(graph), graph.inputs)
+
+
+def test_a_celu_of_one_has_the_gradient_of_an_elu():
+    graphs = [
+        graph_of(f"net (float[4,5] x) => (float[4,5] y) {{ y = {operator} (x) }}")
+        for operator in ("Celu", "Elu")
+    ]
+    feeds = {**numbers(graphs[0]), "d(y)": np.ones((4, 5), np.float32)}
+    celu, elu = (run(backward(graph, wrt=["x"]), feeds)[1] for graph in graphs)
+    np.testing.assert_allclose(celu, elu, 1e-6)
 
 
 def test_a_cast_casts_the_gradient_back():

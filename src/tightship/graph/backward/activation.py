@@ -32,8 +32,71 @@ def _clip(at: Site) -> _Gradients:
     for index, operator in ((1, "Less"), (2, "Greater")):
         if at.wants(index):
             beyond = at.op(operator, at.x(), at.x(index), dtype=DType.BOOL)
-            held = at.op("Where", beyond, at.dy, at.number(0, at.dy), dtype=at.dtype(at.dy))
+            held = _where(at, beyond, at.dy, at.number(0, at.dy))
             yield index, at.summed_to(held, at.x(index))
+
+
+def _where(at: Site, condition: str, yes: str, no: str) -> str:
+    return at.op("Where", condition, yes, no, dtype=at.dtype(at.dy))
+
+
+def _over(at: Site, name: str, limit: float = 0.0) -> str:
+    """Where a value is above a number."""
+    return at.op("Greater", name, at.number(limit, name), dtype=DType.BOOL)
+
+
+def _prelu(at: Site) -> _Gradients:
+    """Reads the input and the slope."""
+    is_over = _over(at, at.x())
+    if at.wants(1):
+        below = _where(at, is_over, at.number(0, at.dy), at.op("Mul", at.dy, at.x()))
+        yield 1, at.summed_to(below, at.x(1))
+    if at.wants(0):
+        yield 0, _where(at, is_over, at.dy, at.op("Mul", at.dy, at.x(1)))
+
+
+def _exponential(at: Site, above: float, scale: float, shift: float) -> str:
+    """Reads the output `y`: the slope is `above` where it is over 0, else `scale * y + shift`."""
+    below = at.op("Add", at.scaled(at.y, scale), at.number(shift, at.y))
+    slope = _where(at, _over(at, at.y), at.number(above, at.y), below)
+    return at.op("Mul", at.dy, slope)
+
+
+def _selu(at: Site) -> _Gradients:
+    if at.wants(0):
+        gamma = at.real("gamma", 1.0507009873554805)
+        shift = gamma * at.real("alpha", 1.6732632423543772)
+        yield 0, _exponential(at, gamma, 1.0, shift)
+
+
+def _celu(at: Site) -> _Gradients:
+    if at.wants(0):
+        yield 0, _exponential(at, 1.0, 1 / at.real("alpha", 1.0), 1.0)
+
+
+def _mish(at: Site) -> _Gradients:
+    """Reads the input: `t + x * sigmoid(x) * (1 - t * t)`, where `t` is `y / x`."""
+    if not at.wants(0):
+        return
+    x = at.x()
+    t = at.op("Tanh", at.op("Softplus", x))
+    rest = at.op("Sub", at.number(1, x), at.op("Mul", t, t), shape=at.shape(x))
+    bent = at.op("Mul", at.op("Mul", x, at.op("Sigmoid", x)), rest)
+    yield 0, at.op("Mul", at.dy, at.op("Add", t, bent))
+
+
+def _softsign(at: Site) -> _Gradients:
+    """Reads the input."""
+    if at.wants(0):
+        below = at.op("Add", at.op("Abs", at.x()), at.number(1, at.x()))
+        yield 0, at.op("Div", at.op("Div", at.dy, below), below)
+
+
+def _thresholded(at: Site) -> _Gradients:
+    """Reads the input."""
+    if at.wants(0):
+        is_over = _over(at, at.x(), at.real("alpha", 1.0))
+        yield 0, _where(at, is_over, at.dy, at.number(0, at.dy))
 
 
 def _softmax(at: Site) -> _Gradients:
@@ -65,8 +128,14 @@ def _flag(at: Site) -> bool:
 ACTIVATIONS: Mapping[str, Rule] = {
     **dict.fromkeys(OF_OUTPUT, _of_output),
     **dict.fromkeys(OF_INPUT, _of_input),
+    "Celu": _celu,
     "Clip": _clip,
     "Dropout": _dropout,
     "LogSoftmax": _softmax,
+    "Mish": _mish,
+    "PRelu": _prelu,
+    "Selu": _selu,
     "Softmax": _softmax,
+    "Softsign": _softsign,
+    "ThresholdedRelu": _thresholded,
 }

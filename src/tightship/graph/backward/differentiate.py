@@ -198,9 +198,9 @@ class _Walk:
         if rule is None or node.fused:
             through = next(name for name in node.reads if name in self._wanted)
             raise site.refusal(
-                f"has no rule, and the gradient of `{through}` leads through it. Leave out of "
-                "`wrt` what lies before it, write it with operators that have a rule, or make it "
-                "a `Layer` with a backward of its own"
+                f"has no rule, and the gradient of `{through}` leads through it. Train nothing "
+                "that lies before it, write it with operators that have a rule, or make it a "
+                "`Layer` with a backward of its own"
             )
         given = set()
         for index, gradient in rule(site):
@@ -208,7 +208,7 @@ class _Walk:
             given.add(node.inputs[index])
         lost = [name for name in node.reads if name in self._wanted and name not in given]
         if lost:
-            raise site.refusal(f"is not known for its input `{lost[0]}`; leave it out of `wrt`")
+            raise site.refusal(f"is not known for its input `{lost[0]}`: train nothing before that")
 
     def _settled(self, name: str) -> str:
         """The gradient of a value that has all of its parts, under its final name."""

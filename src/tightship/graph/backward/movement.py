@@ -157,8 +157,33 @@ def _triangle(at: Site) -> _Gradients:
         )
 
 
+def _depth_to_space(at: Site) -> _Gradients:
+    """Each block of places is channels again, as the mode has them."""
+    if not at.wants(0):
+        return
+    shape, size = at.shape(at.x()), at.integer("blocksize", 1)
+    batch, channels, rows, columns = shape
+    apart = at.reshaped(at.dy, (batch, channels // size**2, rows, size, columns, size))
+    is_inner = at.node.attributes.get("mode", "DCR") in ("CRD", b"CRD")
+    order = (0, 1, 3, 5, 2, 4) if is_inner else (0, 3, 5, 1, 2, 4)
+    yield 0, at.reshaped(at.transposed(apart, order), shape)
+
+
+def _space_to_depth(at: Site) -> _Gradients:
+    """Channels are blocks of places again."""
+    if at.wants(0):
+        shape, size = at.shape(at.x()), at.integer("blocksize", 1)
+        batch, channels, rows, columns = shape
+        places, order = (rows // size, columns // size), (0, 3, 4, 1, 5, 2)
+        apart = (batch, size, size, channels, *places)
+        if at.node.attributes.get("mode", "DCR") in ("CRD", b"CRD"):
+            apart, order = (batch, channels, size, size, *places), (0, 1, 4, 2, 5, 3)
+        yield 0, at.reshaped(at.transposed(at.reshaped(at.dy, apart), order), shape)
+
+
 MOVEMENTS: Mapping[str, Rule] = {
     "Concat": _concat,
+    "DepthToSpace": _depth_to_space,
     "Expand": _expand,
     "Flatten": _reshape,
     "Gather": _gather,
@@ -167,6 +192,7 @@ MOVEMENTS: Mapping[str, Rule] = {
     "Pad": _pad,
     "Reshape": _reshape,
     "Slice": _slice,
+    "SpaceToDepth": _space_to_depth,
     "Split": _split,
     "Squeeze": _reshape,
     "Tile": _tile,

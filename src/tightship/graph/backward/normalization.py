@@ -150,10 +150,38 @@ def _mean(at: Site, name: str, axes: Sequence[int]) -> str:
     )
 
 
+def _local_response(at: Site) -> _Gradients:
+    """Reads the input; the means of squares of neighbouring channels are computed anew."""
+    if not at.wants(0):
+        return
+    x, dy, size = at.x(), at.dy, at.integer("size", 1)
+    alpha, beta = at.real("alpha", 1e-4), at.real("beta", 0.75)
+    before = (size - 1) // 2
+    squares = _near(at, at.op("Mul", x, x), before, size - 1 - before)
+    base = at.op("Add", at.scaled(squares, alpha), at.number(at.real("bias", 1.0), x))
+    factor = at.op("Pow", base, at.number(-beta, x))
+    drawn = at.op("Div", at.op("Mul", at.op("Mul", dy, x), factor), base)
+    along = at.op("Mul", x, _near(at, drawn, size - 1 - before, before))
+    yield 0, at.op("Sub", at.op("Mul", dy, factor), at.scaled(along, 2 * alpha * beta))
+
+
+def _near(at: Site, name: str, before: int, after: int) -> str:
+    """Means over so many channels on either side; what is beyond the edge is nought."""
+    shape = at.shape(name)
+    rows = (shape[0], 1, shape[1], prod(shape[2:]))
+    attributes = {
+        "kernel_shape": (before + 1 + after, 1), "pads": (before, 0, after, 0),
+        "strides": (1, 1), "count_include_pad": 1,
+    }  # fmt: skip
+    mean = at.op("AveragePool", at.reshaped(name, rows), shape=rows, attributes=attributes)
+    return at.reshaped(mean, shape)
+
+
 NORMALIZATIONS: Mapping[str, Rule] = {
     "BatchNormalization": _given,
     "GroupNormalization": _group,
     "InstanceNormalization": _instance,
+    "LRN": _local_response,
     "LayerNormalization": _layer,
     "RMSNormalization": _root_mean_square,
 }

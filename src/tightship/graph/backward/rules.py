@@ -16,6 +16,7 @@ from tightship.graph.backward.product import PRODUCTS
 from tightship.graph.backward.recurrent import RECURRENT
 from tightship.graph.backward.reduction import REDUCTIONS
 from tightship.graph.backward.resize import RESIZES
+from tightship.graph.backward.scatter import SCATTERS
 from tightship.graph.backward.site import Rule
 
 _OF_ONNX: Mapping[str, Rule] = {
@@ -30,6 +31,7 @@ _OF_ONNX: Mapping[str, Rule] = {
     **REDUCTIONS,
     **RECURRENT,
     **RESIZES,
+    **SCATTERS,
 }
 
 RULES: Mapping[tuple[str, str], Rule] = {
