@@ -30,13 +30,19 @@ def test_training_has_its_row_unless_only_the_forward_pass_is_asked_for():
 
 
 def test_why_there_is_no_training_is_said_in_its_row():
-    text = "net (float[2,8] x) => (float y) { h = MatMul (x, w) y = CumSum (h, n) }"
-    model = parse(text, w=filled(8, 200), n=np.array(0)).SerializeToString()
+    text = "net (float[2,8] x) => (float y) { h = MatMul (x, w) y = ReduceProd (h, n) }"
+    model = parse(text, w=filled(8, 200), n=np.array([0])).SerializeToString()
     made = cost_of(read_bytes(model), "net")
     assert "training: The gradient of node" in report(made)
     assert max(map(len, report(made).splitlines())) <= 100
     assert to_json(made)["training"] is None
-    assert "CumSum" in to_json(made)["training_refusal"]
+    assert "ReduceProd" in to_json(made)["training_refusal"]
+
+
+def test_an_arena_whose_alignment_takes_more_than_its_values_saves_nothing():
+    text = "net (float[4,6] x) => (float[4] y) { h = MatMul (x, w) y = ReduceSum (h, n) }"
+    model = parse(text, w=filled(6, 3), n=np.array([1])).SerializeToString()
+    assert "saves" in report(cost_of(read_bytes(model), "net", forward_only=True))
 
 
 def test_json_holds_the_columns_in_bytes():

@@ -103,7 +103,7 @@ def _levers(cost: Cost) -> list[str]:
         [
             lever.name,
             format_bytes(lever.alone_bytes),
-            format_bytes(naive - lever.alone_bytes),
+            format_bytes(max(0, naive - lever.alone_bytes)),
             format_bytes(lever.without_bytes),
             format_bytes(max(0, lever.without_bytes - arena)),
         ]

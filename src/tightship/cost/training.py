@@ -28,7 +28,7 @@ def training_graph(graph: Graph) -> tuple[Graph, tuple[str, ...]]:
     graph = with_batch_statistics(graph)
     weights = parameters(graph)
     if not weights:
-        raise GraphError("the model has no weights")
+        raise GraphError("the model has no weights to train: no node reads a constant of floats")
     floats = [name for name in dict.fromkeys(graph.outputs) if _is_float(graph, name)]
     losses = [name for name in floats if graph.value(name).shape == ()]
     if not losses:
@@ -36,7 +36,7 @@ def training_graph(graph: Graph) -> tuple[Graph, tuple[str, ...]]:
             graph = with_squared_error(graph, name, f"{name}.target")
         losses = [f"{name}.loss" for name in floats]
     if not losses:
-        raise GraphError("the model has no output of floats")
+        raise GraphError("the model has no output of floats that could have a loss")
     made = backward(replace(graph, outputs=tuple(losses)), losses, weights)
     return made, made.outputs[len(losses) :]
 

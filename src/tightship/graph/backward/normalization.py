@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from math import prod
 
-from tightship.graph.backward.operators import DOMAIN
+from tightship.graph.backward.operators import DOMAIN, Attributes
 from tightship.graph.backward.site import Rule, Site
 
 _Gradients = Iterator[tuple[int, str]]
@@ -169,7 +169,7 @@ def _near(at: Site, name: str, before: int, after: int) -> str:
     """Means over so many channels on either side; what is beyond the edge is nought."""
     shape = at.shape(name)
     rows = (shape[0], 1, shape[1], prod(shape[2:]))
-    attributes = {
+    attributes: Attributes = {
         "kernel_shape": (before + 1 + after, 1), "pads": (before, 0, after, 0),
         "strides": (1, 1), "count_include_pad": 1,
     }  # fmt: skip

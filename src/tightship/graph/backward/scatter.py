@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 
 import numpy as np
 
-from tightship.graph.backward.operators import DOMAIN
+from tightship.graph.backward.operators import DOMAIN, Attributes
 from tightship.graph.backward.site import Rule, Site
 from tightship.graph.constant import Fill
 from tightship.graph.layout import DType
@@ -17,7 +17,7 @@ def _largest(at: Site) -> _Gradients:
     if at.wants(0):
         places = at.tape.save(at.node, 1, (DType.INT64, at.shape(at.y)))
         shape, axis = at.shape(at.x()), at.integer("axis", -1)
-        attributes = {"axis": axis, "shape": shape}
+        attributes: Attributes = {"axis": axis, "shape": shape}
         types, source = [(at.dtype(at.dy), shape)], (DOMAIN, at.node.version)
         yield 0, at.tape.write("GatherElementsGrad", (at.dy, places), types, attributes, source)[0]
 
