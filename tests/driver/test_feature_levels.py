@@ -1,5 +1,7 @@
 """Drivers without one or other optional feature, and a client that does without."""
 
+import re
+import struct
 import threading
 from contextlib import contextmanager
 
@@ -12,12 +14,16 @@ from tightship.driver import Client, CompilationCache, ModelBuilder, tensor_type
 from tightship.driver.client.device_buffer import DeviceBuffer
 from tightship.driver.client.pooled_buffer import PooledBuffer
 from tightship.driver.oip.repository import Repository
+from tightship.driver.protocol.codec import decode_reply
+from tightship.driver.protocol.replies import ModelPrepared
 from tightship.driver.rim.server import FEATURES, Server
 from tightship.driver.rules.pools import PoolMode
 from tightship.driver.rules.status import ErrorStatus
 from tightship.errors import DriverError
 
 TOKEN = bytes(32)
+NUMBER = 77
+"""Of a call that is written by hand."""
 
 
 @contextmanager
@@ -127,3 +133,36 @@ def test_without_a_cache_a_model_is_prepared_anew(tmp_path):
         assert client.capabilities().model_cache_files == 0
         client.prepare(cell(), cache=cache).close()
         assert status_of(client.prepare_from_cache, cache) == ErrorStatus.GENERAL_FAILURE
+
+
+def earlier_prepare(pool, size_bytes):
+    """An ONNX model in a pool, as clients say it that know of no names; written by hand."""
+    source = struct.pack("<BiqqqI", 1, 1, pool, 0, size_bytes, 0)
+    body = source + struct.pack("<iiq", 1, 1, -1) + bytes(4) + bytes(4) + bytes(32)
+    return struct.pack("<BBHIQ", 1, 4, 0, len(body), NUMBER) + body
+
+
+def test_a_client_that_knows_of_no_names_of_files_prepares_a_model(tmp_path):
+    data = cell()
+    with client_of(tmp_path) as client, client.segment(len(data)) as segment:
+        segment.place((len(data),), "u1").array[...] = np.frombuffer(data, np.uint8)
+        client._session._socket.send(earlier_prepare(segment.pool, len(data)))
+        frame = decode_reply(client._session._socket.recv(1 << 16))
+    assert frame.number == NUMBER
+    assert isinstance(frame.message, ModelPrepared)
+    assert len(frame.message.inputs) == 2
+
+
+def test_a_driver_that_knows_of_no_names_of_files_is_told_none(tmp_path):
+    path = tmp_path / "no model.onnx"
+    path.write_bytes(b"no model")
+    with client_of(tmp_path, **without("named_files")) as client:
+        with pytest.raises(DriverError, match="is not") as caught:
+            client.prepare(path)
+        assert str(path) not in str(caught.value)
+        path.write_bytes(cell())
+        client.prepare(path).close()
+    with client_of(tmp_path) as client:
+        path.write_bytes(b"no model")
+        with pytest.raises(DriverError, match=re.escape(f"`{path}` is not")):
+            client.prepare(path)

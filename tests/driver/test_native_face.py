@@ -23,7 +23,7 @@ from tightship.driver.protocol.messages import Image
 from tightship.driver.protocol.replies import PoolRegistered
 from tightship.driver.rim.listening import listen
 from tightship.driver.rules.attachment import FenceState
-from tightship.driver.rules.model import DataLocation, FileFormat, ModelFile
+from tightship.driver.rules.model import DataLocation, FileFormat, ModelFile, NamedFile
 from tightship.driver.rules.pools import PoolMode
 from tightship.driver.rules.status import ErrorStatus
 from tightship.errors import DriverError, InputError
@@ -87,7 +87,7 @@ def test_a_file_that_is_no_model_is_called_by_its_path(client, tmp_path):
 
 def test_the_driver_says_a_name_on_one_line_whoever_sends_it(client):
     with client.segment(64) as segment:
-        source = ModelFile(FileFormat.ONNX, segment.pool, 0, 64, name="a\x1b[2J\nb")
+        source = NamedFile(FileFormat.ONNX, segment.pool, 0, 64, name="a\x1b[2J\nb")
         with pytest.raises(DriverError, match=re.escape("`a?[2J?b` is not")):
             client._session.exchange(m.Prepare(source))
 

@@ -39,7 +39,7 @@ class Settings:
 
     Attributes:
         features: Of `buffer_copies`, `burst_ring`, `dma_buf`, `hardware_buffer`, `isolated`,
-            `memory_domains`; the rest is always there.
+            `memory_domains`, `named_files`; the rest is always there.
         model_cache_files, data_cache_files: How many a compilation cache takes; both 0 for none.
         runs_max: Executions that run at once; the others wait.
         grace_ns: How long after its deadline a run may take to stop before it is given up.
@@ -47,7 +47,9 @@ class Settings:
         repeat_max_ns: What a run may have taken that the rim repeats without asking.
     """
 
-    features: frozenset[str] = frozenset({"buffer_copies", "burst_ring", "memory_domains"})
+    features: frozenset[str] = frozenset(
+        {"buffer_copies", "burst_ring", "memory_domains", "named_files"}
+    )
     model_cache_files: int = 1
     data_cache_files: int = 1
     runs_max: int = 1

@@ -14,7 +14,14 @@ from tightship.driver.protocol import messages as m
 from tightship.driver.protocol.codec import MESSAGE_BYTES_MAX, encode_model
 from tightship.driver.protocol.forms import NAME_BYTES_MAX
 from tightship.driver.protocol.replies import PoolRegistered
-from tightship.driver.rules.model import ExternalFile, FileFormat, Model, ModelFile, ModelSource
+from tightship.driver.rules.model import (
+    ExternalFile,
+    FileFormat,
+    Model,
+    ModelFile,
+    ModelSource,
+    NamedFile,
+)
 from tightship.driver.rules.pools import READ, PoolKind, PoolMode
 from tightship.driver.rules.status import ErrorStatus
 from tightship.errors import DriverError
@@ -31,6 +38,11 @@ class Shares:
     def __init__(self, session: Session) -> None:
         self._session = session
         self._pools: list[int] = []
+
+    @property
+    def can_name(self) -> bool:
+        """Whether the driver takes names of files."""
+        return "named_files" in self._session.features()
 
     def add_bytes(self, data: bytes) -> int:
         """Bytes, so that nobody can change them."""
@@ -105,8 +117,8 @@ def source_of(model: ModelLike, shares: Shares) -> ModelSource:
         ExternalFile(name, shares.add_trusted(file) or shares.add_file(file, PoolMode.COPY))
         for name, file in files_beside(path, data).items()
     )
-    pool = shares.add_bytes(data)
-    return ModelFile(FileFormat.ONNX, pool, 0, len(data), externals, shown(path))
+    place = FileFormat.ONNX, shares.add_bytes(data), 0, len(data), externals
+    return NamedFile(*place, shown(path)) if shares.can_name else ModelFile(*place)
 
 
 def shown(path: Path) -> str:

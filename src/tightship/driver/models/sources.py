@@ -13,7 +13,7 @@ from tightship.driver.models.loader import Loader
 from tightship.driver.models.open_onnx import leaves_lengths_open, open_onnx
 from tightship.driver.models.operand_models import operand_file, operand_model
 from tightship.driver.printable import printable
-from tightship.driver.rules.model import FileFormat, Model, ModelFile
+from tightship.driver.rules.model import FileFormat, Model, ModelFile, NamedFile
 from tightship.driver.rules.pools import Pool
 from tightship.driver.rules.status import failure
 from tightship.errors import DriverError
@@ -66,8 +66,9 @@ def _onnx(source: ModelFile, pools: Sequence[Pool], mappings: Mappings) -> OnnxF
         each.name: steady_file(mappings, pool)
         for each, pool in zip(source.externals, pools[1:], strict=True)
     }
-    name = Path(printable(source.name)) if source.name else path_of(pools[0])
-    return open_bytes(data, files, name)
+    if isinstance(source, NamedFile) and source.name:
+        return open_bytes(data, files, Path(printable(source.name)))
+    return open_bytes(data, files, path_of(pools[0]))
 
 
 def _check_prepared(source: ModelFile, pool: Pool) -> None:

@@ -7,7 +7,9 @@
           8   number of the call, u64; its answer has the same
          16   the body: the fields of the message, as `wire` writes them
 
-Any bytes are a valid message or a `FormatError`; a message has one encoding.
+Any bytes are a valid message or a `FormatError`; a message has one encoding. While the version
+stays, the fields of a message do: what is new is a kind of its own, which a client sends where
+`Capabilities` names the feature.
 """
 
 import struct

@@ -1,5 +1,8 @@
 """The bytes of what messages are made of: models, requests, types."""
 
+from collections.abc import Mapping
+from typing import Any
+
 from tightship.driver.protocol.wire import (
     F64,
     I32,
@@ -20,6 +23,7 @@ from tightship.driver.rules.model import (
     Model,
     ModelFile,
     ModelName,
+    NamedFile,
     Operand,
     Operation,
     Subgraph,
@@ -68,20 +72,19 @@ MODEL: Form[Model] = record(
     is_relaxed=flag(),
 )
 EXTERNAL_FILE: Form[ExternalFile] = record(ExternalFile, name=NAME, pool=I64)
-MODEL_FILE: Form[ModelFile] = record(
-    ModelFile,
-    file_format=I32,
-    pool=I64,
-    offset_bytes=I64,
-    length_bytes=I64,
-    externals=row(EXTERNAL_FILE, POOLS_MAX),
-    name=NAME,
-)
+_FILE: Mapping[str, Form[Any]] = {
+    "file_format": I32,
+    "pool": I64,
+    "offset_bytes": I64,
+    "length_bytes": I64,
+    "externals": row(EXTERNAL_FILE, POOLS_MAX),
+}
 MODEL_SOURCE = one_of(
     {
         0: (Model, MODEL),
-        1: (ModelFile, MODEL_FILE),
+        1: (ModelFile, record(ModelFile, **_FILE)),
         2: (ModelName, record(ModelName, name=NAME)),
+        3: (NamedFile, record(NamedFile, **_FILE, name=NAME)),
     }
 )
 ARGUMENT: Form[RequestArgument] = record(

@@ -104,11 +104,10 @@ class ExternalFile:
 
 @dataclass(frozen=True, slots=True)
 class ModelFile:
-    """A model in a registered pool.
+    """A model in a registered pool; messages about its bytes call it by that.
 
     Attributes:
         file_format: A `FileFormat`, once checked.
-        name: What messages about its bytes call it; without one, by its pool.
     """
 
     file_format: int
@@ -116,6 +115,12 @@ class ModelFile:
     offset_bytes: int
     length_bytes: int
     externals: tuple[ExternalFile, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class NamedFile(ModelFile):
+    """The same, with what messages about its bytes call it."""
+
     name: str = ""
 
 
@@ -126,4 +131,4 @@ class ModelName:
     name: str
 
 
-ModelSource = Model | ModelFile | ModelName
+ModelSource = Model | ModelFile | NamedFile | ModelName
