@@ -53,3 +53,10 @@ def test_a_step_says_what_runs_it_and_why_it_is_dynamic():
     first, second = plan().picture().steps
     assert (first.operator, first.kernel) == ("Conv", "onednn jit:avx2")
     assert (second.kernel, second.dynamic_reason) == ("reference", "rows depend on data")
+
+
+def test_a_plan_is_a_line_in_a_terminal_and_a_picture_in_a_notebook():
+    assert (
+        repr(plan()) == f"<tightship.MemoryPlan tiny.onnx: peak {plan().peak_bytes} bytes, bounded>"
+    )
+    assert plan()._repr_html_().startswith("<svg")

@@ -35,3 +35,7 @@ def test_offsets_are_copies_that_cannot_be_written():
     assert made.offset_bytes.tolist() == [0, 8]
     with pytest.raises(ValueError, match="read-only"):
         made.offset_bytes[0] = 1
+
+
+def test_a_plan_is_a_line_in_a_terminal():
+    assert repr(plan_of(0, 8)) == "<tightship.Plan feasible: 2 buffers in 12 bytes (by hand)>"

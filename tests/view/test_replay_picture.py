@@ -4,7 +4,7 @@ from html.parser import HTMLParser
 import pytest
 
 from tightship.view.replay_page import replay_page
-from tightship.view.replay_picture import Panel, ReplayPicture, replay_svg
+from tightship.view.replay_picture import WIDTH, Panel, ReplayPicture, replay_svg
 
 SVG = "{http://www.w3.org/2000/svg}"
 MIB = 1 << 20
@@ -85,3 +85,10 @@ def test_names_are_text_and_the_page_asks_for_nothing():
     assert policy.startswith("default-src 'none'; style-src 'sha256-")
     assert sum(tag == "tr" for tag, _ in tags) == 2
     ET.fromstring(replay_svg(picture((MIB, MIB), name="<script>&'\"")))
+
+
+def test_the_last_label_of_an_axis_ends_within_the_picture():
+    root = drawn(picture((MIB, MIB), (MIB, MIB)))
+    last = [text for text in root.iter(f"{SVG}text") if text.text == "100"]
+    assert len(last) == 2
+    assert all(text.get("text-anchor") == "end" and float(text.get("x")) < WIDTH for text in last)

@@ -144,6 +144,10 @@ class MemoryPlan:
 
         save(self, Path(path))
 
+    def __repr__(self) -> str:
+        kind = "exact" if self.is_exact else "bounded"
+        return f"<tightship.MemoryPlan {self.model}: peak {self.peak_bytes} bytes, {kind}>"
+
     def _repr_html_(self) -> str:
         from tightship.engine.drawing import svg_of
 

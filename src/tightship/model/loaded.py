@@ -364,6 +364,9 @@ class Model:
     ) -> None:
         self.close()
 
+    def _repr_html_(self) -> str:
+        return self.plan._repr_html_()
+
     def __repr__(self) -> str:
         state = "closed" if self._programs is None else f"peak {self.plan.peak_bytes} bytes"
         return f"<tightship.Model {self.plan.model}: {state}>"

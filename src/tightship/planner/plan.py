@@ -53,6 +53,10 @@ class Plan:
                 column.flags.writeable = False
                 object.__setattr__(self, name, column)
 
+    def __repr__(self) -> str:
+        buffers = f"{self.problem.count} buffers in {self.peak_bytes} bytes"
+        return f"<tightship.Plan {self.status}: {buffers} ({self.strategy})>"
+
     @property
     def peak_bytes(self) -> int:
         """Bytes the arenas need, the sum over banks of the largest offset + size."""

@@ -15,6 +15,7 @@ background:light-dark(#f4f5f6,#121518);color:light-dark(#1c2024,#e8eaed)}
 h1{font-size:20px}table{border-collapse:collapse;margin-top:18px;width:100%}
 th,td{text-align:right;padding:4px 10px;border-bottom:1px solid light-dark(#dfe2e5,#2b3137)}
 th:first-child,td:first-child{text-align:left}
+td{white-space:nowrap}.wide{overflow-x:auto}.wide svg{min-width:720px}
 """
 
 _TITLES = ("resource", "peak held", "of live", "ns/operation", "refused")
@@ -40,13 +41,13 @@ def replay_page(picture: ReplayPicture) -> str:
 </head>
 <body>
 <h1>{title}, replayed</h1>
-{replay_svg(picture)}
-<table>
+<div class="wide">{replay_svg(picture)}</div>
+<div class="wide"><table>
 <thead><tr>{head}</tr></thead>
 <tbody>
 {rows}
 </tbody>
-</table>
+</table></div>
 </body>
 </html>
 """

@@ -108,7 +108,8 @@ def _panel(picture: ReplayPicture, panel: Panel, left: float, top: float) -> Ite
         yield _words(left - 8, at + 4, label, "tr-soft", "end")
     for event in step_ticks(max(1, picture.event_count), 4):
         x = left + event / max(1, picture.event_count) * _PANEL_WIDTH
-        yield _words(x, bottom + 16, f"{event:,}", "tr-soft", "middle")
+        anchor = "end" if event == picture.event_count else "middle"  # within the picture
+        yield _words(x, bottom + 16, f"{event:,}", "tr-soft", anchor)
     live = [y(size_bytes) for size_bytes in panel.live_bytes]
     held = [y(size_bytes) for size_bytes in panel.held_bytes]
     if live:

@@ -86,7 +86,7 @@ def test_it_shows_what_clients_of_the_socket_hold(browser, served):
         x, y = segment.place((2, 4), "f4"), segment.place((2, 4), "f4")
         model.execute([x], [y])
         until(browser, "document.getElementById('clients').innerText.includes('ashmem')")
-        assert "1.0 MiB" in text_of(browser, "clients")
+        assert "1.00 MiB" in text_of(browser, "clients")
     until(
         browser, "document.getElementById('clients').innerText.includes('No client is connected')"
     )

@@ -11,6 +11,7 @@ const made = (tag, text = "", kind = "") => {
   return found;
 };
 
+// As `format_bytes` writes them in a terminal.
 const bytes = (count) => {
   if (count === undefined || count === null) return "";
   const units = ["B", "KiB", "MiB", "GiB", "TiB"];
@@ -19,7 +20,7 @@ const bytes = (count) => {
     count /= 1024;
     unit += 1;
   }
-  return `${unit === 0 || count >= 100 ? Math.round(count) : count.toFixed(1)} ${units[unit]}`;
+  return `${count.toFixed(unit === 0 ? 0 : count < 10 ? 2 : 1)} ${units[unit]}`;
 };
 
 const duration = (us) => {
