@@ -71,9 +71,19 @@ void repeats(nb::module_ &module) {
         .def(nb::init<int, driver::Turns &>(), "calls"_a, "turns"_a, nb::keep_alive<1, 3>(),
              "`calls` is an epoll descriptor whose sockets are watched for one event at a time; a "
              "run takes one of `turns`, or goes the long way if none is free.")
+        .def("open", &Repeats::open, "file"_a,
+             "Watch a connection from now on. Raises RuntimeError if the system refuses.")
         .def("next", &next, nb::sig("def next(self) -> tuple[int, int, bytes]"),
-             "Waits without the GIL for what is not to be answered here: its file, which is not "
-             "watched any more, its events, and an answer that its socket did not take.")
+             "Waits without the GIL for what is not to be answered here: its file, its events, and "
+             "an answer that its socket did not take. No other thread is given that file until "
+             "`watch`.")
+        .def("watch", &Repeats::watch, "file"_a, "events"_a,
+             "Have a connection that `next` has given watched again.")
+        .def("watch_for", &Repeats::watch_for, "file"_a, "events"_a,
+             "Have a connection watched for these, by any thread: at once, or when another thread "
+             "that answers it lets it go.")
+        .def("close", &Repeats::close, "file"_a, nb::call_guard<nb::gil_scoped_release>(),
+             "Watch a connection no more, and close its rings.")
         .def(
             "remember",
             [](Repeats &self, int file, int64_t session,

@@ -1659,10 +1659,26 @@ class Repeats:
         `calls` is an epoll descriptor whose sockets are watched for one event at a time; a run takes one of `turns`, or goes the long way if none is free.
         """
 
+    def open(self, file: int) -> None:
+        """
+        Watch a connection from now on. Raises RuntimeError if the system refuses.
+        """
+
     def next(self) -> tuple[int, int, bytes]:
         """
-        Waits without the GIL for what is not to be answered here: its file, which is not watched any more, its events, and an answer that its socket did not take.
+        Waits without the GIL for what is not to be answered here: its file, its events, and an answer that its socket did not take. No other thread is given that file until `watch`.
         """
+
+    def watch(self, file: int, events: int) -> None:
+        """Have a connection that `next` has given watched again."""
+
+    def watch_for(self, file: int, events: int) -> None:
+        """
+        Have a connection watched for these, by any thread: at once, or when another thread that answers it lets it go.
+        """
+
+    def close(self, file: int) -> None:
+        """Watch a connection no more, and close its rings."""
 
     def remember(self, file: int, session: int, call_and_answer: tuple[bytes, bytes], context: NativeContext, steps: tuple[int, int], stop: StopFlag, tally: Tally) -> None:
         """

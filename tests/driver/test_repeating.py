@@ -40,7 +40,7 @@ class Setup:
         self.ours, self.client = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self.client.settimeout(10)
         self.file = self.ours.fileno()
-        self.calls.register(self.file, select.EPOLLIN | select.EPOLLONESHOT)
+        self.repeats.open(self.file)
         self.model = tightship.load(relu_chain(1, 4))
         (_, shape) = self.model.input_types["v0"]
         self.x, self.y = np.ones(shape, np.float32), np.zeros(shape, np.float32)
@@ -85,7 +85,7 @@ def test_a_known_call_runs_and_is_answered_under_its_number(setup):
         assert answer == ANSWER[:8] + struct.pack("<Q", number) + ANSWER[16:]
         assert setup.y.min() > 0
         assert setup.ours.recv(100) == b"the end"
-        setup.calls.modify(setup.file, select.EPOLLIN | select.EPOLLONESHOT)
+        setup.repeats.watch(setup.file, select.EPOLLIN)
 
 
 @pytest.mark.parametrize(
@@ -114,7 +114,7 @@ def test_while_another_face_has_the_turn_a_call_goes_the_long_way(setup):
     setup.client.send(call_of(7))
     assert setup.repeats.next() == (setup.file, select.EPOLLIN, b"")
     setup.turns.give_back()
-    setup.calls.modify(setup.file, select.EPOLLIN | select.EPOLLONESHOT)
+    setup.repeats.watch(setup.file, select.EPOLLIN)
     assert setup.handed_over() == (setup.file, select.EPOLLIN, b"")
     assert setup.client.recv(100).endswith(b"done")
     assert setup.turns.is_free
@@ -126,7 +126,7 @@ def test_without_room_or_once_stopped_a_call_goes_the_long_way(setup):
     assert setup.repeats.next()[0] == setup.file
     setup.repeats.set_room(1)
     setup.stop.set()
-    setup.calls.modify(setup.file, select.EPOLLIN | select.EPOLLONESHOT)
+    setup.repeats.watch(setup.file, select.EPOLLIN)
     assert setup.repeats.next()[0] == setup.file
     assert setup.ours.recv(100) == call_of(7)
 
@@ -145,7 +145,7 @@ def test_what_python_runs_is_repeated_too_and_goes_the_long_way_when_it_raises(s
     setup.handed_over()
     assert setup.client.recv(100)[8:16] == struct.pack("<Q", 7)
     assert setup.ours.recv(100) == b"the end"
-    setup.calls.modify(setup.file, select.EPOLLIN | select.EPOLLONESHOT)
+    setup.repeats.watch(setup.file, select.EPOLLIN)
     setup.client.send(call_of(8, b"python"))
     assert setup.repeats.next()[0] == setup.file
     assert setup.ours.recv(100) == call_of(8, b"python")
@@ -193,7 +193,7 @@ def test_while_a_connection_pauses_its_calls_go_the_long_way(setup):
         else:
             assert setup.repeats.next()[0] == setup.file
         assert (setup.ours.recv(100) == b"the end") == is_known
-        setup.calls.modify(setup.file, select.EPOLLIN | select.EPOLLONESHOT)
+        setup.repeats.watch(setup.file, select.EPOLLIN)
 
 
 def test_a_client_that_hangs_up_is_handed_over(setup):
@@ -213,6 +213,33 @@ def test_an_answer_that_the_socket_does_not_take_is_handed_over(setup):
     file, events, unsent = setup.repeats.next()
     assert (file, events) == (setup.file, 0)
     assert unsent[8:16] == struct.pack("<Q", 7)
+
+
+def test_a_call_is_one_threads_until_it_is_answered_whoever_watches_its_socket(setup):
+    both, told = select.EPOLLIN | select.EPOLLOUT, []
+
+    def run():
+        setup.repeats.watch_for(setup.file, both)  # as an answer of another thread has to wait
+        told.append(bool(select.select([setup.calls], [], [], 0)[0]))
+
+    setup.repeats.remember_call(setup.file, 6, (call_of(0, b"slow"), ANSWER), run, setup.tally)
+    setup.client.send(call_of(7, b"slow"))
+    assert setup.repeats.next() == (setup.file, select.EPOLLOUT, b"")
+    assert told == [False]
+    assert setup.client.recv(100)[8:16] == struct.pack("<Q", 7)
+    for end in (setup.client, setup.ours):
+        end.setblocking(False)
+        with pytest.raises(BlockingIOError):
+            end.recv(100)
+
+
+def test_a_call_that_was_handed_over_is_one_threads_until_it_has_it_watched(setup):
+    setup.client.send(b"another")
+    assert setup.repeats.next()[0] == setup.file
+    setup.repeats.watch_for(setup.file, select.EPOLLIN)
+    assert not select.select([setup.calls], [], [], 0)[0]
+    setup.repeats.watch(setup.file, select.EPOLLIN)
+    assert setup.repeats.next() == (setup.file, select.EPOLLIN, b"")
 
 
 def test_results_follow_the_inputs_and_other_clients_are_served(tmp_path):
@@ -261,7 +288,9 @@ def test_reusable_and_burst_runs_are_repeated_and_end(tmp_path):
 def test_a_client_of_many_requests_has_few_of_them_remembered():
     setup = Setup()
     try:
+        setup.repeats.close(setup.file)
         repeating = Repeating(setup.calls.fileno(), setup.turns)
+        repeating.open(setup.file)
         for number in range(3 * KEPT_MAX):
             call = m.RunExecution(number)
             may = MayRepeat(1, number + 1, call, None, Executed(ErrorStatus.NONE, ()))

@@ -6,12 +6,15 @@
 #include <sys/epoll.h>
 #include <sys/socket.h>
 #include <system_error>
+#include <utility>
 
 namespace tightship::driver {
 
 namespace {
 
 using Buffer = std::array<char, kCallBytesMax>;
+
+static_assert(kCalls == EPOLLIN);
 
 /// The message that is next on a socket, left there; empty if none is, or one with files.
 std::string_view peek(int file, Buffer &buffer) {
@@ -48,22 +51,69 @@ std::string reply(int file, std::string answer) {
     return {};
 }
 
+void Repeats::open(int file) {
+    const std::lock_guard lock(entries_lock_);
+    control(EPOLL_CTL_ADD, file, kCalls);
+    lines_[file] = {};
+}
+
 Ready Repeats::next() {
     while (true) {
         epoll_event event{};
         const int count = epoll_wait(calls_, &event, 1, -1);
         if (count < 0 && errno != EINTR)
             throw std::system_error(errno, std::generic_category(), "epoll_wait");
-        if (count <= 0)
-            continue;
         const int file = event.data.fd;
-        auto unsent = event.events == EPOLLIN ? answer(file) : std::nullopt;
+        if (count <= 0 || !take_hold(file))
+            continue;
+        auto unsent = event.events == kCalls ? answer(file) : std::nullopt;
         if (!unsent)
             return {file, event.events, {}};
         if (!unsent->empty())
             return {file, 0, std::move(*unsent)};
-        watch(file);
+        let_go(file);
     }
+}
+
+bool Repeats::take_hold(int file) {
+    const std::lock_guard lock(entries_lock_);
+    const auto found = lines_.find(file);
+    if (found == lines_.end())
+        return true;
+    const bool was_taken = std::exchange(found->second.is_taken, true);
+    return !was_taken;
+}
+
+void Repeats::let_go(int file) {
+    const std::lock_guard lock(entries_lock_);
+    const auto found = lines_.find(file);
+    if (found == lines_.end())
+        return;
+    found->second.is_taken = false;
+    control(EPOLL_CTL_MOD, file, std::exchange(found->second.wanted, kCalls));
+}
+
+void Repeats::watch(int file, uint32_t events) {
+    const std::lock_guard lock(entries_lock_);
+    lines_.at(file) = {};
+    control(EPOLL_CTL_MOD, file, events);
+}
+
+void Repeats::watch_for(int file, uint32_t events) {
+    const std::lock_guard lock(entries_lock_);
+    Line &line = lines_.at(file);
+    if (line.is_taken) // whoever takes the same call now would answer it, too
+        line.wanted = events;
+    else
+        control(EPOLL_CTL_MOD, file, events);
+}
+
+void Repeats::close(int file) {
+    close_ring(file, 0);
+    const std::lock_guard lock(entries_lock_);
+    paused_.erase(file);
+    lines_.erase(file);
+    epoll_ctl(calls_, EPOLL_CTL_DEL, file, nullptr);
 }
 
 std::shared_ptr<Repeats::Entry> Repeats::find(int file, std::string_view call, int64_t session) {
@@ -120,11 +170,12 @@ bool Repeats::run_counted(const Repeat &repeat) {
     return true;
 }
 
-void Repeats::watch(int file) const {
+void Repeats::control(int operation, int file, uint32_t events) const {
     epoll_event event{};
-    event.events = EPOLLIN | EPOLLONESHOT;
+    event.events = events | EPOLLONESHOT;
     event.data.fd = file;
-    epoll_ctl(calls_, EPOLL_CTL_MOD, file, &event);
+    if (epoll_ctl(calls_, operation, file, &event) != 0)
+        throw std::system_error(errno, std::generic_category(), "epoll_ctl");
 }
 
 void Repeats::remember(int file, Repeat repeat) {

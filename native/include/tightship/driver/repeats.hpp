@@ -27,6 +27,9 @@ constexpr size_t kNumberOffset = 8;
 constexpr size_t kNumberBytes = 8;
 constexpr size_t kCallBytesMax = 1024;
 
+/// The event of a call that has come, as epoll has it.
+constexpr uint32_t kCalls = 1;
+
 /// A call, and what to do when it comes again.
 struct Repeat {
     int64_t session;           ///< what `forget` names it by
@@ -58,8 +61,21 @@ class Repeats {
     Repeats(const Repeats &) = delete;
     Repeats &operator=(const Repeats &) = delete;
 
-    /// The next event that is no call to be answered here; its file is not watched any more.
+    /// A connection is watched from now on. Throws `std::system_error`.
+    void open(int file);
+
+    /// The next event that is no call to be answered here. Its connection is this thread's until it
+    /// calls `watch`; no other is given it, or looks at its socket.
     Ready next();
+
+    /// Who had a connection has it watched again.
+    void watch(int file, uint32_t events);
+
+    /// Anyone else has it watched for other events, at once or when who has it lets it go.
+    void watch_for(int file, uint32_t events);
+
+    /// A connection is not watched any more, and its rings are closed.
+    void close(int file);
 
     /// From now on a call on a connection is answered here.
     void remember(int file, Repeat repeat);
@@ -107,6 +123,12 @@ class Repeats {
         std::atomic<bool> is_gone = false;
     };
 
+    /// Who may look at a socket: the thread that has it, or whoever the system tells of it.
+    struct Line {
+        bool is_taken = false;
+        uint32_t wanted = kCalls; ///< events it is watched for once a call was answered here
+    };
+
     /// A ring that this thread is to look at; none where `open` is not set.
     struct Attending {
         std::shared_ptr<OpenRing> open;
@@ -128,13 +150,18 @@ class Repeats {
     void serve(int file, OpenRing &open, std::string &unsent);
     /// Answers one call; whether more may come.
     bool take(int file, OpenRing &open, std::string &unsent);
-    void watch(int file) const;
+    /// Whether a connection is this thread's now, or no connection at all; else another has it.
+    bool take_hold(int file);
+    /// Has a connection watched whose call was answered here.
+    void let_go(int file);
+    void control(int operation, int file, uint32_t events) const;
 
     int calls_;
     Turns &turns_;
     std::atomic<int> room_ = 0;
     std::atomic<int> running_ = 0;
     std::mutex entries_lock_;
+    std::unordered_map<int, Line> lines_; // under entries_lock_
     std::unordered_map<int, Entries> entries_;
     std::unordered_set<int> paused_; // under entries_lock_
     int attending_max_ = 0;

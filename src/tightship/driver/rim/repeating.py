@@ -38,7 +38,7 @@ class Repeating:
     """What the native core answers, by connection; `next` may be waited for by many threads."""
 
     def __init__(self, calls: int, turns: Turns, attending: int = 0) -> None:
-        """`calls` is an epoll descriptor; its sockets are watched for one event at a time.
+        """`calls` is an epoll descriptor; connections are watched there for one event at a time.
 
         A run takes one of `turns`. Up to `attending` of the threads in `next` look at rings for a
         while instead.
@@ -46,7 +46,8 @@ class Repeating:
         self._native = Repeats(calls, turns)
         self._native.set_attending(attending)
         self._kept: dict[int, dict[bytes, _Kept]] = {}
-        self.next = self._native.next
+        self.open, self.next = self._native.open, self._native.next
+        self.watch, self.watch_for = self._native.watch, self._native.watch_for
         self.set_room = self._native.set_room
         self.pause, self.resume = self._native.pause, self._native.resume
 
@@ -87,6 +88,11 @@ class Repeating:
                 self.open_ring(file, effect.session, effect.handle)
             case fx.DropRing():
                 self.close_ring(file, effect.session)
+
+    def close(self, file: int) -> None:
+        """Answer nothing on a connection that ends."""
+        self.forget(file, 0)
+        self._native.close(file)
 
     def open_ring(self, file: int, session: int, memory: int) -> None:
         """Calls of a session may come through a file; if it cannot be mapped, none does."""

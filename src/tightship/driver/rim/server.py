@@ -188,7 +188,7 @@ class Server:
         self._count += 1
         peer = Peer(self._count, accepted)
         self._peers[peer.number] = self._by_file[peer.file] = peer
-        self._calls.register(peer.file, select.EPOLLIN | select.EPOLLONESHOT)
+        self._repeating.open(peer.file)
         self._log.connected(caller)
         self._happen(Connected(caller))
 
@@ -223,7 +223,8 @@ class Server:
             if mask & ~select.EPOLLOUT:
                 self._take(peer)
             run = self._next_run()
-            self._watch(peer)
+            if peer.number in self._peers:
+                self._repeating.watch(peer.file, _wanted(peer))
         self._run(run)
 
     def _take(self, peer: Peer) -> None:
@@ -250,7 +251,7 @@ class Server:
             failing.callback(self.stop)
             if peer.number in self._peers:
                 self._hear(peer, packet, facts)
-                self._watch(peer)
+                self._repeating.watch_for(peer.file, _wanted(peer))
                 self._pass_on()
             elif facts is not None:
                 self._slow.close_all(packet.files)
@@ -263,13 +264,6 @@ class Server:
         if next_ns is not None and (self._tick_ns is None or next_ns < self._tick_ns):
             self._tick_ns = next_ns
             self._carrier.workers.wake()
-
-    def _watch(self, peer: Peer) -> None:
-        """Have a thread look at what comes from a client, once."""
-        if peer.number in self._peers:
-            wanted = 0 if peer.is_held else select.EPOLLIN
-            wanted |= select.EPOLLOUT if peer.is_behind else 0
-            self._calls.modify(peer.file, wanted | select.EPOLLONESHOT)
 
     def _next_run(self) -> fx.Run | None:
         """Something to run; others are left to other threads."""
@@ -356,7 +350,7 @@ class Server:
         peer.answer(data, files)
         if peer.is_behind:  # later answers go behind these
             self._repeating.forget(peer.file, 0)
-            self._watch(peer)
+            self._repeating.watch_for(peer.file, _wanted(peer))
 
     def _disconnect(self, peer: Peer) -> None:
         self._log.gone(peer.number, held_count=self._service.ledger.held_count(peer.number))
@@ -364,11 +358,8 @@ class Server:
         self._happen(Disconnected(peer.number))
 
     def _hang_up(self, peer: Peer) -> None:
-        self._repeating.forget(peer.file, 0)
-        self._repeating.resume(peer.file)
-        self._repeating.close_ring(peer.file, 0)
+        self._repeating.close(peer.file)
         del self._peers[peer.number], self._by_file[peer.file]
-        self._calls.unregister(peer.file)
         peer.close()
 
     def _shut(self, part_from: Callable[[Peer], None]) -> None:
@@ -393,6 +384,11 @@ class Server:
         for event in workers.finish():
             self._happen(event)
         self._opened.close()
+
+
+def _wanted(peer: Peer) -> int:
+    """The events of a client's socket that somebody is to look at."""
+    return (0 if peer.is_held else select.EPOLLIN) | (select.EPOLLOUT if peer.is_behind else 0)
 
 
 def _now_ns() -> int:
