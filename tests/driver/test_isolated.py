@@ -4,6 +4,7 @@ import itertools
 import os
 import signal
 import threading
+import time
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +12,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tightship.driver.memory import isolated, isolated_worker
+from tightship.driver.memory import isolated, isolated_process, isolated_worker
+from tightship.driver.memory.isolated_process import IsolatedProcess
 from tightship.driver.memory.mappings import Mappings
 from tightship.driver.memory.slow_files import SlowFiles
 from tightship.driver.rules.pools import Pool, PoolMode
@@ -87,15 +89,82 @@ def test_what_cannot_be_mapped_is_refused(mappings):
     assert fails(mappings.write, new_pool(PAGE, protection=1), 0, np.ones(1, np.uint8))
 
 
-def test_a_worker_that_takes_too_long_is_killed(mappings, monkeypatch):
-    pool = new_pool(PAGE)
-    mappings.read(pool, 0, 1)
-    worker = mappings._isolated._worker
-    monkeypatch.setattr(isolated, "PATIENCE_S", 0.01)
-    worker.connection.settimeout(0.01)
+def idle_worker(mappings, pool):
+    """The process that the next order goes to, with a pool mapped."""
+    mappings.check(pool)
+    (worker,) = [each for each in mappings._isolated._idle if pool.identifier in each.pools]
+    return worker
+
+
+def test_a_file_that_does_not_answer_fails_and_its_process_is_killed(mappings, monkeypatch):
+    monkeypatch.setattr(IsolatedProcess, "_is_stopped", False)
+    pool, other = new_pool(PAGE), new_pool(PAGE)
+    worker = idle_worker(mappings, pool)
+    worker.wait_at_most(0.01)
     os.kill(worker.process.pid, signal.SIGSTOP)
     assert fails(mappings.read, pool, 0, 1)
     assert worker.process.returncode == -signal.SIGKILL
+    assert mappings.read(other, 0, 1).sum() == 0
+    assert mappings.read(pool, 0, 1).sum() == 0
+
+
+@pytest.mark.parametrize("end", [signal.SIGKILL, signal.SIGSTOP, signal.SIGTERM])
+def test_a_process_that_somebody_killed_or_stopped_fails_no_call(mappings, end):
+    pool = new_pool(PAGE)
+    os.pwrite(pool.handle, b"x", PAGE)
+    worker = idle_worker(mappings, pool)
+    worker.wait_at_most(0.01 if end == signal.SIGSTOP else 60)
+    os.kill(worker.process.pid, end)
+    assert mappings.read(pool, 0, 1) == ord("x")
+    assert worker.process.returncode == -(signal.SIGKILL if end == signal.SIGSTOP else end)
+
+
+def test_a_process_that_cannot_be_killed_is_waited_for_no_longer(mappings, monkeypatch):
+    pool = new_pool(PAGE)
+    worker = idle_worker(mappings, pool)
+    with monkeypatch.context() as patched:
+        patched.setattr(isolated_process, "REAP_S", 0.01)
+        patched.setattr(worker.process, "kill", lambda: None)
+        worker.wait_at_most(0.01)
+        os.kill(worker.process.pid, signal.SIGSTOP)
+        assert fails(mappings.read, pool, 0, 1)
+        assert mappings._isolated._hanging == [worker.process]
+        patched.setattr(isolated, "HANGING_MAX", 1)
+        mappings._isolated.close()
+        assert fails(mappings.read, pool, 0, 1)
+        os.kill(worker.process.pid, signal.SIGKILL)
+        worker.process.wait()
+        assert mappings.read(pool, 0, 1).sum() == 0
+
+
+def test_a_process_that_waits_delays_nobody_else(mappings):
+    stuck, other = new_pool(PAGE), new_pool(PAGE)
+    worker = idle_worker(mappings, stuck)
+    os.kill(worker.process.pid, signal.SIGSTOP)
+    waits = threading.Thread(target=mappings.read, args=(stuck, 0, 1))
+    waits.start()
+    while worker not in mappings._isolated._busy:
+        time.sleep(0.001)
+    assert mappings.read(other, 0, 1).sum() == 0
+    mappings.drop(other)
+    assert worker in mappings._isolated._busy
+    os.kill(worker.process.pid, signal.SIGCONT)
+    waits.join()
+
+
+def test_what_cannot_be_dropped_at_once_is_dropped_later(mappings):
+    pools = [new_pool(PAGE) for _ in range(300)]
+    worker = idle_worker(mappings, pools[0])
+    for pool in pools:
+        worker.have(pool)
+    os.kill(worker.process.pid, signal.SIGSTOP)
+    for pool in pools:
+        mappings.drop(pool)
+    assert mappings._isolated._gone  # its socket is full
+    os.kill(worker.process.pid, signal.SIGCONT)
+    while mappings._isolated._gone:
+        mappings.check(new_pool(PAGE))
+    mappings.check(new_pool(PAGE))
 
 
 def test_threads_read_each_their_own(mappings):
@@ -118,9 +187,9 @@ def test_threads_read_each_their_own(mappings):
 
 def test_the_worker_unmaps_what_is_dropped(mappings):
     pool = new_pool(PAGE)
-    mappings.check(pool)
-    worker = mappings._isolated._worker
+    worker = idle_worker(mappings, pool)
     maps = Path(f"/proc/{worker.process.pid}/maps")
     count = maps.read_text().count("unsealed")
     mappings.drop(pool)
-    assert maps.read_text().count("unsealed") == count - 1
+    worker.have(new_pool(PAGE))
+    assert maps.read_text().count("unsealed") == count

@@ -1,174 +1,148 @@
 """Pools of mode ISOLATED: another process maps them, and dies in the driver's place."""
 
-import array
 import logging
-import mmap
-import os
-import socket
 import subprocess
-import sys
 import threading
-from collections import deque
+from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tightship.driver.memory import isolated_worker
-from tightship.driver.memory.descriptor import new_segment
-from tightship.driver.memory.isolated_worker import (
-    DONE,
-    DROP,
-    MAP,
-    ORDER,
-    READ,
-    STAGING_BYTES,
-    WRITE,
-)
+from tightship.driver.memory.isolated_process import IsolatedProcess, UnansweredError
+from tightship.driver.memory.isolated_worker import STAGING_BYTES
 from tightship.driver.rules.pools import Pool
 from tightship.driver.rules.status import failure
+from tightship.errors import DriverError
 
 _LOG = logging.getLogger(__name__)
 
-PATIENCE_S = 5.0
-"""How long an order may take: a file may lie where reading it never ends."""
-
-
-class _Worker:
-    """A process, and the memory that both have."""
-
-    def __init__(self) -> None:
-        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        file = -1
-        try:
-            file = new_segment(STAGING_BYTES)
-            self.process = subprocess.Popen(
-                [sys.executable, "-I", "-S", isolated_worker.__file__,
-                 str(theirs.fileno()), str(file)],
-                stdin=subprocess.DEVNULL,
-                pass_fds=(theirs.fileno(), file),
-            )  # fmt: skip
-            self.staging = np.frombuffer(mmap.mmap(file, STAGING_BYTES), np.uint8)
-        except OSError:
-            ours.close()
-            raise
-        finally:
-            theirs.close()
-            if file >= 0:
-                os.close(file)
-        self.connection = ours
-        self.connection.settimeout(PATIENCE_S)
-        self.pools: set[int] = set()
-
-    def order(self, what: int, pool: Pool, start: int, count: int) -> bytes:
-        """Its answer; nothing if it has died, or takes too long."""
-        data = ORDER.pack(what, pool.identifier, start, count, pool.is_writable)
-        rights = (socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", [pool.handle]))
-        try:
-            self.connection.sendmsg([data], [rights] if what == MAP else [])
-            return self.connection.recv(1)
-        except OSError:
-            return b""
-
-    def end(self) -> int:
-        """End it; how it ended, which is minus a signal if one killed it."""
-        self.connection.close()
-        try:
-            return self.process.wait(PATIENCE_S)
-        except subprocess.TimeoutExpired:
-            self.process.kill()
-            return self.process.wait()
+IDLE_MAX = 2
+"""Processes that are kept although nobody uses them."""
+HANGING_MAX = 8
+"""Processes that could not be killed; with so many, no other is started."""
 
 
 class Isolated:
-    """Bytes of isolated pools; a worker is started when one is needed, and again when it died.
+    """Bytes of isolated pools. May be used from several threads.
 
-    May be used from several threads; one order is carried out at a time.
+    Whoever gives orders has a process to himself meanwhile, one that is idle or a new one; so a
+    file that does not answer keeps nobody waiting but those who use it.
     """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._worker: _Worker | None = None
-        self._gone: deque[Pool] = deque()
+        self._idle: list[IsolatedProcess] = []
+        self._busy: set[IsolatedProcess] = set()
+        self._gone: list[tuple[IsolatedProcess, Pool]] = []
+        self._hanging: list[subprocess.Popen[bytes]] = []
 
     def read(self, pool: Pool, start: int, room: NDArray[np.uint8]) -> None:
         """Fill `room` with the bytes of a pool from `start` on.
 
         Raises:
-            DriverError: GENERAL_FAILURE: the file cannot be mapped, or has become shorter.
+            DriverError: GENERAL_FAILURE: the file cannot be mapped, has become shorter, or does
+                not answer.
         """
-        with self._lock:
-            for done in range(0, room.size, STAGING_BYTES):
-                part = room[done : done + STAGING_BYTES]
-                worker = self._carry_out(READ, pool, start + done, part.size)
-                part[...] = worker.staging[: part.size]
+        for done in range(0, room.size, STAGING_BYTES):
+            part = room[done : done + STAGING_BYTES]
+            self._have(
+                pool, partial(IsolatedProcess.read, pool=pool, start=start + done, room=part)
+            )
 
     def write(self, pool: Pool, start: int, data: NDArray[np.uint8]) -> None:
         """Put bytes into a pool from `start` on; raises as `read`."""
-        with self._lock:
-            for done in range(0, data.size, STAGING_BYTES):
-                part = data[done : done + STAGING_BYTES]
-                self._ready(pool).staging[: part.size] = part
-                self._carry_out(WRITE, pool, start + done, part.size)
+        for done in range(0, data.size, STAGING_BYTES):
+            part = data[done : done + STAGING_BYTES]
+            self._have(
+                pool, partial(IsolatedProcess.write, pool=pool, start=start + done, data=part)
+            )
 
     def check(self, pool: Pool) -> None:
         """Map a pool now; raises as `read`."""
-        with self._lock:
-            self._ready(pool)
+        self._have(pool, partial(IsolatedProcess.have, pool=pool))
 
     def drop(self, pool: Pool) -> None:
-        """Have a pool unmapped, after what is under way; nobody uses it any more."""
-        self._gone.append(pool)
-        if self._lock.acquire(blocking=False):
-            try:
-                self._drop_gone()
-            finally:
-                self._lock.release()
+        """Have a pool unmapped, which nobody uses any more; waits for nothing."""
+        with self._lock:
+            for worker in (*self._idle, *self._busy):
+                if pool.identifier in worker.pools:
+                    worker.pools.remove(pool.identifier)
+                    self._gone.append((worker, pool))
+            self._drop_gone()
 
-    def _ready(self, pool: Pool) -> _Worker:
-        """A worker that has the pool mapped."""
-        self._drop_gone()
-        if self._worker is None:
+    def _have(self, pool: Pool, work: Callable[[IsolatedProcess], None]) -> None:
+        """Have something done by a process that has a pool mapped.
+
+        If somebody has killed or stopped it, which is nobody's fault, another is asked.
+        """
+        for _ in range(2):
+            worker = self._taken(pool)
             try:
-                self._worker = _Worker()
-            except OSError as error:
-                raise failure(f"No isolated worker can be started: {error.strerror}.") from None
-        worker, extent = self._worker, pool.extent
-        if pool.identifier not in worker.pools:
-            answer = worker.order(MAP, pool, extent.offset_bytes, extent.size_bytes)
-            if answer and answer != DONE:
-                raise failure(f"A pool of {extent.size_bytes} bytes cannot be mapped.")
-            self._check(answer)
-            worker.pools.add(pool.identifier)
+                worker.have(pool)
+                work(worker)
+            except UnansweredError:
+                reason = self._end(worker)
+            except DriverError:
+                self._put_back(worker)
+                raise
+            else:
+                self._put_back(worker)
+                return
+            if reason is not None:
+                raise failure(reason)
+        raise failure("The process that maps a pool was killed, and the next one as well.")
+
+    def _taken(self, pool: Pool) -> IsolatedProcess:
+        """A process for this thread, one that has the pool mapped if any has."""
+        with self._lock:
+            if self._idle:
+                index = max(
+                    range(len(self._idle)), key=lambda at: pool.identifier in self._idle[at].pools
+                )
+                worker = self._idle.pop(index)
+                self._busy.add(worker)
+                return worker
+            self._hanging = [each for each in self._hanging if each.poll() is None]
+            if len(self._hanging) >= HANGING_MAX:
+                raise failure(f"{HANGING_MAX} processes wait for files that do not answer.")
+        try:
+            worker = IsolatedProcess()
+        except OSError as error:
+            raise failure(f"No isolated worker can be started: {error.strerror}.") from None
+        with self._lock:
+            self._busy.add(worker)
         return worker
 
-    def _carry_out(self, what: int, pool: Pool, start: int, count: int) -> _Worker:
-        worker = self._ready(pool)
-        self._check(worker.order(what, pool, start, count))
-        return worker
-
-    def _check(self, answer: bytes) -> None:
-        if not answer:
-            self._end()
-            raise failure("The file of a pool has become shorter, or cannot be read.")
+    def _put_back(self, worker: IsolatedProcess) -> None:
+        with self._lock:
+            self._drop_gone()
+            is_kept = len(self._idle) < IDLE_MAX
+            if is_kept:
+                self._busy.remove(worker)
+                self._idle.append(worker)
+        if not is_kept:
+            self._end(worker)
 
     def _drop_gone(self) -> None:
-        while self._gone:
-            pool, worker = self._gone.popleft(), self._worker
-            if worker is None or pool.identifier not in worker.pools:
-                continue
-            worker.pools.remove(pool.identifier)
-            if not worker.order(DROP, pool, 0, 0):
-                self._end()
+        self._gone = [(worker, pool) for worker, pool in self._gone if not worker.drop(pool)]
 
-    def _end(self) -> None:
-        assert self._worker is not None
-        code = self._worker.end()
-        self._worker = None
-        _LOG.warning("A worker of isolated pools ended with %d; the next use starts one.", code)
+    def _end(self, worker: IsolatedProcess) -> str | None:
+        """As `IsolatedProcess.end`, also of one that hangs."""
+        with self._lock:
+            self._busy.discard(worker)
+            self._gone = [each for each in self._gone if each[0] is not worker]
+        try:
+            reason = worker.end()
+        except subprocess.TimeoutExpired:
+            reason = "The file of a pool does not answer; the process that maps it hangs."
+            with self._lock:
+                self._hanging.append(worker.process)
+        if (code := worker.process.returncode) != 0:
+            _LOG.warning("A worker of isolated pools ended with %s; the next use starts one.", code)
+        return reason
 
     def close(self) -> None:
-        """End the worker."""
-        with self._lock:
-            if self._worker is not None:
-                self._worker.end()
-                self._worker = None
+        """End the processes; nobody uses them any more."""
+        while self._idle:
+            self._end(self._idle.pop())

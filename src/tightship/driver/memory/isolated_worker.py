@@ -4,6 +4,8 @@ It is run by its path and imports only what Python brings, so that it starts fas
 
     driver --- ORDER, a file beside MAP ---> worker
     driver <--- 0 done, 1 refused ---------- worker     bytes go through memory that both have
+
+Nothing answers DROP.
 """
 
 import array
@@ -48,7 +50,8 @@ def serve(connection: socket.socket, staging: memoryview) -> None:
                     part[:] = staging[:count]
         for file in files:
             socket.close(file)
-        connection.send(answer)
+        if what != DROP:
+            connection.send(answer)
 
 
 def _received(connection: socket.socket) -> tuple[bytes, list[int]]:

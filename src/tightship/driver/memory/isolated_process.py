@@ -1,0 +1,153 @@
+"""A process that maps clients' files in the driver's place, from the driver's side."""
+
+import array
+import mmap
+import os
+import signal
+import socket
+import struct
+import subprocess
+import sys
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tightship.driver.memory import isolated_worker
+from tightship.driver.memory.descriptor import new_segment
+from tightship.driver.memory.isolated_worker import (
+    DONE,
+    DROP,
+    MAP,
+    ORDER,
+    READ,
+    STAGING_BYTES,
+    WRITE,
+)
+from tightship.driver.rules.pools import Pool
+from tightship.driver.rules.status import failure
+
+PATIENCE_S = 5.0
+"""How long an order may take: a file may lie where reading it never ends."""
+REAP_S = 1.0
+"""How long the end of a process is waited for that was killed: it may hang in the kernel."""
+
+SHORT = "The file of a pool has become shorter, or cannot be read."
+
+
+class UnansweredError(Exception):
+    """It has died, or takes too long."""
+
+
+class IsolatedProcess:
+    """A process, and the memory that both have; one thread at a time gives it orders.
+
+    Attributes:
+        pools: Numbers of those that it has mapped.
+    """
+
+    def __init__(self) -> None:
+        """Start one.
+
+        Raises:
+            OSError: The system refuses.
+        """
+        file = new_segment(STAGING_BYTES)
+        try:
+            self._staging = np.frombuffer(mmap.mmap(file, STAGING_BYTES), np.uint8)
+            ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+            try:
+                self.process = subprocess.Popen(
+                    [sys.executable, "-I", "-S", isolated_worker.__file__,
+                     str(theirs.fileno()), str(file)],
+                    stdin=subprocess.DEVNULL,
+                    pass_fds=(theirs.fileno(), file),
+                )  # fmt: skip
+            except OSError:
+                ours.close()
+                raise
+            finally:
+                theirs.close()
+        finally:
+            os.close(file)
+        self._connection = ours
+        self.wait_at_most(PATIENCE_S)
+        self._is_late = False
+        self.pools: set[int] = set()
+
+    def wait_at_most(self, patience_s: float) -> None:
+        """How long an order may take from now on; the kernel's clock, as `drop` never waits."""
+        limit = struct.pack("@ll", int(patience_s), int(patience_s % 1 * 1e6))
+        for way in (socket.SO_RCVTIMEO, socket.SO_SNDTIMEO):
+            self._connection.setsockopt(socket.SOL_SOCKET, way, limit)
+
+    def have(self, pool: Pool) -> None:
+        """Map a pool, unless it is.
+
+        Raises:
+            DriverError: GENERAL_FAILURE: it cannot be mapped.
+            UnansweredError: As all orders.
+        """
+        if pool.identifier in self.pools:
+            return
+        extent = pool.extent
+        if self._order(MAP, pool, extent.offset_bytes, extent.size_bytes) != DONE:
+            raise failure(f"A pool of {extent.size_bytes} bytes cannot be mapped.")
+        self.pools.add(pool.identifier)
+
+    def read(self, pool: Pool, start: int, room: NDArray[np.uint8]) -> None:
+        """Fill `room`, up to `STAGING_BYTES`, from a pool that it has."""
+        self._order(READ, pool, start, room.size)
+        room[...] = self._staging[: room.size]
+
+    def write(self, pool: Pool, start: int, data: NDArray[np.uint8]) -> None:
+        """Put bytes, up to `STAGING_BYTES`, into a pool that it has."""
+        self._staging[: data.size] = data
+        self._order(WRITE, pool, start, data.size)
+
+    def _order(self, what: int, pool: Pool, start: int, count: int) -> bytes:
+        data = ORDER.pack(what, pool.identifier, start, count, pool.is_writable)
+        rights = (socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", [pool.handle]))
+        try:
+            self._connection.sendmsg([data], [rights] if what == MAP else [])
+            answer = self._connection.recv(1)
+        except OSError as error:
+            self._is_late = isinstance(error, BlockingIOError)
+            raise UnansweredError from None
+        if not answer:
+            raise UnansweredError
+        return answer
+
+    def drop(self, pool: Pool) -> bool:
+        """Have a pool unmapped after what is under way; False if it takes no more orders now."""
+        data = ORDER.pack(DROP, pool.identifier, 0, 0, pool.is_writable)
+        try:
+            self._connection.sendmsg([data], [], socket.MSG_DONTWAIT)
+        except BlockingIOError:
+            return False
+        except OSError:  # it is dead, and whoever uses it next will know
+            pass
+        return True
+
+    def end(self) -> str | None:
+        """End it; what is wrong with the file of its last order, or None if nothing is.
+
+        Raises:
+            TimeoutExpired: It hangs in the kernel.
+        """
+        self._connection.close()
+        is_stopped = self._is_stopped
+        try:
+            code = self.process.wait(0 if self._is_late else REAP_S)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            code = self.process.wait(REAP_S)
+        if self._is_late and not is_stopped:
+            return f"The file of a pool does not answer within {PATIENCE_S:g} s."
+        return SHORT if code == -signal.SIGBUS else None
+
+    @property
+    def _is_stopped(self) -> bool:
+        """Whether somebody has stopped it by a signal, so that no file is to blame."""
+        what = os.WSTOPPED | os.WEXITED | os.WNOHANG | os.WNOWAIT
+        found = os.waitid(os.P_PID, self.process.pid, what)
+        return found is not None and found.si_code == os.CLD_STOPPED
