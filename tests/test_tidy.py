@@ -37,6 +37,7 @@ MANY_PARAMETERS = {
     "src/tightship/loading/preparing.py:prepare": "as `load`",
     "src/tightship/training/train.py:train": "as `load`",
     "src/tightship/training/train.py:train_joint": "as `load`",
+    "src/tightship/engine/lower/select.py:select": "all that selection heeds; the last a keyword",
     "src/tightship/engine/lower/builder.py:step": "the facts of a step; the later ones keywords",
 }
 UNREFERENCED = {

@@ -44,6 +44,22 @@ nb::tuple next(Repeats &self) {
                           nb::bytes(ready.unsent.data(), ready.unsent.size()));
 }
 
+void watching(nb::class_<Repeats> &self) {
+    self.def("open", &Repeats::open, "file"_a,
+             "Watch a connection from now on. Raises RuntimeError if the system refuses.")
+        .def("next", &next, nb::sig("def next(self) -> tuple[int, int, bytes]"),
+             "Waits without the GIL for what is not to be answered here: its file, its events, and "
+             "an answer that its socket did not take. No other thread is given that file until "
+             "`watch`.")
+        .def("watch", &Repeats::watch, "file"_a, "events"_a,
+             "Have a connection that `next` has given watched again.")
+        .def("watch_for", &Repeats::watch_for, "file"_a, "events"_a,
+             "Have a connection watched for these, by any thread: at once, or when another thread "
+             "that answers it lets it go.")
+        .def("close", &Repeats::close, "file"_a, nb::call_guard<nb::gil_scoped_release>(),
+             "Watch a connection no more, and close its rings.");
+}
+
 void ring_caller(nb::module_ &module) {
     nb::class_<RingCaller>(module, "RingCaller",
                            "A client's side of a ring; one thread at a time uses it.")
@@ -65,25 +81,13 @@ void ring_caller(nb::module_ &module) {
 } // namespace
 
 void repeats(nb::module_ &module) {
-    nb::class_<Repeats>(module, "Repeats",
-                        "Calls that have come before, answered without Python. Any number of "
-                        "threads may wait.")
-        .def(nb::init<int, driver::Turns &>(), "calls"_a, "turns"_a, nb::keep_alive<1, 3>(),
+    nb::class_<Repeats> self(module, "Repeats",
+                             "Calls that have come before, answered without Python. Any number of "
+                             "threads may wait.");
+    watching(self);
+    self.def(nb::init<int, driver::Turns &>(), "calls"_a, "turns"_a, nb::keep_alive<1, 3>(),
              "`calls` is an epoll descriptor whose sockets are watched for one event at a time; a "
              "run takes one of `turns`, or goes the long way if none is free.")
-        .def("open", &Repeats::open, "file"_a,
-             "Watch a connection from now on. Raises RuntimeError if the system refuses.")
-        .def("next", &next, nb::sig("def next(self) -> tuple[int, int, bytes]"),
-             "Waits without the GIL for what is not to be answered here: its file, its events, and "
-             "an answer that its socket did not take. No other thread is given that file until "
-             "`watch`.")
-        .def("watch", &Repeats::watch, "file"_a, "events"_a,
-             "Have a connection that `next` has given watched again.")
-        .def("watch_for", &Repeats::watch_for, "file"_a, "events"_a,
-             "Have a connection watched for these, by any thread: at once, or when another thread "
-             "that answers it lets it go.")
-        .def("close", &Repeats::close, "file"_a, nb::call_guard<nb::gil_scoped_release>(),
-             "Watch a connection no more, and close its rings.")
         .def(
             "remember",
             [](Repeats &self, int file, int64_t session,

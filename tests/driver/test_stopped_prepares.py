@@ -20,6 +20,8 @@ from tightship.driver.rules.model import ModelFile
 from tightship.driver.rules.pools import Pool, PoolMode
 from tightship.driver.rules.request import Extent
 from tightship.driver.rules.status import ErrorStatus
+from tightship.engine import prepare as preparing_engine
+from tightship.engine.lower import passes, select
 
 MODEL, _ = dense(batch=4)
 LATE = ErrorStatus.MISSED_DEADLINE_TRANSIENT
@@ -84,6 +86,37 @@ def test_weights_are_not_packed_to_the_end_in_vain(file, monkeypatch, is_kept):
     assert own_files() == before
     assert os.fstat(client).st_size == 0
     os.close(client)
+
+
+@pytest.mark.parametrize("is_kept", [False, True])
+@pytest.mark.parametrize("place", ["pass", "node", "last node"])
+def test_lowering_is_left_at_the_next_step(file, monkeypatch, is_kept, place):
+    stop, slow, nodes = StopFlag(), SlowFiles(), []
+    emit, first = select._emit, passes.GRAPH_PASSES[0]
+
+    def emitted(builder, node):
+        nodes.append(node)
+        if len(nodes) == (1 if place == "node" else len(builder.graph.nodes)):
+            stop.set()
+        emit(builder, node)
+
+    if place == "pass":
+        monkeypatch.setattr(passes, "GRAPH_PASSES", (stopping(stop, first), stopped_in_vain))
+        passes.GRAPH_PASSES[0].__name__ = first.__name__
+    else:
+        monkeypatch.setattr(select, "_emit", emitted)
+    monkeypatch.setattr(preparing_engine, "place", None)
+    models = Models(Mappings(slow), NoNames(), ModelCache(bytes(32), slow))
+    client = os.memfd_create("cache")
+    cache = CacheFiles(bytes(32), (client,), ()) if is_kept else None
+    assert models.prepare(asked_of(file, cache), stop).status is LATE
+    assert len(nodes) == {"pass": 0, "node": 1}.get(place, len(nodes))
+    assert os.fstat(client).st_size == 0
+    os.close(client)
+
+
+def stopped_in_vain(graph):
+    raise AssertionError(graph)
 
 
 def test_a_client_that_goes_stops_what_is_prepared_for_it(file, monkeypatch):

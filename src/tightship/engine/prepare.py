@@ -3,8 +3,8 @@
 What lowers is imported when a graph is lowered: a prepared model runs without.
 """
 
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 Shapes = Mapping[str, Sequence[int]]
 Declared = Mapping[str, Shape | None]
+GoOn = Callable[[], None]
+"""Called between two steps of lowering; raises where nobody waits for what they make."""
 
 
 @runtime_checkable
@@ -53,12 +55,14 @@ class Settings:
         threads: Threads of each primitive.
         without: Passes left out.
         choice: What a measurement chose for these shapes.
+        go_on: No plan depends on it.
     """
 
     shapes: Shapes | None = None
     threads: int = 1
     without: Collection[str] = ()
     choice: "Choice | None" = None
+    go_on: GoOn | None = field(default=None, compare=False)
 
     def __post_init__(self) -> None:
         check_threads(self.threads)
@@ -76,7 +80,11 @@ def prepare(
     from tightship.engine.lower.select import rewritten
 
     return prepare_rewritten(
-        rewritten(graph, settings.without), len(graph.nodes), name, settings, packed
+        rewritten(graph, settings.without, settings.go_on),
+        len(graph.nodes),
+        name,
+        settings,
+        packed,
     )
 
 
@@ -106,9 +114,12 @@ def prepare_rewritten(
 
     if "onednn" not in settings.without:
         open_library()
-    threads, without, choice = settings.threads, settings.without, settings.choice
+    threads, without, go_on = settings.threads, settings.without, settings.go_on
     with library_threads(threads):
-        lowered = select(graph, threads, without, packed, choice, repeats)
+        choice = settings.choice
+        lowered = select(graph, threads, without, packed, choice, repeats, go_on=go_on)
+        if go_on is not None:
+            go_on()
         placement = place(lowered)
     return Prepared(placement, name, node_count, _key(settings, placement))
 

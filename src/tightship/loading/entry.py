@@ -143,7 +143,7 @@ def load_graph(
         threads: Of each kernel.
         arenas: As `arena_pool` of `load`.
         like: A model whose packed weights serve for the same constants.
-        progress: As for `load`.
+        progress: As for `load`, and with 0 and 0 while it is lowered; may raise.
 
     Raises:
         GraphError: It has a node that nothing can run.

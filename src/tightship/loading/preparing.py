@@ -5,6 +5,7 @@ What reads, lowers and writes is imported when something is prepared.
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from os import PathLike
 from typing import TYPE_CHECKING, BinaryIO
 
@@ -100,7 +101,7 @@ def prepare_into(
         graph: Its shapes are all known.
         name: What reports call it.
         threads: Of each kernel.
-        progress: As for `prepare`.
+        progress: As for `prepare`, and with 0 and 0 while it is lowered; may raise.
 
     Raises:
         GraphError, InputError, OSError, OutOfMemoryError: As `prepare`.
@@ -112,7 +113,8 @@ def prepare_into(
 
     open_library()
     with _recording():
-        program = prepare_graph(graph, name, Settings(threads=threads))
+        go_on = progress and partial(progress, 0, 0)
+        program = prepare_graph(graph, name, Settings(threads=threads, go_on=go_on))
     save_into(file, [program], MadeFor.here(threads, ()), progress)
     del program
     release_unused()

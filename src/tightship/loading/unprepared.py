@@ -1,6 +1,7 @@
 """`plan` and `load` of models that are not prepared: ONNX files, and programs of torch."""
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from os import PathLike
 
 from tightship.engine.library import open_library, release_unused
@@ -59,7 +60,7 @@ def load_graph_anew(
     progress: Progress | None,
 ) -> Model:
     """As `load_graph`."""
-    settings = Settings(threads=threads)
+    settings = Settings(threads=threads, go_on=progress and partial(progress, 0, 0))
     _open_library(settings)
     loaded = Model(prepare(graph, name, settings), bounds, None, progress, packed)
     release_unused()

@@ -1,6 +1,6 @@
 """What kernel selection may do."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from tightship.engine.lower.repeats import Repeat
@@ -38,3 +38,5 @@ class Options:
     """Constants packed already, by name; None if no other program has any."""
     repeats: Sequence[Repeat] = ()
     """Layers of the graph that are alike."""
+    go_on: Callable[[], None] | None = None
+    """Called before each node; raises where nobody waits for the program any more."""

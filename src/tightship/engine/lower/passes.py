@@ -114,8 +114,10 @@ def pass_names() -> tuple[str, ...]:
     return tuple(dict.fromkeys((*(p.__name__ for p in GRAPH_PASSES), *SELECTION_PASSES)))
 
 
-def run_passes(graph: Graph, without: Collection[str] = ()) -> Graph:
-    """Run every graph pass that is not named in `without`.
+def run_passes(
+    graph: Graph, without: Collection[str] = (), go_on: Callable[[], None] | None = None
+) -> Graph:
+    """Run every graph pass that is not named in `without`, calling `go_on` before each.
 
     Raises:
         InputError: A name is no pass.
@@ -126,5 +128,7 @@ def run_passes(graph: Graph, without: Collection[str] = ()) -> Graph:
             raise InputError(f"There is no pass `{name}`; there are {', '.join(names)}.")
     for graph_pass in GRAPH_PASSES:
         if graph_pass.__name__ not in without:
+            if go_on is not None:
+                go_on()
             graph = graph_pass(graph)
     return graph

@@ -49,8 +49,10 @@ def lower(graph: Graph, threads: int = 1, without: Collection[str] = ()) -> Lowe
     return select(rewritten(graph, without), threads, without)
 
 
-def rewritten(graph: Graph, without: Collection[str] = ()) -> Graph:
-    """The graph that kernels are selected for.
+def rewritten(
+    graph: Graph, without: Collection[str] = (), go_on: Callable[[], None] | None = None
+) -> Graph:
+    """The graph that kernels are selected for; `go_on` as for `run_passes`.
 
     Raises:
         InputError: A name in `without` is no pass.
@@ -59,7 +61,7 @@ def rewritten(graph: Graph, without: Collection[str] = ()) -> Graph:
     unserved = () if use_onednn else tuple(sorted(ONEDNN_PASSES))
     if "native" in without:
         unserved = (*unserved, *sorted(NATIVE_PASSES))
-    return run_passes(graph, (*without, *unserved))
+    return run_passes(graph, (*without, *unserved), go_on)
 
 
 def select(
@@ -69,6 +71,8 @@ def select(
     packed: Mapping[str, Sequence[PackedWeight]] | None = None,
     choice: Choice | None = None,
     repeats: Sequence[Repeat] = (),
+    *,
+    go_on: Callable[[], None] | None = None,
 ) -> Lowered:
     """Kernels for the nodes of a rewritten graph.
 
@@ -80,6 +84,7 @@ def select(
             they will do. None where there are no other shapes.
         choice: What a measurement chose; None leaves it to the table of costs.
         repeats: Layers of the graph that are alike, where they are known.
+        go_on: Called before each node; raises where nobody waits for them any more.
 
     Raises:
         GraphError: A node cannot be run by any kernel.
@@ -96,6 +101,7 @@ def select(
         use_onednn and use_native and "split_products" not in without,
         packed=packed,
         repeats=repeats,
+        go_on=go_on,
     )
     if choice is not None:
         blocked = choice.layouts == "blocked"
@@ -114,6 +120,8 @@ def _selected(graph: Graph, threads: int, options: Options, without: Collection[
     builder = Builder(graph, threads, options)
 
     def lower_node(position: int) -> None:
+        if options.go_on is not None:
+            options.go_on()
         builder.position = position
         _emit(builder, graph.nodes[position])
 
