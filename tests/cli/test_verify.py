@@ -3,6 +3,7 @@ import json
 import pytest
 
 from tests.planner.format.tflite_models import chain, planned
+from tests.training.nets import transformer
 from tightship.cli import main
 
 HEADER = "id,lower,upper,size,offset\n"
@@ -40,6 +41,33 @@ def test_a_planted_fault_is_named_by_buffers_bytes_and_steps(judge, old, new, wo
     code, out = judge(VALID.replace(old, new))
     assert code == 1
     assert words in out
+
+
+REPORT = {
+    "arena_bytes": 96,
+    "tensors": [
+        {"name": name, "size_bytes": size, "offset_bytes": offset, "start_step": start,
+         "stop_step": stop, "shares_with": host}
+        for name, size, offset, start, stop, host in (
+            ("a", 64, 0, 0, 3, None), ("b", 32, 64, 2, 4, None), ("c", 64, 0, 2, 5, "a"),
+        )
+    ],
+}  # fmt: skip
+"""As a model's plan is printed; `c` is written over `a`."""
+
+
+def test_a_models_own_plan_is_judged_too(judge, tmp_path, capsys):
+    assert "valid. 2 buffers in 96 bytes" in judge(json.dumps(REPORT), name="plan.json")[1]
+    code, out = judge(json.dumps(REPORT).replace('"a"}', "null}"), name="plan.json")
+    assert code == 1
+    assert "0 `a` and 2 `c` overlap: bytes [0, 64) in steps [2, 3)" in out
+    code, out = judge(json.dumps(REPORT | {"arena_bytes": 95}), name="plan.json")
+    assert code == 2
+    assert "its tensors end at 96" in out
+    model = tmp_path / "model.onnx"
+    model.write_bytes(transformer().model)
+    assert main(["plan", str(model), "--json"]) == 0
+    assert judge(capsys.readouterr().out, name="plan.json")[0] == 0
 
 
 def test_a_capacity_is_held_against_the_plan(judge):

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 import tightship
-from tests.training.nets import mlp
+from tests.models import parse
+from tests.training.nets import floats, mlp
 from tightship import Adam, CapacityError, InputError, Sgd
 from tightship.engine.executable import Executable
 from tightship.training.block import Block
@@ -156,6 +157,24 @@ def test_threads_that_make_steps_of_one_trainer_take_turns(monkeypatch) -> None:
         trainer.step(net.feeds)
         began[0].result()
     assert order == ["start", "end", "start", "end"]
+
+
+@pytest.mark.parametrize(("name", "close"), [("double", 1e-6), ("float16", 3e-2)])
+def test_weights_of_other_floats_are_trained_as_arithmetic_says(name, close):
+    dtype = {"double": np.float64, "float16": np.float16}[name]
+    x, w, labels = (floats(*shape).astype(dtype) for shape in ((4, 6), (6, 3), (4, 3)))
+    text = f"net ({name}[4,6] x) => ({name}[4,3] y) {{ y = MatMul (x, w) }}"
+    model = parse(text, w=w).SerializeToString()
+    now = w.astype(np.float64)
+    with train(model, "squared_error", Sgd(0.05, clip_norm=0.5)) as trainer:
+        for _ in range(3):
+            apart = x.astype(np.float64) @ now - labels
+            slope = 2 * x.astype(np.float64).T @ apart / apart.size
+            norm = np.linalg.norm(slope)
+            assert abs(trainer.step({"x": x, "labels": labels}) - np.mean(apart**2)) < close
+            assert abs(trainer.gradient_norm - norm) < close
+            now -= 0.05 * slope * min(1, 0.5 / norm)
+        np.testing.assert_allclose(trainer.weights()["w"], now, close, close)
 
 
 def test_a_closed_trainer_holds_neither_block_nor_program() -> None:

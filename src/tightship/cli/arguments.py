@@ -264,7 +264,8 @@ def _verify(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "file",
         metavar="PLAN",
-        help="a CSV with a column `offset`, a plan (.json), .tflite, or a prepared model (.tship)",
+        help="a CSV with a column `offset`, a plan (.json) of buffers or of a model, .tflite, or a "
+        "prepared model (.tship)",
     )
     command.add_argument("--capacity", type=size, metavar="N", help="bytes the plan must fit")
     command.add_argument("--json", action="store_true", help="print JSON, amounts in bytes")

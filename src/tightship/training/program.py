@@ -44,7 +44,8 @@ class Program:
         lowered = placement.lowered
         self.executable = build(placement, WeightStore(HostResource()))
         self.arena = Arena(self.executable, block.arena)
-        shown = {name: np.zeros(lowered.outputs[name].shape, np.float32) for name in step.shown}
+        outputs = lowered.outputs
+        shown = {n: np.zeros(outputs[n].shape, outputs[n].dtype.numpy) for n in step.shown}
         self.loss, self.norm = shown[step.loss], shown.get(step.norm)
         own = {**block.tensors, **scalars}
         self._external = {lowered.outputs[name].slot: array for name, array in shown.items()}

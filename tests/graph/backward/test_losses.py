@@ -81,5 +81,5 @@ def test_a_loss_needs_an_output_of_floats_and_a_new_name():
     graph = graph_of("net (double[3] x) => (int64 y, double z) { y = ArgMax (x) z = Tanh (x) }")
     with pytest.raises(GraphError, match="`y` cannot have a loss"):
         with_squared_error(graph, "y")
-    with pytest.raises(GraphError, match="`x` is a value of the graph"):
+    with pytest.raises(GraphError, match="`x` is a value of the model"):
         with_squared_error(graph, "z", "x")

@@ -118,7 +118,10 @@ def _float_output(graph: Graph, output: str) -> Value:
 def _ending_in(tape: Tape, output: str, names: Mapping[str, str], target: Value) -> Graph:
     graph = tape.graph
     if target.name in graph.values or target.name in graph.inputs:
-        raise GraphError(f"`{target.name}` is a value of the graph; give the target another name.")
+        raise GraphError(
+            f"`{target.name}` is a value of the model; give what the loss compares with another "
+            "name (`labels` of `train`)."
+        )
     for draft, wanted in names.items():
         tape.call(draft, wanted)
     nodes = tape.nodes()

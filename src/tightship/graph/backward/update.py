@@ -219,7 +219,10 @@ def _refuse_taken(graph: Graph, names: Sequence[str], own: Collection[str]) -> N
     taken = {*graph.inputs, *graph.values, *graph.constants} - set(own)
     for name in names:
         if name in taken:
-            raise GraphError(f"`{name}` is a value of the graph; give it another name.")
+            raise GraphError(
+                f"`{name}` is a value of the model, and what a step of training adds is called "
+                "so: rename it in the model."
+            )
 
 
 def _followed(names: Sequence[str]) -> tuple[str, ...]:

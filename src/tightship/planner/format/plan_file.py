@@ -21,7 +21,7 @@ from tightship.planner.format.plan_constraints import (
     read_bank_of,
     read_constraints,
 )
-from tightship.planner.format.plan_rows import load_plan, read_rows, rows_text
+from tightship.planner.format.plan_rows import PlanRows, load_plan, read_rows, rows_text
 from tightship.planner.plan import Plan, PlanStatus
 from tightship.planner.problem import Problem
 from tightship.planner.verify import verify
@@ -73,7 +73,11 @@ def read_plan(path: Path) -> Plan:
             have the numbers it states.
         OSError: The file cannot be read.
     """
-    fields, rows = load_plan(path)
+    return plan_of(path, *load_plan(path))
+
+
+def plan_of(path: Path, fields: Fields, rows: PlanRows | None) -> Plan:
+    """The plan that was loaded from a file; for errors see `read_plan`."""
     if fields.raw.get("format") != FORMAT:
         raise FormatError(f"`{path}` is not a plan file: `format` must be `{FORMAT}`.")
     version = fields.integer("version")

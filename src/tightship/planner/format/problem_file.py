@@ -6,7 +6,9 @@ from pathlib import Path
 from tightship.errors import InputError
 from tightship.planner.format.allocation_trace import read_trace_problem
 from tightship.planner.format.minimalloc_csv import read_csv, write_csv
-from tightship.planner.format.plan_file import read_plan, write_plan
+from tightship.planner.format.model_report import is_model_report, read_model_report
+from tightship.planner.format.plan_file import plan_of, write_plan
+from tightship.planner.format.plan_rows import load_plan
 from tightship.planner.format.tflite import UNPLANNED, read_tflite, write_tflite
 from tightship.planner.plan import Plan
 from tightship.planner.problem import Int64Array, Problem
@@ -23,7 +25,7 @@ def holds_buffers(path: Path) -> bool:
 def read_problem(
     path: Path, *, capacity_bytes: int | None = None
 ) -> tuple[Problem, Int64Array | None]:
-    """Read minimalloc's CSV, a plan, an allocation trace or a TensorFlow Lite model.
+    """Read minimalloc's CSV, a plan, a model's, an allocation trace or a TensorFlow Lite model.
 
     Offsets are returned as they are. A plan in JSON is verified, and its capacity holds if none
     is given.
@@ -40,7 +42,11 @@ def read_problem(
         return tensors.problem, tensors.offset_bytes
     if path.suffix == ".jsonl" or path.read_bytes().lstrip()[:1] == b"[":
         return read_trace_problem(path, capacity_bytes=capacity_bytes), None
-    plan = read_plan(path)
+    fields, rows = load_plan(path)
+    if is_model_report(fields):
+        problem, offsets = read_model_report(fields)
+        return replace(problem, capacity_bytes=capacity_bytes), offsets
+    plan = plan_of(path, fields, rows)
     if capacity_bytes is None:
         return plan.problem, plan.offset_bytes
     return replace(plan.problem, capacity_bytes=capacity_bytes), plan.offset_bytes
