@@ -56,8 +56,10 @@ def test_a_server_says_what_it_is_and_has(client):
     assert client.is_server_live()
     assert client.is_server_ready()
     assert client.is_model_ready("simple")
+    assert not client.is_model_ready("simple", "2")
+    assert not client.is_model_ready("other")
     with pytest.raises(InferenceServerException, match="unknown model: 'other'") as caught:
-        client.is_model_ready("other")
+        client.get_model_metadata("other")
     assert caught.value.status() == "StatusCode.NOT_FOUND"
     assert "system_shared_memory" in client.get_server_metadata().extensions
     said = client.get_model_metadata("simple", as_json=True)

@@ -98,7 +98,7 @@ def test_grpc_tells_of_refusals_too_and_of_those_in_streams(tmp_path, caplog):
     server = GrpcServer(setting.face, FaceLimits(), "127.0.0.1", 0)
     server.start()
     with grpc.insecure_channel(f"127.0.0.1:{server.port}") as channel:
-        call = channel.unary_unary(f"/{SERVICE}/ModelReady")
+        call = channel.unary_unary(f"/{SERVICE}/ModelMetadata")
         for _ in range(LINES_MAX - 1):
             with pytest.raises(grpc.RpcError, match="unknown model"):
                 call(b"")
@@ -108,6 +108,6 @@ def test_grpc_tells_of_refusals_too_and_of_those_in_streams(tmp_path, caplog):
     server.join()
     setting.close()
     said = [each for each in caplog.messages if each.startswith("ipv4:127.0.0.1:")]
-    assert ["ModelReady is refused: " in each for each in said[:-2]] == [True] * (LINES_MAX - 1)
+    assert ["ModelMetadata is refused: " in each for each in said[:-2]] == [True] * (LINES_MAX - 1)
     assert "ModelStreamInfer is refused: " in said[-2]
     assert said[-1].endswith("what else is refused of it is not told.")

@@ -171,12 +171,11 @@ class Repository:
             model.close()
 
     def is_ready(self, name: str, version: str | None = None) -> bool:
-        """Whether a model can be run.
-
-        Raises:
-            OipError: There is no such model.
-        """
-        return self._entry(name, version).state is State.READY
+        """Whether there is such a model and it can be run."""
+        try:
+            return self._entry(name, version).state is State.READY
+        except OipError:
+            return False
 
     def model(self, name: str, version: str | None = None) -> tuple[Model, Tally]:
         """A model that is ready, and where its requests are counted.
