@@ -123,10 +123,60 @@ def first_of(file):
     return json.loads(file.read(int(headers["Content-Length"])))["outputs"][0]["data"][0]
 
 
+@pytest.mark.parametrize("version", [b"1.1", b"1.0"])
+def test_a_client_that_would_have_to_be_told_of_a_kept_connection_has_none(port, version):
+    request = infer_head("Connection: keep-alive").replace(b"HTTP/1.1", b"HTTP/" + version)
+    with connected(port) as connection, connection.makefile("rb") as file:
+        connection.sendall(request + BODY)
+        assert first_of(file) == 2
+        if version == b"1.0":
+            assert file.read() == b""
+        else:
+            assert response_to(connection, request + BODY)[0] == 200
+
+
+@pytest.mark.parametrize("method", ["GET", "POST"])
+def test_an_offer_of_another_protocol_is_not_taken(port, method):
+    offer = ("Connection: Upgrade, HTTP2-Settings", "Upgrade: h2c", "HTTP2-Settings: AAMAAABk")
+    request, wanted = infer_head(*offer) + BODY, [2] * 16
+    if method == "GET":
+        request = "\r\n".join(["GET /v2 HTTP/1.1", "Host: localhost", *offer, "", ""]).encode()
+    with connected(port) as connection:
+        for _ in range(2):
+            status, body = response_to(connection, request)
+            assert status == 200
+            assert method == "GET" or json.loads(body)["outputs"][0]["data"] == wanted
+        with connection.makefile("rb") as file:
+            connection.sendall(request * 100)
+            for _ in range(100):
+                assert file.readline() == b"HTTP/1.1 200 OK\r\n"
+                file.read(int(http.client.parse_headers(file)["Content-Length"]))
+
+
+def test_a_head_is_that_of_the_answer_to_a_get(port):
+    with connected(port) as connection, connection.makefile("rb") as file:
+        heads = []
+        for method in (b"GET", b"HEAD", b"GET"):
+            connection.sendall(method + b" /v2 HTTP/1.1\r\nHost: localhost\r\n\r\n")
+            heads.append(list(iter(file.readline, b"\r\n")))
+            if method == b"GET":
+                file.read(int(heads[-1][1].split()[1]))
+        assert heads[0] == heads[1] == heads[2]
+
+
+def test_headers_behind_a_body_say_nothing_of_it(port):
+    head = infer_head().replace(b"Content-Length: %d" % len(BODY), b"Transfer-Encoding: chunked")
+    chunk = b"%x\r\n%s\r\n0\r\n" % (len(BODY), BODY)
+    for trailer in (b"Inference-Header-Content-Length: 3", b"Origin: http://other"):
+        with connected(port) as connection:
+            assert response_to(connection, head, chunk, trailer + b"\r\n\r\n")[0] == 200
+
+
 @pytest.mark.parametrize(
     ("request_bytes", "status"),
     [
         (b"nonsense\r\n\r\n", 400),
+        (b"CONNECT localhost:80 HTTP/1.1\r\nHost: localhost\r\n\r\n", 400),
         (infer_head(length=1 << 17), 413),
         (infer_head("X: " + "y" * 70_000), 431),
         (infer_head("Transfer-Encoding: chunked"), 400),

@@ -51,6 +51,11 @@ def test_lists_come_back(name, shape):
         assert found.dtype == dtype.numpy
 
 
+def test_half_of_a_surrogate_pair_is_no_string():
+    with pytest.raises(OipError, match="that is not BYTES"):
+        from_list("x", DType.STRING, (2,), ["a", "\ud800"])
+
+
 def test_any_byte_but_zero_is_true():
     array = from_bytes("model", "x", DType.BOOL, (3,), b"\0\1\xff")
     assert bytes(to_bytes(array, DType.BOOL)) == b"\0\1\1"

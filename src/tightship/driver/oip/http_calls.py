@@ -1,6 +1,6 @@
 """Calls as HTTP has them: requests and responses as values, without a socket."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from time import monotonic_ns
 from urllib.parse import unquote
@@ -94,6 +94,8 @@ class HttpCalls:
         try:
             if isinstance(asked, Inference):
                 return self._run(asked)
+            if asked.method == "HEAD":
+                return replace(self.respond(replace(asked, method="GET")), has_body=False)
             if not may_ask(asked.headers, is_local=self._is_local):
                 return error_response(403, FOREIGN)
             return self._answer(asked)

@@ -58,7 +58,7 @@ class HttpConnection(asyncio.Protocol):
 
     def _clear(self) -> None:
         self._target, self._headers, self._body = b"", dict[str, str](), bytearray()
-        self._head_bytes = 0
+        self._head_bytes, self._has_head = 0, False
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Count it, or refuse it."""
@@ -163,12 +163,33 @@ class HttpConnection(asyncio.Protocol):
         return not self._loan
 
     def _read(self, data: bytes) -> None:
-        try:
-            self._parser.feed_data(data)
-        except httptools.HttpParserUpgrade:
+        rest = memoryview(data)
+        while rest:
+            try:
+                self._parser.feed_data(rest)
+            except httptools.HttpParserUpgrade as upgrade:
+                rest = self._declined(rest[upgrade.args[0] :])
+                continue
+            except httptools.HttpParserError as error:
+                self._refuse(400, f"the request is no HTTP/1.1: {error}")
+            return
+
+    def _declined(self, rest: memoryview) -> memoryview:
+        """A request that offers to speak another protocol, as one that does not.
+
+        The parser takes such a request to end with its head, and `rest` to be of that protocol.
+        """
+        method, version = self._parser.get_method(), self._parser.get_http_version()
+        if self._refusal is not None or method == b"CONNECT":
             self._refuse(400, "the protocol cannot be changed")
-        except httptools.HttpParserError as error:
-            self._refuse(400, f"the request is no HTTP/1.1: {error}")
+            return memoryview(b"")
+        said = self._headers
+        said.pop("upgrade", None)
+        said["connection"] = "close" if "close" in said["connection"].lower() else "keep-alive"
+        lines = [f"{name}: {value}" for name, value in said.items()]
+        head = b"%s %s HTTP/%s\r\n" % (method, self._target, version.encode())
+        self._parser = httptools.HttpRequestParser(self)
+        return memoryview(head + "\r\n".join([*lines, "", ""]).encode("latin-1") + rest)
 
     def pause_writing(self) -> None:
         """The client is slow to read."""
@@ -207,12 +228,17 @@ class HttpConnection(asyncio.Protocol):
         self._target += self._counted(url)
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """The parser found a header."""
+        """The parser found a header; one behind the body says nothing of it."""
         key = self._counted(name).decode("latin-1").lower()
-        self._headers[key] = self._counted(value).decode("latin-1")
+        said = self._counted(value).decode("latin-1")
+        if not self._has_head:
+            self._headers[key] = said
 
     def on_headers_complete(self) -> None:
         """The parser found the end of the headers: the length of the body is known, if it is."""
+        self._has_head = True
+        if self._parser.should_upgrade():
+            return
         said = self._headers.get("content-length", "0")
         if not said.isdigit() or int(said) > self._server.limits.body_bytes_max:
             self._refuse_body()
@@ -230,6 +256,8 @@ class HttpConnection(asyncio.Protocol):
 
     def on_message_complete(self) -> None:
         """The parser found the end of a request."""
+        if self._parser.should_upgrade():
+            return
         self._is_receiving = False
         if not self._is_choked:
             self._stop_timer()
@@ -238,7 +266,8 @@ class HttpConnection(asyncio.Protocol):
         method = self._parser.get_method().decode("latin-1")
         target = self._target.decode("latin-1")
         request = HttpRequest(method, target, self._headers, self._body)
-        is_kept = self._parser.should_keep_alive() and method != "HEAD"
+        is_recent = self._parser.get_http_version() != "1.0"  # else it would want to be told
+        is_kept = is_recent and self._parser.should_keep_alive()
         self._complete.append(request)
         self._waiting.append((request, is_kept))
         self._next()
@@ -270,6 +299,8 @@ class HttpConnection(asyncio.Protocol):
     def _next(self) -> None:
         """Answer the request that waits longest."""
         while self._waiting and not (self._is_answering or self._is_choked or self._is_ending):
+            if self._transport.is_closing():
+                return  # nobody reads it
             asked, is_kept = self._waiting.popleft()
             if self._server.calls.is_long(asked):
                 self._answer_beside(asked, is_kept=is_kept)
@@ -314,7 +345,7 @@ class HttpConnection(asyncio.Protocol):
         is_last = self._is_draining and not (self._waiting or self._is_receiving)
         is_kept = is_kept and not is_last
         head = response.head + (b"\r\n" if is_kept else b"Connection: close\r\n\r\n")
-        pieces = (head, *response.parts)
+        pieces = (head, *(response.parts if response.has_body else ()))
         if sum(memoryview(piece).nbytes for piece in pieces) <= JOINED_BYTES_MAX:
             self._transport.write(b"".join(pieces))
         else:

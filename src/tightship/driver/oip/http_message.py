@@ -28,7 +28,7 @@ class HttpRequest:
         Raises:
             OipError: It does not unpack, or to more than `bytes_max` bytes.
         """
-        encoding = self.headers.get("content-encoding", "")
+        encoding = self.headers.get("content-encoding", "").lower()
         if encoding in {"", "identity"}:
             return self.body
         if encoding not in {"gzip", "deflate"}:
@@ -42,6 +42,8 @@ class HttpRequest:
             raise OipError(f"the body unpacks to more than {bytes_max} bytes")
         if not unpacker.eof:
             raise OipError(f"the body is not {encoding}: it ends early")
+        if unpacker.unused_data:
+            raise OipError(f"the body is not {encoding}: there are bytes behind its end")
         return content
 
     @property
@@ -61,12 +63,13 @@ class HttpRequest:
 
 @dataclass(frozen=True)
 class HttpResponse:
-    """A response whose body is in parts."""
+    """A response whose body is in parts; `has_body` if that is sent, and not its length alone."""
 
     status: int = 200
     parts: tuple[bytes | memoryview, ...] = ()
     content_type: str = "application/json"
     header_bytes: int | None = None
+    has_body: bool = True
 
     @cached_property
     def head(self) -> bytes:
@@ -87,7 +90,6 @@ REASONS: Mapping[int, str] = {
     400: "Bad Request",
     403: "Forbidden",
     404: "Not Found",
-    405: "Method Not Allowed",
     408: "Request Timeout",
     413: "Content Too Large",
     431: "Request Header Fields Too Large",

@@ -96,11 +96,21 @@ def _check_elements(name: str, dtype: DType, flat: list[Any]) -> None:
         wanted = (bool,)
     elif dtype.numpy.kind == "f":
         wanted = (int, float)
-    if any(type(each) not in wanted for each in flat):
+    is_typed = all(type(each) in wanted for each in flat)
+    if not is_typed or (dtype is DType.STRING and not _is_text(flat)):
         raise OipError(
             f"Unable to parse 'data': attempt to access JSON element of input '{name}' "
             f"that is not {NAMES[dtype]}"
         )
+
+
+def _is_text(strings: list[str]) -> bool:
+    """Whether strings have a form in UTF-8; halves of a surrogate pair have none."""
+    try:
+        "".join(strings).encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _flat(data: list[Any], depth: int) -> Iterator[Any]:
