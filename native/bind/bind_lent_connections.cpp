@@ -47,9 +47,9 @@ std::string text(const nb::bytes &bytes) {
 
 nb::tuple counts_of(const Tally &self) {
     const Counts now = self.now();
-    const auto &[input_ns, infer_ns, output_ns] = now.phase_ns;
+    const auto &[queue_ns, input_ns, infer_ns, output_ns] = now.phase_ns;
     return nb::make_tuple(now.successes, now.failures, now.pending, now.fail_ns,
-                          nb::make_tuple(input_ns, infer_ns, output_ns), now.last_ms);
+                          nb::make_tuple(queue_ns, input_ns, infer_ns, output_ns), now.last_ms);
 }
 
 void tally(nb::module_ &module) {
@@ -57,11 +57,13 @@ void tally(nb::module_ &module) {
         .def(nb::init<>())
         .def("begin", &Tally::begin, "A request has begun, and will succeed or fail.")
         .def("succeed", &Tally::succeed, "phase_ns"_a,
-             "A request ended well, after reading inputs, running, and writing outputs.")
+             "A request ended well, after waiting for its turn, reading inputs, running, and "
+             "writing "
+             "outputs.")
         .def("fail", &Tally::fail, "duration_ns"_a, "A request failed.")
         .def("now", &counts_of,
-             nb::sig("def now(self) -> tuple[int, int, int, int, tuple[int, int, int], int]"),
-             "At one moment: successes, failures, pending, ns of failures, ns of the three phases "
+             nb::sig("def now(self) -> tuple[int, int, int, int, tuple[int, int, int, int], int]"),
+             "At one moment: successes, failures, pending, ns of failures, ns of the four phases "
              "of successes, and when the last of these ended, in ms since 1970.");
 }
 

@@ -1753,15 +1753,15 @@ class Tally:
 
     def succeed(self, phase_ns: Sequence[int]) -> None:
         """
-        A request ended well, after reading inputs, running, and writing outputs.
+        A request ended well, after waiting for its turn, reading inputs, running, and writing outputs.
         """
 
     def fail(self, duration_ns: int) -> None:
         """A request failed."""
 
-    def now(self) -> tuple[int, int, int, int, tuple[int, int, int], int]:
+    def now(self) -> tuple[int, int, int, int, tuple[int, int, int, int], int]:
         """
-        At one moment: successes, failures, pending, ns of failures, ns of the three phases of successes, and when the last of these ended, in ms since 1970.
+        At one moment: successes, failures, pending, ns of failures, ns of the four phases of successes, and when the last of these ended, in ms since 1970.
         """
 
 class LentConnections:

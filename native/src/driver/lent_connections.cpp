@@ -155,17 +155,18 @@ std::shared_ptr<LentConnections::Entry> LentConnections::find(std::string_view r
 
 bool LentConnections::run(Entry &entry) {
     const std::unique_lock running(entry.running, std::try_to_lock);
+    using Clock = std::chrono::steady_clock;
+    const auto asked = Clock::now();
     if (!running.owns_lock() || !turns_.take(kTurnPatience))
         return false;
-    using Clock = std::chrono::steady_clock;
     Tally &tally = *entry.known.tally;
     tally.begin();
     const auto start = Clock::now();
     const bool is_done = entry.known.run();
-    const std::chrono::nanoseconds ran = Clock::now() - start;
+    const std::chrono::nanoseconds waited = start - asked, ran = Clock::now() - start;
     turns_.give_back();
     if (is_done)
-        tally.succeed({0, ran.count(), 0});
+        tally.succeed({waited.count(), 0, ran.count(), 0});
     else
         tally.take_back();
     return is_done;

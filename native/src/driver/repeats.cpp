@@ -166,7 +166,7 @@ bool Repeats::run_counted(const Repeat &repeat) {
         return false;
     }
     const std::chrono::nanoseconds spent = Clock::now() - start;
-    repeat.tally->succeed({0, spent.count(), 0});
+    repeat.tally->succeed({0, 0, spent.count(), 0});
     return true;
 }
 

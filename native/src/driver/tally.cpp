@@ -29,7 +29,7 @@ void Tally::take_back() {
     counts_.pending -= 1;
 }
 
-void Tally::succeed(const std::array<int64_t, 3> &phase_ns) {
+void Tally::succeed(const Phases &phase_ns) {
     const int64_t ended_ms = now_ms();
     const std::lock_guard lock(lock_);
     counts_.pending -= 1;

@@ -7,14 +7,17 @@
 
 namespace tightship::driver {
 
+/// Waiting for a turn, reading inputs, running, writing outputs.
+using Phases = std::array<int64_t, 4>;
+
 /// Requests so far; times in nanoseconds.
 struct Counts {
     int64_t successes = 0;
     int64_t failures = 0;
-    int64_t pending = 0;               ///< begun and not ended
-    int64_t fail_ns = 0;               ///< of those that failed
-    std::array<int64_t, 3> phase_ns{}; ///< reading inputs, running, writing outputs: successes
-    int64_t last_ms = 0;               ///< when the last one that ended well did, since 1970
+    int64_t pending = 0; ///< begun and not ended
+    int64_t fail_ns = 0; ///< of those that failed
+    Phases phase_ns{};   ///< of those that ended well
+    int64_t last_ms = 0; ///< when the last one that ended well did, since 1970
 };
 
 /// Counts of one model. Any number of threads may add to them.
@@ -24,7 +27,7 @@ class Tally {
     /// A request has begun, and will succeed, fail, or be taken back as if it had never come.
     void begin();
     void take_back();
-    void succeed(const std::array<int64_t, 3> &phase_ns);
+    void succeed(const Phases &phase_ns);
     void fail(int64_t duration_ns);
 
   private:

@@ -133,7 +133,7 @@ class Face:
             tally.fail(monotonic_ns() - began)
             raise OipError("Request timeout expired", Code.UNAVAILABLE)
         try:
-            return self._inferences.infer(name, model, request, tally)
+            return self._inferences.infer(name, model, request, tally, began)
         finally:
             self.turns.give_back()
 

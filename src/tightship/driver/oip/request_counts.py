@@ -6,7 +6,7 @@ from typing import Any
 
 from tightship._core import Tally
 
-PHASES = ("compute_input", "compute_infer", "compute_output")
+PHASES = ("queue", "compute_input", "compute_infer", "compute_output")
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,7 +14,8 @@ class Counts:
     """Requests so far; times in nanoseconds.
 
     Attributes:
-        phase_ns: Reading inputs, running, writing outputs; of those that ended well.
+        phase_ns: Waiting for a turn, reading inputs, running, writing outputs; of those that ended
+            well.
         last_ms: When the last ended, since 1970.
         pending_count: Those that have begun and not ended.
     """
@@ -23,7 +24,7 @@ class Counts:
     fail_count: int = 0
     success_ns: int = 0
     fail_ns: int = 0
-    phase_ns: tuple[int, int, int] = (0, 0, 0)
+    phase_ns: tuple[int, int, int, int] = (0, 0, 0, 0)
     last_ms: int = 0
     pending_count: int = 0
 
@@ -40,7 +41,6 @@ def statistics_of(name: str, version: str, counts: Counts) -> dict[str, Any]:
     inference = {
         "success": {"count": count, "ns": counts.success_ns},
         "fail": {"count": counts.fail_count, "ns": counts.fail_ns},
-        "queue": {"count": count, "ns": 0},
         **{
             phase: {"count": count, "ns": spent}
             for phase, spent in zip(PHASES, counts.phase_ns, strict=True)
@@ -62,13 +62,13 @@ def statistics_of(name: str, version: str, counts: Counts) -> dict[str, Any]:
 def added(first: Counts, second: Counts) -> Counts:
     """The counts of both."""
     phases = zip(first.phase_ns, second.phase_ns, strict=True)
-    input_ns, infer_ns, output_ns = (one + other for one, other in phases)
+    queue_ns, input_ns, infer_ns, output_ns = (one + other for one, other in phases)
     return Counts(
         first.success_count + second.success_count,
         first.fail_count + second.fail_count,
         first.success_ns + second.success_ns,
         first.fail_ns + second.fail_ns,
-        (input_ns, infer_ns, output_ns),
+        (queue_ns, input_ns, infer_ns, output_ns),
         max(first.last_ms, second.last_ms),
         first.pending_count + second.pending_count,
     )
@@ -107,19 +107,24 @@ _METRICS: tuple[tuple[str, str, Callable[[Counts], int]], ...] = (
         lambda c: c.success_ns // 1000,
     ),
     (
+        "nv_inference_queue_duration_us",
+        "Microseconds of waiting for a turn",
+        lambda c: c.phase_ns[0] // 1000,
+    ),
+    (
         "nv_inference_compute_input_duration_us",
         "Microseconds of reading inputs",
-        lambda c: c.phase_ns[0] // 1000,
+        lambda c: c.phase_ns[1] // 1000,
     ),
     (
         "nv_inference_compute_infer_duration_us",
         "Microseconds of running",
-        lambda c: c.phase_ns[1] // 1000,
+        lambda c: c.phase_ns[2] // 1000,
     ),
     (
         "nv_inference_compute_output_duration_us",
         "Microseconds of writing outputs",
-        lambda c: c.phase_ns[2] // 1000,
+        lambda c: c.phase_ns[3] // 1000,
     ),
 )
 

@@ -58,9 +58,9 @@ class Inferences:
         repository.on_withdrawn.append(self._forget)
 
     def infer(
-        self, name: str, model: Model, request: InferRequest, tally: Tally
+        self, name: str, model: Model, request: InferRequest, tally: Tally, asked_ns: int
     ) -> tuple[OutputTensor, ...]:
-        """Run a model on a request that has begun, and count how it ends.
+        """Run a model on a request that has begun at some time, and count how it ends.
 
         Raises:
             OipError, RegionError: The request does not fit the model or the regions, or the run
@@ -77,9 +77,9 @@ class Inferences:
                     bound = bind(name, model, request, self._regions, uses)
                     outputs, phases = self._first(bound, tally, began)
         except TightshipError:
-            tally.fail(monotonic_ns() - began)
+            tally.fail(monotonic_ns() - asked_ns)
             raise
-        tally.succeed(phases)
+        tally.succeed((began - asked_ns, *phases))
         return outputs
 
     def standing(self, request: InferRequest) -> Standing | None:

@@ -121,7 +121,7 @@ class Carrier:
             self._turns.give_back()
         end_ns = time.monotonic_ns()
         if finished.status is ErrorStatus.NONE:
-            tally.succeed((0, end_ns - start_ns, 0))
+            tally.succeed((start_ns - begin_ns, 0, end_ns - start_ns, 0))
         else:
             tally.fail(end_ns - begin_ns)
         return finished
