@@ -69,8 +69,11 @@ def test_d3_outputs_and_inputs_have_bytes_of_their_own(client, mode):
         ((1, 0), (0, 2 * SIZE)),
         ((1, 2 * SIZE), (0, 2 * SIZE)),
         ((2, 2 * SIZE - 4096), (0, 2 * SIZE)),
+        ((2, 5 * SIZE + 4 - 4096), (0, 6 * SIZE)),
     ):
         assert overlapping(client, mode, model, (apart[0], written), pools) is IA
+    beside = (2, 5 * SIZE - 4096), (0, 6 * SIZE)
+    assert overlapping(client, mode, model, (apart[0], beside), pools) is NONE
 
 
 def test_d3_the_padding_of_an_output_is_its_own(client, mode):

@@ -120,7 +120,8 @@ def test_mutate_operand_add_writer_remove_write_and_execution_order(client, mode
         (replace(first, outputs=()), second),
         (replace(first, outputs=(TEMPORARY, TEMPORARY)), second),
         (replace(first, outputs=(COPIED,)), second),
-        (replace(first, outputs=(INPUT,)), second),
+        (replace(first, outputs=(TEMPORARY, INPUT)), second),
+        (replace(first, outputs=(TEMPORARY, COPIED)), second),
         (replace(first, operation_type=-1), second),
     ):
         assert refused(client, with_main(model, operations=operations))
@@ -137,6 +138,9 @@ def test_mutate_operand_rank(client, model):
     for dimensions in ((1,), (0,), (2, 2)):
         scalar = ValueType(OperandType.INT32, dimensions)
         assert refused(client, with_operand(model, SCALAR, value_type=scalar))
+        assert refused(client, with_operand(model, INPUT, value_type=scalar))
+    scalar = ValueType(OperandType.INT32)
+    assert statuses(client, with_operand(model, INPUT, value_type=scalar)) == {NONE}
 
 
 SCALES = [
@@ -196,6 +200,7 @@ BAD_CONSTANTS = {
     "padding": (REFERRED, DataLocation(0, 0, SIZE, 1)),
     "an offset between elements": (REFERRED, DataLocation(0, 2, SIZE)),
     "a copy beyond the values": (COPIED, DataLocation(0, 8, SIZE)),
+    "a copy a byte beyond the values": (COPIED, DataLocation(0, 5, SIZE)),
     "a copy in a pool": (COPIED, DataLocation(1, 0, SIZE)),
     "a copy with padding": (COPIED, DataLocation(0, 0, SIZE, 4)),
     "no value and a length": (NOTHING, DataLocation(0, 0, 4)),
@@ -212,7 +217,17 @@ def test_a_location_with(client, model, index, location):
 def test_a_constant_has_known_dimensions(client, model):
     for dimensions in ((), (0, 4), (2, 0), (2**31 - 1,) * 3, (2**31, 4), (-2, 4)):
         value_type = shaped(FLOAT, *dimensions)
-        assert refused(client, with_operand(model, COPIED, value_type=value_type))
+        for length in (SIZE, 0):
+            location = DataLocation(0, 0, length)
+            changed = with_operand(model, COPIED, value_type=value_type, location=location)
+            assert refused(client, changed)
+
+
+def test_a_value_has_fewer_than_2_63_bytes(client, model):
+    longest = (2**31 - 1, 2**31 - 1)
+    for kind, expected in ((OperandType.TENSOR_FLOAT16, NONE), (OperandType.TENSOR_FLOAT32, IA)):
+        changed = with_operand(model, INPUT, value_type=ValueType(kind, longest))
+        assert statuses(client, changed) == {expected}
 
 
 def test_a_pool_that_is_not_there_or_an_image(client, model):

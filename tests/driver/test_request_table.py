@@ -23,6 +23,7 @@ from tightship.driver.protocol.codec import decode_call, encode
 from tightship.driver.protocol.replies import Executed, Failed, Timing
 from tightship.driver.rules.attachment import FenceState
 from tightship.driver.rules.model import DataLocation
+from tightship.driver.rules.operand_type import OperandType, ValueType
 from tightship.driver.rules.request import Request, RequestArgument, RequestPool
 from tightship.driver.rules.status import ErrorStatus
 from tightship.errors import FormatError
@@ -138,6 +139,34 @@ def test_q9_outputs_of_unknown_dimensions(client, mode, dimensions):
     assert run(client, model, request, mode) is (IA if mode == "fenced" else NONE)
     reply = client(m.Execute(model, request))
     assert [shape.dimensions for shape in reply.shapes] == [SHAPE]
+
+
+@pytest.mark.parametrize("dimensions", OPEN_SHAPES)
+@pytest.mark.parametrize("given", [(), (0, 0, *SHAPE[2:])])
+def test_inputs_of_unknown_dimensions(client, mode, dimensions, given):
+    model = client.model(conv(shaped(KIND, *dimensions)))
+    places = Places(client.pool())
+    request = places.request([places.pooled(SIZE, *given)], [places.pooled(SIZE, *SHAPE)])
+    assert run(client, model, request, mode) is IA
+
+
+@pytest.mark.parametrize("dimensions", OPEN_SHAPES)
+def test_an_output_of_unknown_dimensions_has_room_all_the_same(client, mode, dimensions):
+    model = client.model(conv(shaped(KIND, *dimensions)))
+    places = Places(client.pool())
+    request = places.request([places.pooled(SIZE, *SHAPE)], [places.pooled(0)])
+    assert run(client, model, request, mode) is IA
+
+
+def test_a_scalar_is_given_no_dimensions(client, mode):
+    scalar = ValueType(OperandType.INT32)
+    model = client.model(conv(scalar))
+    places = Places(client.pool())
+    fine, given = [places.pooled(4) for _ in range(2)], [places.pooled(4, 1), places.pooled(4, 0)]
+    assert run(client, model, places.request(fine[:1], fine[1:]), mode) is NONE
+    for bad in given:
+        assert run(client, model, places.request([bad], fine[1:]), mode) is IA
+        assert run(client, model, places.request(fine[:1], [bad]), mode) is IA
 
 
 @pytest.mark.parametrize("dimensions", OPEN_SHAPES)
@@ -268,6 +297,14 @@ def test_q13_a_token_and_a_pool_taken_for_each_other(client, mode):
     swapped = [(RequestPool(token),), (RequestPool(request.pools[0].identifier, is_token=True),)]
     for pools in swapped:
         assert run(client, model, Request(request.inputs, request.outputs, pools), mode) is IA
+
+
+@pytest.mark.parametrize("token", [0, -1])
+def test_q13_a_token_that_is_none_is_looked_at_before_the_deadline(client, mode, token):
+    model, request = small(client)
+    pools = (*request.pools, RequestPool(token, is_token=True))
+    bad = Request(request.inputs, request.outputs, pools)
+    assert run(client, model, bad, mode, deadline_ns=0) is IA
 
 
 def test_q13_a_place_in_a_buffer(client, mode):
