@@ -91,6 +91,39 @@ def test_a_shape_is_planned_for_and_requests_may_have_others(models, tmp_path, c
             assert client.infer("relu", [given]).as_numpy("y").shape == (3, 4)
 
 
+def save_open(path, name, columns):
+    text = f"m (float[n,{columns}] {name}) => (float[n,{columns}] y) {{ y = Relu({name}) }}"
+    onnx.save(parse(text), path)
+
+
+def test_models_with_open_inputs_of_their_own_are_served_together(models, tmp_path, capsys):
+    pytest.importorskip("httptools")
+    save_open(models / "wide.onnx", "x", 8)
+    save_open(models / "narrow.onnx", "x", 2)
+    save_open(models / "other.onnx", "z", 3)
+    command, folder = ["serve", str(models), "--socket", str(tmp_path / "socket")], str(models)
+    for wrong in ("wide:z=1x8", "z=1x3x3", "x=1x3", "nobody=1"):
+        assert main([*command, "--shape", wrong]) == 2
+        said = capsys.readouterr().err
+        assert f"`--shape {wrong}` fits no input" in said
+        assert "`wide:x`" in said
+    broken = tmp_path / "broken.onnx"
+    broken.write_bytes(b"no model")
+    assert main(["serve", str(broken), *command[2:], "--shape", "x=1x2"]) == 2
+    assert f"`{broken}` is not an ONNX model" in capsys.readouterr().err
+    shapes = ("--shape=x=1x2", "--shape=wide:x=1x8", "--shape=z=1x3", "--shape=x=1x4")
+    with served(folder, *shapes, "--socket", tmp_path / "socket", "--http", "0") as (_, places):
+        with Client(tmp_path / "socket") as client:
+            for name, columns in (("wide", 8), ("narrow", 2), ("other", 3), ("relu", 4)):
+                given = np.ones((1, columns), np.float32)
+                assert np.array_equal(client.prepare_named(name).execute([given])[0], given)
+        save_open(models / "later.onnx", "x", 2)
+        post(places[1], "/v2/repository/models/later/load")
+        (models / "broken.onnx").write_bytes(b"no model")
+        with pytest.raises(urllib.error.HTTPError, match="400"):
+            post(places[1], "/v2/repository/models/broken/load")
+
+
 def test_a_folder_is_a_repository_that_may_gain_models(models, tmp_path):
     pytest.importorskip("httptools")
     socket = tmp_path / "socket"

@@ -20,8 +20,9 @@ def add_serve(command: argparse.ArgumentParser, model: str) -> None:
         type=shape,
         action="append",
         default=[],
-        metavar="NAME=1x3x224x224",
-        help="what to plan an input for whose lengths files leave open; requests may have others",
+        metavar="[MODEL:]NAME=1x3x224x224",
+        help="what to plan an input for whose lengths files leave open, of every model whose input "
+        "may have the shape, or of one; requests may have others; may be repeated",
     )
     command.add_argument("--socket", metavar="PATH", help=f"where to listen; by default {SOCKET}")
     for face, name in FACES.items():

@@ -10,6 +10,7 @@ from functools import partial
 from pathlib import Path
 
 from tightship.cli.output import show
+from tightship.cli.planned_shapes import Given, check_used, shapes_of
 from tightship.driver.memory.trusted import trusted
 from tightship.driver.oip.repository import ModelSource
 from tightship.driver.process import Driver, Listening
@@ -36,7 +37,8 @@ def run(options: argparse.Namespace) -> int:
         allow_client_shm=options.allow_client_shm,
         access=_access(options.allow, options.trust, options.socket),
     )
-    sources = partial(_sources, given, folders, dict(options.shape))
+    check_used(model_files(given, folders), options.shape)
+    sources = partial(_sources, given, folders, options.shape)
     driver = Driver(sources, where, threads=options.threads or 1, secret=_secret())
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: driver.stop())
@@ -94,11 +96,11 @@ def _bracketed(host: str) -> str:
 
 
 def _sources(
-    given: Sequence[Path], folders: Container[Path], shapes: Mapping[str, Sequence[int]]
+    given: Sequence[Path], folders: Container[Path], shapes: Given
 ) -> Mapping[str, ModelSource]:
     files = model_files(given, folders)
     return {
-        name: ModelSource(file, shapes if file.suffix == ".onnx" else None)
+        name: ModelSource(file, shapes_of(name, file, shapes) or None)
         for name, file in files.items()
     }
 
