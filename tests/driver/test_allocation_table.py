@@ -92,6 +92,12 @@ def test_a7_with_a_role_given_twice(client, kind):
         assert status(client, (model, model), **{side: roles}) is IA
 
 
+def test_a8_with_roles_whose_channels_are_quantized_otherwise(client):
+    kind = ValueType(OperandType.TENSOR_QUANT8_SYMM_PER_CHANNEL, SHAPE, extra_params=b"1")
+    assert conflicts(client, conv(kind), conv(kind)) == [NONE] * 3
+    assert conflicts(client, conv(kind), conv(replace(kind, extra_params=b"2"))) == [IA] * 3
+
+
 def conflicts(client, one, other):
     models = client.model(one), client.model(other)
     return [status(client, models, **roles) for roles in PAIRS]

@@ -15,7 +15,9 @@ from tests.driver.small_models import (
     shaped,
 )
 from tightship.driver.protocol.messages import CopyTo, ExecuteFenced, Free, GetExecutionInfo
+from tightship.driver.rules.status import ErrorStatus
 
+PERSISTENT = ErrorStatus.MISSED_DEADLINE_PERSISTENT
 DYNAMIC = (0, 32, 32, 8)
 
 
@@ -130,6 +132,27 @@ def test_e7_dimensions_that_the_buffer_does_not_have(client, kind, mode):
     assert run(client, case.model, places.request([big], [full]), mode) is IA
     expected = IA if mode == "fenced" else GF
     assert run(client, case.model, places.request([twice], [bare]), mode) is expected
+
+
+def test_the_deadline_goes_before_tokens_and_roles(client, kind, mode):
+    model, pool = client.model(conv(kind)), client.pool()
+    token = client.buffer((model,), inputs=(0,))
+    for wrong in (token, 100):
+        places = Places(pool)
+        request = places.request([places.pooled(kind.size_bytes)], [places.buffer(wrong)])
+        assert run(client, model, request, mode) is IA
+        status = run(client, model, request, mode, deadline_ns=0)
+        assert status is (IA if mode == "reusable" else PERSISTENT)
+
+
+def test_whether_a_buffer_holds_anything_goes_before_its_dimensions(client, kind, mode):
+    model, places = client.model(conv(shaped(kind, *DYNAMIC))), Places(client.pool())
+    token = client.buffer((model,), inputs=(0,), dimensions=(1, 0, 0, 0))
+    doubled = (2, 32, 32, 8)
+    given = [places.buffer(token, *doubled)], [places.pooled(2 * kind.size_bytes, *doubled)]
+    assert run(client, model, places.request(*given), mode) is GF
+    client.initialise(token, kind.size_bytes, (1, 32, 32, 8))
+    assert run(client, model, places.request(*given), mode) is IA
 
 
 def test_e8_an_output_of_a_failed_execution_holds_nothing(client, kind, mode):

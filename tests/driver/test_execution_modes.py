@@ -161,6 +161,14 @@ def test_an_output_that_a_buffer_could_not_take_is_a_general_failure(setup):
     assert client.status(m.Execute(setup.model, request)) is GF
 
 
+def test_a_fenced_execution_whose_output_does_not_fit_has_failed(setup):
+    execution = setup.fenced()
+    setup.rim.engine.shape = lambda *_: OutputShape(SHAPE, is_sufficient=False)
+    setup.rim.answer_all()
+    assert setup.client(m.GetExecutionInfo(execution)).status is GF
+    assert setup.rim.fences[execution] is False
+
+
 def test_fenced_executions_are_kept_until_they_are_released(setup):
     execution = setup.fenced()
     setup.rim.answer_all()
