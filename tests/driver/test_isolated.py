@@ -81,6 +81,17 @@ def test_a_file_that_is_cut_fails_and_the_next_is_read(mappings):
         assert mappings.read(whole, 0, 8).sum() == 0
 
 
+def test_a_file_that_is_cut_within_a_page_fails(mappings):
+    cut = new_pool(PAGE)
+    for _ in range(2):
+        os.ftruncate(cut.handle, 2 * PAGE)
+        assert mappings.read(cut, 0, 100).sum() == 0
+        os.ftruncate(cut.handle, PAGE + 99)
+        assert mappings.read(cut, 0, 99).sum() == 0
+        assert fails(mappings.read, cut, 0, 100)
+        assert fails(mappings.write, cut, 99, np.ones(1, np.uint8))
+
+
 def test_what_cannot_be_mapped_is_refused(mappings):
     short = new_pool(PAGE)
     os.ftruncate(short.handle, PAGE)

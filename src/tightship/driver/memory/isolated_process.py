@@ -95,14 +95,18 @@ class IsolatedProcess:
         self.pools.add(pool.identifier)
 
     def read(self, pool: Pool, start: int, room: NDArray[np.uint8]) -> None:
-        """Fill `room`, up to `STAGING_BYTES`, from a pool that it has."""
-        self._order(READ, pool, start, room.size)
+        """Fill `room`, up to `STAGING_BYTES`, from a pool that it has; raises as `have`."""
+        self._copy(READ, pool, start, room.size)
         room[...] = self._staging[: room.size]
 
     def write(self, pool: Pool, start: int, data: NDArray[np.uint8]) -> None:
-        """Put bytes, up to `STAGING_BYTES`, into a pool that it has."""
+        """Put bytes, up to `STAGING_BYTES`, into a pool that it has; raises as `have`."""
         self._staging[: data.size] = data
-        self._order(WRITE, pool, start, data.size)
+        self._copy(WRITE, pool, start, data.size)
+
+    def _copy(self, what: int, pool: Pool, start: int, count: int) -> None:
+        if self._order(what, pool, start, count) != DONE:
+            raise failure("The file of a pool has become shorter than the pool.")
 
     def _order(self, what: int, pool: Pool, start: int, count: int) -> bytes:
         data = ORDER.pack(what, pool.identifier, start, count, pool.is_writable)

@@ -5,6 +5,8 @@ It is run by its path and imports only what Python brings, so that it starts fas
     driver --- ORDER, a file beside MAP ---> worker
     driver <--- 0 done, 1 refused ---------- worker     bytes go through memory that both have
 
+A file that ends within a page has zeros behind its end there, and no SIGBUS: that is refused.
+
 Nothing answers DROP.
 """
 
@@ -27,7 +29,7 @@ _FILE_BYTES = array.array("i").itemsize
 
 def serve(connection: socket.socket, staging: memoryview) -> None:
     """Carry out orders until the driver hangs up."""
-    pools: dict[int, mmap.mmap] = {}
+    pools: dict[int, tuple[mmap.mmap, int]] = {}  # with where they begin
     while True:
         order, files = _received(connection)
         if not order:
@@ -37,17 +39,21 @@ def serve(connection: socket.socket, staging: memoryview) -> None:
         if what == MAP:
             access = mmap.PROT_READ | (mmap.PROT_WRITE if is_writable else 0)
             try:
-                pools[pool] = mmap.mmap(files[0], count, mmap.MAP_SHARED, access, offset=start)
+                mapped = mmap.mmap(files[0], count, mmap.MAP_SHARED, access, offset=start)
+                pools[pool] = mapped, start
             except (OSError, ValueError):
                 answer = REFUSED
         elif what == DROP:
             del pools[pool]
         else:
-            with memoryview(pools[pool]) as whole, whole[start : start + count] as part:
+            mapped, offset = pools[pool]
+            with memoryview(mapped) as whole, whole[start : start + count] as part:
                 if what == READ:
                     staging[:count] = part
                 else:
                     part[:] = staging[:count]
+            if mapped.size() < offset + start + count:
+                answer = REFUSED
         for file in files:
             socket.close(file)
         if what != DROP:
