@@ -4,6 +4,7 @@ import os
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
+from threading import Timer
 from typing import Protocol
 
 from tightship._core import Turns
@@ -88,6 +89,7 @@ class Driver:
         regions = RegionFiles(is_enabled=where.allow_client_shm, account=accounts.of(os.geteuid()))
         self._face = Face(self._repository, regions, turns)
         self._faces: dict[str, FaceServer] = {}
+        self._drain_s = where.limits.drain_s
         with ExitStack() as undo:
             undo.callback(self._repository.close)
             for name in self._repository.names:
@@ -119,7 +121,10 @@ class Driver:
         return {name: face.port for name, face in self._faces.items()}
 
     def serve(self) -> None:
-        """Serve until `stop` is called; what has begun then is answered, within the limits."""
+        """Serve until `stop` is called; what has begun then is answered, within the limits.
+
+        A run that goes on beyond them is left after the step that it is in.
+        """
         for face in self._faces.values():
             face.start()
         try:
@@ -128,8 +133,11 @@ class Driver:
             self._face.is_draining = True
             for face in self._faces.values():
                 face.begin_stop()
+            late = Timer(self._drain_s, self._face.stop.set)
+            late.start()
             for face in self._faces.values():
                 face.join()
+            late.cancel()
             self._repository.close()
 
     def stop(self) -> None:

@@ -2,9 +2,6 @@
 
 import asyncio
 import queue
-import signal
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
 
 import numpy as np
 import pytest
@@ -18,7 +15,7 @@ from tritonclient.utils import (  # noqa: E402
     triton_to_np_dtype,
 )
 
-from tests.driver.oip.served import ELEMENTS, SIDE, pending, server  # noqa: E402
+from tests.driver.oip.served import ELEMENTS, server  # noqa: E402
 
 A = np.arange(16, dtype=np.int32).reshape(1, 16)
 B = np.ones((1, 16), np.int32)
@@ -216,18 +213,3 @@ def test_a_message_has_a_limit():
         with pytest.raises(InferenceServerException, match="larger than max"):
             client.infer("open", inputs(x=large))
         assert client.is_server_live()
-
-
-def test_a_call_that_has_begun_is_answered_before_the_end():
-    with ExitStack() as opened:
-        served = opened.enter_context(server())
-        client = opened.enter_context(grpc.InferenceServerClient(served.grpc))
-        x = np.zeros((SIDE, SIDE), np.float32)
-        given = inputs(x=x)
-        with ThreadPoolExecutor(1) as threads:
-            run = threads.submit(client.infer, "slow", given)
-            while not pending(served):
-                assert not run.done()
-            served.process.send_signal(signal.SIGTERM)
-            assert np.array_equal(run.result(60).as_numpy("y0"), x)
-        assert served.process.wait(60) == 0

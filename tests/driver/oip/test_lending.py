@@ -27,6 +27,7 @@ from tightship._core import LentConnections, Tally, Turns
 from tightship.driver.oip.http_message import HttpRequest
 from tightship.driver.oip.infer_request import decode
 from tightship.driver.oip.lending import Lending
+from tightship.errors import StoppedError
 
 READY = b"GET /v2/health/ready HTTP/1.1\r\nHost: localhost\r\n\r\n"
 LENT_AFTER = 2
@@ -231,6 +232,24 @@ def test_a_lent_connection_ends_with_the_server(tmp_path, monkeypatch):
         assert connection.recv(1) == b""
 
 
+class Endless:
+    """A run that ends when it is told to, or after so long that a test has failed."""
+
+    def __init__(self):
+        self.begun, self.was_stopped = threading.Event(), False
+
+    def run(self, stop):
+        self.begun.set()
+        for _ in range(20_000):
+            if stop.is_set():
+                self.was_stopped = True
+                raise StoppedError("It was stopped.")
+            threading.Event().wait(0.001)
+
+    def alone(self):
+        return None
+
+
 class Held:
     """A run that lasts until it is let go."""
 
@@ -333,6 +352,16 @@ def test_an_error_of_who_lets_go_ends_no_process(monkeypatch):
     lent.remember_call(1, (b"again", b"answer"), list, [], fail, tally)
     lent.forget(1)
     assert told == [KeyError]
+
+
+def test_a_run_that_goes_on_is_left_when_no_inference_is_to_go_on(tmp_path):
+    setting, run = Setting(tmp_path), Endless()
+    with lending_to(setting, b"answer", run) as (ours, came_back):
+        ours.sendall(b"again")
+        assert run.begun.wait(20)
+        setting.face.stop.set()
+        assert came_back.get(timeout=20) == (False, b"")
+    assert run.was_stopped
 
 
 def test_a_model_is_closed_once_no_run_of_it_goes_on(held):

@@ -8,7 +8,7 @@ from time import monotonic_ns
 from typing import Any
 
 from tightship import __version__
-from tightship._core import Turns
+from tightship._core import StopFlag, Turns
 from tightship.driver.oip.infer_request import InferRequest
 from tightship.driver.oip.infer_response import OutputTensor
 from tightship.driver.oip.refusal import OipError
@@ -50,6 +50,11 @@ class Face:
         self.is_draining = False
         self._inferences = Inferences(regions, repository)
         self.turns = turns
+
+    @property
+    def stop(self) -> StopFlag:
+        """Set when no inference is to go on: each ends after the step that it is in."""
+        return self._inferences.stop
 
     @property
     def runs_max(self) -> int:

@@ -37,8 +37,9 @@ class GrpcServer:
             InputError: It cannot be listened at.
         """
         self._limits = limits
+        self._threads = ThreadPoolExecutor(limits.connections_max, "tightship-grpc")
         self._server = grpc.server(
-            ThreadPoolExecutor(limits.connections_max, "tightship-grpc"),
+            self._threads,
             maximum_concurrent_rpcs=limits.connections_max,
             options=(
                 ("grpc.max_receive_message_length", limits.body_bytes_max + MESSAGE_MORE_BYTES),
@@ -76,8 +77,9 @@ class GrpcServer:
         self._ended = self._server.stop(self._limits.drain_s)
 
     def join(self) -> None:
-        """Wait for the end."""
+        """Wait for the end, also of calls that clients have been told are cancelled."""
         self._ended.wait()
+        self._threads.shutdown()
 
 
 def _guarded(name: str, call: Callable[[bytes], bytes], log: RefusalLog) -> _Unary:

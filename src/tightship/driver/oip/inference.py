@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from tightship._core import StopFlag
 from tightship.driver.oip.datatypes import name_of
 from tightship.driver.oip.infer_request import InferRequest, InputTensor, OutputWish, RegionPart
 from tightship.driver.oip.infer_response import OutputTensor
@@ -15,7 +16,7 @@ from tightship.driver.oip.region_files import RegionFiles, Window
 from tightship.driver.oip.tensors import Array, from_bytes, from_list, to_bytes
 from tightship.driver.rules.elements import may_change
 from tightship.driver.rules.regions import Code, check_input_bytes, check_output_bytes
-from tightship.errors import DeadlineError, InputError, TightshipError
+from tightship.errors import DeadlineError, InputError, StoppedError, TightshipError
 from tightship.graph import DType, size_bytes
 from tightship.model import Model
 
@@ -70,15 +71,15 @@ def bind(
     return Bound(model, request, wishes, windows, arrays, direct, is_standing)
 
 
-def run(bound: Bound) -> dict[str, Array]:
-    """Run a request while its bytes are mapped; the model's outputs by name.
+def run(bound: Bound, stop: StopFlag) -> dict[str, Array]:
+    """Run a request while its bytes are mapped, until `stop`; the model's outputs by name.
 
     Raises:
         OipError: The run fails.
     """
     with refusing(bound.model):
         timeout_s = bound.request.timeout_s
-        return bound.model.run(bound.arrays, outputs=bound.direct, timeout_s=timeout_s)
+        return bound.model.run(bound.arrays, outputs=bound.direct, timeout_s=timeout_s, stop=stop)
 
 
 @contextmanager
@@ -92,6 +93,8 @@ def refusing(model: Model) -> Iterator[None]:
         yield
     except DeadlineError:
         raise OipError("Request timeout expired", Code.UNAVAILABLE) from None
+    except StoppedError:
+        raise OipError("the server has ended", Code.UNAVAILABLE) from None
     except InputError as error:
         code = Code.UNAVAILABLE if model.is_closed else Code.INVALID_ARGUMENT
         raise OipError(str(error), code) from error

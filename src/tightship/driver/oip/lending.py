@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import count
 
-from tightship._core import GuardedMapping, LentConnections, NativeContext, StopFlag
+from tightship._core import GuardedMapping, LentConnections, NativeContext
 from tightship.driver.oip.face import Face
 from tightship.driver.oip.region_files import Window
 from tightship.driver.oip.standing import Standing
@@ -47,7 +47,6 @@ class Lending:
     def __init__(self, face: Face) -> None:
         self._face = face
         self._native = LentConnections(face.turns)
-        self._stop = StopFlag()
         self._numbers = count(1)
         self._kept: dict[int, _Kept] = {}
         self._known: dict[bytes, int] = {}
@@ -73,7 +72,7 @@ class Lending:
             request,
             standing,
             alone and alone[0],
-            partial(again.run, self._stop),
+            partial(again.run, self._face.stop),
             partial(self._release, number),
             threading.Event(),
         )
@@ -94,7 +93,7 @@ class Lending:
         if kept.context is None or steps is None:
             self._native.remember_call(number, exchange, kept.call, mapped, kept.released, tally)
         else:
-            run = (kept.context, steps, self._stop)
+            run = (kept.context, steps, self._face.stop)
             self._native.remember(number, exchange, run, mapped, kept.released, tally)
 
     def lend(self, file: int, back: Back) -> int:

@@ -48,12 +48,15 @@ class Inferences:
     """Runs models on requests. May be used from several threads.
 
     Who asks the same again gives the same request object, and gets the same outputs.
+
+    Attributes:
+        stop: Set when no run is to go on, those of connections that are lent included.
     """
 
     def __init__(self, regions: RegionFiles, repository: Repository) -> None:
         self._regions, self._repository = regions, repository
         self._standing: dict[int, Standing] = {}
-        self._never = StopFlag()
+        self.stop = StopFlag()
         regions.on_closed = self._standing.clear
         repository.on_withdrawn.append(self._forget)
 
@@ -91,10 +94,10 @@ class Inferences:
         try:
             read_ns = monotonic_ns()
             if standing.again is None:
-                run(standing.bound)
+                run(standing.bound, self.stop)
             else:
                 with refusing(standing.model):
-                    standing.again.run(self._never)
+                    standing.again.run(self.stop)
             ran_ns = monotonic_ns()
             for window in standing.windows:
                 window.check()
@@ -104,7 +107,7 @@ class Inferences:
 
     def _first(self, bound: Bound, tally: Tally, began: int) -> tuple[Outputs, Phases]:
         read_ns = monotonic_ns()
-        results = run(bound)
+        results = run(bound, self.stop)
         ran_ns = monotonic_ns()
         outputs = outputs_of(bound, results)
         for window in bound.windows.values():
