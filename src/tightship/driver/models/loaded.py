@@ -12,7 +12,7 @@ from tightship.driver.models.open_chain import OpenChain
 from tightship.driver.models.open_named import OpenNamed
 from tightship.driver.models.open_operands import OpenOperands
 from tightship.driver.rules.dimensions import Dimensions
-from tightship.driver.rules.elements import value_type
+from tightship.driver.rules.elements import end_type
 from tightship.driver.rules.operand_type import ValueType
 from tightship.driver.rules.status import failure
 from tightship.errors import TightshipError
@@ -87,7 +87,7 @@ def loaded(model: Model) -> Loaded:
     """A model as the driver offers it.
 
     Raises:
-        DriverError: GENERAL_FAILURE: an input or output is of a type that NNAPI does not have.
+        DriverError: GENERAL_FAILURE: an input or output is of a type that the driver does not have.
     """
     plan = model.plan
     inputs = [(name, *model.input_types[name]) for name in model.input_names]
@@ -148,5 +148,5 @@ def _types(
     for name, element, shape in row:
         if shape is None:
             raise failure(f"The shape of `{name}` of `{model}` depends on data.")
-        types.append(value_type(element.numpy, shape, name))
+        types.append(end_type(element.numpy, shape, name))
     return tuple(types)

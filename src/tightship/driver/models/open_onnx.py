@@ -11,7 +11,7 @@ from tightship.driver.models.open_operands import OpenOperands
 from tightship.driver.nnapi.emission import Tensor
 from tightship.driver.nnapi.routine import GraphStage, Routine
 from tightship.driver.rules.dimensions import Dimensions
-from tightship.driver.rules.elements import value_type
+from tightship.driver.rules.elements import end_type
 from tightship.driver.rules.operand_type import ValueType
 from tightship.driver.rules.status import failure
 from tightship.frontend.onnx import OnnxFile
@@ -28,7 +28,7 @@ def open_onnx(file: OnnxFile, loader: Loader) -> Loaded:
     """A model that is loaded for the first request, and for others when they come.
 
     Raises:
-        DriverError: GENERAL_FAILURE: an input or output is of a type that NNAPI does not have.
+        DriverError: GENERAL_FAILURE: an input or output is of a type that the driver does not have.
         TightshipError: It is not valid.
     """
     declared = file.graph(None, allow_symbolic=True)
@@ -64,6 +64,6 @@ def _types(graph: Graph, names: Sequence[str]) -> tuple[ValueType, ...]:
         if value.dtype is None:
             raise failure(f"The elements of `{name}` are not known.")
         row = tuple(each if isinstance(each, int) else 0 for each in value.shape or ())
-        known = value_type(value.dtype.numpy, (0,) if value.shape is None else row, name)
+        known = end_type(value.dtype.numpy, (0,) if value.shape is None else row, name)
         types.append(replace(known, dimensions=row))
     return tuple(types)

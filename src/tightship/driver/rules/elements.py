@@ -15,7 +15,7 @@ def may_change(dtype: "np.dtype[Any]") -> bool:
     return dtype.kind == "f"
 
 
-_TENSORS: Mapping[str, OperandType] = {
+_TENSORS: dict[str, OperandType] = {
     "float32": OperandType.TENSOR_FLOAT32,
     "float16": OperandType.TENSOR_FLOAT16,
     "int32": OperandType.TENSOR_INT32,
@@ -25,32 +25,55 @@ _TENSORS: Mapping[str, OperandType] = {
     "uint16": OperandType.TENSOR_QUANT16_ASYMM,
     "int16": OperandType.TENSOR_QUANT16_SYMM,
 }
-_SCALARS: Mapping[str, OperandType] = {
+_SCALARS: dict[str, OperandType] = {
     "float32": OperandType.FLOAT32,
     "float16": OperandType.FLOAT16,
     "int32": OperandType.INT32,
     "uint32": OperandType.UINT32,
     "bool": OperandType.BOOL,
 }
-_DTYPES = {kind: np.dtype(name) for table in (_TENSORS, _SCALARS) for name, kind in table.items()}
-_UNSCALED = frozenset(["float32", "float16", "int32", "uint32", "bool"])
+_MORE_TENSORS = _TENSORS | {
+    "int64": OperandType.TENSOR_INT64,
+    "uint64": OperandType.TENSOR_UINT64,
+    "float64": OperandType.TENSOR_FLOAT64,
+    "uint32": OperandType.TENSOR_UINT32,
+}
+_MORE_SCALARS = _SCALARS | {
+    "int64": OperandType.INT64,
+    "uint64": OperandType.UINT64,
+    "float64": OperandType.FLOAT64,
+}
+_DTYPES = {
+    kind: np.dtype(name) for table in (_MORE_TENSORS, _MORE_SCALARS) for name, kind in table.items()
+}
+_SCALED = frozenset(["uint8", "int8", "uint16", "int16"])
 
 
 def value_type(dtype: DTypeLike, shape: Sequence[int], name: str) -> ValueType:
-    """An array's type; small integers have scale 1.
+    """The type of an array in a model of operands; small integers have scale 1.
 
     Raises:
         DriverError: GENERAL_FAILURE: NNAPI has no such type.
     """
+    return _found(_TENSORS if shape else _SCALARS, dtype, shape, name)
+
+
+def end_type(dtype: DTypeLike, shape: Sequence[int], name: str) -> ValueType:
+    """The same of an input or output of another model, which may be of the driver's extension."""
+    return _found(_MORE_TENSORS if shape else _MORE_SCALARS, dtype, shape, name)
+
+
+def _found(
+    kinds: Mapping[str, OperandType], dtype: DTypeLike, shape: Sequence[int], name: str
+) -> ValueType:
     element = np.dtype(dtype).name
-    kind = (_TENSORS if shape else _SCALARS).get(element)
+    kind = kinds.get(element)
     if kind is None:
-        what = "tensor" if shape else "scalar"
         raise failure(
-            f"`{name}` is a {what} of {element}; the driver has those of "
-            f"{', '.join(_TENSORS if shape else _SCALARS)}. Cast it in the model."
+            f"`{name}` is a {'tensor' if shape else 'scalar'} of {element}; the driver has those "
+            f"of {', '.join(kinds)}. Cast it in the model."
         )
-    return ValueType(kind, tuple(shape), 0.0 if element in _UNSCALED else 1.0)
+    return ValueType(kind, tuple(shape), 1.0 if element in _SCALED else 0.0)
 
 
 def dtype_of(value: ValueType) -> np.dtype[np.generic]:

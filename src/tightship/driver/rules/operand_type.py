@@ -1,4 +1,4 @@
-"""Operand types of NNAPI: the bytes of an element, and how values may be quantized."""
+"""Operand types of NNAPI and of an extension: bytes of an element, how values may be quantized."""
 
 import enum
 import math
@@ -11,8 +11,16 @@ DIMENSION_MAX = 2**31 - 1
 BYTES_MAX = 2**63 - 1
 
 
+EXTENSION = 1 << 16
+"""Where types of the driver's own extension begin: NNAPI has the prefix of one in these bits."""
+
+
 class OperandType(enum.IntEnum):
-    """The basic types; extension and OEM types are refused."""
+    """The basic types, and those of an extension with elements that NNAPI has no type for.
+
+    Inputs and outputs of ONNX models may have the latter. Models of operands may not: their
+    operations take none, and extension and OEM types are refused there.
+    """
 
     FLOAT32 = 0
     INT32 = 1
@@ -30,10 +38,18 @@ class OperandType(enum.IntEnum):
     TENSOR_QUANT8_SYMM = 13
     TENSOR_QUANT8_ASYMM_SIGNED = 14
     SUBGRAPH = 15
+    INT64 = EXTENSION
+    TENSOR_INT64 = EXTENSION + 1
+    UINT64 = EXTENSION + 2
+    TENSOR_UINT64 = EXTENSION + 3
+    FLOAT64 = EXTENSION + 4
+    TENSOR_FLOAT64 = EXTENSION + 5
+    TENSOR_UINT32 = EXTENSION + 6
 
 
-_SCALARS = frozenset({0, 1, 2, 6, 10, 15})
-_ELEMENT_BYTES = (4, 4, 4, 4, 4, 1, 1, 2, 2, 1, 2, 1, 2, 1, 1, 0)
+_SCALARS = frozenset({0, 1, 2, 6, 10, 15, *range(EXTENSION, EXTENSION + 6, 2)})
+_ELEMENT_BYTES = dict(enumerate((4, 4, 4, 4, 4, 1, 1, 2, 2, 1, 2, 1, 2, 1, 1, 0)))
+_ELEMENT_BYTES |= dict.fromkeys(range(EXTENSION, EXTENSION + 6), 8) | {EXTENSION + 6: 4}
 _ZERO_POINTS = {  # of the types that must have a scale
     OperandType.TENSOR_QUANT8_ASYMM: (0, 255),
     OperandType.TENSOR_QUANT16_SYMM: (0, 0),
