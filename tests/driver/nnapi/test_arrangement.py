@@ -45,6 +45,16 @@ def test_a_concatenation_joins_along_its_axis(shape, operand_type, seed, lengths
     reference.assert_close(result, wanted, output)
 
 
+def test_integers_are_arranged_as_they_are():
+    array = np.arange(-3, 3, dtype=np.int32)
+    kind, lengths = kind_of(I32, (6,)), ([2, -1], kind_of(I32, (2,)))
+    result = of_one("RESHAPE", [(array, kind), lengths], kind_of(I32, (2, 3)), (1,)).run()
+    assert np.array_equal(result, array.reshape(2, 3))
+    arguments = [(array, kind), (array, kind), -1]
+    result = of_one("CONCATENATION", arguments, kind_of(I32, (12,))).run()
+    assert np.array_equal(result, np.concatenate([array, array]))
+
+
 @given(TYPES.filter(lambda each: each in RANGES), SEEDS)
 def test_tensors_of_one_scale_are_joined_as_they_are(operand_type, seed):
     array, kind = tensor(np.random.default_rng(seed), operand_type, (3, 2))

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import mutually_broadcastable_shapes
 
 from tests.driver.nnapi import reference
-from tests.driver.nnapi.network import F16, F32, I8, I32, U8, kind_of, of_one
+from tests.driver.nnapi.network import ARRAYS, BOOL, F16, F32, I8, I32, SYMM, U8, kind_of, of_one
 from tests.driver.nnapi.tensors import ACTIVATIONS, SEEDS, TYPES, output_of, tensor
 from tightship.driver.nnapi import graph_of
 from tightship.errors import DriverError
@@ -41,6 +41,59 @@ def test_integers_are_exact(name, shapes, seed):
     arguments = [(each, kind_of(I32, each.shape)) for each in (left, right)]
     result = of_one(name, [*arguments, 0], kind_of(I32, wanted.shape)).run()
     assert np.array_equal(result, wanted)
+
+
+WORDS = st.integers(-(2**31), 2**31 - 1)
+
+
+@given(st.lists(st.tuples(WORDS, WORDS.filter(bool) | st.integers(-3, -1)), min_size=1, max_size=9))
+def test_integers_are_divided_downwards(pairs):
+    """As `//` of Python does; 2**31, which no INT32 is, becomes the largest."""
+    left, right = (np.array(column, np.int64) for column in zip(*pairs, strict=True))
+    wanted = np.minimum(left // right, 2**31 - 1)
+    kind = kind_of(I32, left.shape)
+    result = of_one("DIV", [(left, kind), (right, kind), 0], kind).run()
+    assert np.array_equal(result, wanted)
+
+
+def test_a_division_by_zero_harms_no_other():
+    kind = kind_of(I32, (3,))
+    result = of_one("DIV", [([7, 7, -7], kind), ([2, 0, 2], kind), 0], kind).run()
+    assert result[[0, 2]].tolist() == [3, -4]
+
+
+COMPARISONS = {
+    "EQUAL": np.equal,
+    "NOT_EQUAL": np.not_equal,
+    "LESS": np.less,
+    "LESS_EQUAL": np.less_equal,
+    "GREATER": np.greater,
+    "GREATER_EQUAL": np.greater_equal,
+}
+
+
+@pytest.mark.parametrize("name", COMPARISONS)
+@given(PAIRS, st.sampled_from((F32, F16, U8, I8, I32, BOOL)), SEEDS)
+def test_a_comparison_is_of_what_elements_stand_for(name, shapes, operand_type, seed):
+    rng = np.random.default_rng(seed)
+    if operand_type in {I32, BOOL}:
+        tensors = [
+            (rng.integers(0, 2, shape).astype(ARRAYS[operand_type]), kind_of(operand_type, shape))
+            for shape in shapes.input_shapes
+        ]
+    else:
+        tensors = [tensor(rng, operand_type, shape, 0.5) for shape in shapes.input_shapes]
+    wanted = COMPARISONS[name](*(reference.real(*each) for each in tensors))
+    result = of_one(name, tensors, kind_of(BOOL, wanted.shape)).run()
+    assert np.array_equal(result, wanted)
+
+
+@pytest.mark.parametrize("floats", [F32, F16])
+def test_symmetric_steps_become_floats(floats):
+    array = np.random.default_rng(0).integers(-127, 128, (2, 9))
+    kind = kind_of(SYMM, (2, 9), 0.25)
+    result = of_one("DEQUANTIZE", [(array, kind)], kind_of(floats, (2, 9))).run()
+    assert np.array_equal(result, array / 4)
 
 
 @pytest.mark.parametrize(("name", "activation"), [("RELU", 1), ("RELU1", 2), ("RELU6", 3)])

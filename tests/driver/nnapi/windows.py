@@ -43,6 +43,7 @@ def pairs(low, high):
 
 @st.composite
 def geometries(draw, *, is_dilated=True):
+    """Explicit padding of convolutions may be wider than what the kernel reaches."""
     image, kernel = draw(pairs(1, 7)), draw(pairs(1, 3))
     strides = draw(pairs(1, 3))
     dilations = draw(pairs(1, 2)) if is_dilated else (1, 1)
@@ -54,7 +55,8 @@ def geometries(draw, *, is_dilated=True):
             for each in zip(image, kernel, strides, dilations, strict=True)
         )
     else:
-        pads = tuple((draw(st.integers(0, r - 1)), draw(st.integers(0, r - 1))) for r in reach)
+        most = [r - 1 + 2 * is_dilated for r in reach]
+        pads = tuple((draw(st.integers(0, m)), draw(st.integers(0, m))) for m in most)
     assume(all(n + sum(p) >= r for n, p, r in zip(image, pads, reach, strict=True)))
     return Geometry(
         image, kernel, strides, dilations, scheme, pads, draw(st.booleans()), draw(st.booleans())

@@ -3,14 +3,17 @@
 import math
 
 from tightship.driver.nnapi.emission import Tensor
-from tightship.driver.nnapi.site import Site
+from tightship.driver.nnapi.site import NUMBERS, Site
+from tightship.driver.rules.operand_type import OperandType
 from tightship.graph import element_count
+
+_ANY = NUMBERS | {OperandType.TENSOR_INT32}
 
 
 def reshape(site: Site) -> Tensor:
     """RESHAPE: one length may be -1, which the others leave no choice."""
     site.check_count(2)
-    tensor = site.tensor(0)
+    tensor = site.tensor(0, _ANY)
     site.check_output_type(site.type_of(0))
     site.check_same_quantization()
     shape = site.known_lengths(1)
@@ -31,7 +34,7 @@ def concatenation(site: Site) -> Tensor:
     last = site.input_count - 1
     site.check_count(max(last, 1) + 1)
     site.check_output_type(site.type_of(0))
-    tensors = [site.tensor(position) for position in range(last)]
+    tensors = [site.tensor(position, _ANY) for position in range(last)]
     axis, first = site.number(last), tensors[0].shape
     if not -len(first) <= axis < len(first):
         raise site.broken(f"{site.name_of(last)} is axis {axis}, of inputs of {len(first)} axes")

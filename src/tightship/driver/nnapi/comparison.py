@@ -17,8 +17,8 @@ _OPERATORS = {
 }
 """What compares, and whether the opposite is meant."""
 _EQUALITIES = frozenset({OperationType.EQUAL, OperationType.NOT_EQUAL})
-_PLAIN = frozenset({OperandType.TENSOR_INT32, OperandType.TENSOR_BOOL8})
-"""Types compared as they are stored."""
+_TYPES = NUMBERS | {OperandType.TENSOR_INT32, OperandType.TENSOR_BOOL8}
+_INT32_NUMBER = 6  # what `Cast` calls it
 
 
 def compare(site: Site) -> Tensor:
@@ -27,13 +27,15 @@ def compare(site: Site) -> Tensor:
     if site.output_type.operand_type != OperandType.TENSOR_BOOL8:
         raise site.broken("its output must be a TENSOR_BOOL8")
     kind = OperationType(site.operation.operation_type)
-    types = NUMBERS | (_PLAIN if kind in _EQUALITIES else {OperandType.TENSOR_INT32})
-    tensors = [site.tensor(position, types) for position in (0, 1)]
+    tensors = [site.tensor(position, _TYPES) for position in (0, 1)]
     if site.type_of(0).operand_type != site.type_of(1).operand_type:
         raise site.broken("its operands differ in type")
+    emit = site.emission.emit
     if site.type_of(0).operand_type in NUMBERS:
         tensors = [site.real(position) for position in (0, 1)]
+    elif tensors[0].dtype is DType.BOOL and kind not in _EQUALITIES:  # false is below true
+        tensors = [emit("Cast", [t], t.shape, DType.INT32, to=_INT32_NUMBER) for t in tensors]
     operator, is_opposite = _OPERATORS[kind]
-    emit, shape = site.emission.emit, broadcast(site, *tensors)
+    shape = broadcast(site, *tensors)
     made = emit(operator, tensors, shape, DType.BOOL)
     return emit("Not", [made], shape) if is_opposite else made

@@ -1,9 +1,12 @@
 """Operations on elements: sums, products, activations, and between stored and real numbers."""
 
-from tightship.driver.nnapi.emission import Tensor
+import numpy as np
+
+from tightship.driver.nnapi.emission import Emission, Tensor
 from tightship.driver.nnapi.operation_type import FusedActivation, OperationType
 from tightship.driver.nnapi.site import FLOATS, NUMBERS, QUANTIZED, Site
 from tightship.driver.rules.operand_type import OperandType
+from tightship.graph import DType
 
 _OPERATORS = {
     OperationType.ADD: "Add",
@@ -22,6 +25,7 @@ FIXED_QUANTIZATIONS = {
     OperationType.TANH: (1 / 128, 128),
 }
 """Scale and zero point that the output must have; a signed one's zero point is 128 less."""
+_INT32_NUMBER, _FLOAT64_NUMBER = 6, 11  # what `Cast` calls them
 
 
 def binary(site: Site) -> Tensor:
@@ -93,10 +97,10 @@ def quantize(site: Site) -> Tensor:
 def dequantize(site: Site) -> Tensor:
     """DEQUANTIZE: the numbers that quantized ones stand for."""
     site.check_count(1)
-    site.tensor(0, QUANTIZED)
+    stored = site.tensor(0, QUANTIZED | {OperandType.TENSOR_QUANT8_SYMM})
     if site.output_type.operand_type not in FLOATS:
         raise site.broken("its output must be of floats")
-    return site.stored(site.real(0))
+    return site.stored(site.dequantized(stored, site.type_of(0)))
 
 
 def check_fixed_quantization(site: Site) -> None:
@@ -123,14 +127,30 @@ def _curve(site: Site, operator: str) -> Tensor:
 
 def _integers(site: Site, kind: OperationType) -> Tensor:
     left, right = (site.tensor(each, NUMBERS | {OperandType.TENSOR_INT32}) for each in (0, 1))
-    if kind is OperationType.DIV:
-        raise site.uncovered("its operands are integers")
     if left.dtype is not right.dtype:
         raise site.broken(f"{site.name_of(1)} must be a TENSOR_INT32, as {site.name_of(0)} is")
     if site.activation(2) != FusedActivation.NONE:
         raise site.broken(f"{site.name_of(2)} must be activation 0 (NONE) for integers")
     site.check_output_type(site.type_of(0))
+    if kind is OperationType.DIV:
+        return _floored(site.emission, left, right, broadcast(site, left, right))
     return site.emission.emit(_OPERATORS[kind], [left, right], broadcast(site, left, right))
+
+
+def _floored(emission: Emission, left: Tensor, right: Tensor, shape: tuple[int, ...]) -> Tensor:
+    """The largest integers not above the quotients, exactly; for a divisor of 0, any."""
+    emit, inline = emission.emit, emission.inline
+    is_zero = emit("Equal", [right, inline(np.array(0, np.int32))], right.shape, DType.BOOL)
+    divisor = emit(
+        "Where", [is_zero, inline(np.array(1, np.int32)), right], right.shape, DType.INT32
+    )
+    wide = [
+        emit("Cast", [each], each.shape, DType.FLOAT64, to=_FLOAT64_NUMBER)
+        for each in (left, divisor)
+    ]
+    quotient = emit("Floor", [emit("Div", wide, shape)], shape)
+    bounded = emit("Min", [quotient, inline(np.array(2.0**31 - 1))], shape)
+    return emit("Cast", [bounded], shape, DType.INT32, to=_INT32_NUMBER)
 
 
 def broadcast(site: Site, left: Tensor, right: Tensor) -> tuple[int, ...]:

@@ -2,7 +2,13 @@
 
 from tightship.driver.nnapi.emission import Tensor
 from tightship.driver.nnapi.site import Site
-from tightship.driver.nnapi.window import finished_image, four_axes, read_arguments, window_over
+from tightship.driver.nnapi.window import (
+    Window,
+    finished_image,
+    four_axes,
+    read_arguments,
+    window_over,
+)
 
 
 def max_pool(site: Site) -> Tensor:
@@ -21,6 +27,17 @@ def _pool(site: Site, operator: str) -> Tensor:
     image = four_axes(site, 0, arguments.order)
     site.check_same_quantization()
     window = window_over(site, image.shape[2:], (height, width), arguments)
+    _check_filled(site, window)
     shape = (*image.shape[:2], *window.lengths)
     made = site.emission.emit(operator, [image], shape, **window.attributes(is_dilated=False))
     return finished_image(site, made, arguments)
+
+
+def _check_filled(site: Site, window: Window) -> None:
+    """Check that every window has an element: NNAPI does not say what none give."""
+    for reach, head, tail in zip(window.kernel, window.heads, window.tails, strict=True):
+        if max(head, tail) >= reach:
+            raise site.uncovered(
+                f"its padding is {head} and {tail} along an axis that the kernel reaches {reach} "
+                "of, so that windows lie in the padding alone"
+            )

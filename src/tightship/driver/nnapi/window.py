@@ -143,11 +143,6 @@ def _axis(
         raise site.broken(f"its padding scheme is {arguments.scheme}; it is 1 (SAME) or 2 (VALID)")
     if min(head, tail) < 0:
         raise site.broken(f"its padding is {head} and {tail} along an axis; it is at least 0")
-    if max(head, tail) >= reach:
-        raise site.uncovered(
-            f"its padding is {head} and {tail} along an axis that the kernel reaches {reach} of, "
-            "so that windows lie in the padding alone"
-        )
     if length + head + tail < reach:
         raise site.broken(
             f"its kernel reaches {reach} along an axis of {length + head + tail}, padding included"
