@@ -12,6 +12,7 @@ import tightship
 from tests.driver.native_driver import driver
 from tests.driver.nnapi.test_control import COUNT, VALUE, repeated
 from tests.driver.nnapi.test_open_operands import ROWS, sum_of_rows
+from tests.driver.nnapi.test_varying import FIXED, doubled
 from tests.small_models import dense, dense_result
 from tightship.driver import CompilationCache, ModelBuilder, tensor_type
 from tightship.driver.nnapi.operation_type import OperationType
@@ -263,7 +264,11 @@ def test_a_driver_reads_what_the_one_before_has_written(kind, file, tmp_path):
         assert refusal(client, cache) == GF
 
 
-UNKEPT = {"loop": (repeated, (VALUE, COUNT)), "open dimensions": (sum_of_rows, (ROWS, ROWS))}
+UNKEPT = {
+    "loop": (repeated, (VALUE, COUNT)),
+    "loop of changing dimensions": (doubled, (FIXED, COUNT)),
+    "open dimensions": (sum_of_rows, (ROWS, ROWS)),
+}
 
 
 @pytest.mark.parametrize(("make", "kinds"), UNKEPT.values(), ids=UNKEPT.keys())

@@ -1,6 +1,6 @@
 """Models and tensors shared between processes, by NNAPI's rules."""
 
-from tightship.driver.client.building import ModelBuilder, tensor_type
+from tightship.driver.client.building import ModelBuilder, channels_type, tensor_type
 from tightship.driver.client.client import Client
 from tightship.driver.client.compilation_cache import CompilationCache
 from tightship.driver.client.fallback import FallbackModel
@@ -18,5 +18,6 @@ __all__ = [
     "ModelBuilder",
     "PoolMode",
     "Priority",
+    "channels_type",
     "tensor_type",
 ]

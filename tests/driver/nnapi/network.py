@@ -24,7 +24,7 @@ U8, I8 = OperandType.TENSOR_QUANT8_ASYMM, OperandType.TENSOR_QUANT8_ASYMM_SIGNED
 I32 = OperandType.TENSOR_INT32
 BOOL, SYMM = OperandType.TENSOR_BOOL8, OperandType.TENSOR_QUANT8_SYMM
 ARRAYS = {F32: np.float32, F16: np.float16, U8: np.uint8, I8: np.int8, I32: np.int32}
-ARRAYS |= {BOOL: np.bool_, SYMM: np.int8}
+ARRAYS |= {BOOL: np.bool_, SYMM: np.int8, OperandType.TENSOR_QUANT8_SYMM_PER_CHANNEL: np.int8}
 RANGES = {U8: (0, 255), I8: (-128, 127)}
 
 

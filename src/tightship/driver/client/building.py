@@ -10,8 +10,19 @@ from tightship.driver.client.file_pool import FilePool
 from tightship.driver.rules.elements import dtype_of, value_type
 from tightship.driver.rules.model import DataLocation, Lifetime, Operand, Operation
 from tightship.driver.rules.operand_type import OperandType, ValueType
+from tightship.driver.rules.per_channel import PerChannel
 
 _PYTHON: dict[type, DTypeLike] = {bool: np.bool_, int: np.int32, float: np.float32}
+
+
+def channels_type(shape: Sequence[int], scales: Sequence[float], axis: int) -> ValueType:
+    """The type of a filter of int8 that has a scale for each element along an axis.
+
+    Convolutions of quantized images take such a filter, beside a bias of scale 0.
+    """
+    extra = PerChannel(axis, tuple(scales)).encoded()
+    kind = OperandType.TENSOR_QUANT8_SYMM_PER_CHANNEL
+    return ValueType(kind, tuple(shape), extra_params=extra)
 
 
 def tensor_type(

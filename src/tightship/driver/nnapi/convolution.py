@@ -17,7 +17,7 @@ def convolution(site: Site) -> Tensor:
     """CONV_2D: a filter [out, height, width, in]."""
     arguments = read_arguments(site, 3, 0, is_dilated=True)
     image = four_axes(site, 0, arguments.order)
-    weights = four_axes(site, 1, OIHW_OF_OHWI)
+    weights = _filter(site, OIHW_OF_OHWI, 0)
     count, depth, *kernel = weights.shape
     if depth != image.shape[1]:
         raise site.broken(
@@ -38,7 +38,7 @@ def depthwise_convolution(site: Site) -> Tensor:
     arguments = read_arguments(site, 3, 1, is_dilated=True)
     (multiplier,) = arguments.middle
     image = four_axes(site, 0, arguments.order)
-    weights = four_axes(site, 1, OIHW_OF_IHWO)
+    weights = _filter(site, OIHW_OF_IHWO, 3)
     count, depth, *kernel = weights.shape
     channels = image.shape[1]
     if depth != 1 or multiplier < 1 or count != channels * multiplier:
@@ -81,22 +81,54 @@ def fully_connected(site: Site) -> Tensor:
     return site.finished(made, 3)
 
 
+def _filter(site: Site, order: tuple[int, ...], channels: int) -> Tensor:
+    """The filter in float32, in this order; `channels` is the axis that scales may be along."""
+    found = site.by_channel(1)
+    if found is None:
+        return four_axes(site, 1, order)
+    if site.type_of(0).operand_type not in QUANTIZED or found.axis != channels:
+        raise site.broken(
+            f"{site.name_of(1)} is quantized along axis {found.axis}; NNAPI wants axis {channels}, "
+            f"and {site.name_of(0)} quantized"
+        )
+    stored = site.tensor(1, {OperandType.TENSOR_QUANT8_SYMM_PER_CHANNEL})
+    if len(stored.shape) != len(order):
+        raise site.broken(f"{site.name_of(1)} has {len(stored.shape)} axes; NNAPI wants 4")
+    moved = site.emission.transposed(stored, order)
+    return site.scaled(moved, found.scales, order.index(channels))
+
+
 def _bias(site: Site, count: int) -> Tensor:
     """The bias in float32; of a quantized operation, INT32 in units of the products."""
+    found = site.by_channel(1)
     if site.type_of(0).operand_type not in QUANTIZED:
         bias = site.real(2)
+    elif found is not None:
+        stored = site.tensor(2, {OperandType.TENSOR_INT32})
+        if site.type_of(2).scale or stored.shape != (len(found.scales),):
+            raise site.broken(
+                f"{site.name_of(2)} has scale {site.type_of(2).scale} and dimensions "
+                f"{list(stored.shape)}; beside a filter quantized by channel NNAPI wants 0 and "
+                f"[{count}]"
+            )
+        bias = site.scaled(stored, [site.type_of(0).scale * each for each in found.scales], 0)
     else:
         stored = site.tensor(2, {OperandType.TENSOR_INT32})
-        product = site.type_of(0).scale * site.type_of(1).scale
-        value_type = site.type_of(2)
-        scale = value_type.scale
-        if abs(scale - product) > SCALE_TOLERANCE * min(scale, product):
-            raise site.broken(
-                f"{site.name_of(2)} has scale {scale}; NNAPI wants that of the products, {product}"
-            )
-        bias = site.dequantized(stored, ValueType(value_type.operand_type, (), product))
+        bias = site.dequantized(stored, _bias_type(site))
     if bias.shape != (count,):
         raise site.broken(
             f"{site.name_of(2)} has dimensions {list(bias.shape)}; NNAPI wants [{count}]"
         )
     return bias
+
+
+def _bias_type(site: Site) -> ValueType:
+    """The type of a bias, checked to be in units of the products."""
+    product = site.type_of(0).scale * site.type_of(1).scale
+    value_type = site.type_of(2)
+    scale = value_type.scale
+    if abs(scale - product) > SCALE_TOLERANCE * min(scale, product):
+        raise site.broken(
+            f"{site.name_of(2)} has scale {scale}; NNAPI wants that of the products, {product}"
+        )
+    return ValueType(value_type.operand_type, (), product)

@@ -25,6 +25,7 @@ FIXED_QUANTIZATIONS = {
     OperationType.TANH: (1 / 128, 128),
 }
 """Scale and zero point that the output must have; a signed one's zero point is 128 less."""
+_SYMMETRIC = frozenset({OperandType.TENSOR_QUANT8_SYMM, OperandType.TENSOR_QUANT8_SYMM_PER_CHANNEL})
 _INT32_NUMBER, _FLOAT64_NUMBER = 6, 11  # what `Cast` calls them
 
 
@@ -97,9 +98,12 @@ def quantize(site: Site) -> Tensor:
 def dequantize(site: Site) -> Tensor:
     """DEQUANTIZE: the numbers that quantized ones stand for."""
     site.check_count(1)
-    stored = site.tensor(0, QUANTIZED | {OperandType.TENSOR_QUANT8_SYMM})
+    stored = site.tensor(0, QUANTIZED | _SYMMETRIC)
     if site.output_type.operand_type not in FLOATS:
         raise site.broken("its output must be of floats")
+    found = site.by_channel(0)
+    if found is not None:
+        return site.stored(site.scaled(stored, found.scales, found.axis))
     return site.stored(site.dequantized(stored, site.type_of(0)))
 
 

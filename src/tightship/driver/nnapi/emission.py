@@ -1,5 +1,6 @@
 """The nodes of a graph while they are made."""
 
+import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
@@ -9,6 +10,8 @@ from tightship.graph import AttributeValue, Constant, Derived, DType, Graph, Inl
 from tightship.graph.constant import Array
 
 OPSET = 21
+NAMED_BYTES_MAX = 64
+"""Of a constant that is named by its bytes; a larger one is by their digest."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +63,9 @@ class Emission:
     def inline(self, array: Array) -> Tensor:
         """A small constant; equal ones are one."""
         dtype = DType.of(array.dtype)
-        name = f"{dtype.value}{list(array.shape)}:{array.tobytes().hex()}"
+        data = array.tobytes()
+        told = data if len(data) <= NAMED_BYTES_MAX else hashlib.sha256(data).digest()
+        name = f"{dtype.value}{list(array.shape)}:{told.hex()}"
         return self.define(Tensor(name, dtype, array.shape), Inline(array))
 
     def number(self, value: float) -> Tensor:

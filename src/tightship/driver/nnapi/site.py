@@ -1,6 +1,6 @@
 """One operation while it is translated: its arguments, and what it makes of them."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,6 +10,7 @@ from tightship.driver.nnapi.emission import Emission, Tensor
 from tightship.driver.nnapi.operation_type import FusedActivation, operation_name
 from tightship.driver.rules.model import Lifetime, Operand, Operation
 from tightship.driver.rules.operand_type import OperandType, ValueType
+from tightship.driver.rules.per_channel import PerChannel, per_channel_of
 from tightship.driver.rules.status import ErrorStatus, failure, invalid
 from tightship.errors import DriverError
 from tightship.graph import DType
@@ -95,6 +96,21 @@ class Site:
             )
         moved = self.emission.transposed(tensor, order) if order else tensor
         return self.dequantized(moved, value_type)
+
+    def by_channel(self, position: int) -> PerChannel | None:
+        """The scales of an argument that is quantized by channel; None if it is not."""
+        found = self.type_of(position)
+        if found.operand_type != OperandType.TENSOR_QUANT8_SYMM_PER_CHANNEL:
+            return None
+        return per_channel_of(found.extra_params, found.dimensions, self.name_of(position))
+
+    def scaled(self, tensor: Tensor, scales: Sequence[float], axis: int) -> Tensor:
+        """Symmetric steps in float32, of a scale for each element along an axis."""
+        factors = np.array(scales, np.float32)
+        zeros = np.zeros(len(factors), tensor.dtype.numpy)
+        operands = [tensor, self.emission.inline(factors), self.emission.inline(zeros)]
+        emit = self.emission.emit
+        return emit("DequantizeLinear", operands, tensor.shape, DType.FLOAT32, axis=axis)
 
     def dequantized(self, tensor: Tensor, value_type: ValueType) -> Tensor:
         """A stored tensor in float32."""

@@ -46,6 +46,9 @@ _MORE_SCALARS = _SCALARS | {
 _DTYPES = {
     kind: np.dtype(name) for table in (_MORE_TENSORS, _MORE_SCALARS) for name, kind in table.items()
 }
+_DTYPES |= dict.fromkeys(
+    (OperandType.TENSOR_QUANT8_SYMM, OperandType.TENSOR_QUANT8_SYMM_PER_CHANNEL), np.dtype(np.int8)
+)
 _SCALED = frozenset(["uint8", "int8", "uint16", "int16"])
 
 

@@ -5,6 +5,7 @@ import math
 from dataclasses import dataclass
 
 from tightship.driver.rules.dimensions import Dimensions, element_count, is_specified
+from tightship.driver.rules.per_channel import per_channel_of
 from tightship.driver.rules.status import invalid
 
 DIMENSION_MAX = 2**31 - 1
@@ -85,7 +86,7 @@ class ValueType:
         dimensions: 0 is an unknown axis; none is a scalar, or a tensor of unknown rank.
         scale: Of quantized types; 0.0 otherwise.
         zero_point: Of quantized types; 0 otherwise.
-        extra_params: Per-channel quantization, opaque here; compared as bytes.
+        extra_params: Of a tensor quantized by channel, as `PerChannel` writes it.
     """
 
     operand_type: int
@@ -134,6 +135,10 @@ def check_dimensions(dimensions: Dimensions, name: str) -> None:
 
 def _check_quantization(value: ValueType, name: str) -> None:
     operand_type = value.operand_type
+    if operand_type == OperandType.TENSOR_QUANT8_SYMM_PER_CHANNEL:
+        per_channel_of(value.extra_params, value.dimensions, name)
+    elif value.extra_params:
+        raise invalid(f"{name} has extra parameters, which its type does not take.")
     limits = _ZERO_POINTS.get(OperandType(operand_type))
     is_scaled = math.isfinite(value.scale) and value.scale > 0
     if limits is not None:
