@@ -48,6 +48,15 @@ def test_a_packet_that_is_too_long_is_refused_and_its_files_closed(ends):
         assert open_files() == before
 
 
+def test_a_packet_whose_files_are_lost_in_part_is_refused_and_the_others_closed(ends):
+    with open(os.devnull, "rb") as file:
+        before = open_files()
+        send(ends[0], b"message", [file.fileno()] * 5)
+        with pytest.raises(FormatError, match="files of it are lost"):
+            receive(ends[1], files_max=2)
+        assert open_files() == before
+
+
 def test_nobody_at_the_other_end_is_no_packet(ends):
     ends[0].close()
     assert receive(ends[1]) is None

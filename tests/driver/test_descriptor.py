@@ -36,6 +36,15 @@ def test_memory_of_huge_pages_is_not_safe_to_map_however_it_is_sealed():
     os.close(file)
 
 
+def test_a_place_in_a_folder_is_not_open_to_read_or_write(tmp_path):
+    (tmp_path / "file").write_bytes(b"content")
+    file = os.open(tmp_path / "file", os.O_PATH)
+    found = describe(file, NOBODY)
+    assert not found.is_readable
+    assert not found.is_writable
+    os.close(file)
+
+
 def test_what_is_no_file_is_none():
     read_end, write_end = os.pipe()
     for file in (read_end, write_end):

@@ -89,7 +89,7 @@ def test_a_file_that_is_cut_within_a_page_fails(mappings):
         os.ftruncate(cut.handle, PAGE + 99)
         assert mappings.read(cut, 0, 99).sum() == 0
         assert fails(mappings.read, cut, 0, 100)
-        assert fails(mappings.write, cut, 99, np.ones(1, np.uint8))
+        assert fails(mappings.write, cut, 99, np.zeros(1, np.uint8))
 
 
 def test_what_cannot_be_mapped_is_refused(mappings):
