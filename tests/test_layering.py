@@ -210,7 +210,7 @@ ALLOWED: Mapping[str, str] = {  # the longest prefix of a module's name decides
 
 FOREIGN: Mapping[str, str] = {  # who may import what is not ours, nor Python's
     "numpy": (
-        "graph planner frontend engine model training loading.tuning plug.hints cost.pieces"
+        "graph planner frontend engine model training loading.tuning plug.hints"
         " resource.slot_file"
         " driver.nnapi"
         " trace backend cli driver.memory driver.models driver.rules.elements"

@@ -15,10 +15,12 @@ namespace {
 using KernelPointer = std::shared_ptr<const Kernel>;
 using Pair = std::array<int64_t, 2>;
 
-KernelPointer update(const std::string &rule, int64_t count, const std::array<bool, 2> &has,
-                     const std::array<double, 5> &numbers) {
+KernelPointer update(const std::string &rule, const std::array<int64_t, 3> &elements,
+                     const std::array<bool, 2> &has, const std::array<double, 5> &numbers) {
+    const auto [start, count, whole] = elements;
     const auto [rate, first, second, epsilon, decay] = numbers;
-    return kernels::update({rule, count, has[0], has[1], rate, first, second, epsilon, decay});
+    return kernels::update(
+        {rule, start, count, whole, has[0], has[1], rate, first, second, epsilon, decay});
 }
 
 KernelPointer squares_added(int64_t count, bool has_total) {
@@ -56,21 +58,22 @@ KernelPointer cross_entropy_gradient(const std::array<int64_t, 3> &scores,
         {scores[0], scores[1], scores[2], has[0], has[1], ignored, has[2]}, name);
 }
 
-KernelPointer gather_gradient(const std::array<int64_t, 3> &shape, int64_t count, bool is_wide,
-                              const std::string &name) {
-    return kernels::gather_gradient(shape, count, is_wide, name);
+KernelPointer gather_gradient(const std::array<int64_t, 3> &shape, const Pair &part, int64_t count,
+                              bool is_wide, const std::string &name) {
+    return kernels::gather_gradient({shape[0], shape[1], shape[2], part[0], part[1], count},
+                                    is_wide, name);
 }
 
 } // namespace
 
 void training_kernels(nb::class_<Kernel> &kernel) {
     recorded(kernel)
-        .def_static("update", &update, "rule"_a, "count"_a, "has"_a, "numbers"_a,
-                    nb::sig("def update(rule: str, count: int, has: Sequence[bool], numbers: "
-                            "Sequence[float]) -> NativeKernel | None"),
+        .def_static("update", &update, "rule"_a, "elements"_a, "has"_a, "numbers"_a,
+                    nb::sig("def update(rule: str, elements: Sequence[int], has: Sequence[bool], "
+                            "numbers: Sequence[float]) -> NativeKernel | None"),
                     "Weight, gradient, what is kept of it, step, rate, scale, then what is "
-                    "written. Has: a rate, a scale. Numbers: rate, two of the rule's, epsilon, "
-                    "decay.")
+                    "written. Elements: the first that changes, how many do, how many there are. "
+                    "Has: a rate, a scale. Numbers: rate, two of the rule's, epsilon, decay.")
         .def_static("squares_added", &squares_added, "count"_a, "has_total"_a,
                     "Numbers, a total, the total with their squares.")
         .def_static("clip_scale", &clip_scale, "limit"_a, "name"_a,
@@ -90,8 +93,10 @@ void training_kernels(nb::class_<Kernel> &kernel) {
                     "ignored"_a, "name"_a,
                     "The loss' gradient, logarithms of probabilities, labels, weights of classes, "
                     "the scores' gradient. Has: a mean, an ignored label, weights.")
-        .def_static("gather_gradient", &gather_gradient, "shape"_a, "count"_a, "is_wide"_a,
-                    "name"_a, "Gradient, indices of 32 or 64 bits, result (before, along, after).");
+        .def_static("gather_gradient", &gather_gradient, "shape"_a, "part"_a, "count"_a,
+                    "is_wide"_a, "name"_a,
+                    "Gradient, indices of 32 or 64 bits, result (before, along, after), or of "
+                    "`part` along that axis: the first, and how many.");
 }
 
 } // namespace tightship::bind

@@ -1518,9 +1518,9 @@ class NativeKernel:
         """x, y (uint8), scale, zero point, scratch; of x's own range."""
 
     @staticmethod
-    def update(rule: str, count: int, has: Sequence[bool], numbers: Sequence[float]) -> NativeKernel | None:
+    def update(rule: str, elements: Sequence[int], has: Sequence[bool], numbers: Sequence[float]) -> NativeKernel | None:
         """
-        Weight, gradient, what is kept of it, step, rate, scale, then what is written. Has: a rate, a scale. Numbers: rate, two of the rule's, epsilon, decay.
+        Weight, gradient, what is kept of it, step, rate, scale, then what is written. Elements: the first that changes, how many do, how many there are. Has: a rate, a scale. Numbers: rate, two of the rule's, epsilon, decay.
         """
 
     @staticmethod
@@ -1560,8 +1560,10 @@ class NativeKernel:
         """
 
     @staticmethod
-    def gather_gradient(shape: Sequence[int], count: int, is_wide: bool, name: str) -> NativeKernel:
-        """Gradient, indices of 32 or 64 bits, result (before, along, after)."""
+    def gather_gradient(shape: Sequence[int], part: Sequence[int], count: int, is_wide: bool, name: str) -> NativeKernel:
+        """
+        Gradient, indices of 32 or 64 bits, result (before, along, after), or of `part` along that axis: the first, and how many.
+        """
 
 class RecipeError(ValueError):
     pass

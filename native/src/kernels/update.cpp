@@ -5,6 +5,7 @@
 #include "tightship/parallel.hpp"
 
 #include <cmath>
+#include <cstring>
 
 namespace tightship::kernels {
 
@@ -76,12 +77,14 @@ class UpdateKernel : public Kernel {
 
     void run(std::span<char *const> operands, int threads) const override {
         const auto read = [&](size_t index) {
-            return reinterpret_cast<const float *>(operands[index]);
+            const int64_t first = index == kGradient ? 0 : spec_.start;
+            return reinterpret_cast<const float *>(operands[index]) + first;
         };
         const auto write = [&](size_t index) {
-            return reinterpret_cast<float *>(operands[reads() + index]);
+            return reinterpret_cast<float *>(operands[reads() + index]) + spec_.start;
         };
         const Factors by = factors(operands);
+        copy_others(operands);
         parallel_for(threads, spec_.count, kGrain, [&](int64_t begin, int64_t end) {
             switch (rule_) {
             case Rule::kSgd:
@@ -103,15 +106,33 @@ class UpdateKernel : public Kernel {
     }
 
     std::vector<Reach> reach() const override {
-        std::vector<Reach> all(tensors(), dense(spec_.count, sizeof(float)));
+        std::vector<Reach> all(tensors(), dense(spec_.whole, sizeof(float)));
+        all[kGradient] = dense(spec_.count, sizeof(float));
         if (rule_ == Rule::kAdam)
             all.push_back({0, sizeof(int64_t)});
         all.insert(all.end(), scalars(), {0, sizeof(float)});
-        all.insert(all.end(), written(), dense(spec_.count, sizeof(float)));
+        all.insert(all.end(), written(), dense(spec_.whole, sizeof(float)));
         return all;
     }
 
   private:
+    static constexpr size_t kGradient = 1;
+
+    /// What does not change, where results are not written over what they follow.
+    void copy_others(std::span<char *const> operands) const {
+        const auto stop = spec_.start + spec_.count;
+        for (size_t index = 0; index < written(); ++index) {
+            const char *source = operands[index == 0 ? 0 : kGradient + index];
+            char *target = operands[reads() + index];
+            if (source == target)
+                continue;
+            std::memcpy(target, source, bytes(spec_.start));
+            std::memcpy(target + bytes(stop), source + bytes(stop), bytes(spec_.whole - stop));
+        }
+    }
+
+    static size_t bytes(int64_t count) { return static_cast<size_t>(count) * sizeof(float); }
+
     /// Large operands that are read.
     size_t tensors() const { return rule_ == Rule::kAdam ? 4 : rule_ == Rule::kMomentum ? 3 : 2; }
 
@@ -162,7 +183,8 @@ std::shared_ptr<const Kernel> update(const UpdateSpec &spec) {
                                                         {"MomentumUpdate", Rule::kMomentum},
                                                         {"AdamUpdate", Rule::kAdam},
                                                         {"RunningUpdate", Rule::kRunning}};
-    counted({spec.count, kItemMax});
+    counted({spec.whole, kItemMax});
+    require_within(spec.start, spec.count, spec.whole);
     for (const auto &[name, rule] : kRules)
         if (spec.rule == name)
             return std::make_shared<UpdateKernel>(spec, rule);

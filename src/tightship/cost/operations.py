@@ -3,8 +3,8 @@
 from collections.abc import Callable, Mapping
 from math import prod
 
-from tightship.cost.operators import CUTTING, ELEMENTWISE, RESHAPING, UPDATES
 from tightship.graph import Graph, Layer, Node
+from tightship.graph.operators import CUTTING, ELEMENTWISE, RESHAPING, UPDATES
 from tightship.planner.recompute import NEVER
 
 ONCE = frozenset([
@@ -47,7 +47,11 @@ def operations_of(graph: Graph, node: Node) -> int:
     written = sum(_elements(graph, name) for name in node.writes)
     if node.operator in ELEMENTWISE or node.operator == "Transpose":
         return written
-    return max(written, sum(_elements(graph, name) for name in node.reads))
+    read = sum(_elements(graph, name) for name in node.reads)
+    length = node.attributes.get("length")
+    if node.operator == "GatherGrad" and isinstance(length, int):  # some rows, of what is picked
+        read = read * _shape(graph, node.outputs[0])[0] // length
+    return max(written, read)
 
 
 def _elements(graph: Graph, name: str) -> int:

@@ -4,7 +4,10 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 
-from tightship.cost.operators import (
+from tightship.graph import Constant, Graph, Node
+from tightship.graph.backward import DOMAIN, OPERATORS
+from tightship.graph.layout import DType, size_bytes
+from tightship.graph.operators import (
     ALIASING,
     CUTTING,
     ELEMENTWISE,
@@ -13,9 +16,6 @@ from tightship.cost.operators import (
     RESHAPING,
     UPDATES,
 )
-from tightship.graph import Constant, Graph, Node
-from tightship.graph.backward import DOMAIN, OPERATORS
-from tightship.graph.layout import DType, size_bytes
 from tightship.planner import Alias, AliasKind, Schedule, ScheduledValue, Step
 
 ALIGNMENT = 64

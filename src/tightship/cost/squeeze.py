@@ -4,10 +4,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from tightship.cost.operations import operations_of
-from tightship.cost.pieces import in_pieces
 from tightship.cost.schedule import schedule_of
 from tightship.errors import InputError
 from tightship.graph import Graph, Node, Value
+from tightship.graph.pieces import in_pieces
 from tightship.planner import Schedule
 from tightship.planner.bound import lower_bound
 from tightship.planner.liveness import problem_of

@@ -38,6 +38,11 @@ inline int64_t counted(std::initializer_list<int64_t> lengths, int64_t least = 0
     return is_empty ? 0 : count;
 }
 
+/// Requires `length` items from `start` on to be among `whole`.
+inline void require_within(int64_t start, int64_t length, int64_t whole) {
+    require(0 <= start && 0 <= length && start <= whole - length, "a kernel's part lies outside");
+}
+
 inline Reach dense(int64_t count, int64_t item_bytes) {
     return {0, counted({count, item_bytes})};
 }

@@ -11,9 +11,9 @@ namespace tightship::kernels {
 
 /// How a weight and what is kept of it change, each over itself.
 struct UpdateSpec {
-    std::string rule; ///< SgdUpdate, MomentumUpdate, AdamUpdate or RunningUpdate
-    int64_t count;
-    bool has_rate, has_scale; ///< whether the rate, and a factor of gradients, are operands
+    std::string rule;            ///< SgdUpdate, MomentumUpdate, AdamUpdate or RunningUpdate
+    int64_t start, count, whole; ///< elements that change: first, how many, and of how many
+    bool has_rate, has_scale;    ///< whether the rate, and a factor of gradients, are operands
     double rate;
     double first, second; ///< momentum, whether Nesterov's; beta1 and beta2; shares kept and added
     double epsilon;
@@ -21,7 +21,8 @@ struct UpdateSpec {
 };
 
 /// Weight, gradient, [kept of it], [step: int64], [rate], [scale], then what is written, in their
-/// order. Null for another rule.
+/// order. The gradient has the elements that change, all others all; what does not change is what
+/// it was. Null for another rule.
 std::shared_ptr<const Kernel> update(const UpdateSpec &spec);
 
 /// Numbers, [a total: float64], the total with their squares: summed in float64, in an order that
@@ -82,9 +83,16 @@ struct LabelsSpec {
 /// gradient, which may be written over the logarithms.
 std::shared_ptr<const Kernel> cross_entropy_gradient(const LabelsSpec &spec, std::string name);
 
-/// Gradient, indices, result of (before, along, after): zero, and what was picked added where it
+/// An axis that was picked from, between others, and how many were picked.
+struct PickedSpec {
+    int64_t before, along, after;
+    int64_t start, length; ///< along the axis: what the result has of it
+    int64_t count;
+};
+
+/// Gradient, indices, result of (before, length, after): zero, and what was picked added where it
 /// was picked.
-std::shared_ptr<const Kernel> gather_gradient(std::array<int64_t, 3> shape, int64_t count,
-                                              bool is_wide, std::string name);
+std::shared_ptr<const Kernel> gather_gradient(const PickedSpec &spec, bool is_wide,
+                                              std::string name);
 
 } // namespace tightship::kernels

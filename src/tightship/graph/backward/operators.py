@@ -4,7 +4,8 @@ They live in the domain `DOMAIN`. Each means what its NumPy kernel computes
 (`engine/kernels/gradient`); their attributes are those of the forward node, and their version is
 the opset version that gives that node its meaning. `dy` is the gradient of the forward node's
 first output; an output may be left out. An update with an attribute `start` is of the rows of a
-weight from there on, as many as its gradient has.
+weight from there on, as many as its gradient has; a `GatherGrad` with `start` and `length` is of
+rows from there on, of an axis of that length, as many as `shape` says.
 """
 
 from collections.abc import Callable, Mapping, Sequence

@@ -1,5 +1,7 @@
 """Updates and gradients by native kernels, against NumPy's, which say what they mean."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -278,4 +280,64 @@ def test_a_gradient_of_nothing_adds_nothing():
 
 
 def test_an_unknown_rule_has_no_kernel():
-    assert NativeKernel.update("Guess", 4, [False] * 2, [0.0] * 5) is None
+    assert NativeKernel.update("Guess", (0, 4, 4), [False] * 2, [0.0] * 5) is None
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("start", [0, 3, 700])
+@pytest.mark.parametrize(
+    "optimizer",
+    [
+        Sgd(0.1, weight_decay=0.1),
+        Sgd(0.1, 0.9, weight_decay=0.1, nesterov=True),
+        Adam(0.1, weight_decay=0.1),
+    ],
+)
+def test_rows_of_a_weight_are_updated_as_numpy_does_and_others_stay(optimizer, start, threads):
+    graph = graph_of("net (float[900,40] x) => (float y) { z = Mul (x, w) y = ReduceSum (z) }",
+                     HEADER.replace("24", "11"), w=np.ones((900, 40), np.float32))  # fmt: skip
+    graph = backward(graph, ["y"], ["w"])
+    graph = with_updates(graph, ["w"], graph.outputs[1:], optimizer)
+    whole = graph.nodes[-1]
+    gradient = replace(graph.value(whole.inputs[1]), name="rows", shape=(200, 40))
+    update = replace(
+        whole,
+        inputs=(whole.inputs[0], "rows", *whole.inputs[2:]),
+        attributes={**whole.attributes, "start": start},
+    )
+    graph = replace(
+        graph,
+        nodes=(update,),
+        inputs=(*(name for name in graph.inputs if name != "x"), "rows"),
+        outputs=whole.outputs,
+        values={**graph.values, "rows": gradient},
+    )
+    feeds = {name: np.abs(array) for name, array in numbers(graph).items()}
+    feeds |= {"step": np.array(3)} if "step" in feeds else {}
+    assert_native(graph, feeds, whole.operator, threads)
+    for name, array in run_in(threads, graph, (), feeds).items():
+        before = feeds[name.removesuffix(".next")]
+        changed = (array != before).any(axis=1)
+        assert changed.tolist() == [start <= row < start + 200 for row in range(900)], name
+
+
+@pytest.mark.parametrize("start", [0, 2, 7])
+def test_rows_of_what_is_picked_get_their_gradients_alone(start):
+    graph = graph_of("net (int64[2,3] i) => (y) { y = Gather (w, i) }", HEADER,
+                     w=np.ones((9, 5), np.float32))  # fmt: skip
+    graph = backward(graph, ["y"], ["w"])
+    whole = graph.nodes[-1]
+    feeds = numbers(graph) | {"i": np.array([[0, 8, 3], [-1, 3, -7]])}
+    wanted = run(graph, ("onednn", "native"), feeds)["d(w)"]
+    rows = {**whole.attributes, "shape": (2, 5), "start": start, "length": 9}
+    values = {**graph.values, "d(w)": replace(graph.value("d(w)"), shape=(2, 5))}
+    part = replace(graph, nodes=(*graph.nodes[:-1], replace(whole, attributes=rows)), values=values)
+    assert_native(part, feeds, "GatherGrad")
+    np.testing.assert_array_equal(run_in(2, part, (), feeds)["d(w)"], wanted[start : start + 2])
+
+
+def test_a_part_outside_the_whole_has_no_kernel():
+    with pytest.raises(ValueError, match="part lies outside"):
+        NativeKernel.update("SgdUpdate", (3, 2, 4), [False] * 2, [0.0] * 5)
+    with pytest.raises(ValueError, match="part lies outside"):
+        NativeKernel.gather_gradient((1, 4, 2), (3, 5), 1, is_wide=True, name="g")

@@ -14,13 +14,16 @@ def _gather(site: Site) -> Kernel:
     axis = axis_of(site.integer("axis", 0), len(shape))
     before, after = element_count(shape[:axis]), element_count(shape[axis + 1 :])
     count = element_count(site.shape(1))
+    start, length = site.integer("start", 0), site.integer("length", shape[axis])
 
     def run(inputs: Operands, outputs: Operands, _: Array | None) -> None:
         dy = inputs[0].reshape((before, count, after))
         dx = outputs[0].reshape((before, shape[axis], after))
         dx.fill(0)
-        for place, index in enumerate(inputs[1].reshape(-1)):
-            np.add(dx[:, index], dy[:, place], out=dx[:, index])
+        for place, picked in enumerate(inputs[1].reshape(-1)):
+            index = range(length)[picked] - start
+            if 0 <= index < shape[axis]:
+                np.add(dx[:, index], dy[:, place], out=dx[:, index])
 
     return Kernel("GatherGrad", run)
 

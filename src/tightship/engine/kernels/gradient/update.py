@@ -132,16 +132,19 @@ def _running(site: Site) -> Kernel:
     dtype = site.dtype(0)
     require(is_real(dtype) and site.dtype(1) == dtype)
     kept, added = (dtype.type(site.number(name, 0.0)) for name in ("kept", "added"))
+    rows = _rows(site)
     booking = Booking()
-    slot = booking.slot(dtype, site.shape(0))
+    slot = booking.slot(dtype, (math.prod(site.shape(1)),))
 
     def run(inputs: Operands, outputs: Operands, scratch: Array | None) -> None:
         new = slot.of(scratch)
-        np.multiply(inputs[1], added, out=new)
-        np.multiply(inputs[0], kept, out=outputs[0])
-        np.add(outputs[0], new, out=outputs[0])
+        np.multiply(inputs[1].reshape(-1), added, out=new)
+        old, target = _flat(inputs[:1], outputs, rows)
+        np.multiply(old, kept, out=target)
+        np.add(target, new, out=target)
 
-    return Kernel(site.node.operator, run, booking.size_bytes, ((0, 0), (0, 1)))
+    in_place = ((0, 0), (0, 1)) if rows is None else ((0, 0),)
+    return Kernel(site.node.operator, run, booking.size_bytes, in_place)
 
 
 def _adam(site: Site) -> Kernel:

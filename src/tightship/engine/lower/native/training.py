@@ -28,21 +28,22 @@ IMAGE_RANKS = (3, 4)
 
 def update(builder: Builder, node: Node) -> bool:
     """One pass over a weight and what is kept of it, each over itself."""
-    require("start" not in node.attributes)
     site = site_of(builder, node)
     scalars, names = UPDATES[node.operator]
     large = range(2 + len(node.outputs) - 1)
     require(all(site.input(index).dtype is DType.FLOAT32 for index in large))
     numbers = [site.number(name, 0.0) if name else 0.0 for name in names]
     has = [site.has_input(index) for index in (scalars, scalars + 1)]
-    kernel = NativeKernel.update(node.operator, element_count(site.shape(0)), has, numbers)
+    whole, count = element_count(site.shape(0)), element_count(site.shape(1))
+    start = site.integer("start", 0) * element_count(site.shape(0)[1:])
+    kernel = NativeKernel.update(node.operator, (start, count, whole), has, numbers)
     require(kernel is not None)
     assert kernel is not None
     sources = [builder.dense(name) for name in node.inputs if name]
     targets = [builder.output(name) for name in node.outputs]
     kept = [sources[0], *sources[2:]]
     in_place = list(zip(targets, kept, strict=False))
-    if node.operator == "RunningUpdate":
+    if node.operator == "RunningUpdate" and count == whole:
         in_place.append((targets[0], sources[1]))
     builder.native(node, (node.operator, kernel), sources, targets, in_place=in_place)
     return True
@@ -210,9 +211,11 @@ def gather_gradient(builder: Builder, node: Node) -> bool:
     require(site.dtype(0).name == "float32" and dtype in ("int32", "int64"))
     require(element_count(shape) > 0)
     axis = axis_of(site.integer("axis", 0), len(shape))
-    seen = element_count(shape[:axis]), shape[axis], element_count(shape[axis + 1 :])
+    length = site.integer("length", shape[axis])
+    seen = element_count(shape[:axis]), length, element_count(shape[axis + 1 :])
+    part = site.integer("start", 0), shape[axis]
     kernel = NativeKernel.gather_gradient(
-        seen, element_count(site.shape(1)), dtype == "int64", node.name
+        seen, part, element_count(site.shape(1)), dtype == "int64", node.name
     )
     sources = [builder.dense(name) for name in node.inputs]
     builder.native(node, ("gather_gradient", kernel), sources, [builder.output(node.outputs[0])])

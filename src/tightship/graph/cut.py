@@ -2,23 +2,26 @@
 
 A value is cut along its first axis that is not 1 long. Every node that writes or reads it must
 have, for each index there, a result of its own: elementwise nodes, softmaxes along another axis,
-products of matrices that share no sum, gradients of these, and updates of weights.
+products of matrices that share no sum, gradients of these and of what is picked, and updates of
+weights.
 """
 
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 
-from tightship.cost.operators import ELEMENTWISE, UPDATES
 from tightship.graph import Graph, Node
 from tightship.graph.backward import DOMAIN
+from tightship.graph.operators import ELEMENTWISE, UPDATES
 
 _PER_ROW = frozenset({"LogSoftmax", "LogSoftmaxGrad", "Softmax", "SoftmaxGrad"})
 _PER_ROW_SINCE = 13
 _STACKED = frozenset({"MatMul", "TransposedMatMul"})
-_OF_WEIGHTS = UPDATES - {"RunningUpdate"}
+_FLAT = frozenset({"Gemm", "TransposedMatMul"})
+"""Products that may be of two matrices; each row of the first, as it is multiplied, is apart."""
+_WHOLE_BESIDE = UPDATES | {"GatherGrad"}
 _GRADIENTS = frozenset({
     "EluGrad", "GeluGrad", "HardSigmoidGrad", "HardSwishGrad", "LeakyReluGrad", "ReluGrad",
-    "SigmoidGrad", "SoftplusGrad", "SwishGrad", "TanhGrad",
+    "RunningUpdate", "SigmoidGrad", "SoftplusGrad", "SwishGrad", "TanhGrad",
 })  # fmt: skip
 
 
@@ -52,9 +55,11 @@ class Run:
         return min(node.frame.length for node in self.nodes.values())
 
 
-def is_update(node: Node) -> bool:
-    """Whether a node writes over a weight and its state, row by row."""
-    return node.domain == DOMAIN and node.operator in _OF_WEIGHTS
+def is_update(graph: Graph, node: Node) -> bool:
+    """Whether a node writes over a weight and its state, or what is gathered, row by row."""
+    if node.domain != DOMAIN or node.operator not in UPDATES:
+        return False
+    return node.operator != "RunningUpdate" or node.outputs[0] in graph.outputs
 
 
 def runs_of(graph: Graph, least_bytes: int) -> list[Run]:
@@ -115,9 +120,12 @@ def _torn(graph: Graph, node: Node, found: Collection[str]) -> Iterator[str]:
 def _is_large(graph: Graph, node: Node, touched: Collection[str]) -> bool:
     """Whether a node of a run has something as large, in one piece, beside it.
 
-    Of a product of two matrices that is an operand, which each piece of the product reads.
+    Of a product of two matrices, and of what is picked, that is an operand that each piece reads;
+    of an update it lies outside.
     """
-    if is_update(node) or node.operator == "Gemm":
+    if (node.domain == DOMAIN and node.operator in UPDATES | {"GatherGrad"}) or _is_flat(
+        graph, node
+    ):
         return False
     cut_bytes = max(_size_bytes(graph, name) for name in touched)
     others = {*node.reads, *node.writes}.difference(touched)
@@ -127,30 +135,41 @@ def _is_large(graph: Graph, node: Node, touched: Collection[str]) -> bool:
 def _cut_node(graph: Graph, node: Node, found: Collection[str]) -> CutNode | None:
     name = next((name for name in (*node.writes, *node.reads) if name in found), "")
     frame = _frame(graph, name)
-    if frame is None or node.fused or node.subgraphs or not _is_apart(node, frame):
+    if frame is None or node.fused or node.subgraphs or not _is_apart(graph, node, frame):
         return None
     for name in node.writes:
         shape = graph.value(name).shape
         if shape is None or len(shape) != frame.rank or shape[frame.axis] != frame.length:
             return None
-    if node.operator == "Gemm":
+    if _is_flat(graph, node):
         if len(node.reads) != 2 or any(name in graph.constants for name in node.reads):
             return None
         return CutNode(frame, (int(bool(node.attributes.get("transA"))), None))
+    if node.operator == "GatherGrad":
+        return CutNode(frame, (None, None))
     axes = [_axis_of(graph, name, frame) for name in node.inputs]
     return None if any(axis == -1 for axis in axes) else CutNode(frame, tuple(axes))
 
 
-def _is_apart(node: Node, frame: Frame) -> bool:
+def _is_flat(graph: Graph, node: Node) -> bool:
+    """Whether a node is a product of two matrices."""
+    return node.operator in _FLAT and all(
+        name and len(graph.value(name).shape or ()) == 2 for name in node.inputs[:2]
+    )
+
+
+def _is_apart(graph: Graph, node: Node, frame: Frame) -> bool:
     """Whether each index along the axis has a result of its own."""
     if node.operator in _PER_ROW and node.version >= _PER_ROW_SINCE:
         axis = node.attributes.get("axis", -1)
         assert isinstance(axis, int)
         return axis % frame.rank != frame.axis
+    if is_update(graph, node) or _is_flat(graph, node):
+        return frame.axis == 0
     if node.operator in _STACKED:
         return frame.axis < frame.rank - 2
-    if is_update(node) or node.operator == "Gemm":
-        return frame.axis == 0
+    if node.operator == "GatherGrad":
+        return frame.axis == node.attributes.get("axis", 0)
     return node.operator in (_GRADIENTS if node.domain == DOMAIN else ELEMENTWISE - {"Dropout"})
 
 

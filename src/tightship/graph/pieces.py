@@ -5,18 +5,21 @@ from dataclasses import replace
 
 import numpy as np
 
-from tightship.cost.cut import CutNode, Run, is_update, runs_of
-from tightship.cost.operators import UPDATES
-from tightship.graph import Constant, Graph, Inline, Node, Value
+from tightship.graph import Constant, DType, Graph, Inline, Node, Value
 from tightship.graph.backward import DOMAIN, OPERATORS
+from tightship.graph.cut import CutNode, Run, is_update, runs_of
+from tightship.graph.operators import UPDATES
 
 MORE = 4
-"""Of a graph's nodes, pieces add about one in so many; two pieces there may always be."""
+"""Of a graph's nodes, pieces add about one in so many; two pieces there may always be. Those of
+gradients alone may add as many nodes as there are."""
 
 _OPSET = 13
 
 
-def in_pieces(graph: Graph, least_bytes: int, piece_bytes: int) -> Graph:
+def in_pieces(
+    graph: Graph, least_bytes: int, piece_bytes: int, *, only_updated: bool = False
+) -> Graph:
     """The graph with large values in pieces, which no node writes or reads whole.
 
     Nodes around such a value run once for each piece, and compute what they did: no sum is cut.
@@ -28,19 +31,32 @@ def in_pieces(graph: Graph, least_bytes: int, piece_bytes: int) -> Graph:
         graph: A typed graph.
         least_bytes: The size from which on a value is cut, if it can be.
         piece_bytes: The size of a piece, where that does not make too many nodes.
+        only_updated: Whether only gradients are cut that an update consumes.
     """
     runs = [run for run in runs_of(graph, least_bytes) if run.largest_bytes > piece_bytes]
+    if only_updated:
+        nodes = graph.nodes
+        runs = [run for run in runs if any(is_update(graph, nodes[i]) for i in run.nodes)]
     if not runs:
         return graph
+    more = 1 if only_updated else MORE
     counts = [
         min(
             run.length,
             -(-run.largest_bytes // max(piece_bytes, 1)),
-            max(2, len(graph.nodes) // (MORE * len(run.nodes) * len(runs))),
+            max(2, len(graph.nodes) // (more * len(run.nodes) * len(runs))),
         )
         for run in runs
     ]
     return _Writer(graph, runs, counts).written()
+
+
+def follows(update: Node) -> dict[str, str]:
+    """What each result of an update is written over."""
+    found: dict[str, str] = {}
+    for output, source in OPERATORS[update.operator].in_place:
+        found.setdefault(update.outputs[output], update.inputs[source])
+    return found
 
 
 class _Writer:
@@ -55,7 +71,7 @@ class _Writer:
         self._values = dict(graph.values)
         self._constants: dict[str, Constant] = dict(graph.constants)
         self._waiting: list[list[int]] = [[] for _ in runs]
-        self._updates = {self._run_of[i] for i in self._run_of if is_update(graph.nodes[i])}
+        self._updates = {self._run_of[i] for i in self._run_of if is_update(graph, graph.nodes[i])}
         self._made: dict[tuple[str, int, int, int], str] = {}
         self._latest: dict[str, str] = {}
         self._taken = {*graph.values, *graph.inputs, *graph.constants, *graph.known}
@@ -116,7 +132,7 @@ class _Writer:
                 self._write(index, place)
         for index in waiting:
             node, axis = self._given.nodes[index], self._node(index).frame.axis
-            for name in () if is_update(node) else node.writes:
+            for name in () if is_update(self._given, node) else node.writes:
                 if name in self._whole:
                     places = range(self._counts[run])
                     parts = tuple([self._piece(name, axis, index, place) for place in places])
@@ -125,7 +141,7 @@ class _Writer:
 
     def _write(self, index: int, place: int) -> None:
         node, cut = self._given.nodes[index], self._node(index)
-        if is_update(node):
+        if is_update(self._given, node):
             self._write_update(index, place)
             return
         inputs = tuple([
@@ -135,13 +151,19 @@ class _Writer:
         outputs = tuple(
             [name and self._piece(name, cut.frame.axis, index, place) for name in node.outputs]
         )
-        name = f"{node.name}.piece{place}"
-        self._nodes.append(replace(node, name=name, inputs=inputs, outputs=outputs))
+        name, attributes = f"{node.name}.piece{place}", node.attributes
+        if node.operator == "GatherGrad":
+            start, _ = self._range(index, place)
+            length, shape = cut.frame.length, self._values[outputs[0]].static_shape
+            attributes = {**attributes, "shape": shape, "start": start, "length": length}
+        self._nodes.append(
+            replace(node, name=name, inputs=inputs, outputs=outputs, attributes=attributes)
+        )
 
     def _write_update(self, index: int, place: int) -> None:
         """Write an update of some rows, over what the one before made of the weight."""
         node = self._given.nodes[index]
-        over = dict(OPERATORS[node.operator].in_place)
+        over = follows(node)
         is_last = place == self._counts[self._run_of[index]] - 1
         outputs = [
             name if is_last else self._named(name, self._given.value(name), place)
@@ -149,7 +171,8 @@ class _Writer:
         ]
         inputs = [self._latest.get(name, name) for name in node.inputs]
         inputs[1] = self._operand(node.inputs[1], 0, index, place)
-        self._latest.update({node.inputs[over[i]]: name for i, name in enumerate(outputs)})
+        given = zip(node.outputs, outputs, strict=True)
+        self._latest.update({over[before]: after for before, after in given})
         start, _ = self._range(index, place)
         self._nodes.append(
             replace(
@@ -189,6 +212,7 @@ class _Writer:
         for number in numbers:
             name = f"piece {number} int64"
             self._constants[name] = Inline(np.array([number], np.int64))
+            self._values[name] = Value(name, DType.INT64, (1,))
             yield name
 
     def _named(self, name: str, value: Value, place: int) -> str:
