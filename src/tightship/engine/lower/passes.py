@@ -27,6 +27,7 @@ from tightship.engine.lower.split_recurrent import split_recurrent
 from tightship.engine.lower.widen_floats import widen_floats
 from tightship.errors import InputError
 from tightship.graph import Graph
+from tightship.graph.operators import UPDATES
 
 
 def seldom(place: str, *operators: str) -> Callable[[Graph], Graph]:
@@ -66,6 +67,7 @@ GRAPH_PASSES: tuple[Callable[[Graph], Graph], ...] = (
     fuse_attention,
     pool_means,
     lift_gemm,
+    seldom("turn_gradients.turn_gradients", *sorted(UPDATES)),
     fold_pad,
     expand_power,
     fold_batch_norm,
