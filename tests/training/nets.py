@@ -160,10 +160,45 @@ def both_ways() -> Net:
     )  # fmt: skip
 
 
+def lookup() -> Net:
+    """Few words of many, and wide layers: gradients of weights are larger than all else."""
+    return net(
+        """lookup (int64[2,2] words) => (float[4,6] y) <int64[2] rows = {4, 16}> {
+            e = Gather (table, words)
+            r = Reshape (e, rows)
+            h = Gemm (r, wide, b)
+            g = Tanh (h)
+            y = Gemm <transB = 1> (g, narrow)
+        }""",
+        "cross_entropy",
+        {"words": labels(50000, 2, 2), "labels": labels(6, 4)},
+        table=(50000, 16), wide=(16, 128), b=(128,), narrow=(6, 128),
+    )  # fmt: skip
+
+
+def tied() -> Net:
+    """Scores by the matrix that words are looked up in: its gradient is a sum."""
+    return net(
+        """tied (int64[2,2] words) => (float[4,40000] y) <int64[2] rows = {4, 32}> {
+            e = Gather (table, words)
+            r = Reshape (e, rows)
+            h = Gemm (r, w, b)
+            g = Tanh (h)
+            t = Transpose <perm = [1, 0]> (table)
+            y = MatMul (g, t)
+        }""",
+        "cross_entropy",
+        {"words": labels(40000, 2, 2), "labels": labels(40000, 4)},
+        table=(40000, 32), w=(32, 32), b=(32,),
+    )  # fmt: skip
+
+
 NETS = {
     "mlp": mlp,
     "cnn": cnn,
     "transformer": transformer,
     "lstm": lstm,
     "both_ways": both_ways,
+    "lookup": lookup,
+    "tied": tied,
 }

@@ -74,14 +74,12 @@ def updating(lowered: Lowered, follows: Mapping[str, str], behind: Collection[st
 
     Args:
         lowered: The program.
-        follows: Inputs by the names of the outputs.
+        follows: Inputs by the names of the outputs; or outputs that follow inputs themselves.
         behind: Outputs that are there before any input is written over, in every order: a run that
             is refused on the way to them has changed nothing.
     """
-    over = {
-        lowered.outputs[after].slot: lowered.inputs[before].slot
-        for after, before in follows.items()
-    }
+    operands = {**lowered.inputs, **lowered.outputs}
+    over = {lowered.outputs[after].slot: operands[before].slot for after, before in follows.items()}
     tied = [_tied(step, over) for step in lowered.steps]
     gates = [lowered.outputs[name] for name in behind]
     return replace(lowered, steps=tuple(_gated(tied, over.keys(), gates)))

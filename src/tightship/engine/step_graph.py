@@ -90,14 +90,17 @@ def _edges(placement: Placement) -> Iterator[Edge]:
 
 
 def _written_over(placement: Placement) -> dict[int, int]:
-    """Outputs that lie in inputs for good, as updated weights do; slots by slot."""
+    """Outputs that lie in inputs for good, as updated weights do; slots by slot.
+
+    What is updated in pieces lies where the first of them does.
+    """
     slots = placement.lowered.slots
-    return {
-        sharing.output: sharing.input
-        for step in placement.lowered.steps
-        for sharing in step.sharing
-        if sharing.kind is AliasKind.TIED and slots[sharing.input].external
-    }
+    found: dict[int, int] = {}
+    for step in placement.lowered.steps:
+        for sharing in step.sharing:
+            if sharing.kind is AliasKind.TIED and slots[sharing.input].external:
+                found[sharing.output] = found.get(sharing.input, sharing.input)
+    return found
 
 
 def _entered(placement: Placement, operand: Operand, inside: list[_Room]) -> _Room:

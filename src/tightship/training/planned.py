@@ -1,7 +1,8 @@
 """A training step lowered and placed: what it takes, before any of it is allocated."""
 
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import product
 
 from tightship.engine.arranged import Arranged, arranged, as_given, updating
 from tightship.engine.footprint import program_bytes, runtime_bytes
@@ -13,10 +14,14 @@ from tightship.errors import CapacityError, InputError
 from tightship.graph import size_bytes
 from tightship.quantity import format_bytes, format_limit
 from tightship.training.block import Held
+from tightship.training.pieces import step_in_pieces
 from tightship.training.step_graph import StepGraph
 
 UNARRANGED = "reorder"
 """Among the passes left out: steps run as they were written, updates last."""
+
+WHOLE = "pieces"
+"""Among the passes left out: no gradient is made and consumed in pieces."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +30,8 @@ class Terms:
 
     Attributes:
         threads: Threads of each kernel.
-        without: Passes left out; `reorder` for the order of steps.
+        without: Passes left out; `reorder` for the order of steps, `pieces` for large gradients in
+            pieces.
         limit_bytes: Everything together; None for no limit.
         recompute: Operations that may be done again to save memory, as a share of all.
     """
@@ -84,14 +90,40 @@ class TrainingMemory:
 
 
 @dataclass(frozen=True, slots=True)
-class Planned:
-    """A step placed, and what gathers gradients for it; nothing of them in memory yet."""
+class Part:
+    """A program of a trainer's.
+
+    Attributes:
+        step: What it runs, as kernels are selected for it.
+        lowered: Its steps in the order of the graph.
+        arranged: Its steps in their order, and where its operands are.
+    """
 
     step: StepGraph
+    lowered: Lowered
     arranged: Arranged
+
+    def again(self, budget_bytes: int | None, share: float) -> "Part":
+        """The same with steps that run again, to take no more than a budget."""
+        found = arranged(self.lowered, budget_bytes=budget_bytes, share=share)
+        return replace(self, arranged=replace(found, given_bytes=self.arranged.given_bytes))
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """A step placed; nothing of it in memory yet.
+
+    Attributes:
+        step: What it was planned for.
+        parts: The step, and what gathers gradients for it where something does.
+        held: What stays from run to run.
+        memory: What it takes.
+    """
+
+    step: StepGraph
+    parts: tuple[Part, ...]
     held: Held
     memory: TrainingMemory
-    gathering: Arranged | None = None
 
 
 def planned(step: StepGraph, terms: Terms) -> Planned:
@@ -103,63 +135,119 @@ def planned(step: StepGraph, terms: Terms) -> Planned:
         InputError: A name in `without` is no pass.
         LibraryError: oneDNN cannot be used.
     """
-    without = [name for name in terms.without if name != UNARRANGED]
+    without = [name for name in terms.without if name not in (UNARRANGED, WHOLE)]
     if "onednn" not in without:
         open_library()
     held = Held(step.held)
-    parts = (step, step.gathering) if step.gathering else (step,)
-    programs = [_lowered(part, terms.threads, without) for part in parts]
-    lowered = programs[0]
-    runtime = runtime_bytes(lowered, len(step.graph.nodes))
-    runtime += sum(program_bytes(each) for each in programs[1:])
+    ways = [_ways(part, terms, without) for part in (step, step.gathering) if part]
+
+    def memory(parts: Sequence[Part]) -> TrainingMemory:
+        return _memory(step, held, parts)
+
+    parts = _best(ways, terms, memory)
+    if terms.recompute and UNARRANGED not in terms.without:
+        parts = _with_repeats(ways, parts, terms, memory)
+    found = memory(parts)
+    _check(found, terms)
+    return Planned(step, parts, held, found)
+
+
+def _ways(step: StepGraph, terms: Terms, without: Collection[str]) -> list[Part]:
+    """A program of a step: as it is, and with large gradients in pieces where there are any."""
+    whole = replace(step, graph=rewritten(step.graph, without), gathering=None)
+    lowered = _lowered(whole, terms.threads, without)
+    if UNARRANGED in terms.without:
+        return [Part(whole, lowered, as_given(lowered))]
+    found = [Part(whole, lowered, arranged(lowered))]
+    if WHOLE not in terms.without:
+        cut = step_in_pieces(whole, found[0].arranged.placement.arena_bytes)
+        if cut is not None:
+            lowered = _lowered(cut, terms.threads, without)
+            given_bytes = found[0].arranged.given_bytes
+            made = replace(arranged(lowered), given_bytes=given_bytes)
+            found.append(Part(cut, lowered, made))
+    return found
+
+
+def _lowered(step: StepGraph, threads: int, without: Collection[str]) -> Lowered:
+    with library_threads(threads):
+        lowered = select(step.graph, threads, without)
+    return updating(lowered, step.follows, step.shown)
+
+
+def _with_repeats(
+    ways: Sequence[Sequence[Part]],
+    chosen: tuple[Part, ...],
+    terms: Terms,
+    memory: Callable[[Sequence[Part]], TrainingMemory],
+) -> tuple[Part, ...]:
+    """Programs with steps done again, where that is needed: as few as will do within a limit."""
+    if _fits(memory(chosen), terms.limit_bytes):
+        return chosen
+
+    def again(index: int, part: Part) -> Part:
+        beside = memory((*chosen[:index], part, *chosen[index + 1 :]))
+        budget = None
+        if terms.limit_bytes is not None:
+            budget = max(terms.limit_bytes - (beside.peak_bytes - beside.arena_bytes), 0)
+        return part.again(budget, terms.recompute)
+
+    repeated = [[again(index, part) for part in each] for index, each in enumerate(ways)]
+    return _best(repeated, terms, memory)
+
+
+def _best(
+    ways: Sequence[Sequence[Part]],
+    terms: Terms,
+    memory: Callable[[Sequence[Part]], TrainingMemory],
+) -> tuple[Part, ...]:
+    """A way for each program: within the limit, then with less done again there, else in less.
+
+    The first of each, unless others have a smaller arena or, within the limit, do less again.
+    """
+    first = tuple([each[0] for each in ways])
+    most = memory(first)
+
+    def rank(parts: tuple[Part, ...]) -> tuple[bool, float, int]:
+        found = memory(parts)
+        fits = _fits(found, terms.limit_bytes)
+        return not fits, found.recomputed_share if fits else 0.0, found.peak_bytes
+
+    def is_less(parts: tuple[Part, ...]) -> bool:
+        found = memory(parts)
+        return found.arena_bytes < most.arena_bytes or (
+            _fits(found, terms.limit_bytes) and found.recomputed_share < most.recomputed_share
+        )
+
+    return min((first, *filter(is_less, product(*ways))), key=rank)
+
+
+def _memory(step: StepGraph, held: Held, parts: Sequence[Part]) -> TrainingMemory:
+    """What programs take that have a block in common."""
+    first, lowered = parts[0].step, parts[0].lowered
     ours = {operand.slot for name, operand in lowered.inputs.items() if name in step.held}
-    ours |= {lowered.outputs[name].slot for name in step.follows}
+    ours |= {lowered.outputs[name].slot for name in first.follows}
     io_bytes = sum(
         slot.size_bytes
         for index, slot in enumerate(lowered.slots)
         if slot.external and index not in ours
     )
-
-    def memory(found: Sequence[Arranged]) -> TrainingMemory:
-        own = set(step.weights)
-        weights = aligned_offsets(tensor for tensor in held.tensors if tensor.name in own)[1]
-        return TrainingMemory(
-            weights,
-            held.size_bytes - weights,
-            max(each.placement.arena_bytes for each in found),
-            sum(each.placement.weights_bytes for each in found),
-            io_bytes,
-            runtime,
-            max(each.given_bytes for each in found),
-            max(each.added_share for each in found),
-            _clipped_bytes(step),
-        )
-
-    found = _arranged(programs, terms, memory)
-    _check(memory(found), terms)
-    return Planned(step, found[0], held, memory(found), found[1] if step.gathering else None)
-
-
-def _lowered(step: StepGraph, threads: int, without: Collection[str]) -> Lowered:
-    with library_threads(threads):
-        lowered = select(rewritten(step.graph, without), threads, without)
-    return updating(lowered, step.follows, step.shown)
-
-
-def _arranged(
-    programs: Sequence[Lowered],
-    terms: Terms,
-    memory: Callable[[Sequence[Arranged]], TrainingMemory],
-) -> list[Arranged]:
-    """Each in its best order; with steps done again where that is needed and allowed."""
-    if UNARRANGED in terms.without:
-        return [as_given(each) for each in programs]
-    found = [arranged(each) for each in programs]
-    if not terms.recompute or _fits(memory(found), terms.limit_bytes):
-        return found
-    beside = memory(found).peak_bytes - memory(found).arena_bytes
-    budget = None if terms.limit_bytes is None else max(terms.limit_bytes - beside, 0)
-    return [arranged(each, budget_bytes=budget, share=terms.recompute) for each in programs]
+    runtime = runtime_bytes(lowered, len(step.graph.nodes))
+    runtime += sum(program_bytes(each.lowered) for each in parts[1:])
+    own = set(step.weights)
+    weights = aligned_offsets(tensor for tensor in held.tensors if tensor.name in own)[1]
+    found = [each.arranged for each in parts]
+    return TrainingMemory(
+        weights,
+        held.size_bytes - weights,
+        max(each.placement.arena_bytes for each in found),
+        sum(each.placement.weights_bytes for each in found),
+        io_bytes,
+        runtime,
+        max(each.given_bytes for each in found),
+        max(each.added_share for each in found),
+        _clipped_bytes(step),
+    )
 
 
 def _clipped_bytes(step: StepGraph) -> int:

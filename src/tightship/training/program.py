@@ -52,8 +52,8 @@ class Program:
         self._external |= {
             operand.slot: own[name] for name, operand in lowered.inputs.items() if name in own
         }
-        for after, before in step.follows.items():
-            self._external[lowered.outputs[after].slot] = own[before]
+        for after in step.follows:
+            self._external[lowered.outputs[after].slot] = own[step.followed(after)]
         self.inputs: dict[str, Operand] = {
             name: operand for name, operand in lowered.inputs.items() if name not in own
         }

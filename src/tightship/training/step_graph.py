@@ -76,7 +76,8 @@ class StepGraph:
         graph: The graph; it may hold anything, as its nodes update what they update.
         loss: The output that is shown: a float of one element.
         held: What inputs have before the first run that are no caller's.
-        follows: Inputs among these, by the names of the outputs that are written over them.
+        follows: Inputs among these, by the names of the outputs that are written over them; or
+            another such output, where several are written over one input in turn.
         weights: Inputs among these that are the model's own: weights and running statistics.
         rate: The input that has the learning rate, and what it has at first.
         counter: The input that counts runs, from 1: a scalar of int64; empty if none does.
@@ -112,6 +113,12 @@ class StepGraph:
     def shown(self) -> tuple[str, ...]:
         """Outputs that are there before anything is written over."""
         return (self.loss, self.norm) if self.norm else (self.loss,)
+
+    def followed(self, name: str) -> str:
+        """The input that an output is written over."""
+        while name in self.follows:
+            name = self.follows[name]
+        return name
 
 
 def step_graph(graph: Graph, objective: Objective, optimizer: Optimizer) -> StepGraph:

@@ -58,7 +58,8 @@ def train(
         recompute: Operations that a step may do again to take less, as a share of all; with
             `max_memory` no more than that needs.
         threads: Threads of each kernel.
-        without: Passes to leave out, to compare; `"reorder"` leaves steps in their order.
+        without: Passes to leave out, to compare; `"reorder"` leaves steps in their order,
+            `"pieces"` gradients whole.
 
     Raises:
         FormatError, GraphError: The file is no ONNX model; an operator has no gradient.

@@ -63,14 +63,11 @@ class Trainer:
         self._rate, self._counter, self._dropout = (
             scalars.get(name) for name in (step.rate[0], step.counter, step.dropout[0])
         )
-        parts = [(step, planned.arranged), (step.gathering, planned.gathering)]
         self._programs = [
-            Program(part, found.placement, block, scalars)
-            for part, found in parts
-            if part and found
+            Program(part.step, part.arranged.placement, block, scalars) for part in planned.parts
         ]
         self._norm, self._inputs = self._programs[0].norm, self._programs[0].inputs
-        self._threads, self._using = planned.arranged.placement.lowered.threads, Lock()
+        self._threads, self._using = planned.parts[0].lowered.threads, Lock()
         release_heap()
         release_unused()
 
