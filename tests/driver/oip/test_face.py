@@ -2,6 +2,7 @@
 
 import json
 import struct
+from time import monotonic_ns
 
 import numpy as np
 import pytest
@@ -214,6 +215,20 @@ def test_a_server_that_ends_is_not_ready(repository):
     face.is_draining = True
     assert ask(http, "/v2/health/ready", method="GET")[0] == 400
     assert ask(http, "/v2/health/live", method="GET")[0] == 200
+
+
+def test_the_time_of_a_request_counts_from_when_it_came(repository, face):
+    def ask_late(**fields):
+        body = json.dumps({"inputs": ones(), **fields}).encode()
+        came_ns = monotonic_ns() - 10**9
+        return face.respond(HttpRequest("POST", "/v2/models/simple/infer", {}, body, came_ns))
+
+    before = repository.counts("simple")
+    assert ask_late(parameters={"timeout": 10**6}).status == 503
+    assert ask_late().status == 200
+    counts = repository.counts("simple")
+    assert counts.phase_ns[0] - before.phase_ns[0] >= 10**9
+    assert counts.fail_ns - before.fail_ns >= 10**9
 
 
 def test_calls_there_are_not_are_refused(face):

@@ -123,18 +123,24 @@ class Face:
         self.repository.load(name)
 
     def infer(
-        self, name: str, version: str | None, request: InferRequest
+        self, name: str, version: str | None, request: InferRequest, asked_ns: int | None = None
     ) -> tuple[OutputTensor, ...]:
         """Run a model when it is its turn, and count it.
+
+        Args:
+            name: Of the model.
+            version: Of the model; None for any.
+            request: What to run it on.
+            asked_ns: When that came, by `monotonic_ns`; None for now.
 
         Raises:
             OipError, RegionError: There is no such model, the request does not fit it or the
                 regions, or the run fails.
         """
         model, tally = self.repository.model(name, version)
-        began = monotonic_ns()
+        began = monotonic_ns() if asked_ns is None else asked_ns
         tally.begin()
-        if not self.turns.take(request.timeout_s):
+        if not self.turns.take(request.left_s(began)):
             tally.fail(monotonic_ns() - began)
             raise OipError("Request timeout expired", Code.UNAVAILABLE)
         try:

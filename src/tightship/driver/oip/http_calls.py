@@ -39,12 +39,13 @@ MEMORIES = {"systemsharedmemory": Memory.SYSTEM, "cudasharedmemory": Memory.CUDA
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Inference:
-    """An inference that is asked for at a target, as it was read."""
+    """An inference that is asked for at a target, as it was read, and when it came."""
 
     target: str
     name: str
     version: str | None
     request: InferRequest
+    came_ns: int
     method: str = "POST"
 
 
@@ -176,12 +177,12 @@ class HttpCalls:
         body, header_bytes = request.content(self._body_bytes_max), request.header_bytes
         is_small = header_bytes is None and len(body) <= REPEATED_BYTES_MAX
         asked = _decoded(bytes(body)) if is_small else decode(body, header_bytes)
-        return self._run(Inference(request.target, name, version, asked))
+        return self._run(Inference(request.target, name, version, asked, request.came_ns))
 
     def _run(self, inference: Inference) -> HttpResponse:
         began = monotonic_ns()
         name, request = inference.name, inference.request
-        outputs = self._face.infer(name, inference.version, request)
+        outputs = self._face.infer(name, inference.version, request, inference.came_ns)
         self._note(inference.target, name, monotonic_ns() - began)
         response = self._answers.find(outputs)
         if response is None:
@@ -199,11 +200,12 @@ class HttpCalls:
         asked = _decoded(bytes(request.body))
         if len(self._repeated) >= TARGETS_MAX:
             self._repeated.clear()
-        self._repeated[data] = Inference(request.target, name, version, asked)
+        self._repeated[data] = Inference(request.target, name, version, asked, request.came_ns)
 
     def known(self, data: bytes) -> Inference | None:
         """The inference that bytes of a request by themselves were, if it was remembered."""
-        return self._repeated.get(data)
+        found = self._repeated.get(data)
+        return None if found is None else replace(found, came_ns=monotonic_ns())
 
     def standing(self, inference: Inference) -> tuple[Standing, bytes] | None:
         """How an inference may be run again as it is, and its response; None if it may not."""

@@ -3,8 +3,9 @@
 import json
 import zlib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
+from time import monotonic_ns
 from typing import Any
 
 from tightship.driver.oip.refusal import OipError
@@ -15,12 +16,13 @@ HEADER_LENGTH = "inference-header-content-length"
 
 @dataclass(frozen=True, slots=True)
 class HttpRequest:
-    """A whole request; names of headers are in lower case."""
+    """A whole request, and when it came; names of headers are in lower case."""
 
     method: str
     target: str
     headers: Mapping[str, str]
     body: bytes | bytearray
+    came_ns: int = field(default_factory=monotonic_ns)
 
     def content(self, bytes_max: int) -> bytes | bytearray:
         """The body, unpacked if it came packed by `gzip` or `deflate`.

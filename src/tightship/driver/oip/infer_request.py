@@ -3,6 +3,7 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from time import monotonic_ns
 from typing import Any
 
 from tightship.driver.oip.datatypes import type_of
@@ -54,7 +55,7 @@ class InferRequest:
     Attributes:
         outputs: Those asked for; none means all.
         is_binary: Whether outputs that nothing is said of come as raw bytes.
-        timeout_s: How long it may take; None without end.
+        timeout_s: How long it may take from when it came; None without end.
     """
 
     identifier: str
@@ -62,6 +63,12 @@ class InferRequest:
     outputs: tuple[OutputWish, ...]
     is_binary: bool
     timeout_s: float | None
+
+    def left_s(self, asked_ns: int) -> float | None:
+        """What is left of that, of a request that came at some time of `monotonic_ns`."""
+        if self.timeout_s is None:
+            return None
+        return max(0.0, self.timeout_s - (monotonic_ns() - asked_ns) / 1e9)
 
 
 def decode(body: bytes | bytearray, header_bytes: int | None) -> InferRequest:

@@ -71,14 +71,17 @@ def bind(
     return Bound(model, request, wishes, windows, arrays, direct, is_standing)
 
 
-def run(bound: Bound, stop: StopFlag) -> dict[str, Array]:
-    """Run a request while its bytes are mapped, until `stop`; the model's outputs by name.
+def run(bound: Bound, asked_ns: int, stop: StopFlag) -> dict[str, Array]:
+    """Run a request that came at some time while its bytes are mapped, until `stop`.
+
+    Returns:
+        The model's outputs by name.
 
     Raises:
         OipError: The run fails.
     """
     with refusing(bound.model):
-        timeout_s = bound.request.timeout_s
+        timeout_s = bound.request.left_s(asked_ns)
         return bound.model.run(bound.arrays, outputs=bound.direct, timeout_s=timeout_s, stop=stop)
 
 

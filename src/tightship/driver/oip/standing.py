@@ -17,8 +17,6 @@ from tightship.model.bound_run import BoundRun
 STANDING_MAX = 256
 
 Outputs = tuple[OutputTensor, ...]
-Phases = tuple[int, int, int]
-"""Nanoseconds of reading inputs, running, and writing outputs."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -74,15 +72,16 @@ class Inferences:
             standing = self.standing(request)
             is_known = standing is not None and standing.model is model
             if standing and is_known and self._regions.begin_again(standing.windows):
-                outputs, phases = self._again(standing, began)
+                outputs, read_ns, ran_ns = self._again(standing, asked_ns)
             else:
                 with ExitStack() as uses:
                     bound = bind(name, model, request, self._regions, uses)
-                    outputs, phases = self._first(bound, tally, began)
+                    outputs, read_ns, ran_ns = self._first(bound, tally, asked_ns)
         except TightshipError:
             tally.fail(monotonic_ns() - asked_ns)
             raise
-        tally.succeed((began - asked_ns, *phases))
+        ended = monotonic_ns()
+        tally.succeed((began - asked_ns, read_ns - began, ran_ns - read_ns, ended - ran_ns))
         return outputs
 
     def standing(self, request: InferRequest) -> Standing | None:
@@ -90,11 +89,12 @@ class Inferences:
         found = self._standing.get(id(request))
         return found if found is not None and found.bound.request is request else None
 
-    def _again(self, standing: Standing, began: int) -> tuple[Outputs, Phases]:
+    def _again(self, standing: Standing, asked_ns: int) -> tuple[Outputs, int, int]:
+        """Outputs, when inputs were read, and when the run had ended; as `_first`."""
         try:
             read_ns = monotonic_ns()
             if standing.again is None:
-                run(standing.bound, self.stop)
+                run(standing.bound, asked_ns, self.stop)
             else:
                 with refusing(standing.model):
                     standing.again.run(self.stop)
@@ -103,18 +103,18 @@ class Inferences:
                 window.check()
         finally:
             self._regions.end(standing.windows)
-        return standing.outputs, (read_ns - began, ran_ns - read_ns, monotonic_ns() - ran_ns)
+        return standing.outputs, read_ns, ran_ns
 
-    def _first(self, bound: Bound, tally: Tally, began: int) -> tuple[Outputs, Phases]:
+    def _first(self, bound: Bound, tally: Tally, asked_ns: int) -> tuple[Outputs, int, int]:
         read_ns = monotonic_ns()
-        results = run(bound, self.stop)
+        results = run(bound, asked_ns, self.stop)
         ran_ns = monotonic_ns()
         outputs = outputs_of(bound, results)
         for window in bound.windows.values():
             window.check()
         if bound.is_standing:
             self._keep(bound, outputs, tally)
-        return outputs, (read_ns - began, ran_ns - read_ns, monotonic_ns() - ran_ns)
+        return outputs, read_ns, ran_ns
 
     def _keep(self, bound: Bound, outputs: Outputs, tally: Tally) -> None:
         by_end = sorted(bound.windows.values(), key=lambda each: each.stop)
