@@ -1,5 +1,6 @@
 """What is no polite client: raw bytes against a server in a process of its own."""
 
+import asyncio
 import http.client
 import json
 import select
@@ -10,7 +11,12 @@ from contextlib import ExitStack
 import pytest
 
 pytest.importorskip("httptools")
+from tests.driver.oip.face_setting import Setting
 from tests.driver.oip.served import server
+from tightship.driver.oip.http_connection import HttpConnection, Shared
+from tightship.driver.oip.lending import Lending
+from tightship.driver.oip.limits import FaceLimits
+from tightship.driver.oip.refusal_log import RefusalLog
 
 BODY = json.dumps(
     {
@@ -238,6 +244,38 @@ def test_a_client_that_never_reads_is_not_read_without_end():
             assert bytes_taken(deaf, padded * 16, 100 << 20) < 100 << 20
         with connected(port) as other:
             assert response_to(other, b"GET /v2 HTTP/1.1\r\nHost: localhost\r\n\r\n")[0] == 200
+
+
+class Cut(asyncio.Transport):
+    """A connection whose client is gone as soon as something is written to it."""
+
+    def __init__(self):
+        super().__init__({"peername": ("127.0.0.1", 1)})
+        self.written = b""
+
+    def write(self, data):
+        self.written += data
+
+    def is_closing(self):
+        return bool(self.written)
+
+    def is_reading(self):
+        return False
+
+
+def test_nothing_is_written_to_a_client_that_is_gone(tmp_path):
+    setting, log = Setting(tmp_path), RefusalLog()
+
+    async def served():
+        shared = Shared(setting.calls, FaceLimits(), None, Lending(setting.face), log)
+        connection, transport = HttpConnection(shared), Cut()
+        connection.connection_made(transport)
+        connection.data_received(b"GET /v2 HTTP/1.1\r\nHost: localhost\r\n\r\n" * 5)
+        connection.connection_lost(None)
+        return transport.written.count(b"HTTP/1.1")
+
+    assert asyncio.run(served()) == 1
+    setting.close()
 
 
 def refuses_connections(port):

@@ -3,6 +3,7 @@
 import gc
 import os
 import weakref
+from contextlib import ExitStack
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +13,7 @@ import pytest
 from tests.driver.oip.face_setting import TEXTS, Setting, X
 from tests.models import parse
 from tightship.driver.oip.infer_request import decode
+from tightship.driver.oip.inference import bind
 
 
 @pytest.fixture
@@ -37,6 +39,15 @@ def test_integers_are_read_anew_each_time(setting):
         setting.put(X.astype(np.int32) * scale)
         assert setting.infer(model="double", datatype="INT32")[0] == 200
         assert np.array_equal(setting.got(dtype=np.int32), X * 2 * scale)
+
+
+@pytest.mark.parametrize(("model", "datatype"), [("neg", "FP32"), ("double", "INT32")])
+def test_what_may_be_an_index_is_copied_before_it_is_used(setting, model, datatype):
+    request = decode(setting.body(datatype=datatype), None)
+    with ExitStack() as uses:
+        bound = bind(model, setting.repository.model(model)[0], request, setting.regions, uses)
+        (window,) = [each for part, each in bound.windows.items() if not part.offset_bytes]
+        assert np.shares_memory(bound.arrays["x"], window.bytes) == (datatype == "FP32")
 
 
 @pytest.mark.parametrize("taken", [0, 8])
