@@ -51,15 +51,22 @@ def listen(path: Path, *, is_open: bool = False) -> socket.socket:
 
 
 class Door:
-    """Where clients come in."""
+    """Where clients come in.
+
+    Attributes:
+        is_stuck: Whether a client waits for whom no descriptor is left, not even to hang up.
+    """
 
     def __init__(self, path: Path, *, is_open: bool) -> None:
         """Listen, as `listen`."""
         self._path = path
-        self._spare = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
+        self.is_stuck = False
+        self._null = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
+        self._spare = os.dup(self._null)
         try:
             self._socket = listen(path, is_open=is_open)
         except InputError:
+            os.close(self._null)
             os.close(self._spare)
             raise
 
@@ -69,6 +76,10 @@ class Door:
 
     def admit(self) -> socket.socket | None:
         """A client that has come, if one has and there is a descriptor for it."""
+        self.is_stuck = False
+        if self._spare < 0:
+            with suppress(OSError):
+                self._spare = os.dup(self._null)
         try:
             return self._socket.accept()[0]
         except OSError as error:
@@ -77,17 +88,28 @@ class Door:
             return None
 
     def _turn_away(self) -> None:
-        """Hang up on a client for which no descriptor is left; it would be ready for ever."""
-        os.close(self._spare)
-        with suppress(OSError):
-            self._socket.accept()[0].close()
-        self._spare = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
+        """Hang up on a client for which no descriptor is left; it would be ready for ever.
+
+        Another thread may take the descriptor that is free in between: then it stays ready, until
+        one is free again.
+        """
+        if self._spare >= 0:
+            os.close(self._spare)
+            self._spare = -1
+        try:
+            file = self._socket.accept()[0].detach()
+        except OSError:
+            self.is_stuck = True
+            return
+        self._spare = os.dup2(self._null, file, inheritable=False)
 
     def shut(self) -> None:
         """Let nobody in any more. Harmless when repeated."""
         if self._socket.fileno() >= 0:
             self._socket.close()
-            os.close(self._spare)
+            os.close(self._null)
+            if self._spare >= 0:
+                os.close(self._spare)
             with suppress(FileNotFoundError):
                 self._path.unlink()
 
@@ -98,7 +120,7 @@ def caller_of(connection: socket.socket, number: int) -> Caller:
     pid, user, _ = _CREDENTIALS.unpack(found)
     try:
         name = Path(f"/proc/{pid}/comm").read_text(encoding="utf-8", errors="replace").strip()
-    except OSError:
+    except (OSError, MemoryError):
         name = "?"
     return Caller(number, user, pid, printable(name))
 

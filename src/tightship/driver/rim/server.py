@@ -53,6 +53,8 @@ NO_ACCESS = Access()
 _DMA_BUF = {"dma_buf"} if has_allocator(KERNEL) else set()
 FEATURES = Settings().features | {"hardware_buffer", "isolated", *_DMA_BUF}
 """What a client may do without."""
+STUCK_S = 0.01
+"""Between two looks at a client whom no descriptor is left for."""
 _BELL = os.EFD_CLOEXEC | os.EFD_NONBLOCK | os.EFD_SEMAPHORE
 
 
@@ -158,6 +160,8 @@ class Server:
             if self._wait_s() == 0:
                 self._happen(Tick())
             self._pass_on()
+        if self._door.is_stuck:
+            time.sleep(STUCK_S)
 
     def _wait_s(self) -> float | None:
         next_ns = self._service.next_ns()
