@@ -229,3 +229,19 @@ def test_a_mistake_of_ours_in_looking_at_a_model_ends_a_call(monkeypatch, caplog
     )
     assert found.status is ErrorStatus.GENERAL_FAILURE
     assert len(caplog.records) == 1
+
+
+@pytest.mark.parametrize("error", [MemoryError(), OSError(24, "no files"), ImportError()])
+def test_what_is_short_is_said_to_be_and_is_no_mistake_of_ours(monkeypatch, caplog, error):
+    def refuse(*_):
+        raise error
+
+    memory = mappings.Mappings(SlowFiles())
+    models = models_of_driver.Models(memory, NoNames(), None)
+    monkeypatch.setattr(models_of_driver, "opened", refuse)
+    asked = PrepareModel(5, ModelFile(1, 3, 0, len(MODEL)), (a_pool(0),), 1, -1, None)
+    short = ErrorStatus.RESOURCE_EXHAUSTED_TRANSIENT
+    assert models.prepare(asked, running.StopFlag()).status is short
+    monkeypatch.setattr(operand_models, "supported_operations", refuse)
+    assert operand_models.find_supported(FindSupported(5, None, ()), memory).status is short
+    assert caplog.records == []

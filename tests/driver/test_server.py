@@ -52,6 +52,32 @@ def test_a_failure_beside_the_calls_ends_the_driver_and_its_clients(server, tmp_
     assert failures
 
 
+def test_a_failure_in_parting_from_clients_keeps_no_thread_waiting(server, tmp_path, monkeypatch):
+    def refuse(_):
+        raise MemoryError
+
+    failures = []
+
+    def serve():
+        try:
+            server.serve()
+        except MemoryError as error:
+            failures.append(error)
+
+    monkeypatch.setattr(server, "_hang_up", refuse)
+    thread = threading.Thread(target=serve, daemon=True)
+    with connected(tmp_path / "driver.sock"):
+        thread.start()
+        while not server._peers:
+            assert thread.is_alive()
+        server.stop()
+        thread.join(PATIENCE_S)
+        assert not thread.is_alive()
+    for peer in server._peers.values():
+        peer.close()
+    assert failures
+
+
 def test_a_fence_that_is_pending_is_watched_on(server, monkeypatch):
     """Its descriptor was that of a fence that had been signalled and is gone."""
     told = []

@@ -22,8 +22,8 @@ from tightship.driver.rules.model import Model, ModelFile
 from tightship.driver.rules.model_checks import check_model
 from tightship.driver.rules.operand_type import ValueType
 from tightship.driver.rules.pools import Pool, PoolMode
-from tightship.driver.rules.status import ErrorStatus
-from tightship.errors import DriverError
+from tightship.driver.rules.status import EXHAUSTED, ErrorStatus
+from tightship.errors import DriverError, TightshipError
 
 _LOG = logging.getLogger(__name__)
 
@@ -79,6 +79,10 @@ def find_supported(asked: FindSupported, mappings: Mappings) -> SupportFound:
         found = supported_operations(asked.model, _files(asked.pools, mappings))
     except DriverError as error:
         return SupportFound(asked.query, ErrorStatus(error.status))
+    except EXHAUSTED:
+        return SupportFound(asked.query, ErrorStatus.RESOURCE_EXHAUSTED_TRANSIENT)
+    except TightshipError:
+        return SupportFound(asked.query, ErrorStatus.GENERAL_FAILURE)
     except Exception as error:  # noqa: BLE001 - a client's model must not end the driver
         _LOG.error("An error came up in looking at a client's model.", exc_info=error)
         return SupportFound(asked.query, ErrorStatus.GENERAL_FAILURE)

@@ -17,7 +17,7 @@ from tightship.driver.models.sources import opened
 from tightship.driver.rules.model import ModelName
 from tightship.driver.rules.operand_type import OperandType
 from tightship.driver.rules.snapshot import ModelShare
-from tightship.driver.rules.status import ErrorStatus, ExecutionPreference
+from tightship.driver.rules.status import EXHAUSTED, ErrorStatus, ExecutionPreference
 from tightship.errors import DriverError, StoppedError, TightshipError
 from tightship.model import Model
 
@@ -51,7 +51,7 @@ class Models:
             return _refused(asked, ErrorStatus.MISSED_DEADLINE_TRANSIENT, str(error))
         except DriverError as error:
             return _refused(asked, ErrorStatus(error.status), str(error))
-        except (MemoryError, OSError) as error:
+        except EXHAUSTED as error:
             return _refused(asked, ErrorStatus.RESOURCE_EXHAUSTED_TRANSIENT, str(error))
         except TightshipError as error:
             return _refused(asked, ErrorStatus.GENERAL_FAILURE, str(error))

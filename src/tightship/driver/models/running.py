@@ -25,7 +25,7 @@ from tightship.driver.rules.dimensions import is_specified
 from tightship.driver.rules.elements import dtype_of, may_change
 from tightship.driver.rules.operand_type import ValueType
 from tightship.driver.rules.pools import Pool, PoolMode
-from tightship.driver.rules.status import ErrorStatus, failure
+from tightship.driver.rules.status import EXHAUSTED, ErrorStatus, failure
 from tightship.errors import DeadlineError, DriverError, StoppedError, TightshipError
 from tightship.model import Model
 from tightship.model.bound_run import BoundRun
@@ -110,7 +110,7 @@ class Runs:
             return RunFinished(asked.execution, ErrorStatus(error.status))
         except (DeadlineError, StoppedError):  # or nobody waits
             return RunFinished(asked.execution, ErrorStatus.MISSED_DEADLINE_TRANSIENT)
-        except (MemoryError, OSError):
+        except EXHAUSTED:
             return RunFinished(asked.execution, ErrorStatus.RESOURCE_EXHAUSTED_TRANSIENT)
         except TightshipError:
             return RunFinished(asked.execution, ErrorStatus.GENERAL_FAILURE)

@@ -368,13 +368,13 @@ class Server:
 
     def _shut(self, part_from: Callable[[Peer], None]) -> None:
         """Listen no more, part from every client, and let the threads go."""
-        with self._lock:
+        with self._lock, ExitStack() as letting_go:
+            self._is_closing = True
+            letting_go.callback(os.eventfd_write, self._bell, 1)  # also where parting fails
             self._selector.unregister(self._door)
             self._door.shut()
             for peer in list(self._peers.values()):
                 part_from(peer)
-            self._is_closing = True
-            os.eventfd_write(self._bell, 1)
 
     def _close(self, attending: "list[Future[None]]") -> None:
         self._shut(self._disconnect)

@@ -35,6 +35,10 @@ class ExecutionPreference(enum.IntEnum):
     SUSTAINED_SPEED = 2
 
 
+EXHAUSTED = (MemoryError, OSError, ImportError)
+"""What is raised where memory or descriptors are short. `ImportError` by who finds a module that
+another thread could read half of: what a driver has is imported when it is first needed."""
+
 NO_TIME = -1
 """No deadline, no duration, not measured: nanoseconds are at least 0 otherwise."""
 
