@@ -157,7 +157,11 @@ def load_graph(
 
 
 def load_open_graph(
-    graphs: "OpenGraphs", name: str, threads: int = 1, arenas: "JointArenas | None" = None
+    graphs: "OpenGraphs",
+    name: str,
+    threads: int = 1,
+    arenas: "JointArenas | None" = None,
+    programs: int = 32,
 ) -> Model:
     """Load a model whose graph is another for each set of input shapes; otherwise as `load_graph`.
 
@@ -165,7 +169,8 @@ def load_open_graph(
     """
     from tightship.loading.unprepared import load_open_graph_anew
 
-    return load_open_graph_anew(graphs, name, Bounds(ARENAS_MAX, arena_pool=arenas), threads)
+    bounds = Bounds(ARENAS_MAX, programs=programs, arena_pool=arenas)
+    return load_open_graph_anew(graphs, name, bounds, threads)
 
 
 def _bounds(

@@ -1,5 +1,6 @@
 """Loops whose state changes its dimensions, and branches that give different ones."""
 
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 import numpy as np
@@ -7,13 +8,20 @@ import pytest
 
 from tests.driver.nnapi.test_control import COUNT, FLAG, W
 from tests.driver.nnapi.test_translate import UNKNOWN_OPERATION
+from tightship._core import StopFlag
 from tightship.driver import ModelBuilder, tensor_type
+from tightship.driver.client.assembling import assembled
 from tightship.driver.client.staging import stage
 from tightship.driver.models import late_routines
+from tightship.driver.models.chain import Limit
+from tightship.driver.models.loader import PROGRAMS, Loader
+from tightship.driver.nnapi import routine_of
 from tightship.driver.nnapi.operation_type import OperationType
+from tightship.driver.nnapi.routine import LateRoutine
 from tightship.driver.protocol import messages as m
 from tightship.driver.protocol.replies import UNTIMED, Executed, OutputShape
 from tightship.driver.rules.status import ErrorStatus
+from tightship.engine.arenas.joint_arenas import JointArenas
 from tightship.errors import DriverError
 
 ROWS, FIXED, ANY = tensor_type("f4", (0, 3)), tensor_type("f4", (2, 3)), tensor_type("f4", None)
@@ -198,10 +206,10 @@ def test_a_loop_whose_state_grows_ends_with_its_timeout_or_with_too_large_a_stat
 
 
 def test_a_state_larger_than_a_length_can_say_is_refused(monkeypatch):
-    given = [np.zeros((4, 4), np.float32)]
+    given, late = [np.zeros((4, 4), np.float32)], LateRoutine((0, 1), (0,), ((),), None)
     monkeypatch.setattr(late_routines, "VALUE_BYTES_MAX", 63)
     with pytest.raises(DriverError, match="of 64 bytes") as caught:
-        late_routines.LateRoutines(None).run(None, given, None)
+        late_routines.LateRoutines(Loader(None)).run(late, given, None)
     assert caught.value.status == ErrorStatus.RESOURCE_EXHAUSTED_PERSISTENT
 
 
@@ -260,3 +268,82 @@ def test_weights_of_a_loop_are_there_once_and_counted(client):
         np.testing.assert_allclose(result[1:2], x @ weights.T, 1e-3, 1e-3)
         (share,) = client.inspect().clients[-1].models
     assert weights.nbytes <= share.weights_bytes < 2 * weights.nbytes
+
+
+def flat_or_not():
+    """The rows as one row of one axis if the flag is set; and constants, joined."""
+    builder, one, other = ModelBuilder(), ModelBuilder(), ModelBuilder()
+    flag, x = builder.input(FLAG), builder.input(FIXED)
+    names = [one.input(FIXED), one.constant(np.array([-1], np.int32))]
+    one.operation(OperationType.RESHAPE, names, [one.output(ANY)])
+    other.operation(OperationType.TANH, [other.input(FIXED)], [other.output(ANY)])
+    first = builder.temporary(ANY)
+    names = [flag, builder.subgraph(one), builder.subgraph(other), x]
+    builder.operation(OperationType.IF, names, [first])
+    builder.operation(OperationType.RELU, [first], [builder.output(ANY)])
+    constant = builder.constant(W)
+    names = [constant, constant, builder.constant(0)]
+    builder.operation(OperationType.ADD, names, [builder.output(ANY)])
+    return builder
+
+
+def test_branches_may_give_values_of_different_ranks(client):
+    with client.prepare(flat_or_not()) as model:
+        for flag in (True, False, True):
+            result, constants = model.execute([np.array([flag]), X])
+            np.testing.assert_allclose(result, X.ravel() if flag else np.tanh(X), 1e-6)
+            np.testing.assert_array_equal(constants, 2 * W)
+
+
+def test_threads_run_a_model_of_changing_dimensions_at_once(served):
+    def run(turns):
+        with served.client() as client, client.prepare(doubled()) as model:
+            for more in (0, 2, 1):
+                given = [X, np.array([turns + more], np.int32)]
+                np.testing.assert_allclose(
+                    model.execute(given)[0], wanted_of(X, turns + more), 1e-5
+                )
+        return True
+
+    with ThreadPoolExecutor(4) as pool:
+        assert all(pool.map(run, range(4)))
+
+
+def test_a_reusable_execution_fails_where_an_input_has_come_to_make_other_dimensions(client):
+    with client.prepare(doubled()) as model, client.segment(1 << 12) as segment:
+        x, limit = segment.place((2, 3), "f4"), segment.place((1,), "i4")
+        x.array[...], limit.array[...] = X, 2
+        with model.reusable([x, limit]) as reusable:
+            np.testing.assert_allclose(reusable.execute()[0], wanted_of(X, 2), 1e-5)
+            limit.array[...] = 3
+            with pytest.raises(DriverError) as caught:
+                reusable.execute()
+            assert caught.value.status == ErrorStatus.GENERAL_FAILURE
+            limit.array[...] = 2
+            np.testing.assert_allclose(reusable.execute()[0], wanted_of(X, 2), 1e-5)
+
+
+def test_turns_of_many_dimensions_stay_ready_for_the_next_run():
+    """More than a model of open dimensions stays ready for; those run twice are kept."""
+    body = ModelBuilder()
+    value = body.input(ROWS)
+    names = [value, body.constant(W), body.constant(0)]
+    body.operation(OperationType.CONCATENATION, names, [body.output(ROWS)])
+    model, translated = assembled(body).model(None), []
+
+    def translate(dimensions):
+        translated.append(dimensions[0])
+        return routine_of(model, [], dimensions)
+
+    late = LateRoutine((0, 1), (0,), ((0, 3),), translate)
+    routines = late_routines.LateRoutines(Loader(JointArenas()))
+    lengths = range(1, PROGRAMS + 9)
+    for turn in range(3):
+        if turn == 2:
+            translated.clear()
+        for rows in lengths:
+            x = np.full((rows, 3), rows, np.float32)
+            (result,) = routines.run(late, [x], Limit(StopFlag(), 10**9))
+            np.testing.assert_array_equal(result, np.concatenate([x, W]))
+    assert not translated
+    routines.close()

@@ -15,13 +15,16 @@ from tightship.model import Model
 VALUE_BYTES_MAX = (1 << 32) - 1
 """Of what a loop carries: what NNAPI has lengths for; a state may double with every turn."""
 
+PROGRAMS_MAX = 256
+"""Shapes that each stays ready for, within the engine's bytes: turns of a loop that grows."""
+
 
 class LateRoutines:
     """Each is loaded once, whichever part of the model runs it, over one copy of its weights."""
 
     def __init__(self, loader: Loader) -> None:
         """Loads nothing."""
-        self._loader = loader
+        self._loader = loader.once(PROGRAMS_MAX)
         self._held: dict[tuple[int, int], OpenOperands] = {}
         self._lock = threading.Lock()
 
@@ -35,25 +38,32 @@ class LateRoutines:
             StoppedError: It was stopped.
             TightshipError: The engine refuses it.
         """
-        for value in given:
+        read = [given[place] for place in late.places]
+        for value in read:
             if value.nbytes > VALUE_BYTES_MAX:
                 raise DriverError(
                     f"A value of dimensions {list(value.shape)} was made, of {value.nbytes} "
                     f"bytes; what loops and branches give may have {VALUE_BYTES_MAX}.",
                     status=ErrorStatus.RESOURCE_EXHAUSTED_PERSISTENT,
                 )
+        try:
+            return self._run(self._of(late), read, limit)
+        except DriverError as error:
+            if error.status == ErrorStatus.INVALID_ARGUMENT:  # the request broke no rule
+                raise failure(str(error)) from error
+            raise
+
+    def _of(self, late: LateRoutine) -> OpenOperands:
         with self._lock:
             held = self._held.get(late.key)
             if held is None:
                 held = OpenOperands(late.translate, late.declared, self._loader, self.run)
                 self._held[late.key] = held
-        try:
-            model, _ = held.at(tuple(value.shape for value in given))
-        except DriverError as error:
-            if error.status == ErrorStatus.INVALID_ARGUMENT:  # the request broke no rule
-                raise failure(str(error)) from error
-            raise
-        inputs = dict(zip(model.input_names, given, strict=True))
+            return held
+
+    def _run(self, held: OpenOperands, read: Sequence[Array], limit: Limit) -> list[Array]:
+        model = held.running(tuple(value.shape for value in read))
+        inputs = dict(zip(model.input_names, read, strict=True))
         if isinstance(model, Model):
             return list(model.run(inputs, timeout_s=limit.left_s(), stop=limit.stop).values())
         return list(model.run(inputs, {}, limit).values())

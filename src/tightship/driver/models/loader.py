@@ -14,6 +14,8 @@ from tightship.loading.preparing import prepare_into
 from tightship.model import Model
 
 NAME = "model of a client"
+PROGRAMS = 32
+"""Input shapes that a model of open ones stays ready for."""
 
 _LOG = logging.getLogger(__name__)
 
@@ -21,10 +23,24 @@ _LOG = logging.getLogger(__name__)
 class Loader:
     """Loads models that take arenas in turns, for kernels of so many threads."""
 
-    def __init__(self, arenas: JointArenas, threads: int = 1, stop: StopFlag | None = None) -> None:
-        """`stop` is set when nobody waits for what is loaded any more."""
+    def __init__(
+        self,
+        arenas: JointArenas,
+        threads: int = 1,
+        stop: StopFlag | None = None,
+        programs: int = PROGRAMS,
+    ) -> None:
+        """Of them.
+
+        Args:
+            arenas: They take them in turns.
+            threads: Of their kernels.
+            stop: Is set when nobody waits for what is loaded any more.
+            programs: Input shapes that a model of open ones stays ready for.
+        """
         self._arenas = arenas
         self.threads = threads
+        self._programs = programs
         self._stop = StopFlag() if stop is None else stop
 
     def go_on(self) -> None:
@@ -63,11 +79,11 @@ class Loader:
         Raises:
             TightshipError: It cannot be run with the first ones.
         """
-        return load_open_graph(graphs, NAME, self.threads, self._arenas)
+        return load_open_graph(graphs, NAME, self.threads, self._arenas, self._programs)
 
-    def once(self) -> "Loader":
-        """One that keeps nothing."""
-        return Loader(self._arenas, self.threads, self._stop)
+    def once(self, programs: int = PROGRAMS) -> "Loader":
+        """One that keeps nothing in a file."""
+        return Loader(self._arenas, self.threads, self._stop, programs)
 
     def prepared(self, file: int) -> Model:
         """A prepared model from its file, which stays mapped; the descriptor does not matter.

@@ -59,6 +59,14 @@ class OpenOperands:
                 self._shapes.popitem(last=False)
             return self._model, outputs
 
+    def running(self, inputs: Rows) -> Model | OpenChain:
+        """What runs for inputs of these dimensions, and learns by itself what it gives.
+
+        Raises:
+            DriverError, TightshipError: As `at`, if it is the first.
+        """
+        return self._model or self.at(inputs)[0]
+
     @property
     def programs(self) -> tuple[Model, ...]:
         """What is loaded of it; nothing before its first run."""

@@ -27,11 +27,13 @@ class LateRoutine:
 
     Attributes:
         key: The same for the same operations of a model, wherever they are met.
+        places: Of what it is given, those that it reads: its inputs, in order.
         declared: Dimensions of its inputs, as far as the model says.
-        translate: What runs for inputs, by their place, of these dimensions.
+        translate: What runs for inputs of these dimensions, by their number.
     """
 
     key: tuple[int, int]
+    places: tuple[int, ...]
     declared: tuple[Dimensions, ...]
     translate: Callable[[Mapping[int, Dimensions]], "Routine"]
 

@@ -290,15 +290,19 @@ class _Translation:
         return self._late(self._model.referenced[number], number)
 
     def _late(self, subgraph: Subgraph, number: int) -> LateRoutine:
+        """It does not depend on the dimensions of what it does not read."""
         model, constants, depth = self._model, self._constants, self._nesting.depth
+        read = {index for operation in subgraph.operations for index in operation.inputs}
+        places = tuple(at for at, index in enumerate(subgraph.input_indexes) if index in read)
+        inputs = tuple(subgraph.input_indexes[at] for at in places)
+        reader = replace(subgraph, input_indexes=inputs)
 
         def translate(dimensions: Mapping[int, Dimensions]) -> Routine:
             nesting = _Nesting(depth)
-            return _Translation(subgraph, number, model, constants, dimensions, nesting).routine()
+            return _Translation(reader, number, model, constants, dimensions, nesting).routine()
 
-        declared = [subgraph.operands[index].value_type for index in subgraph.input_indexes]
-        key = number, len(subgraph.operations)
-        return LateRoutine(key, tuple(each.dimensions for each in declared), translate)
+        declared = tuple(subgraph.operands[index].value_type.dimensions for index in inputs)
+        return LateRoutine((number, len(subgraph.operations)), places, declared, translate)
 
     @contextmanager
     def _within(
