@@ -6,6 +6,7 @@ import pytest
 from onnx import helper, load_from_string, numpy_helper
 
 import tightship
+from tests.models import parse
 from tests.training.nets import cnn, floats, labels, mlp, net
 from tests.zoo.quantized import quantized
 from tests.zoo.resnet import resnet
@@ -153,6 +154,15 @@ def test_a_prepared_file_is_told_from_a_model(tmp_path):
 def test_quantized_weights_are_not_trained():
     model = quantized(resnet(1, size=32, blocks=(1,), width=8), "qdq").model
     refused("is quantized, and integers have no gradient", model)
+
+
+def test_floats_that_no_kernel_trains_are_named_with_those_that_are():
+    text = """net (bfloat16[4,6] x) => (bfloat16[4,3] y) {
+        w = Cast <to = 16> (v) a = MatMul (x, w) y = Relu (a)
+    }"""
+    model = parse(text, v=np.ones((6, 3), np.float32)).SerializeToString()
+    with pytest.raises(GraphError, match="no kernel .* runs in float32, float64 and float16"):
+        train(model, "squared_error", Sgd())
 
 
 def test_a_model_without_weights_has_nothing_to_train():

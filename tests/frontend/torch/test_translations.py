@@ -81,7 +81,9 @@ PROGRAMS = {
                    x.scatter(0, torch.tensor([[3, 0, 1]]), 1.0),
                    x.scatter_add(0, torch.tensor([[3, 0, 1]]), x),
                    x.index_put((torch.tensor([2, 0]),), torch.zeros(2, 6)),
-                   x.index_put((torch.tensor([2, 2]),), x[:2], accumulate=True)),
+                   x.index_put((torch.tensor([2, 2]),), x[:2], accumulate=True),
+                   x.index_put((x > 0,), torch.tensor(-1.0)),
+                   x.index_put((x[:, 0] > 0,), x[1])),
     ),
     "made": (
         matrix,

@@ -7,6 +7,7 @@ import numpy as np
 
 from tightship.errors import GraphError
 from tightship.graph import Node
+from tightship.graph.layer import TRAINING
 
 ReferenceRun = Callable[[Sequence[Any]], list[Any]]
 """Runs a node on operands: arrays, lists of arrays (sequences), None (absent, or an
@@ -37,8 +38,15 @@ def reference_kernel(node: Node) -> ReferenceRun:
 
     Raises:
         GraphError: `onnx.reference` has no such operator, or refuses its attributes; the
-            returned function raises it too, for operands it cannot work on.
+            returned function raises it too, for operands it cannot work on. No other than our
+            own kernels run what gradients are written with.
     """
+    if node.domain == TRAINING:
+        raise GraphError(
+            f"Node `{node.name}` ({node.domain} {node.operator}) has no kernel for operands of its "
+            "types: training runs in float32, float64 and float16. Convert the model to one of "
+            "these."
+        )
     from onnx.reference import ReferenceEvaluator
 
     from tightship.engine.kernels.to_proto import model_of

@@ -68,6 +68,8 @@ def indexed(call: Call) -> Operand:
 def put(call: Call) -> Operand:
     """Elements at positions that tensors give for the first axes replaced, or added to."""
     operand: Operand = call["self"]
+    if (masked := _masked(call)) is not None:
+        return masked
     axis, indices = _neighbours(call)
     if axis:
         raise refused(call.node, "writes positions of an axis that is not the first")
@@ -77,11 +79,28 @@ def put(call: Call) -> Operand:
     return call.result("ScatterND", operand, places, values, reduction=reduction)
 
 
+def _masked(call: Call) -> Operand | None:
+    """What a mask picks replaced by the same for each; None where it is not so."""
+    operand: Operand = call["self"]
+    values: Operand = call["values"]
+    mask: Operand | None
+    mask, *rest = call["indices"]
+    if mask is None or mask.dtype is not DType.BOOL or any(each is not None for each in rest):
+        return None
+    behind = operand.rank - mask.rank
+    if call["accumulate"] or (values.rank > behind and values.shape != (1,)):
+        return None
+    condition = call.reshaped(mask, (*mask.shape, *(1,) * behind))
+    return call.result("Where", condition, call.cast(values, call.dtype), operand)
+
+
 def added(call: Call) -> Operand:
     """As `put`; onto lines of neighbouring axes, added up one axis after another."""
     operand: Operand = call["self"]
+    if not call["accumulate"]:
+        return put(call)
     axis, indices = _neighbours(call)
-    if not call["accumulate"] or not _is_grid(indices):
+    if not _is_grid(indices):
         return put(call)
     picked = [length for index in indices for length in _line_shape(index, len(indices))]
     values = _values(call, (*operand.shape[:axis], *picked, *operand.shape[axis + len(indices) :]))
