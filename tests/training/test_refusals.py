@@ -161,7 +161,7 @@ def test_floats_that_no_kernel_trains_are_named_with_those_that_are():
         w = Cast <to = 16> (v) a = MatMul (x, w) y = Relu (a)
     }"""
     model = parse(text, v=np.ones((6, 3), np.float32)).SerializeToString()
-    with pytest.raises(GraphError, match="no kernel .* runs in float32, float64 and float16"):
+    with pytest.raises(GraphError, match=r"no kernel .* runs in float32, float64 and float16"):
         train(model, "squared_error", Sgd())
 
 

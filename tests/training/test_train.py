@@ -87,6 +87,28 @@ def test_biases_keep_what_they_are_where_matrices_alone_decay(make) -> None:
         assert (array != found[other][name]).any()
 
 
+@pytest.mark.parametrize("make", [Sgd, Adam])
+def test_a_weight_may_have_a_rate_of_its_own(make) -> None:
+    net, factors, found = mlp(), {"w1": 0.25, "b2": 2.0}, {}
+    for factor in (1.0, 0.25, 2.0, None):
+        own = factors if factor is None else {}
+        optimizer = make(RATE, weight_decay=0.5, rate_factors=own)
+        with train(net.model, net.loss, optimizer) as trainer:
+            trainer.rate *= 0.5 * (factor or 1.0)
+            trainer.step(net.feeds)
+            found[factor] = trainer.weights()
+    for name, array in found[None].items():
+        np.testing.assert_array_equal(array, found[factors.get(name, 1.0)][name])
+
+
+def test_a_rate_of_its_own_for_what_is_not_trained_is_refused() -> None:
+    net = mlp()
+    with pytest.raises(InputError, match="`rate_factors` has `w3`, which is not trained: w1, b1"):
+        train(net.model, net.loss, Sgd(RATE, rate_factors={"w3": 0.1}))
+    with pytest.raises(InputError, match=r"`rate_factors\['w1'\]` is -1"):
+        Sgd(RATE, rate_factors={"w1": -1})
+
+
 def test_what_is_saved_is_a_model_with_the_weights_of_the_last_step(tmp_path) -> None:
     net = mlp()
     with train(net.model, net.loss, Sgd(RATE)) as trainer:

@@ -1,7 +1,8 @@
 """How weights change by their gradients."""
 
 import math
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from tightship.errors import InputError
 
@@ -21,6 +22,8 @@ class Sgd:
             them together is at most this; None for no such pass.
         decays_vectors: Whether weights of fewer than two axes decay as well: biases, and scales of
             normalizations.
+        rate_factors: By the name of a weight: what its rate is of the others', as 0.1 for layers
+            that were trained before.
 
     Raises:
         InputError: A number is negative or none, or there is no momentum to look ahead by.
@@ -32,12 +35,14 @@ class Sgd:
     nesterov: bool = False
     clip_norm: float | None = None
     decays_vectors: bool = True
+    rate_factors: Mapping[str, float] = field(default_factory=dict, hash=False)
 
     def __post_init__(self) -> None:
         _check("rate", self.rate)
         _check("momentum", self.momentum)
         _check("weight_decay", self.weight_decay)
         _check_norm(self.clip_norm)
+        _check_factors(self.rate_factors)
         if self.nesterov and not self.momentum:
             raise InputError("`nesterov` looks ahead by momentum, and `momentum` is 0; give both.")
 
@@ -57,6 +62,7 @@ class Adam:
         weight_decay: Each weight loses this much of itself in a step, times the rate.
         clip_norm: As for `Sgd`.
         decays_vectors: As for `Sgd`.
+        rate_factors: As for `Sgd`; a weight decays by its own rate.
 
     Raises:
         InputError: A number is negative or none, or a beta is 1 or more.
@@ -69,6 +75,7 @@ class Adam:
     weight_decay: float = 0.0
     clip_norm: float | None = None
     decays_vectors: bool = True
+    rate_factors: Mapping[str, float] = field(default_factory=dict, hash=False)
 
     def __post_init__(self) -> None:
         _check("rate", self.rate)
@@ -77,6 +84,7 @@ class Adam:
         _check("epsilon", self.epsilon)
         _check("weight_decay", self.weight_decay)
         _check_norm(self.clip_norm)
+        _check_factors(self.rate_factors)
 
 
 Optimizer = Sgd | Adam
@@ -92,6 +100,11 @@ def state_of(optimizer: Optimizer) -> tuple[str, ...]:
 def _check(name: str, number: float, below: float = math.inf) -> None:
     if not 0 <= number < below:
         raise InputError(f"`{name}` is {number}; it must be at least 0, and below {below}.")
+
+
+def _check_factors(factors: Mapping[str, float]) -> None:
+    for name, factor in factors.items():
+        _check(f"rate_factors[{name!r}]", factor)
 
 
 def _check_norm(limit: float | None) -> None:

@@ -3,9 +3,12 @@
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, replace
 
-from tightship.errors import GraphError
+import numpy as np
+
+from tightship.errors import GraphError, InputError
 from tightship.graph.backward.operators import DOMAIN
 from tightship.graph.backward.tape import OPSET
+from tightship.graph.constant import Constant, Inline
 from tightship.graph.ir import Graph, Node, Value
 from tightship.graph.layout import DType
 from tightship.graph.optimizer import Adam, Optimizer, state_of
@@ -19,7 +22,7 @@ NORM = "gradient_norm"
 SCALE = f"{NORM}.scale"
 GATHERED = ".gathered"
 """What the input of a weight's gradients so far is called, behind the weight's name."""
-OF_ALL = frozenset({"clip_norm", "decays_vectors"})
+OF_ALL = frozenset({"clip_norm", "decays_vectors", "rate_factors"})
 """What an optimizer says of all weights together."""
 
 
@@ -49,7 +52,14 @@ def with_updates(
 
     Raises:
         GraphError: A weight is no constant or input, or a name is taken.
+        InputError: A factor of the rate is for no weight.
     """
+    for name in optimizer.rate_factors:
+        if name not in weights:
+            raise InputError(
+                f"`rate_factors` has `{name}`, which is not trained: {', '.join(weights)} are."
+            )
+    own, products, factors = _own_rates(rate, optimizer.rate_factors)
     scale = ""
     if optimizer.clip_norm is not None and gradients:
         graph, scale = with_norm(graph, weights, gradients, optimizer.clip_norm), SCALE
@@ -57,8 +67,10 @@ def with_updates(
     scalars = {STEP: DType.INT64} if isinstance(optimizer, Adam) else {}
     if rate:
         scalars[rate] = DType.FLOAT32
-    _refuse_taken(graph, (*names, *_followed(names), *scalars), weights)
+    taken = (*names, *_followed(names), *scalars, *own.values(), *factors)
+    _refuse_taken(graph, taken, weights)
     types = {name: Value(name, dtype, ()) for name, dtype in scalars.items()}
+    types |= {name: Value(name, DType.FLOAT32, ()) for name in own.values()}
     for weight in weights:
         if weight not in graph.constants and weight not in graph.inputs:
             raise GraphError(
@@ -70,10 +82,16 @@ def with_updates(
                 types[name] = Value(name, kind.dtype, kind.shape)
     kept = [name for name in graph.outputs if name not in set(gradients)]
     nodes = [
-        _node(weight, gradient, _for_rank(optimizer, types[f"{weight}.next"]), (rate, scale))
+        _node(
+            weight,
+            gradient,
+            _own(optimizer, types[f"{weight}.next"]),
+            (own.get(weight, rate), scale),
+        )
         for weight, gradient in zip(weights, gradients, strict=True)
     ]
-    return _updated(graph, (*names, *scalars), names, nodes, types, kept)
+    graph = replace(graph, constants={**graph.constants, **factors})
+    return _updated(graph, (*names, *scalars), names, [*products, *nodes], types, kept)
 
 
 def with_running_statistics(graph: Graph, running: Mapping[str, tuple[str, float, float]]) -> Graph:
@@ -233,11 +251,28 @@ def _parts(optimizer: Optimizer) -> tuple[str, ...]:
     return ("", *(f".{name}" for name in state_of(optimizer)))
 
 
-def _for_rank(optimizer: Optimizer, weight: Value) -> Optimizer:
-    """The optimizer of a weight, without decay where that is for matrices alone."""
-    if optimizer.decays_vectors or len(weight.shape or ()) > 1:
-        return optimizer
-    return replace(optimizer, weight_decay=0.0)
+def _own(optimizer: Optimizer, after: Value) -> Optimizer:
+    """The optimizer of a weight: at its own rate, without decay where that is for matrices."""
+    factor = optimizer.rate_factors.get(after.name.removesuffix(".next"), 1.0)
+    own = replace(optimizer, rate=optimizer.rate * factor)
+    if own.decays_vectors or len(after.shape or ()) > 1:
+        return own
+    return replace(own, weight_decay=0.0)
+
+
+def _own_rates(
+    rate: str, factors: Mapping[str, float]
+) -> tuple[dict[str, str], list[Node], dict[str, Constant]]:
+    """What rates of weights are called that have their own, and products that give them."""
+    own = {weight: f"{weight}.{rate}" for weight in factors} if rate else {}
+    constants: dict[str, Constant] = {
+        f"{name}.factor": Inline(np.array(factors[weight], np.float32))
+        for weight, name in own.items()
+    }
+    products = [
+        Node(name, "Mul", (rate, f"{name}.factor"), (name,), version=OPSET) for name in own.values()
+    ]
+    return own, products, constants
 
 
 def _node(weight: str, gradient: str, optimizer: Optimizer, scalars: tuple[str, str]) -> Node:
