@@ -175,7 +175,7 @@ ALLOWED: Mapping[str, str] = {  # the longest prefix of a module's name decides
     "plug": "_core errors plug",
     "plug.hints": "planner resource",
     "backend": "errors loading model",
-    "torch_compile": "errors loading frontend.torch",
+    "torch_compile": "errors loading frontend.torch graph training",
     "driver.settings": "driver.rules.quota",
     "driver.rules": (
         "errors driver.settings driver.rules driver.protocol driver.events driver.effects"
@@ -214,7 +214,7 @@ FOREIGN: Mapping[str, str] = {  # who may import what is not ours, nor Python's
         " resource.slot_file"
         " driver.nnapi"
         " trace backend cli driver.memory driver.models driver.rules.elements"
-        " driver.client driver.oip safetensors"
+        " driver.client driver.oip safetensors torch_compile"
     ),
     "ml_dtypes": "graph.layout engine.kernels",
     "onnx": "frontend.onnx engine.kernels.reference engine.kernels.to_proto training.save backend",

@@ -38,6 +38,19 @@ void committed_range(nb::module_ &module) {
             "keeps\n"
             "its contents. False, and nothing changed, where the system refuses.")
         .def(
+            "discard",
+            [](CommittedRange &self, Count start, Count stop) {
+                const size_t first = at_least(0, "start", start), last = at_least(0, "stop", stop);
+                if (first > last || last > self.size_bytes())
+                    throw resource::Misuse("Bytes [" + std::to_string(first) + ", " +
+                                           std::to_string(last) + ") are not among the " +
+                                           std::to_string(self.size_bytes()) + " that are backed.");
+                return self.discard(first, last);
+            },
+            "start"_a, "stop"_a,
+            "Give back the huge pages that lie wholly in bytes [start, stop); they are zeros when "
+            "they\nare next touched. Returns how many bytes these are.")
+        .def(
             "array",
             [](nb::handle_t<CommittedRange> self) {
                 const auto &range = nb::cast<const CommittedRange &>(self);

@@ -452,6 +452,12 @@ class CommittedRange:
         its contents. False, and nothing changed, where the system refuses.
         """
 
+    def discard(self, start: int, stop: int) -> int:
+        """
+        Give back the huge pages that lie wholly in bytes [start, stop); they are zeros when they
+        are next touched. Returns how many bytes these are.
+        """
+
     def array(self) -> Annotated[NDArray[numpy.uint8], dict(shape=(None,))]:
         """
         What is backed now, as a uint8 array that keeps the range alive. Bytes of it that are

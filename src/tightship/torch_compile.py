@@ -1,37 +1,188 @@
 """`torch.compile(module, backend="tightship")`: graphs of AOT autograd, run in planned memory.
 
-Each graph has an arena of its own. Parameters, and what the forward path saves for the backward,
-are torch's tensors, and are read where they lie.
+Forward and backward path of a graph are one program, in one arena from the start of the one to the
+end of the other. Parameters are torch's tensors, and are read where they lie.
 """
 
+import atexit
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch._dynamo.backends.common import aot_autograd
-from torch._functorch.aot_autograd import make_boxed_func
+from torch._functorch.partitioners import default_partition
 from torch._subclasses.fake_tensor import unset_fake_temporarily
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from tightship.errors import GraphError, InputError
 from tightship.frontend.torch.decompose import decompositions_of_training
-from tightship.frontend.torch.traced import traced_graph
+from tightship.frontend.torch.joint import JointGraph, halves, joint_graph
+from tightship.frontend.torch.traced import TracedGraph, traced_graph
+from tightship.graph.backward import DROPOUT, with_dropout
 from tightship.loading import load_graph
+from tightship.training.open_steps import OpenSteps
+from tightship.training.planned import Terms
+from tightship.training.split_step import Parts, SplitStep
 
+Array = NDArray[Any]
 Compiled = Callable[..., Any]
+_NOTHING: Array = np.zeros(0, np.int64)
+Tensors = list[torch.Tensor | None]
+
+_STEPS = OpenSteps()
+atexit.register(_STEPS.close)
+
+RECOMPUTE = 0.05
+"""Share of a training step's operations that may be done again, unless options say another."""
 
 
-def compile_graph(module: torch.fx.GraphModule, inputs: Sequence[torch.Tensor]) -> Compiled:
+def compile_graph(
+    module: torch.fx.GraphModule,
+    inputs: Sequence[torch.Tensor],
+    *,
+    options: Mapping[str, float] | None = None,
+) -> Compiled:
     """What `torch.compile` calls with each graph of a program; `tightship` is its name there.
 
     Inference, or forward and backward path of training, run on the kernels of `load` by as many
     threads as torch has. A graph that cannot be translated is run by torch, and a `RuntimeWarning`
-    names the operator.
+    names the operator. Each set of shapes has a graph of its own.
+
+    Args:
+        module: The graph.
+        inputs: Examples of what it takes.
+        options: `recompute`, the share of a training step's operations that may be done again to
+            keep fewer values for the backward path.
+
+    Raises:
+        InputError: An option has another name, or a share that is none.
     """
+    terms = _terms(options or {})
+    _fix_lengths(inputs)
+    training = _Training(terms)
+    by_autograd = aot_autograd(
+        fw_compiler=training.forward,
+        bw_compiler=training.backward,
+        inference_compiler=_compiled,
+        partition_fn=training.partition,
+        decompositions=decompositions_of_training(),
+    )
     with sdpa_kernel(SDPBackend.MATH):  # attention as products, which have gradients here
-        compiled: Compiled = _by_autograd(module, inputs)
+        compiled: Compiled = by_autograd(module, inputs)
     return compiled
+
+
+def _terms(options: Mapping[str, float]) -> Terms:
+    unknown = options.keys() - {"recompute"}
+    if unknown:
+        raise InputError(f"There is no option `{min(unknown)}`; `recompute` is the only one.")
+    share = options.get("recompute", RECOMPUTE)
+    return Terms(threads=torch.get_num_threads(), recompute=share)
+
+
+def _fix_lengths(inputs: Sequence[object]) -> None:
+    """Have torch compile anew for other lengths than those of the inputs: each has its plan."""
+    for each in inputs:
+        if isinstance(each, torch.SymInt):
+            int(each)
+        elif isinstance(each, torch.Tensor):
+            for length in each.shape:
+                int(length)
+
+
+@dataclass(slots=True)
+class _Training:
+    """Forward and backward path of a graph, which AOT autograd hands over one after another."""
+
+    terms: Terms
+    joint: JointGraph | None = None
+    step: SplitStep | None = None
+    has_dropout: bool = False
+
+    def partition(
+        self,
+        module: torch.fx.GraphModule,
+        inputs: Sequence[object],
+        *,
+        num_fwd_outputs: int,
+        **more: object,
+    ) -> tuple[torch.fx.GraphModule, torch.fx.GraphModule]:
+        """What AOT autograd calls with both paths as one graph, for a graph of each."""
+        try:
+            with unset_fake_temporarily():
+                self._plan(joint_graph(module, num_fwd_outputs))
+        except (GraphError, InputError) as error:
+            warnings.warn(f"Forward and backward path run apart: {error}", RuntimeWarning, 2)
+            parted = default_partition(module, inputs, num_fwd_outputs=num_fwd_outputs, **more)
+            forward, backward = parted
+            return forward, backward
+        assert self.step is not None
+        assert self.joint is not None
+        return halves(self.joint, [name for name in self.step.saved if name != DROPOUT])
+
+    def _plan(self, joint: JointGraph) -> None:
+        graph = with_dropout(joint.traced.graph)
+        self.has_dropout = DROPOUT in graph.inputs
+        parts = Parts(joint.early, joint.late)
+        self.step = SplitStep(graph, parts, self.terms, _STEPS.arenas)
+        _STEPS.close_after(self.step, self.step.rooms.close)
+        self.joint = joint
+
+    def forward(self, module: torch.fx.GraphModule, inputs: Sequence[torch.Tensor]) -> Compiled:
+        """The forward path."""
+        if self.step is None or self.joint is None:
+            return _compiled(module, inputs)
+        step, joint = self.step, self.joint
+        names = {n: at for n, at in joint.traced.inputs.items() if n not in joint.late}
+        wanted = joint.traced.outputs[: joint.forward_outputs]
+        saved = [name for name in step.saved if name != DROPOUT]
+
+        def run(operands: list[torch.Tensor]) -> Tensors:
+            given = {name: _array(operands[at]) for name, at in names.items()}
+            by_name = {name: operands[at] for name, at in names.items()}
+            operands.clear()
+            drawn = torch.randint(1 << 31, (2,)).numpy() if self.has_dropout else _NOTHING
+            if self.has_dropout:
+                given[DROPOUT] = drawn
+            _STEPS.end_forgotten()
+            made = _room(joint.traced, wanted)
+            token = _STEPS.token(step.forward(given, _arrays(made)), drawn)
+            by_name.update(made)
+            kept = [by_name[name] for name in saved]
+            return [*_in_order(made, wanted), *kept, torch.from_numpy(token)]
+
+        return _boxed(run)
+
+    def backward(self, module: torch.fx.GraphModule, inputs: Sequence[torch.Tensor]) -> Compiled:
+        """The backward path."""
+        if self.step is None or self.joint is None:
+            return _compiled(module, inputs)
+        step, joint = self.step, self.joint
+        wanted = joint.traced.outputs[joint.forward_outputs :]
+        saved = [name for name in step.saved if name != DROPOUT]
+        draws_again = DROPOUT in step.saved
+        first = len(saved) + 1 - joint.forward_inputs
+        late = {name: first + joint.traced.inputs[name] for name in joint.late}
+
+        def run(operands: list[torch.Tensor]) -> Tensors:
+            given = {name: _array(operand) for name, operand in zip(saved, operands, strict=False)}
+            given |= {name: _array(operands[at]) for name, at in late.items()}
+            token = operands[len(saved)].numpy().copy()
+            if draws_again:
+                given[DROPOUT] = token[1:]
+            keeps = torch._C._autograd._get_current_graph_task_keep_graph()
+            begun = _STEPS.found(token, keeps=keeps)
+            operands.clear()
+            _STEPS.end_forgotten()
+            made = _room(joint.traced, wanted)
+            step.backward(begun, given, _arrays(made), keeps=keeps)
+            return _in_order(made, wanted)
+
+        return _boxed(run)
 
 
 def _compiled(module: torch.fx.GraphModule, _: Sequence[torch.Tensor]) -> Compiled:
@@ -39,28 +190,48 @@ def _compiled(module: torch.fx.GraphModule, _: Sequence[torch.Tensor]) -> Compil
     try:
         with unset_fake_temporarily():  # masks and positions are computed
             traced = traced_graph(module)
-        model = load_graph(traced.graph, "compiled graph", torch.get_num_threads())
+        threads = torch.get_num_threads()
+        model = load_graph(traced.graph, "compiled graph", threads, _STEPS.arenas)
     except (GraphError, InputError) as error:
         warnings.warn(f"A graph is run by torch, not by Tightship: {error}", RuntimeWarning, 2)
-        return _boxed(module)
+        return _boxed(lambda operands: module(*operands))
 
-    def run(*operands: torch.Tensor) -> list[torch.Tensor | None]:
-        found = model.run(
-            {name: operands[at].detach().contiguous().numpy() for name, at in traced.inputs.items()}
-        )
-        return [None if name is None else torch.from_numpy(found[name]) for name in traced.outputs]
+    def run(operands: list[torch.Tensor]) -> Tensors:
+        given = {name: _array(operands[at]) for name, at in traced.inputs.items()}
+        operands.clear()
+        _STEPS.end_forgotten()
+        made = _room(traced, traced.outputs)
+        model.run(given, outputs=_arrays(made))
+        return _in_order(made, traced.outputs)
 
+    _STEPS.close_after(run, model.close)
     return _boxed(run)
 
 
-def _boxed(run: Compiled) -> Compiled:
-    boxed: Compiled = make_boxed_func(run)
-    return boxed
+def _array(tensor: torch.Tensor) -> Array:
+    array: Array = tensor.detach().contiguous().numpy()
+    return array
 
 
-_by_autograd = aot_autograd(
-    fw_compiler=_compiled,
-    bw_compiler=_compiled,
-    inference_compiler=_compiled,
-    decompositions=decompositions_of_training(),
-)
+def _room(traced: TracedGraph, wanted: Sequence[str | None]) -> dict[str, torch.Tensor]:
+    """Tensors for outputs, by name."""
+    made = {}
+    for name in filter(None, wanted):
+        value = traced.graph.value(name)
+        assert value.dtype is not None, value
+        made[name] = torch.from_numpy(np.empty(value.static_shape, value.dtype.numpy))
+    return made
+
+
+def _arrays(tensors: Mapping[str, torch.Tensor]) -> dict[str, Array]:
+    return {name: tensor.numpy() for name, tensor in tensors.items()}
+
+
+def _in_order(made: Mapping[str, torch.Tensor], wanted: Sequence[str | None]) -> Tensors:
+    return [None if name is None else made[name] for name in wanted]
+
+
+def _boxed(run: Callable[[list[torch.Tensor]], Any]) -> Compiled:
+    """As AOT autograd calls it: with a list, which `run` may clear to let go of what is in it."""
+    run._boxed_call = True  # type: ignore[attr-defined]
+    return run

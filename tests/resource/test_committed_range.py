@@ -58,6 +58,26 @@ def test_what_is_given_back_takes_no_memory():
     assert resident_bytes(memory) == memory.size_bytes == 0
 
 
+def test_huge_pages_within_given_bytes_go_back_and_are_zeros_when_touched_again():
+    memory = CommittedRange(4 * HUGE)
+    memory.resize(4 * HUGE)
+    memory.array()[:] = 1
+    assert memory.discard(5, 3 * HUGE + 7) == 2 * HUGE
+    assert memory.discard(5, HUGE + 7) == 0
+    assert (memory.size_bytes, resident_bytes(memory)) == (4 * HUGE, 2 * HUGE)
+    assert not np.any(memory.array()[HUGE : 3 * HUGE])
+    assert np.all(memory.array()[:HUGE] == 1)
+    assert np.all(memory.array()[3 * HUGE :] == 1)
+
+
+@pytest.mark.parametrize(("start", "stop"), [(2, 1), (0, PAGE + 1), (-1, 1)])
+def test_bytes_that_are_not_there_cannot_be_given_back(start, stop):
+    memory = CommittedRange(2 * PAGE)
+    memory.resize(PAGE)
+    with pytest.raises(ValueError, match=r"not among the|must be from"):
+        memory.discard(start, stop)
+
+
 def test_more_than_there_are_addresses_is_refused_and_changes_nothing():
     memory = CommittedRange(3 * PAGE - 1)
     assert memory.capacity_bytes == 3 * PAGE

@@ -4,6 +4,7 @@
 #include "tightship/os_map.hpp"
 
 #include <algorithm>
+#include <cstdint>
 #include <new>
 
 namespace tightship::resource {
@@ -48,6 +49,13 @@ bool CommittedRange::resize(size_t size_bytes) {
         size_bytes_ = wanted;
     }
     return true;
+}
+
+size_t CommittedRange::discard(size_t start, size_t stop) {
+    const auto base = reinterpret_cast<uintptr_t>(start_);
+    const uintptr_t first = whole(base + start, os::kHugePage);
+    const uintptr_t last = (base + stop) / os::kHugePage * os::kHugePage;
+    return first < last ? os::discard(reinterpret_cast<void *>(first), last - first) : 0;
 }
 
 } // namespace tightship::resource

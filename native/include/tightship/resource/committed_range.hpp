@@ -26,6 +26,11 @@ class CommittedRange {
     /// changed, where the system refuses, or there are no so many addresses.
     bool resize(size_t size_bytes);
 
+    /// Gives back the huge pages that lie wholly in bytes `[start, stop)`; they stay backed, and
+    /// are zeros when they are next touched. Returns how many bytes these are.
+    /// REQUIRES: start <= stop <= size_bytes()
+    size_t discard(size_t start, size_t stop);
+
   private:
     char *start_;
     size_t capacity_bytes_;

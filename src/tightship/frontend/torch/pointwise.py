@@ -227,7 +227,18 @@ def clipped(low: str, high: str, call: Call) -> Operand:
 def chosen(call: Call) -> Operand:
     """One of two operands, as a condition says."""
     condition = call.cast(call["condition"], DType.BOOL)
-    return call.result("Where", condition, *_operands(call, call.dtype))
+    left, right = _operands(call, call.dtype)
+    if same_for_all(right.shape, call.shape):
+        left = _as_number(call, left)
+    elif same_for_all(left.shape, call.shape):
+        right = _as_number(call, right)
+    return call.result("Where", condition, left, right)
+
+
+def _as_number(call: Call, operand: Operand) -> Operand:
+    """A tensor of one number as that number, where the result's shape is another operand's."""
+    constant = call.writer.constants.get(operand.name)
+    return call.held(constant.value.reshape(())) if isinstance(constant, Fill) else operand
 
 
 def filled(number: float, call: Call) -> Operand:

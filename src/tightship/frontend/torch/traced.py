@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from operator import attrgetter
 
 import torch
 from torch.export.graph_signature import (
@@ -12,6 +13,7 @@ from torch.export.graph_signature import (
     OutputSpec,
     TensorArgument,
 )
+from torch.utils._pytree import arg_tree_leaves
 
 from tightship.frontend.torch.refusal import refused
 from tightship.frontend.torch.table import TRANSLATIONS_OF_TRAINING
@@ -51,19 +53,24 @@ def traced_graph(module: torch.fx.GraphModule) -> TracedGraph:
         GraphError: An operator has no translation, or an input is no tensor of fixed shape.
     """
     places = list(module.graph.find_nodes(op="placeholder"))
-    (output,) = module.graph.find_nodes(op="output")
-    wanted = list(output.args[0])
-    for node in [*places, *filter(None, wanted)]:
+    wanted = results_of(module)
+    for node in [*filter(_is_read, places), *filter(None, wanted)]:
         _check(node)
     signature = ExportGraphSignature(
-        [InputSpec(InputKind.USER_INPUT, TensorArgument(node.name), None) for node in places],
+        [
+            InputSpec(InputKind.USER_INPUT, TensorArgument(node.name), None)
+            for node in places
+            if _is_read(node)
+        ],
         [
             OutputSpec(OutputKind.USER_OUTPUT, TensorArgument(node.name), None)
             for node in wanted
             if node is not None
         ],
     )
-    program = _Program(module.graph, signature)
+    attributes = {node.target for node in module.graph.find_nodes(op="get_attr")}
+    held = {name: attrgetter(name)(module) for name in attributes}
+    program = _Program(module.graph, signature, constants=held)
     graph = Translator(program, table=TRANSLATIONS_OF_TRAINING).graph()
     names = iter(graph.outputs)
     return TracedGraph(
@@ -71,6 +78,28 @@ def traced_graph(module: torch.fx.GraphModule) -> TracedGraph:
         {node.name: place for place, node in enumerate(places) if node.name in graph.inputs},
         tuple(None if node is None else next(names) for node in wanted),
     )
+
+
+def results_of(module: torch.fx.GraphModule) -> list[torch.fx.Node | None]:
+    """What a traced graph gives, one after another; None where it gives nothing.
+
+    Raises:
+        GraphError: A number is among them.
+    """
+    (output,) = module.graph.find_nodes(op="output")
+    found: list[torch.fx.Node | None] = arg_tree_leaves(*output.args)
+    for each in found:
+        if not isinstance(each, torch.fx.Node | None):
+            raise refused(output, f"gives the number `{each}`", "return tensors")
+    return found
+
+
+def _is_read(node: torch.fx.Node) -> bool:
+    """Whether an input is a tensor; a number that is known is in the nodes that would read it."""
+    value = node.meta.get("val")
+    if isinstance(value, torch.SymInt):
+        return not value.node.expr.is_number
+    return not isinstance(value, int)
 
 
 def _check(node: torch.fx.Node) -> None:
@@ -81,7 +110,7 @@ def _check(node: torch.fx.Node) -> None:
     """
     tensor = node.meta.get("val")
     if not isinstance(tensor, torch.Tensor):
-        raise refused(node, "is no tensor", "compile with `dynamic=False`")
+        raise refused(node, "is no tensor", "compile a module that takes and gives tensors")
     if tensor.device.type != "cpu" or tensor.dtype is torch.bfloat16:
         kind = f"{str(tensor.dtype).removeprefix('torch.')} on `{tensor.device}`"
         raise refused(node, f"is {kind}", "compile a module of float32 on the processor")

@@ -72,7 +72,7 @@ class Translator:
         self._read_inputs({node.name: node for node in nodes if node.op == "placeholder"})
         for node in nodes:
             if node.op == "get_attr":
-                raise refused(node, "is control flow", _WITHOUT_CONTROL)
+                self._read_attribute(node)
             if node.op == "call_function":
                 self._read_call(node)
         outputs = self._outputs({node.name: node for node in nodes})
@@ -102,6 +102,14 @@ class Translator:
                     constant = constant_of(self._tensor(spec.target), spec.target)
                     self.held[spec.target] = constant
                 self.results[node] = self.writer.constant(self.name_of(spec.target), constant)
+
+    def _read_attribute(self, node: torch.fx.Node) -> None:
+        """A tensor that tracing found in the code."""
+        tensor = self.program.constants.get(node.target)
+        if not isinstance(tensor, torch.Tensor):
+            raise refused(node, "is control flow", _WITHOUT_CONTROL)
+        self.made[node] = tensor
+        self.results[node] = self.writer.constant(node.name, constant_of(tensor, node.name))
 
     def _tensor(self, target: str) -> torch.Tensor:
         held: torch.Tensor | None = self.program.state_dict.get(target)

@@ -1,0 +1,80 @@
+"""When a backward path may give back memory of its arena, as its gradients take memory elsewhere.
+
+Activations die from the end of the network to its start, while gradients of weights, which outlive
+the arena, come one after another: what both take together is largest at neither end.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from tightship.engine.placement import Placement
+from tightship.engine.program import LoweredStep, Space
+
+UNIT_BYTES = 2 << 20
+"""Memory goes back in huge pages."""
+APART_BYTES = 8 << 20
+"""Written outside between two points: each costs a call of the system, and pages to fault anew."""
+
+Ranges = tuple[tuple[int, int], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ReleasePoint:
+    """Ranges of the arena, start and stop in bytes, that no step from `step` on touches."""
+
+    step: int
+    ranges: Ranges
+
+
+def release_points(placement: Placement, first: int) -> list[ReleasePoint]:
+    """Points among the steps from `first` on, in order; no range is given back twice.
+
+    No more goes back than steps have written outside the arena so far.
+    """
+    steps = placement.lowered.steps
+    left = _last_touches(placement)
+    found: list[ReleasePoint] = []
+    due_bytes = 0
+    for index in range(first, len(steps) - 1):
+        due_bytes += _written_outside(steps[index])
+        if due_bytes < APART_BYTES:
+            continue
+        units = np.flatnonzero(left <= index)[: due_bytes // UNIT_BYTES]
+        if len(units):
+            left[units] = len(steps)
+            due_bytes -= len(units) * UNIT_BYTES
+            found.append(ReleasePoint(index + 1, tuple(_joined(units.tolist()))))
+    return found
+
+
+def _last_touches(placement: Placement) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+    """For each whole unit of the arena the last step that touches it."""
+    plan, lowered = placement.schedule_plan, placement.lowered
+    last = np.full(placement.arena_bytes // UNIT_BYTES, -1, np.int64)
+    for index, step in enumerate(lowered.steps):
+        touched = [
+            (plan.value_offset(operand.slot) or 0, lowered.slots[operand.slot].size_bytes)
+            for operand in (*step.reads, *step.writes)
+            if operand.space is Space.ARENA
+        ]
+        scratch = plan.scratch_offset(index)
+        if scratch is not None:
+            touched.append((scratch, step.scratch_bytes))
+        for start, size in touched:
+            last[start // UNIT_BYTES : -(-(start + size) // UNIT_BYTES)] = index
+    return last
+
+
+def _written_outside(step: LoweredStep) -> int:
+    return sum(o.size_bytes for o in step.writes if o.space is Space.EXTERNAL)
+
+
+def _joined(units: Sequence[int]) -> Iterator[tuple[int, int]]:
+    """Bytes of units, those side by side as one range."""
+    start = 0
+    for place, unit in enumerate(units):
+        if place + 1 == len(units) or units[place + 1] != unit + 1:
+            yield units[start] * UNIT_BYTES, (unit + 1) * UNIT_BYTES
+            start = place + 1

@@ -1,0 +1,275 @@
+"""A training step run in two parts, forward and backward path, in one arena from first to last."""
+
+from bisect import bisect_right
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import pairwise, zip_longest
+from typing import Any
+
+from numpy.typing import ArrayLike, NDArray
+
+from tightship._core import HostResource
+from tightship.engine.arenas.arena_pool import Room
+from tightship.engine.arenas.joint_arenas import JointArenas, JointRooms
+from tightship.engine.arranged import arranged
+from tightship.engine.executable import Executable, NativeSegment, Segment, build
+from tightship.engine.executor import execute
+from tightship.engine.library import library_threads, open_library, release_unused
+from tightship.engine.limits import Limits
+from tightship.engine.lower.select import rewritten, select
+from tightship.engine.placement import Placement
+from tightship.engine.program import Lowered, LoweredStep, Operand, Space
+from tightship.engine.weight_store import WeightStore
+from tightship.errors import GraphError, InputError
+from tightship.graph import Graph
+from tightship.model import feeds
+from tightship.training.planned import Terms
+from tightship.training.release_points import release_points
+
+Array = NDArray[Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """What belongs to which part of a step.
+
+    Attributes:
+        early: Outputs of the forward path.
+        late: Inputs that are there only when the backward path begins.
+    """
+
+    early: tuple[str, ...]
+    late: tuple[str, ...]
+
+
+class SplitStep:
+    """A program whose first steps are the forward path, and its last the backward path.
+
+    It is planned as one: what the forward path leaves for the backward stays in the arena, in the
+    layout that it was written in, and its bytes are used again as soon as it has been read.
+
+    Attributes:
+        rooms: What it has of the arenas; closed by whoever lets it go.
+        arena_bytes: What a step has from the start of its forward path to the end of the other.
+        saved: Inputs that the backward path reads again where the caller has them, then outputs of
+            the forward path that it reads there.
+    """
+
+    def __init__(self, graph: Graph, parts: Parts, terms: Terms, arenas: JointArenas) -> None:
+        """Lower, place and compile it.
+
+        Args:
+            graph: Forward and backward path; all shapes are known.
+            parts: Which inputs and outputs are whose.
+            terms: Threads, and what may be done again.
+            arenas: Where steps have their arena.
+
+        Raises:
+            GraphError: It has a node that nothing can run, or a shape that depends on data.
+            OutOfMemoryError: The system refuses memory for constants.
+        """
+        open_library()
+        with library_threads(terms.threads):
+            lowered = select(rewritten(graph, ()), terms.threads, ())
+        placement = arranged(_forward_first(lowered, parts), share=terms.recompute).placement
+        self._parts, lowered = parts, placement.lowered
+        self._count = _forward_count(lowered, parts)
+        read = _read(lowered, parts, self._count) - {*parts.late}
+        self.saved = tuple([n for n in (*lowered.inputs, *parts.early) if n in read])
+        self._kept = _bytes_kept(placement, self._count)
+        self._inputs, self._outputs = lowered.inputs, lowered.outputs
+        release_unused()
+        self._whole = build(placement, WeightStore(HostResource()))
+        release_unused()
+        self._points = release_points(placement, self._count)
+        cuts = [self._count, *(point.step for point in self._points)]
+        self._forward, *self._backward = _cut(self._whole, cuts)
+        self.arena_bytes = self._whole.arena_bytes
+        self.rooms = JointRooms(arenas)
+        self.rooms.resize(self.arena_bytes, None)
+
+    def forward(self, inputs: Mapping[str, ArrayLike], outputs: Mapping[str, Array]) -> "BegunStep":
+        """Run the forward path.
+
+        Args:
+            inputs: An array for each input but the late ones.
+            outputs: Arrays that the early outputs are written into.
+
+        Returns:
+            The step, whose arena is taken until it ends.
+
+        Raises:
+            InputError: A name, dtype or shape does not fit.
+            OutOfMemoryError: The system refuses an arena.
+        """
+        wanted = {n: o for n, o in self._inputs.items() if n not in self._parts.late}
+        external = feeds.bind_inputs(wanted, inputs) | self._written(outputs)
+        begun = BegunStep(self, self.rooms, self.rooms.reserve(self._whole, Limits(), 0))
+        is_done = False
+        try:
+            self._run(begun.room, self._forward, external)
+            is_done = True
+        finally:
+            if not is_done:
+                begun.end()
+        return begun
+
+    def backward(
+        self,
+        begun: "BegunStep",
+        inputs: Mapping[str, ArrayLike],
+        outputs: Mapping[str, Array],
+        *,
+        keeps: bool,
+    ) -> None:
+        """Run the backward path of a step that has begun, and end it unless it is kept.
+
+        Args:
+            begun: From `forward`.
+            inputs: Arrays for the late inputs, and for those `saved`.
+            outputs: Arrays that all other outputs are written into.
+            keeps: Whether the backward path may be run again; what it reads is copied meanwhile.
+
+        Raises:
+            InputError: A name, dtype or shape does not fit, or the step has ended.
+        """
+        if begun.has_ended:
+            raise InputError(
+                "The step has ended: what its backward path reads was given back when that was "
+                "run. Keep it for another run, in torch by `backward(retain_graph=True)`."
+            )
+        known = {**self._outputs, **self._inputs}
+        wanted = {name: known[name] for name in (*self._parts.late, *self.saved) if name in known}
+        external = feeds.bind_inputs(wanted, inputs) | self._written(outputs)
+        memory = begun.room.range.array()
+        copies = [memory[start:stop].copy() for start, stop in self._kept] if keeps else []
+        try:
+            for part, point in zip_longest(self._backward, self._points):
+                self._run(begun.room, part, external)
+                for start, stop in point.ranges if point else ():
+                    begun.room.range.discard(start, stop)
+        finally:
+            for (start, stop), copy in zip(self._kept, copies, strict=False):
+                memory[start:stop] = copy
+            if not keeps:
+                begun.end()
+
+    def _written(self, outputs: Mapping[str, Array]) -> dict[int, Array]:
+        return {self._outputs[name].slot: array for name, array in outputs.items()}
+
+    def _run(self, room: Room, part: Executable, external: Mapping[int, Array]) -> None:
+        execute(part, room.arena(self._whole), external, {}, Limits())
+
+    @property
+    def kept_bytes(self) -> int:
+        """Of the arena, what lies there between the two paths for the second one."""
+        return sum(stop - start for start, stop in self._kept)
+
+
+@dataclass(slots=True, eq=False, weakref_slot=True)
+class BegunStep:
+    """A step whose forward path has run, and the arena that it has until it ends."""
+
+    step: SplitStep
+    rooms: JointRooms
+    room: Room
+    has_ended: bool = field(default=False)
+
+    def end(self) -> None:
+        """Give the arena back; harmless when repeated."""
+        if not self.has_ended:
+            self.has_ended = True
+            self.rooms.release(self.room, 0)
+
+
+def _forward_first(lowered: Lowered, parts: Parts) -> Lowered:
+    """The program with what depends on late inputs last, and in every order behind early outputs.
+
+    Raises:
+        GraphError: A value has bytes that only a run knows.
+    """
+    late = _late_slots(lowered, parts)
+    gates = tuple([lowered.outputs[name] for name in parts.early])
+    first: list[LoweredStep] = []
+    behind: list[LoweredStep] = []
+    dependent = set(late)
+    for step in lowered.steps:
+        if any(operand.space is Space.OBJECT for operand in (*step.reads, *step.writes)):
+            raise GraphError(
+                f"Step `{step.name}` ({step.operator}) has values whose size depends on data, "
+                "which a step that is run in two parts cannot keep between them."
+            )
+        if dependent.isdisjoint(_slots(step.reads)):
+            first.append(step)
+            continue
+        dependent.update(_slots(step.writes))
+        is_gated = not late.isdisjoint(_slots(step.reads))
+        behind.append(step._replace(reads=(*step.reads, *gates)) if is_gated else step)
+    early = {operand.slot for operand in gates}
+    assert early.isdisjoint(_slots(operand for step in behind for operand in step.writes))
+    return replace(lowered, steps=(*first, *behind))
+
+
+def _late_slots(lowered: Lowered, parts: Parts) -> set[int]:
+    return {lowered.inputs[name].slot for name in parts.late if name in lowered.inputs}
+
+
+def _slots(operands: Iterable[Operand]) -> set[int]:
+    """Of operands that are no weights."""
+    return {operand.slot for operand in operands if operand.space is not Space.WEIGHTS}
+
+
+def _forward_count(lowered: Lowered, parts: Parts) -> int:
+    """How many steps there are up to the last that writes an early output."""
+    early = {lowered.outputs[name].slot for name in parts.early}
+    writing = [i for i, step in enumerate(lowered.steps) if early & _slots(step.writes)]
+    return 1 + max(writing, default=-1)
+
+
+def _read(lowered: Lowered, parts: Parts, first: int) -> set[str]:
+    """Names of inputs, and of early outputs, that steps from `first` on read."""
+    late = _late_slots(lowered, parts)
+    read: set[int] = set()
+    for step in lowered.steps[first:]:
+        is_gated = not late.isdisjoint(_slots(step.reads))
+        own = step.reads[: len(step.reads) - len(parts.early)] if is_gated else step.reads
+        read |= _slots(own)
+    named = {**lowered.inputs, **{name: lowered.outputs[name] for name in parts.early}}
+    return {name for name, operand in named.items() if operand.slot in read}
+
+
+def _bytes_kept(placement: Placement, first: int) -> list[tuple[int, int]]:
+    """Ranges of the arena, start and stop, that steps from `first` on read as earlier ones left."""
+    steps, plan = placement.lowered.steps, placement.schedule_plan
+    written = _slots(operand for step in steps[:first] for operand in step.writes)
+    read = _slots(operand for step in steps[first:] for operand in step.reads)
+    ranges: list[tuple[int, int]] = []
+    for slot in written & read:
+        offset = plan.value_offset(slot)
+        if offset is not None:
+            ranges.append((offset, offset + placement.lowered.slots[slot].size_bytes))
+    joined: list[tuple[int, int]] = []
+    for start, stop in sorted(ranges):
+        if joined and start <= joined[-1][1]:
+            joined[-1] = joined[-1][0], max(stop, joined[-1][1])
+        else:
+            joined.append((start, stop))
+    return joined
+
+
+def _cut(whole: Executable, cuts: Sequence[int]) -> list[Executable]:
+    """Its steps in parts, cut before those of the numbers given, which rise."""
+    parts: list[list[Segment]] = [[] for _ in range(len(cuts) + 1)]
+    done = 0
+    for segment in whole.segments:
+        if not isinstance(segment, NativeSegment):
+            parts[bisect_right(cuts, done)].append(segment)
+            done += 1
+            continue
+        stop = done + segment.last - segment.first
+        edges = [done, *(cut for cut in cuts if done < cut < stop), stop]
+        for start, end in pairwise(edges):
+            shift = segment.first - done
+            parts[bisect_right(cuts, start)].append(NativeSegment(start + shift, end + shift))
+        done = stop
+    return [replace(whole, segments=tuple(part)) for part in parts]
