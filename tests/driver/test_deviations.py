@@ -6,7 +6,15 @@ from tests.driver.fake_rim import Rim
 from tests.driver.small_models import GF, IA, MODES, NONE, TYPES, Client, Places, conv, run, shaped
 from tightship.driver import effects as fx
 from tightship.driver.protocol import messages as m
-from tightship.driver.rules.model import DataLocation, Lifetime, Model, Operand, Operation, Subgraph
+from tightship.driver.rules.model import (
+    DataLocation,
+    Lifetime,
+    Model,
+    ModelFile,
+    Operand,
+    Operation,
+    Subgraph,
+)
 from tightship.driver.rules.request import Request, RequestArgument, RequestPool
 
 KIND = TYPES["float32"]
@@ -98,6 +106,17 @@ def test_d3_an_output_spares_the_constants_of_the_model(client, mode):
     rows = {0: NONE, SIZE - 4: IA, SIZE: IA, 2 * SIZE - 4: IA, 2 * SIZE: NONE}
     for offset, expected in rows.items():
         given = ((0, 4 * SIZE),), ((0, offset),)
+        assert overlapping(client, mode, model, given, pools) is expected
+
+
+def test_d3_an_output_spares_the_file_of_its_model(client, mode):
+    client.rim.engine.types = (KIND,), (KIND,)
+    file = {"identity": (7, 7)}
+    pool, other = client.pool(facts=file), client.pool(facts=file)
+    model = client.model(ModelFile(1, pool, 0, 4096))
+    pools = (RequestPool(client.pool()), RequestPool(pool), RequestPool(other))
+    for index, expected in enumerate((NONE, IA, IA)):
+        given = ((0, 4 * SIZE),), ((index, 0),)
         assert overlapping(client, mode, model, given, pools) is expected
 
 

@@ -6,7 +6,8 @@ from tests.driver.fake_rim import FakeEngine, Rim
 from tests.driver.small_models import GF, IA, NONE, TYPES, Client, Places, conv
 from tightship.driver import events as ev
 from tightship.driver.protocol import messages as m
-from tightship.driver.protocol.replies import Timing
+from tightship.driver.protocol.replies import OutputShape, Timing
+from tightship.driver.rules.status import ErrorStatus
 from tightship.driver.settings import Settings
 
 KIND = TYPES["float32"]
@@ -51,6 +52,12 @@ def test_a_run_on_pools_may_be_repeated(setup, kind):
     (may,) = setup.rim.repeats.values()
     assert (may.call, may.reply) == (call, reply)
     assert setup.client(call) == reply
+
+
+def test_a_run_that_told_of_too_little_room_may_not_be_repeated(setup):
+    setup.rim.engine.shape = lambda *_: OutputShape(KIND.dimensions, is_sufficient=False)
+    assert setup.client.status(setup.execute) is ErrorStatus.OUTPUT_INSUFFICIENT_SIZE
+    assert not setup.rim.repeats
 
 
 def test_the_service_says_the_same_when_it_is_asked_all_the_same(setup):

@@ -231,6 +231,12 @@ def test_the_time_of_a_request_counts_from_when_it_came(repository, face):
     assert counts.fail_ns - before.fail_ns >= 10**9
 
 
+def test_an_input_comes_once(face):
+    one, other = ones()
+    status, said, _ = infer(face, one, other, one)
+    assert (status, said["error"][:33]) == (400, "expected 2 inputs but got 3 input")
+
+
 def test_calls_there_are_not_are_refused(face):
     for method, target in (("GET", "/"), ("POST", "/v2"), ("GET", "/v2/models/simple/infer")):
         assert ask(face, target, method=method)[0] == 404

@@ -12,6 +12,7 @@ import pytest
 
 from tests.driver.oip.face_setting import TEXTS, Setting, X
 from tests.models import parse
+from tightship.driver.oip.http_message import HttpRequest
 from tightship.driver.oip.infer_request import decode
 from tightship.driver.oip.inference import bind
 
@@ -58,6 +59,16 @@ def test_an_output_may_lie_where_an_input_does(setting, taken):
             setting.put(X * scale)
             assert setting.infer(taken=taken, out=out)[0] == 200
             assert np.array_equal(setting.got(taken), -X * scale)
+
+
+@pytest.mark.parametrize(("model", "datatype"), [("neg", "FP32"), ("double", "INT32")])
+def test_an_output_larger_than_its_place_is_refused(setting, model, datatype):
+    body = setting.body(taken=32, datatype=datatype).decode()
+    small = body.replace('_byte_size": 16, "shared_memory_offset": 32', '_byte_size": 8').encode()
+    target = f"/v2/models/{model}/infer"
+    response = setting.calls.respond(HttpRequest("POST", target, {}, small))
+    assert response.status == 500
+    assert b"output 'y' (8 bytes) should be at least 16 bytes to hold" in response.parts[0]
 
 
 def test_bytes_at_any_offset_are_read(setting):
