@@ -1,9 +1,10 @@
-"""Raw fields are cut out of a message and put back; whatever else comes is an error."""
+"""Raw fields cut out of a message and put back, and what tells of regions; else an error."""
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tightship.driver.oip.grpc_infer import request_of
 from tightship.driver.oip.grpc_raw import cut, joined
 from tightship.driver.oip.grpc_schema import message_classes
 from tightship.driver.oip.refusal import OipError
@@ -47,3 +48,27 @@ def test_bytes_that_are_no_message_are_refused_or_kept(data):
 def test_a_message_that_ends_within_a_field_is_refused(data):
     with pytest.raises(OipError):
         cut(data, 7)
+
+
+@pytest.mark.parametrize(
+    ("given", "match"),
+    [
+        ({"offset": 4}, "without 'shared_memory_region'"),
+        ({"byte_size": 4}, "without 'shared_memory_region'"),
+        ({"region": "r"}, "'shared_memory_byte_size' must be set along with"),
+        ({"region": "r", "byte_size": "4"}, "expected int64_param"),
+        ({"region": 4, "byte_size": 4}, "expected string_param"),
+    ],
+)
+@pytest.mark.parametrize("side", ["inputs", "outputs"])
+def test_a_place_in_a_region_has_its_name_and_size(given, match, side):
+    message = REQUEST(model_name="m")
+    tensor = getattr(message, side).add(name="x")
+    if side == "inputs":
+        tensor.datatype = "FP32"
+        tensor.shape.append(1)
+    for key, value in given.items():
+        kind = "string_param" if isinstance(value, str) else "int64_param"
+        setattr(tensor.parameters[f"shared_memory_{key}"], kind, value)
+    with pytest.raises(OipError, match=match):
+        request_of(message, [])
