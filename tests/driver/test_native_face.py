@@ -26,7 +26,7 @@ from tightship.driver.rules.attachment import FenceState
 from tightship.driver.rules.model import DataLocation, FileFormat, ModelFile, NamedFile
 from tightship.driver.rules.pools import PoolMode
 from tightship.driver.rules.status import ErrorStatus
-from tightship.errors import DriverError, InputError
+from tightship.errors import DriverError, FormatError, InputError
 
 MODEL, WEIGHTS = dense(batch=4)
 X = np.random.default_rng(1).standard_normal((4, 32), np.float32)
@@ -61,6 +61,14 @@ def status_of(call, *arguments, **named):
 
 def test_a_model_from_bytes_computes_what_it_should(model):
     np.testing.assert_allclose(model.execute([X])[0], Y, **CLOSE)
+
+
+@pytest.mark.parametrize("name", ["empty.onnx", "empty.tship", None])
+def test_a_model_that_is_empty_is_said_to_be(client, tmp_path, name):
+    if name is not None:
+        (tmp_path / name).touch()
+    with pytest.raises(FormatError, match=f"{name or '<bytes>'}` is no model: it is empty"):
+        client.prepare(b"" if name is None else tmp_path / name)
 
 
 def test_a_model_of_the_driver_is_known_by_its_name(client):

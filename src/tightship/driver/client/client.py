@@ -91,6 +91,8 @@ class Client:
         Raises:
             DriverError: GENERAL_FAILURE: it is not valid, or cannot be run;
                 MISSED_DEADLINE_TRANSIENT: the time is over.
+            FormatError: It is empty, or names a file outside its folder.
+            OSError: A file of it cannot be read.
         """
         with sharing(self._session) as shares:
             source = source_of(model, shares)

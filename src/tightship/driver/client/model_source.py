@@ -24,7 +24,7 @@ from tightship.driver.rules.model import (
 )
 from tightship.driver.rules.pools import READ, PoolKind, PoolMode
 from tightship.driver.rules.status import ErrorStatus
-from tightship.errors import DriverError
+from tightship.errors import DriverError, FormatError
 
 ModelLike = bytes | str | os.PathLike[str] | ModelBuilder
 PREPARED_SUFFIX = ".tship"
@@ -103,22 +103,29 @@ def source_of(model: ModelLike, shares: Shares) -> ModelSource:
 
     Raises:
         OSError: A file cannot be read.
-        FormatError: The model names a file outside its folder.
+        FormatError: The model is empty, or names a file outside its folder.
     """
     if isinstance(model, ModelBuilder):
         return _of_operands(model_of(model, shares), shares)
     if isinstance(model, bytes):
+        _check_filled(model, "<bytes>")
         return ModelFile(FileFormat.ONNX, shares.add_bytes(model), 0, len(model))
     path = Path(model)
     if path.suffix == PREPARED_SUFFIX:
         return _prepared(path, shares)
     data = path.read_bytes()
+    _check_filled(data, path)
     externals = tuple(
         ExternalFile(name, shares.add_trusted(file) or shares.add_file(file, PoolMode.COPY))
         for name, file in files_beside(path, data).items()
     )
     place = FileFormat.ONNX, shares.add_bytes(data), 0, len(data), externals
     return NamedFile(*place, shown(path)) if shares.can_name else ModelFile(*place)
+
+
+def _check_filled(data: bytes, name: object) -> None:
+    if not data:
+        raise FormatError(f"`{name}` is no model: it is empty.")
 
 
 def shown(path: Path) -> str:
@@ -133,6 +140,7 @@ def _prepared(path: Path, shares: Shares) -> ModelSource:
     pool = shares.add_trusted(path)
     if pool is None:
         data = path.read_bytes()
+        _check_filled(data, path)
         return ModelFile(FileFormat.PREPARED, shares.add_bytes(data), 0, len(data))
     return ModelFile(FileFormat.PREPARED, pool, 0, path.stat().st_size)
 
