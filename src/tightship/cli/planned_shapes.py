@@ -5,7 +5,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from tightship.errors import InputError, TightshipError
-from tightship.graph import Shape
+from tightship.graph import Shape, agrees
 from tightship.loading.opening import open_model
 
 Given = Sequence[tuple[str, tuple[int, ...]]]
@@ -24,7 +24,7 @@ def shapes_of(name: str, file: Path, given: Given) -> dict[str, tuple[int, ...]]
         inputs, prefix = _inputs(file) if given else {}, f"{name}:"
     except TightshipError:
         return {}
-    for_all = {key: each for key, each in given if key in inputs and _fits(inputs[key], each)}
+    for_all = {key: each for key, each in given if key in inputs and agrees(each, inputs[key])}
     own = [(key.removeprefix(prefix), each) for key, each in given if key.startswith(prefix)]
     return for_all | {key: each for key, each in own if key in inputs}
 
@@ -43,17 +43,6 @@ def check_used(files: Mapping[str, Path], given: Given) -> None:
                 f"`--shape {key}={'x'.join(map(str, shape))}` fits no input of an ONNX model that "
                 f"is served; there are {', '.join(inputs) or 'none'}."
             )
-
-
-def _fits(declared: Shape | None, shape: tuple[int, ...]) -> bool:
-    """Whether an input whose rank or lengths may be open can have a shape."""
-    if declared is None:
-        return True
-    return len(declared) == len(shape) and all(
-        wanted == length
-        for wanted, length in zip(declared, shape, strict=True)
-        if isinstance(wanted, int)
-    )
 
 
 def _inputs(file: Path) -> Mapping[str, Shape | None]:

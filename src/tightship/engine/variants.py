@@ -10,7 +10,7 @@ from tightship.engine.memory_plan import MemoryPlan
 from tightship.engine.other_shapes import InputShapes
 from tightship.engine.prepare import Declared, Settings, prepare, prepare_rewritten
 from tightship.engine.prepared import PackedBefore, Prepared
-from tightship.graph import Graph, Shape
+from tightship.graph import Graph, agrees
 from tightship.graph.followed_graph import FollowedGraph
 
 if TYPE_CHECKING:
@@ -120,12 +120,4 @@ class Variants:
 
     def admit(self, shapes: Sequence[tuple[str, tuple[int, ...]]]) -> bool:
         """Whether each shape has the rank and the fixed lengths that the file declares."""
-        return all(_agrees(shape, self.declared.get(name)) for name, shape in shapes)
-
-
-def _agrees(shape: tuple[int, ...], declared: Shape | None) -> bool:
-    return declared is None or (
-        len(shape) == len(declared)
-        and all(length == d for length, d in zip(shape, declared, strict=True)
-                if isinstance(d, int))
-    )  # fmt: skip
+        return all(agrees(shape, self.declared.get(name)) for name, shape in shapes)

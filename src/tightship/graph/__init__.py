@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from tightship.graph.layout import Dimension, DType, Shape, element_count, size_bytes
+from tightship.graph.layout import Dimension, DType, Shape, agrees, element_count, size_bytes
 from tightship.graph.mapped_file import MappedFile
 from tightship.late_names import late_names
 
@@ -33,6 +33,7 @@ __all__ = [
     "Node",
     "Shape",
     "Value",
+    "agrees",
     "element_count",
     "size_bytes",
 ]

@@ -90,6 +90,18 @@ def _element_type(dtype: np.dtype[np.generic]) -> DType:
         raise GraphError(f"NumPy dtype `{dtype.name}` has no ONNX element type.") from None
 
 
+def agrees(lengths: Sequence[int], declared: Shape | None) -> bool:
+    """Whether a value may have these lengths: as many as declared, if that is known, and those."""
+    return declared is None or (
+        len(lengths) == len(declared)
+        and all(
+            length == wanted
+            for length, wanted in zip(lengths, declared, strict=True)
+            if isinstance(wanted, int)
+        )
+    )
+
+
 def element_count(shape: Sequence[int]) -> int:
     """Number of elements of a static shape; 1 for a scalar."""
     return math.prod(shape)
