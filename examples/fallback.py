@@ -83,4 +83,6 @@ def main(cell: str, steps: int, path: str | None = None) -> float:
 
 
 if __name__ == "__main__":
+    if len(sys.argv) < 3:
+        sys.exit(__doc__)
     print(main(sys.argv[1], int(sys.argv[2]), *sys.argv[3:]))

@@ -36,4 +36,6 @@ def main(path: str, processes: int) -> list[float]:
 
 
 if __name__ == "__main__":
+    if len(sys.argv) < 3:
+        sys.exit(__doc__)
     print(*main(sys.argv[1], int(sys.argv[2])))

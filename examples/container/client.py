@@ -29,4 +29,6 @@ def main(path: str, name: str) -> float:
 
 
 if __name__ == "__main__":
+    if len(sys.argv) < 3:
+        sys.exit(__doc__)
     print(main(*sys.argv[1:]))
