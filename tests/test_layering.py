@@ -201,7 +201,7 @@ ALLOWED: Mapping[str, str] = {  # the longest prefix of a module's name decides
         "errors quantity graph planner view engine model loading cost __version__ cli driver"
         " prepared_cache resource trace"
     ),
-    "cli.main": "_core errors cli",  # the end of the process
+    "cli.main": "_core errors cli view.text",  # the end of the process
     "": (  # `tightship` itself
         "_core errors graph.optimizer planner engine.memory_plan engine.primitive_cache model"
         " memory loading training"

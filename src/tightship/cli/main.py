@@ -13,6 +13,7 @@ from tightship._core import expect_leaks
 from tightship.cli.arguments import parser
 from tightship.cli.sample import resnet50
 from tightship.errors import CapacityError, DeadlineError, OutOfMemoryError, TightshipError
+from tightship.view.text import printable
 
 FITS = 0
 DOES_NOT_FIT = 1
@@ -48,7 +49,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return INTERRUPTED
     except (TightshipError, OSError) as error:
         with suppress(OSError):  # standard error is full: the code says it all the same
-            print(f"tightship: {_text(error)}", file=sys.stderr)
+            print(f"tightship: {printable(_text(error))}", file=sys.stderr)
         _drop_what_has_no_room()
         return _code(error)
     return code
@@ -125,7 +126,7 @@ def _run_several(options: argparse.Namespace) -> int:
 
 
 def _warn(message: Warning | str, *_: object, **__: object) -> None:
-    print(f"tightship: {message}", file=sys.stderr)
+    print(f"tightship: {printable(str(message))}", file=sys.stderr)
 
 
 def _text(error: TightshipError | OSError) -> str:

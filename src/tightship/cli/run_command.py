@@ -37,7 +37,7 @@ class Measured:
 def run(options: argparse.Namespace) -> int:
     """Run a model on given or seeded inputs; print what it took and what was planned."""
     path = options.file
-    _check_folder(options.output)
+    _check_outputs(options.output, options.trace)
     tuned = tune(options, path)
     random = np.random.Generator(np.random.PCG64(SEED))  # importing it is not the model's
     resident, data = resident_bytes(), process.data_bytes()
@@ -96,7 +96,8 @@ def _loaded(file: str) -> Array:
     try:
         array: Array = np.load(file, allow_pickle=False)
     except (ValueError, EOFError) as error:
-        raise FormatError(f"`{file}` is not an array as `np.save` writes it: {error}.") from None
+        why = "" if "pickle" in str(error) else f": {error}"  # NumPy's advice for what it knows not
+        raise FormatError(f"`{file}` is not an array as `np.save` writes it{why}.") from None
     return array
 
 
@@ -115,7 +116,9 @@ def _timed(
     return outputs, times
 
 
-def _check_folder(output: str | None) -> None:
+def _check_outputs(output: str | None, trace: str | None) -> None:
+    if trace is not None and Path(trace).suffix != ".json":
+        raise InputError(f"A trace is written as .json, not as `{Path(trace).name}`.")
     if output is not None and Path(output).exists() and not Path(output).is_dir():
         raise InputError(f"Outputs go into a folder, and `{output}` is a file; name another.")
 

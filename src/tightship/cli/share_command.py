@@ -18,6 +18,7 @@ from tightship.cli.workers import Asked, WorkerError, worker_alone, workers
 from tightship.errors import InputError
 from tightship.quantity import format_bytes
 from tightship.view.table import Column, table
+from tightship.view.text import printable, shorten
 
 OURS = "Tightship"
 RUNS = 5
@@ -154,10 +155,10 @@ def _text(
         *_each_contender(found),
     ]
     if others:
-        least = min(each.total.pss_bytes for each in others)
-        ratio = ours.total.pss_bytes / least
-        lines += ["", f"{ratio:.2f} of the PSS of ONNX Runtime's leanest settings."]
-    lines += [f"{title} failed: {text}" for title, text in failed]
+        least = min(others, key=lambda each: each.total.pss_bytes)
+        ratio = ours.total.pss_bytes / least.total.pss_bytes
+        lines += ["", f"{ratio:.2f} of the PSS of the leanest other: {least.title}."]
+    lines += [shorten(printable(f"{title} failed: {text}"), 100) for title, text in failed]
     return "\n".join(lines) + "\n"
 
 

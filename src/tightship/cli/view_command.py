@@ -11,6 +11,7 @@ from tightship.loading import plan
 from tightship.planner import solve
 from tightship.planner.format.problem_file import holds_buffers, read_problem
 from tightship.view.picture import Picture
+from tightship.view.text import printable
 
 
 def run(options: argparse.Namespace) -> int:
@@ -18,7 +19,7 @@ def run(options: argparse.Namespace) -> int:
     path = Path(options.output)
     check_drawing(path)
     draw(_picture(options), path)
-    show(f"{path}\n")
+    show(f"{printable(str(path))}\n")
     if options.open and not webbrowser.open(path.resolve().as_uri()):
         print("tightship: no browser could be opened.", file=sys.stderr)
     return 0
