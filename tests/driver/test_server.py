@@ -11,6 +11,7 @@ from tightship._core import Turns
 from tightship.driver.client.client import Client
 from tightship.driver.events import Tick
 from tightship.driver.oip.repository import Repository
+from tightship.driver.rim import peer as peers
 from tightship.driver.rim.access import Access
 from tightship.driver.rim.server import Server
 from tightship.driver.rules.quota import Accounts, Resource
@@ -76,6 +77,24 @@ def test_a_failure_in_parting_from_clients_keeps_no_thread_waiting(server, tmp_p
     for peer in server._peers.values():
         peer.close()
     assert failures
+
+
+def test_who_cannot_be_heard_for_want_of_memory_is_parted_from(server, tmp_path, monkeypatch):
+    def refuse(*_):
+        raise MemoryError
+
+    thread = threading.Thread(target=server.serve)
+    thread.start()
+    with Client(tmp_path / "driver.sock") as other:
+        with monkeypatch.context() as patched, connected(tmp_path / "driver.sock") as client:
+            patched.setattr(peers, "receive", refuse)
+            client.settimeout(PATIENCE_S)
+            client.send(b"a call")
+            with pytest.raises(ConnectionResetError):
+                client.recv(1)
+        assert other.capabilities().feature_level == 1
+    server.stop()
+    thread.join()
 
 
 def test_a_fence_that_is_pending_is_watched_on(server, monkeypatch):

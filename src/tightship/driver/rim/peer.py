@@ -40,13 +40,18 @@ class Peer:
         return bool(self._unsent)
 
     def take(self, discard: Callable[[Iterable[int]], None], *, files_max: int) -> Packet | None:
-        """The next bytes and files; None if the client is gone. Arguments as for `receive`.
+        """The next bytes and files; None if the client is gone, or there is no memory to hear it.
+
+        Arguments as for `receive`.
 
         Raises:
             BlockingIOError: None has come.
             FormatError: As `receive`.
         """
-        return receive(self._socket, files_max, discard)
+        try:
+            return receive(self._socket, files_max, discard)
+        except MemoryError:  # other clients are served on; this one knows where it is hung up on
+            return None
 
     def event(self, packet: Packet, files: tuple[Attachment, ...] | None) -> Event:
         """What has come, with what is known of its files; None if they do not answer."""
