@@ -133,15 +133,14 @@ class Server:
 
     def serve(self) -> None:
         """Serve until `stop` is called, then end what runs and close everything."""
-        with ThreadPoolExecutor(self._threads, "tightship-call") as threads:
+        with ThreadPoolExecutor(self._threads, "tightship-call") as threads, ExitStack() as parting:
+            parting.callback(self._shut, self._hang_up)
             attending = [threads.submit(self._attend) for _ in range(self._threads)]
             for each in attending:
                 each.add_done_callback(self._stop_after_failure)
-            with ExitStack() as parting:
-                parting.callback(self._shut, self._hang_up)
-                while not self._is_stopping:
-                    self._look_around()
-                parting.pop_all()
+            while not self._is_stopping:
+                self._look_around()
+            parting.pop_all()
             self._close(attending)
 
     def _stop_after_failure(self, done: "Future[None]") -> None:
@@ -368,9 +367,9 @@ class Server:
 
     def _shut(self, part_from: Callable[[Peer], None]) -> None:
         """Listen no more, part from every client, and let the threads go."""
-        with self._lock, ExitStack() as letting_go:
-            self._is_closing = True
-            letting_go.callback(os.eventfd_write, self._bell, 1)  # also where parting fails
+        self._is_closing = True
+        os.eventfd_write(self._bell, 1)  # first, as parting may fail
+        with self._lock:
             self._selector.unregister(self._door)
             self._door.shut()
             for peer in list(self._peers.values()):
