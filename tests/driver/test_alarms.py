@@ -60,7 +60,7 @@ def test_one_that_fails_does_not_keep_later_ones_from_ringing():
     assert rung.get(timeout=60) == "later"
 
 
-def test_where_no_thread_can_start_the_next_alarm_starts_it(monkeypatch):
+def test_where_no_thread_can_start_the_caller_knows_and_the_next_alarm_starts_it(monkeypatch):
     alarms, rung = Alarms(), SimpleQueue()
 
     def refuse(_thread):
@@ -68,6 +68,7 @@ def test_where_no_thread_can_start_the_next_alarm_starts_it(monkeypatch):
 
     with monkeypatch.context() as without:
         without.setattr(threading.Thread, "start", refuse)
-        alarms.set(0, lambda: rung.put("first"))
-    alarms.set(LONG_S, lambda: None)
-    assert rung.get(timeout=60) == "first"
+        with pytest.raises(RuntimeError):
+            alarms.set(LONG_S, lambda: None)
+    alarms.set(0, lambda: rung.put("next"))
+    assert rung.get(timeout=60) == "next"

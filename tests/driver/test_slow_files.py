@@ -11,7 +11,7 @@ from tests.driver.test_turns import until
 from tests.small_models import relu_chain
 from tightship._core import Turns
 from tightship.driver.client.client import Client
-from tightship.driver.memory import descriptor, mappings, slow_files
+from tightship.driver.memory import descriptor, looking, mappings, slow_files
 from tightship.driver.memory.slow_files import ASKING_MAX, SlowFiles, is_prompt
 from tightship.driver.oip.repository import Repository
 from tightship.driver.protocol import messages as m
@@ -286,3 +286,16 @@ def test_what_is_written_in_parts_is_read_back(tmp_path, monkeypatch):
             assert bytes(mappings.Mappings(slow).read(pool, 5, data.size)) == bytes(data)
     os.close(memory)
     slow.close()
+
+
+def test_a_file_that_no_thread_can_ask_is_not_waited_for(monkeypatch):
+    def refuse(_):
+        raise RuntimeError
+
+    monkeypatch.setattr(threading.Thread, "start", refuse)
+    monkeypatch.setattr(looking, "is_prompt", lambda _: False)
+    file, told = os.memfd_create("slow"), []
+    assert looking.look((file,), None, SlowFiles(), told.append) is None
+    assert told == []
+    with pytest.raises(OSError, match="Bad file"):
+        os.fstat(file)

@@ -24,15 +24,20 @@ class Alarms:
         self._wakes_ns: int | None = None
 
     def set(self, wait_s: float, call: Callable[[], None]) -> int:
-        """Have `call` called after a while; returns the number of the alarm."""
+        """Have `call` called after a while; returns the number of the alarm.
+
+        Raises:
+            RuntimeError: The system has no thread left to watch it.
+        """
         due_ns = time.monotonic_ns() + int(wait_s * 1e9)
         with self._changed:
+            if self._wakes_ns is None:
+                threading.Thread(target=self._watch, daemon=True).start()
+                self._wakes_ns = due_ns
             number = next(self._numbers)
             self._calls[number] = call
             self._timers.set(number, due_ns)
-            if self._wakes_ns is None:
-                self._start(due_ns)
-            elif due_ns < self._wakes_ns:
+            if due_ns < self._wakes_ns:
                 self._changed.notify()
         return number
 
@@ -41,13 +46,6 @@ class Alarms:
         with self._changed:
             if self._calls.pop(number, None) is not None:
                 self._timers.cancel(number)
-
-    def _start(self, due_ns: int) -> None:
-        try:
-            threading.Thread(target=self._watch, daemon=True).start()
-        except RuntimeError:  # the system has no more threads: the next alarm tries again
-            return
-        self._wakes_ns = due_ns
 
     def _watch(self) -> None:
         with ExitStack() as failing:

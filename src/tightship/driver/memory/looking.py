@@ -1,5 +1,6 @@
 """Files that came beside a call, looked at."""
 
+import enum
 import threading
 from collections.abc import Callable
 
@@ -12,12 +13,18 @@ Files = tuple[int, ...]
 Facts = tuple[Attachment, ...]
 
 
+class Later(enum.Enum):
+    """What is known of files will be told."""
+
+    LATER = enum.auto()
+
+
 def look(
     files: Files, trusted: Trusted, slow: SlowFiles, then: Callable[[Facts | None], None]
-) -> Facts | None:
-    """What the service must know of files; None if `then` is told it, in another thread.
+) -> Facts | Later | None:
+    """What the service must know of files; LATER if `then` is told it, in another thread.
 
-    `then` is told None if a file does not answer; they are closed when it does.
+    It is None if a file does not answer; they are closed when it does.
     """
     first = next((file for file in files if not is_prompt(file)), None)
     if first is None:
@@ -42,9 +49,14 @@ def look(
             then(None)
 
     with beginning:
-        alarm = slow.alarms.set(slow.patience_s, give_up)
+        try:
+            alarm = slow.alarms.set(slow.patience_s, give_up)
+        except RuntimeError:  # nobody would give up
+            slow.tell()
+            slow.close_all(files)
+            return None
         future = slow.begin(first, ask)
-    return None
+    return Later.LATER
 
 
 def _facts(files: Files, trusted: Trusted) -> Facts:

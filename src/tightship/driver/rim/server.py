@@ -30,7 +30,7 @@ from tightship.driver.events import (
 )
 from tightship.driver.memory.descriptor import fence_state
 from tightship.driver.memory.dma_buf import KERNEL, has_allocator
-from tightship.driver.memory.looking import Facts, look
+from tightship.driver.memory.looking import Facts, Later, look
 from tightship.driver.memory.slow_files import SlowFiles
 from tightship.driver.models.model_cache import ModelCache
 from tightship.driver.models.named import Named
@@ -245,7 +245,7 @@ class Server:
         tell = partial(self._take_later, peer, packet)
         peer.is_held = True
         facts = look(packet.files, self._access.files, self._slow, tell)
-        if facts is not None:
+        if facts is not Later.LATER:
             self._hear(peer, packet, facts)
 
     def _take_later(self, peer: Peer, packet: Packet, facts: Facts | None) -> None:
