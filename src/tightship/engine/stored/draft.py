@@ -4,7 +4,7 @@ import contextlib
 import fcntl
 import os
 from collections.abc import Iterator
-from errno import EISDIR, ENOENT
+from errno import EEXIST, EISDIR, ENOENT
 from pathlib import Path
 from typing import BinaryIO
 
@@ -25,6 +25,8 @@ def draft(path: Path) -> Iterator[BinaryIO]:
         raise FileNotFoundError(ENOENT, "The folder to write into does not exist", str(path))
     if target.is_dir():
         raise IsADirectoryError(EISDIR, "A file is to be written, and a folder is there", str(path))
+    if target.exists() and not target.is_file():
+        raise FileExistsError(EEXIST, "What is there is a device or a pipe, and no file", str(path))
     _remove_abandoned(target)
     with _locked(target) as file, contextlib.ExitStack() as unless_whole:
         name = Path(file.name)

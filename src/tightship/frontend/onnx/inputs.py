@@ -87,9 +87,10 @@ def _refuse_free_dimensions(inputs: Mapping[str, TypeProto]) -> None:
     if free:
         parts = [f"`{name}` {_text(shape)}" for name, shape in free.items()]
         options = [_example(name, shape) for name, shape in free.items()]
+        given = {name: _example_lengths(shape) for name, shape in free.items()}
         raise InputError(
             f"The shape of {len(free)} input(s) is not known: {', '.join(parts)}. Pass a length "
-            f"for every dimension, such as {' '.join(options)}."
+            f"for every dimension, such as {' '.join(options)}, or `shapes={given}`."
         )
 
 
@@ -100,8 +101,11 @@ def _text(shape: Shape | None) -> str:
 
 
 def _example(name: str, shape: Shape | None) -> str:
-    lengths = "x".join(str(_example_length(d)) for d in shape or (None,))
-    return f"--shape {name}={lengths}"
+    return f"--shape {name}={'x'.join(map(str, _example_lengths(shape)))}"
+
+
+def _example_lengths(shape: Shape | None) -> tuple[int, ...]:
+    return tuple(_example_length(d) for d in shape or (None,))
 
 
 def _example_length(dimension: Dimension) -> int:
