@@ -23,6 +23,7 @@ from tightship.driver.protocol import messages as m
 from tightship.driver.protocol.messages import Role
 from tightship.driver.protocol.replies import Allocated
 from tightship.driver.rules.operand_type import OperandType, ValueType
+from tightship.driver.rules.per_channel import PerChannel
 from tightship.driver.rules.quota import Resource
 from tightship.driver.rules.status import ErrorStatus
 from tightship.driver.settings import CONNECTION_LIMITS, Settings
@@ -93,9 +94,16 @@ def test_a7_with_a_role_given_twice(client, kind):
 
 
 def test_a8_with_roles_whose_channels_are_quantized_otherwise(client):
-    kind = ValueType(OperandType.TENSOR_QUANT8_SYMM_PER_CHANNEL, SHAPE, extra_params=b"1")
-    assert conflicts(client, conv(kind), conv(kind)) == [NONE] * 3
-    assert conflicts(client, conv(kind), conv(replace(kind, extra_params=b"2"))) == [IA] * 3
+    one, other = (
+        ValueType(
+            OperandType.TENSOR_QUANT8_SYMM_PER_CHANNEL,
+            SHAPE,
+            extra_params=PerChannel(0, (scale,)).encoded(),
+        )
+        for scale in (0.5, 1.0)
+    )
+    assert conflicts(client, conv(one), conv(one)) == [NONE] * 3
+    assert conflicts(client, conv(one), conv(other)) == [IA] * 3
 
 
 def conflicts(client, one, other):
