@@ -14,6 +14,7 @@ from tests.driver.small_models import (
     run,
     shaped,
 )
+from tightship.driver.events import FenceChanged
 from tightship.driver.protocol.messages import CopyTo, ExecuteFenced, Free, GetExecutionInfo
 from tightship.driver.rules.status import ErrorStatus
 
@@ -153,6 +154,35 @@ def test_whether_a_buffer_holds_anything_goes_before_its_dimensions(client, kind
     assert run(client, model, places.request(*given), mode) is GF
     client.initialise(token, kind.size_bytes, (1, 32, 32, 8))
     assert run(client, model, places.request(*given), mode) is IA
+
+
+def test_an_input_has_the_dimensions_of_now_and_an_output_those_of_the_allocation(
+    client, kind, mode
+):
+    model, places = client.model(conv(shaped(kind, *DYNAMIC))), Places(client.pool())
+    token = client.buffer((model,), inputs=(0,), outputs=(0,))
+    client.initialise(token, kind.size_bytes, (1, 32, 32, 8))
+    doubled = (2, 32, 32, 8)
+    pooled = places.pooled(2 * kind.size_bytes, *doubled)
+    beside = places.pooled(2 * kind.size_bytes, *doubled)
+    held = places.buffer(token, *doubled)
+    assert run(client, model, places.request([held], [pooled]), mode) is IA
+    assert run(client, model, places.request([pooled], [held]), mode) is NONE
+    assert run(client, model, places.request([held], [beside]), mode) is NONE
+
+
+def test_dimensions_are_checked_again_when_a_run_begins(client, kind):
+    model, places = client.model(conv(shaped(kind, *DYNAMIC))), Places(client.pool())
+    token = client.buffer((model,), inputs=(0,))
+    client.initialise(token, kind.size_bytes, (1, 32, 32, 8))
+    held, beside = places.buffer(token, 1, 32, 32, 8), places.pooled(kind.size_bytes, 1, 32, 32, 8)
+    fence = client.rim.fence()
+    call = ExecuteFenced(model, places.request([held], [beside]), (0,))
+    launched = client.rim.replies[client.number, client.rim.post(client.number, call, fence)]
+    client.initialise(token, 2 * kind.size_bytes, (2, 32, 32, 8))
+    client.rim.happen(FenceChanged(fence.handle, True))
+    assert client(GetExecutionInfo(launched.execution)).status is IA
+    assert client.rim.fences[launched.execution] is False
 
 
 def test_e8_an_output_of_a_failed_execution_holds_nothing(client, kind, mode):
