@@ -108,12 +108,14 @@ class RunFinished:
 
     Attributes:
         shapes: One for each output, where the status is NONE or OUTPUT_INSUFFICIENT_SIZE.
+        message: Why it failed, where that is known.
     """
 
     execution: int
     status: ErrorStatus
     shapes: tuple[OutputShape, ...] = ()
     timing: Timing = UNTIMED
+    message: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,7 @@ from tightship.driver.protocol import messages as m
 from tightship.driver.protocol.replies import Executed, ModelPrepared
 from tightship.driver.rules.dimensions import Dimensions, combine, is_specified
 from tightship.driver.rules.operand_type import ValueType
+from tightship.driver.rules.status import NO_TIME
 
 KNOWN_MAX = 64
 """Dimensions of inputs for which those of the outputs are remembered."""
@@ -33,8 +34,15 @@ class OpenInterface:
         self._is_open = not all(map(_is_known, (*declared.inputs, *declared.outputs)))
         self._known: dict[tuple[Dimensions, ...], ModelPrepared] = {}
 
-    def of(self, inputs: Sequence[Input], outputs: Sequence[Output] | None) -> ModelPrepared:
+    def of(
+        self,
+        inputs: Sequence[Input],
+        outputs: Sequence[Output] | None,
+        loop_timeout_ns: int = NO_TIME,
+    ) -> ModelPrepared:
         """The types for a call; the driver is asked for dimensions of outputs that are new.
+
+        Where these depend on data it runs the model, whose loops may take `loop_timeout_ns`.
 
         Raises:
             DriverError: As the driver says.
@@ -51,7 +59,9 @@ class OpenInterface:
         if outputs is not None and not any(each is None for each in outputs):
             return found
         if not all(map(_is_known, found.outputs)):
-            found = replace(found, outputs=_with(found.outputs, self._asked(found, inputs)))
+            found = replace(
+                found, outputs=_with(found.outputs, self._asked(found, inputs, loop_timeout_ns))
+            )
         while len(self._known) >= KNOWN_MAX:
             del self._known[next(iter(self._known))]
         if not self._varies:
@@ -65,7 +75,9 @@ class OpenInterface:
         rows = tuple(map(_completed, self.declared.inputs, inputs))
         return replace(self.declared, inputs=_with(self.declared.inputs, rows))
 
-    def _asked(self, found: ModelPrepared, inputs: Sequence[Input]) -> list[Dimensions]:
+    def _asked(
+        self, found: ModelPrepared, inputs: Sequence[Input], loop_timeout_ns: int
+    ) -> list[Dimensions]:
         """The dimensions of the outputs: what a run says whose outputs have too little room."""
         rows = [value.dimensions if _is_known(value) else (1,) for value in found.outputs]
         least = replace(found, outputs=_with(found.outputs, rows))
@@ -74,7 +86,8 @@ class OpenInterface:
             request = stage(least, inputs, None, room.of).request
             outputs = zip(request.outputs, found.outputs, strict=True)
             unknown = [replace(place, dimensions=value.dimensions) for place, value in outputs]
-            call = m.Execute(found.model, replace(request, outputs=tuple(unknown)))
+            asked = replace(request, outputs=tuple(unknown))
+            call = m.Execute(found.model, asked, loop_timeout_ns=loop_timeout_ns)
             shapes = self._session.expect(Executed, call).shapes
         finally:
             room.close()

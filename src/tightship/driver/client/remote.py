@@ -101,7 +101,7 @@ class RemoteModel(Released):
             )
             if self._varying is not None and (outputs is None or None in outputs):
                 return self._with_room(inputs, outputs, call, self._varying)
-            types = self._types.of(inputs, outputs)
+            types = self._types.of(inputs, outputs, call.loop_timeout_ns)
             staged = stage(types, inputs, outputs, self._stage.of)
             call = replace(call, request=staged.request)
             known = known_of(inputs, outputs, staged, call) if is_plain else None
@@ -156,14 +156,16 @@ class RemoteModel(Released):
     ) -> "FencedExecution":
         """Have it run once some fences are signalled, and go on; otherwise as `execute`."""
         stage_of_run = Stage(self._session)
-        staged = stage(self._types.of(inputs, outputs), inputs, outputs, stage_of_run.of)
+        loop_ns = lasting(loop_timeout_s)
+        types = self._types.of(inputs, outputs, loop_ns)
+        staged = stage(types, inputs, outputs, stage_of_run.of)
         call = m.ExecuteFenced(
             self.identifier,
             staged.request,
             tuple(range(len(wait_for))),
             measure_timing,
             deadline_ns=after(timeout_s),
-            loop_timeout_ns=lasting(loop_timeout_s),
+            loop_timeout_ns=loop_ns,
         )
         try:
             reply, files = self._session.exchange(call, [each.fileno() for each in wait_for])
@@ -189,10 +191,9 @@ class RemoteModel(Released):
         measure_timing: bool = False,
     ) -> "Reusable":
         """An execution that is checked once and run often; arguments as for `execute`."""
-        kept = Stage(self._session)
-        staged = stage(self._types.of(inputs, outputs), inputs, outputs, kept.of)
+        kept, loop_ns = Stage(self._session), lasting(loop_timeout_s)
+        staged = stage(self._types.of(inputs, outputs, loop_ns), inputs, outputs, kept.of)
         try:
-            loop_ns = lasting(loop_timeout_s)
             call = m.CreateExecution(self.identifier, staged.request, measure_timing, loop_ns)
             created = self._session.expect(ExecutionCreated, call)
         except DriverError:

@@ -107,13 +107,13 @@ class Runs:
         try:
             status, shapes, device_ns = self._run(asked, stop)
         except DriverError as error:
-            return RunFinished(asked.execution, ErrorStatus(error.status))
-        except (DeadlineError, StoppedError):  # or nobody waits
-            return RunFinished(asked.execution, ErrorStatus.MISSED_DEADLINE_TRANSIENT)
-        except EXHAUSTED:
-            return RunFinished(asked.execution, ErrorStatus.RESOURCE_EXHAUSTED_TRANSIENT)
-        except TightshipError:
-            return RunFinished(asked.execution, ErrorStatus.GENERAL_FAILURE)
+            return _failed(asked, ErrorStatus(error.status), error)
+        except (DeadlineError, StoppedError) as error:  # or nobody waits
+            return _failed(asked, ErrorStatus.MISSED_DEADLINE_TRANSIENT, error)
+        except EXHAUSTED as error:
+            return _failed(asked, ErrorStatus.RESOURCE_EXHAUSTED_TRANSIENT, error)
+        except TightshipError as error:
+            return _failed(asked, ErrorStatus.GENERAL_FAILURE, error)
         except Exception as error:  # noqa: BLE001 - a client's values must not end the driver
             _LOG.error("An error came up in running a client's model.", exc_info=error)
             return RunFinished(asked.execution, ErrorStatus.GENERAL_FAILURE)
@@ -276,6 +276,10 @@ class Runs:
                 return False
             self._mappings.write(argument.pool, argument.location.offset_bytes, data)
         return True
+
+
+def _failed(asked: Run, status: ErrorStatus, error: Exception) -> RunFinished:
+    return RunFinished(asked.execution, status, message=str(error))
 
 
 def _key(asked: Run) -> Key:

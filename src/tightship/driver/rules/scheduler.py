@@ -172,7 +172,7 @@ class Scheduler:
 def _outcome(execution: Execution, answer: RunFinished) -> Executed | Failed:
     """What the client is told; the buffers that were written hold the result."""
     if answer.status not in {ErrorStatus.NONE, ErrorStatus.OUTPUT_INSUFFICIENT_SIZE}:
-        return Failed(answer.status, "The execution failed.")
+        return Failed(answer.status, answer.message or "The execution failed.")
     assert len(answer.shapes) == len(execution.outputs), answer
     try:
         shapes = _shapes(execution, answer)
