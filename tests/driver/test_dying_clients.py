@@ -210,7 +210,7 @@ def test_a_file_that_has_no_room_left_fails_the_run_and_nothing_else(
             os.posix_fallocate(file.fileno(), 0, 4096)
             fill(little_room / "rest")
             y = pool.at(512 << 10, (4, 8), "f4")
-            with pytest.raises(DriverError, match="failed") as caught:
+            with pytest.raises(DriverError, match="pool") as caught:
                 model.execute([X], [y])
             assert caught.value.status == ErrorStatus.GENERAL_FAILURE
 
