@@ -50,7 +50,8 @@ def test_streams_that_nobody_gave_change_no_exit_code(closed, arguments, code) -
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no full device here")
 def test_a_full_standard_error_changes_no_exit_code() -> None:
-    done = subprocess.run(f"{COMMAND} plan nowhere.onnx 2>/dev/full", shell=True, check=False)
+    command = f"unset PYTHONUNBUFFERED; {COMMAND} plan nowhere.onnx 2>/dev/full"
+    done = subprocess.run(command, shell=True, check=False)
     assert done.returncode == 2
 
 

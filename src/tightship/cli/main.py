@@ -8,6 +8,7 @@ import traceback
 import warnings
 from collections.abc import Sequence
 from contextlib import suppress
+from typing import TextIO
 
 from tightship._core import expect_leaks
 from tightship.cli.arguments import parser
@@ -44,7 +45,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         _drop_what_has_no_room()
         raise
     except BrokenPipeError:
-        return _close_quietly()
+        _close_quietly(sys.stdout)
+        return FITS
     except KeyboardInterrupt:
         return INTERRUPTED
     except (TightshipError, OSError) as error:
@@ -143,14 +145,14 @@ def _code(error: TightshipError | OSError) -> int:
 
 
 def _drop_what_has_no_room() -> None:
-    """What standard output does not take now it would not take at exit either."""
-    try:
-        sys.stdout.flush()
-    except OSError:
-        _close_quietly()
+    """What a standard stream does not take now it would not take at exit either."""
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except OSError:
+            _close_quietly(stream)
 
 
-def _close_quietly() -> int:
-    """The reader has gone: what is left to flush at exit has nowhere to go either."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    return FITS
+def _close_quietly(stream: TextIO) -> None:
+    """What is left to flush at exit has nowhere to go."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
