@@ -71,15 +71,7 @@ def with_updates(
     _refuse_taken(graph, taken, weights)
     types = {name: Value(name, dtype, ()) for name, dtype in scalars.items()}
     types |= {name: Value(name, DType.FLOAT32, ()) for name in own.values()}
-    for weight in weights:
-        if weight not in graph.constants and weight not in graph.inputs:
-            raise GraphError(
-                f"`{weight}` is no constant or input of the graph, so it cannot be updated."
-            )
-        kind = graph.constants.get(weight) or graph.value(weight)
-        for part in _parts(optimizer):
-            for name in (f"{weight}{part}", f"{weight}{part}.next"):
-                types[name] = Value(name, kind.dtype, kind.shape)
+    types |= _types_kept(graph, weights, _parts(optimizer))
     kept = [name for name in graph.outputs if name not in set(gradients)]
     nodes = [
         _node(
@@ -92,6 +84,25 @@ def with_updates(
     ]
     graph = replace(graph, constants={**graph.constants, **factors})
     return _updated(graph, (*names, *scalars), names, [*products, *nodes], types, kept)
+
+
+def _types_kept(graph: Graph, weights: Sequence[str], parts: Sequence[str]) -> dict[str, Value]:
+    """Types of weights and of their state, before and after an update.
+
+    Raises:
+        GraphError: A weight is no constant or input.
+    """
+    types = {}
+    for weight in weights:
+        if weight not in graph.constants and weight not in graph.inputs:
+            raise GraphError(
+                f"`{weight}` is no constant or input of the graph, so it cannot be updated."
+            )
+        kind = graph.constants.get(weight) or graph.value(weight)
+        for part in parts:
+            for name in (f"{weight}{part}", f"{weight}{part}.next"):
+                types[name] = Value(name, kind.dtype, kind.shape)
+    return types
 
 
 def with_running_statistics(graph: Graph, running: Mapping[str, tuple[str, float, float]]) -> Graph:
