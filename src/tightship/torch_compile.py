@@ -22,7 +22,7 @@ from tightship.errors import GraphError, InputError
 from tightship.frontend.torch.decompose import decompositions_of_training
 from tightship.frontend.torch.joint import JointGraph, halves, joint_graph
 from tightship.frontend.torch.traced import TracedGraph, traced_graph
-from tightship.graph.backward import DROPOUT, with_dropout
+from tightship.graph.backward import with_dropout
 from tightship.loading import load_graph
 from tightship.training.open_steps import OpenSteps
 from tightship.training.planned import Terms
@@ -101,7 +101,7 @@ class _Training:
     terms: Terms
     joint: JointGraph | None = None
     step: SplitStep | None = None
-    has_dropout: bool = False
+    drops: str = ""
 
     def partition(
         self,
@@ -122,11 +122,10 @@ class _Training:
             return forward, backward
         assert self.step is not None
         assert self.joint is not None
-        return halves(self.joint, [name for name in self.step.saved if name != DROPOUT])
+        return halves(self.joint, [name for name in self.step.saved if name != self.drops])
 
     def _plan(self, joint: JointGraph) -> None:
-        graph = with_dropout(joint.traced.graph)
-        self.has_dropout = DROPOUT in graph.inputs
+        graph, self.drops = with_dropout(joint.traced.graph)
         parts = Parts(joint.early, joint.late)
         self.step = SplitStep(graph, parts, self.terms, _STEPS.arenas)
         _STEPS.close_after(self.step, self.step.rooms.close)
@@ -139,15 +138,15 @@ class _Training:
         step, joint = self.step, self.joint
         names = {n: at for n, at in joint.traced.inputs.items() if n not in joint.late}
         wanted = joint.traced.outputs[: joint.forward_outputs]
-        saved = [name for name in step.saved if name != DROPOUT]
+        saved = [name for name in step.saved if name != self.drops]
 
         def run(operands: list[torch.Tensor]) -> Tensors:
             given = {name: _array(operands[at]) for name, at in names.items()}
             by_name = {name: operands[at] for name, at in names.items()}
             operands.clear()
-            drawn = torch.randint(1 << 31, (2,)).numpy() if self.has_dropout else _NOTHING
-            if self.has_dropout:
-                given[DROPOUT] = drawn
+            drawn = torch.randint(1 << 31, (2,)).numpy() if self.drops else _NOTHING
+            if self.drops:
+                given[self.drops] = drawn
             _STEPS.end_forgotten()
             made = _room(joint.traced, wanted)
             token = _STEPS.token(step.forward(given, _arrays(made)), drawn)
@@ -163,8 +162,8 @@ class _Training:
             return _compiled(module, inputs)
         step, joint = self.step, self.joint
         wanted = joint.traced.outputs[joint.forward_outputs :]
-        saved = [name for name in step.saved if name != DROPOUT]
-        draws_again = DROPOUT in step.saved
+        saved = [name for name in step.saved if name != self.drops]
+        draws_again = self.drops in step.saved
         first = len(saved) + 1 - joint.forward_inputs
         late = {name: first + joint.traced.inputs[name] for name in joint.late}
 
@@ -173,7 +172,7 @@ class _Training:
             given |= {name: _array(operands[at]) for name, at in late.items()}
             token = operands[len(saved)].numpy().copy()
             if draws_again:
-                given[DROPOUT] = token[1:]
+                given[self.drops] = token[1:]
             keeps = torch._C._autograd._get_current_graph_task_keep_graph()
             begun = _STEPS.found(token, keeps=keeps)
             operands.clear()

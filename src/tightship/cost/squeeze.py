@@ -7,6 +7,7 @@ from tightship.cost.operations import operations_of
 from tightship.cost.schedule import schedule_of
 from tightship.errors import InputError
 from tightship.graph import Graph, Node, Value
+from tightship.graph.new_names import NewNames
 from tightship.graph.pieces import in_pieces
 from tightship.planner import Schedule
 from tightship.planner.bound import lower_bound
@@ -218,14 +219,8 @@ def _rewritten(
 def _names(graph: Graph, found: Squeezed) -> list[str]:
     """Of each value of a schedule: the graph's, and new ones for what clones write."""
     names = [value.name for value in found.plan.schedule.values]
-    taken = {*graph.values, *graph.inputs, *graph.constants, *graph.known}
-    for node in graph.nodes:
-        taken.update(node.writes)
-    for place in range(found.given_values, len(names)):
-        while names[place] in taken:
-            names[place] += "'"
-        taken.add(names[place])
-    return names
+    new = NewNames(graph)
+    return [*names[: found.given_values], *map(new.new, names[found.given_values :])]
 
 
 def _renamed(node: Node, reads: Mapping[str, str], writes: Mapping[str, str]) -> Node:

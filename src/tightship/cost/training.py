@@ -12,6 +12,7 @@ from tightship.graph.backward import (
     with_squared_error,
     with_updates,
 )
+from tightship.graph.new_names import NewNames
 
 
 def training_graph(graph: Graph) -> tuple[Graph, tuple[str, ...]]:
@@ -33,8 +34,9 @@ def training_graph(graph: Graph) -> tuple[Graph, tuple[str, ...]]:
     losses = [name for name in floats if graph.value(name).shape == ()]
     if not losses:
         for name in floats:
-            graph = with_squared_error(graph, name, f"{name}.target")
-        losses = [f"{name}.loss" for name in floats]
+            before, target = graph, NewNames(graph).new(f"{name}.target")
+            graph = with_squared_error(before, name, target)
+            losses += [each for each in graph.outputs if each not in before.outputs]
     if not losses:
         raise GraphError("the model has no output of floats that could have a loss")
     made = backward(replace(graph, outputs=tuple(losses)), losses, weights)

@@ -8,6 +8,7 @@ import numpy as np
 from tightship.graph import Constant, DType, Graph, Inline, Node, Value
 from tightship.graph.backward import DOMAIN, OPERATORS
 from tightship.graph.cut import CutNode, Run, is_update, runs_of
+from tightship.graph.new_names import NewNames
 from tightship.graph.operators import UPDATES
 
 MORE = 4
@@ -74,7 +75,7 @@ class _Writer:
         self._updates = {self._run_of[i] for i in self._run_of if is_update(graph, graph.nodes[i])}
         self._made: dict[tuple[str, int, int, int], str] = {}
         self._latest: dict[str, str] = {}
-        self._taken = {*graph.values, *graph.inputs, *graph.constants, *graph.known}
+        self._names = NewNames(graph)
 
     def written(self) -> Graph:
         """The graph with runs in pieces."""
@@ -216,12 +217,6 @@ class _Writer:
             yield name
 
     def _named(self, name: str, value: Value, place: int) -> str:
-        made = self._name(f"{name}.piece{place}")
+        made = self._names.new(f"{name}.piece{place}")
         self._values[made] = replace(value, name=made)
         return made
-
-    def _name(self, name: str) -> str:
-        while name in self._taken:
-            name += "'"
-        self._taken.add(name)
-        return name

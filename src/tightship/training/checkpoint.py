@@ -54,7 +54,7 @@ class Progress:
 def write_checkpoint(
     path: str | PathLike[str],
     tensors: Mapping[str, Array],
-    weights: Collection[str],
+    state: Mapping[str, tuple[str, str]],
     progress: Progress,
 ) -> None:
     """Write a file that is there whole or not at all; no tensor is copied.
@@ -62,7 +62,7 @@ def write_checkpoint(
     Args:
         path: Of the file.
         tensors: All that stays from step to step.
-        weights: Which of these are the model's own; the others are the optimizer's.
+        state: Which of these are no weight but hold something of one: the weight, and what of it.
         progress: How far it is.
 
     Raises:
@@ -70,25 +70,27 @@ def write_checkpoint(
     """
     metadata = {name: repr(number) for name, number in asdict(progress).items()}
     with draft(Path(path)) as file:
-        write_tensors(file, _by_stored_name(tensors, weights), {"format": FORMAT, **metadata})
+        write_tensors(file, _by_stored_name(tensors, state), {"format": FORMAT, **metadata})
 
 
 def read_checkpoint(
-    path: str | PathLike[str], tensors: Mapping[str, Array], weights: Collection[str]
+    path: str | PathLike[str],
+    tensors: Mapping[str, Array],
+    state: Mapping[str, tuple[str, str]],
 ) -> Progress:
     """Read a file into the tensors of a trainer; nothing is written before all is checked.
 
     Args:
         path: Of the file.
         tensors: As for `write_checkpoint`.
-        weights: As for `write_checkpoint`.
+        state: As for `write_checkpoint`.
 
     Raises:
         FormatError: It is no checkpoint, or was cut.
         InputError: It is of another model or another optimizer.
         OSError: It cannot be read.
     """
-    wanted = _by_stored_name(tensors, weights)
+    wanted = _by_stored_name(tensors, state)
     with open(path, "rb") as file:
         found = read_contents(file.fileno())
         progress = _progress(path, found.metadata)
@@ -107,14 +109,11 @@ def read_checkpoint(
     return progress
 
 
-def _by_stored_name(tensors: Mapping[str, Array], weights: Collection[str]) -> dict[str, Array]:
-    own = set(weights)
-    return {name if name in own else _of_state(name): a for name, a in tensors.items()}
-
-
-def _of_state(name: str) -> str:
-    weight, _, part = name.rpartition(".")
-    return f"{STATE}{weight}.{PARTS[part]}"
+def _by_stored_name(
+    tensors: Mapping[str, Array], state: Mapping[str, tuple[str, str]]
+) -> dict[str, Array]:
+    stored = {name: f"{STATE}{weight}.{PARTS[part]}" for name, (weight, part) in state.items()}
+    return {stored.get(name, name): array for name, array in tensors.items()}
 
 
 def _progress(path: str | PathLike[str], metadata: Mapping[str, str]) -> Progress:

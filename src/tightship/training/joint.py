@@ -6,7 +6,7 @@ from typing import Protocol
 
 from tightship.errors import InputError
 from tightship.graph import Constant, Graph
-from tightship.graph.backward import DROPOUT, with_dropout
+from tightship.graph.backward import with_dropout
 from tightship.graph.optimizer import Optimizer
 from tightship.training.step_graph import StepGraph, Trained, updating_step
 
@@ -51,12 +51,12 @@ def joint_step(
         accumulate: Runs whose gradients are averaged before they do.
 
     Raises:
-        GraphError: A name of what the optimizer keeps is taken.
+        GraphError: A dropout's ratio is computed.
         InputError: What becomes of a buffer is computed by a node that does not read it.
     """
     _check_buffers(made)
     outputs = (made.loss, *made.buffers.values(), *made.gradients)
-    graph = with_dropout(replace(made.graph, outputs=outputs))
+    graph, drops = with_dropout(replace(made.graph, outputs=outputs))
     trained = Trained({name: made.state[name] for name in made.parameters}, made.gradients)
     step = updating_step(graph, made.loss, trained, optimizer, accumulate)
 
@@ -66,7 +66,7 @@ def joint_step(
             held={**part.held, **{name: made.state[name] for name in made.buffers}},
             follows={**part.follows, **{after: before for before, after in made.buffers.items()}},
             weights=(*made.parameters, *made.buffers),
-            dropout=(DROPOUT if DROPOUT in graph.inputs else "", seed),
+            dropout=(drops, seed),
         )
 
     gathering = step.gathering and with_buffers(step.gathering)

@@ -11,7 +11,6 @@ from tightship.engine.lower.join_normalization import join_normalization
 from tightship.errors import InputError
 from tightship.graph import Constant, DType, Fill, Graph, Node, element_count
 from tightship.graph.backward import (
-    DROPOUT,
     GATHERED,
     NORM,
     STEP,
@@ -28,6 +27,7 @@ from tightship.graph.backward import (
     with_totals,
     with_updates,
 )
+from tightship.graph.new_names import NewNames
 from tightship.graph.optimizer import Adam, Optimizer, state_of
 from tightship.training.labels import Labels, labels_of
 
@@ -79,6 +79,7 @@ class StepGraph:
         follows: Inputs among these, by the names of the outputs that are written over them; or
             another such output, where several are written over one input in turn.
         weights: Inputs among these that are the model's own: weights and running statistics.
+        state: Inputs among these that hold something of a weight: the weight, and what of it.
         rate: The input that has the learning rate, and what it has at first.
         counter: The input that counts runs, from 1: a scalar of int64; empty if none does.
         norm: The output that is the norm of all gradients; empty if none is.
@@ -94,6 +95,7 @@ class StepGraph:
     held: Mapping[str, Constant]
     follows: Mapping[str, str]
     weights: tuple[str, ...]
+    state: Mapping[str, tuple[str, str]] = field(default_factory=dict)
     rate: tuple[str, float] = ("", 0.0)
     counter: str = ""
     norm: str = ""
@@ -130,9 +132,9 @@ def step_graph(graph: Graph, objective: Objective, optimizer: Optimizer) -> Step
     """
     for simplify in (join_activation, join_normalization):
         graph = simplify(graph)
-    statistics = _Statistics.of(graph)
-    graph = with_dropout(with_batch_statistics(graph), objective.dropout)
-    drops = DROPOUT if DROPOUT in graph.inputs else ""
+    by_batch = with_batch_statistics(graph)
+    statistics = _Statistics.of(graph, by_batch)
+    graph, drops = with_dropout(by_batch, objective.dropout)
     weights = _weights(graph, objective.weights)
     statistics.refuse_shared(weights)
     graph, loss, labels = _with_loss(graph, objective)
@@ -143,11 +145,13 @@ def step_graph(graph: Graph, objective: Objective, optimizer: Optimizer) -> Step
     step = updating_step(made, loss, Trained(given, gradients), optimizer, objective.accumulate)
 
     def with_statistics(part: StepGraph) -> StepGraph:
+        graph = with_running_statistics(part.graph, statistics.running)
+        after = graph.outputs[len(part.graph.outputs) :]
         return replace(
             part,
-            graph=with_running_statistics(part.graph, statistics.running),
+            graph=graph,
             held={**part.held, **statistics.constants},
-            follows={**part.follows, **{f"{name}.next": name for name in statistics.constants}},
+            follows={**part.follows, **dict(zip(after, statistics.running, strict=True))},
             weights=(*weights, *statistics.constants),
             dropout=(drops, objective.seed),
             labels=labels,
@@ -178,34 +182,33 @@ def updating_step(
         accumulate: Runs whose gradients are averaged before they do.
 
     Raises:
-        GraphError: A name of what the optimizer keeps is taken.
         InputError: `accumulate` is below 1.
     """
-    names, gradients = tuple(trained.weights), trained.gradients
-    norm = NORM if optimizer.clip_norm is not None else ""
-    parts = [f".{part}" for part in state_of(optimizer)]
+    weights, gradients = tuple(trained.weights), trained.gradients
+    names = NewNames(graph)
+    parts = [*state_of(optimizer), *([GATHERED] if accumulate > 1 else [])]
+    state = {names.of(f"{w}.{part}"): (w, part) for w in weights for part in parts}
+    norm = names.of(NORM) if optimizer.clip_norm is not None else ""
     gathering = None
     if accumulate > 1:
-        parts.append(GATHERED)
-        more = {f"{name}{GATHERED}.next": f"{name}{GATHERED}" for name in names}
-        checked = with_norm(graph, names, gradients, math.inf) if norm else graph
-        gathered = with_gathered(checked, names, gradients, 1 / accumulate)
-        gathering = StepGraph(gathered, loss, {}, more, names, norm=norm)
-        graph, gradients = with_totals(graph, names, gradients, 1 / accumulate)
-    state = {
-        f"{name}{part}": Fill(np.zeros((), constant.dtype.numpy), constant.shape)
-        for name, constant in trained.weights.items()
-        for part in parts
-    }
-    kept = [*names, *(name for name in state if not name.endswith(GATHERED))]
+        checked = with_norm(graph, weights, gradients, math.inf, names) if norm else graph
+        gathered = with_gathered(checked, weights, gradients, 1 / accumulate, names)
+        over = [name for name, (_, part) in state.items() if part == GATHERED]
+        more = {names.of(f"{name}.next"): name for name in over}
+        gathering = StepGraph(gathered, loss, {}, more, weights, norm=norm)
+        graph, gradients = with_totals(graph, weights, gradients, 1 / accumulate, names)
+    kinds = {name: trained.weights[weight] for name, (weight, _) in state.items()}
+    zeros = {n: Fill(np.zeros((), each.dtype.numpy), each.shape) for n, each in kinds.items()}
+    kept = [*weights, *(name for name, (_, part) in state.items() if part != GATHERED)]
     return StepGraph(
-        with_updates(graph, names, gradients, optimizer, rate=RATE),
+        with_updates(graph, weights, gradients, optimizer, rate=RATE, names=names),
         loss,
-        {**trained.weights, **state},
-        {f"{name}.next": name for name in kept},
-        names,
-        (RATE, optimizer.rate),
-        STEP if isinstance(optimizer, Adam) else "",
+        {**trained.weights, **zeros},
+        {names.of(f"{name}.next"): name for name in kept},
+        weights,
+        state,
+        (names.of(RATE), optimizer.rate),
+        names.of(STEP) if isinstance(optimizer, Adam) else "",
         norm,
         gathering=gathering,
         accumulate=accumulate,
@@ -253,8 +256,10 @@ def _with_loss(graph: Graph, objective: Objective) -> tuple[Graph, str, Labels |
         if loss == "cross_entropy" and scores.is_static and len(scores.static_shape) > 1:
             labels = labels_of(graph, output, objective.labels, objective.classes_axis)
             made = with_cross_entropy(graph, output, objective.labels, axis=labels.axis)
-            return made, f"{output}.loss", labels
-        return LOSSES[loss](graph, output, objective.labels), f"{output}.loss", None
+        else:
+            labels, made = None, LOSSES[loss](graph, output, objective.labels)
+        (shown,) = set(made.outputs) - set(graph.outputs)
+        return made, shown, labels
     value = graph.value(loss)
     if loss not in graph.outputs:
         raise InputError(
@@ -289,11 +294,13 @@ class _Statistics:
     running: dict[str, tuple[str, float, float]] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, graph: Graph) -> "_Statistics":
+    def of(cls, graph: Graph, by_batch: Graph) -> "_Statistics":
+        """Those of a graph, and what a graph `with_batch_statistics` calls them."""
         found = cls()
+        made = {node.outputs[0]: node for node in by_batch.nodes if node.outputs}
         for node in graph.nodes:
             if node.operator == "BatchNormalization" and not node.domain:
-                found._add(graph, node)
+                found._add(graph, node, made[node.outputs[0]].outputs[1:])
         return found
 
     def refuse_shared(self, weights: Collection[str]) -> None:
@@ -302,22 +309,19 @@ class _Statistics:
             if name in self.constants:
                 raise _shared(name)
 
-    def _add(self, graph: Graph, node: Node) -> None:
+    def _add(self, graph: Graph, node: Node, batch: Sequence[str]) -> None:
         momentum = node.attributes.get("momentum", 0.9)
         assert isinstance(momentum, float)
         shape = graph.value(node.inputs[0]).static_shape
         count = element_count(shape) // shape[1]
-        for name, part, factor in (
-            (node.inputs[3], "mean", 1.0),
-            (node.inputs[4], "variance", count / max(count - 1, 1)),
-        ):
+        factors = 1.0, count / max(count - 1, 1)
+        for name, statistic, factor in zip(node.inputs[3:5], batch, factors, strict=True):
             constant = graph.constants.get(name)
             if name in self.constants:
                 raise _shared(name)
             if constant is not None:
                 self.constants[name] = constant
-                batch = f"{node.outputs[0]}.{part}"
-                self.running[name] = (batch, momentum, (1 - momentum) * factor)
+                self.running[name] = (statistic, momentum, (1 - momentum) * factor)
 
 
 def _shared(name: str) -> InputError:

@@ -50,9 +50,9 @@ class Trainer:
         self.rate = step.rate[1]
         self.steps = 0
         self.seed = step.dropout[1]
-        self._weights, self._labels = step.weights, step.labels
+        self._weights, self._labels, self._state = step.weights, step.labels, step.state
         self._accumulate = step.accumulate
-        self._gathered = [name for name in step.held if name.endswith(GATHERED)]
+        self._gathered = [name for name, (_, part) in step.state.items() if part == GATHERED]
         block = Block(planned.held, planned.memory.arena_bytes)
         self._block: Block | None = block
         read = (step.rate[0], np.float32, ()), (step.counter, np.int64, ())
@@ -211,7 +211,7 @@ class Trainer:
 
         with self._using:
             progress = Progress(self.steps, float(self.rate), self.seed)
-            write_checkpoint(path, self._tensors(), self._weights, progress)
+            write_checkpoint(path, self._tensors(), self._state, progress)
 
     def load_checkpoint(self, path: str | PathLike[str]) -> None:
         """Go on from where a checkpoint was written, to the last bit.
@@ -232,7 +232,7 @@ class Trainer:
         from tightship.training.checkpoint import read_checkpoint
 
         with self._using:
-            progress = read_checkpoint(path, self._tensors(), self._weights)
+            progress = read_checkpoint(path, self._tensors(), self._state)
             self.steps, self.rate, self.seed = progress.steps, progress.rate, progress.seed
 
     def _tensors(self) -> dict[str, Array]:

@@ -14,7 +14,7 @@ OLD = '<ir_version: 10, opset_import: ["": 10]>'
 def changed(text, header=None, ratio=None):
     """Operators of a graph with its dropouts in training form, and their attributes."""
     graph = graph_of(text, header) if header else graph_of(text)
-    made = with_dropout(graph, ratio)
+    made, _ = with_dropout(graph, ratio)
     return made, [(node.operator, node.attributes.get("ratio")) for node in made.nodes]
 
 
@@ -61,9 +61,11 @@ def test_what_the_model_computes_is_refused(node):
         changed(text)
 
 
-def test_the_name_of_the_state_must_be_free():
-    with pytest.raises(GraphError, match="`dropout` is a value of the graph"):
-        changed("net (double[4] x) => (double y) { dropout = Neg (x) y = Dropout (dropout) }")
+def test_the_state_is_called_otherwise_where_a_value_has_its_name():
+    text = "net (double[4] x) => (double[4] y) { dropout = Neg (x) y = Dropout (dropout) }"
+    made, state = with_dropout(graph_of(text))
+    assert made.inputs == ("x", state)
+    assert made.nodes[-1].inputs == (DROPOUT, state)
 
 
 MASKED = """net (double[4] x, double[4] g) => (double y, double z) <double o = {zero}> {{

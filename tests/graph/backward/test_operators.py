@@ -46,7 +46,7 @@ OTHERS = {
     ),
     "dropout": lambda: with_dropout(graph_of(
         "net (double[3,4] x) => (double y, bool mask) { y, mask = Dropout (x) }"
-    )),
+    ))[0],
     "gru": lambda: network("GRU"),
     "lstm": lambda: network("LSTM"),
     "rnn": lambda: network("RNN"),

@@ -8,6 +8,7 @@ from tightship.graph.backward.operators import DOMAIN
 from tightship.graph.backward.tape import OPSET
 from tightship.graph.constant import Constant, Inline
 from tightship.graph.ir import Graph, Node, Value
+from tightship.graph.new_names import NewNames
 
 TRAINING_FORM = "BatchNormalizationTraining"
 
@@ -16,8 +17,8 @@ def with_batch_statistics(graph: Graph, *, training_only: bool = False) -> Graph
     """The graph with its batch normalizations in training form.
 
     Each becomes `BatchNormalizationTraining`, which normalizes by the statistics of the batch and
-    writes them: `<y>.mean` and `<y>.variance`. Running statistics that a node writes follow from
-    these by ONNX's formula.
+    writes them: `<y>.mean` and `<y>.variance`, numbered where a value is called so. Running
+    statistics that a node writes follow from these by ONNX's formula.
 
     Args:
         graph: A graph.
@@ -26,7 +27,7 @@ def with_batch_statistics(graph: Graph, *, training_only: bool = False) -> Graph
     """
     if not any(_is_changed(node, training_only=training_only) for node in graph.nodes):
         return graph
-    change = _Change(graph)
+    change = _Change(graph, NewNames(graph))
     for node in graph.nodes:
         if _is_changed(node, training_only=training_only):
             change.normalize(node)
@@ -51,6 +52,7 @@ class _Change:
     """The nodes so far, and what they need besides the graph."""
 
     graph: Graph
+    names: NewNames
     nodes: list[Node] = field(default_factory=list)
     values: dict[str, Value] = field(default_factory=dict)
     constants: dict[str, Constant] = field(default_factory=dict)
@@ -59,7 +61,9 @@ class _Change:
         """Add a normalization in training form, and its running statistics."""
         x, scale, bias, *running = node.inputs
         kind = self.graph.value(scale)
-        statistics = [f"{node.outputs[0]}.{which}" for which in ("mean", "variance")]
+        statistics = [
+            self.names.new(f"{node.outputs[0]}.{which}") for which in ("mean", "variance")
+        ]
         self.values.update({name: replace(kind, name=name) for name in statistics})
         outputs = (node.outputs[0], *statistics)
         attributes = {"epsilon": node.attributes.get("epsilon", 1e-5)}
@@ -77,7 +81,8 @@ class _Change:
 
     def _times(self, source: str, factor: float, name: str, kind: Value) -> str:
         assert kind.dtype is not None
-        number = f"{name}.factor"
+        name = self.names.new(name)
+        number = self.names.new(f"{name}.factor")
         self.constants[number] = Inline(np.array(factor, kind.dtype.numpy))
         self.values[number] = Value(number, kind.dtype, ())
         self.values[name] = replace(kind, name=name)

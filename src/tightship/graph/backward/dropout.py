@@ -15,14 +15,15 @@ from tightship.graph.backward.tape import OPSET
 from tightship.graph.constant import Constant
 from tightship.graph.ir import Graph, Node, Value
 from tightship.graph.layout import DType
+from tightship.graph.new_names import NewNames
 
 DROPOUT = "dropout"
 """The input that has the seed and the number of the step: two elements of int64."""
 TRAINING_FORM = "DropoutTraining"
 
 
-def with_dropout(graph: Graph, ratio: float | None = None) -> Graph:
-    """The graph with its dropouts in training form, which read a new input `DROPOUT`.
+def with_dropout(graph: Graph, ratio: float | None = None) -> tuple[Graph, str]:
+    """The graph with its dropouts in training form, which read a new input.
 
     All become `DropoutTraining` but those whose `training_mode` is a constant false. A mask is
     written where something reads it besides `Where(mask, y, 0)`, which becomes one as well.
@@ -31,21 +32,24 @@ def with_dropout(graph: Graph, ratio: float | None = None) -> Graph:
         graph: A graph.
         ratio: What is dropped, as a share, in place of each node's own; 0 for nothing.
 
+    Returns:
+        The graph, and what the new input is called: `DROPOUT`, numbered where the graph has that;
+        empty where nothing drops.
+
     Raises:
-        GraphError: A ratio or a mode is computed by the model, or the new input's name is taken.
+        GraphError: A ratio or a mode is computed by the model.
     """
-    change = _Change(graph, ratio)
+    change = _Change(graph, ratio, NewNames(graph).new(DROPOUT))
     for node in graph.nodes:
         change.add(node)
-    if change.count and (DROPOUT in graph.values or DROPOUT in graph.inputs):
-        raise GraphError(f"`{DROPOUT}` is a value of the graph; give it another name.")
-    state = {DROPOUT: Value(DROPOUT, DType.INT64, (2,))} if change.count else {}
-    return replace(
+    state = {change.state: Value(change.state, DType.INT64, (2,))} if change.count else {}
+    made = replace(
         graph,
         inputs=(*graph.inputs, *state),
         nodes=change.without_idle_masks(),
         values={**graph.values, **state},
     )
+    return made, change.state if change.count else ""
 
 
 @dataclass(slots=True)
@@ -53,12 +57,14 @@ class _Change:
     """The nodes so far.
 
     Attributes:
+        state: The new input.
         count: How many drop something.
         masks: Attributes of the node that made each mask.
     """
 
     graph: Graph
     ratio: float | None
+    state: str
     nodes: list[Node] = field(default_factory=list)
     count: int = 0
     masks: dict[str, Mapping[str, float]] = field(default_factory=dict)
@@ -79,7 +85,7 @@ class _Change:
             self._drop(node)
         elif node.operator == "Where" and self._is_masked(node):
             attributes = {**self.masks[node.inputs[0]], "scale": 1.0}
-            self._own(node, (node.inputs[1], DROPOUT), attributes)
+            self._own(node, (node.inputs[1], self.state), attributes)
         else:
             self.nodes.append(node)
 
@@ -95,7 +101,7 @@ class _Change:
         self.count += 1
         if len(node.outputs) > 1 and node.outputs[1]:
             self.masks[node.outputs[1]] = attributes
-        self._own(node, (node.inputs[0], DROPOUT), attributes)
+        self._own(node, (node.inputs[0], self.state), attributes)
 
     def _own(self, node: Node, inputs: tuple[str, str], attributes: Mapping[str, float]) -> None:
         self.nodes.append(

@@ -10,6 +10,7 @@ from tightship.graph.backward.operators import Attributes, Type
 from tightship.graph.constant import Constant, Fill, Inline
 from tightship.graph.ir import Graph, Node, Value
 from tightship.graph.layout import DType
+from tightship.graph.new_names import NewNames
 
 OPSET = 18
 """Of the ONNX operators that gradients are written with."""
@@ -36,9 +37,7 @@ class Tape:
         self._drafts: list[_Draft] = []
         self._final: dict[str, str] = {}
         self._saved: dict[str, dict[int, str]] = {}
-        self._taken = {*graph.values, *graph.inputs, *graph.constants}
-        for node in graph.nodes:
-            self._taken.update(node.writes)
+        self._names = NewNames(graph)
 
     def type(self, name: str) -> Type | None:
         """Element type and shape of a value of the graph or of the tape; None if not static."""
@@ -53,15 +52,6 @@ class Tape:
     def constant(self, name: str) -> Constant | None:
         """The constant of a name; None if it is computed, or an input."""
         return self.constants.get(name) or self.graph.constant(name)
-
-    def new_name(self, wanted: str) -> str:
-        """`wanted`, or the first of `wanted.2`, `wanted.3`, ... that nothing is called."""
-        name, count = wanted, 1
-        while name in self._taken:
-            count += 1
-            name = f"{wanted}.{count}"
-        self._taken.add(name)
-        return name
 
     def write(
         self,
@@ -85,11 +75,11 @@ class Tape:
     def call(self, name: str, wanted: str) -> None:
         """Give a value of the tape its final name, unless it has one."""
         if name[0] == "\0" and name not in self._final:
-            self._final[name] = self.new_name(wanted)
+            self._final[name] = self._names.new(wanted)
 
     def define(self, wanted: str, kind: Type) -> str:
         """The name of a value that no node of the tape writes: an input, a saved output."""
-        name = self.new_name(wanted)
+        name = self._names.new(wanted)
         self.types[name] = self._written[name] = kind
         return name
 
@@ -176,7 +166,7 @@ class Tape:
         read = tuple([final.get(name, name) for name in inputs])
         for name in outputs:
             if name and name not in final:
-                final[name] = self.new_name(f"{read[0]}.{operator}")
+                final[name] = self._names.new(f"{read[0]}.{operator}")
         made = tuple([final.get(name, name) for name in outputs])
         label = made[0] or next(name for name in made if name)
         return Node(label, operator, read, made, attributes, *source)

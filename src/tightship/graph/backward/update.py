@@ -1,6 +1,6 @@
 """Weights updated by their gradients, in the graph: nodes that consume gradients at once."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, replace
 
 import numpy as np
@@ -11,17 +11,16 @@ from tightship.graph.backward.tape import OPSET
 from tightship.graph.constant import Constant, Inline
 from tightship.graph.ir import Graph, Node, Value
 from tightship.graph.layout import DType
+from tightship.graph.new_names import NewNames
 from tightship.graph.optimizer import Adam, Optimizer, state_of
 
 STEP = "step"
 """The input that counts updates, from 1: a scalar of int64."""
-
-
 NORM = "gradient_norm"
 """The output that has the norm of all gradients, before they are clipped: a scalar of float32."""
 SCALE = f"{NORM}.scale"
-GATHERED = ".gathered"
-"""What the input of a weight's gradients so far is called, behind the weight's name."""
+GATHERED = "gathered"
+"""What is kept of a weight besides an optimizer's state: its gradients so far."""
 OF_ALL = frozenset({"clip_norm", "decays_vectors", "rate_factors"})
 """What an optimizer says of all weights together."""
 
@@ -33,6 +32,7 @@ def with_updates(
     optimizer: Optimizer,
     *,
     rate: str = "",
+    names: NewNames | None = None,
 ) -> Graph:
     """A graph that updates weights, and whose outputs are these instead of their gradients.
 
@@ -40,7 +40,8 @@ def with_updates(
     `weights`; before them, with `clip_norm`, one `SquaresAdded` for each and a `ClipScale`, whose
     norm is an output `NORM`. A weight `w` and its state, as `w.mean` and `w.square`, become
     inputs; `w.next`, `w.mean.next` and `w.square.next` are outputs, each to be written over the
-    input that it follows.
+    input that it follows. What the graph has of these names already is left alone, and what is
+    added is numbered.
 
     Args:
         graph: A graph with its backward path.
@@ -49,9 +50,10 @@ def with_updates(
         optimizer: How a weight changes.
         rate: What an input is called that has the learning rate, a scalar of float32, in place of
             the optimizer's.
+        names: What is added is called by these names, which nothing of the graph has.
 
     Raises:
-        GraphError: A weight is no constant or input, or a name is taken.
+        GraphError: A weight is no constant or input.
         InputError: A factor of the rate is for no weight.
     """
     for name in optimizer.rate_factors:
@@ -59,79 +61,82 @@ def with_updates(
             raise InputError(
                 f"`rate_factors` has `{name}`, which is not trained: {', '.join(weights)} are."
             )
-    own, products, factors = _own_rates(rate, optimizer.rate_factors)
+    names = names or NewNames(graph)
+    rate = rate and names.of(rate)
+    own, products, factors = _own_rates(rate, optimizer.rate_factors, names)
     scale = ""
     if optimizer.clip_norm is not None and gradients:
-        graph, scale = with_norm(graph, weights, gradients, optimizer.clip_norm), SCALE
-    names = [f"{w}{part}" for w in weights for part in _parts(optimizer)]
-    scalars = {STEP: DType.INT64} if isinstance(optimizer, Adam) else {}
+        graph = with_norm(graph, weights, gradients, optimizer.clip_norm, names)
+        scale = names.of(SCALE)
+    scalars = {names.of(STEP): DType.INT64} if isinstance(optimizer, Adam) else {}
+    counter = tuple(scalars)
     if rate:
         scalars[rate] = DType.FLOAT32
-    taken = (*names, *_followed(names), *scalars, *own.values(), *factors)
-    _refuse_taken(graph, taken, weights)
     types = {name: Value(name, dtype, ()) for name, dtype in scalars.items()}
     types |= {name: Value(name, DType.FLOAT32, ()) for name in own.values()}
-    types |= _types_kept(graph, weights, _parts(optimizer))
+    written: list[str] = []
+    nodes = list(products)
+    for weight, gradient in zip(weights, gradients, strict=True):
+        kind = _kind(graph, weight)
+        over = (weight, *[names.of(f"{weight}.{part}") for part in state_of(optimizer)])
+        after = _followed(over, names)
+        types |= {name: replace(kind, name=name) for name in (*over, *after)}
+        further = (own.get(weight, rate), scale) if scale else filter(None, [own.get(weight, rate)])
+        reads = (weight, gradient, *over[1:], *counter, *further)
+        nodes.append(_update(_own(optimizer, kind), reads, after))
+        written += over
     kept = [name for name in graph.outputs if name not in set(gradients)]
-    nodes = [
-        _node(
-            weight,
-            gradient,
-            _own(optimizer, types[f"{weight}.next"]),
-            (own.get(weight, rate), scale),
-        )
-        for weight, gradient in zip(weights, gradients, strict=True)
-    ]
     graph = replace(graph, constants={**graph.constants, **factors})
-    return _updated(graph, (*names, *scalars), names, [*products, *nodes], types, kept)
+    return _updated(graph, (*written, *scalars), nodes, types, (*kept, *_followed(written, names)))
 
 
-def _types_kept(graph: Graph, weights: Sequence[str], parts: Sequence[str]) -> dict[str, Value]:
-    """Types of weights and of their state, before and after an update.
+def _kind(graph: Graph, weight: str) -> Value:
+    """The type of a weight.
 
     Raises:
-        GraphError: A weight is no constant or input.
+        GraphError: It is no constant or input.
     """
-    types = {}
-    for weight in weights:
-        if weight not in graph.constants and weight not in graph.inputs:
-            raise GraphError(
-                f"`{weight}` is no constant or input of the graph, so it cannot be updated."
-            )
-        kind = graph.constants.get(weight) or graph.value(weight)
-        for part in parts:
-            for name in (f"{weight}{part}", f"{weight}{part}.next"):
-                types[name] = Value(name, kind.dtype, kind.shape)
-    return types
+    if weight not in graph.constants and weight not in graph.inputs:
+        raise GraphError(
+            f"`{weight}` is no constant or input of the graph, so it cannot be updated."
+        )
+    kind = graph.constants.get(weight) or graph.value(weight)
+    return Value(weight, kind.dtype, kind.shape)
 
 
-def with_running_statistics(graph: Graph, running: Mapping[str, tuple[str, float, float]]) -> Graph:
+def with_running_statistics(
+    graph: Graph,
+    running: Mapping[str, tuple[str, float, float]],
+    names: NewNames | None = None,
+) -> Graph:
     """A graph that updates running statistics by those of each batch.
 
     Args:
         graph: A graph whose values the statistics of the batch are.
         running: By the name of a running statistic, a constant of the graph or no more: that of
             the batch, the share of the old one that is kept, and that of the new one.
-
-    Raises:
-        GraphError: A name is taken.
+        names: What is added is called by these names: `<statistic>.next`, where none has it.
     """
-    names = list(running)
-    _refuse_taken(graph, _followed(names), names)
+    names = names or NewNames(graph)
     types, nodes = {}, []
     for name, (batch, kept, added) in running.items():
-        after = f"{name}.next"
+        (after,) = _followed((name,), names)
         for each in (name, after):
             types[each] = replace(graph.value(batch), name=each)
         attributes = {"kept": kept, "added": added}
         nodes.append(
             Node(after, "RunningUpdate", (name, batch), (after,), attributes, DOMAIN, OPSET)
         )
-    return _updated(graph, names, names, nodes, types, graph.outputs)
+    outputs = (*graph.outputs, *_followed(running, names))
+    return _updated(graph, tuple(running), nodes, types, outputs)
 
 
 def with_norm(
-    graph: Graph, weights: Sequence[str], gradients: Sequence[str], limit: float
+    graph: Graph,
+    weights: Sequence[str],
+    gradients: Sequence[str],
+    limit: float,
+    names: NewNames | None = None,
 ) -> Graph:
     """A graph that has the norm of all gradients as an output, `NORM`.
 
@@ -143,30 +148,33 @@ def with_norm(
         weights: What the gradients are of.
         gradients: The gradient of each.
         limit: What gradients times `SCALE` have for a norm at most.
-
-    Raises:
-        GraphError: A name is taken.
+        names: What is added is called by these names.
     """
+    names = names or NewNames(graph)
     nodes, total = [], ""
     for weight, gradient in zip(reversed(weights), reversed(gradients), strict=True):
         reads = (gradient, total) if total else (gradient,)
-        total = f"{weight}.squares"
+        total = names.of(f"{weight}.squares")
         nodes.append(Node(total, "SquaresAdded", reads, (total,), {}, DOMAIN, OPSET))
     types = {node.name: Value(node.name, DType.FLOAT64, ()) for node in nodes}
-    types |= {name: Value(name, DType.FLOAT32, ()) for name in (SCALE, NORM)}
-    _refuse_taken(graph, list(types), ())
+    scale, norm = names.of(SCALE), names.of(NORM)
+    types |= {name: Value(name, DType.FLOAT32, ()) for name in (scale, norm)}
     attributes = {"limit": limit}
-    nodes.append(Node(SCALE, "ClipScale", (total,), (SCALE, NORM), attributes, DOMAIN, OPSET))
+    nodes.append(Node(scale, "ClipScale", (total,), (scale, norm), attributes, DOMAIN, OPSET))
     return replace(
         graph,
-        outputs=(*graph.outputs, NORM),
+        outputs=(*graph.outputs, norm),
         nodes=(*graph.nodes, *nodes),
         values={**graph.values, **types},
     )
 
 
 def with_totals(
-    graph: Graph, weights: Sequence[str], gradients: Sequence[str], share: float
+    graph: Graph,
+    weights: Sequence[str],
+    gradients: Sequence[str],
+    share: float,
+    names: NewNames | None = None,
 ) -> tuple[Graph, tuple[str, ...]]:
     """A graph that adds a share of each gradient to what was gathered of it before.
 
@@ -175,37 +183,32 @@ def with_totals(
         weights: What the gradients are of; `<weight>.gathered` becomes an input.
         gradients: The gradient of each, outputs of the graph.
         share: The share.
+        names: What is added is called by these names.
 
     Returns:
         The graph whose outputs are the sums in place of the gradients, and their names.
-
-    Raises:
-        GraphError: A name is taken.
     """
-    names = [f"{weight}{GATHERED}" for weight in weights]
-    totals = tuple(f"{weight}.total" for weight in weights)
-    _refuse_taken(graph, (*names, *totals), ())
+    names = names or NewNames(graph)
+    gathered = _gathered(weights, names)
+    totals = tuple([names.of(f"{weight}.total") for weight in weights])
     types: dict[str, Value] = {}
     nodes = []
     attributes = {"kept": 1.0, "added": share}
-    for name, total, gradient in zip(names, totals, gradients, strict=True):
+    for name, total, gradient in zip(gathered, totals, gradients, strict=True):
         kind = graph.value(gradient)
         types |= {each: replace(kind, name=each) for each in (name, total)}
         reads = (name, gradient)
         nodes.append(Node(total, "RunningUpdate", reads, (total,), attributes, DOMAIN, OPSET))
     kept = [name for name in graph.outputs if name not in set(gradients)]
-    made = replace(
-        graph,
-        inputs=(*graph.inputs, *names),
-        outputs=(*kept, *totals),
-        nodes=(*graph.nodes, *nodes),
-        values={**graph.values, **types},
-    )
-    return made, totals
+    return _updated(graph, gathered, nodes, types, (*kept, *totals)), totals
 
 
 def with_gathered(
-    graph: Graph, weights: Sequence[str], gradients: Sequence[str], share: float
+    graph: Graph,
+    weights: Sequence[str],
+    gradients: Sequence[str],
+    share: float,
+    names: NewNames | None = None,
 ) -> Graph:
     """As `with_totals`, but that a sum is to be written over what was gathered before.
 
@@ -220,87 +223,66 @@ def with_gathered(
         values={**graph.values, **types},
         constants={k: v for k, v in graph.constants.items() if k not in constants},
     )
-    pairs = zip(weights, gradients, strict=True)
-    return with_running_statistics(bare, {f"{w}{GATHERED}": (g, 1.0, share) for w, g in pairs})
+    names = names or NewNames(graph)
+    pairs = zip(_gathered(weights, names), gradients, strict=True)
+    return with_running_statistics(bare, {name: (g, 1.0, share) for name, g in pairs}, names)
+
+
+def _gathered(weights: Sequence[str], names: NewNames) -> tuple[str, ...]:
+    return tuple([names.of(f"{weight}.{GATHERED}") for weight in weights])
 
 
 def _updated(
     graph: Graph,
     inputs: Sequence[str],
-    names: Sequence[str],
     nodes: Sequence[Node],
     types: Mapping[str, Value],
     outputs: Sequence[str],
 ) -> Graph:
-    """The graph with nodes behind the others that write what follows `names`."""
-    held = set(names)
+    """The graph with nodes behind the others, and inputs that may have been constants."""
+    held = set(inputs)
     return replace(
         graph,
         inputs=tuple(dict.fromkeys((*graph.inputs, *inputs))),
-        outputs=(*outputs, *_followed(names)),
+        outputs=tuple(outputs),
         nodes=(*graph.nodes, *nodes),
         values={**graph.values, **types},
         constants={k: v for k, v in graph.constants.items() if k not in held},
     )
 
 
-def _refuse_taken(graph: Graph, names: Sequence[str], own: Collection[str]) -> None:
-    taken = {*graph.inputs, *graph.values, *graph.constants} - set(own)
-    for name in names:
-        if name in taken:
-            raise GraphError(
-                f"`{name}` is a value of the model, and what a step of training adds is called "
-                "so: rename it in the model."
-            )
+def _followed(before: Iterable[str], names: NewNames) -> tuple[str, ...]:
+    return tuple([names.of(f"{name}.next") for name in before])
 
 
-def _followed(names: Sequence[str]) -> tuple[str, ...]:
-    return tuple(f"{name}.next" for name in names)
-
-
-def _parts(optimizer: Optimizer) -> tuple[str, ...]:
-    return ("", *(f".{name}" for name in state_of(optimizer)))
-
-
-def _own(optimizer: Optimizer, after: Value) -> Optimizer:
+def _own(optimizer: Optimizer, weight: Value) -> Optimizer:
     """The optimizer of a weight: at its own rate, without decay where that is for matrices."""
-    factor = optimizer.rate_factors.get(after.name.removesuffix(".next"), 1.0)
+    factor = optimizer.rate_factors.get(weight.name, 1.0)
     own = replace(optimizer, rate=optimizer.rate * factor)
-    if own.decays_vectors or len(after.shape or ()) > 1:
+    if own.decays_vectors or len(weight.shape or ()) > 1:
         return own
     return replace(own, weight_decay=0.0)
 
 
 def _own_rates(
-    rate: str, factors: Mapping[str, float]
+    rate: str, factors: Mapping[str, float], names: NewNames
 ) -> tuple[dict[str, str], list[Node], dict[str, Constant]]:
     """What rates of weights are called that have their own, and products that give them."""
-    own = {weight: f"{weight}.{rate}" for weight in factors} if rate else {}
+    own = {weight: names.of(f"{weight}.rate") for weight in factors} if rate else {}
     constants: dict[str, Constant] = {
-        f"{name}.factor": Inline(np.array(factors[weight], np.float32))
-        for weight, name in own.items()
+        names.of(f"{weight}.rate.factor"): Inline(np.array(factors[weight], np.float32))
+        for weight in own
     }
     products = [
-        Node(name, "Mul", (rate, f"{name}.factor"), (name,), version=OPSET) for name in own.values()
+        Node(name, "Mul", (rate, factor), (name,), version=OPSET)
+        for name, factor in zip(own.values(), constants, strict=True)
     ]
     return own, products, constants
 
 
-def _node(weight: str, gradient: str, optimizer: Optimizer, scalars: tuple[str, str]) -> Node:
+def _update(optimizer: Optimizer, reads: tuple[str, ...], after: tuple[str, ...]) -> Node:
     """An update; its rate and its scale are empty where it reads none."""
-    state = [f"{weight}{part}" for part in _parts(optimizer)[1:]]
-    reads = [weight, gradient, *state]
-    if isinstance(optimizer, Adam):
-        reads.append(STEP)
-    reads.extend(scalars if scalars[1] else filter(None, scalars))
     plain = "Adam" if isinstance(optimizer, Adam) else "Sgd"
     numbers = {name: float(n) for name, n in asdict(optimizer).items() if name not in OF_ALL}
-    return Node(
-        f"{weight}.next",
-        f"{'Momentum' if 'velocity' in state_of(optimizer) else plain}Update",
-        tuple(reads),
-        _followed((weight, *state)),
-        numbers,
-        DOMAIN,
-        OPSET,
-    )
+    operator = f"{'Momentum' if 'velocity' in state_of(optimizer) else plain}Update"
+    return Node(after[0], operator, reads, after, numbers, DOMAIN, OPSET)

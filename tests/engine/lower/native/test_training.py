@@ -252,7 +252,7 @@ def test_dropouts_drop_what_numpy_drops(count, threads, mask):
         }}""",
         HEADER,
     )
-    graph = with_dropout(graph)
+    graph, _ = with_dropout(graph)
     for state in ([0, 1], [2**63 - 1, 2**33 + 5]):
         feeds = numbers(graph) | {"dropout": np.array(state)}
         assert_native(graph, feeds, "DropoutTraining", threads)
