@@ -62,6 +62,13 @@ def test_nobody_at_the_other_end_is_no_packet(ends):
     assert receive(ends[1]) is None
 
 
+def test_what_came_before_the_other_end_hung_up_on_a_packet_is_read(ends):
+    send(ends[1], b"unread")
+    send(ends[0], b"last words")
+    ends[0].close()
+    assert [receive(ends[1]), receive(ends[1])] == [Packet(b"last words", ()), None]
+
+
 def test_a_packet_without_bytes_is_an_end_and_its_files_are_closed(ends):
     with open(os.devnull, "rb") as file:
         before = open_files()

@@ -47,8 +47,11 @@ def test_answers_to_calls_that_were_interrupted_are_passed_over(ends, is_repeate
     os.close(late)
 
 
-def test_what_the_driver_said_before_it_hung_up_is_the_reason(ends):
+@pytest.mark.parametrize("is_unread", [False, True])
+def test_what_the_driver_said_before_it_hung_up_is_the_reason(ends, is_unread):
     session, driver = ends
+    if is_unread:
+        session._socket.send(b"a call")
     send(driver, encode_reply(Failed(ErrorStatus.RESOURCE_EXHAUSTED_TRANSIENT, "Too many."), 0))
     driver.close()
     with pytest.raises(DriverError, match="Too many") as caught:

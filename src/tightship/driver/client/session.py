@@ -61,7 +61,7 @@ class Session:
             data = encode(call, self._number, len(files))
             self._turn_to(None)
             try:
-                with suppress(BrokenPipeError):  # the driver may have said why before it hung up
+                with suppress(ConnectionError):  # the driver may have said why before it hung up
                     send(self._socket, data, files)
                 packet = receive(self._socket)
                 while packet is not None and _is_late(packet.data, self._number):

@@ -53,6 +53,8 @@ def receive(
             socket.CMSG_SPACE(files_max * _FD_BYTES) if files_max else 0,
             socket.MSG_CMSG_CLOEXEC,
         )
+    except ConnectionResetError:  # the kernel says so once, before what came before it
+        return receive(connection, files_max, discard)
     except ConnectionError:
         return None
     files = _files(control)
