@@ -11,51 +11,68 @@ from tightship.driver.memory.alarms import Alarms
 LONG_S = 3600
 
 
-def watchers():
-    return sum("_watch" in each.name for each in threading.enumerate())
+def watchers(before):
+    """Threads that watch alarms and were not there before."""
+    return [
+        each for each in threading.enumerate() if each not in before and "_watch" in each.name
+    ]
 
 
-def test_alarms_ring_in_the_order_in_which_they_are_due():
+@pytest.fixture
+def gate():
+    """Until it opens, an alarm that waits at it keeps later ones from ringing."""
+    made = threading.Event()
+    yield made
+    made.set()
+
+
+def test_alarms_ring_in_the_order_in_which_they_are_due(gate):
     alarms, rung = Alarms(), SimpleQueue()
-    alarms.set(0.05, lambda: rung.put("second"))
-    alarms.set(0, lambda: rung.put("first"))
+    alarms.set(0, lambda: gate.wait(60))
+    alarms.set(0, lambda: rung.put("second"))
+    alarms.set(-60, lambda: rung.put("first"))
+    gate.set()
     assert [rung.get(timeout=60), rung.get(timeout=60)] == ["first", "second"]
 
 
-def test_a_cancelled_alarm_does_not_ring():
+def test_a_cancelled_alarm_does_not_ring(gate):
     alarms, rung = Alarms(), SimpleQueue()
-    number = alarms.set(0.02, lambda: rung.put("cancelled"))
-    alarms.set(0.03, lambda: rung.put("kept"))
+    alarms.set(0, lambda: gate.wait(60))
+    number = alarms.set(0, lambda: rung.put("cancelled"))
+    alarms.set(0, lambda: rung.put("kept"))
     alarms.cancel(number)
     alarms.cancel(number)
+    gate.set()
     assert rung.get(timeout=60) == "kept"
     assert rung.empty()
 
 
 def test_an_alarm_that_is_due_before_the_one_waited_for_is_in_time():
     alarms, rung = Alarms(), SimpleQueue()
-    alarms.set(LONG_S, lambda: rung.put("late"))
+    late = alarms.set(LONG_S, lambda: rung.put("late"))
     alarms.set(0, lambda: rung.put("early"))
     assert rung.get(timeout=60) == "early"
+    alarms.cancel(late)
+    alarms.set(0, lambda: None)  # so that the thread sees that it is not needed any more
 
 
 def test_one_thread_watches_them_all_and_ends_with_the_last():
-    alarms, rung, before = Alarms(), SimpleQueue(), watchers()
+    alarms, rung, before = Alarms(), SimpleQueue(), set(threading.enumerate())
     for _ in range(2):
         numbers = [alarms.set(LONG_S, lambda: None) for _ in range(100)]
-        assert watchers() == before + 1
+        assert len(watchers(before)) == 1
         for number in numbers:
             alarms.cancel(number)
         alarms.set(0, lambda: rung.put(None))
         rung.get(timeout=60)
-        until(lambda: watchers() == before)
+        until(lambda: not watchers(before))
 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
 def test_one_that_fails_does_not_keep_later_ones_from_ringing():
-    alarms, rung, before = Alarms(), SimpleQueue(), watchers()
+    alarms, rung, before = Alarms(), SimpleQueue(), set(threading.enumerate())
     alarms.set(0, lambda: 1 // 0)
-    until(lambda: watchers() == before)
+    until(lambda: not watchers(before))
     alarms.set(0, lambda: rung.put("later"))
     assert rung.get(timeout=60) == "later"
 

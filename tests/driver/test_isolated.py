@@ -23,6 +23,7 @@ from tightship.errors import DriverError
 
 PAGE = 4096
 STAGING = isolated_worker.STAGING_BYTES
+PATIENCE_S = 60.0
 
 
 NUMBERS = itertools.count(1)
@@ -38,8 +39,12 @@ def new_pool(size_bytes, protection=3):
 
 @pytest.fixture(scope="module")
 def mappings():
-    kept = Mappings(SlowFiles())
-    yield kept
+    """Waits for its processes as long as a test may take, unless one is told otherwise."""
+    kept = Mappings(SlowFiles(PATIENCE_S))
+    with pytest.MonkeyPatch.context() as patient:
+        for name in ("PATIENCE_S", "REAP_S"):
+            patient.setattr(isolated_process, name, PATIENCE_S)
+        yield kept
     kept.close()
 
 
@@ -107,12 +112,18 @@ def idle_worker(mappings, pool):
     return worker
 
 
+def stop(worker):
+    """Have it do nothing from now on, as soon as the system has told it to."""
+    os.kill(worker.process.pid, signal.SIGSTOP)
+    os.waitid(os.P_PID, worker.process.pid, os.WSTOPPED | os.WNOWAIT)
+
+
 def test_a_file_that_does_not_answer_fails_and_its_process_is_killed(mappings, monkeypatch):
     monkeypatch.setattr(IsolatedProcess, "_is_stopped", False)
     pool, other = new_pool(PAGE), new_pool(PAGE)
     worker = idle_worker(mappings, pool)
     worker.wait_at_most(0.01)
-    os.kill(worker.process.pid, signal.SIGSTOP)
+    stop(worker)
     assert fails(mappings.read, pool, 0, 1)
     assert worker.process.returncode == -signal.SIGKILL
     assert mappings.read(other, 0, 1).sum() == 0
@@ -124,8 +135,11 @@ def test_a_process_that_somebody_killed_or_stopped_fails_no_call(mappings, end):
     pool = new_pool(PAGE)
     os.pwrite(pool.handle, b"x", PAGE)
     worker = idle_worker(mappings, pool)
-    worker.wait_at_most(0.01 if end == signal.SIGSTOP else 60)
-    os.kill(worker.process.pid, end)
+    if end == signal.SIGSTOP:
+        worker.wait_at_most(0.01)
+        stop(worker)
+    else:
+        os.kill(worker.process.pid, end)
     assert mappings.read(pool, 0, 1) == ord("x")
     assert worker.process.returncode == -(signal.SIGKILL if end == signal.SIGSTOP else end)
 
@@ -137,7 +151,7 @@ def test_a_process_that_cannot_be_killed_is_waited_for_no_longer(mappings, monke
         patched.setattr(isolated_process, "REAP_S", 0.01)
         patched.setattr(worker.process, "kill", lambda: None)
         worker.wait_at_most(0.01)
-        os.kill(worker.process.pid, signal.SIGSTOP)
+        stop(worker)
         assert fails(mappings.read, pool, 0, 1)
         assert mappings._isolated._hanging == [worker.process]
         patched.setattr(isolated, "HANGING_MAX", 1)
@@ -151,7 +165,7 @@ def test_a_process_that_cannot_be_killed_is_waited_for_no_longer(mappings, monke
 def test_a_process_that_waits_delays_nobody_else(mappings):
     stuck, other = new_pool(PAGE), new_pool(PAGE)
     worker = idle_worker(mappings, stuck)
-    os.kill(worker.process.pid, signal.SIGSTOP)
+    stop(worker)
     waits = threading.Thread(target=mappings.read, args=(stuck, 0, 1))
     waits.start()
     while worker not in mappings._isolated._busy:
@@ -168,7 +182,7 @@ def test_what_cannot_be_dropped_at_once_is_dropped_later(mappings):
     worker = idle_worker(mappings, pools[0])
     for pool in pools:
         worker.have(pool)
-    os.kill(worker.process.pid, signal.SIGSTOP)
+    stop(worker)
     for pool in pools:
         mappings.drop(pool)
     assert mappings._isolated._gone  # its socket is full

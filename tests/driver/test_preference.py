@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from tests.driver.native_driver import driver
+from tests.driver.test_hostile_clients import NoNames
 from tests.small_models import dense, dense_result
 from tightship._core import StopFlag
 from tightship.driver.effects import PrepareModel
@@ -17,15 +18,8 @@ from tightship.driver.rules.model import ModelFile
 from tightship.driver.rules.pools import READ, Pool, PoolMode
 from tightship.driver.rules.request import Extent
 from tightship.driver.rules.status import ErrorStatus, ExecutionPreference
-from tightship.engine.arenas.joint_arenas import JointArenas
 
 MODEL, WEIGHTS = dense(batch=4)
-
-
-class NoNames:
-    """A driver that was started without a model."""
-
-    arenas = JointArenas()
 
 
 @pytest.mark.parametrize("preference", ExecutionPreference)
