@@ -15,8 +15,11 @@ CSV = "id,lower,upper,size,offset\na,0,3,4,0\n"
 COMMAND = (sys.executable, "-m", "tightship.cli")
 
 
-def interrupted_while_reading(folder: Path, *before: str) -> int:
-    """The code of a process that is interrupted while it waits for the rest of its file."""
+def interrupted_while_reading(folder: Path, *before: str, patience_s: float = 30) -> int:
+    """The code of a process that is interrupted while it waits for the rest of its file.
+
+    The rest comes after a while in which the process has not ended.
+    """
     pipe = folder / "buffers.csv"
     os.mkfifo(pipe)
     process = subprocess.Popen([*before, *COMMAND, "verify", pipe], stdout=subprocess.DEVNULL)
@@ -25,7 +28,7 @@ def interrupted_while_reading(folder: Path, *before: str) -> int:
     with pipe.open("w") as file:  # open once the process reads
         process.send_signal(signal.SIGINT)
         try:
-            return process.wait(timeout=2)
+            return process.wait(timeout=patience_s)
         except subprocess.TimeoutExpired:
             file.write(CSV)
     code = process.wait()
@@ -40,7 +43,7 @@ def test_an_interrupt_ends_it_at_once(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_an_interrupt_that_is_ignored_stays_so(tmp_path: Path) -> None:
     ignoring = ("sh", "-c", 'trap "" INT; exec "$@"', "sh")
-    assert interrupted_while_reading(tmp_path, *ignoring) == 0
+    assert interrupted_while_reading(tmp_path, *ignoring, patience_s=2) == 0
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no full device here")

@@ -13,9 +13,7 @@ LONG_S = 3600
 
 def watchers(before):
     """Threads that watch alarms and were not there before."""
-    return [
-        each for each in threading.enumerate() if each not in before and "_watch" in each.name
-    ]
+    return [each for each in threading.enumerate() if each not in before and "_watch" in each.name]
 
 
 @pytest.fixture

@@ -45,7 +45,7 @@ def test_a_packet_that_is_too_long_is_refused_and_its_files_closed(ends):
         send(ends[0], bytes(MESSAGE_BYTES_MAX + 1), [file.fileno()])
         with pytest.raises(FormatError, match="its end is lost"):
             receive(ends[1])
-        assert open_files() == before
+        assert open_files() <= before
 
 
 def test_a_packet_whose_files_are_lost_in_part_is_refused_and_the_others_closed(ends):
@@ -54,7 +54,7 @@ def test_a_packet_whose_files_are_lost_in_part_is_refused_and_the_others_closed(
         send(ends[0], b"message", [file.fileno()] * 5)
         with pytest.raises(FormatError, match="files of it are lost"):
             receive(ends[1], files_max=2)
-        assert open_files() == before
+        assert open_files() <= before
 
 
 def test_nobody_at_the_other_end_is_no_packet(ends):
@@ -74,4 +74,4 @@ def test_a_packet_without_bytes_is_an_end_and_its_files_are_closed(ends):
         before = open_files()
         send(ends[0], b"", [file.fileno()])
         assert receive(ends[1]) is None
-        assert open_files() == before
+        assert open_files() <= before

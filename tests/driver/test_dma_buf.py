@@ -281,7 +281,7 @@ def test_a_blob_may_be_of_memory_that_is_there(tmp_path):
         for allocate_memory in (client.blob, client.segment):
             with pytest.raises(InputError, match="0 bytes was asked for"):
                 allocate_memory(0)
-        assert len(os.listdir("/proc/self/fd")) == before
+        assert len(os.listdir("/proc/self/fd")) <= before
     os.close(memory)
 
 

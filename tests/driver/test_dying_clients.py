@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from tests.driver.native_driver import driver
+from tests.driver.test_turns import until
 from tests.small_models import dense
 from tightship.driver.memory.descriptor import new_segment
 from tightship.driver.protocol import messages as m
@@ -27,8 +28,6 @@ MODEL, _ = dense(batch=4)
 X = np.ones((4, 32), np.float32)
 X_BYTES, Y_BYTES = 4 * 32 * 4, 4 * 8 * 4
 REQUEST = ((DataLocation(0, 0, X_BYTES),), (DataLocation(0, X_BYTES, Y_BYTES),))
-PINGS_MAX = 2000
-"""Calls of another client, of some 50 us each, within which a dead one's memory is given back."""
 
 
 @pytest.fixture(scope="module")
@@ -132,12 +131,8 @@ def test_a_client_that_dies_at_any_step_leaves_nothing(served, witness, hears_an
 
 def settled(served, witness):
     """The state once nothing of the clients before is left."""
-    state = None
-    for _ in range(PINGS_MAX):
-        state = served.settled_state(witness)
-        if len(witness.inspect().clients) == 1 and state == served.state():
-            break
-    return state
+    until(lambda: len(witness.inspect().clients) == 1)
+    return served.settled_state(witness)
 
 
 CLIENT = """
@@ -166,7 +161,7 @@ def test_a_client_that_is_killed_while_it_runs_leaves_nothing(served, witness, t
     assert served.settles_at(before, witness)
 
 
-def test_memory_of_a_dead_client_is_back_before_another_has_called_often(served, witness):
+def test_memory_of_a_dead_client_comes_back_while_another_calls(served, witness):
     before = settled(served, witness)
     client = served.client()
     with client.segment(32 << 20) as segment:
@@ -174,11 +169,7 @@ def test_memory_of_a_dead_client_is_back_before_another_has_called_often(served,
         client.prepare_named("dense").execute([x])
         assert served.mappings() > before[1]
         client.close()
-        pings = 0
-        while served.mappings() > before[1] and pings < PINGS_MAX:
-            witness.capabilities()
-            pings += 1
-        assert pings < PINGS_MAX
+        assert served.settles_at(before, witness)
 
 
 @pytest.fixture

@@ -292,7 +292,7 @@ def test_a_client_that_is_killed_leaves_nothing(served, client, step, tmp_path):
     )
     with child:
         assert child.stdout.readline() == b"there\n"
-        assert served.state() != before
+        assert len(client.inspect().clients) >= 2
         child.kill()
     assert served.settles_at(before, client)
 
@@ -313,7 +313,7 @@ def test_when_the_driver_dies_fences_fail_and_calls_say_so(tmp_path):
         os.close(write_end)
         del fenced  # the last to need its arrays, but for frames of what was raised
         gc.collect()
-        assert len(os.listdir("/proc/self/fd")) == before
+        assert len(os.listdir("/proc/self/fd")) <= before
 
 
 def test_a_fence_that_breaks_ends_what_waits_for_it(model):

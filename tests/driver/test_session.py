@@ -43,7 +43,7 @@ def test_answers_to_calls_that_were_interrupted_are_passed_over(ends, is_repeate
     call = m.ReleaseModel(7)
     answer = session.repeat(Repeated(call)) if is_repeated else session.exchange(call)[0]
     assert answer == Done()
-    assert len(os.listdir("/proc/self/fd")) == before
+    assert len(os.listdir("/proc/self/fd")) <= before
     os.close(late)
 
 

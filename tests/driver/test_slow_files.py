@@ -118,7 +118,7 @@ def test_a_file_that_cannot_be_described_costs_its_client_an_error(dead, server,
         until(lambda: server._slow.asking_count == 0)
 
 
-def test_calls_of_a_client_wait_for_the_file_of_the_one_before(dead, server, other, tmp_path):
+def test_calls_of_a_client_wait_for_the_file_of_the_one_before(dead, other, tmp_path):
     with Client(tmp_path / "driver.sock") as client, file_of(tmp_path / "file") as file:
         dead.files.add(str(tmp_path / "file"))
         replies = []

@@ -83,7 +83,7 @@ def test_weights_are_not_packed_to_the_end_in_vain(file, monkeypatch, is_kept):
     cache = CacheFiles(bytes(32), (client,), ()) if is_kept else None
     assert models.prepare(asked_of(file, cache), stop).status is LATE
     assert not models._models
-    assert own_files() == before
+    assert own_files() <= before
     assert os.fstat(client).st_size == 0
     os.close(client)
 

@@ -69,11 +69,11 @@ def test_what_another_thread_keeps_to_itself_is_within_reach(slab):
     def take():
         held.append(slab.allocate(64))
         has_taken.set()
-        may_end.wait(10)
+        may_end.wait(60)
 
     thread = threading.Thread(target=take)
     thread.start()
-    assert has_taken.wait(10)
+    assert has_taken.wait(60)
     assert len(exhaust(slab)) == slab.block_count - 1
     may_end.set()
     thread.join()
@@ -175,11 +175,11 @@ def test_a_block_that_another_thread_gave_back_is_free_already(slab):
     def give():
         slab.deallocate(block, 64)
         has_given.set()
-        may_end.wait(10)
+        may_end.wait(60)
 
     thread = threading.Thread(target=give)
     thread.start()
-    assert has_given.wait(10)
+    assert has_given.wait(60)
     with pytest.raises(InputError, match="free already"):
         slab.deallocate(block, 64)
     may_end.set()

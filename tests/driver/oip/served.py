@@ -96,7 +96,11 @@ def main():
     from tightship.driver.oip.limits import FaceLimits
     from tightship.driver.process import Driver, Listening
 
-    small = FaceLimits(body_bytes_max=1 << 16, connections_max=3, transfer_s=0.2)
+    limits = FaceLimits()
+    if "small" in sys.argv:
+        limits = FaceLimits(body_bytes_max=1 << 16, connections_max=3)
+    elif "hasty" in sys.argv:
+        limits = FaceLimits(transfer_s=0.2)
     with tempfile.TemporaryDirectory() as folder:
         models, socket = (
             sources(folder, all_types="types" in sys.argv),
@@ -107,7 +111,7 @@ def main():
             http=("127.0.0.1", 0),
             grpc=("127.0.0.1", 0),
             allow_client_shm="shm" in sys.argv,
-            limits=small if "small" in sys.argv else FaceLimits(),
+            limits=limits,
         )
         driver = Driver(lambda: models, where, threads=2)
         for number in (signal.SIGTERM, signal.SIGINT):

@@ -186,7 +186,6 @@ def test_headers_behind_a_body_say_nothing_of_it(port):
         (infer_head(length=1 << 17), 413),
         (infer_head("X: " + "y" * 70_000), 431),
         (infer_head("Transfer-Encoding: chunked"), 400),
-        (infer_head()[:-30], 408),
         (infer_head("Inference-Header-Content-Length: -1") + BODY, 400),
         (infer_head("Inference-Header-Content-Length: 99999") + BODY, 400),
         (infer_head("Content-Encoding: gzip") + BODY, 400),
@@ -197,6 +196,13 @@ def test_what_cannot_be_served_is_answered_with_a_reason(port, request_bytes, st
     with connected(port) as connection:
         found, body = response_to(connection, request_bytes)
     assert found == status
+    assert json.loads(body)["error"]
+
+
+def test_what_does_not_come_in_time_is_answered_with_a_reason():
+    with server("hasty") as served, connected(port_of(served)) as connection:
+        status, body = response_to(connection, infer_head()[:-30])
+    assert status == 408
     assert json.loads(body)["error"]
 
 

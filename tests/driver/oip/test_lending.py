@@ -223,7 +223,7 @@ def test_a_client_that_has_gone_leaves_nothing(serving, lent):
             connection.shutdown(socket.SHUT_WR)
             assert connection.recv(1) == b""
     assert ask(lent, serving.request())[0] == 200
-    assert len(os.listdir("/proc/self/fd")) == before
+    assert len(os.listdir("/proc/self/fd")) <= before
 
 
 def test_a_lent_connection_ends_with_the_server(tmp_path, monkeypatch):

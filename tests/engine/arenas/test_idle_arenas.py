@@ -179,38 +179,49 @@ def test_an_arena_that_cannot_grow_is_as_it_was(clock):
     pool.close()
 
 
+@pytest.fixture
 def watchers():
-    return [t for t in threading.enumerate() if isinstance(t, threading.Timer)]
+    """What tells the threads that watch pools of the test."""
+    before = set(threading.enumerate())
+
+    def found():
+        timers = [each for each in threading.enumerate() if isinstance(each, threading.Timer)]
+        return [each for each in timers if each not in before]
+
+    return found
 
 
-def test_a_process_that_runs_no_more_comes_down_as_well():
+def join_all(watchers):
+    """Until none is left, those included that others start."""
+    while found := watchers():
+        found[0].join(PATIENCE_S)
+        assert not found[0].is_alive()
+
+
+def test_a_process_that_runs_no_more_comes_down_as_well(watchers):
     pool = ArenaPool(8, Retention(0.02, SMALL))
     with pool.reserved(LARGE_PROGRAM, Limits()):
         pass
-    for thread in watchers():
-        thread.join(PATIENCE_S)
-    while watchers():
-        watchers()[0].join(PATIENCE_S)
+    join_all(watchers)
     assert pool.held_bytes == SMALL
     pool.close()
 
 
-def test_nothing_watches_what_cannot_go_back(clock):
+def test_nothing_watches_what_cannot_go_back(clock, watchers):
     pool = ArenaPool(8, Retention(0.02, SMALL - 100), clock_ns=clock)
     run(pool, SMALL_PROGRAM, clock)
     assert watchers() == []
     run(pool, program(SMALL + MIB), clock)
     assert watchers() != []
     clock.now_ns += SECOND_NS
-    while watchers():
-        watchers()[0].join(PATIENCE_S)
+    join_all(watchers)
     run(pool, program(SMALL + 1), clock)
     assert SMALL < pool.held_bytes < SMALL + MIB
     assert watchers() == []
     pool.close()
 
 
-def test_closing_leaves_no_thread():
+def test_closing_leaves_no_thread(watchers):
     pool = ArenaPool(8, Retention(3600, SMALL))
     with pool.reserved(LARGE_PROGRAM, Limits()):
         pass
@@ -219,8 +230,8 @@ def test_closing_leaves_no_thread():
     assert watchers() == []
 
 
-def test_a_watched_pool_can_be_collected():
-    pool = ArenaPool(8, Retention(0.05, SMALL))
+def test_a_watched_pool_can_be_collected(watchers):
+    pool = ArenaPool(8, Retention(3600, SMALL))
     with pool.reserved(LARGE_PROGRAM, Limits()):
         pass
     (thread,) = watchers()
@@ -228,8 +239,9 @@ def test_a_watched_pool_can_be_collected():
     del pool
     gc.collect()
     assert gc.get_referrers(memory) == []
-    thread.join(PATIENCE_S)
-    assert watchers() == []
+    thread.function(*thread.args)  # as when the time has come
+    thread.cancel()
+    join_all(watchers)
 
 
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
@@ -243,8 +255,17 @@ def test_what_other_threads_run_in_is_not_the_childs(clock):
         assert pool.used_bytes == LARGE
 
 
+def is_watched_and_comes_down(pool, watchers):
+    with pool._lock:  # which a watcher needs before it ends
+        with pool.reserved(LARGE_PROGRAM, Limits()):
+            pass
+        is_watched = watchers() != []
+    join_all(watchers)
+    return is_watched and pool.held_bytes >= SMALL
+
+
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
-def test_a_child_of_a_fork_runs_and_gives_back_on_its_own():
+def test_a_child_of_a_fork_runs_and_gives_back_on_its_own(watchers):
     pool = ArenaPool(8, Retention(0.02, SMALL))
     stop = threading.Event()
 
@@ -258,12 +279,7 @@ def test_a_child_of_a_fork_runs_and_gives_back_on_its_own():
         for _ in range(5):
             child = os.fork()
             if child == 0:
-                with pool.reserved(LARGE_PROGRAM, Limits()):
-                    pass
-                alone = watchers() != []
-                while watchers():
-                    watchers()[0].join(PATIENCE_S)
-                os._exit(0 if alone and pool.held_bytes >= SMALL else 1)
+                os._exit(not is_watched_and_comes_down(pool, watchers))
             assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
         stop.set()
         for future in futures:

@@ -14,3 +14,18 @@ class Gate:
 
     def is_signalled(self) -> bool:
         return self.is_open
+
+
+class AwaitedGate(Gate):
+    """Opens when it has been looked at so often that somebody waits for it."""
+
+    LOOKS = 20
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._looks = 0
+
+    def is_signalled(self) -> bool:
+        self._looks += 1
+        self.is_open = self._looks > self.LOOKS
+        return self.is_open

@@ -33,6 +33,6 @@ del pool, stream
 
 def test_who_waits_for_the_pool_lets_the_work_end():
     done = subprocess.run(
-        [sys.executable, "-c", PROGRAM], capture_output=True, text=True, timeout=30, check=False
+        [sys.executable, "-c", PROGRAM], capture_output=True, text=True, timeout=120, check=False
     )
     assert (done.stdout, done.stderr) == ("fine\n", "")

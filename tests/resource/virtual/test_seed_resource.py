@@ -2,7 +2,6 @@
 
 import ctypes
 import threading
-import time
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -10,7 +9,7 @@ from hypothesis.stateful import run_state_machine_as_test
 
 from tests.resource.conformance import Conformance
 from tests.resource.virtual.devices import DEVICES
-from tests.resource.virtual.gate import Gate
+from tests.resource.virtual.gate import AwaitedGate, Gate
 from tightship.errors import InputError, OutOfMemoryError
 from tightship.resource.virtual import (
     FailingDevice,
@@ -260,9 +259,8 @@ def test_work_of_a_host_stream_never_sees_the_block_of_another():
 
 def test_a_refused_request_waits_for_work_that_ends():
     device = FailingDevice(HostDevice(), 3, 3)
-    resource, stream = SeedVirtualResource(device, CHUNK), HostStream()
+    resource, stream = SeedVirtualResource(device, CHUNK), AwaitedGate().stream()
     address = resource.allocate_on(CHUNK, stream)
-    stream.submit(lambda: time.sleep(0.05))
     resource.deallocate_on(address, CHUNK, stream)
     resource.allocate(CHUNK)
     assert resource.virtual_statistics().wait_count == 1

@@ -13,7 +13,7 @@ from hypothesis.stateful import run_state_machine_as_test
 
 from tests.resource.conformance import Conformance
 from tests.resource.virtual.devices import DEVICES
-from tests.resource.virtual.gate import Gate
+from tests.resource.virtual.gate import AwaitedGate, Gate
 from tightship.errors import InputError, OutOfMemoryError
 from tightship.resource.virtual import (
     FailingDevice,
@@ -250,6 +250,13 @@ def test_work_that_ends_soon_is_waited_for_before_memory_is_made():
     resource.deallocate_on(address, 4 * PAGE, stream)
     threading.Timer(0.05, go.set).start()
     assert resource.allocate(4 * PAGE) == address
+
+
+def test_a_wait_for_work_is_counted():
+    resource, stream = make(HostDevice(), patience_seconds=30), AwaitedGate().stream()
+    address = resource.allocate_on(4 * PAGE, stream)
+    resource.deallocate_on(address, 4 * PAGE, stream)
+    assert resource.allocate(4 * PAGE) == address
     assert resource.virtual_statistics().wait_count == 1
 
 
@@ -263,7 +270,7 @@ def test_two_pools_never_wait_for_each_other():
     idle.deallocate(idle.allocate(PAGE), PAGE)
     assert held.is_alive()
     gate.is_open = True
-    held.join(10)
+    held.join(60)
     assert not held.is_alive()
 
 
