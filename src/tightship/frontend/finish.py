@@ -5,6 +5,7 @@ from dataclasses import replace
 
 from tightship.frontend.writer import Operand, Writer
 from tightship.graph import Graph, Node
+from tightship.graph.ir import leading_to
 
 
 def finished(
@@ -33,7 +34,7 @@ def finished(
         else:
             final[source] = writer.define(stem, operand.dtype, operand.shape).name
         ends.append(source)
-    written = _leading_to(ends, writer.nodes)
+    written = leading_to(ends, writer.nodes)
     read = {each for node in written for each in node.reads}
     return Graph(
         name=name,
@@ -43,16 +44,6 @@ def finished(
         nodes=tuple(_renamed(node, final) for node in written),
         constants={n: held for n, held in writer.constants.items() if n in read},
     )
-
-
-def _leading_to(outputs: Iterable[str], nodes: Sequence[Node]) -> list[Node]:
-    """Nodes that an output depends on, in their order."""
-    wanted, kept = set(outputs), []
-    for node in reversed(nodes):
-        if not wanted.isdisjoint(node.writes):
-            wanted.update(node.reads)
-            kept.append(node)
-    return kept[::-1]
 
 
 def _renamed(node: Node, names: Mapping[str, str]) -> Node:

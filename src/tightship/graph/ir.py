@@ -5,7 +5,7 @@ it is made: every name is defined once, before it is read, so `nodes` is an orde
 which the graph can run.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from dataclasses import fields as dataclass_fields
 from functools import cached_property
@@ -98,6 +98,11 @@ class Node:
         object.__setattr__(self, "reads", tuple(dict.fromkeys(names)))
         object.__setattr__(self, "writes", tuple([name for name in last.outputs if name]))
 
+    @property
+    def operands(self) -> tuple[str, ...]:
+        """What the node runs on: its inputs, then the captures of each of its subgraphs."""
+        return (*self.inputs, *(name for graph in self.subgraphs for name in graph.captures))
+
     def absorbed(self) -> "Node":
         """This node with the first of the fused ones a part of it, whose operands it reads."""
         first, *fused = self.fused
@@ -161,6 +166,11 @@ class Graph:
                 found[name] = (*found.get(name, ()), index)
         return found
 
+    @cached_property
+    def used(self) -> frozenset[str]:
+        """Names that a node reads, or that are outputs."""
+        return frozenset(self._reads())
+
     def retyped(
         self,
         nodes: tuple[Node, ...],
@@ -197,6 +207,16 @@ class Graph:
         for node in self.nodes:
             yield from node.reads
         yield from self.outputs
+
+
+def leading_to(outputs: Iterable[str], nodes: Sequence[Node]) -> tuple[Node, ...]:
+    """Nodes that an output depends on, in their order."""
+    wanted, kept = set(outputs), []
+    for node in reversed(nodes):
+        if not wanted.isdisjoint(node.writes):
+            wanted.update(node.reads)
+            kept.append(node)
+    return tuple(reversed(kept))
 
 
 AttributeValue = (

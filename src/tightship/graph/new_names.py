@@ -4,12 +4,10 @@ from tightship.graph.ir import Graph
 
 
 class NewNames:
-    """Names that nothing of a graph has, and that are given once."""
+    """Names that nothing of a graph has, nor of its nodes' graphs, and that are given once."""
 
     def __init__(self, graph: Graph) -> None:
-        self._taken = {*graph.inputs, *graph.values, *graph.constants, *graph.known}
-        for node in graph.nodes:
-            self._taken.update(node.writes)
+        self._taken = _names_of(graph)
         self._given: dict[str, str] = {}
 
     def new(self, wanted: str) -> str:
@@ -26,3 +24,12 @@ class NewNames:
         if wanted not in self._given:
             self._given[wanted] = self.new(wanted)
         return self._given[wanted]
+
+
+def _names_of(graph: Graph) -> set[str]:
+    found = {*graph.inputs, *graph.values, *graph.constants, *graph.known, *graph.captures}
+    for node in graph.nodes:
+        found.update(node.writes)
+        for body in node.subgraphs:
+            found |= _names_of(body)
+    return found

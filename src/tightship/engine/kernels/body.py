@@ -38,7 +38,7 @@ class Body:
         self._steps = tuple(
             _Step(
                 _ready(graph, node, make_run),
-                operand_names(node),
+                node.operands,
                 node.outputs,
                 tuple(
                     name
@@ -68,11 +68,6 @@ class Body:
             for name in step.frees:
                 del values[name]
         return [values[name] for name in self.graph.outputs]
-
-
-def operand_names(node: Node) -> tuple[str, ...]:
-    """What a node runs on: its inputs, then the captures of each of its subgraphs."""
-    return (*node.inputs, *(name for graph in node.subgraphs for name in graph.captures))
 
 
 def _ready(graph: Graph, node: Node, make_run: MakeRun) -> ReferenceRun:

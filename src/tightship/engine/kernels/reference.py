@@ -55,11 +55,10 @@ def reference_kernel(node: Node) -> ReferenceRun:
         evaluator = ReferenceEvaluator(model_of(node))
     except REFERENCE_ERRORS as error:
         raise _failure(node, error) from error
-    operands_of = (*node.inputs, *(name for graph in node.subgraphs for name in graph.captures))
     places = [node.outputs.index(name) for name in node.writes]
 
     def run(operands: Sequence[Any]) -> list[Any]:
-        feeds = {name: value for name, value in zip(operands_of, operands, strict=True) if name}
+        feeds = {name: value for name, value in zip(node.operands, operands, strict=True) if name}
         try:
             with np.errstate(all="ignore"):
                 results = evaluator.run(None, feeds)

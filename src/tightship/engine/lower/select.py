@@ -331,8 +331,7 @@ def _present(operands: tuple[Operand | None, ...]) -> tuple[Operand, ...]:
 
 def _reference(builder: Builder, node: Node) -> None:
     """A kernel on objects, which allocates what it returns; static results are then planned."""
-    captures = tuple(name for graph in node.subgraphs for name in graph.captures)
-    sources = tuple(builder.dense(name) if name else None for name in (*node.inputs, *captures))
+    sources = tuple(builder.dense(name) if name else None for name in node.operands)
     targets = tuple(_reference_output(builder, name) if name else None for name in node.outputs)
     kernel = object_kernel(node, allow_reference=builder.options.use_reference)
     builder.step(

@@ -10,6 +10,7 @@ from tightship.frontend.onnx import types
 from tightship.frontend.onnx.schema import label
 from tightship.frontend.onnx.scope import Scope
 from tightship.graph import AttributeValue, Constant, DType, Graph
+from tightship.graph.loop_trips import trip_count
 
 _EXACT_LOOP_DEPTH_MAX = 3
 _UNBATCHED_SCAN_VERSION = 9
@@ -114,7 +115,7 @@ def _type_loop(node: ControlNode) -> tuple[dict[str, Graph], list[TypeProto]]:
     fixed = [types.tensor_type(DType.INT64, ()), types.tensor_type(DType.BOOL, ())]
     state = [node.type_of(name) for name in node.proto.input[2:]]
     body, state = _settle(node, fixed, state, (), 1)
-    trips = _trip_count(node, body.graph)
+    trips = trip_count(node.proto.input, body.graph, node.scope.small_constant_of)
     scanned = [_stacked(type_, 0, trips) for type_ in body.outputs[1 + len(state) :]]
     return {"body": body.graph}, state + scanned
 
@@ -201,21 +202,6 @@ def _widen_all(
                     f"way and {types.element_name(numbers[1])} on another."
                 )
     return [types.widen(left, right) for left, right in zip(first, second, strict=True)]
-
-
-def _trip_count(node: ControlNode, body: Graph) -> int | None:
-    """How often a Loop runs its body, if that is known and nothing ends it earlier."""
-    trips, condition = node.known(0), node.known(1)
-    starts = not node.proto.input[1] or (condition is not None and bool(condition.array().item()))
-    if trips is None or not starts:
-        return None
-    name = body.outputs[0]
-    sources = {n.outputs[0]: n.inputs[0] for n in body.nodes if n.operator == "Identity"}
-    while name in sources:
-        name = sources[name]
-    kept = body.constant(name)
-    goes_on = name == body.inputs[1] or (kept is not None and bool(kept.array().all()))
-    return max(0, int(trips.array().item())) if goes_on else None
 
 
 def _axes(node: ControlNode, name: str, count: int) -> tuple[int, ...]:

@@ -1,18 +1,20 @@
 """The backward walk: from outputs to whatever gradients are wanted of."""
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
 
 from tightship.errors import GraphError
 from tightship.graph.backward.batch_statistics import with_batch_statistics
+from tightship.graph.backward.control import CONTROL
 from tightship.graph.backward.operators import Type
+from tightship.graph.backward.reach import leading_through
 from tightship.graph.backward.rules import FLAT, OF_SHAPES, RULES
-from tightship.graph.backward.site import FLOATS, Site
+from tightship.graph.backward.site import FLOATS, Ends, Site
 from tightship.graph.backward.tape import Tape
 from tightship.graph.constant import Constant, Fill
-from tightship.graph.ir import Graph, Node
+from tightship.graph.ir import Graph, Node, leading_to
 
 _HIDING = -1e4
 """What masks add to scores that must not count: this, or less."""
@@ -47,12 +49,22 @@ def constants_read(graph: Graph) -> tuple[str, ...]:
 def _readers(graph: Graph) -> dict[str, set[str]]:
     """Operators that read each constant of floats, as more than a setting."""
     readers: dict[str, set[str]] = {}
+    for name, operator in _readings(graph):
+        if name in graph.constants and graph.constants[name].dtype in FLOATS:
+            readers.setdefault(name, set()).add(operator)
+    return readers
+
+
+def _readings(graph: Graph) -> Iterator[tuple[str, str]]:
+    """Names that nodes read as more than settings, in bodies too, and the nodes' operators."""
     for node in graph.nodes:
+        inner = {name for body in node.subgraphs for name in body.captures}
         count = _SET_UP.get(node.operator)
         for name in node.inputs[:count] if count else node.reads:
-            if name in graph.constants and graph.constants[name].dtype in FLOATS:
-                readers.setdefault(name, set()).add(node.operator)
-    return readers
+            if name not in inner or name in node.inputs:
+                yield name, node.operator
+        for body in node.subgraphs:
+            yield from ((name, each) for name, each in _readings(body) if name in body.captures)
 
 
 def _hides(constant: Constant) -> bool:
@@ -100,8 +112,8 @@ def backward(
                 f"`{name}` has no gradient: it must be an input, a constant or a result of graph "
                 f"`{graph.name}`, and hold floats."
             )
-    wanted = _leading_to(graph, targets)
-    walk = _Walk(graph, wanted)
+    graph = _unlearned(graph, targets)
+    walk = _Walk(graph, leading_through(graph, targets))
     given = [name for name in map(walk.start, ends) if name]
     walk.run()
     gradients = [walk.gradient(name) for name in targets]
@@ -117,6 +129,40 @@ def backward(
     )
 
 
+def gradient_path(graph: Graph, ends: Ends, wrt: Sequence[str]) -> Graph:
+    """A graph of the gradients of some of a graph's values, from given ones of others.
+
+    It has no other outputs, and of the forward nodes those alone that a gradient reads.
+
+    Args:
+        graph: A graph; it may be the body of a node.
+        ends: Floats, each with a name for its gradient: inputs behind those of the graph, where
+            the name is not taken.
+        wrt: What gradients are wanted of, captures among them: the outputs.
+
+    Raises:
+        GraphError: As `backward`.
+    """
+    graph = _unlearned(with_batch_statistics(graph, training_only=True), wrt)
+    walk = _Walk(graph, leading_through(graph, wrt))
+    given = [walk.give(value, name) for value, name in ends]
+    walk.run()
+    outputs = tuple([walk.gradient(name) for name in wrt])
+    nodes = leading_to(outputs, walk.tape.nodes())
+    read = {*outputs, *(name for node in nodes for name in node.reads)}
+    constants = {**graph.constants, **walk.tape.constants}
+    return replace(
+        graph,
+        inputs=(*graph.inputs, *given),
+        outputs=outputs,
+        nodes=nodes,
+        values=walk.tape.values(),
+        constants={name: each for name, each in constants.items() if name in read},
+        known=_lasting(graph, wrt),
+        captures=tuple(name for name in graph.captures if name in read),
+    )
+
+
 def _float_outputs(graph: Graph) -> tuple[str, ...]:
     return tuple(name for name in graph.outputs if graph.value(name).dtype in FLOATS)
 
@@ -126,25 +172,40 @@ def _defined(graph: Graph) -> set[str]:
     return {*graph.inputs, *graph.constants, *made}
 
 
-def _leading_to(graph: Graph, targets: Collection[str]) -> set[str]:
-    """Values that depend on a target in a way that has a gradient, targets included."""
-    wanted = set(targets)
-    for node in graph.nodes:
-        if wanted.isdisjoint(node.reads) or (node.operator in FLAT and not node.domain):
-            continue
-        wanted.update([name for name in node.writes if graph.value(name).dtype in FLOATS])
-    return wanted
-
-
 def _lasting(graph: Graph, targets: Collection[str]) -> dict[str, Constant]:
     """What the graph knows of values that depend on no target's elements."""
-    if not graph.known:
-        return {}
+    changing = _changing(graph, targets) if graph.known else set()
+    return {name: known for name, known in graph.known.items() if name not in changing}
+
+
+def _changing(graph: Graph, targets: Collection[str]) -> set[str]:
+    """Values that depend on a target's elements."""
     changing = set(targets)
     for node in graph.nodes:
         if node.operator not in OF_SHAPES and not changing.isdisjoint(node.reads):
             changing.update(node.writes)
-    return {name: known for name, known in graph.known.items() if name not in changing}
+    return changing
+
+
+def _unlearned(graph: Graph, targets: Collection[str]) -> Graph:
+    """The graph, whose nodes' graphs know nothing that depends on a target's elements."""
+    if not any(node.subgraphs for node in graph.nodes):
+        return graph
+    changing = _changing(graph, targets)
+    nodes = [_unlearned_node(node, changing) for node in graph.nodes]
+    return replace(graph, nodes=tuple(nodes))
+
+
+def _unlearned_node(node: Node, changing: set[str]) -> Node:
+    if not node.subgraphs or changing.isdisjoint(node.reads):
+        return node
+    attributes = {
+        name: replace(_unlearned(value, changing), known=_lasting(value, changing))
+        if isinstance(value, Graph)
+        else value
+        for name, value in node.attributes.items()
+    }
+    return replace(node, attributes=attributes)
 
 
 class _Walk:
@@ -161,9 +222,20 @@ class _Walk:
         Raises:
             GraphError: The value's shape is not known.
         """
-        dtype, shape = kind = self._type(name)
-        given = None if shape == () else self.tape.define(f"d({name})", kind)
-        self._add(name, given or self.tape.number(1.0, dtype))
+        dtype, shape = self._type(name)
+        if shape != ():
+            return self.give(name, f"d({name})")
+        self._add(name, self.tape.number(1.0, dtype))
+        return None
+
+    def give(self, name: str, called: str) -> str:
+        """Let a value's own gradient be a new input, which is returned.
+
+        Raises:
+            GraphError: The value's shape is not known.
+        """
+        given = self.tape.define(called, self._type(name))
+        self._add(name, given)
         return given
 
     def run(self) -> None:
@@ -194,6 +266,11 @@ class _Walk:
 
     def _differentiate(self, node: Node, gradients: tuple[str, ...]) -> None:
         site = Site(self.tape, node, gradients, self._wanted)
+        of_graphs = CONTROL.get((node.domain, node.operator))
+        if of_graphs is not None:
+            for name, gradient in of_graphs(site, gradient_path):
+                self._add(name, gradient)
+            return
         rule = RULES.get((node.domain, node.operator))
         if rule is None or node.fused:
             through = next(name for name in node.reads if name in self._wanted)

@@ -1,6 +1,6 @@
 """Where a rule writes gradients: one forward node, and what it may be written with."""
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -9,7 +9,7 @@ from tightship.errors import GraphError
 from tightship.graph.backward.operators import DOMAIN, Attributes, Type, types_of
 from tightship.graph.backward.tape import Tape
 from tightship.graph.constant import Array
-from tightship.graph.ir import AttributeValue, Node
+from tightship.graph.ir import AttributeValue, Graph, Node
 from tightship.graph.layout import DType
 
 FLOATS = {DType.FLOAT32: 1, DType.FLOAT16: 10, DType.FLOAT64: 11, DType.BFLOAT16: 16}
@@ -17,6 +17,13 @@ FLOATS = {DType.FLOAT32: 1, DType.FLOAT16: 10, DType.FLOAT64: 11, DType.BFLOAT16
 
 Rule = Callable[["Site"], Iterator[tuple[int, str]]]
 """Writes what is wanted of a node's gradients: (index of an input, its gradient)."""
+
+Ends = Sequence[tuple[str, str]]
+"""Values, each with a name for its gradient."""
+GradientPath = Callable[[Graph, Ends, Sequence[str]], Graph]
+"""A graph of gradients from given ones: `differentiate.gradient_path`."""
+ControlRule = Callable[["Site", GradientPath], Iterator[tuple[str, str]]]
+"""The same of a node that runs graphs: (name of an operand, its gradient)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +73,11 @@ class Site:
     def wants(self, index: int) -> bool:
         """Whether the gradient of an input is wanted."""
         return index < len(self.node.inputs) and self.node.inputs[index] in self.wanted
+
+    def captures(self, bodies: Iterable[Graph]) -> tuple[str, ...]:
+        """What graphs read of what is around the node, where its gradient is wanted."""
+        names = dict.fromkeys(name for body in bodies for name in body.captures)
+        return tuple([name for name in names if name in self.wanted])
 
     def type(self, name: str) -> Type:
         """Element type and shape of a value.

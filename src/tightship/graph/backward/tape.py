@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tightship.graph.backward.operators import Attributes, Type
 from tightship.graph.constant import Constant, Fill, Inline
@@ -38,6 +37,8 @@ class Tape:
         self._final: dict[str, str] = {}
         self._saved: dict[str, dict[int, str]] = {}
         self._names = NewNames(graph)
+        self._changed: dict[str, Node] = {}
+        self._shared: dict[str, str] = {}
 
     def type(self, name: str) -> Type | None:
         """Element type and shape of a value of the graph or of the tape; None if not static."""
@@ -91,29 +92,24 @@ class Tape:
 
     def number(self, number: float, dtype: DType) -> str:
         """A constant of rank 0."""
-        name = f"gradient {number!r} {dtype.value}"
-        if name not in self.constants:
-            self._inline(name, np.array(number, dtype.numpy))
-        return name
+        return self._held(
+            f"gradient {number!r} {dtype.value}", Inline(np.array(number, dtype.numpy))
+        )
 
     def integers(self, numbers: Sequence[int]) -> str:
         """A constant vector of int64."""
-        name = f"gradient {tuple(numbers)}"
-        if name not in self.constants:
-            self._inline(name, np.array(numbers, np.int64))
-        return name
+        return self._held(f"gradient {tuple(numbers)}", Inline(np.array(numbers, np.int64)))
 
     def filled(self, number: float, dtype: DType, shape: tuple[int, ...]) -> str:
         """A constant of one number."""
-        name = f"gradient {number!r} {dtype.value} {shape}"
-        if name not in self.constants:
-            self.constants[name] = Fill(np.array(number, dtype.numpy), shape)
-            self.types[name] = self._written[name] = (dtype, shape)
-        return name
+        fill = Fill(np.array(number, dtype.numpy), shape)
+        return self._held(f"gradient {number!r} {dtype.value} {shape}", fill)
 
-    def _inline(self, name: str, array: NDArray[np.generic]) -> None:
-        self.constants[name] = Inline(array)
-        self.types[name] = self._written[name] = (DType.of(array.dtype), array.shape)
+    def _held(self, wanted: str, constant: Constant) -> str:
+        """The name of a constant that there is once."""
+        if wanted not in self._shared:
+            self._shared[wanted] = self.hold(wanted, constant)
+        return self._shared[wanted]
 
     def save(self, node: Node, index: int, kind: Type) -> str:
         """The name of an optional output of a forward node, which it has from now on."""
@@ -124,11 +120,15 @@ class Tape:
             saved[index] = self.define(f"{node.writes[0]}.saved{index}", kind)
         return saved[index]
 
+    def change(self, node: Node, changed: Node) -> None:
+        """Have another node stand where a forward node is; it writes that one's values too."""
+        self._changed[node.writes[0]] = changed
+
     def nodes(self) -> tuple[Node, ...]:
         """The forward nodes, extended by what is saved, and the gradient nodes."""
         forward = self.graph.nodes
-        if self._saved:
-            forward = tuple([self._extended(node) for node in forward])
+        if self._saved or self._changed:
+            forward = tuple([self._as_it_is_now(node) for node in forward])
         return (*forward, *[self._node(*draft) for draft in self._drafts])
 
     def values(self) -> dict[str, Value]:
@@ -144,8 +144,11 @@ class Tape:
         """What a value is called in the graph."""
         return self._final.get(name, name)
 
-    def _extended(self, node: Node) -> Node:
-        saved = self._saved.get(node.writes[0]) if node.writes else None
+    def _as_it_is_now(self, node: Node) -> Node:
+        first = node.writes[0] if node.writes else ""
+        if first in self._changed:
+            return self._changed[first]
+        saved = self._saved.get(first)
         if saved is None:
             return node
         count = max(len(node.outputs), max(saved) + 1)

@@ -1,0 +1,38 @@
+"""Gradients of operators that run graphs: an If, and loops of a known number of turns."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+
+from tightship.graph.backward.site import ControlRule, GradientPath, Site
+from tightship.graph.backward.turns_back import differentiate_turns
+from tightship.graph.ir import Graph
+
+
+def _if(at: Site, gradient_path: GradientPath) -> Iterator[tuple[str, str]]:
+    """An If of the branches' gradients, which compute anew what they read of the branches.
+
+    Reads the condition, and what the branches read.
+    """
+    node, tape = at.node, at.tape
+    wanted = at.captures(node.subgraphs)
+    given = {place: tape.final(name) for place, name in enumerate(at.gradients) if name}
+    branches = {}
+    for attribute, branch in node.attributes.items():
+        assert isinstance(branch, Graph), (node.name, attribute)
+        around = {name: tape.graph.value(name) for name in (*branch.captures, *wanted)}
+        typed = replace(branch, values={**branch.values, **around})
+        ends = [(branch.outputs[place], name) for place, name in given.items()]
+        made = gradient_path(typed, ends, wanted)
+        assert made.inputs == tuple(given.values()), (made.inputs, given)
+        captures = (*made.captures, *(name for name in made.inputs if name in made.used))
+        branches[attribute] = replace(made, inputs=(), captures=captures)
+    found = tape.write("If", node.inputs, [at.type(name) for name in wanted], branches)
+    yield from zip(wanted, found, strict=True)
+
+
+CONTROL: Mapping[tuple[str, str], ControlRule] = {
+    ("", "If"): _if,
+    ("", "Loop"): differentiate_turns,
+    ("", "Scan"): differentiate_turns,
+}
+"""By domain and operator."""

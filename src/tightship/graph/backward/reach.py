@@ -1,0 +1,17 @@
+"""Which values of a graph depend on others in a way that has a gradient."""
+
+from collections.abc import Collection
+
+from tightship.graph.backward.rules import FLAT
+from tightship.graph.backward.site import FLOATS
+from tightship.graph.ir import Graph
+
+
+def leading_through(graph: Graph, targets: Collection[str]) -> set[str]:
+    """Values that depend on a target in a way that has a gradient, targets included."""
+    wanted = set(targets)
+    for node in graph.nodes:
+        if wanted.isdisjoint(node.reads) or (node.operator in FLAT and not node.domain):
+            continue
+        wanted.update([name for name in node.writes if graph.value(name).dtype in FLOATS])
+    return wanted
