@@ -80,11 +80,12 @@ def _put_out_of_training(graph: "GraphProto") -> None:
     """Have dropouts drop nothing, and batch normalizations read their running statistics."""
     from onnx.numpy_helper import to_array
 
-    read = {name for node in graph.node for name in node.input}
-    read.update(output.name for output in graph.output)
-    modes = {node.input[2] for node in graph.node if node.op_type == "Dropout" and node.input[2:]}
+    nodes = [node for each in _graphs(graph) for node in each.node]
+    read = {name for node in nodes for name in node.input}
+    read.update(output.name for each in _graphs(graph) for output in each.output)
+    modes = {node.input[2] for node in nodes if node.op_type == "Dropout" and node.input[2:]}
     on = {name for name, each in _tensors(graph) if name in modes and to_array(each).any()}
-    for node in graph.node:
+    for node in nodes:
         if node.op_type == "Dropout" and not on.isdisjoint(node.input[2:]):
             del node.input[2:]
         elif node.op_type == "BatchNormalization" and read.isdisjoint(node.output[1:]):
@@ -93,16 +94,24 @@ def _put_out_of_training(graph: "GraphProto") -> None:
             node.attribute.extend(kept)
 
 
-def _tensors(graph: "GraphProto") -> Iterator[tuple[str, "TensorProto"]]:
-    """Initializers and what nodes hold, by the names of their values; "" within a body."""
-    for tensor in graph.initializer:
-        yield tensor.name, tensor
+def _graphs(graph: "GraphProto") -> Iterator["GraphProto"]:
+    """A graph, and those of its nodes."""
+    yield graph
     for node in graph.node:
         for attribute in node.attribute:
-            if attribute.HasField("t"):
-                yield (node.output[0] if node.op_type == "Constant" else ""), attribute.t
-            for body in (attribute.g, *attribute.graphs):
-                yield from (("", tensor) for _, tensor in _tensors(body))
+            for body in (*([attribute.g] if attribute.HasField("g") else ()), *attribute.graphs):
+                yield from _graphs(body)
+
+
+def _tensors(graph: "GraphProto") -> Iterator[tuple[str, "TensorProto"]]:
+    """Initializers and what nodes hold, in bodies too, by the names of their values."""
+    for each in _graphs(graph):
+        for tensor in each.initializer:
+            yield tensor.name, tensor
+        for node in each.node:
+            for attribute in node.attribute:
+                if attribute.HasField("t"):
+                    yield (node.output[0] if node.op_type == "Constant" else ""), attribute.t
 
 
 def _fill(tensor: "TensorProto", array: Array) -> None:

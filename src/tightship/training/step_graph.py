@@ -29,7 +29,9 @@ from tightship.graph.backward import (
 )
 from tightship.graph.new_names import NewNames
 from tightship.graph.optimizer import Adam, Optimizer, state_of
+from tightship.training.bodies import refuse_training_forms
 from tightship.training.labels import Labels, labels_of
+from tightship.training.written_out import written_out
 
 RATE = "rate"
 """The input that has the learning rate: a scalar of float32."""
@@ -130,8 +132,9 @@ def step_graph(graph: Graph, objective: Objective, optimizer: Optimizer) -> Step
         InputError: The objective names what is not there, or weights are quantized.
         GraphError: An operator on the way to the loss has no gradient.
     """
-    for simplify in (join_activation, join_normalization):
+    for simplify in (written_out, join_activation, join_normalization):
         graph = simplify(graph)
+    refuse_training_forms(graph, objective.dropout)
     by_batch = with_batch_statistics(graph)
     statistics = _Statistics.of(graph, by_batch)
     graph, drops = with_dropout(by_batch, objective.dropout)

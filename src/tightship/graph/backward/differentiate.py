@@ -9,8 +9,8 @@ from tightship.errors import GraphError
 from tightship.graph.backward.batch_statistics import with_batch_statistics
 from tightship.graph.backward.control import CONTROL
 from tightship.graph.backward.operators import Type
-from tightship.graph.backward.reach import leading_through
-from tightship.graph.backward.rules import FLAT, OF_SHAPES, RULES
+from tightship.graph.backward.reach import changing_with, leading_through
+from tightship.graph.backward.rules import FLAT, RULES
 from tightship.graph.backward.site import FLOATS, Ends, Site
 from tightship.graph.backward.tape import Tape
 from tightship.graph.constant import Constant, Fill
@@ -125,7 +125,6 @@ def backward(
         nodes=nodes,
         values=walk.tape.values(),
         constants={**graph.constants, **walk.tape.constants},
-        known=_lasting(graph, targets),
     )
 
 
@@ -158,7 +157,6 @@ def gradient_path(graph: Graph, ends: Ends, wrt: Sequence[str]) -> Graph:
         nodes=nodes,
         values=walk.tape.values(),
         constants={name: each for name, each in constants.items() if name in read},
-        known=_lasting(graph, wrt),
         captures=tuple(name for name in graph.captures if name in read),
     )
 
@@ -172,37 +170,19 @@ def _defined(graph: Graph) -> set[str]:
     return {*graph.inputs, *graph.constants, *made}
 
 
-def _lasting(graph: Graph, targets: Collection[str]) -> dict[str, Constant]:
-    """What the graph knows of values that depend on no target's elements."""
-    changing = _changing(graph, targets) if graph.known else set()
-    return {name: known for name, known in graph.known.items() if name not in changing}
-
-
-def _changing(graph: Graph, targets: Collection[str]) -> set[str]:
-    """Values that depend on a target's elements."""
-    changing = set(targets)
-    for node in graph.nodes:
-        if node.operator not in OF_SHAPES and not changing.isdisjoint(node.reads):
-            changing.update(node.writes)
-    return changing
-
-
 def _unlearned(graph: Graph, targets: Collection[str]) -> Graph:
-    """The graph, whose nodes' graphs know nothing that depends on a target's elements."""
-    if not any(node.subgraphs for node in graph.nodes):
-        return graph
-    changing = _changing(graph, targets)
-    nodes = [_unlearned_node(node, changing) for node in graph.nodes]
-    return replace(graph, nodes=tuple(nodes))
+    """The graph, which knows nothing that depends on a target's elements, nor do its bodies."""
+    changing = changing_with(graph, targets)
+    known = {name: constant for name, constant in graph.known.items() if name not in changing}
+    nodes = tuple([_unlearned_node(node, changing) for node in graph.nodes])
+    return replace(graph, nodes=nodes, known=known)
 
 
 def _unlearned_node(node: Node, changing: set[str]) -> Node:
     if not node.subgraphs or changing.isdisjoint(node.reads):
         return node
     attributes = {
-        name: replace(_unlearned(value, changing), known=_lasting(value, changing))
-        if isinstance(value, Graph)
-        else value
+        name: _unlearned(value, changing) if isinstance(value, Graph) else value
         for name, value in node.attributes.items()
     }
     return replace(node, attributes=attributes)

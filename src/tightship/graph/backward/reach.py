@@ -2,7 +2,7 @@
 
 from collections.abc import Collection
 
-from tightship.graph.backward.rules import FLAT
+from tightship.graph.backward.rules import FLAT, OF_SHAPES
 from tightship.graph.backward.site import FLOATS
 from tightship.graph.ir import Graph
 
@@ -15,3 +15,12 @@ def leading_through(graph: Graph, targets: Collection[str]) -> set[str]:
             continue
         wanted.update([name for name in node.writes if graph.value(name).dtype in FLOATS])
     return wanted
+
+
+def changing_with(graph: Graph, targets: Collection[str]) -> set[str]:
+    """Values that depend on a target's elements, targets included."""
+    changing = set(targets)
+    for node in graph.nodes:
+        if node.operator not in OF_SHAPES and not changing.isdisjoint(node.reads):
+            changing.update(node.writes)
+    return changing

@@ -1,16 +1,16 @@
-"""A loop whose turns are counted before the run, as a Scan has it."""
+"""Loops as a Scan has them: states, and what is taken apart and stacked turn by turn."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
-from tightship.graph.backward.site import Site
-from tightship.graph.constant import Inline
-from tightship.graph.ir import AttributeValue, Graph, Node
+from tightship.graph.constant import Constant, Inline
+from tightship.graph.ir import AttributeValue, Graph, Node, Value
 from tightship.graph.loop_trips import trip_count
 
-_BATCHED_SCAN_VERSION = 8
+UNBATCHED_SCAN_VERSION = 9
+"""Before this opset a Scan has a batch axis."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,7 +19,7 @@ class Lane:
 
     Attributes:
         inner: The slice, in the body.
-        outer: The whole, around it; empty if it is left out.
+        outer: The whole, around it; empty if an element is left out.
         axis: Where slices lie.
         is_backward: Whether the last slice is that of the first turn.
     """
@@ -38,9 +38,9 @@ class Turns:
         node: The forward node.
         body: Takes states, then slices; gives states, then elements.
         starts: What states are before the first turn.
-        slices: What is taken apart.
+        slices: What is taken apart; of a Loop `NUMBERS`, its turns' own.
         elements: What is stacked.
-        count: How many turns there are.
+        count: How many turns there are; None where that is not known before the run.
     """
 
     node: Node
@@ -48,7 +48,7 @@ class Turns:
     starts: tuple[str, ...]
     slices: tuple[Lane, ...]
     elements: tuple[Lane, ...]
-    count: int
+    count: int | None
 
     @property
     def states(self) -> tuple[str, ...]:
@@ -66,8 +66,12 @@ class Turns:
             inputs=(*self.starts, *(lane.outer for lane in self.slices)),
             outputs=(*kept, *(lane.outer for lane in wholes)),
             attributes=scan_attributes(replace(self.body, outputs=outputs), self.slices, wholes),
-            version=max(self.node.version, _BATCHED_SCAN_VERSION + 1),
+            version=max(self.node.version, UNBATCHED_SCAN_VERSION),
         )
+
+
+NUMBERS = ""
+"""The whole of a lane that has the numbers of the turns."""
 
 
 def scan_attributes(
@@ -84,63 +88,52 @@ def scan_attributes(
     }
 
 
-def turns_of(at: Site) -> Turns:
-    """A Loop or a Scan whose turns are counted.
+def turns_of(
+    node: Node, value_of: Callable[[str], Value], constant_of: Callable[[str], Constant | None]
+) -> Turns:
+    """A Loop, or a Scan without a batch axis, as its turns.
 
-    Raises:
-        GraphError: Data may decide how many there are, or it is a Scan of a batch.
+    Args:
+        node: The loop.
+        value_of: Types around it.
+        constant_of: What is known around it, and small.
     """
-    body = at.node.attributes["body"]
-    assert isinstance(body, Graph), at.node.name
-    around = {name: at.tape.graph.value(name) for name in body.captures}
-    body = replace(body, values={**body.values, **around})
-    return _of_loop(at, body) if at.node.operator == "Loop" else _of_scan(at, body)
-
-
-def _of_loop(at: Site, body: Graph) -> Turns:
-    """A Scan over the numbers of the turns, whose condition is true."""
-    count = trip_count(at.node.inputs, body, at.tape.constant)
-    if count is None:
-        raise at.refusal(
-            "is known for loops that end by their count alone: have `M` a constant, and the "
-            "condition true before the loop and in each turn. How far to go can be a mask that "
-            "the turns multiply by"
-        )
-    turn, condition, *states = body.inputs
-    inner = replace(
-        body,
-        inputs=(*states, turn),
-        outputs=body.outputs[1:],
-        constants={**body.constants, condition: Inline(np.ones((), np.bool_))},
-    )
-    numbers = at.tape.hold(f"{at.node.writes[0]}.turns", Inline(np.arange(count)))
-    outputs = (*at.node.outputs, *[""] * len(inner.outputs))
-    elements = zip(inner.outputs[len(states) :], outputs[len(states) :], strict=False)
-    lanes = tuple([Lane(name, whole) for name, whole in elements])
-    return Turns(at.node, inner, at.node.inputs[2:], (Lane(turn, numbers),), lanes, count)
-
-
-def _of_scan(at: Site, body: Graph) -> Turns:
-    node = at.node
-    if node.version <= _BATCHED_SCAN_VERSION:
-        raise at.refusal("is not known, for it has a batch axis: convert the model to opset 9")
-    count = at.integer("num_scan_inputs", 1)
-    first = len(node.inputs) - count
+    body = node.attributes["body"]
+    assert isinstance(body, Graph), node.name
+    body = replace(body, values={**body.values, **{n: value_of(n) for n in body.captures}})
     outputs = (*node.outputs, *[""] * len(body.outputs))
-    slices = _lanes(at, "input", body.inputs[first:], node.inputs[first:])
-    elements = _lanes(at, "output", body.outputs[first:], outputs[first : len(body.outputs)])
-    turns = at.shape(slices[0].outer)[slices[0].axis]
+    if node.operator == "Loop":
+        turn, condition, *states = body.inputs
+        count = len(states)
+        inner = replace(
+            body,
+            inputs=(*states, turn),
+            outputs=body.outputs[1:],
+            constants={**body.constants, condition: Inline(np.ones((), np.bool_))},
+        )
+        found = zip(inner.outputs[count:], outputs[count:], strict=False)
+        lanes = tuple([Lane(name, whole) for name, whole in found])
+        trips = trip_count(node.inputs, body, constant_of)
+        return Turns(node, inner, node.inputs[2:], (Lane(turn, NUMBERS),), lanes, trips)
+    scans = node.attributes["num_scan_inputs"]
+    assert isinstance(scans, int), node.name
+    first = len(node.inputs) - scans
+    slices = _lanes(node, "input", body.inputs[first:], node.inputs[first:])
+    elements = _lanes(node, "output", body.outputs[first:], outputs[first : len(body.outputs)])
+    shape = value_of(slices[0].outer).shape
+    length = None if shape is None else shape[slices[0].axis]
+    turns = length if isinstance(length, int) else None
     return Turns(node, body, node.inputs[:first], slices, elements, turns)
 
 
-def _lanes(at: Site, kind: str, inner: Sequence[str], outer: Sequence[str]) -> tuple[Lane, ...]:
-    axes = _numbers(at, f"scan_{kind}_axes", len(inner))
-    directions = _numbers(at, f"scan_{kind}_directions", len(inner))
-    found = zip(inner, outer, axes, map(bool, directions), strict=True)
+def _lanes(node: Node, kind: str, inner: Sequence[str], outer: Sequence[str]) -> tuple[Lane, ...]:
+    axes = _numbers(node, f"scan_{kind}_axes", len(inner))
+    directions = map(bool, _numbers(node, f"scan_{kind}_directions", len(inner)))
+    found = zip(inner, outer, axes, directions, strict=True)
     return tuple([Lane(*each) for each in found])
 
 
-def _numbers(at: Site, name: str, count: int) -> tuple[int, ...]:
-    given = at.node.attributes.get(name, (0,) * count)
-    assert isinstance(given, tuple), (at.node.name, name)
+def _numbers(node: Node, name: str, count: int) -> tuple[int, ...]:
+    given = node.attributes.get(name, (0,) * count)
+    assert isinstance(given, tuple), (node.name, name)
     return tuple(int(number) for number in given)

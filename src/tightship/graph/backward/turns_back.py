@@ -7,17 +7,26 @@ with: they are all that is kept, stacked. Gradients of what all turns read are s
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
+import numpy as np
+
 from tightship.graph.backward.reach import leading_through
 from tightship.graph.backward.site import GradientPath, Site
 from tightship.graph.backward.tape import OPSET
-from tightship.graph.backward.turns import Lane, Turns, scan_attributes, turns_of
+from tightship.graph.backward.turns import (
+    UNBATCHED_SCAN_VERSION,
+    Lane,
+    Turns,
+    scan_attributes,
+    turns_of,
+)
+from tightship.graph.constant import Inline
 from tightship.graph.ir import Graph, Node
 from tightship.graph.new_names import NewNames
 
 
 def differentiate_turns(at: Site, gradient_path: GradientPath) -> Iterator[tuple[str, str]]:
     """Reads what slices are of, captures, and the states that turns start with."""
-    way = _Way.of(at, turns_of(at))
+    way = _Way.of(at, _turns(at))
     if not way.carried and not way.stacked:
         return
     turns, made = way.turns, way.path(gradient_path)
@@ -44,6 +53,29 @@ def differentiate_turns(at: Site, gradient_path: GradientPath) -> Iterator[tuple
         scan_attributes(body, lanes, results),
     )
     yield from ((name, gradient) for name, gradient in zip(sources, found, strict=True) if gradient)
+
+
+def _turns(at: Site) -> Turns:
+    """The node's turns, whose numbers are a constant.
+
+    Raises:
+        GraphError: Data may decide how many there are, or it is a Scan of a batch.
+    """
+    if at.node.operator == "Scan" and at.node.version < UNBATCHED_SCAN_VERSION:
+        raise at.refusal("is not known, for it has a batch axis: convert the model to opset 9")
+    turns = turns_of(at.node, at.tape.graph.value, at.tape.constant)
+    if at.node.operator == "Scan":
+        length = at.shape(turns.slices[0].outer)[turns.slices[0].axis]
+        return replace(turns, count=length)
+    if turns.count is None:
+        raise at.refusal(
+            "is known for loops that end by their count alone: have `M` a constant, and the "
+            "condition true before the loop and in each turn. Where data decide how far to go, run "
+            "to the most there may be, and have turns behind the end change nothing (`Where`)"
+        )
+    numbers = Inline(np.arange(turns.count))
+    whole = at.tape.hold(f"{at.node.writes[0]}.turns", numbers)
+    return replace(turns, slices=(replace(turns.slices[0], outer=whole),))
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,14 +144,13 @@ def _moving(turns: Turns, wanted: set[str]) -> tuple[int, ...]:
 
 def _saved(at: Site, turns: Turns, made: Graph) -> list[Lane]:
     """States that a turn back reads, which the forward node stacks from now on."""
-    read, first = made.used, turns.node.writes[0]
+    read, first, count = made.used, turns.node.writes[0], turns.count
+    assert count is not None
     saved = []
     for state, start in zip(turns.states, turns.starts, strict=True):
         if state in read:
             dtype, shape = at.type(start)
-            saved.append(
-                Lane(state, at.tape.define(f"{first}.{state}", (dtype, (turns.count, *shape))))
-            )
+            saved.append(Lane(state, at.tape.define(f"{first}.{state}", (dtype, (count, *shape)))))
     if saved:
         at.tape.change(turns.node, turns.saving(saved))
     return [replace(lane, is_backward=True) for lane in saved]
