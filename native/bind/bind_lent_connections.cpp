@@ -138,6 +138,9 @@ void lent_connections(nb::module_ &module) {
              "has no file left.")
         .def("recall", &LentConnections::recall, "connection"_a,
              "End that; False if the connection is on its way back, by `next`.")
+        .def("idle_since", &LentConnections::idle_since, "connection"_a,
+             "When it was lent or last answered, as `time.monotonic_ns` has it; None if a request "
+             "is being answered, or it is on its way back.")
         .def("next", &next, nb::sig("def next(self) -> tuple[int, bool, bytes] | None"),
              "Waits without the GIL for a connection that comes back: whether what has come was "
              "answered, and what its socket did not take of that. None once this is closed.")

@@ -1801,6 +1801,11 @@ class LentConnections:
     def recall(self, connection: int) -> bool:
         """End that; False if the connection is on its way back, by `next`."""
 
+    def idle_since(self, connection: int) -> int | None:
+        """
+        When it was lent or last answered, as `time.monotonic_ns` has it; None if a request is being answered, or it is on its way back.
+        """
+
     def next(self) -> tuple[int, bool, bytes] | None:
         """
         Waits without the GIL for a connection that comes back: whether what has come was answered, and what its socket did not take of that. None once this is closed.

@@ -91,6 +91,14 @@ bool LentConnections::recall(int64_t number) {
     return true;
 }
 
+std::optional<int64_t> LentConnections::idle_since(int64_t number) const {
+    const std::lock_guard lock(lock_);
+    const auto found = connections_.find(number);
+    if (found == connections_.end() || found->second.is_busy)
+        return {};
+    return std::chrono::nanoseconds(found->second.used.time_since_epoch()).count();
+}
+
 std::optional<Returned> LentConnections::next() {
     while (true) {
         epoll_event event{};
@@ -124,6 +132,7 @@ std::optional<Returned> LentConnections::attend(int64_t number) {
     auto unsent = answer(connection->file);
     const std::lock_guard lock(lock_);
     connection->is_busy = false;
+    connection->used = std::chrono::steady_clock::now();
     if (unsent && unsent->empty() && !connection->is_recalled &&
         control(calls_, EPOLL_CTL_MOD, connection->file, kOnce, static_cast<uint64_t>(number)) == 0)
         return {};

@@ -10,11 +10,13 @@ from tightship.driver.oip.http_serving import HttpServer
 from tightship.driver.oip.limits import FaceLimits
 from tightship.driver.oip.monitor import Monitor
 
+LIMITS = FaceLimits(drain_s=5.0)
+
 
 class Serving(Setting):
     """A face behind a server in this process; `asked` are the calls that came to Python."""
 
-    def __init__(self, folder, monkeypatch):
+    def __init__(self, folder, monkeypatch, limits=LIMITS):
         super().__init__(folder)
         self.asked = []
         respond = HttpCalls.respond
@@ -24,7 +26,6 @@ class Serving(Setting):
             return respond(calls, asked)
 
         monkeypatch.setattr(HttpCalls, "respond", seen)
-        limits = FaceLimits(drain_s=5.0)
         monitor = Monitor(self.face, folder / "no.sock")
         self.server = HttpServer(self.face, limits, "127.0.0.1", 0, monitor)
         self.server.start()

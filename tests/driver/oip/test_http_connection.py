@@ -14,6 +14,7 @@ pytest.importorskip("httptools")
 from tests.driver.oip.face_setting import Setting
 from tests.driver.oip.served import server
 from tightship.driver.oip.http_connection import HttpConnection, Shared
+from tightship.driver.oip.http_places import Places
 from tightship.driver.oip.lending import Lending
 from tightship.driver.oip.limits import FaceLimits
 from tightship.driver.oip.refusal_log import RefusalLog
@@ -212,17 +213,6 @@ def test_a_chunked_body_has_the_same_limit(port):
         assert response_to(connection, head, b"20000\r\n", bytes(0x20000))[0] == 413
 
 
-def test_one_connection_too_many_is_turned_away():
-    live = b"GET /v2/health/live HTTP/1.1\r\nHost: localhost\r\n\r\n"
-    with ExitStack() as opened:
-        port = port_of(opened.enter_context(server("small")))
-        first, *others = (opened.enter_context(connected(port)) for _ in range(3))
-        assert [response_to(each, live)[0] for each in (first, *others)] == [200] * 3
-        with connected(port) as fourth:
-            assert response_to(fourth)[0] == 503
-        assert response_to(first, live)[0] == 200
-
-
 def test_metrics_are_counted_for_prometheus(port):
     with connected(port) as connection:
         status, text = response_to(connection, b"GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n")
@@ -273,7 +263,8 @@ def test_nothing_is_written_to_a_client_that_is_gone(tmp_path):
     setting, log = Setting(tmp_path), RefusalLog()
 
     async def served():
-        shared = Shared(setting.calls, FaceLimits(), None, Lending(setting.face), log)
+        limits, lending = FaceLimits(), Lending(setting.face)
+        shared = Shared(setting.calls, limits, None, lending, log, Places(limits))
         connection, transport = HttpConnection(shared), Cut()
         connection.connection_made(transport)
         connection.data_received(b"GET /v2 HTTP/1.1\r\nHost: localhost\r\n\r\n" * 5)

@@ -5,6 +5,7 @@
 #include "tightship/driver/tally.hpp"
 #include "tightship/driver/turns.hpp"
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -56,6 +57,10 @@ class LentConnections {
     /// already: then it comes back by `next`.
     bool recall(int64_t connection);
 
+    /// When it was lent or last answered, by the steady clock, in nanoseconds; none if a request is
+    /// being answered, or it is on its way back.
+    std::optional<int64_t> idle_since(int64_t connection) const;
+
     /// Waits for a connection that comes back; none once this is closed.
     std::optional<Returned> next();
 
@@ -65,6 +70,7 @@ class LentConnections {
   private:
     struct Connection {
         int file;
+        std::chrono::steady_clock::time_point used = std::chrono::steady_clock::now();
         bool is_busy = false;
         bool is_recalled = false;
     };

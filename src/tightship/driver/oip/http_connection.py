@@ -1,24 +1,27 @@
-"""One connection of a client: bytes of HTTP/1.1 in and out, one request at a time."""
+"""One connection of a client: requests read and answered, one at a time."""
 
 import asyncio
+import struct
 from collections import deque
 from concurrent.futures import Executor
 from dataclasses import dataclass, field
-
-import httptools
+from fcntl import ioctl
+from termios import FIONREAD
+from time import monotonic_ns
 
 from tightship.driver.oip.http_calls import Asked, HttpCalls
 from tightship.driver.oip.http_message import HttpRequest, HttpResponse, error_response
-from tightship.driver.oip.lending import REQUEST_BYTES_MAX, Lending
+from tightship.driver.oip.http_places import Places
+from tightship.driver.oip.http_reading import RequestReader
+from tightship.driver.oip.lending import Lending
 from tightship.driver.oip.limits import FaceLimits
+from tightship.driver.oip.loan import Loan
 from tightship.driver.oip.refusal_log import RefusalLog
 
 LINGER_S = 5.0
 """Seconds a refused client may go on sending, so that it comes to read why."""
 JOINED_BYTES_MAX = 64 << 10
 """Responses up to this size are written as one piece."""
-PATIENCE_MAX = 64
-"""Known requests in a row, at most, before a connection is lent that was lent in vain."""
 
 
 @dataclass(slots=True, eq=False)
@@ -30,6 +33,7 @@ class Shared:
     executor: Executor
     lending: Lending
     log: RefusalLog
+    places: Places
     connections: "set[HttpConnection]" = field(default_factory=set)
     is_empty: asyncio.Event = field(default_factory=asyncio.Event)
 
@@ -44,42 +48,48 @@ class HttpConnection(asyncio.Protocol):
     def __init__(self, server: Shared) -> None:
         self._server = server
         self._loop = asyncio.get_running_loop()
-        self._parser = httptools.HttpRequestParser(self)
+        self._reader = RequestReader(server.limits, self)
+        self._loan = Loan(server.calls, server.lending, self._go_on_after)
         self._waiting: deque[tuple[Asked, bool]] = deque()
         self._timer: asyncio.TimerHandle | None = None
         self._refusal: HttpResponse | None = None
         self._is_answering = self._is_receiving = self._is_choked = False
-        self._is_ending = self._is_draining = False
-        self._fresh, self._complete = b"", list[Asked]()
-        self._is_granted = False
-        self._loan = self._known_count = 0
-        self._patience = 1
-        self._clear()
-
-    def _clear(self) -> None:
-        self._target, self._headers, self._body = b"", dict[str, str](), bytearray()
-        self._head_bytes, self._has_head = 0, False
+        self._is_ending = self._is_draining = self._is_granted = False
+        self._used_ns = monotonic_ns()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Count it, or refuse it."""
+        """Ask for a place; nothing is read before there is one."""
         assert isinstance(transport, asyncio.Transport)
         self._transport = transport
-        host, port, *_ = transport.get_extra_info("peername")
+        host, port, *_ = transport.get_extra_info("peername") or ("gone", 0)
         self._client = f"http:{host}:{port}"
-        connections = self._server.connections
-        is_full = len(connections) >= self._server.limits.connections_max
-        connections.add(self)
+        self._server.connections.add(self)
         self._server.is_empty.clear()
-        if is_full:
-            self._refuse(503, "too many connections; try again later")
-            self._end_if_refused()
+        if not self._server.places.enter(self):
+            transport.pause_reading()
+
+    def admitted(self) -> None:
+        """There is a place now: read what comes."""
+        self._used_ns = monotonic_ns()
+        self._transport.resume_reading()
+
+    def turned_away(self) -> None:
+        """There is none."""
+        count = self._server.limits.connections_max
+        self.refuse(
+            503,
+            f"all {count} connections are busy; try again later, or start the server with a "
+            "larger `--max-connections`",
+        )
+        self._end_if_refused()
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002
         """Forget it; an answer that is on its way goes nowhere."""
         self._is_ending = True
         self._waiting.clear()
         self._stop_timer()
-        self._recall()
+        self._loan.recall()
+        self._server.places.leave(self)
         self._server.connections.discard(self)
         if not self._server.connections:
             self._server.is_empty.set()
@@ -88,13 +98,10 @@ class HttpConnection(asyncio.Protocol):
         """Bytes of a request, or of several."""
         if self._is_ending:
             return
-        self._fresh = data if self._is_idle and len(data) <= REQUEST_BYTES_MAX else b""
-        known = self._server.calls.known(self._fresh)
-        self._complete.clear()
+        known = self._loan.known(data if self._is_idle else b"")
         if known is None:
-            self._read(data)
+            self._reader.read(data)
         else:
-            self._complete.append(known)
             self._waiting.append((known, True))
             self._next()
         if (self._is_answering or self._is_choked) and self._transport.is_reading():
@@ -108,45 +115,39 @@ class HttpConnection(asyncio.Protocol):
         is_busy = self._is_receiving or self._is_answering or self._is_choked or self._waiting
         return not (is_busy or self._is_ending or self._is_draining or self._refusal)
 
-    def _settle(self) -> None:
-        """Remember what has come by itself and was granted; lend its connection if it was known.
+    def idle_since_ns(self) -> int | None:
+        """As `Occupant`. Who does not read a response for long is idle, too."""
+        if not self._is_idle:
+            return None
+        if self._loan.is_out:
+            return self._loan.idle_since_ns()
+        patience_ns = int(self._server.limits.transfer_s * 1e9)
+        is_unsent = self._transport.get_write_buffer_size() > 0
+        return None if is_unsent and monotonic_ns() - self._used_ns < patience_ns else self._used_ns
 
-        Of known bytes nobody asks again whether they may be answered.
-        """
-        if not (self._fresh and self._is_idle and len(self._complete) == 1):
-            return
-        fresh, self._fresh = self._fresh, b""
-        (asked,) = self._complete
-        if isinstance(asked, HttpRequest):
-            self._known_count = 0
-            if self._is_granted:
-                self._server.calls.remember(fresh, asked)
-            return
-        self._known_count += 1
-        if self._known_count < self._patience or self._transport.get_write_buffer_size():
-            return
-        lending = self._server.lending
-        if not lending.knows(fresh) and (found := self._server.calls.standing(asked)):
-            standing, response = found
-            lending.keep(fresh, response, standing)
-        if lending.knows(fresh):
-            self._lend()
-
-    def _lend(self) -> None:
-        """Have the native core answer what comes next."""
-        file = self._transport.get_extra_info("socket").fileno()
-        try:
-            self._loan = self._server.lending.lend(file, self._take_back)
-        except RuntimeError:
-            self._patience = PATIENCE_MAX
+    def vacate(self) -> bool:
+        """As `Occupant`."""
+        was_out = self._loan.is_out
+        if not (self._is_idle and self._loan.recall()):
+            return False
+        if _has_unread(self._transport):
+            if was_out:
+                self._transport.resume_reading()
+            return False
+        self._is_ending = True
+        if self._transport.get_write_buffer_size():
+            self._transport.abort()
         else:
-            self._transport.pause_reading()
+            self._transport.close()
+        return True
 
-    def _take_back(self, is_known: bool, unsent: bytes) -> None:  # noqa: FBT001
-        """What comes next is read here again."""
-        self._loan = self._known_count = 0
-        if not is_known:
-            self._patience = min(2 * self._patience, PATIENCE_MAX)
+    def _settle(self) -> None:
+        if self._is_idle:
+            self._loan.settle(self._transport, is_granted=self._is_granted)
+
+    def _go_on_after(self, unsent: bytes) -> None:
+        """The connection was lent; what comes next is read here again."""
+        self._used_ns = monotonic_ns()
         if self._is_ending or self._transport.is_closing():
             return
         if unsent:
@@ -156,41 +157,6 @@ class HttpConnection(asyncio.Protocol):
         if self._is_draining:
             self.drain()
 
-    def _recall(self) -> bool:
-        """Take a connection back that is lent; False if it will come back by itself."""
-        if self._loan and self._server.lending.recall(self._loan):
-            self._loan = 0
-        return not self._loan
-
-    def _read(self, data: bytes) -> None:
-        rest = memoryview(data)
-        while rest:
-            try:
-                self._parser.feed_data(rest)
-            except httptools.HttpParserUpgrade as upgrade:
-                rest = self._declined(rest[upgrade.args[0] :])
-                continue
-            except httptools.HttpParserError as error:
-                self._refuse(400, f"the request is no HTTP/1.1: {error}")
-            return
-
-    def _declined(self, rest: memoryview) -> memoryview:
-        """A request that offers to speak another protocol, as one that does not.
-
-        The parser takes such a request to end with its head, and `rest` to be of that protocol.
-        """
-        method, version = self._parser.get_method(), self._parser.get_http_version()
-        if self._refusal is not None or method == b"CONNECT":
-            self._refuse(400, "the protocol cannot be changed")
-            return memoryview(b"")
-        said = self._headers
-        said.pop("upgrade", None)
-        said["connection"] = "close" if "close" in said["connection"].lower() else "keep-alive"
-        lines = [f"{name}: {value}" for name, value in said.items()]
-        head = b"%s %s HTTP/%s\r\n" % (method, self._target, version.encode())
-        self._parser = httptools.HttpRequestParser(self)
-        return memoryview(head + "\r\n".join([*lines, "", ""]).encode("latin-1") + rest)
-
     def pause_writing(self) -> None:
         """The client is slow to read."""
         self._is_choked = True
@@ -199,6 +165,7 @@ class HttpConnection(asyncio.Protocol):
     def resume_writing(self) -> None:
         """It has read."""
         self._is_choked = False
+        self._used_ns = monotonic_ns()
         self._stop_timer()
         self._go_on()
         if self._is_draining:
@@ -207,85 +174,37 @@ class HttpConnection(asyncio.Protocol):
     def drain(self) -> None:
         """End once the requests that have begun are answered."""
         self._is_draining = True
-        if not self._recall():
+        if not self._loan.recall():
             return
         if not (self._is_receiving or self._is_answering or self._waiting or self._is_choked):
             self._transport.close()
 
     def abort(self) -> None:
         """End now."""
-        self._recall()
+        self._loan.recall()
         self._transport.abort()
 
-    def on_message_begin(self) -> None:
-        """The parser found the first bytes of a request."""
-        self._clear()
+    def request_begun(self) -> None:
+        """As `Receiver`."""
         self._is_receiving = True
         self._start_timer()
 
-    def on_url(self, url: bytes) -> None:
-        """The parser found a piece of the target."""
-        self._target += self._counted(url)
-
-    def on_header(self, name: bytes, value: bytes) -> None:
-        """The parser found a header; one behind the body says nothing of it."""
-        key = self._counted(name).decode("latin-1").lower()
-        said = self._counted(value).decode("latin-1")
-        if not self._has_head:
-            self._headers[key] = said
-
-    def on_headers_complete(self) -> None:
-        """The parser found the end of the headers: the length of the body is known, if it is."""
-        self._has_head = True
-        if self._parser.should_upgrade():
-            return
-        said = self._headers.get("content-length", "0")
-        if not said.isdigit() or int(said) > self._server.limits.body_bytes_max:
-            self._refuse_body()
-        elif self._headers.get("expect", "").lower() == "100-continue" and not self._is_answering:
+    def body_awaited(self) -> None:
+        """As `Receiver`."""
+        if not self._is_answering:
             self._transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
 
-    def on_body(self, body: bytes) -> None:
-        """The parser found a piece of the body."""
-        if self._refusal is not None:
-            return
-        if len(self._body) + len(body) > self._server.limits.body_bytes_max:
-            self._refuse_body()
-        else:
-            self._body += body
-
-    def on_message_complete(self) -> None:
-        """The parser found the end of a request."""
-        if self._parser.should_upgrade():
-            return
+    def request_came(self, request: HttpRequest, *, is_kept: bool) -> None:
+        """As `Receiver`."""
         self._is_receiving = False
         if not self._is_choked:
             self._stop_timer()
-        if self._refusal is not None:
-            return
-        method = self._parser.get_method().decode("latin-1")
-        target = self._target.decode("latin-1")
-        request = HttpRequest(method, target, self._headers, self._body)
-        is_recent = self._parser.get_http_version() != "1.0"  # else it would want to be told
-        is_kept = is_recent and self._parser.should_keep_alive()
-        self._complete.append(request)
+        self._loan.note(request)
         self._waiting.append((request, is_kept))
         self._next()
 
-    def _counted(self, piece: bytes) -> bytes:
-        self._head_bytes += len(piece)
-        if self._head_bytes <= self._server.limits.head_bytes_max:
-            return piece
-        limit = self._server.limits.head_bytes_max
-        self._refuse(431, f"the request has more than {limit} bytes of headers")
-        return b""
-
-    def _refuse_body(self) -> None:
-        limit = self._server.limits.body_bytes_max
-        self._refuse(413, f"the body of a request may have {limit} bytes")
-
-    def _refuse(self, status: int, message: str) -> None:
-        """Remember what is wrong with the bytes: they are not understood from here on."""
+    def refuse(self, status: int, message: str) -> None:
+        """As `Receiver`: remember what is wrong, and say it once it is its turn."""
         if self._refusal is None:
             self._refusal = error_response(status, message)
 
@@ -342,6 +261,7 @@ class HttpConnection(asyncio.Protocol):
 
     def _write(self, response: HttpResponse, *, is_kept: bool) -> None:
         self._is_granted = response.status < 400
+        self._used_ns = monotonic_ns()
         is_last = self._is_draining and not (self._waiting or self._is_receiving)
         is_kept = is_kept and not is_last
         head = response.head + (b"\r\n" if is_kept else b"Connection: close\r\n\r\n")
@@ -357,6 +277,8 @@ class HttpConnection(asyncio.Protocol):
     def _end(self) -> None:
         """Say no more, and let the client finish its sentence."""
         self._is_ending = True
+        if not self._is_choked:
+            self._server.places.leave(self)
         self._waiting.clear()
         self._stop_timer()
         if self._transport.can_write_eof() and not self._transport.is_closing():
@@ -380,5 +302,12 @@ class HttpConnection(asyncio.Protocol):
         elif self._is_answering:
             self._start_timer()
         else:
-            self._refuse(408, "the request did not come in time")
+            self.refuse(408, "the request did not come in time")
             self._end_if_refused()
+
+
+def _has_unread(transport: asyncio.Transport) -> bool:
+    """Whether bytes have come that nobody has looked at."""
+    file = transport.get_extra_info("socket").fileno()
+    (count,) = struct.unpack("i", ioctl(file, FIONREAD, bytes(4)))
+    return bool(count)

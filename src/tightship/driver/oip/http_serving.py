@@ -4,16 +4,21 @@ import asyncio
 import socket
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 
 from tightship.driver.oip.browsers import is_loopback
 from tightship.driver.oip.face import Face
 from tightship.driver.oip.http_calls import HttpCalls
 from tightship.driver.oip.http_connection import HttpConnection, Shared
+from tightship.driver.oip.http_places import Places
 from tightship.driver.oip.lending import Lending
 from tightship.driver.oip.limits import FaceLimits
 from tightship.driver.oip.monitor import Monitor
 from tightship.driver.oip.refusal_log import RefusalLog
 from tightship.errors import InputError
+
+IDLE_CHECK_S = 60.0
+"""How often connections that are idle for too long are looked for."""
 
 
 class HttpServer:
@@ -78,18 +83,27 @@ class HttpServer:
         ):
             for _ in range(runs_max + 1):
                 lenders.submit(lending.serve, self._loop.call_soon_threadsafe)
-            shared = Shared(self._calls, self._limits, executor, lending, RefusalLog())
+            places = Places(self._limits)
+            shared = Shared(self._calls, self._limits, executor, lending, RefusalLog(), places)
             shared.is_empty.set()
             listening = await self._loop.create_server(
                 lambda: HttpConnection(shared), sock=self._listener
             )
-            await self._ended.wait()
+            await self._ending_idle(places)
             listening.close()
             await _drain(shared)
             executor.shutdown(cancel_futures=True)
             lending.close()
             lenders.shutdown()
             lending.forget_all()
+
+    async def _ending_idle(self, places: Places) -> None:
+        """Until the server is to end."""
+        interval_s = min(self._limits.idle_s / 4, IDLE_CHECK_S)
+        while not self._ended.is_set():
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._ended.wait(), interval_s)
+            places.end_idle()
 
 
 async def _drain(shared: Shared) -> None:

@@ -118,6 +118,10 @@ class Lending:
             del self._backs[number]
         return is_back
 
+    def idle_since_ns(self, number: int) -> int | None:
+        """When a connection was lent or last answered; None if one is being, or it comes back."""
+        return self._native.idle_since(number)
+
     def serve(self, deliver: Callable[..., object]) -> None:
         """Answer requests until `close`; connections come back by `deliver(back, ...)`."""
         while (returned := self._native.next()) is not None:

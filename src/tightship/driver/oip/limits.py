@@ -10,7 +10,10 @@ class FaceLimits:
     Attributes:
         body_bytes_max: Of a request, packed and unpacked.
         head_bytes_max: Of its target and headers, on HTTP.
-        connections_max: Open at once; one more is answered 503 and closed. On gRPC, calls.
+        connections_max: Open at once; one more has the place of the one idle longest, or is
+            answered 503 and closed. On gRPC, calls.
+        idle_s: Seconds after which a connection on which nothing comes is closed. Long, as a
+            client may send its next request just then.
         transfer_s: Seconds in which a begun request must have come, or a client must have read
             enough of a response for the next to be written.
         drain_s: Seconds that begun requests have once the server ends.
@@ -19,5 +22,6 @@ class FaceLimits:
     body_bytes_max: int = 64 << 20
     head_bytes_max: int = 64 << 10
     connections_max: int = 128
+    idle_s: float = 3600.0
     transfer_s: float = 60.0
     drain_s: float = 30.0
