@@ -2,6 +2,7 @@
 
 import argparse
 import builtins
+import resource
 import shutil
 import signal
 import subprocess
@@ -9,6 +10,7 @@ import sys
 import urllib.error
 import urllib.request
 from contextlib import contextmanager
+from socket import create_connection
 
 import numpy as np
 import onnx
@@ -75,6 +77,61 @@ def test_both_faces_run_one_copy_of_a_model(models, tmp_path):
         assert 'nv_inference_count{model="relu",version="1",face="protocol"} 1\n' in get(
             places[1], "/metrics"
         )
+
+
+def test_a_request_may_have_as_many_bytes_as_the_server_is_told(models, tmp_path):
+    pytest.importorskip("httptools")
+    http = pytest.importorskip("tritonclient.http")
+    grpc = pytest.importorskip("tritonclient.grpc")
+    save_open(models / "wide.onnx", "x", 1)
+    options = ("--shape=x=1x1", "--max-body", "1MiB", "--socket", tmp_path / "socket")
+    with served(models, *options, "--http", "0", "--grpc", "0") as (_, places):
+        for module, place, rows_max in ((http, places[1], 1 << 18), (grpc, places[2], 1 << 19)):
+            with module.InferenceServerClient(place) as client:
+                for rows, is_refused in ((rows_max - 100, False), (rows_max, True)):
+                    given = module.InferInput("x", [rows, 1], "FP32")
+                    given.set_data_from_numpy(np.ones((rows, 1), np.float32))
+                    if is_refused:
+                        with pytest.raises(module.InferenceServerException, match=r"max"):
+                            client.infer("wide", [given])
+                    else:
+                        assert client.infer("wide", [given]).as_numpy("y").shape == (rows, 1)
+
+
+def test_as_many_clients_may_be_busy_as_the_server_is_told(models, tmp_path):
+    pytest.importorskip("httptools")
+    options = ("--max-connections", "1", "--socket", tmp_path / "socket", "--http", "0")
+    with served(models, *options) as (_, places):
+        host, _, port = places[1].partition(":")
+        with create_connection((host, int(port)), timeout=20) as busy:
+            busy.sendall(b"GET /v2 HTTP/1.1\r\n")
+            with pytest.raises(urllib.error.HTTPError) as refused:
+                get(places[1], "/v2")
+            refused.value.close()
+            assert refused.value.code == 503
+        get(places[1], "/v2")
+
+
+@pytest.mark.parametrize(
+    ("option", "given", "said"),
+    [
+        ("--max-connections", "0", "`0` is no count; write a whole number from 1"),
+        ("--max-connections", "many", "`many` is no count"),
+        ("--max-connections", "600", "takes 1200 files, two for each"),
+        ("--max-body", "0", "`0` is less than a byte"),
+        ("--max-body", "64 stones", "`64 stones`"),
+    ],
+)
+def test_a_limit_that_is_none_is_refused_by_name(models, capsys, monkeypatch, option, given, said):
+    monkeypatch.setattr(resource, "getrlimit", lambda _: (1024, 4096))
+    try:
+        code = main(["serve", str(models), "--http", "0", option, given])
+    except SystemExit as ended:
+        code = ended.code
+    assert code == 2
+    told = capsys.readouterr().err
+    assert option in told
+    assert said in told
 
 
 def test_a_shape_is_planned_for_and_requests_may_have_others(models, tmp_path, capsys):
@@ -205,7 +262,7 @@ def test_a_package_that_is_not_there_is_named(models, tmp_path, monkeypatch, cap
         return imported(name, *more)
 
     monkeypatch.setattr(builtins, "__import__", refuse)
-    for module in ("http_serving", "http_connection", "grpc_serving"):
+    for module in ("http_serving", "http_connection", "http_reading", "grpc_serving"):
         monkeypatch.delitem(sys.modules, f"tightship.driver.oip.{module}", raising=False)
     options = ["serve", str(models), "--socket", str(tmp_path / "socket"), f"--{face}", "0"]
     assert main(options) == 2

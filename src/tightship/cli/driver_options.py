@@ -3,7 +3,8 @@
 import argparse
 from collections.abc import Mapping
 
-from tightship.cli.words import address, count, shape
+from tightship.cli.words import address, count, shape, size
+from tightship.driver.oip.limits import LIMITS
 
 FACES: Mapping[str, str] = {"http": "HTTP", "grpc": "gRPC"}
 
@@ -25,19 +26,7 @@ def add_serve(command: argparse.ArgumentParser, model: str) -> None:
         "may have the shape, or of one; requests may have others; may be repeated",
     )
     command.add_argument("--socket", metavar="PATH", help=f"where to listen; by default {SOCKET}")
-    for face, name in FACES.items():
-        command.add_argument(
-            f"--{face}",
-            type=address,
-            metavar="[HOST:]PORT",
-            help=f"serve the Open Inference Protocol by {name} as well, at 127.0.0.1 unless told "
-            "otherwise: whoever reaches it may use it",
-        )
-    command.add_argument(
-        "--allow-client-shm",
-        action="store_true",
-        help="let clients of the protocol name shared memory of this user, to read and write it",
-    )
+    _add_protocol(command)
     command.add_argument(
         "--allow",
         action="append",
@@ -64,6 +53,37 @@ def add_serve(command: argparse.ArgumentParser, model: str) -> None:
         choices=("info", "warning", "error"),
         default="warning",
         help="what to tell on standard error (warning); info: refusals as well, with their clients",
+    )
+
+
+def _add_protocol(command: argparse.ArgumentParser) -> None:
+    """Of the inference protocol: where it is served, and what its clients may take."""
+    for face, name in FACES.items():
+        command.add_argument(
+            f"--{face}",
+            type=address,
+            metavar="[HOST:]PORT",
+            help=f"serve the Open Inference Protocol by {name} as well, at 127.0.0.1 unless told "
+            "otherwise: whoever reaches it may use it",
+        )
+    command.add_argument(
+        "--allow-client-shm",
+        action="store_true",
+        help="let clients of the protocol name shared memory of this user, to read and write it",
+    )
+    command.add_argument(
+        "--max-connections",
+        type=count,
+        metavar="N",
+        help=f"clients of HTTP connected at once, and calls of gRPC ({LIMITS.connections_max}); "
+        "one more takes the place of the one idle longest",
+    )
+    command.add_argument(
+        "--max-body",
+        type=size,
+        metavar="BYTES",
+        help="what a request of the protocol may have, unpacked too "
+        f"({LIMITS.body_bytes_max >> 20}MiB); tensors in shared memory do not count",
     )
 
 

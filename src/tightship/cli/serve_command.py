@@ -3,15 +3,18 @@
 import argparse
 import logging
 import pwd
+import resource
 import signal
 import sys
 from collections.abc import Container, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
 from tightship.cli.output import show
 from tightship.cli.planned_shapes import Given, check_used, shapes_of
 from tightship.driver.memory.trusted import trusted
+from tightship.driver.oip.limits import LIMITS, FaceLimits
 from tightship.driver.oip.repository import ModelSource
 from tightship.driver.process import Driver, Listening
 from tightship.driver.rim.access import Access
@@ -35,6 +38,7 @@ def run(options: argparse.Namespace) -> int:
         options.http,
         options.grpc,
         allow_client_shm=options.allow_client_shm,
+        limits=_limits(options.max_connections, options.max_body),
         access=_access(options.allow, options.trust, options.socket),
     )
     check_used(model_files(given, folders), options.shape)
@@ -69,6 +73,21 @@ def _access(users: Sequence[str], folders: Sequence[str], socket: str | None) ->
             "a folder that they can enter."
         )
     return Access(frozenset(map(_user, users)), trusted(map(Path, folders)))
+
+
+def _limits(connections: int | None, body_bytes: int | None) -> FaceLimits:
+    """Of clients of the protocol: what was given, else the usual."""
+    count = connections or LIMITS.connections_max
+    needed, (files, _) = 2 * count, resource.getrlimit(resource.RLIMIT_NOFILE)
+    if connections is not None and needed > files:
+        raise InputError(
+            f"`--max-connections {count}` takes {needed} files, two for each; the system lets "
+            f"this process open {files}. Allow it more (`ulimit -n {needed + files}`), or name "
+            f"at most {files // 2}."
+        )
+    return replace(
+        LIMITS, connections_max=count, body_bytes_max=body_bytes or LIMITS.body_bytes_max
+    )
 
 
 def _user(name: str) -> int:

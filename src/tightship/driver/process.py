@@ -9,7 +9,7 @@ from typing import Protocol
 
 from tightship._core import Turns
 from tightship.driver.oip.face import Face
-from tightship.driver.oip.limits import FaceLimits
+from tightship.driver.oip.limits import LIMITS, FaceLimits
 from tightship.driver.oip.monitor import Monitor
 from tightship.driver.oip.region_files import RegionFiles
 from tightship.driver.oip.repository import Repository, Sources
@@ -21,8 +21,6 @@ from tightship.errors import InputError
 
 Address = tuple[str, int]
 """A host, and a port; 0 is any that is free."""
-
-DEFAULT_LIMITS = FaceLimits()
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +37,7 @@ class Listening:
     http: Address | None = None
     grpc: Address | None = None
     allow_client_shm: bool = False
-    limits: FaceLimits = DEFAULT_LIMITS
+    limits: FaceLimits = LIMITS
     access: Access = NO_ACCESS
 
 

@@ -19,6 +19,8 @@ SERVICE = "inference.GRPCInferenceService"
 STREAM = "ModelStreamInfer"
 MESSAGE_MORE_BYTES = 1 << 20
 """What a message may have beside the tensors."""
+MESSAGE_BYTES_MAX = (1 << 31) - 1
+"""The most that gRPC can be told."""
 
 _Unary = Callable[[bytes, grpc.ServicerContext], bytes]
 
@@ -37,12 +39,13 @@ class GrpcServer:
             InputError: It cannot be listened at.
         """
         self._limits = limits
+        received_max = min(limits.body_bytes_max + MESSAGE_MORE_BYTES, MESSAGE_BYTES_MAX)
         self._threads = ThreadPoolExecutor(limits.connections_max, "tightship-grpc")
         self._server = grpc.server(
             self._threads,
             maximum_concurrent_rpcs=limits.connections_max,
             options=(
-                ("grpc.max_receive_message_length", limits.body_bytes_max + MESSAGE_MORE_BYTES),
+                ("grpc.max_receive_message_length", received_max),
                 ("grpc.max_send_message_length", -1),
                 ("grpc.so_reuseport", 0),
             ),

@@ -8,7 +8,7 @@ class FaceLimits:
     """Bounds of the servers of HTTP and gRPC, each.
 
     Attributes:
-        body_bytes_max: Of a request, packed and unpacked.
+        body_bytes_max: Of a request, packed and unpacked. On gRPC at most 2 GiB.
         head_bytes_max: Of its target and headers, on HTTP.
         connections_max: Open at once; one more has the place of the one idle longest, or is
             answered 503 and closed. On gRPC, calls.
@@ -25,3 +25,7 @@ class FaceLimits:
     idle_s: float = 3600.0
     transfer_s: float = 60.0
     drain_s: float = 30.0
+
+
+LIMITS = FaceLimits()
+"""Where nobody says others."""
