@@ -77,7 +77,7 @@ def test_turns_in_a_row_and_a_loop_have_the_same_steps(text, optimizer, monkeypa
     in_a_row = steps(model, case.feeds, optimizer)
     monkeypatch.setattr(written_out, "NODES_MAX", 0)
     check_alike(in_a_row, steps(model, case.feeds, optimizer))
-    assert in_a_row[0][-1] < in_a_row[0][0]
+    assert in_a_row[0][-1] < 0.999 * in_a_row[0][0]
 
 
 def test_a_scan_has_the_steps_of_what_is_written_by_hand():

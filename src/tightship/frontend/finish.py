@@ -1,11 +1,11 @@
 """What a frontend has written, as a graph."""
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Sequence
 
 from tightship.frontend.writer import Operand, Writer
-from tightship.graph import Graph, Node
+from tightship.graph import Graph
 from tightship.graph.ir import leading_to
+from tightship.graph.renamed import renamed_node
 
 
 def finished(
@@ -41,13 +41,6 @@ def finished(
         inputs=tuple(inputs),
         outputs=tuple(final[end] for end in ends),
         values={n: value for n, value in writer.values.items() if final.get(n, n) == n},
-        nodes=tuple(_renamed(node, final) for node in written),
+        nodes=tuple(renamed_node(node, final) for node in written),
         constants={n: held for n, held in writer.constants.items() if n in read},
     )
-
-
-def _renamed(node: Node, names: Mapping[str, str]) -> Node:
-    if names.keys().isdisjoint((*node.inputs, *node.outputs)):
-        return node
-    inputs = tuple(names.get(each, each) for each in node.inputs)
-    return replace(node, inputs=inputs, outputs=tuple(names.get(n, n) for n in node.outputs))

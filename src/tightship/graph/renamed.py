@@ -8,6 +8,8 @@ from tightship.graph.ir import Graph, Node
 
 def renamed_node(node: Node, names: Mapping[str, str]) -> Node:
     """A node on values of other names; its graphs read these too."""
+    if names.keys().isdisjoint((*node.reads, *node.outputs)):
+        return node
     attributes = {
         name: renamed(value, names) if isinstance(value, Graph) else value
         for name, value in node.attributes.items()

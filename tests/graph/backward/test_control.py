@@ -174,3 +174,25 @@ def test_weights_are_told_from_settings_by_what_a_body_does_with_them():
         one=np.array(1, np.float32),
     )
     assert parameters(graph) == ("w",)
+
+
+@pytest.mark.parametrize("sign", [1.0, -1.0])
+def test_settings_that_lie_around_a_body_are_known_in_its_gradient(sign):
+    graph = graph_of(
+        """net (double[2,3] x, double z) => (double[2,3] y) {
+        k = Greater (z, zero)
+        y = If <then_branch = one () => (double[2,3] a) {
+            s = ReduceSum <keepdims = 1> (x, axis)
+            a = Mul (x, s)
+        }, else_branch = other () => (double[2,3] b) {
+            b = Scan <num_scan_inputs = 1, body = turn (double[3] v) => (double[3] c) {
+                t = ReduceSum <keepdims = 1> (v, first)
+                c = Mul (v, t)
+            }> (x)
+        }> (k)
+    }""",
+        axis=np.array([1]),
+        first=np.array([0]),
+        zero=np.array(0.0),
+    )
+    check(graph, {**numbers(graph), "z": np.array(sign)}, ["x"])

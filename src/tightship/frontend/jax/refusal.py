@@ -6,9 +6,6 @@ from jax.extend.core import JaxprEqn
 from tightship.errors import GraphError
 
 ADVICE = {
-    "cond": "decide before the function is traced, or use `jnp.where`",
-    "while": "use a Python loop, which is unrolled when the function is traced",
-    "scan": "scan over fewer steps, which are unrolled, or use a Python loop",
     "random_bits": "draw random numbers outside, and pass them in",
     "random_seed": "draw random numbers outside, and pass them in",
     "random_wrap": "draw random numbers outside, and pass them in",

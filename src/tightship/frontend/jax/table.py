@@ -31,6 +31,9 @@ TRANSLATIONS: Mapping[str, Translation] = {
 MADE = frozenset(("iota",))
 """Primitives that make an array of numbers alone."""
 
+UNSET = frozenset(("empty", "empty2"))
+"""Primitives that make an array whose elements nothing reads."""
+
 INLINED: Mapping[str, str] = {
     "checkpoint": "jaxpr",
     "closed_call": "call_jaxpr",

@@ -7,17 +7,18 @@ from typing import Any
 
 import jax
 import numpy as np
-from jax.extend.core import Jaxpr, JaxprEqn, Literal, Var
+from jax.extend.core import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var
 from numpy.typing import NDArray
 
 from tightship.errors import GraphError
+from tightship.frontend.body import body_of, inner_writer
 from tightship.frontend.finish import finished
 from tightship.frontend.jax.call import LOOKED_INTO_MAX, Call
 from tightship.frontend.jax.refusal import place_of, refused
-from tightship.frontend.jax.table import INLINED, MADE, TRANSLATIONS
+from tightship.frontend.jax.table import INLINED, MADE, TRANSLATIONS, UNSET
 from tightship.frontend.jax.tensor import constant_of
 from tightship.frontend.writer import Operand, Type, Writer
-from tightship.graph import DType, Graph
+from tightship.graph import AttributeValue, DType, Fill, Graph
 
 Array = NDArray[Any]
 Atom = Any
@@ -115,14 +116,13 @@ class _Translator:
             jaxpr = getattr(called, "jaxpr", called)
             environment = dict(zip(jaxpr.invars, operands, strict=True))
             return self.run(jaxpr, getattr(called, "consts", ()), environment)
-        if name == "scan":
-            return self._unrolled(equation, operands)
-        if name == "cond" and operands[0].name in self.known:
-            branch = equation.params["branches"][int(self.known[operands[0].name])]
-            environment = dict(zip(branch.jaxpr.invars, operands[1:], strict=True))
-            return self.run(branch.jaxpr, branch.consts, environment)
+        if name in CONTROL:
+            return CONTROL[name](self, equation, operands)
         if name == "optimization_barrier":
             return operands
+        if name in UNSET:
+            dtype, shape = _type(equation.outvars[0].aval, name)
+            return [self.writer.constant(name, Fill(np.zeros((), dtype.numpy), shape))]
         found = self._folded(equation, operands)
         return self._translated(equation, operands) if found is None else found
 
@@ -160,10 +160,6 @@ class _Translator:
     def _unrolled(self, equation: JaxprEqn, operands: tuple[Operand, ...]) -> list[Operand]:
         """A scan over few steps, written one after another."""
         given = equation.params
-        if given["length"] > STEPS_MAX:
-            raise refused(
-                equation, self.place, f"has {given['length']} steps; up to {STEPS_MAX} are unrolled"
-            )
         fixed, carried = given["num_consts"], given["num_consts"] + given["num_carry"]
         constants, carry, rows = operands[:fixed], operands[fixed:carried], operands[carried:]
         jaxpr = given["jaxpr"]
@@ -193,3 +189,95 @@ class _Translator:
             for column, type_ in zip(made, types[count:], strict=True)
         ]
         return [*carry, *stacked]
+
+    def _inner(self) -> "_Translator":
+        """A translator of a body, which reads what is here."""
+        return _Translator(inner_writer(self.writer), self.known, self.place)
+
+    def _closed(self, closed: ClosedJaxpr, operands: Sequence[Operand]) -> list[Operand]:
+        environment = dict(zip(closed.jaxpr.invars, operands, strict=True))
+        return self.run(closed.jaxpr, closed.consts, environment)
+
+    def _outputs(self, equation: JaxprEqn) -> list[Operand]:
+        name = equation.primitive.name
+        return [self.writer.define(name, *_type(each.aval, name)) for each in equation.outvars]
+
+    def _scan(self, equation: JaxprEqn, operands: tuple[Operand, ...]) -> list[Operand]:
+        is_short = equation.params["length"] <= STEPS_MAX
+        return (self._unrolled if is_short else self._scanned)(equation, operands)
+
+    def _scanned(self, equation: JaxprEqn, operands: tuple[Operand, ...]) -> list[Operand]:
+        """A scan over many steps: a Scan."""
+        given = equation.params
+        fixed, carried = given["num_consts"], given["num_consts"] + given["num_carry"]
+        carry, rows = operands[fixed:carried], operands[carried:]
+        if not rows:  # a Scan has something to be over
+            rows = (self._constant(np.arange(given["length"]), "step"),)
+        inner = self._inner()
+        states = [inner.writer.define("carry", each.dtype, each.shape) for each in carry]
+        slices = [inner.writer.define("row", each.dtype, each.shape[1:]) for each in rows]
+        taken = (*operands[:fixed], *states, *slices)[: len(operands)]
+        results = inner._closed(given["jaxpr"], taken)
+        body = body_of(inner.writer, self.writer, [*states, *slices], results)
+        outputs = self._outputs(equation)
+        way = int(given["reverse"])
+        attributes: dict[str, AttributeValue] = {
+            "body": body,
+            "num_scan_inputs": len(rows),
+            "scan_input_directions": (way,) * len(rows),
+            "scan_output_directions": (way,) * (len(outputs) - len(carry)),
+        }
+        self.writer.node("Scan", (*carry, *rows), outputs, attributes)
+        return outputs
+
+    def _looped(self, equation: JaxprEqn, operands: tuple[Operand, ...]) -> list[Operand]:
+        """A loop that data end: a Loop."""
+        given = equation.params
+        ends, fixed = given["cond_nconsts"], given["cond_nconsts"] + given["body_nconsts"]
+        carry = operands[fixed:]
+        (starts,) = self._closed(given["cond_jaxpr"], (*operands[:ends], *carry))
+        inner = self._inner()
+        turn = inner.writer.define("turn", DType.INT64, ())
+        goes_on = inner.writer.define("goes_on", DType.BOOL, ())
+        states = [inner.writer.define("carry", each.dtype, each.shape) for each in carry]
+        results = inner._closed(given["body_jaxpr"], (*operands[ends:fixed], *states))
+        (again,) = inner._closed(given["cond_jaxpr"], (*operands[:ends], *results))
+        body = body_of(inner.writer, self.writer, [turn, goes_on, *states], [again, *results])
+        outputs = self._outputs(equation)
+        self.writer.node("Loop", (None, starts, *carry), outputs, {"body": body})
+        return outputs
+
+    def _chosen(self, equation: JaxprEqn, operands: tuple[Operand, ...]) -> list[Operand]:
+        """One of the branches where it is known; else an If, of Ifs where there are many."""
+        index, *given = operands
+        branches = equation.params["branches"]
+        if index.name in self.known:
+            return self._closed(branches[int(self.known[index.name])], given)
+        return self._choice(equation, (index, *given), range(len(branches)))
+
+    def _choice(
+        self, equation: JaxprEqn, operands: tuple[Operand, ...], among: range
+    ) -> list[Operand]:
+        if len(among) == 1:
+            return self._closed(equation.params["branches"][among[0]], operands[1:])
+        half = len(among) // 2
+        types = tuple(_type(each.aval, "cond") for each in equation.outvars)
+        call = Call(self.writer, "cond", types, equation, operands, self.place)
+        bound = call.scalar(among[half], operands[0].dtype)
+        condition = call.add("Less", (DType.BOOL, ()), operands[0], bound)
+        bodies = {}
+        for name, part in (("then_branch", among[:half]), ("else_branch", among[half:])):
+            inner = self._inner()
+            results = inner._choice(equation, operands, part)
+            bodies[name] = body_of(inner.writer, self.writer, (), results)
+        outputs = self._outputs(equation)
+        self.writer.node("If", (condition,), outputs, bodies)
+        return outputs
+
+
+CONTROL = {
+    "cond": _Translator._chosen,
+    "scan": _Translator._scan,
+    "while": _Translator._looped,
+}
+"""Primitives that run jaxprs, not always and not once."""

@@ -19,10 +19,8 @@ def _if(at: Site, gradient_path: GradientPath) -> Iterator[tuple[str, str]]:
     branches = {}
     for attribute, branch in node.attributes.items():
         assert isinstance(branch, Graph), (node.name, attribute)
-        around = {name: tape.graph.value(name) for name in (*branch.captures, *wanted)}
-        typed = replace(branch, values={**branch.values, **around})
         ends = [(branch.outputs[place], name) for place, name in given.items()]
-        made = gradient_path(typed, ends, wanted)
+        made = gradient_path(at.within(branch, wanted), ends, wanted)
         assert made.inputs == tuple(given.values()), (made.inputs, given)
         captures = (*made.captures, *(name for name in made.inputs if name in made.used))
         branches[attribute] = replace(made, inputs=(), captures=captures)

@@ -1,7 +1,7 @@
 """Where a rule writes gradients: one forward node, and what it may be written with."""
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -10,10 +10,13 @@ from tightship.graph.backward.operators import DOMAIN, Attributes, Type, types_o
 from tightship.graph.backward.tape import Tape
 from tightship.graph.constant import Array
 from tightship.graph.ir import AttributeValue, Graph, Node
-from tightship.graph.layout import DType
+from tightship.graph.layout import DType, element_count
 
 FLOATS = {DType.FLOAT32: 1, DType.FLOAT16: 10, DType.FLOAT64: 11, DType.BFLOAT16: 16}
 """Element types that have gradients, and ONNX's numbers of them."""
+
+LOOKED_INTO_MAX = 64
+"""Elements of a constant around a body that the gradient of the body may look into."""
 
 Rule = Callable[["Site"], Iterator[tuple[int, str]]]
 """Writes what is wanted of a node's gradients: (index of an input, its gradient)."""
@@ -78,6 +81,23 @@ class Site:
         """What graphs read of what is around the node, where its gradient is wanted."""
         names = dict.fromkeys(name for body in bodies for name in body.captures)
         return tuple([name for name in names if name in self.wanted])
+
+    def within(self, body: Graph, names: Iterable[str] = ()) -> Graph:
+        """A graph of the node, with types of what is around it, and few elements that are known.
+
+        Args:
+            body: The graph.
+            names: What is around it besides what it captures.
+        """
+        around = (*body.captures, *names)
+        types = {name: self.tape.graph.value(name) for name in around}
+        constants = {name: self.tape.constant(name) for name in around}
+        known = {
+            name: constant
+            for name, constant in constants.items()
+            if constant is not None and element_count(constant.shape) <= LOOKED_INTO_MAX
+        }
+        return replace(body, values={**body.values, **types}, known={**body.known, **known})
 
     def type(self, name: str) -> Type:
         """Element type and shape of a value.

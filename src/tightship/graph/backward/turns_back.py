@@ -29,7 +29,7 @@ def differentiate_turns(at: Site, gradient_path: GradientPath) -> Iterator[tuple
     way = _Way.of(at, _turns(at))
     if not way.carried and not way.stacked:
         return
-    turns, made = way.turns, way.path(gradient_path)
+    turns, made = way.turns, way.path(at, gradient_path)
     given = made.inputs[len(turns.body.inputs) :]
     carried, stacked = given[: len(way.carried)], given[len(way.carried) :]
     lanes = [
@@ -122,13 +122,13 @@ class _Way:
         """What the states on the way are before the first turn."""
         return [self.turns.starts[place] for place in self.places]
 
-    def path(self, gradient_path: GradientPath) -> Graph:
+    def path(self, at: Site, gradient_path: GradientPath) -> Graph:
         """One turn back: gradients of states, of captures and of slices."""
         body = self.turns.body
         ends = [*(body.outputs[p] for p in self.places), *(lane.inner for lane, _ in self.stacked)]
         states = [body.inputs[place] for place in self.places]
         wanted = [*states, *self.captures, *(lane.inner for lane in self.sliced)]
-        return gradient_path(body, [(name, f"d({name})") for name in ends], wanted)
+        return gradient_path(at.within(body), [(name, f"d({name})") for name in ends], wanted)
 
 
 def _moving(turns: Turns, wanted: set[str]) -> tuple[int, ...]:
