@@ -55,9 +55,11 @@ class Signature {
 template <class Create, class... Arguments>
 PrimitiveDesc make(const char *what, const Signature &signature, Create create,
                    Arguments... arguments) {
+    std::string text = signature.text();
+    auto factors = signature.factors();
     dnnl_primitive_desc_t desc = nullptr;
     Library::check(create(&desc, arguments...), what);
-    return PrimitiveDesc(desc, signature.text(), signature.factors());
+    return PrimitiveDesc(desc, std::move(text), std::move(factors));
 }
 
 /// Throws unless what is true of every call of ours holds.

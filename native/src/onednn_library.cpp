@@ -5,6 +5,7 @@
 #include "openmp.hpp"
 #include "tightship/parallel.hpp"
 
+#include <cstdio>
 #include <dlfcn.h>
 #include <filesystem>
 #include <memory>
@@ -29,6 +30,10 @@ std::string file_of(void *code) {
 }
 
 } // namespace
+
+OutOfMemory::OutOfMemory(const char *wanted) {
+    std::snprintf(text_.data(), text_.size(), "oneDNN cannot %s: out of memory.", wanted);
+}
 
 Library &Library::open(const std::string &path) {
     std::lock_guard lock(library_mutex);
@@ -99,13 +104,18 @@ void Library::check_version() {
     path = file_of(reinterpret_cast<void *>(version));
 }
 
+bool Library::served(dnnl_status_t status, const char *what) {
+    if (status == dnnl_out_of_memory)
+        throw OutOfMemory(what);
+    return status == dnnl_success;
+}
+
 void Library::check(dnnl_status_t status, const char *what) {
-    if (status == dnnl_success)
+    if (served(status, what))
         return;
-    const char *reason = status == dnnl_out_of_memory       ? "out of memory"
-                         : status == dnnl_invalid_arguments ? "invalid arguments"
-                         : status == dnnl_unimplemented     ? "unimplemented"
-                                                            : "runtime error";
+    const char *reason = status == dnnl_invalid_arguments ? "invalid arguments"
+                         : status == dnnl_unimplemented   ? "unimplemented"
+                                                          : "runtime error";
     throw Error(std::string("oneDNN cannot ") + what + ": " + reason + ".", status);
 }
 

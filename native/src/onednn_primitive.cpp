@@ -17,7 +17,7 @@ std::string exact(float number) {
 
 } // namespace
 
-Attributes::Attributes() {
+Attributes::Attributes() : Attributes(nullptr) {
     Library &library = Library::get();
     Library::check(library.primitive_attr_create(&attr_), "create attributes");
     Library::check(library.post_ops_create(&post_ops_), "create post-operations");
@@ -26,10 +26,10 @@ Attributes::Attributes() {
 }
 
 Attributes::~Attributes() {
-    if (attr_ == nullptr)
-        return;
-    Library::get().post_ops_destroy(post_ops_);
-    Library::get().primitive_attr_destroy(attr_);
+    if (post_ops_ != nullptr)
+        Library::get().post_ops_destroy(post_ops_);
+    if (attr_ != nullptr)
+        Library::get().primitive_attr_destroy(attr_);
 }
 
 void Attributes::record(Operation operation) {
@@ -166,7 +166,8 @@ bool PrimitiveDesc::meets() const {
 }
 
 bool PrimitiveDesc::next_implementation() {
-    if (Library::get().primitive_desc_next_impl(desc_) != dnnl_success)
+    const auto status = Library::get().primitive_desc_next_impl(desc_);
+    if (!Library::served(status, "describe another implementation"))
         return false;
     ++skipped_;
     return true;

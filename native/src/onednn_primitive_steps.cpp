@@ -80,7 +80,8 @@ void PrimitiveSteps::bind_weights(char *base) {
                 create_memory(operands_[index].desc, base + operands_[index].place.offset_bytes);
 }
 
-BoundPrimitives::BoundPrimitives(const PrimitiveSteps &steps, char *arena) : steps_(steps) {
+BoundPrimitives::BoundPrimitives(const PrimitiveSteps &steps, char *arena)
+    : BoundPrimitives(steps) {
     if (steps.empty())
         return;
     Library &library = Library::get();

@@ -58,7 +58,7 @@ std::optional<MemoryDesc> tagged(const Dims &dims, dnnl_data_type_t dtype, int t
     const dnnl_status_t status = Library::get().memory_desc_create_with_tag(
         &desc, static_cast<int>(dims.size()), dims.data(), dtype,
         static_cast<dnnl_format_tag_t>(tag));
-    if (status != dnnl_success || desc == nullptr)
+    if (!Library::served(status, "describe an operand") || desc == nullptr)
         return std::nullopt;
     return MemoryDesc::adopt(desc);
 }

@@ -57,7 +57,7 @@ class OutOfMemoryError(TightshipError, MemoryError):
     """Memory could not be obtained.
 
     Attributes:
-        requested_bytes: Size of the request that failed.
+        requested_bytes: Size of the request that failed, or -1 where nobody knows.
         available_bytes: What was left, or -1 where nobody knows.
     """
 

@@ -16,6 +16,23 @@ ABORTING = """
 #include <stdlib.h>
 #define ABORT(name) void name(void) { abort(); }
 """
+REFUSING = """
+#define _GNU_SOURCE
+#include <dlfcn.h>
+int calls_left = -1;
+typedef int (*call_t)(long, long, long, long, long, long, long);
+#define REFUSE(name) int name(long a, long b, long c, long d, long e, long f, long g) { \\
+    if (calls_left == 0) { calls_left = -1; return 1; } \\
+    if (calls_left > 0) --calls_left; \\
+    return ((call_t)dlsym(RTLD_NEXT, #name))(a, b, c, d, e, f, g); \\
+}
+"""
+REFUSED = (
+    "matmul_primitive_desc_create primitive_create memory_create stream_create memory_desc_clone "
+    "memory_desc_create_with_strides memory_desc_create_with_tag memory_desc_reshape "
+    "post_ops_create post_ops_append_eltwise primitive_attr_create primitive_execute"
+)
+"""Functions of integers and pointers, seven at most, that answer with a status."""
 INTERPOSED = (
     "GOMP_parallel_start GOMP_parallel_end GOMP_parallel GOMP_barrier GOMP_loop_static_start "
     "GOMP_loop_static_next GOMP_loop_end_nowait omp_get_max_threads omp_get_num_threads "
@@ -55,6 +72,19 @@ def interposing(folder: Path) -> Path:
     """A library with functions of OpenMP and oneDNN that abort."""
     functions = "\n".join(f"ABORT({name})" for name in INTERPOSED.split())
     return compiled(folder, "libinterposing.so", ABORTING + functions)
+
+
+def refusing(folder: Path, library: Path) -> Path:
+    """The package's libdnnl, out of memory when so many more calls have been made: `calls_left`.
+
+    That is an int, and -1 again then.
+    """
+    named = folder / "libtsdnnl.so"
+    named.symlink_to(library)
+    (folder / "libtsomp.so").symlink_to(library.with_name("libtsomp.so"))
+    functions = "\n".join(f"REFUSE(dnnl_{name})" for name in REFUSED.split())
+    options = ("-Wl,--no-as-needed", named, f"-Wl,-rpath,{folder}", "-ldl")
+    return compiled(folder, "librefusing.so", REFUSING + functions, *options)
 
 
 def with_libgomp(folder: Path, library: Path) -> Path:

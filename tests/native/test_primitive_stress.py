@@ -11,8 +11,9 @@ import pytest
 
 from tests.native.sanitized import NATIVE, program, require_sanitizer, run_clean
 
+STRESS = Path(__file__).with_name("stress_primitive.cpp")
+REFUSED = Path(__file__).with_name("refused_primitive.cpp")
 SOURCES = (
-    Path(__file__).with_name("stress_primitive.cpp"),
     *sorted((NATIVE / "src/primitive").glob("*.cpp")),
     *(NATIVE / "src" / name for name in ("place.cpp", "lowest_first.cpp")),
     *sorted((NATIVE / "src/packing").glob("*.cpp")),
@@ -27,6 +28,13 @@ STEPS = {"thread": 3_000, "address,undefined": 10_000}
 @pytest.mark.parametrize("sanitizer", STEPS)
 def test_threads_stress_the_cache_and_the_pools_clean(sanitizer, tmp_path):
     require_sanitizer(sanitizer)
-    made = program(SOURCES, sanitizer, tmp_path)
+    made = program((STRESS, *SOURCES), sanitizer, tmp_path)
     for seed in ("1", "2"):
         assert run_clean(made, str(STEPS[sanitizer]), seed) == "done\n"
+
+
+@pytest.mark.slow
+def test_every_allocation_of_the_cache_and_the_pools_may_be_refused(tmp_path):
+    require_sanitizer("address,undefined")
+    made = program((REFUSED, *SOURCES), "address,undefined", tmp_path)
+    assert run_clean(made) == "done\n"

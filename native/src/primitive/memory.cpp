@@ -44,9 +44,20 @@ void MemoryManager::populate(const std::shared_ptr<MemoryResource> &resource, si
 void MemoryManager::reserve_pools(const std::shared_ptr<MemoryResource> &resource, size_t count) {
     const PoolLayout &wanted = layout();
     for (size_t done = 0; done < count; ++done) {
-        const Pool &pool = pools_->reserve_or_create(wanted, resource);
-        const std::lock_guard lock(mutex_);
-        reserved_.push_back(&pool);
+        {
+            const std::lock_guard lock(mutex_);
+            reserved_.reserve(own_count_ + 1);
+            ++own_count_;
+        }
+        try {
+            const Pool &pool = pools_->reserve_or_create(wanted, resource);
+            const std::lock_guard lock(mutex_);
+            reserved_.push_back(&pool);
+        } catch (...) {
+            const std::lock_guard lock(mutex_);
+            --own_count_;
+            throw;
+        }
     }
 }
 
@@ -61,6 +72,7 @@ void MemoryManager::unreserve_pools(size_t count) {
                                    " are reserved and not in use.");
         returned.assign(reserved_.end() - static_cast<ptrdiff_t>(count), reserved_.end());
         reserved_.resize(reserved_.size() - count);
+        own_count_ -= count;
     }
     for (const Pool *pool : returned)
         pools_->unreserve_pool(pool->identity());

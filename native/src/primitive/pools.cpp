@@ -9,13 +9,15 @@ using resource::MemoryResource;
 using resource::Misuse;
 
 void PoolManager::register_pool(std::unique_ptr<Pool> pool) {
+    Pools one;
+    one.push_back(std::move(pool));
     const std::lock_guard lock(mutex_);
     ++statistics_.created;
     ++statistics_.free_count;
-    statistics_.free_bytes += pool->size_bytes();
+    statistics_.free_bytes += one.front()->size_bytes();
     statistics_.peak_bytes =
         std::max(statistics_.peak_bytes, statistics_.free_bytes + statistics_.reserved_bytes);
-    free_.push_back(std::move(pool));
+    free_.splice(free_.end(), one);
 }
 
 const Pool *PoolManager::reserve_pool(const PoolLayout &layout, const MemoryResource &resource) {
@@ -24,12 +26,12 @@ const Pool *PoolManager::reserve_pool(const PoolLayout &layout, const MemoryReso
 }
 
 const Pool *PoolManager::take(const PoolLayout &layout, const MemoryResource &resource) {
-    size_t chosen = free_.size();
-    for (size_t index = 0; index < free_.size(); ++index)
-        if (free_[index]->resource()->is_equal(resource) && free_[index]->holds(layout) &&
-            (chosen == free_.size() || free_[index]->size_bytes() < free_[chosen]->size_bytes()))
-            chosen = index;
-    if (chosen == free_.size())
+    auto chosen = free_.end();
+    for (auto each = free_.begin(); each != free_.end(); ++each)
+        if ((*each)->resource()->is_equal(resource) && (*each)->holds(layout) &&
+            (chosen == free_.end() || (*each)->size_bytes() < (*chosen)->size_bytes()))
+            chosen = each;
+    if (chosen == free_.end())
         return nullptr;
     ++statistics_.reused;
     return &add_reserved(take_free(chosen));
@@ -37,89 +39,88 @@ const Pool *PoolManager::take(const PoolLayout &layout, const MemoryResource &re
 
 const Pool &PoolManager::reserve_or_create(const PoolLayout &layout,
                                            const std::shared_ptr<MemoryResource> &resource) {
-    std::unique_ptr<Pool> replaced;
+    Pools replaced, made;
     {
         const std::lock_guard lock(mutex_);
         if (const Pool *found = take(layout, *resource))
             return *found;
         replaced = largest_of(*resource);
     }
-    replaced.reset();
-    std::unique_ptr<Pool> made;
+    replaced.clear();
     try {
-        made = std::make_unique<Pool>(resource, layout.regions);
+        made.push_back(std::make_unique<Pool>(resource, layout.regions));
     } catch (const resource::Refused &) {
         if (trim(0) == 0)
             throw;
-        made = std::make_unique<Pool>(resource, layout.regions);
+        made.push_back(std::make_unique<Pool>(resource, layout.regions));
     }
     const std::lock_guard lock(mutex_);
     ++statistics_.created;
     return add_reserved(std::move(made));
 }
 
-/// The largest free pool of a resource, no longer free; null where there is none.
-std::unique_ptr<Pool> PoolManager::largest_of(const MemoryResource &resource) {
-    size_t largest = free_.size();
-    for (size_t index = 0; index < free_.size(); ++index)
-        if (free_[index]->resource()->is_equal(resource) &&
-            (largest == free_.size() || free_[index]->size_bytes() > free_[largest]->size_bytes()))
-            largest = index;
-    if (largest == free_.size())
-        return nullptr;
+/// The largest free pool of a resource, no longer free; nothing where there is none.
+PoolManager::Pools PoolManager::largest_of(const MemoryResource &resource) {
+    auto largest = free_.end();
+    for (auto each = free_.begin(); each != free_.end(); ++each)
+        if ((*each)->resource()->is_equal(resource) &&
+            (largest == free_.end() || (*each)->size_bytes() > (*largest)->size_bytes()))
+            largest = each;
+    if (largest == free_.end())
+        return {};
     ++statistics_.trimmed;
     return take_free(largest);
 }
 
-const Pool &PoolManager::add_reserved(std::unique_ptr<Pool> pool) {
+const Pool &PoolManager::add_reserved(Pools one) {
     ++statistics_.reserved_count;
-    statistics_.reserved_bytes += pool->size_bytes();
+    statistics_.reserved_bytes += one.front()->size_bytes();
     statistics_.peak_bytes =
         std::max(statistics_.peak_bytes, statistics_.free_bytes + statistics_.reserved_bytes);
-    reserved_.push_back(std::move(pool));
+    reserved_.splice(reserved_.end(), one);
     return *reserved_.back();
 }
 
-std::unique_ptr<Pool> PoolManager::take_free(size_t index) {
-    std::unique_ptr<Pool> pool = std::move(free_[index]);
-    free_.erase(free_.begin() + static_cast<ptrdiff_t>(index));
+PoolManager::Pools PoolManager::take_free(Pools::iterator chosen) {
     --statistics_.free_count;
-    statistics_.free_bytes -= pool->size_bytes();
-    return pool;
+    statistics_.free_bytes -= (*chosen)->size_bytes();
+    Pools one;
+    one.splice(one.end(), free_, chosen);
+    return one;
 }
 
-std::unique_ptr<Pool> PoolManager::take_reserved(uint64_t identity) {
+PoolManager::Pools PoolManager::take_reserved(uint64_t identity) {
     const auto found = std::ranges::find_if(
         reserved_, [&](const auto &pool) { return pool->identity() == identity; });
     if (found == reserved_.end())
         throw Misuse("Pool " + std::to_string(identity) + " is not among the " +
                      std::to_string(reserved_.size()) + " reserved ones; a pool is returned once.");
-    std::unique_ptr<Pool> pool = std::move(*found);
-    reserved_.erase(found);
     --statistics_.reserved_count;
-    statistics_.reserved_bytes -= pool->size_bytes();
-    return pool;
+    statistics_.reserved_bytes -= (*found)->size_bytes();
+    Pools one;
+    one.splice(one.end(), reserved_, found);
+    return one;
 }
 
 void PoolManager::unreserve_pool(uint64_t identity) {
     Pools dropped;
     const std::lock_guard lock(mutex_);
-    std::unique_ptr<Pool> pool = take_reserved(identity);
+    Pools one = take_reserved(identity);
     ++statistics_.free_count;
-    statistics_.free_bytes += pool->size_bytes();
-    free_.push_back(std::move(pool));
+    statistics_.free_bytes += one.front()->size_bytes();
+    free_.splice(free_.end(), one);
     drop_beyond(budget_bytes_, dropped);
 }
 
 void PoolManager::release_pool(uint64_t identity) {
-    std::unique_ptr<Pool> dropped;
+    Pools dropped;
     const std::lock_guard lock(mutex_);
     dropped = take_reserved(identity);
 }
 
 void PoolManager::drop_beyond(size_t budget_bytes, Pools &dropped) {
     while (statistics_.free_bytes > budget_bytes) {
-        dropped.push_back(take_free(0));
+        dropped.splice(dropped.end(), take_free(free_.begin()));
         ++statistics_.trimmed;
     }
 }

@@ -1,6 +1,7 @@
 """`tightship COMMAND ...`: errors become one line on standard error and an exit code."""
 
 import argparse
+import errno
 import gc
 import os
 import sys
@@ -13,7 +14,7 @@ from typing import TextIO
 from tightship._core import expect_leaks
 from tightship.cli.arguments import parser
 from tightship.cli.sample import resnet50
-from tightship.errors import CapacityError, DeadlineError, OutOfMemoryError, TightshipError
+from tightship.errors import DeadlineError, TightshipError
 from tightship.view.text import printable
 
 FITS = 0
@@ -32,8 +33,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command.
 
     Returns:
-        0 done or fits, 1 proved not to fit, 2 bad usage or file, 3 undecided within the budget,
-        or ended by `--timeout`.
+        0 done or fits, 1 proved not to fit, or the system had too little memory, 2 bad usage or
+        file, 3 undecided within the budget, or ended by `--timeout`.
     """
     try:
         options = _parsed(arguments)
@@ -49,7 +50,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return FITS
     except KeyboardInterrupt:
         return INTERRUPTED
-    except (TightshipError, OSError) as error:
+    except (TightshipError, OSError, MemoryError) as error:
         with suppress(OSError):  # standard error is full: the code says it all the same
             print(f"tightship: {printable(_text(error))}", file=sys.stderr)
         _drop_what_has_no_room()
@@ -131,15 +132,20 @@ def _warn(message: Warning | str, *_: object, **__: object) -> None:
     print(f"tightship: {printable(str(message))}", file=sys.stderr)
 
 
-def _text(error: TightshipError | OSError) -> str:
+def _text(error: TightshipError | OSError | MemoryError) -> str:
     if isinstance(error, TightshipError):
         return str(error)
+    if isinstance(error, MemoryError):
+        return f"There is not enough memory. {error}".rstrip()
     where = "" if error.filename is None else f"`{error.filename}`: "
     return f"{where}{error.strerror}."
 
 
-def _code(error: TightshipError | OSError) -> int:
-    if isinstance(error, (CapacityError, OutOfMemoryError)):
+def _code(error: TightshipError | OSError | MemoryError) -> int:
+    """A refusal by a face of the driver has the code of what it was refused for."""
+    if isinstance(error, MemoryError) or isinstance(error.__cause__, MemoryError):
+        return DOES_NOT_FIT
+    if isinstance(error, OSError) and error.errno == errno.ENOMEM:
         return DOES_NOT_FIT
     return UNDECIDED if isinstance(error, DeadlineError) else BAD_INPUT
 

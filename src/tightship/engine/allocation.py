@@ -1,11 +1,41 @@
 """Memory for the engine, and what is said when the system refuses one."""
 
 from collections.abc import Callable
+from contextlib import ContextDecorator
 from resource import RLIM_INFINITY, RLIMIT_AS, getrlimit
+from types import TracebackType
 
 from tightship._core import Block, CommittedRange, HostResource
 from tightship.engine.schedule import ALIGNMENT
-from tightship.errors import OutOfMemoryError
+from tightship.errors import OutOfMemoryError, TightshipError
+
+
+class MemoryTold(ContextDecorator):
+    """Tells every `MemoryError` that comes up within as an `OutOfMemoryError`.
+
+    Python, NumPy and oneDNN allocate, too, and say little or nothing of it.
+    """
+
+    def __init__(self, doing: str) -> None:
+        """Within, something is done: `loading a model`."""
+        self._doing = doing
+
+    def __enter__(self) -> None:
+        """Nothing."""
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        if isinstance(error, MemoryError) and not isinstance(error, TightshipError):
+            said = str(error).strip().rstrip(".")
+            raise OutOfMemoryError(
+                f"There was not enough memory for {self._doing}{said and f': {said}'}. "
+                "Raise the process's memory limit, or free some.",
+                requested_bytes=-1,
+            ) from error
 
 
 def allocate(resource: HostResource, size_bytes: int, what: str) -> Block:

@@ -10,6 +10,7 @@ from weakref import WeakSet
 from numpy.typing import ArrayLike
 
 from tightship._core import NumpyBound, StopFlag
+from tightship.engine.allocation import MemoryTold
 from tightship.engine.executor import execute
 from tightship.engine.kept_outputs import KeptOutputs
 from tightship.engine.library import THREADS_MAX, release_unused
@@ -110,6 +111,7 @@ class Model:
             found[name] = (True,) * len(shape) if lengths is None else lengths
         return found
 
+    @MemoryTold("a program for other shapes")
     def output_shapes(
         self, shapes: Mapping[str, tuple[int, ...]]
     ) -> dict[str, tuple[int, ...] | None]:
@@ -221,6 +223,7 @@ class Model:
         results = tuple(self.run({**given, **named}).values())
         return results[0] if len(results) == 1 else results
 
+    @MemoryTold("a run of a model")
     def run(
         self,
         inputs: Mapping[str, ArrayLike],
@@ -254,7 +257,8 @@ class Model:
             GraphError: The model cannot be run with these shapes.
             DeadlineError: The timeout passed.
             StoppedError: `stop` was set.
-            OutOfMemoryError: Steps outside the plan would take more than `dynamic_memory`.
+            OutOfMemoryError: Steps outside the plan would take more than `dynamic_memory`, or the
+                system refuses.
         """
         programs = self._open()
         self._check_workers(workers)
@@ -298,6 +302,7 @@ class Model:
                 f"was loaded with {self._lowered.threads}. Load it with `threads=1`."
             )
 
+    @MemoryTold("a run of a model")
     def profile(self, inputs: Mapping[str, ArrayLike], *, repeat: int = 10) -> "Profile":
         """Run the model once untimed, then `repeat` times with every step timed.
 

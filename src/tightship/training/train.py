@@ -3,6 +3,8 @@
 from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from tightship.engine.allocation import MemoryTold
+
 if TYPE_CHECKING:
     from tightship.engine.prepare import ModelSource
     from tightship.graph import Graph
@@ -13,6 +15,7 @@ if TYPE_CHECKING:
     from tightship.training.trainer import Save, Trainer
 
 
+@MemoryTold("training a model")
 def train(
     model: "ModelSource",
     loss: str,
@@ -102,6 +105,7 @@ def _graph_of(
     return read_graph(model, Settings(shapes, threads))
 
 
+@MemoryTold("training a model")
 def train_joint(
     made: "Differentiated",
     optimizer: "Optimizer",
@@ -135,6 +139,7 @@ def train_joint(
     return train_graph(joint_step(made, optimizer, seed, accumulate), terms, refuse_saving)
 
 
+@MemoryTold("training a model")
 def train_graph(step: "StepGraph", terms: "Terms", save: "Save") -> "Trainer":
     """A trainer of a graph that holds backward path and updates already.
 

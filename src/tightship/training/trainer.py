@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from tightship.engine.allocation import MemoryTold
 from tightship.engine.executor import execute
 from tightship.engine.library import release_heap, release_unused
 from tightship.engine.limits import Limits
@@ -86,6 +87,7 @@ class Trainer:
         """What a step is fed, in order: the model's inputs, and the labels."""
         return tuple(self._inputs)
 
+    @MemoryTold("a step of training")
     def step(self, inputs: Mapping[str, ArrayLike], *, workers: int = 1) -> float:
         """Run forward, backward and the updates once.
 
@@ -98,6 +100,7 @@ class Trainer:
             The loss, before the weights have changed.
 
         Raises:
+            OutOfMemoryError: The system refuses.
             InputError: A name, dtype or shape does not fit, an element is outside what an operator
                 takes, as a label can be, or the trainer is closed; there are several workers
                 where kernels have several threads; or, with `clip_norm`, the norm of the gradients

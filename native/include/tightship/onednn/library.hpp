@@ -4,6 +4,8 @@
 
 #ifdef TIGHTSHIP_ONEDNN
 
+#include <array>
+#include <new>
 #include <oneapi/dnnl/dnnl.h>
 #include <stdexcept>
 #include <string>
@@ -20,6 +22,16 @@ struct Error : std::runtime_error {
     Error(const std::string &what, dnnl_status_t status_code)
         : std::runtime_error(what), status(status_code) {}
     dnnl_status_t status;
+};
+
+/// The library has no memory for a call: it says nothing of what can be described.
+class OutOfMemory : public std::bad_alloc {
+  public:
+    explicit OutOfMemory(const char *wanted);
+    const char *what() const noexcept override { return text_.data(); }
+
+  private:
+    std::array<char, 128> text_; ///< no string: there is no memory
 };
 
 #define TIGHTSHIP_ONEDNN_FUNCTIONS(X)                                                              \
@@ -119,7 +131,9 @@ class Library {
             meet_(wanted ? 1 : 0);
     }
 
-    /// Throws Error naming `what` unless `status` is success.
+    /// Whether a call has been served. Throws OutOfMemory, naming `what`, where memory was short.
+    static bool served(dnnl_status_t status, const char *what);
+    /// Throws Error naming `what` unless it has; as `served`.
     static void check(dnnl_status_t status, const char *what);
 
   private:

@@ -50,6 +50,7 @@ class Attributes {
     const std::vector<Operation> &operations() const { return operations_; }
 
   private:
+    explicit Attributes(dnnl_primitive_attr_t attr) : attr_(attr) {}
     void record(Operation operation);
 
     dnnl_primitive_attr_t attr_ = nullptr;

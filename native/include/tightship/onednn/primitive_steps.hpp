@@ -67,6 +67,8 @@ class BoundPrimitives {
     void execute(uint32_t step, const_dnnl_primitive_t primitive) const;
 
   private:
+    explicit BoundPrimitives(const PrimitiveSteps &steps) : steps_(steps) {}
+
     const PrimitiveSteps &steps_;
     dnnl_stream_t stream_ = nullptr;
     std::vector<dnnl_memory_t> memories_; ///< owned; by operand index, null for weights

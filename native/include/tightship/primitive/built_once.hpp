@@ -19,7 +19,6 @@
 #include <new>
 #include <unordered_map>
 #include <utility>
-#include <vector>
 
 namespace tightship::primitive {
 
@@ -46,6 +45,9 @@ struct CacheStatistics {
 /// go, perhaps while it is in use. Every method may be called from any thread.
 template <class Key, class Value, class Hash = std::hash<Key>>
 class BuiltOnce : private resource::Forkable {
+    struct Entry;
+    using Entries = std::list<std::shared_ptr<Entry>>; ///< spliced: nothing is allocated to let go
+
     struct Entry {
         explicit Entry(const Key &wanted) : key(wanted) {}
         Key key;
@@ -54,9 +56,8 @@ class BuiltOnce : private resource::Forkable {
         size_t users = 0;
         bool is_building = true;
         bool is_cached = false;
-        typename std::list<std::shared_ptr<Entry>>::iterator position;
+        typename Entries::iterator position;
     };
-    using Gone = std::vector<std::shared_ptr<Entry>>;
 
   public:
     using Build = std::function<std::unique_ptr<Value>()>;
@@ -98,10 +99,11 @@ class BuiltOnce : private resource::Forkable {
         const auto found = by_key_.find(&key);
         if (found != by_key_.end())
             return joined(found->second, lock);
-        ++statistics_.misses;
         const auto entry = std::make_shared<Entry>(key);
+        Entries made{entry}, gone;
         if (capacity_.entries > 0)
             by_key_.emplace(&entry->key, entry);
+        ++statistics_.misses;
         lock.unlock();
         try {
             entry->value = build();
@@ -113,8 +115,7 @@ class BuiltOnce : private resource::Forkable {
             throw;
         }
         lock.lock();
-        Gone gone;
-        keep(entry, gone);
+        keep(made, gone);
         lock.unlock();
         retire(gone);
         return Use(*this, entry);
@@ -127,7 +128,7 @@ class BuiltOnce : private resource::Forkable {
 
     /// What is beyond the new capacity is let go at once.
     void set_capacity(Capacity capacity) {
-        Gone gone;
+        Entries gone;
         {
             const std::lock_guard lock(mutex_);
             capacity_ = capacity;
@@ -138,7 +139,7 @@ class BuiltOnce : private resource::Forkable {
 
     /// Lets go of what nobody uses; returns its bytes.
     size_t release_idle() {
-        Gone gone;
+        Entries gone;
         size_t released = 0;
         {
             const std::lock_guard lock(mutex_);
@@ -182,14 +183,15 @@ class BuiltOnce : private resource::Forkable {
     }
 
     /// Takes in what was built, unless the capacity has become 0 meanwhile.
-    void keep(const std::shared_ptr<Entry> &entry, Gone &gone) {
+    void keep(Entries &made, Entries &gone) {
+        const std::shared_ptr<Entry> entry = made.front();
         entry->users = 1;
         const auto listed = by_key_.find(&entry->key);
         if (capacity_.entries == 0 || listed == by_key_.end() || listed->second != entry) {
             settle(entry);
             return;
         }
-        recent_.push_front(entry);
+        recent_.splice(recent_.begin(), made);
         entry->position = recent_.begin();
         entry->is_cached = true;
         entry->is_building = false;
@@ -209,7 +211,7 @@ class BuiltOnce : private resource::Forkable {
     }
 
     void leave(Entry &entry) {
-        Gone gone;
+        Entries gone;
         {
             const std::lock_guard lock(mutex_);
             if (--entry.users > 0 || !entry.is_cached)
@@ -225,7 +227,7 @@ class BuiltOnce : private resource::Forkable {
         statistics_.idle_bytes += static_cast<size_t>(sign) * entry.value->size_bytes();
     }
 
-    void shrink(size_t idle_bytes, Gone &gone) {
+    void shrink(size_t idle_bytes, Entries &gone) {
         while (recent_.size() > capacity_.entries)
             evict(std::prev(recent_.end()), gone);
         for (auto last = recent_.end(); statistics_.idle_bytes > idle_bytes;) {
@@ -238,7 +240,7 @@ class BuiltOnce : private resource::Forkable {
         }
     }
 
-    void evict(typename std::list<std::shared_ptr<Entry>>::iterator position, Gone &gone) {
+    void evict(typename Entries::iterator position, Entries &gone) {
         Entry &entry = **position;
         if (entry.users == 0)
             count_idle(entry, -1);
@@ -247,12 +249,11 @@ class BuiltOnce : private resource::Forkable {
         statistics_.bytes -= entry.value->size_bytes();
         ++statistics_.evictions;
         by_key_.erase(&entry.key);
-        gone.push_back(std::move(*position));
-        recent_.erase(position);
+        gone.splice(gone.end(), recent_, position);
     }
 
     /// With no lock held: what goes gives memory back to resources that may call anybody.
-    static void retire(const Gone &gone) {
+    static void retire(const Entries &gone) {
         for (const auto &entry : gone)
             entry->value->retire();
     }
@@ -271,7 +272,7 @@ class BuiltOnce : private resource::Forkable {
     std::condition_variable built_;
     Capacity capacity_;
     CacheStatistics statistics_;
-    std::list<std::shared_ptr<Entry>> recent_; ///< cached ones, the last asked for first
+    Entries recent_; ///< cached ones, the last asked for first
     std::unordered_map<const Key *, std::shared_ptr<Entry>, HashOfKey, EqualKeys> by_key_;
     resource::ForkGuard guard_{*this};
 };

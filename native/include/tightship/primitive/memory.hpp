@@ -95,7 +95,8 @@ class MemoryManager {
     PoolLayout layout_; ///< once it is known, it stays
     bool is_laid_out_ = false;
     bool is_retired_ = false;
-    std::vector<const Pool *> reserved_; ///< its own, not in use
+    std::vector<const Pool *> reserved_; ///< its own, not in use; with room for all its own
+    size_t own_count_ = 0;
 };
 
 } // namespace tightship::primitive

@@ -7,8 +7,8 @@
 #include "tightship/primitive/pool.hpp"
 #include "tightship/resource/fork_guard.hpp"
 
+#include <list>
 #include <mutex>
-#include <vector>
 
 namespace tightship::primitive {
 
@@ -58,13 +58,13 @@ class PoolManager : private resource::Forkable {
     PoolStatistics statistics() const;
 
   private:
-    using Pools = std::vector<std::unique_ptr<Pool>>;
+    using Pools = std::list<std::unique_ptr<Pool>>; ///< spliced: nothing is allocated to return one
 
     const Pool *take(const PoolLayout &layout, const resource::MemoryResource &resource);
-    std::unique_ptr<Pool> largest_of(const resource::MemoryResource &resource);
-    const Pool &add_reserved(std::unique_ptr<Pool> pool);
-    std::unique_ptr<Pool> take_reserved(uint64_t identity);
-    std::unique_ptr<Pool> take_free(size_t index);
+    Pools largest_of(const resource::MemoryResource &resource);
+    const Pool &add_reserved(Pools one);
+    Pools take_reserved(uint64_t identity);
+    Pools take_free(Pools::iterator chosen);
     void drop_beyond(size_t budget_bytes, Pools &dropped);
 
     void before_fork() final { mutex_.lock(); }

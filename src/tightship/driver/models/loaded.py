@@ -126,6 +126,8 @@ def with_images(
         return found
     try:
         made = image_model(model, found.graph(), images, load)
+    except MemoryError:
+        raise
     except TightshipError:  # it can be run as it is
         return None
     return None if made is None else replace(found, model=made)

@@ -14,7 +14,7 @@ from tightship.driver.oip.grpc_infer import Message, fill, request_of
 from tightship.driver.oip.grpc_raw import cut, joined
 from tightship.driver.oip.grpc_schema import message_classes
 from tightship.driver.oip.infer_request import REPEATED_BYTES_MAX, InferRequest
-from tightship.driver.oip.refusal import OipError
+from tightship.driver.oip.refusal import OUT_OF_MEMORY, OipError
 from tightship.driver.oip.region_calls import Memory, register_cuda, status, unregister
 from tightship.driver.oip.repository import VERSION
 from tightship.driver.rules.regions import Region, RegionError
@@ -50,9 +50,10 @@ class GrpcCalls:
         for request in requests:
             try:
                 yield joined(b"", STREAMED, [self._infer(request, is_streamed=True)])
-            except (OipError, RegionError) as error:
-                refused(str(error))
-                said = self._classes["ModelStreamInferResponse"](error_message=str(error))
+            except (OipError, RegionError, MemoryError) as error:
+                reason = OUT_OF_MEMORY if isinstance(error, MemoryError) else str(error)
+                refused(reason)
+                said = self._classes["ModelStreamInferResponse"](error_message=reason)
                 yield said.SerializeToString()
 
     def _answering(self, name: str, call: "Call") -> Callable[[bytes], bytes]:

@@ -10,7 +10,7 @@ import grpc
 from tightship.driver.oip.face import Face
 from tightship.driver.oip.grpc_calls import GrpcCalls
 from tightship.driver.oip.limits import FaceLimits
-from tightship.driver.oip.refusal import OipError
+from tightship.driver.oip.refusal import OUT_OF_MEMORY, OipError
 from tightship.driver.oip.refusal_log import RefusalLog
 from tightship.driver.rules.regions import RegionError
 from tightship.errors import InputError
@@ -92,6 +92,9 @@ def _guarded(name: str, call: Callable[[bytes], bytes], log: RefusalLog) -> _Una
         except (OipError, RegionError) as error:
             log.refused(context.peer(), name, str(error))
             _abort(context, grpc.StatusCode[error.code.name], str(error))
+        except MemoryError:
+            log.refused(context.peer(), name, OUT_OF_MEMORY)
+            _abort(context, grpc.StatusCode.UNAVAILABLE, OUT_OF_MEMORY)
         except Exception:  # noqa: BLE001 - a mistake of ours, of which a client is told no more
             log.failed(context.peer(), name)
             _abort(context, grpc.StatusCode.INTERNAL, "internal error")

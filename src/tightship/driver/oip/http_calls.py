@@ -20,7 +20,7 @@ from tightship.driver.oip.infer_response import InferResponse, encode
 from tightship.driver.oip.json_fields import field, optional, parse
 from tightship.driver.oip.monitor import Monitor
 from tightship.driver.oip.page import page
-from tightship.driver.oip.refusal import OipError
+from tightship.driver.oip.refusal import OUT_OF_MEMORY, OipError
 from tightship.driver.oip.region_calls import Memory, register_cuda, status, unregister
 from tightship.driver.oip.repository import VERSION
 from tightship.driver.oip.standing import Standing
@@ -102,6 +102,8 @@ class HttpCalls:
             return self._answer(asked)
         except (OipError, RegionError) as error:
             return error_response(error.code.http_status, str(error))
+        except MemoryError:
+            return error_response(Code.UNAVAILABLE.http_status, OUT_OF_MEMORY)
 
     def _answer(self, request: HttpRequest) -> HttpResponse:
         segments = _segments(request)

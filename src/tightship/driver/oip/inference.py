@@ -101,6 +101,8 @@ def refusing(model: Model) -> Iterator[None]:
     except InputError as error:
         code = Code.UNAVAILABLE if model.is_closed else Code.INVALID_ARGUMENT
         raise OipError(str(error), code) from error
+    except MemoryError as error:
+        raise OipError(str(error), Code.UNAVAILABLE) from error
     except TightshipError as error:
         raise OipError(str(error), Code.INTERNAL) from error
 

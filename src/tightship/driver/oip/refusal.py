@@ -4,6 +4,9 @@ from tightship.driver.rules.regions import Code
 from tightship.driver.rules.status import ErrorStatus
 from tightship.errors import DriverError
 
+OUT_OF_MEMORY = "the server is out of memory"
+"""For what came to nothing by that; another time it may be served."""
+
 
 class OipError(DriverError):
     """A request breaks a rule of the protocol, or cannot be served.

@@ -77,7 +77,7 @@ class Inferences:
                 with ExitStack() as uses:
                     bound = bind(name, model, request, self._regions, uses)
                     outputs, read_ns, ran_ns = self._first(bound, tally, asked_ns)
-        except TightshipError:
+        except (TightshipError, MemoryError):
             tally.fail(monotonic_ns() - asked_ns)
             raise
         ended = monotonic_ns()

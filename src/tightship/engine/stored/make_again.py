@@ -36,7 +36,7 @@ def make_again(container: Container, recipes: Sequence[Sequence[object]]) -> Mad
             made,
             [_kernel(container, row) for row in kernels],
         )
-    except (RecipeError, OneDnnError, ValueError, IndexError, MemoryError) as error:
+    except (RecipeError, OneDnnError, ValueError, IndexError) as error:
         if isinstance(error, FormatError):
             raise
         raise MalformedError(f"a recipe cannot be followed: {error}") from None

@@ -15,8 +15,7 @@ from tightship.graph import AttributeValue, Constant, DType, Graph, Inline, Laye
 
 INTEGER_MAX = (1 << 63) - 1
 UNFIT = (
-    ArithmeticError, AssertionError, AttributeError, LookupError, MemoryError, TypeError,
-    ValueError,
+    ArithmeticError, AssertionError, AttributeError, LookupError, TypeError, ValueError,
 )  # fmt: skip
 """What making or running a kernel may raise where attributes or shapes cannot be a node's."""
 
