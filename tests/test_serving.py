@@ -47,17 +47,25 @@ def serving(module: str, *arguments: str) -> Iterator[int]:
 def descendants(pid: int) -> list[int]:
     """Processes that a process has started, and theirs."""
     found: list[int] = []
-    for task in Path(f"/proc/{pid}/task").iterdir():
-        for child in map(int, (task / "children").read_text().split()):
+    for task in Path("/proc").glob(f"{pid}/task/*/children"):
+        for child in map(int, read_of_who_lives(task).split()):
             found += [child, *descendants(child)]
     return found
+
+
+def read_of_who_lives(path: Path) -> str:
+    """A file of `/proc`; empty where its process or thread has ended since it was found."""
+    try:
+        return path.read_text()
+    except (FileNotFoundError, ProcessLookupError):
+        return ""
 
 
 def mapped_by(pids: Sequence[int], folder: Path) -> dict[int, Path]:
     """Of each process that has mapped a file of a folder to read what others do, that file."""
     found = {}
     for pid in pids:
-        for line in Path(f"/proc/{pid}/maps").read_text().splitlines():
+        for line in read_of_who_lives(Path(f"/proc/{pid}/maps")).splitlines():
             if str(folder) in line:
                 _, rights, _, _, _, path = line.split(maxsplit=5)
                 assert rights == "r--s"

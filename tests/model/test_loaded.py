@@ -200,9 +200,12 @@ def control_c():
 def test_control_c_ends_a_native_run_before_its_last_step():
     result = np.empty((1, 1 << 20), np.float32)
     with tightship.load(relu_chain(1000)) as opened:
-        threading.Timer(0.2, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
-        with pytest.raises(KeyboardInterrupt):
-            run_until_ended(opened, result)
+        for _ in range(3):  # one may come between two runs
+            threading.Timer(0.2, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
+            with pytest.raises(KeyboardInterrupt):
+                run_until_ended(opened, result)
+            if np.isnan(result).all():
+                break
     assert np.isnan(result).all()
 
 
