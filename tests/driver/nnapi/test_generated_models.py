@@ -42,7 +42,7 @@ def run_fenced(model, inputs, outputs):
     """The second run waits for the first, which writes the same; only both leave it right."""
     with model.execute_fenced(inputs, outputs) as first:
         with model.execute_fenced(inputs, outputs, wait_for=[first.fence]) as second:
-            second.wait(10)
+            second.wait(60)
         assert first.info().status is ErrorStatus.NONE
 
 

@@ -107,7 +107,7 @@ def test_a_fenced_execution_wants_to_know_dimensions_of_outputs(places):
     assert places.status([24, 24], call=m.ExecuteFenced) == IA
     assert places.status([24, 24], ((2, 3), (0, 3)), call=m.ExecuteFenced) == IA
     with places.model.execute_fenced([places.x]) as execution:
-        first, second = execution.wait(10)
+        first, second = execution.wait(60)
     np.testing.assert_array_equal([first, second], [TWO_ROWS, -TWO_ROWS])
 
 

@@ -94,7 +94,7 @@ def test_a_burst_a_reusable_execution_and_a_fenced_one_give_the_same(client):
         model.reusable(given, **PATIENT) as reusable,
         model.execute_fenced(given, **PATIENT) as fenced,
     ):
-        for results in (burst.execute(given), reusable.execute(), fenced.wait(10)):
+        for results in (burst.execute(given), reusable.execute(), fenced.wait(60)):
             np.testing.assert_allclose(results[0], wanted, 1e-5)
 
 
