@@ -1,11 +1,16 @@
-"""No test asserts how long anything takes, so neither does Hypothesis."""
+"""No test asserts how long anything takes, so neither does Hypothesis; nor does it cast dice.
+
+Each run tries the same examples; `--hypothesis-profile searching` tries others every time.
+"""
 
 import signal
 
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
-settings.register_profile("untimed", deadline=None)
-settings.load_profile("untimed")
+UNTIMED = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("searching", UNTIMED)
+settings.register_profile("repeated", UNTIMED, derandomize=True)
+settings.load_profile("repeated")
 
 # Whoever starts the tests in the background may have interrupts ignored; processes that tests start
 # and interrupt must not inherit that.

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tightship.driver.memory import isolated, isolated_process, isolated_worker
@@ -57,9 +57,7 @@ def fails(call, *arguments):
 SIZES = st.integers(1, 9) | st.sampled_from([STAGING - 1, STAGING, STAGING + 1, 2 * STAGING + 3])
 
 
-@settings(
-    max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(max_examples=20)
 @given(st.integers(0, 100), SIZES, st.integers(0, 255))
 def test_bytes_are_read_and_written_where_they_are(mappings, start, size, first):
     pool = new_pool(start + size + 5)

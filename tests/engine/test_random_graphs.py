@@ -4,7 +4,7 @@ from random import Random
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 import tightship
@@ -38,7 +38,7 @@ def agrees(seed: int, steps: int, *, threads: int = 1, without: tuple[str, ...] 
     threads=st.sampled_from((1, 2)),
     without=st.lists(st.sampled_from(pass_names()), max_size=2).map(tuple),
 )
-@settings(max_examples=100, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=100)
 def test_a_random_graph_gives_what_onnxruntime_gives(
     seed: int, steps: int, threads: int, without: tuple[str, ...]
 ) -> None:

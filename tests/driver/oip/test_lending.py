@@ -101,7 +101,7 @@ def test_other_requests_are_read_and_known_ones_answered_again(serving, lent):
 
 
 @given(st.lists(st.sampled_from("kkkor"), max_size=6).map("".join), st.data())
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60)
+@settings(suppress_health_check=list(HealthCheck), max_examples=60)
 def test_however_bytes_are_cut_each_request_is_answered_once(serving, lent, kinds, data):
     before = serving.count().success_count
     requests = {"k": serving.request(), "o": serving.request(taken=32), "r": READY}
