@@ -38,7 +38,7 @@ class Setup:
         self.turns, self.tally = Turns(1), Tally()
         self.repeats = Repeats(self.calls.fileno(), self.turns)
         self.ours, self.client = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        self.client.settimeout(10)
+        self.client.settimeout(60)
         self.file = self.ours.fileno()
         self.repeats.open(self.file)
         self.model = tightship.load(relu_chain(1, 4))

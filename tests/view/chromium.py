@@ -83,11 +83,14 @@ class Chromium:
                 return answer["result"]
 
     def open(self, url):
-        """Load a page; `events` then holds what happened since, the load included."""
+        """Load a page and have it drawn; `events` then holds what happened since."""
         self.events.clear()
         self.call("Page.navigate", url=url)
         while not self.methods("Page.loadEventFired"):
             self._receive()
+        self.evaluate(  # in the first frame a page is told of its size
+            "new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))"
+        )
 
     def methods(self, method):
         return [event["params"] for event in self.events if event["method"] == method]

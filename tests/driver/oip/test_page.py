@@ -118,6 +118,7 @@ def test_text_is_readable_in_light_and_dark(browser, served, scheme):
     browser.call("Emulation.setEmulatedMedia", features=features)
     browser.open(f"http://{served.http}/")
     until(browser, "document.querySelector('#models tbody tr')")
+    until(browser, "document.querySelector('#chart text')")
     for element in ("h1", ".facts", "#models td", "#models th", "#totals b", "#chart text"):
         assert contrast(browser, element) >= 4.5, element
     browser.call("Emulation.setEmulatedMedia", features=[])
