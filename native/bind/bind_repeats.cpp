@@ -57,7 +57,7 @@ void watching(nb::class_<Repeats> &self) {
              "Have a connection watched for these, by any thread: at once, or when another thread "
              "that answers it lets it go.")
         .def("close", &Repeats::close, "file"_a, nb::call_guard<nb::gil_scoped_release>(),
-             "Watch a connection no more, and close its rings.");
+             "Watch a connection no more, and close its ring.");
 }
 
 void ring_caller(nb::module_ &module) {
@@ -67,7 +67,7 @@ void ring_caller(nb::module_ &module) {
              "Maps a memfd, which may be closed then. Raises RuntimeError if it cannot.")
         .def("call", &call, "message"_a,
              "The answer; `b\"\"` if it will come by the socket, None if the call is to be made "
-             "there. Looks for it for up to 50 us, without the GIL.")
+             "there. Looks for it for a while, without the GIL.")
         .def("dismiss", &RingCaller::dismiss, "Have the driver look at the socket at once.")
         .def_ro_static("SIZE_BYTES", &driver::kRingBytes, "Of its memory.")
         .def_prop_ro_static(
@@ -118,13 +118,9 @@ void repeats(nb::module_ &module) {
              "Answer no call of a connection, whose socket nobody looks at, until `resume`.")
         .def("resume", &Repeats::resume, "file"_a,
              "Answer calls of a connection again; harmless where that was so all the time.")
-        .def("open_ring", &Repeats::open_ring, "file"_a, "session"_a, "memory"_a,
-             "Calls of a session may come through a ring, a memfd of `RingCaller.SIZE_BYTES`, as "
-             "well. Raises RuntimeError if it cannot be mapped.")
-        .def("close_ring", &Repeats::close_ring, "file"_a, "session"_a,
-             nb::call_guard<nb::gil_scoped_release>(),
-             "Look at the ring of a session, or at any if it is 0, no more; returns once nobody "
-             "does.")
+        .def("open_ring", &Repeats::open_ring, "file"_a, "memory"_a,
+             "Calls of a connection may come through a ring, a memfd of `RingCaller.SIZE_BYTES`, "
+             "as well. Raises RuntimeError if it cannot be mapped.")
         .def("set_attending", &Repeats::set_attending, "threads"_a,
              "How many threads may attend to rings at once; none at first.")
         .def("set_room", &Repeats::set_room, "runs"_a, "How many may run at once from now on.");

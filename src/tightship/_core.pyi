@@ -1686,7 +1686,7 @@ class Repeats:
         """
 
     def close(self, file: int) -> None:
-        """Watch a connection no more, and close its rings."""
+        """Watch a connection no more, and close its ring."""
 
     def remember(self, file: int, session: int, call_and_answer: tuple[bytes, bytes], context: NativeContext, steps: tuple[int, int], stop: StopFlag, tally: Tally) -> None:
         """
@@ -1713,14 +1713,9 @@ class Repeats:
         Answer calls of a connection again; harmless where that was so all the time.
         """
 
-    def open_ring(self, file: int, session: int, memory: int) -> None:
+    def open_ring(self, file: int, memory: int) -> None:
         """
-        Calls of a session may come through a ring, a memfd of `RingCaller.SIZE_BYTES`, as well. Raises RuntimeError if it cannot be mapped.
-        """
-
-    def close_ring(self, file: int, session: int) -> None:
-        """
-        Look at the ring of a session, or at any if it is 0, no more; returns once nobody does.
+        Calls of a connection may come through a ring, a memfd of `RingCaller.SIZE_BYTES`, as well. Raises RuntimeError if it cannot be mapped.
         """
 
     def set_attending(self, threads: int) -> None:
@@ -1739,7 +1734,7 @@ class RingCaller:
 
     def call(self, message: bytes) -> bytes | None:
         """
-        The answer; `b""` if it will come by the socket, None if the call is to be made there. Looks for it for up to 50 us, without the GIL.
+        The answer; `b""` if it will come by the socket, None if the call is to be made there. Looks for it for a while, without the GIL.
         """
 
     def dismiss(self) -> None:

@@ -197,9 +197,8 @@ class Rim:
                 self.paused.remove(effect.connection)
             elif isinstance(effect, fx.AttendRing):
                 assert effect.handle in self.open_files
-                self.rings.add((effect.connection, effect.session))
-            elif isinstance(effect, fx.DropRing):
-                self.rings.remove((effect.connection, effect.session))
+                assert effect.connection not in self.rings
+                self.rings.add(effect.connection)
             else:
                 self.perform(effect)
 

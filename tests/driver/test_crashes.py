@@ -84,7 +84,7 @@ class Session:
         self(m.ReleaseExecution(launched))
         self(m.ReleaseExecution(created))
         burst = self(m.OpenBurst(model)).burst
-        assert self(m.OpenRing(burst, 0), self.rim.file(m.RING_BYTES)) == Done()
+        assert self(m.OpenRing(0), self.rim.file(m.RING_BYTES)) == Done()
         for _ in range(2):
             assert status_of(self(m.BurstExecute(burst, request, (5, -1)))) is NONE
         self(m.ReleaseSlot(burst, 5))

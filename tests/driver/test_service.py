@@ -95,7 +95,7 @@ def test_very_many_calls_are_answered_once_each_and_leave_nothing(messages):
 
 def test_what_is_offered_is_said():
     said = client_with_everything()(m.Capabilities())
-    assert said.features == ("buffer_copies", "burst_ring", "memory_domains", "named_files")
+    assert said.features == ("buffer_copies", "call_ring", "memory_domains", "named_files")
 
 
 def test_a_client_that_is_not_there_is_not_answered():

@@ -1,8 +1,6 @@
 #include "tightship/driver/repeats.hpp"
 
 #include <algorithm>
-#include <sys/socket.h>
-#include <thread>
 #include <utility>
 
 namespace tightship::driver {
@@ -20,50 +18,38 @@ constexpr int kPassesMax = 64;
 
 } // namespace
 
-void Repeats::open_ring(int file, int64_t session, int memory) {
-    auto open = std::make_shared<OpenRing>(session, memory);
+void Repeats::open_ring(int file, int memory) {
+    auto open = std::make_shared<OpenRing>(memory);
     const std::lock_guard lock(entries_lock_);
-    rings_[file].push_back(std::move(open));
+    rings_[file] = std::move(open);
 }
 
-void Repeats::close_ring(int file, int64_t session) {
-    std::vector<std::shared_ptr<OpenRing>> gone;
+void Repeats::close_ring(int file) {
+    std::shared_ptr<OpenRing> gone;
     {
         const std::lock_guard lock(entries_lock_);
         const auto found = rings_.find(file);
         if (found == rings_.end())
             return;
-        const auto stays = [session](const auto &open) {
-            return session != 0 && open->session != session;
-        };
-        const auto first = std::ranges::partition(found->second, stays).begin();
-        gone.assign(first, found->second.end());
-        found->second.erase(first, found->second.end());
-        if (found->second.empty())
-            rings_.erase(found);
+        gone = std::move(found->second);
+        rings_.erase(found);
     }
-    for (const auto &open : gone) {
-        open->is_gone = true;
-        const std::lock_guard lock(open->attended);
-    }
+    gone->is_gone = true;
+    const std::lock_guard lock(gone->attended);
 }
 
-Repeats::Attending Repeats::offer(int file, int64_t session) {
+Repeats::Attending Repeats::offer(int file, Clock::time_point came) {
     Attending next;
     {
         const std::lock_guard lock(entries_lock_);
         const auto found = rings_.find(file);
         if (found == rings_.end())
             return {};
-        for (const auto &each : found->second)
-            if (each->session == session)
-                next.open = each;
+        next.open = found->second;
     }
-    if (next.open == nullptr)
-        return {};
     next.lock = std::unique_lock(next.open->attended);
-    const auto now = Clock::now();
-    if (now - std::exchange(next.open->answered, now) > 2 * kSoon)
+    const auto before = std::exchange(next.open->answered, Clock::now());
+    if (came - before > 2 * kSoon)
         return {};
     if (next.open->passes > 0) {
         next.open->passes -= 1;
@@ -90,17 +76,18 @@ void Repeats::attend(int file, OpenRing &open, std::string &unsent) {
 }
 
 void Repeats::serve(int file, OpenRing &open, std::string &unsent) {
+    Looking looking(kSoon);
     while (true) {
         switch (open.ring.turn()) {
         case Turn::kCalled:
         case Turn::kAsleep:
             if (!take(file, open, unsent))
                 return;
+            looking = Looking(kSoon);
             break;
         case Turn::kAttended:
-            if (!open.is_gone && Clock::now() - open.answered < kSoon)
-                std::this_thread::yield(); // the client may wait for this processor
-            else if (open.ring.pass(Turn::kAttended, Turn::kAway))
+            if ((open.is_gone || !looking.goes_on()) &&
+                open.ring.pass(Turn::kAttended, Turn::kAway))
                 return;
             break;
         default: // the client goes by its socket
@@ -112,8 +99,7 @@ void Repeats::serve(int file, OpenRing &open, std::string &unsent) {
 bool Repeats::take(int file, OpenRing &open, std::string &unsent) {
     Ring::Copy copy;
     const std::string_view call = open.ring.read(Side::kCall, open.position, copy);
-    const auto entry = open.is_gone ? nullptr : find(file, call, open.session);
-    const auto start = Clock::now();
+    const auto entry = open.is_gone ? nullptr : find(file, call);
     const bool is_done =
         entry != nullptr && entry->repeat.answer.size() <= kSlotTextMax && run(*entry);
     std::string answer(kElsewhere);
@@ -121,13 +107,12 @@ bool Repeats::take(int file, OpenRing &open, std::string &unsent) {
         answer = numbered(entry->repeat.answer, call);
     open.ring.write(Side::kAnswer, open.position++, answer);
     open.answered = Clock::now();
-    const bool goes_on = is_done && open.answered - start < kSoon;
-    const Turn before = open.ring.set(goes_on ? Turn::kAttended : Turn::kAway);
+    const Turn before = open.ring.set(is_done ? Turn::kAttended : Turn::kAway);
     if (before == Turn::kAsleep)
         unsent = reply(file, std::move(answer));
     if (!unsent.empty())
         open.ring.pass(Turn::kAttended, Turn::kAway);
-    return goes_on && unsent.empty();
+    return is_done && unsent.empty();
 }
 
 } // namespace tightship::driver

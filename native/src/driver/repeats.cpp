@@ -12,6 +12,7 @@ namespace tightship::driver {
 
 namespace {
 
+using Clock = std::chrono::steady_clock;
 using Buffer = std::array<char, kCallBytesMax>;
 
 static_assert(kCalls == EPOLLIN);
@@ -109,19 +110,19 @@ void Repeats::watch_for(int file, uint32_t events) {
 }
 
 void Repeats::close(int file) {
-    close_ring(file, 0);
+    close_ring(file);
     const std::lock_guard lock(entries_lock_);
     paused_.erase(file);
     lines_.erase(file);
     epoll_ctl(calls_, EPOLL_CTL_DEL, file, nullptr);
 }
 
-std::shared_ptr<Repeats::Entry> Repeats::find(int file, std::string_view call, int64_t session) {
+std::shared_ptr<Repeats::Entry> Repeats::find(int file, std::string_view call) {
     const std::lock_guard lock(entries_lock_);
     const auto found = entries_.find(file);
     if (found != entries_.end() && !paused_.contains(file))
         for (const auto &each : found->second)
-            if (is_same(call, each->repeat.call) && is_of(each->repeat.session, session))
+            if (is_same(call, each->repeat.call))
                 return each;
     return nullptr;
 }
@@ -132,14 +133,15 @@ std::optional<std::string> Repeats::answer(int file) {
         if (!entries_.contains(file) || paused_.contains(file))
             return {};
     }
+    const auto came = Clock::now();
     Buffer buffer;
     const std::string_view call = peek(file, buffer);
-    const auto entry = find(file, call, 0);
+    const auto entry = find(file, call);
     if (entry == nullptr || !run(*entry))
         return {};
     char rest = 0;
     recv(file, &rest, 1, MSG_DONTWAIT);
-    const Attending next = offer(file, entry->repeat.session);
+    const Attending next = offer(file, came);
     std::string unsent = reply(file, numbered(entry->repeat.answer, call));
     if (next.open != nullptr)
         attend(file, *next.open, unsent);
@@ -158,7 +160,6 @@ bool Repeats::run(Entry &entry) {
 }
 
 bool Repeats::run_counted(const Repeat &repeat) {
-    using Clock = std::chrono::steady_clock;
     repeat.tally->begin();
     const auto start = Clock::now();
     if (!repeat.run()) {

@@ -1,5 +1,6 @@
 #include "tightship/driver/ring.hpp"
 
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <chrono>
@@ -7,16 +8,24 @@
 #include <sys/mman.h>
 #include <system_error>
 #include <thread>
+#include <utility>
 
 namespace tightship::driver {
 
 namespace {
 
-using Clock = std::chrono::steady_clock;
+/// How long an answer is looked for. To be woken up takes tens of microseconds.
+constexpr std::chrono::microseconds kLook(150);
 
-std::chrono::microseconds longest_look() {
+/// Who gets his processor back later than this has given it to others.
+constexpr std::chrono::microseconds kWanted(15);
+
+/// How many calls, at most, are made without a look after looks in vain.
+constexpr int kPassesMax = 64;
+
+bool has_other_processors() {
     static const bool has_others = std::thread::hardware_concurrency() > 1;
-    return std::chrono::microseconds(has_others ? 50 : 0);
+    return has_others;
 }
 
 std::atomic_ref<uint32_t> word(char *start) {
@@ -24,6 +33,13 @@ std::atomic_ref<uint32_t> word(char *start) {
 }
 
 } // namespace
+
+bool Looking::goes_on() {
+    std::this_thread::yield();
+    const auto now = Clock::now();
+    const bool was_wanted = now - std::exchange(latest_, now) > kWanted;
+    return now < until_ && !was_wanted;
+}
 
 Ring::Ring(int file) {
     void *start = mmap(nullptr, kRingBytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
@@ -69,6 +85,20 @@ std::string_view Ring::read(Side side, size_t position, Copy &copy) const {
     return {copy.data(), size};
 }
 
+bool RingCaller::looks() {
+    if (passes_ > 0 || !has_other_processors()) {
+        passes_ -= passes_ > 0 ? 1 : 0;
+        return false;
+    }
+    Looking looking(kLook);
+    while (ring_.turn() == Turn::kCalled && looking.goes_on())
+        continue;
+    const bool is_vain = ring_.turn() == Turn::kCalled;
+    passes_next_ = is_vain ? std::min(2 * passes_next_, kPassesMax) : 1;
+    passes_ = is_vain ? passes_next_ : 0;
+    return !is_vain;
+}
+
 std::optional<std::string> RingCaller::call(std::string_view message) {
     if (message.size() > kSlotTextMax || ring_.turn() != Turn::kAttended)
         return {};
@@ -76,10 +106,7 @@ std::optional<std::string> RingCaller::call(std::string_view message) {
     if (!ring_.pass(Turn::kAttended, Turn::kCalled))
         return {};
     const size_t position = position_++;
-    const auto until = Clock::now() + longest_look();
-    while (ring_.turn() == Turn::kCalled && Clock::now() < until)
-        std::this_thread::yield(); // the driver may wait for this processor
-    if (ring_.pass(Turn::kCalled, Turn::kAsleep))
+    if (!looks() && ring_.pass(Turn::kCalled, Turn::kAsleep))
         return std::string();
     Ring::Copy copy;
     const std::string_view answer = ring_.read(Side::kAnswer, position, copy);

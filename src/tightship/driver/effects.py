@@ -217,23 +217,14 @@ class ResumeRepeats:
 
 @dataclass(frozen=True, slots=True)
 class AttendRing:
-    """Calls of a burst that may be repeated may come through a file as well, mapped now.
+    """Calls that may be repeated may come through a file as well, mapped now.
 
-    It is closed afterwards. Without it, and in any case for all other calls, the client uses its
-    socket.
+    It is closed afterwards, and with its connection the ring goes by itself. Without it, and in
+    any case for all other calls, the client uses its socket.
     """
 
     connection: int
-    session: int
     handle: int
-
-
-@dataclass(frozen=True, slots=True)
-class DropRing:
-    """Nobody looks at the ring of a burst any more; with its connection a ring goes by itself."""
-
-    connection: int
-    session: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -279,7 +270,6 @@ Effect = (
     | PauseRepeats
     | ResumeRepeats
     | AttendRing
-    | DropRing
     | StopRun
     | WatchFence
     | SignalFence

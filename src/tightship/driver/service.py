@@ -39,6 +39,7 @@ from tightship.driver.rules import (
     model_calls,
     pool_calls,
     repeats,
+    ring_calls,
 )
 from tightship.driver.rules.attachment import Attachment
 from tightship.driver.rules.ledger import Incoming, Ledger, failed
@@ -65,6 +66,7 @@ _CALLS: Mapping[type, Callable[[Ledger, Incoming[Any]], Reply | None]] = {
     m.CopyBetween: copy_calls.copy_between,
     m.DescribeBuffer: buffer_calls.describe,
     m.Inspect: inspect_calls.inspect,
+    m.OpenRing: ring_calls.open_ring,
 }
 _RUNS: Mapping[type, Callable[[Ledger, Scheduler, Incoming[Any]], Reply | None]] = {
     m.Execute: execution_calls.execute,
@@ -78,7 +80,6 @@ _RUNS: Mapping[type, Callable[[Ledger, Scheduler, Incoming[Any]], Reply | None]]
     m.BurstExecute: burst_calls.burst_execute,
     m.ReleaseSlot: burst_calls.release_slot,
     m.CloseBurst: burst_calls.close_burst,
-    m.OpenRing: burst_calls.open_ring,
 }
 
 

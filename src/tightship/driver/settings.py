@@ -38,7 +38,7 @@ class Settings:
     """What a driver offers, and its limits.
 
     Attributes:
-        features: Of `buffer_copies`, `burst_ring`, `dma_buf`, `hardware_buffer`, `isolated`,
+        features: Of `buffer_copies`, `call_ring`, `dma_buf`, `hardware_buffer`, `isolated`,
             `memory_domains`, `named_files`; the rest is always there.
         model_cache_files, data_cache_files: How many a compilation cache takes; both 0 for none.
         runs_max: Executions that run at once; the others wait.
@@ -48,7 +48,7 @@ class Settings:
     """
 
     features: frozenset[str] = frozenset(
-        {"buffer_copies", "burst_ring", "memory_domains", "named_files"}
+        {"buffer_copies", "call_ring", "memory_domains", "named_files"}
     )
     model_cache_files: int = 1
     data_cache_files: int = 1

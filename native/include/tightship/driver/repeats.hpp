@@ -74,7 +74,7 @@ class Repeats {
     /// Anyone else has it watched for other events, at once or when who has it lets it go.
     void watch_for(int file, uint32_t events);
 
-    /// A connection is not watched any more, and its rings are closed.
+    /// A connection is not watched any more, and its ring is closed.
     void close(int file);
 
     /// From now on a call on a connection is answered here.
@@ -93,12 +93,9 @@ class Repeats {
     /// How many may run at once from now on; others go the long way.
     void set_room(int runs) { room_ = runs; }
 
-    /// Calls of a session may come through a ring too, while a thread attends to it. Throws
-    /// `std::system_error`.
-    void open_ring(int file, int64_t session, int memory);
-
-    /// Nobody looks at the ring of a session, or at any of a connection if it is 0, any more.
-    void close_ring(int file, int64_t session);
+    /// Calls of a connection, which has no ring yet, may come through one too, while a thread
+    /// attends to it. Throws `std::system_error`.
+    void open_ring(int file, int memory);
 
     /// How many threads may attend to rings at once; none at first.
     void set_attending(int threads) { attending_max_ = threads; }
@@ -112,8 +109,7 @@ class Repeats {
     using Entries = std::vector<std::shared_ptr<Entry>>;
 
     struct OpenRing {
-        OpenRing(int64_t session, int memory) : session(session), ring(memory) {}
-        int64_t session;
+        explicit OpenRing(int memory) : ring(memory) {}
         Ring ring;
         size_t position = 0;
         std::chrono::steady_clock::time_point answered;
@@ -135,16 +131,19 @@ class Repeats {
         std::unique_lock<std::mutex> lock;
     };
 
-    /// A call of a session, or of any if it is 0, that is known.
-    std::shared_ptr<Entry> find(int file, std::string_view call, int64_t session);
+    /// A call that is known.
+    std::shared_ptr<Entry> find(int file, std::string_view call);
     /// Answers a call, and those that come through a ring soon after; an answer that the socket
     /// did not take, or none if no call was there that could be answered.
     std::optional<std::string> answer(int file);
     bool run(Entry &entry);
     /// Runs, counted if it ends well; others are counted on the long way.
     static bool run_counted(const Repeat &repeat);
-    /// Tells the client of a session, before it is answered, that its ring is looked at.
-    Attending offer(int file, int64_t session);
+    /// Tells a client, before a call that came at some time is answered, that its ring is looked
+    /// at.
+    Attending offer(int file, std::chrono::steady_clock::time_point came);
+    /// Nobody looks at the ring of a connection any more.
+    void close_ring(int file);
     /// Answers calls that come through a ring while they come soon, if nothing is unsent.
     void attend(int file, OpenRing &open, std::string &unsent);
     void serve(int file, OpenRing &open, std::string &unsent);
@@ -166,7 +165,7 @@ class Repeats {
     std::unordered_set<int> paused_; // under entries_lock_
     int attending_max_ = 0;
     std::atomic<int> attending_ = 0;
-    std::unordered_map<int, std::vector<std::shared_ptr<OpenRing>>> rings_; // under entries_lock_
+    std::unordered_map<int, std::shared_ptr<OpenRing>> rings_; // under entries_lock_
 };
 
 } // namespace tightship::driver

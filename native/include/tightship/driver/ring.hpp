@@ -1,11 +1,12 @@
-/// Calls of one burst and their answers, in memory that a client and its driver share.
+/// Calls of one connection and their answers, in memory that a client and its driver share.
 ///
 /// The first word says whose turn it is. Slots follow, two for each call: it and its answer. A
-/// burst has one call under way, so each side counts for itself which slots are next, and nothing
-/// that the other has written is used as an index.
+/// connection has one call under way here, so each side counts for itself which slots are next, and
+/// nothing that the other has written is used as an index.
 #pragma once
 
 #include <array>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -29,6 +30,22 @@ enum class Turn : uint32_t {
     kAttended, ///< it waits for a call here
     kCalled,   ///< one has come, and the client looks here for the answer
     kAsleep,   ///< likewise, and the answer is to come by the socket
+};
+
+/// Looks at something again and again: not for longer than a limit, and not where others want the
+/// processor, which each look offers them.
+class Looking {
+  public:
+    using Clock = std::chrono::steady_clock;
+
+    explicit Looking(Clock::duration limit) : latest_(Clock::now()), until_(latest_ + limit) {}
+
+    /// Offers the processor; whether to look once more after the look that follows.
+    bool goes_on();
+
+  private:
+    Clock::time_point latest_;
+    Clock::time_point until_;
 };
 
 /// Which slot of a pair.
@@ -69,15 +86,21 @@ class RingCaller {
     explicit RingCaller(int file) : ring_(file) {}
 
     /// The answer to a call; empty if it will come by the socket; none if the call is to be made
-    /// there. Looks for it for up to 50 us where there is more than one processor.
+    /// there. Looks for it for up to 150 us where there is more than one processor, less often
+    /// while that is in vain.
     std::optional<std::string> call(std::string_view message);
 
     /// Has the driver look at the socket at once.
     void dismiss() const { ring_.pass(Turn::kAttended, Turn::kAway); }
 
   private:
+    /// Whether the answer has come while it was looked for.
+    bool looks();
+
     Ring ring_;
     size_t position_ = 0;
+    int passes_ = 0; ///< calls in which it does not look, as it has looked in vain
+    int passes_next_ = 1;
 };
 
 } // namespace tightship::driver

@@ -7,7 +7,6 @@ from tightship.driver.client.kept import Released, Stage
 from tightship.driver.client.open_interface import OpenInterface
 from tightship.driver.client.recent import Recent, known_of
 from tightship.driver.client.results import Results, check, results_of
-from tightship.driver.client.ring import open_ring
 from tightship.driver.client.session import Session
 from tightship.driver.client.staging import Input, Output, Staged, stage
 from tightship.driver.protocol import messages as m
@@ -38,7 +37,6 @@ class Burst(Released):
         self._types = types
         self._burst = burst
         self._slots = _Slots({})
-        self._ring = open_ring(session, burst)
         self._recent = Recent()
         self._stage = Stage(session)
 
@@ -64,7 +62,7 @@ class Burst(Released):
                 timing = check(self._session.expect(Executed, call))
                 return results_of(staged, outputs, timing)
             self._recent.add(known)
-        check(self._session.repeat(known.call, self._ring))
+        check(self._session.repeat(known.call))
         return known.results
 
     def close(self) -> None:

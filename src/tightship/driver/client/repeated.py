@@ -24,6 +24,11 @@ class Repeated:
         self._answer = b"", b""
         self._reply: Reply | None = None
 
+    @property
+    def was_answered(self) -> bool:
+        """Whether it comes again."""
+        return self._reply is not None
+
     def message(self, number: bytes) -> bytes:
         """It as the call of a number."""
         before, behind = self._call

@@ -5,14 +5,16 @@ import socket
 import threading
 from collections.abc import Sequence
 from contextlib import suppress
+from functools import partial
 from typing import TypeVar
 
 from tightship._core import RingCaller
 from tightship.driver.client.repeated import NUMBER, Repeated
+from tightship.driver.client.ring import open_ring
 from tightship.driver.protocol.channel import Packet, close_all, receive, send
 from tightship.driver.protocol.codec import MESSAGE_BYTES_MAX, decode_reply, encode, number_of
 from tightship.driver.protocol.messages import Call, Capabilities
-from tightship.driver.protocol.replies import DriverCapabilities, Failed, Reply
+from tightship.driver.protocol.replies import Done, DriverCapabilities, Failed, Reply
 from tightship.driver.rim.listening import socket_path
 from tightship.driver.rules.status import ErrorStatus
 from tightship.errors import DriverError, FormatError
@@ -34,9 +36,10 @@ class Session:
             DriverError: DEVICE_UNAVAILABLE: none listens there.
         """
         where = os.fspath(socket_path() if path is None else path)
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         self._number = 0
         self._ring: RingCaller | None = None
+        self._is_ring_offered = False
         self._features: tuple[str, ...] | None = None
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         try:
@@ -59,7 +62,8 @@ class Session:
         with self._lock:
             self._number += 1
             data = encode(call, self._number, len(files))
-            self._turn_to(None)
+            if self._ring is not None:
+                self._ring.dismiss()
             try:
                 with suppress(ConnectionError):  # the driver may have said why before it hung up
                     send(self._socket, data, files)
@@ -78,22 +82,21 @@ class Session:
             raise DriverError(reply.message, status=reply.status)
         return reply, packet.files
 
-    def repeat(self, call: Repeated, ring: RingCaller | None = None) -> Reply:
+    def repeat(self, call: Repeated) -> Reply:
         """The answer to a call without files that is answered without files.
 
-        Args:
-            call: To be made.
-            ring: Where to make it while the driver looks there; otherwise by the socket.
+        Once one comes again, calls go by a ring while the driver looks there.
 
         Raises:
             DriverError: As `exchange`.
         """
         with self._lock:
+            if call.was_answered and not self._is_ring_offered:
+                self._offer_ring()
             self._number += 1
             number = self._number.to_bytes(8, "little")
-            self._turn_to(ring)
             try:
-                answer = self._answer(call.message(number), ring)
+                answer = self._answer(call.message(number))
             except OSError:
                 answer = b""
         if not answer:
@@ -106,8 +109,8 @@ class Session:
             call.note(answer, reply)
         return reply
 
-    def _answer(self, message: bytes, ring: RingCaller | None) -> bytes:
-        answer = None if ring is None else ring.call(message)
+    def _answer(self, message: bytes) -> bytes:
+        answer = None if self._ring is None else self._ring.call(message)
         if answer == b"":
             answer = self._socket.recv(MESSAGE_BYTES_MAX)
             while answer != ELSEWHERE and _is_late(answer, self._number):
@@ -119,11 +122,10 @@ class Session:
                 answer = self._socket.recv(MESSAGE_BYTES_MAX)
         return answer
 
-    def _turn_to(self, ring: RingCaller | None) -> None:
-        """Have the driver look at the socket, not at another ring."""
-        if self._ring is not None and self._ring is not ring:
-            self._ring.dismiss()
-        self._ring = ring
+    def _offer_ring(self) -> None:
+        self._is_ring_offered = True
+        if "call_ring" in self.features():
+            self._ring = open_ring(partial(self.expect, Done))
 
     def features(self) -> tuple[str, ...]:
         """Names of the optional features that the driver has, asked once.

@@ -194,7 +194,7 @@ _CALLS: Mapping[int, tuple[type, Mapping[str, Form[Any]]]] = {
     20: (messages.ReleaseSlot, {"burst": I64, "slot": I64}),
     21: (messages.CloseBurst, {"burst": I64}),
     22: (messages.Inspect, {"file": I32}),
-    23: (messages.OpenRing, {"burst": I64, "file": I32}),
+    23: (messages.OpenRing, {"file": I32}),
     24: (messages.CopyBetween, {"token": I64, "source": I64}),
     25: (messages.DescribeBuffer, {"token": I64}),
 }

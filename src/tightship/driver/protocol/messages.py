@@ -292,13 +292,12 @@ class CloseBurst:
 
 @dataclass(frozen=True, slots=True)
 class OpenRing:
-    """Have executions of a burst come through memory as well.
+    """Have calls of the connection that come again come through memory as well.
 
     Attributes:
         file: A memfd of `RING_BYTES` that cannot become shorter.
     """
 
-    burst: int
     file: int
 
 

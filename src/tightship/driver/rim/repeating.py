@@ -11,7 +11,7 @@ from tightship.driver.effects import MayRepeat
 from tightship.driver.protocol.codec import encode, encode_reply
 from tightship.model.bound_run import BoundRun
 
-RepeatsEffect = fx.EndRepeats | fx.PauseRepeats | fx.ResumeRepeats | fx.AttendRing | fx.DropRing
+RepeatsEffect = fx.EndRepeats | fx.PauseRepeats | fx.ResumeRepeats | fx.AttendRing
 
 KEPT_MAX = 64
 """Calls of one connection that are remembered; one more, and all begin anew."""
@@ -85,23 +85,17 @@ class Repeating:
             case fx.ResumeRepeats():
                 self.resume(file)
             case fx.AttendRing():
-                self.open_ring(file, effect.session, effect.handle)
-            case fx.DropRing():
-                self.close_ring(file, effect.session)
+                self.open_ring(file, effect.handle)
 
     def close(self, file: int) -> None:
         """Answer nothing on a connection that ends."""
         self.forget(file, 0)
         self._native.close(file)
 
-    def open_ring(self, file: int, session: int, memory: int) -> None:
-        """Calls of a session may come through a file; if it cannot be mapped, none does."""
+    def open_ring(self, file: int, memory: int) -> None:
+        """Calls of a connection may come through a file; if it cannot be mapped, none does."""
         with suppress(RuntimeError):
-            self._native.open_ring(file, session, memory)
-
-    def close_ring(self, file: int, session: int) -> None:
-        """Nobody looks at the ring of a session, or at any of a connection if it is 0, any more."""
-        self._native.close_ring(file, session)
+            self._native.open_ring(file, memory)
 
     def forget(self, file: int, session: int) -> None:
         """Answer no call of a session any more, or of any if it is 0; none runs."""

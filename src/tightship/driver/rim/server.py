@@ -297,9 +297,7 @@ class Server:
                     self._runs.append(effect)
                 case fx.MayRepeat():
                     self._repeat(effect)
-                case fx.EndRepeats() | fx.PauseRepeats() | fx.ResumeRepeats():
-                    self._change_repeats(effect)
-                case fx.AttendRing() | fx.DropRing():
+                case fx.EndRepeats() | fx.PauseRepeats() | fx.ResumeRepeats() | fx.AttendRing():
                     self._change_repeats(effect)
                 case fx.CloseConnection():
                     reply = Failed(ErrorStatus.RESOURCE_EXHAUSTED_TRANSIENT, effect.message)

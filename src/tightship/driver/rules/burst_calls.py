@@ -1,13 +1,10 @@
 """Calls of a burst: executions of one model, one at a time, with pools that are kept."""
 
-from tightship.driver.effects import AttendRing, DropRing
 from tightship.driver.protocol.messages import (
     NO_SLOT,
-    RING_BYTES,
     BurstExecute,
     CloseBurst,
     OpenBurst,
-    OpenRing,
     ReleaseSlot,
 )
 from tightship.driver.protocol.replies import BurstOpened, Done, Reply
@@ -102,31 +99,10 @@ def release_slot(ledger: Ledger, _: Scheduler, incoming: Incoming[ReleaseSlot]) 
     return Done()
 
 
-def open_ring(ledger: Ledger, _: Scheduler, incoming: Incoming[OpenRing]) -> Reply:
-    """Let calls of a burst come through a file of the client's; it may have one."""
-    connection, burst = incoming.connection, _burst(incoming.connection, incoming.call.burst)
-    file = incoming.file(incoming.call.file)
-    if "burst_ring" not in ledger.settings.features:
-        raise invalid("This driver has no `burst_ring`; executions come by the socket.")
-    if burst.has_ring:
-        raise invalid(f"Burst {burst.identifier} has a ring already.")
-    if not (file.is_regular and file.is_readable and file.is_writable):
-        raise invalid("A ring is a memfd that is open to read and to write.")
-    if not file.is_shrink_sealed or file.is_write_sealed:
-        raise invalid("A ring must be sealed against shrinking, and not against writing.")
-    if file.size_bytes != RING_BYTES:
-        raise invalid(f"A ring has {RING_BYTES} bytes, not {file.size_bytes}.")
-    burst.has_ring = True
-    ledger.emit(AttendRing(connection.identifier, burst.identifier, file.handle))
-    return Done()
-
-
 def close_burst(ledger: Ledger, _: Scheduler, incoming: Incoming[CloseBurst]) -> Reply:
     """End a burst; an execution of it that is under way ends as it would."""
     burst = _burst(incoming.connection, incoming.call.burst)
     del incoming.connection.bursts[burst.identifier]
-    if burst.has_ring:
-        ledger.emit(DropRing(incoming.connection.identifier, burst.identifier))
     for held in burst.holdings():
         ledger.let_go(held)
     return Done()

@@ -99,7 +99,6 @@ class Session:
         checked: The request of a reusable execution; None for a burst.
         slots: Pools that a burst has kept, and a count of theirs that it holds.
         running: The execution that is under way, or 0.
-        has_ring: Calls may come through memory (`OpenRing`).
     """
 
     identifier: int
@@ -110,7 +109,6 @@ class Session:
     loop_timeout_ns: int = -1
     slots: dict[int, OwnedPool] = field(default_factory=dict)
     running: int = 0
-    has_ring: bool = False
 
     def holdings(self) -> list[Held]:
         """Itself and what it has kept."""
@@ -125,6 +123,7 @@ class Connection:
         repeats: Sessions of calls that the rim may repeat (`rules.repeats`), with versions of the
             buffers that these use.
         pausing: Executions while which it repeats none.
+        has_ring: Calls may come through memory (`OpenRing`).
     """
 
     caller: Caller
@@ -137,6 +136,7 @@ class Connection:
     bursts: dict[int, Session] = field(default_factory=dict)
     repeats: dict[int, dict[Buffer, int]] = field(default_factory=dict)
     pausing: set[int] = field(default_factory=set)
+    has_ring: bool = False
 
     @property
     def identifier(self) -> int:
