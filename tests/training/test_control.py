@@ -1,11 +1,13 @@
 """Steps of models with control flow: written out, kept as it is, and as nodes written by hand."""
 
+import tracemalloc
+
 import numpy as np
 import onnx
 import pytest
 
 import tightship
-from tests.training.nets import floats, labels, net
+from tests.training.nets import floats, labels, mlp, net
 from tightship import Adam, GraphError, Sgd, train
 from tightship.training import written_out
 
@@ -198,3 +200,25 @@ def test_a_loop_whose_count_is_an_input_is_refused_by_what_depends_on_it():
     model = with_constants(case, axis=np.array([0]))
     with pytest.raises(GraphError, match=r"shape of `all`.*Loop do whose count is no constant"):
         train(model, "cross_entropy", Sgd())
+
+
+@pytest.mark.parametrize("text", [SCAN, CHOICE])
+def test_what_bodies_allocate_is_reckoned(text, monkeypatch):
+    """A kernel may copy an operand, and not all results of a turn live at once."""
+    monkeypatch.setattr(written_out, "NODES_MAX", 0)
+    wide = text.replace("[8,3,6]", "[512,3,256]").replace("[8,6]", "[512,256]")
+    other = {"start": (512, 256)} if text is SCAN else {"b": (256,)}
+    x = floats(512, 3, 256) if text is SCAN else floats(512, 256)
+    feeds = {"x": x, "labels": labels(256, 512)}
+    if text is CHOICE:
+        feeds["k"] = np.array(True)
+    model = net(wide, "", feeds, w=(256, 256), **other).model
+    with train(model, "cross_entropy", Sgd(0.1)) as trainer:
+        trainer.step(feeds)
+        tracemalloc.start()
+        trainer.step(feeds)
+        most = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        assert 0.5 < most / trainer.memory.bodies_bytes < 1.5
+    with train(mlp().model, "cross_entropy", Sgd(0.1)) as trainer:
+        assert trainer.memory.bodies_bytes == 0

@@ -166,6 +166,16 @@ def test_floats_that_no_kernel_trains_are_named_with_those_that_are():
         train(model, "squared_error", Sgd())
 
 
+def test_weights_of_bfloat16_are_refused_by_name():
+    text = """net (bfloat16[4,6] x) => (bfloat16[4,1] y) {
+        w = Constant <value = bfloat16[6,1] {1, 1, 1, 1, 1, 1}> ()
+        y = MatMul (x, w)
+    }"""
+    model = parse(text).SerializeToString()
+    refused("`w` is bfloat16.* float32, and convert", model, "squared_error")
+    refused("`w` is bfloat16.* float32, and convert", model, "squared_error", weights=["w"])
+
+
 def test_a_model_without_weights_has_nothing_to_train():
     bare = net("bare (float[2,3] x) => (float[2,3] y) { y = Relu (x) }", "squared_error", {})
     refused("no weights to train", bare.model, "squared_error")

@@ -1,6 +1,6 @@
-"""What bodies that are not written out cannot do in training."""
+"""Bodies that are not written out: what they cannot do in training, and what they allocate."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from tightship.errors import GraphError
 from tightship.graph import Graph, Node
@@ -46,3 +46,39 @@ def _is_on(node: Node, body: Graph, graph: Graph) -> bool:
     name = node.inputs[2] if len(node.inputs) > 2 else ""
     mode = (body.constant(name) or graph.constant(name)) if name else None
     return mode is None or bool(mode.array().any())
+
+
+def allocated_bytes(graph: Graph) -> int:
+    """Most that a node which runs graphs allocates while it runs, of what has a known size.
+
+    Results of the bodies' nodes, while something reads them, and what a loop stacks: once turn by
+    turn, once as a whole.
+    """
+    return max((_run_bytes(graph, node) for node in graph.nodes if node.subgraphs), default=0)
+
+
+def _run_bytes(graph: Graph, node: Node) -> int:
+    most = max(map(_body_bytes, node.subgraphs))
+    if node.operator not in ("Loop", "Scan"):
+        return most
+    return most + 2 * _bytes_of(graph, node.outputs)
+
+
+def _body_bytes(body: Graph) -> int:
+    """Most that is live at once of what the nodes of a body write."""
+    last = {name: index for index, node in enumerate(body.nodes) for name in node.reads}
+    last.update(dict.fromkeys(body.outputs, len(body.nodes)))
+    live = most = 0
+    written: set[str] = set()
+    for index, node in enumerate(body.nodes):
+        written.update(node.writes)
+        live += _bytes_of(body, node.writes)
+        most = max(most, live + (_run_bytes(body, node) if node.subgraphs else 0))
+        names = written.intersection((*node.reads, *node.writes))
+        live -= _bytes_of(body, (name for name in names if last.get(name, index) <= index))
+    return most
+
+
+def _bytes_of(graph: Graph, names: Iterable[str]) -> int:
+    values = (graph.value(name) for name in names if name)
+    return sum(value.size_bytes for value in values if value.is_static)

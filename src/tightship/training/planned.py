@@ -14,6 +14,7 @@ from tightship.errors import CapacityError, InputError
 from tightship.graph import size_bytes
 from tightship.quantity import format_bytes, format_limit
 from tightship.training.block import Held
+from tightship.training.bodies import allocated_bytes
 from tightship.training.pieces import step_in_pieces
 from tightship.training.step_graph import StepGraph
 
@@ -64,6 +65,8 @@ class TrainingMemory:
         runtime_bytes: Libraries, generated code and program, measured and stated in advance.
         given_arena_bytes: What the arena would take with steps in the order of the graph.
         recomputed_share: Operations done again, as a share of all.
+        bodies_bytes: What loops and branches that are not written out allocate beside the arena,
+            one at a time, as far as sizes are known.
         clipped_bytes: Of the arena, gradients that lie there at once for their norm is taken; 0
             where each is gone as soon as its weight has changed.
     """
@@ -76,6 +79,7 @@ class TrainingMemory:
     runtime_bytes: int
     given_arena_bytes: int
     recomputed_share: float
+    bodies_bytes: int
     clipped_bytes: int
 
     @property
@@ -86,7 +90,8 @@ class TrainingMemory:
     @property
     def peak_bytes(self) -> int:
         """Everything the process gains."""
-        return self.block_bytes + self.constants_bytes + self.io_bytes + self.runtime_bytes
+        beside = self.constants_bytes + self.bodies_bytes + self.io_bytes + self.runtime_bytes
+        return self.block_bytes + beside
 
 
 @dataclass(frozen=True, slots=True)
@@ -246,6 +251,7 @@ def _memory(step: StepGraph, held: Held, parts: Sequence[Part]) -> TrainingMemor
         runtime,
         max(each.given_bytes for each in found),
         max(each.added_share for each in found),
+        max(allocated_bytes(each.step.graph) for each in parts),
         _clipped_bytes(step),
     )
 

@@ -227,7 +227,7 @@ def _weights(graph: Graph, chosen: Collection[str] | None) -> tuple[str, ...]:
                     f"`{name}` cannot be trained: it must be a constant of floats that the model "
                     f"reads. There are {', '.join(found) or 'none'}."
                 )
-        return tuple(name for name in found if name in set(chosen))
+        return _of_known_floats(graph, [name for name in found if name in set(chosen)])
     found = parameters(graph)
     for name, constant in graph.constants.items():
         if constant.dtype in QUANTIZED and len(constant.shape) > 1:
@@ -237,7 +237,18 @@ def _weights(graph: Graph, chosen: Collection[str] | None) -> tuple[str, ...]:
             )
     if not found:
         raise InputError("The model has no weights to train: no node reads a constant of floats.")
-    return found
+    return _of_known_floats(graph, found)
+
+
+def _of_known_floats(graph: Graph, names: Sequence[str]) -> tuple[str, ...]:
+    """The names, none of which is of floats that no gradient has a kernel of."""
+    for name in names:
+        if graph.constants[name].dtype is DType.BFLOAT16:
+            raise InputError(
+                f"`{name}` is bfloat16, which no gradient has a kernel of: train the model in "
+                "float32, and convert what `save` writes."
+            )
+    return tuple(names)
 
 
 def _with_loss(graph: Graph, objective: Objective) -> tuple[Graph, str, Labels | None]:
