@@ -264,7 +264,7 @@ def test_nothing_is_written_to_a_client_that_is_gone(tmp_path):
 
     async def served():
         limits, lending = FaceLimits(), Lending(setting.face)
-        shared = Shared(setting.calls, limits, None, lending, log, Places(limits))
+        shared = Shared(setting.calls, limits, None, None, lending, log, Places(limits))
         connection, transport = HttpConnection(shared), Cut()
         connection.connection_made(transport)
         connection.data_received(b"GET /v2 HTTP/1.1\r\nHost: localhost\r\n\r\n" * 5)

@@ -208,7 +208,7 @@ def test_a_request_that_nobody_has_read_yet_is_answered(tmp_path, is_lent):
 
     async def scene():
         lending, places = Lending(setting.face), Places(limits)
-        shared = Shared(setting.calls, limits, None, lending, RefusalLog(), places)
+        shared = Shared(setting.calls, limits, None, None, lending, RefusalLog(), places)
         connection = HttpConnection(shared)
         loop = asyncio.get_running_loop()
         transport, _ = await loop.connect_accepted_socket(lambda: connection, theirs)

@@ -76,7 +76,8 @@ class Face:
         Raises:
             OipError: There is no such model, or it is not ready.
         """
-        return metadata_of(name, self.repository.model(name, version)[0])
+        with self.repository.used(name, version) as (model, _):
+            return metadata_of(name, model)
 
     def model_config(self, name: str, version: str | None) -> Said:
         """A model's configuration.
@@ -84,7 +85,8 @@ class Face:
         Raises:
             OipError: There is no such model, or it is not ready.
         """
-        return config_of(name, self.repository.model(name, version)[0])
+        with self.repository.used(name, version) as (model, _):
+            return config_of(name, model)
 
     def statistics(self, name: str = "", version: str | None = None) -> Said:
         """Requests of a model, or of all.
@@ -109,7 +111,7 @@ class Face:
         return prometheus_text(rows)
 
     def load(self, name: str, *, has_parameters: bool) -> None:
-        """Load a model, or load it anew.
+        """Load a model, or load it anew; as `Repository.load`.
 
         Raises:
             OipError: There is no such model, it cannot be loaded, or it is to be loaded otherwise
@@ -137,16 +139,16 @@ class Face:
             OipError, RegionError: There is no such model, the request does not fit it or the
                 regions, or the run fails.
         """
-        model, tally = self.repository.model(name, version)
         began = monotonic_ns() if asked_ns is None else asked_ns
-        tally.begin()
-        if not self.turns.take(request.left_s(began)):
-            tally.fail(monotonic_ns() - began)
-            raise OipError("Request timeout expired", Code.UNAVAILABLE)
-        try:
-            return self._inferences.infer(name, model, request, tally, began)
-        finally:
-            self.turns.give_back()
+        with self.repository.used(name, version) as (model, tally):
+            tally.begin()
+            if not self.turns.take(request.left_s(began)):
+                tally.fail(monotonic_ns() - began)
+                raise OipError("Request timeout expired", Code.UNAVAILABLE)
+            try:
+                return self._inferences.infer(name, model, request, tally, began)
+            finally:
+                self.turns.give_back()
 
     def standing(self, name: str, version: str | None, request: InferRequest) -> Standing | None:
         """What is known of a request to a model that may be run again as it is, if it may.

@@ -79,6 +79,7 @@ class HttpCalls:
         self._quick: dict[str, bool] = {}
         self._answers: Answers[HttpResponse] = Answers()
         self._repeated: dict[bytes, Inference] = {}
+        face.repository.on_withdrawn.append(lambda _: self._quick.clear())
 
     def is_long(self, asked: Asked) -> bool:
         """Whether answering may take long: loading a model, or running one that is not quick."""
@@ -222,7 +223,7 @@ class HttpCalls:
 
     def _note(self, target: str, name: str, duration_ns: int) -> None:
         """Remember whether a call was quick, and will be: its model has one shape."""
-        is_fixed = not self._face.repository.model(name)[0].takes_other_shapes
+        is_fixed = self._face.repository.has_fixed_shapes(name)
         if target not in self._quick and len(self._quick) >= TARGETS_MAX:
             self._quick.clear()
         self._quick[target] = is_fixed and duration_ns < QUICK_NS
@@ -284,6 +285,11 @@ def is_work(request: HttpRequest) -> bool:
     """Whether a call runs, loads or unloads a model."""
     path = request.target.partition("?")[0]
     return path.endswith(("/infer", "/load", "/unload"))
+
+
+def changes_models(asked: Asked) -> bool:
+    """Whether a call loads or unloads a model, which may take minutes."""
+    return asked.target.partition("?")[0].endswith(("/load", "/unload"))
 
 
 def _segments(request: HttpRequest) -> list[str]:

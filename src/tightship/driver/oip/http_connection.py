@@ -9,7 +9,7 @@ from fcntl import ioctl
 from termios import FIONREAD
 from time import monotonic_ns
 
-from tightship.driver.oip.http_calls import Asked, HttpCalls
+from tightship.driver.oip.http_calls import Asked, HttpCalls, changes_models
 from tightship.driver.oip.http_message import HttpRequest, HttpResponse, error_response
 from tightship.driver.oip.http_places import Places
 from tightship.driver.oip.http_reading import RequestReader
@@ -26,11 +26,17 @@ JOINED_BYTES_MAX = 64 << 10
 
 @dataclass(slots=True, eq=False)
 class Shared:
-    """What the connections of a server share."""
+    """What the connections of a server share.
+
+    Attributes:
+        executor: Threads that run models.
+        loaders: Threads that load and unload them, which keeps no run waiting.
+    """
 
     calls: HttpCalls
     limits: FaceLimits
     executor: Executor
+    loaders: Executor
     lending: Lending
     log: RefusalLog
     places: Places
@@ -247,7 +253,9 @@ class HttpConnection(asyncio.Protocol):
 
     def _answer_beside(self, asked: Asked, *, is_kept: bool) -> None:
         self._is_answering = True
-        future = self._loop.run_in_executor(self._server.executor, self._respond, asked)
+        server = self._server
+        threads = server.loaders if changes_models(asked) else server.executor
+        future = self._loop.run_in_executor(threads, self._respond, asked)
 
         def answered(done: asyncio.Future[HttpResponse]) -> None:
             self._is_answering = False

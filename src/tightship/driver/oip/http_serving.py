@@ -20,6 +20,9 @@ from tightship.errors import InputError
 IDLE_CHECK_S = 60.0
 """How often connections that are idle for too long are looked for."""
 
+LOADS_MAX = 4
+"""Models that are loaded or unloaded at once."""
+
 
 class HttpServer:
     """Answers requests of HTTP once it is started.
@@ -79,12 +82,13 @@ class HttpServer:
         lending, runs_max = self._lending, self._runs_max
         with (
             ThreadPoolExecutor(runs_max, "tightship-http") as executor,
+            ThreadPoolExecutor(LOADS_MAX, "tightship-load") as loaders,
             ThreadPoolExecutor(runs_max + 1, "tightship-lent") as lenders,
         ):
             for _ in range(runs_max + 1):
                 lenders.submit(lending.serve, self._loop.call_soon_threadsafe)
-            places = Places(self._limits)
-            shared = Shared(self._calls, self._limits, executor, lending, RefusalLog(), places)
+            places, log = Places(self._limits), RefusalLog()
+            shared = Shared(self._calls, self._limits, executor, loaders, lending, log, places)
             shared.is_empty.set()
             listening = await self._loop.create_server(
                 lambda: HttpConnection(shared), sock=self._listener
@@ -93,6 +97,7 @@ class HttpServer:
             listening.close()
             await _drain(shared)
             executor.shutdown(cancel_futures=True)
+            loaders.shutdown(cancel_futures=True)
             lending.close()
             lenders.shutdown()
             lending.forget_all()

@@ -3,20 +3,23 @@
 import enum
 import threading
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from functools import partial
 from os import PathLike
 from typing import Any
 
 from tightship._core import Tally
+from tightship.driver.memory.available import available_bytes
 from tightship.driver.oip.datatypes import name_of
 from tightship.driver.oip.refusal import OipError
 from tightship.driver.oip.request_counts import Counts, counts_of
 from tightship.driver.rules.regions import Code
 from tightship.engine.arenas.joint_arenas import JointArenas
-from tightship.errors import InputError, TightshipError
+from tightship.errors import InputError, OutOfMemoryError, TightshipError
 from tightship.graph import DType
-from tightship.loading import load
+from tightship.loading import load, plan
 from tightship.model import Model
 
 VERSION = "1"
@@ -74,7 +77,9 @@ class Repository:
         self._unnamed = Tally()
         self._holders: Counter[Model] = Counter()
         self._withdrawn: set[Model] = set()
+        self._uses: Counter[Model] = Counter()
         self._holding = threading.Lock()
+        self._unused = threading.Condition(self._holding)
         self.on_withdrawn: list[Callable[[Model], None]] = []
 
     @property
@@ -83,30 +88,46 @@ class Repository:
         return tuple(self._entries)
 
     def load(self, name: str) -> None:
-        """Load a model, or load it anew; runs of the one before end first.
+        """Load a model, or load it anew: then the one before is there until it is ready.
+
+        Where memory does not hold both, the one before goes first.
 
         Raises:
-            OipError: There is no such model, or it cannot be loaded: it is unavailable then.
+            OipError: There is no such model, or it cannot be loaded: the one before stays, unless
+                it went first, and else it is unavailable.
         """
         source = self._polled().get(name)
         if source is None:
             raise OipError(f"failed to load '{name}', failed to poll from model repository")
         entry = self._entries.setdefault(name, _Entry())
         with entry.changing:
-            self._withdraw(entry, State.LOADING)
             try:
-                entry.model = load(
-                    source.path,
-                    shapes=source.shapes,
-                    threads=source.threads,
-                    max_memory=source.max_memory,
-                    dynamic_memory=source.dynamic_memory,
-                    arena_pool=self.arenas,
-                )
+                model = self._loaded(entry, source)
             except (TightshipError, OSError) as error:
-                entry.state, entry.reason = State.UNAVAILABLE, str(error)
+                if entry.model is None:
+                    entry.state, entry.reason = State.UNAVAILABLE, str(error)
                 raise OipError(f"failed to load '{name}': {error}") from error
-            entry.state, entry.reason = State.READY, ""
+            entry.reason = ""
+            self._withdraw(entry, State.READY, model)
+
+    def _loaded(self, entry: _Entry, source: ModelSource) -> Model:
+        """A model beside the one before, or once that has gone where there is no room for both."""
+        anew = partial(
+            load,
+            source.path,
+            shapes=source.shapes,
+            threads=source.threads,
+            max_memory=source.max_memory,
+            dynamic_memory=source.dynamic_memory,
+            arena_pool=self.arenas,
+        )
+        if entry.model is not None:
+            needed = plan(source.path, shapes=source.shapes, threads=source.threads).peak_bytes
+            if needed <= available_bytes():
+                with suppress(OutOfMemoryError):
+                    return anew()
+        self._withdraw(entry, State.LOADING)
+        return anew()
 
     def unload(self, name: str) -> None:
         """Give a model's memory back once its runs have ended and nobody holds it.
@@ -156,19 +177,49 @@ class Repository:
         if is_over:
             model.close()
 
-    def _withdraw(self, entry: _Entry, meanwhile: State) -> None:
-        """Have nobody find a model any more; it is closed, or will be by the last to let it go."""
+    def _withdraw(self, entry: _Entry, state: State, successor: Model | None = None) -> None:
+        """Have nobody find a model any more, and return once no request uses it.
+
+        It is closed, or will be by the last to let it go.
+        """
         with self._holding:
-            model, entry.model, entry.state = entry.model, None, meanwhile
-            is_held = model is not None and self._holders[model] > 0
-            if model is not None and is_held:
-                self._withdrawn.add(model)
+            model, entry.model, entry.state = entry.model, successor, state
         if model is None:
             return
         for forget in self.on_withdrawn:
             forget(model)
+        with self._holding:
+            while self._uses[model]:
+                self._unused.wait()
+            is_held = self._holders[model] > 0
+            if is_held:
+                self._withdrawn.add(model)
         if not is_held:
             model.close()
+
+    @contextmanager
+    def used(self, name: str, version: str | None = None) -> Iterator[tuple[Model, Tally]]:
+        """As `model`; it stays open meanwhile, also when it is loaded anew.
+
+        Raises:
+            OipError: As `model`.
+        """
+        with self._holding:
+            model, tally = self.model(name, version)
+            self._uses[model] += 1
+        try:
+            yield model, tally
+        finally:
+            with self._holding:
+                self._uses[model] -= 1
+                if not self._uses[model]:
+                    del self._uses[model]
+                    self._unused.notify_all()
+
+    def has_fixed_shapes(self, name: str) -> bool:
+        """Whether there is such a model now, and its inputs have no other shapes."""
+        model = self._entries[name].model
+        return model is not None and not model.takes_other_shapes
 
     def is_ready(self, name: str, version: str | None = None) -> bool:
         """Whether there is such a model and it can be run."""

@@ -1,0 +1,246 @@
+"""A model that is loaded anew: what the one before goes on to do, and until when."""
+
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+
+import numpy as np
+import onnx
+import pytest
+
+pytest.importorskip("httptools")
+from tests.driver.oip.face_setting import TEXTS, Setting, X
+from tests.driver.oip.http_setting import Serving, answer_on, ask
+from tests.models import parse
+from tightship.driver.memory.available import available_bytes
+from tightship.driver.oip import repository
+from tightship.driver.oip.refusal import OipError
+from tightship.errors import OutOfMemoryError
+
+http = pytest.importorskip("tritonclient.http")
+RELU = TEXTS["neg"].replace("Neg", "Relu")
+
+
+@pytest.fixture
+def setting(tmp_path):
+    found = Setting(tmp_path)
+    found.put(X)
+    yield found
+    found.close()
+
+
+def write(folder, text=RELU):
+    onnx.save(parse(text), folder / "neg.onnx")
+
+
+@contextmanager
+def loading_slowly(monkeypatch):
+    """Where a model has begun to load; it goes on when `may_end` is set."""
+    begun, may_end, load = threading.Event(), threading.Event(), repository.load
+
+    def slow(*given, **options):
+        begun.set()
+        assert may_end.wait(60)
+        return load(*given, **options)
+
+    monkeypatch.setattr(repository, "load", slow)
+    yield begun, may_end
+    may_end.set()
+
+
+@contextmanager
+def beside(call, *given):
+    with ThreadPoolExecutor(1) as other:
+        yield other.submit(call, *given)
+
+
+def test_the_one_before_runs_until_the_new_one_is_ready(setting, tmp_path, monkeypatch):
+    write(tmp_path)
+    with (
+        loading_slowly(monkeypatch) as (begun, may_end),
+        beside(setting.repository.load, "neg") as loaded,
+    ):
+        assert begun.wait(60)
+        for _ in range(3):
+            assert setting.infer()[0] == 200
+            assert np.array_equal(setting.got(), -X)
+        assert setting.repository.is_ready("neg")
+        held = setting.repository.hold("neg")
+        may_end.set()
+        loaded.result(60)
+    assert setting.infer()[0] == 200
+    assert np.array_equal(setting.got(), np.maximum(X, 0))
+    assert not held.is_closed
+    setting.repository.let_go(held)
+    assert held.is_closed
+
+
+def test_a_request_that_has_begun_ends_on_the_one_before(setting, tmp_path):
+    write(tmp_path)
+    old = setting.repository.model("neg")[0]
+    setting.face.turns.take()
+    with beside(setting.infer) as answered:
+        while not setting.count().pending_count:
+            threading.Event().wait(0.001)
+        with beside(setting.repository.load, "neg") as loaded:
+            while setting.repository.model("neg")[0] is old:
+                threading.Event().wait(0.001)
+            assert not old.is_closed
+            setting.face.turns.give_back()
+            assert answered.result(60)[0] == 200
+            loaded.result(60)
+    assert np.array_equal(setting.got(), -X)
+    assert old.is_closed
+
+
+@pytest.mark.parametrize("content", [b"no model", None])
+def test_a_load_that_fails_leaves_the_one_before(setting, tmp_path, content):
+    path = tmp_path / "neg.onnx"
+    if content is None:
+        path.unlink()
+    else:
+        path.write_bytes(content)
+    with pytest.raises(OipError, match="failed to load 'neg'"):
+        setting.repository.load("neg")
+    assert setting.infer()[0] == 200
+    assert np.array_equal(setting.got(), -X)
+    (said,) = [each for each in setting.repository.index() if each["name"] == "neg"]
+    assert said == {"name": "neg", "version": "1", "state": "READY"}
+
+
+def test_where_memory_does_not_hold_both_the_one_before_goes_first(setting, tmp_path, monkeypatch):
+    monkeypatch.setattr(repository, "available_bytes", lambda: 0)
+    write(tmp_path)
+    old = setting.repository.model("neg")[0]
+    with (
+        loading_slowly(monkeypatch) as (begun, may_end),
+        beside(setting.repository.load, "neg") as loaded,
+    ):
+        assert begun.wait(60)
+        assert old.is_closed
+        assert setting.infer()[0] == 503
+        may_end.set()
+        loaded.result(60)
+    assert setting.infer()[0] == 200
+    (tmp_path / "neg.onnx").write_bytes(b"no model")
+    with pytest.raises(OipError):
+        setting.repository.load("neg")
+    assert setting.infer()[0] == 200
+
+
+def test_memory_that_the_system_refuses_is_that_of_the_one_before(setting, tmp_path, monkeypatch):
+    write(tmp_path)
+    load, old = repository.load, setting.repository.model("neg")[0]
+
+    def scarce(*given, **options):
+        if not old.is_closed:
+            raise OutOfMemoryError("There is none.", requested_bytes=1)
+        return load(*given, **options)
+
+    monkeypatch.setattr(repository, "load", scarce)
+    setting.repository.load("neg")
+    setting.infer()
+    assert np.array_equal(setting.got(), np.maximum(X, 0))
+
+
+def test_a_request_whose_model_goes_when_it_has_run_is_answered(setting, monkeypatch):
+    infer = setting.face.infer
+
+    def last(*given):
+        outputs = infer(*given)
+        setting.repository.unload("neg")
+        return outputs
+
+    monkeypatch.setattr(setting.face, "infer", last)
+    assert setting.infer()[0] == 200
+
+
+def ask_by_region(serving, taken, enough):
+    """Ask, on a connection that will be lent, until it is enough."""
+    statuses = set()
+    with serving.connected() as connection:
+        while not enough.is_set():
+            statuses.add(ask(connection, serving.request(taken=taken))[0])
+    assert statuses == {200}
+
+
+def ask_by_message(serving, _, enough):
+    """Ask by an unmodified client until it is enough."""
+    given = http.InferInput("x", [1, 4], "FP32")
+    given.set_data_from_numpy(X.reshape(1, 4))
+    with http.InferenceServerClient(f"127.0.0.1:{serving.server.port}") as client:
+        while not enough.is_set():
+            found = client.infer("neg", [given]).as_numpy("y")
+            assert found.tolist() in ([[0, -1, -2, -3]], [[0, 1, 2, 3]])
+
+
+def test_no_request_of_any_client_fails_while_a_model_is_loaded_anew(tmp_path, monkeypatch):
+    serving, enough = Serving(tmp_path, monkeypatch), threading.Event()
+    work = [(ask_by_message, 0), (ask_by_message, 0), (ask_by_region, 16), (ask_by_region, 32)]
+    with (
+        http.InferenceServerClient(f"127.0.0.1:{serving.server.port}") as client,
+        ThreadPoolExecutor(4) as clients,
+    ):
+        asking = [clients.submit(each, serving, taken, enough) for each, taken in work]
+        try:
+            for text in (RELU, TEXTS["neg"]) * 4:
+                write(tmp_path, text)
+                client.load_model("neg")
+        finally:
+            enough.set()
+        for each in asking:
+            each.result(60)
+    serving.close()
+
+
+def test_runs_need_not_wait_for_a_load(tmp_path, monkeypatch):
+    serving = Serving(tmp_path, monkeypatch)
+    load = b"POST /v2/repository/models/neg/load HTTP/1.1\r\nHost: localhost\r\n"
+    load += b"Content-Length: 2\r\n\r\n{}"
+    with (
+        loading_slowly(monkeypatch) as (begun, may_end),
+        serving.connected() as loader,
+        serving.connected() as client,
+    ):
+        loader.sendall(load)
+        assert begun.wait(60)
+        assert ask(client, serving.request(model="arena"))[0] == 200
+        may_end.set()
+        assert answer_on(loader)[0] == 200
+    serving.close()
+
+
+GROUP = {"memory.max": "1000", "memory.current": "700", "memory.stat": "anon 5\ninactive_file 50\n"}
+
+
+@pytest.mark.parametrize(
+    ("files", "wanted"),
+    [
+        ({}, None),
+        ({f"g/h/{name}": text for name, text in GROUP.items()}, 350),
+        ({f"g/{name}": text for name, text in GROUP.items()}, 350),
+        (GROUP, 350),
+        (GROUP | {"g/memory.max": "max", "g/memory.current": "1"}, 350),
+        (GROUP | {"g/memory.max": "90", "g/memory.current": "80"}, 10),
+    ],
+)
+def test_what_is_left_is_the_least_of_the_machine_and_its_groups(tmp_path, files, wanted):
+    said = {"proc/meminfo": "MemFree: 1 kB\nMemAvailable: 4 kB\n", "proc/self/cgroup": "0::/g/h\n"}
+    said |= {f"sys/fs/cgroup/{name}": text for name, text in files.items()}
+    for name, text in said.items():
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    assert available_bytes(tmp_path) == (4096 if wanted is None else wanted)
+
+
+def test_an_older_group_has_a_folder_of_its_own(tmp_path):
+    group = tmp_path / "sys/fs/cgroup/memory/g"
+    group.mkdir(parents=True)
+    (tmp_path / "proc/self").mkdir(parents=True)
+    (tmp_path / "proc/self/cgroup").write_text("4:cpu,memory:/g\n3:pids:/g\n")
+    (group / "memory.limit_in_bytes").write_text("1000\n")
+    (group / "memory.usage_in_bytes").write_text("900\n")
+    (group / "memory.stat").write_text("total_inactive_file 7\n")
+    assert available_bytes(tmp_path) == 107
+    assert available_bytes(tmp_path / "nothing") > 1 << 40
