@@ -36,7 +36,11 @@ CASES = {
 
 def training(name, optimizer):
     """A training step of a small network, and what it is fed."""
-    case = CASES[name]()
+    return fed(CASES[name](), optimizer)
+
+
+def fed(case, optimizer):
+    """A training step of a model, and what it is fed."""
     model = read_bytes(case.model)
     graph = updating_graph(model, optimizer)
     random = np.random.default_rng(5)

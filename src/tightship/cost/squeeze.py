@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from tightship.cost.operations import operations_of
 from tightship.cost.schedule import schedule_of
 from tightship.errors import InputError
-from tightship.graph import Graph, Node, Value
+from tightship.graph import Graph, Node
 from tightship.graph.new_names import NewNames
 from tightship.graph.pieces import in_pieces
 from tightship.planner import Schedule
@@ -30,10 +30,11 @@ class SqueezedGraph:
     """A graph whose nodes run in a better order, some of them twice or in pieces, and its plan.
 
     Attributes:
-        graph: Clones and pieces have names of their own; run node by node, outputs are those of
-            the graph given, bit for bit, as far as a product of some rows of a matrix is that of
-            all of them.
+        graph: Clones and pieces have names of their own; run node by node, in the layouts that
+            `once` has, outputs are those of the graph given, bit for bit, as far as a product of
+            some rows of a matrix is that of all of them.
         once: The same in the order given, with pieces and without clones.
+        outputs_again: What clones write that the graph gives out: `Choice.like_outputs`.
         pieces: How many nodes more there are because of pieces.
         squeezed: The plan of its schedule. Operations and peaks before are those of the graph
             given; what joins pieces is counted as added.
@@ -43,6 +44,7 @@ class SqueezedGraph:
 
     graph: Graph
     once: Graph
+    outputs_again: frozenset[str]
     pieces: int
     squeezed: Squeezed
     eager_bytes: int
@@ -71,7 +73,8 @@ def squeezed(graph: Graph, budget: str = "", operations_max: int | None = None) 
         if other is not None and _rank(other, limit) < _rank(found, limit):
             once, found = cut, other
     pieces = len(once.nodes) - len(graph.nodes)
-    return SqueezedGraph(_run_in(once, found), once, pieces, found, eager_bytes, limit)
+    made, again = _run_in(once, found)
+    return SqueezedGraph(made, once, again, pieces, found, eager_bytes, limit)
 
 
 def _cut(
@@ -104,11 +107,14 @@ def _rank(found: Squeezed, limit: int | None) -> tuple[bool, int, int]:
     return True, peak, added
 
 
-def _run_in(graph: Graph, found: Squeezed) -> Graph:
-    """The graph with its nodes as a squeezed schedule has them."""
+def _run_in(graph: Graph, found: Squeezed) -> tuple[Graph, frozenset[str]]:
+    """The graph with its nodes as a squeezed schedule has them, and outputs computed again."""
     before = [node for node in graph.nodes if _is_known(graph, node)]
-    made, values = _rewritten(graph, _planned(graph), found)
-    return replace(graph, nodes=(*before, *made), values={**graph.values, **values})
+    made, again = _rewritten(graph, _planned(graph), found)
+    values = {new: replace(graph.value(old), name=new) for new, old in again.items()}
+    outputs = frozenset(new for new, old in again.items() if old in graph.outputs)
+    made_graph = replace(graph, nodes=(*before, *made), values={**graph.values, **values})
+    return made_graph, outputs
 
 
 def least_added(graph: Graph, budget_bytes: int) -> int:
@@ -198,22 +204,20 @@ def _budget_bytes(budget: str, eager_bytes: int) -> int:
 
 def _rewritten(
     graph: Graph, nodes: list[Node], found: Squeezed
-) -> tuple[list[Node], dict[str, Value]]:
-    """Nodes in the order of a squeezed schedule, and the types of what clones write."""
+) -> tuple[list[Node], dict[str, str]]:
+    """Nodes in the order of a squeezed schedule, and what clones write, with what that is again."""
     names = _names(graph, found)
     planned = frozenset(names)
     made: list[Node] = []
-    values: dict[str, Value] = {}
+    again: dict[str, str] = {}
     for step, index in zip(found.plan.schedule.steps, found.origin, strict=True):
         node = nodes[index]
         read = [name for name in node.reads if name in planned]
         reads = dict(zip(read, [names[value] for value in step.reads], strict=True))
         writes = dict(zip(node.writes, [names[value] for value in step.writes], strict=True))
         made.append(_renamed(node, reads, writes))
-        for old, new in writes.items():
-            if old != new:
-                values[new] = replace(graph.value(old), name=new)
-    return made, values
+        again |= {new: old for old, new in writes.items() if old != new}
+    return made, again
 
 
 def _names(graph: Graph, found: Squeezed) -> list[str]:

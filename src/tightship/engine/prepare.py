@@ -54,7 +54,7 @@ class Settings:
         shapes: Input shapes that bind the model's symbolic dimensions.
         threads: Threads of each primitive.
         without: Passes left out.
-        choice: What a measurement chose for these shapes.
+        choice: What a measurement chose for these shapes, or another order of nodes.
         go_on: No plan depends on it.
     """
 

@@ -157,6 +157,10 @@ class Builder:
         """Whether a value written in this layout is written where the caller has it."""
         return name in self.graph.outputs and desc == MemoryDesc(desc.dims, desc.dtype)
 
+    def is_like_output(self, name: str) -> bool:
+        """Whether a value lies as the caller has it: an output, or one of these computed again."""
+        return name in self.graph.outputs or name in self.options.like_outputs
+
     def dense(self, name: str) -> Operand:
         """A value in row-major layout, copied into it if need be; an object as it is."""
         home = self.home(name)
@@ -172,8 +176,7 @@ class Builder:
         home = self.home(name)
         assert home.desc is not None, home
         if home.desc.dims != desc.dims:
-            home = self.dense(name)
-            home = home.under(row_major(desc.dims, home.dtype))
+            home = self.dense(name).under(row_major(desc.dims, home.dtype))
             if home.desc == desc:
                 return home
         copy = self._arena(f"{name}.{desc.format}", home.dtype, home.shape, desc)
@@ -248,11 +251,8 @@ class Builder:
 
     def view(self, name: str, source: Operand, desc: MemoryDesc | None) -> None:
         """Make a value the bytes of another operand, read under another layout."""
-        value = self.value(name)
-        self._settle(
-            name,
-            Operand(name, source.space, source.slot, source.dtype, value.static_shape, desc),
-        )
+        shape = self.value(name).static_shape
+        self._settle(name, Operand(name, source.space, source.slot, source.dtype, shape, desc))
 
     def _settle(self, name: str, operand: Operand) -> Operand:
         """Make an operand a value's home, one of perhaps several values in the same slot."""

@@ -9,15 +9,18 @@ from tightship.engine.program import PackedWeight
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """What a measurement chose, where otherwise a table of costs does.
+    """What was chosen before: by a measurement, or for the same nodes in another order.
 
     Attributes:
         layouts: Of images: `library` or `blocked`.
         stream_weights: Whether large weights are streamed past few rows.
+        like_outputs: Values that lie as if they were outputs, since what they are computed again
+            of is one.
     """
 
     layouts: str
     stream_weights: bool
+    like_outputs: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +37,8 @@ class Options:
     """Products on the processor's unit for bfloat16 matrices, each number in three parts."""
     blocked: bool = False
     """Channels in blocks of a register's width instead of what the library prefers."""
+    like_outputs: frozenset[str] = frozenset()
+    """As in `Choice`."""
     packed: Mapping[str, Sequence[PackedWeight]] | None = None
     """Constants packed already, by name; None if no other program has any."""
     repeats: Sequence[Repeat] = ()

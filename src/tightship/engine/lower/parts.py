@@ -54,7 +54,7 @@ def _settle(builder: Builder, name: str, home: Operand, part: MemoryDesc) -> Non
 
 def takes_parts(builder: Builder, name: str) -> bool:
     """Whether every reader of a value, through views of it, is a kernel that takes strides."""
-    return name not in builder.graph.outputs and all(
+    return not builder.is_like_output(name) and all(
         _takes_parts(builder, reader, name) for reader in builder.readers(name)
     )
 

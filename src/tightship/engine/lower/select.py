@@ -82,7 +82,7 @@ def select(
         without: Passes left out.
         packed: Constants, by name, as programs for other shapes have packed them; taken where
             they will do. None where there are no other shapes.
-        choice: What a measurement chose; None leaves it to the table of costs.
+        choice: What was chosen before; None leaves it to the table of costs.
         repeats: Layers of the graph that are alike, where they are known.
         go_on: Called before each node; raises where nobody waits for them any more.
 
@@ -106,7 +106,12 @@ def select(
     if choice is not None:
         blocked = choice.layouts == "blocked"
         streams = options.stream_weights and choice.stream_weights
-        chosen = replace(options, blocked=blocked, stream_weights=streams)
+        chosen = replace(
+            options,
+            blocked=blocked,
+            stream_weights=streams,
+            like_outputs=choice.like_outputs,
+        )
         return _selected(graph, threads, chosen, without)
     lowered = _selected(graph, threads, options, without)
     if use_onednn and options.choose_layouts and "blocked_layouts" not in without:
@@ -228,7 +233,7 @@ def _deferred(builder: Builder, node: Node) -> bool:
         return False
     name = node.outputs[0]
     if (
-        name in builder.graph.outputs
+        builder.is_like_output(name)
         or not builder.value(name).is_static
         or not builder.home_is_planned(node.inputs[0])
     ):

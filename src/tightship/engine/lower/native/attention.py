@@ -102,7 +102,7 @@ def _layout(builder: Builder, node: Node) -> MemoryDesc | None:
     heads_after = (*range(rank - 3), rank - 2, rank - 3, rank - 1)
     if (
         not builder.options.use_onednn
-        or name in builder.graph.outputs
+        or builder.is_like_output(name)
         or not any(
             node.operator == "Transpose" and node.attributes.get("perm") == heads_after
             for node in builder.readers(name)

@@ -73,7 +73,7 @@ def _is_covered(name: str, types: tuple[str, ...]) -> bool:
 def _layout(builder: Builder, node: Node, sources: Sequence[Operand]) -> MemoryDesc | None:
     """That of the first operand that has the result's shape and no holes; None: row-major."""
     value = builder.value(node.outputs[0])
-    if value.dtype is not DType.FLOAT32 or value.name in builder.graph.outputs:
+    if value.dtype is not DType.FLOAT32 or builder.is_like_output(value.name):
         return None
     shape = value.static_shape
     return next(

@@ -87,7 +87,7 @@ def _target(builder: Builder, name: str, part: str) -> Operand:
     So the transpose and the reshape that join them, as exporters write them, move nothing.
     """
     shape = builder.value(name).static_shape
-    if part != "sequence" or not builder.options.use_onednn or name in builder.graph.outputs:
+    if part != "sequence" or not builder.options.use_onednn or builder.is_like_output(name):
         return builder.output(name)
     if builder.value(name).static_shape[1] == 1 or shape[2] == 1:
         return builder.output(name)

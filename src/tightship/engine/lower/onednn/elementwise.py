@@ -16,6 +16,8 @@ MULTIPLE_SRC = 1024
 NATIVE = frozenset({"Relu", "Clip", "Min", "Max"})
 """Native kernels keep NaN in these, which the library may lose, and are as fast."""
 COMMUTING = frozenset({"Add", "Mul", "Sum", "Min", "Max"})
+OF_EQUAL_BITS = frozenset({"Add", "Mul"})
+"""Whose operands may change places: of two noughts or NaN, Min and Max give the second."""
 
 
 def activation(builder: Builder, node: Node) -> bool:
@@ -40,9 +42,11 @@ def activation(builder: Builder, node: Node) -> bool:
 
 
 def binary(builder: Builder, node: Node) -> bool:
-    """A binary operation whose first operand has the shape of the result.
+    """A binary operation whose first operand has the shape of the result, and its layout.
 
-    Before opset 7 an attribute says where the second operand's axes are; that is left to NumPy.
+    Who reads an operand later decides what is overwritten and no layout: in another order of nodes
+    these are the same. Before opset 7 an attribute says where the second operand's axes are; that
+    is left to NumPy.
     """
     if node.fused or len(node.inputs) != 2:
         return False
@@ -50,7 +54,7 @@ def binary(builder: Builder, node: Node) -> bool:
         return False
     shape = builder.value(node.outputs[0]).static_shape
     left, right = _ordered(builder, node, shape)
-    if left is None or builder.value(left).static_shape != shape:
+    if builder.value(left).static_shape != shape:
         return False
     other_shape = builder.value(right).static_shape
     padded = [1] * (len(shape) - len(other_shape)) + list(other_shape)
@@ -64,6 +68,8 @@ def binary(builder: Builder, node: Node) -> bool:
         if desc is not None:
             first = builder.in_layout(left, layout)
             second = builder.in_layout(right, other_layout)
+            if _is_better_first(builder, node, right, left):
+                first, second = second, first
             target = builder.output(node.outputs[0], layout)
             share = [(first, AliasKind.IN_PLACE)] if second.slot != first.slot else []
             builder.primitive(node, desc, [(SRC, first), (SRC_1, second)], [target], share)
@@ -106,17 +112,23 @@ def _is_plain(builder: Builder, node: Node) -> bool:
     )
 
 
-def _ordered(builder: Builder, node: Node, shape: tuple[int, ...]) -> tuple[str | None, str]:
-    """The operands, the one to be overwritten first where the order is free."""
+def _ordered(builder: Builder, node: Node, shape: tuple[int, ...]) -> tuple[str, str]:
+    """The operands, one of the result's shape first where the order is free."""
     left, right = node.inputs
-    if node.operator not in COMMUTING:
-        return left, right
-    fits = [builder.value(name).static_shape == shape for name in (left, right)]
-    if not any(fits):
-        return None, right
-    if not fits[0] or (fits[1] and _dies(builder, right) and not _dies(builder, left)):
+    if node.operator in COMMUTING and builder.value(left).static_shape != shape:
         return right, left
     return left, right
+
+
+def _is_better_first(builder: Builder, node: Node, name: str, other: str) -> bool:
+    """Whether one operand can be overwritten and the other, whose place it may take, cannot."""
+    shapes = [builder.value(each).static_shape for each in (name, other)]
+    return (
+        node.operator in OF_EQUAL_BITS
+        and shapes[0] == shapes[1]
+        and _dies(builder, name)
+        and not _dies(builder, other)
+    )
 
 
 def _dies(builder: Builder, name: str) -> bool:
