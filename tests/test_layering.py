@@ -223,7 +223,7 @@ FOREIGN: Mapping[str, str] = {  # who may import what is not ours, nor Python's
     "sympy": "frontend.torch",  # torch's lengths are expressions of it
     "torch": "plug.torch frontend.torch torch_compile",
     "cupy": "plug.cupy",
-    "tightship_start": "cli.__main__",  # the process's first steps
+    "tightship_start": "cli.__main__ cli.main",  # the process's first steps
     "httptools": "driver.oip.http_reading",
     "grpc": "driver.oip.grpc_serving",
     "google": "frontend.onnx driver.oip.grpc_schema driver.oip.grpc_calls",  # protobuf

@@ -12,7 +12,9 @@ constexpr dnnl_prop_kind_t kTraining = dnnl_forward_training;
 class Forward {
   public:
     template <class Create, class... Arguments> explicit Forward(Create create, Arguments... rest) {
-        Library::check(create(&desc_, rest...), "describe the forward of a gradient");
+        constexpr auto kWhat = "describe the forward of a gradient";
+        Library::require_room(kWhat);
+        Library::check(create(&desc_, rest...), kWhat);
     }
     Forward(const Forward &) = delete;
     Forward &operator=(const Forward &) = delete;

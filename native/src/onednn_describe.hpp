@@ -57,6 +57,7 @@ PrimitiveDesc make(const char *what, const Signature &signature, Create create,
                    Arguments... arguments) {
     std::string text = signature.text();
     auto factors = signature.factors();
+    Library::require_room(what);
     dnnl_primitive_desc_t desc = nullptr;
     Library::check(create(&desc, arguments...), what);
     return PrimitiveDesc(desc, std::move(text), std::move(factors));

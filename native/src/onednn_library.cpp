@@ -3,6 +3,7 @@
 #include "tightship/onednn/library.hpp"
 
 #include "openmp.hpp"
+#include "tightship/os.hpp"
 #include "tightship/parallel.hpp"
 
 #include <cstdio>
@@ -14,6 +15,9 @@
 namespace tightship::onednn {
 
 namespace {
+
+/// More than a description, or a kernel while its code is made, was seen to take.
+constexpr size_t kRoomBytes = 2 << 20;
 
 std::unique_ptr<Library> library;
 std::mutex library_mutex;
@@ -102,6 +106,11 @@ void Library::check_version() {
         throw LibraryError("`" + path + "` is oneDNN " + version_id +
                            "; 3.2 or a later 3.x is needed.");
     path = file_of(reinterpret_cast<void *>(version));
+}
+
+void Library::require_room(const char *what) {
+    if (!os::has_room(kRoomBytes))
+        throw OutOfMemory(what);
 }
 
 bool Library::served(dnnl_status_t status, const char *what) {

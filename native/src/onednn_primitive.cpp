@@ -166,15 +166,18 @@ bool PrimitiveDesc::meets() const {
 }
 
 bool PrimitiveDesc::next_implementation() {
-    const auto status = Library::get().primitive_desc_next_impl(desc_);
-    if (!Library::served(status, "describe another implementation"))
+    constexpr auto kWhat = "describe another implementation";
+    Library::require_room(kWhat);
+    if (!Library::served(Library::get().primitive_desc_next_impl(desc_), kWhat))
         return false;
     ++skipped_;
     return true;
 }
 
 Primitive::Primitive(const PrimitiveDesc &desc) {
-    Library::check(Library::get().primitive_create(&primitive_, desc.get()), "compile a primitive");
+    constexpr auto kWhat = "compile a primitive";
+    Library::require_room(kWhat);
+    Library::check(Library::get().primitive_create(&primitive_, desc.get()), kWhat);
 }
 
 Primitive::~Primitive() {

@@ -49,6 +49,13 @@ char *map_aligned(size_t size_bytes, size_t alignment) {
 
 } // namespace
 
+bool has_room(size_t size_bytes) {
+    char *pointer = map_pages(size_bytes);
+    if (pointer != nullptr)
+        munmap(pointer, size_bytes);
+    return pointer != nullptr;
+}
+
 void *map(size_t size_bytes, size_t alignment) {
 #ifdef MADV_HUGEPAGE
     if (size_bytes >= kHugePage) {

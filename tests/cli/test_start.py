@@ -68,6 +68,34 @@ def test_a_fault_of_tightship_has_a_code_that_says_nothing_of_the_model() -> Non
     assert "ImportError" in done.stderr
 
 
+LACKING = (
+    "MemoryError()", "MemoryError('std::bad_alloc')", "OSError(12, 'Cannot allocate memory')",
+    "SystemError('error return without exception set')", 'RuntimeError("can\'t start new thread")',
+    "ImportError('all about it.\\n\\nlibm.so.6: failed to map segment from shared object\\n')",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("error", LACKING)
+@pytest.mark.parametrize("when", ["importing", "running"])
+def test_a_lack_of_memory_is_one_line_and_a_code_of_its_own(error, when) -> None:
+    raising = f"def fail(*_): raise {error}\n"
+    before = {
+        "importing": "import types; sys.meta_path.insert(0, types.SimpleNamespace(find_spec=fail))",
+        "running": "from tightship.cli import verify_command; verify_command.run = fail",
+    }
+    code = (
+        f"import sys, tightship_start\n{raising}{before[when]}\n"
+        "sys.exit(tightship_start.command_line())"
+    )
+    command = [sys.executable, "-c", code, "verify", "plan.csv"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert done.stderr.startswith("tightship: ")
+    assert "memory" in done.stderr
+    assert done.stderr.count("\n") == 1
+    assert "bad_alloc" not in done.stderr
+
+
 def test_a_command_that_is_none_is_told_what_there_is() -> None:
     done = subprocess.run(COMMAND.split(), capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (2, "")

@@ -85,3 +85,17 @@ def test_what_a_job_raises_comes_to_who_looks(workers):
     workers.do(lambda: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         list(workers.finish())
+
+
+def test_jobs_are_done_where_no_further_thread_starts(monkeypatch):
+    workers, done = Workers(3), []
+
+    def refuse(_):
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(threading.Thread, "start", refuse)
+    for client in range(4):
+        workers.do(lambda client=client: done.append(client), client)
+    list(workers.finish())
+    workers.close()
+    assert sorted(done) == [0, 1, 2, 3]

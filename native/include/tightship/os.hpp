@@ -16,6 +16,9 @@ size_t page_size();
 /// 512 times less. Returns null when the system refuses.
 void *map(size_t size_bytes, size_t alignment);
 
+/// Whether the system would give so much more, as of now; nothing is kept of it.
+bool has_room(size_t size_bytes);
+
 /// The processor that the calling thread runs on, as of now; 0 where the system does not say.
 unsigned current_cpu();
 

@@ -1,7 +1,6 @@
 """`tightship COMMAND ...`: errors become one line on standard error and an exit code."""
 
 import argparse
-import errno
 import gc
 import os
 import sys
@@ -16,9 +15,9 @@ from tightship.cli.arguments import parser
 from tightship.cli.sample import resnet50
 from tightship.errors import DeadlineError, TightshipError
 from tightship.view.text import printable
+from tightship_start import DOES_NOT_FIT, lacks_memory, memory_lacking
 
 FITS = 0
-DOES_NOT_FIT = 1
 BAD_INPUT = 2
 UNDECIDED = 3
 FAULT = 70
@@ -63,9 +62,13 @@ def command_line() -> int:
     gc.set_threshold(COLLECT_AFTER)
     try:
         code = main()
-    except Exception:  # noqa: BLE001 - told whole, under a code that says nothing of the model
-        traceback.print_exc()
-        code = FAULT
+    except Exception as error:  # noqa: BLE001 - told whole, with a code that says nothing of models
+        if lacks_memory(error):
+            print(f"tightship: {printable(memory_lacking(error))}", file=sys.stderr)
+            code = DOES_NOT_FIT
+        else:
+            traceback.print_exc()
+            code = FAULT
     gc.freeze()
     expect_leaks()
     return code
@@ -136,16 +139,14 @@ def _text(error: TightshipError | OSError | MemoryError) -> str:
     if isinstance(error, TightshipError):
         return str(error)
     if isinstance(error, MemoryError):
-        return f"There is not enough memory. {error}".rstrip()
+        return memory_lacking(error)
     where = "" if error.filename is None else f"`{error.filename}`: "
     return f"{where}{error.strerror}."
 
 
 def _code(error: TightshipError | OSError | MemoryError) -> int:
     """A refusal by a face of the driver has the code of what it was refused for."""
-    if isinstance(error, MemoryError) or isinstance(error.__cause__, MemoryError):
-        return DOES_NOT_FIT
-    if isinstance(error, OSError) and error.errno == errno.ENOMEM:
+    if lacks_memory(error):
         return DOES_NOT_FIT
     return UNDECIDED if isinstance(error, DeadlineError) else BAD_INPUT
 

@@ -133,6 +133,9 @@ class Library {
 
     /// Whether a call has been served. Throws OutOfMemory, naming `what`, where memory was short.
     static bool served(dnnl_status_t status, const char *what);
+    /// Throws OutOfMemory, naming `what`, unless there is room for whatever the library makes. It
+    /// looks at few of its own allocations: where one is refused, it writes to address 0.
+    static void require_room(const char *what);
     /// Throws Error naming `what` unless it has; as `served`.
     static void check(dnnl_status_t status, const char *what);
 

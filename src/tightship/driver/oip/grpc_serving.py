@@ -1,7 +1,6 @@
 """The server of the gRPC face: threads that answer, started and ended with the driver."""
 
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import NoReturn
 
@@ -13,6 +12,7 @@ from tightship.driver.oip.limits import FaceLimits
 from tightship.driver.oip.refusal import OUT_OF_MEMORY, OipError
 from tightship.driver.oip.refusal_log import RefusalLog
 from tightship.driver.rules.regions import RegionError
+from tightship.driver.threads import Threads
 from tightship.errors import InputError
 
 SERVICE = "inference.GRPCInferenceService"
@@ -40,7 +40,7 @@ class GrpcServer:
         """
         self._limits = limits
         received_max = min(limits.body_bytes_max + MESSAGE_MORE_BYTES, MESSAGE_BYTES_MAX)
-        self._threads = ThreadPoolExecutor(limits.connections_max, "tightship-grpc")
+        self._threads = Threads(limits.connections_max, "tightship-grpc")
         self._server = grpc.server(
             self._threads,
             maximum_concurrent_rpcs=limits.connections_max,

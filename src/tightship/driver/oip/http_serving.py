@@ -15,6 +15,7 @@ from tightship.driver.oip.lending import Lending
 from tightship.driver.oip.limits import FaceLimits
 from tightship.driver.oip.monitor import Monitor
 from tightship.driver.oip.refusal_log import RefusalLog
+from tightship.driver.threads import Threads
 from tightship.errors import InputError
 
 IDLE_CHECK_S = 60.0
@@ -81,8 +82,8 @@ class HttpServer:
     async def _serve(self) -> None:
         lending, runs_max = self._lending, self._runs_max
         with (
-            ThreadPoolExecutor(runs_max, "tightship-http") as executor,
-            ThreadPoolExecutor(LOADS_MAX, "tightship-load") as loaders,
+            Threads(runs_max, "tightship-http") as executor,
+            Threads(LOADS_MAX, "tightship-load") as loaders,
             ThreadPoolExecutor(runs_max + 1, "tightship-lent") as lenders,
         ):
             for _ in range(runs_max + 1):

@@ -9,10 +9,11 @@ import os
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 
 from tightship.driver.events import Event
 from tightship.driver.rules.status import Priority
+from tightship.driver.threads import Threads
 
 Job = Callable[[], Event | None]
 _Row = list[tuple[int, int, Job]]
@@ -22,8 +23,12 @@ class Workers:
     """So many threads; a finished job makes `fileno()` readable."""
 
     def __init__(self, threads: int) -> None:
-        """No thread is started before there is a job."""
-        self._threads = ThreadPoolExecutor(threads, "tightship-prepare")
+        """As `Threads`.
+
+        Raises:
+            RuntimeError: As `Threads`.
+        """
+        self._threads = Threads(threads, "tightship-prepare")
         self._lock = threading.Lock()
         self._rows: dict[int, _Row] = {}
         self._turns: deque[int] = deque()
@@ -44,11 +49,13 @@ class Workers:
         with self._lock:
             self._count += 1
             row = self._rows.get(client)
+            is_first = row is None
             if row is None:
                 row = self._rows[client] = []
                 self._turns.append(client)
-                self._threads.submit(self._work)
             heapq.heappush(row, (-priority, self._count, job))
+            if is_first:
+                self._threads.submit(self._work)
 
     def _work(self) -> None:
         """Do things, each of the client whose turn it is; its next goes behind those of others."""
