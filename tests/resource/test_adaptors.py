@@ -145,6 +145,7 @@ def test_a_trace_has_a_line_for_each_call(tmp_path):
     assert len(rows[0]["Time"]) == len("10:59:53.123456")
 
 
+@pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork:DeprecationWarning")
 def test_a_fork_writes_no_line_twice(tmp_path):
     path = tmp_path / "log.csv"
     resource = TracingResource(HostResource(), str(path))

@@ -44,6 +44,7 @@ def test_misuse_is_refused_and_changes_nothing(policy, device):
         resource.deallocate(address, CHUNK)
 
 
+@pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork:DeprecationWarning")
 def test_a_child_serves_itself_from_private_pages_and_refuses_shared_ones(policy):
     private, shared = policy(HostDevice()), policy(SharedDevice())
     child = os.fork()
