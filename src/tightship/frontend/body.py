@@ -1,9 +1,10 @@
 """Graphs of a node under construction: bodies, which read what is around them by its name."""
 
 from collections.abc import Sequence
+from operator import index
 
 from tightship.frontend.writer import Operand, Writer
-from tightship.graph import Graph
+from tightship.graph import Graph, Value
 from tightship.graph.ir import leading_to
 
 
@@ -45,7 +46,12 @@ def body_of(
         name="body",
         inputs=tuple(each.name for each in inputs),
         outputs=tuple(outputs),
-        values={name: writer.values[name] for name in (*own, *read)},
+        values={name: _fixed(writer.operand(name)) for name in (*own, *read)},
         nodes=nodes,
         captures=tuple(read),
     )
+
+
+def _fixed(operand: Operand) -> Value:
+    """Its type, lengths as numbers: a body is translated for each, where lengths are followed."""
+    return Value(operand.name, operand.dtype, tuple(map(index, operand.shape)))

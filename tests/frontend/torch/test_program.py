@@ -130,14 +130,6 @@ def test_a_shape_that_depends_on_data_is_refused():
         read(exported(Function(torch.nonzero), torch.randn(3)))
 
 
-def test_control_flow_is_refused():
-    def function(x):
-        return torch.cond(x.sum() > 0, lambda x: x + 1, lambda x: x - 1, (x,))
-
-    with pytest.raises(GraphError, match="control flow"):
-        read(exported(Function(function), torch.randn(3)))
-
-
 def test_a_normalization_in_training_is_refused():
     module = nn.BatchNorm2d(3).train()
     with pytest.raises(GraphError, match=r"model\.eval\(\)"):

@@ -1,8 +1,8 @@
 """The nodes of an exported program, one after another, written as ONNX's operators."""
 
 import operator
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from math import prod
 from typing import Any, cast
 
@@ -11,6 +11,7 @@ import torch
 from torch.export.graph_signature import InputKind, OutputKind, OutputSpec, TensorArgument
 
 from tightship.errors import InputError
+from tightship.frontend.body import body_of, inner_writer
 from tightship.frontend.finish import finished
 from tightship.frontend.torch.arithmetic import Lengths, Number, value_of
 from tightship.frontend.torch.call import Call
@@ -26,7 +27,7 @@ from tightship.frontend.torch.refusal import operator_name, refused
 from tightship.frontend.torch.table import CREATED, TRANSLATIONS, UNREAD, Translation
 from tightship.frontend.torch.tensor import constant_of, dtype_of
 from tightship.frontend.writer import Operand, Type, Writer
-from tightship.graph import Constant, DType, Graph
+from tightship.graph import AttributeValue, Constant, DType, Graph
 from tightship.graph.length import is_length
 
 SYMBOLIC = torch.SymInt | torch.SymFloat | torch.SymBool
@@ -70,13 +71,16 @@ class Translator:
         """The graph, without nodes that lead to no output."""
         nodes = self.program.graph.nodes
         self._read_inputs({node.name: node for node in nodes if node.op == "placeholder"})
-        for node in nodes:
+        self._read_nodes(self.program.graph)
+        outputs = self._outputs({node.name: node for node in nodes})
+        return finished(self.writer, "exported program", self.inputs, outputs)
+
+    def _read_nodes(self, graph: torch.fx.Graph) -> None:
+        for node in graph.nodes:
             if node.op == "get_attr":
                 self._read_attribute(node)
             if node.op == "call_function":
                 self._read_call(node)
-        outputs = self._outputs({node.name: node for node in nodes})
-        return finished(self.writer, "exported program", self.inputs, outputs)
 
     def _read_inputs(self, nodes: Mapping[str, torch.fx.Node]) -> None:
         """Inputs first, so that they have the names of the program."""
@@ -106,6 +110,10 @@ class Translator:
     def _read_attribute(self, node: torch.fx.Node) -> None:
         """A tensor that tracing found in the code."""
         tensor = self.program.constants.get(node.target)
+        if tensor is None:
+            tensor = getattr(node.graph.owning_module, node.target, None)
+        if isinstance(tensor, torch.fx.GraphModule):
+            return  # a body, read where it is run
         if not isinstance(tensor, torch.Tensor):
             raise refused(node, "is control flow", _WITHOUT_CONTROL)
         self.made[node] = tensor
@@ -130,6 +138,8 @@ class Translator:
             node.meta.get("val"), Number | torch.SymInt | torch.SymFloat | torch.SymBool
         ):
             self.results[node] = self.made[node] = self._number(node, node.meta["val"])
+        elif node.target in CONTROL:
+            self.results[node] = CONTROL[node.target](self, node)
         elif not isinstance(node.target, torch._ops.OpOverload):
             raise refused(node, "is control flow", _WITHOUT_CONTROL)
         elif not self._fold(node, name):
@@ -281,6 +291,76 @@ class Translator:
             raise refused(node, f"is an output of the kind {spec.kind.name.lower()}")
         return operand.name
 
+    def _inner(self) -> "Translator":
+        """A translator of a body, which reads what is here."""
+        writer = inner_writer(self.writer)
+        return replace(self, writer=writer, results={}, made={}, inputs=[])
+
+    def _run(self, body: torch.fx.Node, given: Sequence[Operand]) -> list[Operand]:
+        """Write the nodes of a graph that a node names; return its results."""
+        graph = getattr(body.graph.owning_module, str(body.target)).graph
+        self.results.update(zip(graph.find_nodes(op="placeholder"), given, strict=True))
+        self._read_nodes(graph)
+        (results,) = graph.output_node().args
+        return self._tensors([results] if isinstance(results, torch.fx.Node) else results)
+
+    def _tensors(self, nodes: Any) -> list[Operand]:  # noqa: ANN401
+        return [self._operand(each) for each in nodes]
+
+    def _written(
+        self,
+        node: torch.fx.Node,
+        operator: str,
+        inputs: Sequence[Operand | None],
+        attributes: Mapping[str, AttributeValue],
+    ) -> tuple[Operand, ...]:
+        types = self._types(node)
+        outputs = tuple([self.writer.define(node.name, *type_) for type_ in types if type_])
+        self.writer.node(operator, inputs, outputs, attributes)
+        return outputs
+
+    def _choose(self, node: torch.fx.Node) -> tuple[Operand, ...]:
+        """`torch.cond`: an If."""
+        condition, then_branch, else_branch, operands = node.args
+        given, bodies = self._tensors(operands), {}
+        for name, branch in (("then_branch", then_branch), ("else_branch", else_branch)):
+            inner = self._inner()
+            bodies[name] = body_of(inner.writer, self.writer, (), inner._run(branch, given))
+        return self._written(node, "If", (self._operand(condition),), bodies)
+
+    def _scan(self, node: torch.fx.Node) -> tuple[Operand, ...]:
+        """`scan`, or `map`, which carries nothing: a Scan, along the first axis."""
+        combine, *starts, wholes, more = node.args
+        carry = [self._operand(each) for given in starts for each in given]
+        rows, inner = self._tensors(wholes), self._inner()
+        states = [inner.writer.define("carry", each.dtype, each.shape) for each in carry]
+        slices = [inner.writer.define("row", each.dtype, each.shape[1:]) for each in rows]
+        results = inner._run(combine, [*states, *slices, *self._tensors(more)])
+        body = body_of(inner.writer, self.writer, [*states, *slices], results)
+        attributes: dict[str, AttributeValue] = {"body": body, "num_scan_inputs": len(rows)}
+        return self._written(node, "Scan", [*carry, *rows], attributes)
+
+    def _loop(self, node: torch.fx.Node) -> tuple[Operand, ...]:
+        """`while_loop`: a Loop."""
+        ends, turn, starts, more = node.args
+        carry, fixed, inner = self._tensors(starts), self._tensors(more), self._inner()
+        (begins,) = self._run(ends, [*carry, *fixed])
+        number = inner.writer.define("turn", DType.INT64, ())
+        goes_on = inner.writer.define("goes_on", DType.BOOL, ())
+        states = [inner.writer.define("carry", each.dtype, each.shape) for each in carry]
+        results = inner._run(turn, [*states, *fixed])
+        (again,) = inner._run(ends, [*results, *fixed])
+        body = body_of(inner.writer, self.writer, [number, goes_on, *states], [again, *results])
+        return self._written(node, "Loop", [None, begins, *carry], {"body": body})
+
+
+CONTROL = {
+    torch.ops.higher_order.cond: Translator._choose,
+    torch.ops.higher_order.map_impl: Translator._scan,
+    torch.ops.higher_order.scan: Translator._scan,
+    torch.ops.higher_order.while_loop: Translator._loop,
+}
+"""Operators that run graphs."""
 
 _WITHOUT_CONTROL = (
     "export a program whose steps and shapes do not depend on data, such as one for each case"
