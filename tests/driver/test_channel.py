@@ -2,6 +2,7 @@
 
 import os
 import socket
+import tracemalloc
 
 import pytest
 
@@ -75,3 +76,15 @@ def test_a_packet_without_bytes_is_an_end_and_its_files_are_closed(ends):
         send(ends[0], b"", [file.fileno()])
         assert receive(ends[1]) is None
         assert open_files() <= before
+
+
+def test_a_packet_that_comes_to_a_room_stays_as_it_is_when_another_comes(ends):
+    room = bytearray(65536)
+    send(ends[0], b"first")
+    send(ends[0], b"2nd")
+    tracemalloc.start()
+    found = [receive(ends[1], room=room) for _ in range(2)]
+    peak_bytes = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak_bytes < len(room) // 4  # of which a process without memory has no more
+    assert [packet.data for packet in found] == [b"first", b"2nd"]

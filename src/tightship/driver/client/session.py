@@ -38,6 +38,7 @@ class Session:
         where = os.fspath(socket_path() if path is None else path)
         self._lock = threading.RLock()
         self._number = 0
+        self._room = bytearray(MESSAGE_BYTES_MAX)
         self._ring: RingCaller | None = None
         self._is_ring_offered = False
         self._features: tuple[str, ...] | None = None
@@ -67,10 +68,10 @@ class Session:
             try:
                 with suppress(ConnectionError):  # the driver may have said why before it hung up
                     send(self._socket, data, files)
-                packet = receive(self._socket)
+                packet = receive(self._socket, room=self._room)
                 while packet is not None and _is_late(packet.data, self._number):
                     close_all(packet.files)
-                    packet = receive(self._socket)
+                    packet = receive(self._socket, room=self._room)
             except OSError:
                 packet = None
             if packet is None:

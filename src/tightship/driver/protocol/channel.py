@@ -34,27 +34,30 @@ def receive(
     connection: socket.socket,
     files_max: int = FILES_MAX,
     discard: Callable[[Iterable[int]], None] = close_all,
+    room: bytearray | None = None,
 ) -> Packet | None:
     """The next packet, or None if the peer is gone.
 
     Args:
         connection: A Unix socket that keeps borders.
         files_max: More files are lost.
-        discard: Closes the files of a packet that is none.
+        discard: Closes the files of a packet that is none, or that there is no memory for.
+        room: Where a packet comes first, of `MESSAGE_BYTES_MAX`; by default one of its own.
 
     Raises:
         FormatError: It is longer than a message, or files of it are lost; those that came are
             closed.
         BlockingIOError: None has come, and the socket does not wait.
     """
+    place = bytearray(MESSAGE_BYTES_MAX) if room is None else room
     try:
-        data, control, flags, _ = connection.recvmsg(
-            MESSAGE_BYTES_MAX,
+        size, control, flags, _ = connection.recvmsg_into(
+            [place],
             socket.CMSG_SPACE(files_max * _FD_BYTES) if files_max else 0,
             socket.MSG_CMSG_CLOEXEC,
         )
     except ConnectionResetError:  # the kernel says so once, before what came before it
-        return receive(connection, files_max, discard)
+        return receive(connection, files_max, discard, place)
     except ConnectionError:
         return None
     files = _files(control)
@@ -65,10 +68,14 @@ def receive(
             f"A message came and {lost}: it has at most {MESSAGE_BYTES_MAX} bytes and {FILES_MAX} "
             "files, and this process must be able to open them."
         )
-    if not data:
+    if not size:
         discard(files)
         return None
-    return Packet(data, files)
+    try:
+        return Packet(bytes(memoryview(place)[:size]), files)
+    except MemoryError:
+        discard(files)
+        raise
 
 
 def _files(control: Iterable[tuple[int, int, bytes]]) -> tuple[int, ...]:

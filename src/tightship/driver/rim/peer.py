@@ -39,7 +39,9 @@ class Peer:
         """Whether answers wait to be sent."""
         return bool(self._unsent)
 
-    def take(self, discard: Callable[[Iterable[int]], None], *, files_max: int) -> Packet | None:
+    def take(
+        self, discard: Callable[[Iterable[int]], None], *, files_max: int, room: bytearray
+    ) -> Packet | None:
         """The next bytes and files; None if the client is gone, or there is no memory to hear it.
 
         Arguments as for `receive`.
@@ -49,7 +51,7 @@ class Peer:
             FormatError: As `receive`.
         """
         try:
-            return receive(self._socket, files_max, discard)
+            return receive(self._socket, files_max, discard, room)
         except MemoryError:  # other clients are served on; this one knows where it is hung up on
             return None
 

@@ -35,7 +35,7 @@ from tightship.driver.memory.slow_files import SlowFiles
 from tightship.driver.models.model_cache import ModelCache
 from tightship.driver.models.named import Named
 from tightship.driver.protocol.channel import Packet, close_all
-from tightship.driver.protocol.codec import FILES_MAX, encode_reply
+from tightship.driver.protocol.codec import FILES_MAX, MESSAGE_BYTES_MAX, encode_reply
 from tightship.driver.protocol.replies import Failed, Launched, Reply
 from tightship.driver.rim.access import Access, own_users
 from tightship.driver.rim.carrier import Carrier
@@ -61,7 +61,7 @@ _BELL = os.EFD_CLOEXEC | os.EFD_NONBLOCK | os.EFD_SEMAPHORE
 class Server:
     """A driver that listens at a path; its own user, root, and those with access may connect.
 
-    `_lock` guards the service, all peers and what is ready to run.
+    `_lock` guards the service, all peers, the room that calls come to, and what is ready to run.
     """
 
     def __init__(
@@ -98,6 +98,7 @@ class Server:
         )
         self._service = Service(settings, SystemRandom(), access.accounts)
         self._lock = threading.Lock()
+        self._room = bytearray(MESSAGE_BYTES_MAX)
         self._peers: dict[int, Peer] = {}
         self._by_file: dict[int, Peer] = {}
         self._count = 0
@@ -233,7 +234,7 @@ class Server:
     def _take(self, peer: Peer) -> None:
         files_max = 0 if self._slow.is_full else FILES_MAX
         try:
-            packet = peer.take(self._slow.close_all, files_max=files_max)
+            packet = peer.take(self._slow.close_all, files_max=files_max, room=self._room)
         except BlockingIOError:
             return
         except FormatError as error:
