@@ -19,8 +19,9 @@ from tightship.graph.backward.turns import UNBATCHED_SCAN_VERSION, Lane, Turns, 
 from tightship.graph.new_names import NewNames
 from tightship.graph.renamed import renamed, renamed_node
 
-NODES_MAX = 4096
-"""Nodes that the turns of a loop may become; a longer one stays a loop."""
+NODES_MAX = 1024
+"""Nodes that the turns of a loop may become; a longer one stays a loop. Each is a step of its own,
+with some 40 KB of runtime for its primitives, forward and backward."""
 LOOKED_INTO_MAX = 64
 """Elements of integers that are computed while turns are written out, as positions are."""
 _OPSET = 18
