@@ -5,6 +5,7 @@ from typing import Protocol
 
 from tightship.engine.memory_plan import MemoryPlan
 from tightship.engine.prepared import PackedBefore, Prepared
+from tightship.graph import Shape
 
 InputShapes = Mapping[str, tuple[int, ...]]
 
@@ -24,6 +25,9 @@ class OtherShapes(Protocol):
 
     def open_lengths(self) -> Mapping[str, tuple[bool, ...] | None]:
         """Of each input, which lengths may be others; None where any rank may be."""
+
+    def output_shapes(self) -> Mapping[str, Shape | None]:
+        """Of outputs as far as they are known; a length that may be another is no integer."""
 
     def admit(self, shapes: Sequence[tuple[str, tuple[int, ...]]]) -> bool:
         """Whether these can be the shapes of the model's inputs."""

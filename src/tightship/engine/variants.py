@@ -1,7 +1,7 @@
 """A model for input shapes other than those it was loaded with."""
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING
@@ -10,7 +10,8 @@ from tightship.engine.memory_plan import MemoryPlan
 from tightship.engine.other_shapes import InputShapes
 from tightship.engine.prepare import Declared, Settings, prepare, prepare_rewritten
 from tightship.engine.prepared import PackedBefore, Prepared
-from tightship.graph import Graph, agrees
+from tightship.errors import GraphError
+from tightship.graph import Graph, Shape, agrees
 from tightship.graph.followed_graph import FollowedGraph
 
 if TYPE_CHECKING:
@@ -35,6 +36,7 @@ class Variants:
         check: Refuses a plan for some shapes that the limit of loading does not hold.
         follow: Its graph with open lengths followed, given shapes that they have at first; gives
             None where they cannot be. Without it they are followed in what `read` gives.
+        outputs: Shapes of its outputs that hold for all shapes of its inputs.
     """
 
     name: str
@@ -43,6 +45,7 @@ class Variants:
     read: Callable[[InputShapes], Graph]
     check: Callable[[MemoryPlan, InputShapes], None]
     follow: Callable[[InputShapes], FollowedGraph | None] | None = None
+    outputs: Callable[[], Mapping[str, Shape | None]] | None = None
     _templates: "list[tuple[Template, int]]" = field(default_factory=list)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
@@ -117,6 +120,13 @@ class Variants:
             name: None if shape is None else tuple(not isinstance(each, int) for each in shape)
             for name, shape in self.declared.items()
         }
+
+    def output_shapes(self) -> Mapping[str, Shape | None]:
+        """Of each output, as far as that is known of all shapes of inputs."""
+        try:
+            return self.outputs() if self.outputs else {}
+        except GraphError:  # some nodes can be typed for known shapes only
+            return {}
 
     def admit(self, shapes: Sequence[tuple[str, tuple[int, ...]]]) -> bool:
         """Whether each shape has the rank and the fixed lengths that the file declares."""

@@ -12,6 +12,7 @@ from tightship.engine.prepared import PackedBefore, Prepared
 from tightship.engine.program import PackedWeight
 from tightship.engine.stored.model import StoredShapes
 from tightship.engine.weight_store import PackedCopy, WeightStore
+from tightship.graph import Shape
 
 if TYPE_CHECKING:
     from tightship.engine.variants import Variants
@@ -84,6 +85,15 @@ class FurtherShapes:
         """
         variants = self._opened().variants
         return self.stored.open_lengths() if variants is None else variants.open_lengths()
+
+    def output_shapes(self) -> Mapping[str, Shape | None]:
+        """As `Variants.output_shapes`.
+
+        Raises:
+            InputError: The file is no longer what was prepared.
+        """
+        variants = self._opened().variants
+        return self.stored.output_shapes() if variants is None else variants.output_shapes()
 
     def admit(self, shapes: Sequence[tuple[str, tuple[int, ...]]]) -> bool:
         """Whether these can be the shapes of the model's inputs.

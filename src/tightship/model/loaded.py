@@ -3,6 +3,7 @@
 import threading
 import time
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from types import TracebackType
 from typing import TYPE_CHECKING
 from weakref import WeakSet
@@ -24,7 +25,7 @@ from tightship.engine.program_cache import Bounds, ProgramCache
 from tightship.engine.shelf import Key
 from tightship.engine.weight_store import PackedCopy, Progress
 from tightship.errors import InputError
-from tightship.graph import DType
+from tightship.graph import DType, Shape
 from tightship.model import feeds
 from tightship.model.feeds import Array
 
@@ -110,6 +111,21 @@ class Model:
             lengths = known.get(name, (False,) * len(shape))
             found[name] = (True,) * len(shape) if lengths is None else lengths
         return found
+
+    @cached_property
+    def known_output_shapes(self) -> dict[str, Shape | None]:
+        """Of every output, for whatever inputs; None for any rank, no integer for an open length.
+
+        Reads the file once more where it leaves lengths of inputs open.
+
+        Raises:
+            InputError: The file is no longer what was loaded.
+        """
+        known = None if self._variants is None else self._variants.output_shapes()
+        return {
+            name: shape if known is None else known.get(name, shape and (None,) * len(shape))
+            for name, (_, shape) in self.output_types.items()
+        }
 
     @MemoryTold("a program for other shapes")
     def output_shapes(

@@ -8,17 +8,14 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from os import PathLike
-from typing import Any
 
 from tightship._core import Tally
 from tightship.driver.memory.available import available_bytes
-from tightship.driver.oip.datatypes import name_of
 from tightship.driver.oip.refusal import OipError
 from tightship.driver.oip.request_counts import Counts, counts_of
 from tightship.driver.rules.regions import Code
 from tightship.engine.arenas.joint_arenas import JointArenas
 from tightship.errors import InputError, OutOfMemoryError, TightshipError
-from tightship.graph import DType
 from tightship.loading import load, plan
 from tightship.model import Model
 
@@ -103,6 +100,7 @@ class Repository:
         with entry.changing:
             try:
                 model = self._loaded(entry, source)
+                _ = model.known_output_shapes  # may read the file, for which no request is to wait
             except (TightshipError, OSError) as error:
                 if entry.model is None:
                     entry.state, entry.reason = State.UNAVAILABLE, str(error)
@@ -287,58 +285,3 @@ class Repository:
                 Code.NOT_FOUND,
             )
         return entry
-
-
-def metadata_of(name: str, model: Model) -> dict[str, Any]:
-    """What the metadata call says of a model; a length that may vary is -1."""
-    return {
-        "name": name,
-        "versions": [VERSION],
-        "platform": "tightship",
-        "inputs": _tensors(model, model.input_types),
-        "outputs": _tensors(model, model.output_types),
-    }
-
-
-def config_of(name: str, model: Model) -> dict[str, Any]:
-    """What the configuration call says of a model: the metadata in the words of a configuration."""
-    return {
-        "name": name,
-        "platform": "tightship",
-        "backend": "tightship",
-        "version_policy": {"latest": {"num_versions": 1}},
-        "max_batch_size": 0,
-        "input": _config_tensors(model, model.input_types),
-        "output": _config_tensors(model, model.output_types),
-    }
-
-
-Types = Mapping[str, tuple[DType, tuple[int, ...] | None]]
-
-
-def lengths(model: Model, name: str, shape: tuple[int, ...] | None) -> list[int]:
-    """The shape of an input or output as clients are told it."""
-    if shape is None:
-        return [-1]
-    if not model.takes_other_shapes:
-        return list(shape)
-    is_open = model.open_lengths.get(name, [True] * len(shape))
-    return [-1 if each else length for each, length in zip(is_open, shape, strict=True)]
-
-
-def _tensors(model: Model, types: Types) -> list[dict[str, Any]]:
-    return [
-        {"name": name, "datatype": name_of(dtype), "shape": lengths(model, name, shape)}
-        for name, (dtype, shape) in types.items()
-    ]
-
-
-def _config_tensors(model: Model, types: Types) -> list[dict[str, Any]]:
-    return [
-        {
-            "name": name,
-            "data_type": "TYPE_STRING" if dtype is DType.STRING else f"TYPE_{name_of(dtype)}",
-            "dims": lengths(model, name, shape),
-        }
-        for name, (dtype, shape) in types.items()
-    ]

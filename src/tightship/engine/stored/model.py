@@ -16,7 +16,7 @@ from tightship.engine.memory_plan import MemoryPlan
 from tightship.engine.other_shapes import InputShapes
 from tightship.engine.placement import memory_plan
 from tightship.engine.prepared import PackedBefore, Prepared
-from tightship.engine.program import PackedWeight
+from tightship.engine.program import PackedWeight, Space
 from tightship.engine.program_cache import key_of
 from tightship.engine.schedule import ALIGNMENT
 from tightship.engine.shelf import Key
@@ -29,7 +29,7 @@ from tightship.engine.stored.make_again import make_again
 from tightship.engine.stored.read_program import Made, StoredProgram, read_program
 from tightship.engine.weight_store import PackedCopy
 from tightship.errors import InputError, PlanError
-from tightship.graph import DType
+from tightship.graph import DType, Shape
 from tightship.planner import verify
 
 MEMBERS = (
@@ -165,6 +165,18 @@ class StoredModel:
             raise damaged(self._path, "a program is for other shapes than it says")
         return Prepared(stored.placement, self.name, 0, self._key, self._stated(stored))
 
+    def output_shapes(self, index: int) -> dict[str, tuple[int, ...] | None]:
+        """Shapes that a program gives its outputs; None where data decide.
+
+        Raises:
+            FormatError: The file is damaged.
+        """
+        outputs = self._program(index, None).placement.lowered.outputs
+        return {
+            name: None if operand.space is Space.OBJECT else operand.shape
+            for name, operand in outputs.items()
+        }
+
     def _program(self, index: int, made: Made | None) -> StoredProgram:
         weights = [copy.weight for copy in self.copies]
         size = self._container.sections.weights_bytes
@@ -231,6 +243,21 @@ class StoredShapes:
             found[rows[0][0]] = open_ones if is_one_rank else None
         return found
 
+    def output_shapes(self) -> dict[str, Shape | None]:
+        """Of each output, the lengths that all programs give it; None if ranks differ.
+
+        Raises:
+            FormatError: The file is damaged.
+        """
+        found: dict[str, Shape | None] = {}
+        rows = [self.model.output_shapes(index) for index in range(len(self.model.keys))]
+        for name in rows[0]:
+            shapes = [row[name] for row in rows]
+            ranks = {None if shape is None else len(shape) for shape in shapes}
+            known = [shape for shape in shapes if shape is not None]
+            found[name] = None if len(ranks) > 1 or not known else _common(known)
+        return found
+
     def admit(self, shapes: Sequence[tuple[str, tuple[int, ...]]]) -> bool:
         """Whether there is a program for these shapes.
 
@@ -244,6 +271,11 @@ class StoredShapes:
             f"`{self.model.name}` was prepared for {there_are}; not for {_shown(shapes)}. Prepare "
             "it with `--shape` for these too, or load the ONNX file."
         )
+
+
+def _common(shapes: Sequence[tuple[int, ...]]) -> Shape:
+    """Lengths that shapes of one rank have in common; None where they differ."""
+    return tuple(row[0] if len(set(row)) == 1 else None for row in zip(*shapes, strict=True))
 
 
 def _shown(key: Sequence[tuple[str, tuple[int, ...]]]) -> str:
