@@ -59,11 +59,18 @@ class Loan:
         self._known_count += 1
         if self._known_count < self._patience or transport.get_write_buffer_size():
             return
-        if not self._lending.knows(fresh) and (found := self._calls.standing(asked)):
-            standing, response = found
-            self._lending.keep(fresh, response, standing)
-        if self._lending.knows(fresh):
+        if self._is_known(fresh, asked):
             self._lend(transport)
+
+    def _is_known(self, data: bytes, asked: Inference) -> bool:
+        """Whether the core knows it by now; what it is bound to is held here no longer than this.
+
+        Once the connection is lent, its client may have an answer and unregister a region.
+        """
+        if not self._lending.knows(data) and (found := self._calls.standing(asked)):
+            standing, response = found
+            self._lending.keep(data, response, standing)
+        return self._lending.knows(data)
 
     def _lend(self, transport: asyncio.Transport) -> None:
         file = transport.get_extra_info("socket").fileno()
