@@ -30,6 +30,14 @@ void *operator new(size_t size_bytes) {
     return found;
 }
 
+void *operator new(size_t size_bytes, const std::nothrow_t &) noexcept {
+    try {
+        return operator new(size_bytes);
+    } catch (const std::bad_alloc &) {
+        return nullptr;
+    }
+}
+
 void operator delete(void *block) noexcept {
     std::free(block);
 }
