@@ -22,8 +22,8 @@ from tightship.prepared_cache import (
 
 Loaded = TypeVar("Loaded")
 
-CALLER = 4
-"""Frames from a warning up to who called `load`."""
+CALLER = 5
+"""Frames from a warning up to who called `load`, with that of its decorator."""
 
 
 def shared(
