@@ -1,41 +1,45 @@
 """Memory for the engine, and what is said when the system refuses one."""
 
 from collections.abc import Callable
-from contextlib import ContextDecorator
+from functools import wraps
 from resource import RLIM_INFINITY, RLIMIT_AS, getrlimit
-from types import TracebackType
+from typing import ParamSpec, TypeVar
 
 from tightship._core import Block, CommittedRange, HostResource
 from tightship.engine.schedule import ALIGNMENT
 from tightship.errors import OutOfMemoryError, TightshipError
 
+P = ParamSpec("P")
+R = TypeVar("R")
 
-class MemoryTold(ContextDecorator):
-    """Tells every `MemoryError` that comes up within as an `OutOfMemoryError`.
+
+def memory_told(doing: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
+    """Have a function tell every `MemoryError` that comes up within as an `OutOfMemoryError`.
 
     Python, NumPy and oneDNN allocate, too, and say little or nothing of it.
+
+    Args:
+        doing: What the function does: `loading a model`.
     """
 
-    def __init__(self, doing: str) -> None:
-        """Within, something is done: `loading a model`."""
-        self._doing = doing
+    def decorate(function: Callable[P, R]) -> Callable[P, R]:
+        @wraps(function)
+        def told(*arguments: P.args, **named: P.kwargs) -> R:
+            try:
+                return function(*arguments, **named)
+            except TightshipError:
+                raise
+            except MemoryError as error:
+                said = str(error).strip().rstrip(".")
+                raise OutOfMemoryError(
+                    f"There was not enough memory for {doing}{said and f': {said}'}. "
+                    "Raise the process's memory limit, or free some.",
+                    requested_bytes=-1,
+                ) from error
 
-    def __enter__(self) -> None:
-        """Nothing."""
+        return told
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        if isinstance(error, MemoryError) and not isinstance(error, TightshipError):
-            said = str(error).strip().rstrip(".")
-            raise OutOfMemoryError(
-                f"There was not enough memory for {self._doing}{said and f': {said}'}. "
-                "Raise the process's memory limit, or free some.",
-                requested_bytes=-1,
-            ) from error
+    return decorate
 
 
 def allocate(resource: HostResource, size_bytes: int, what: str) -> Block:

@@ -8,7 +8,7 @@ from collections.abc import Collection, Mapping, Sequence
 from os import PathLike
 from typing import TYPE_CHECKING
 
-from tightship.engine.allocation import MemoryTold
+from tightship.engine.allocation import memory_told
 from tightship.engine.arenas.retention import Retention
 from tightship.engine.memory_plan import MemoryPlan
 from tightship.engine.program_cache import Bounds
@@ -29,7 +29,7 @@ ARENAS_MAX = 64
 """Arenas a model may have at once where no limit says fewer."""
 
 
-@MemoryTold("planning a model")
+@memory_told("planning a model")
 def plan(
     model: "ModelSource",
     *,
@@ -67,7 +67,7 @@ def plan(
     return plan_anew(model, _settings(shapes, threads, without), tune)
 
 
-@MemoryTold("loading a model")
+@memory_told("loading a model")
 def load(
     model: "ModelSource",
     *,
@@ -130,7 +130,7 @@ def load(
     return load_anew(model, settings, bounds, tune, progress)
 
 
-@MemoryTold("loading a model")
+@memory_told("loading a model")
 def load_graph(
     graph: "Graph",
     name: str,
@@ -160,7 +160,7 @@ def load_graph(
     return load_graph_anew(graph, name, bounds, threads, packed, progress)
 
 
-@MemoryTold("loading a model")
+@memory_told("loading a model")
 def load_open_graph(
     graphs: "OpenGraphs",
     name: str,

@@ -10,7 +10,7 @@ from os import PathLike
 from typing import TYPE_CHECKING, BinaryIO
 
 from tightship import _core
-from tightship.engine.allocation import MemoryTold
+from tightship.engine.allocation import memory_told
 from tightship.engine.library import open_library, release_unused
 from tightship.engine.memory_plan import MemoryPlan
 from tightship.engine.prepared import PackedBefore, Prepared
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 ShapeSet = Mapping[str, Sequence[int]]
 
 
-@MemoryTold("preparing a model")
+@memory_told("preparing a model")
 def prepare(
     model: "ModelSource",
     output: str | PathLike[str],
@@ -89,7 +89,7 @@ def prepare(
     return StoredModel(path).plan()
 
 
-@MemoryTold("preparing a model")
+@memory_told("preparing a model")
 def prepare_into(
     file: BinaryIO,
     graph: "Graph",

@@ -4,7 +4,7 @@ import weakref
 from collections.abc import Mapping
 
 from tightship._core import NativeContext, NumpyBound, StopFlag
-from tightship.engine.allocation import MemoryTold
+from tightship.engine.allocation import memory_told
 from tightship.engine.executable import NativeSegment
 from tightship.engine.executor import execute
 from tightship.engine.limits import Limits
@@ -55,7 +55,7 @@ class BoundRun:
         self._dynamic_bytes = dynamic_bytes
         self._fed: tuple[weakref.ref[Program], feeds.Bound] | None = None
 
-    @MemoryTold("a run of a model")
+    @memory_told("a run of a model")
     def run(self, stop: StopFlag) -> None:
         """Run once, reading and writing the arrays where they are.
 

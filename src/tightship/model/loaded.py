@@ -11,7 +11,7 @@ from weakref import WeakSet
 from numpy.typing import ArrayLike
 
 from tightship._core import NumpyBound, StopFlag
-from tightship.engine.allocation import MemoryTold
+from tightship.engine.allocation import memory_told
 from tightship.engine.executor import execute
 from tightship.engine.kept_outputs import KeptOutputs
 from tightship.engine.library import THREADS_MAX, release_unused
@@ -127,7 +127,7 @@ class Model:
             for name, (_, shape) in self.output_types.items()
         }
 
-    @MemoryTold("a program for other shapes")
+    @memory_told("a program for other shapes")
     def output_shapes(
         self, shapes: Mapping[str, tuple[int, ...]]
     ) -> dict[str, tuple[int, ...] | None]:
@@ -239,7 +239,7 @@ class Model:
         results = tuple(self.run({**given, **named}).values())
         return results[0] if len(results) == 1 else results
 
-    @MemoryTold("a run of a model")
+    @memory_told("a run of a model")
     def run(
         self,
         inputs: Mapping[str, ArrayLike],
@@ -318,7 +318,7 @@ class Model:
                 f"was loaded with {self._lowered.threads}. Load it with `threads=1`."
             )
 
-    @MemoryTold("a run of a model")
+    @memory_told("a run of a model")
     def profile(self, inputs: Mapping[str, ArrayLike], *, repeat: int = 10) -> "Profile":
         """Run the model once untimed, then `repeat` times with every step timed.
 

@@ -3,7 +3,7 @@
 from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from tightship.engine.allocation import MemoryTold
+from tightship.engine.allocation import memory_told
 
 if TYPE_CHECKING:
     from tightship.engine.prepare import ModelSource
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from tightship.training.trainer import Save, Trainer
 
 
-@MemoryTold("training a model")
+@memory_told("training a model")
 def train(
     model: "ModelSource",
     loss: str,
@@ -105,7 +105,7 @@ def _graph_of(
     return read_graph(model, Settings(shapes, threads))
 
 
-@MemoryTold("training a model")
+@memory_told("training a model")
 def train_joint(
     made: "Differentiated",
     optimizer: "Optimizer",
@@ -139,7 +139,7 @@ def train_joint(
     return train_graph(joint_step(made, optimizer, seed, accumulate), terms, refuse_saving)
 
 
-@MemoryTold("training a model")
+@memory_told("training a model")
 def train_graph(step: "StepGraph", terms: "Terms", save: "Save") -> "Trainer":
     """A trainer of a graph that holds backward path and updates already.
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from tightship.engine.allocation import MemoryTold
+from tightship.engine.allocation import memory_told
 from tightship.engine.executor import execute
 from tightship.engine.library import release_heap, release_unused
 from tightship.engine.limits import Limits
@@ -87,7 +87,7 @@ class Trainer:
         """What a step is fed, in order: the model's inputs, and the labels."""
         return tuple(self._inputs)
 
-    @MemoryTold("a step of training")
+    @memory_told("a step of training")
     def step(self, inputs: Mapping[str, ArrayLike], *, workers: int = 1) -> float:
         """Run forward, backward and the updates once.
 
