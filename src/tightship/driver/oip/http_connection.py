@@ -60,7 +60,7 @@ class HttpConnection(asyncio.Protocol):
         self._timer: asyncio.TimerHandle | None = None
         self._refusal: HttpResponse | None = None
         self._is_answering = self._is_receiving = self._is_choked = False
-        self._is_ending = self._is_draining = self._is_granted = False
+        self._is_ending = self._is_draining = self._is_granted = self._has_place = False
         self._used_ns = monotonic_ns()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -71,11 +71,17 @@ class HttpConnection(asyncio.Protocol):
         self._client = f"http:{host}:{port}"
         self._server.connections.add(self)
         self._server.is_empty.clear()
-        if not self._server.places.enter(self):
-            transport.pause_reading()
+        self._has_place = self._server.places.enter(self)
+        if not self._has_place:  # later: Python 3.11.2 begins to read behind this, paused or not
+            self._loop.call_soon(self._wait_for_place)
+
+    def _wait_for_place(self) -> None:
+        if not self._has_place:
+            self._transport.pause_reading()
 
     def admitted(self) -> None:
         """There is a place now: read what comes."""
+        self._has_place = True
         self._used_ns = monotonic_ns()
         self._transport.resume_reading()
 
