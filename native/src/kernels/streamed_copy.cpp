@@ -1,5 +1,6 @@
 #include "tightship/kernels/streamed_copy.hpp"
 
+#include "this_cpu.hpp"
 #include "tightship/kernels/spans.hpp"
 
 #if defined(__SSE2__)
@@ -29,9 +30,20 @@ void stream_line(const char *from, char *to) {
     _mm_stream_si128(target + 3, fourth);
 }
 
+void copy_string(const char *from, char *to, int64_t size_bytes) {
+#if defined(__x86_64__)
+    asm volatile("rep movsb" : "+S"(from), "+D"(to), "+c"(size_bytes) : : "memory");
+#else
+    copy_bytes(from, to, size_bytes);
+#endif
+}
+
 } // namespace
 
 void stream_bytes(const char *from, char *to, int64_t size_bytes) {
+    static const bool is_one_instruction = copies_strings();
+    if (is_one_instruction)
+        return copy_string(from, to, size_bytes);
     const auto before = static_cast<int64_t>(-reinterpret_cast<uintptr_t>(to) % kLine);
     int64_t at = std::min(size_bytes, before);
     copy_bytes(from, to, at);
