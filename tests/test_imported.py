@@ -32,9 +32,9 @@ PREPARED = {
     "graph": "layout mapped_file optimizer unbound_length",
     "planner": "buffers plan problem schedule schedule_plan verify",
     "engine": (
-        "allocation executable executor footprint kept_outputs library limits memory_plan"
-        " other_shapes placement prepared primitive_cache program program_cache schedule shelf"
-        " weight_store"
+        "allocation asked_shapes executable executor footprint kept_outputs library limits"
+        " memory_plan other_shapes placement prepared primitive_cache program program_cache"
+        " schedule shelf weight_store"
     ),
     "engine.arenas": "arena arena_pool idle_watch retention",
     "training": "train",

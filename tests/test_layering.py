@@ -157,7 +157,7 @@ ALLOWED: Mapping[str, str] = {  # the longest prefix of a module's name decides
     "loading.restoring": "errors engine model loading.budget",
     "loading.further_shapes": "_core engine graph",
     "loading.prepared_once": "errors engine frontend prepared_cache",
-    "loading.opening": "graph frontend engine loading.budget loading.tuning",
+    "loading.opening": "errors graph frontend engine loading.budget loading.tuning",
     "loading.preparing": "_core errors graph engine loading.opening",
     "loading.unprepared": "errors graph frontend engine model loading.budget loading.opening",
     "loading.shared": (

@@ -9,6 +9,7 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
+from tightship.engine.asked_shapes import check_shapes
 from tightship.engine.library import check_threads, library_key, library_threads, open_library
 from tightship.engine.placement import Placement, place
 from tightship.engine.prepared import PackedBefore, Prepared
@@ -66,6 +67,7 @@ class Settings:
 
     def __post_init__(self) -> None:
         check_threads(self.threads)
+        check_shapes(self.shapes)
 
 
 def prepare(

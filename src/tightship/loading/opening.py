@@ -18,6 +18,7 @@ from tightship.engine.prepare import (
 from tightship.engine.prepared import PackedBefore, Prepared
 from tightship.engine.program_cache import Bounds
 from tightship.engine.weight_store import Progress
+from tightship.errors import InputError
 from tightship.frontend import PROGRAM_SUFFIX
 from tightship.frontend.onnx import OnnxFile, open_bytes, open_file
 from tightship.graph import Graph
@@ -34,7 +35,11 @@ OpenedModel = Union[OnnxFile, "TorchProgram", "JaxProgram"]
 
 
 def open_model(model: ModelSource) -> OpenedModel:
-    """A model file or its bytes parsed, or a program of torch or jax translated."""
+    """A model file or its bytes parsed, or a program of torch or jax translated.
+
+    Raises:
+        InputError: It is none of these.
+    """
     if isinstance(model, bytes):
         return open_bytes(model)
     if isinstance(model, str | PathLike):
@@ -48,6 +53,12 @@ def open_model(model: ModelSource) -> OpenedModel:
         from tightship.frontend.jax import JaxProgram
 
         return JaxProgram(model)
+    if type(model).__name__ != "ExportedProgram":  # whose class torch takes a second to import
+        raise InputError(
+            "A model is a path, the bytes of an ONNX file, a program of `torch.export`, or a "
+            f"traced function of jax, not {type(model).__name__}; an `onnx.ModelProto` is given as "
+            "`model.SerializeToString()`."
+        )
     from tightship.frontend.torch import TorchProgram
 
     return TorchProgram(model)

@@ -4,6 +4,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from os import PathLike, fspath
 
+from tightship.engine.asked_shapes import check_shapes
 from tightship.engine.library import open_library, release_unused
 from tightship.engine.memory_plan import MemoryPlan
 from tightship.engine.other_shapes import OtherShapes
@@ -23,6 +24,9 @@ class Asked:
     shapes: Mapping[str, Sequence[int]] | None = None
     threads: int | None = None
     without: Collection[str] = ()
+
+    def __post_init__(self) -> None:
+        check_shapes(self.shapes)
 
 
 def plan_prepared(path: FilePath, asked: Asked) -> MemoryPlan:
