@@ -56,11 +56,7 @@ def with_updates(
         GraphError: A weight is no constant or input.
         InputError: A factor of the rate is for no weight.
     """
-    for name in optimizer.rate_factors:
-        if name not in weights:
-            raise InputError(
-                f"`rate_factors` has `{name}`, which is not trained: {', '.join(weights)} are."
-            )
+    _check_factors(optimizer, weights)
     names = names or NewNames(graph)
     rate = rate and names.of(rate)
     own, products, factors = _own_rates(rate, optimizer.rate_factors, names)
@@ -88,6 +84,14 @@ def with_updates(
     kept = [name for name in graph.outputs if name not in set(gradients)]
     graph = replace(graph, constants={**graph.constants, **factors})
     return _updated(graph, (*written, *scalars), nodes, types, (*kept, *_followed(written, names)))
+
+
+def _check_factors(optimizer: Optimizer, weights: Sequence[str]) -> None:
+    for name in optimizer.rate_factors:
+        if name not in weights:
+            raise InputError(
+                f"`rate_factors` has `{name}`, which is not trained: {', '.join(weights)} are."
+            )
 
 
 def _kind(graph: Graph, weight: str) -> Value:
