@@ -4,6 +4,7 @@ from tests import models
 from tightship.errors import GraphError
 from tightship.frontend.onnx import read_bytes
 from tightship.graph import DType, Graph
+from tightship.graph.refusal import REFUSAL
 
 
 def read(text: str, **weights: models.Array) -> Graph:
@@ -132,6 +133,59 @@ def test_a_scan_slices_and_stacks_along_its_axes() -> None:
     assert graph.value("last").shape == (4,)
     assert graph.value("all").shape == (4, 7)
     assert subgraph(graph, "body").value("e").shape == (4,)
+
+
+CHOICE = """g (bool c, float[n, 3] x) => (float[m, k] y) {{ y = If ({condition}) <
+    then_branch = l () => (float[p, 3] a) {{ s = {left} a = Unsqueeze (s, first) }},
+    else_branch = r () => (float[q, 3] b) {{ t = {right} b = Identity (t) }}
+> }}"""
+ROW, ALL, ODD = "Squeeze (x, first)", "Neg (x)", "com.microsoft.Unheard (x)"
+
+
+def choice(left: str, right: str, *, rows: int, condition: str = "c") -> Graph:
+    model = models.parse(
+        CHOICE.format(left=left, right=right, condition=condition),
+        '<ir_version: 10, opset_import: ["": 20, "com.microsoft": 1]>',
+        first=models.np.array([0], models.np.int64),
+        yes=models.np.array(True),
+        no=models.np.array(False),
+    )
+    return read_bytes(model.SerializeToString(), shapes={"x": (rows, 3)})
+
+
+def test_a_branch_that_the_shapes_do_not_fit_gives_no_type() -> None:
+    graph = choice(ROW, ALL, rows=2)
+    assert graph.value("y").shape == (2, 3)
+    (node,) = subgraph(graph, "then_branch").nodes
+    assert node.domain == REFUSAL
+    reason = str(node.attributes["reason"])
+    assert "`y` (If)" in reason
+    assert "`then_branch`" in reason
+    assert "`s` (Squeeze) cannot be typed" in reason
+    assert [node.operator for node in subgraph(graph, "else_branch").nodes] == ["Neg", "Identity"]
+
+
+def test_a_branch_that_other_shapes_fit_is_read_for_those() -> None:
+    graph = choice(ROW, ALL, rows=1)
+    assert subgraph(graph, "then_branch").nodes[0].operator == "Squeeze"
+
+
+def test_an_if_without_a_branch_that_fits_is_refused() -> None:
+    with pytest.raises(GraphError, match=r"`then_branch`: .*`s` .*`else_branch`: .*`t` ") as caught:
+        choice(ROW, ROW, rows=2)
+    assert type(caught.value) is GraphError
+
+
+def test_a_branch_that_is_known_to_be_taken_must_fit() -> None:
+    with pytest.raises(GraphError, match=r"`s` .*cannot be typed") as caught:
+        choice(ROW, ALL, rows=2, condition="yes")
+    assert type(caught.value) is GraphError
+
+
+def test_a_branch_that_is_never_taken_may_hold_unknown_operators() -> None:
+    assert choice(ALL, ODD, rows=2, condition="yes").value("y").shape == (1, 2, 3)
+    with pytest.raises(GraphError, match="Unheard"):
+        choice(ALL, ODD, rows=2)
 
 
 def test_a_sequence_map_gives_a_sequence() -> None:

@@ -165,3 +165,42 @@ def test_a_body_holds_only_values_that_are_still_read() -> None:
         _, peak = tracemalloc.get_traced_memory()
         tracemalloc.stop()
     assert peak < 4 * 4_000_000
+
+
+PER_ROW = """(bool one, bool deep, float[N,3] x) => (float[M,K] y) {
+  y = If (one) <
+    then_branch = l () => (float[P,3] a) {
+      first = Constant <value: tensor = int64[1] {0}> ()
+      s = If (deep) <
+        then_branch = row () => (float[3] r) { r = Squeeze (x, first) },
+        else_branch = sum () => (float[3] q) { q = ReduceSum <keepdims = 0> (x, first) }
+      >
+      a = Unsqueeze (s, first)
+    },
+    else_branch = r () => (float[Q,3] b) { b = Neg (x) }
+  >
+}"""
+
+
+@pytest.mark.parametrize("rows", [1, 2, 5])
+@pytest.mark.parametrize(("one", "deep"), [(False, True), (False, False), (True, False)])
+def test_a_branch_that_the_shapes_do_not_fit_need_not_be_taken(
+    rows: int, *, one: bool, deep: bool
+) -> None:
+    feeds = {"one": np.array(one), "deep": np.array(deep), "x": floats(rows, 3)}
+    proto = parser.parse_model(HEADER + PER_ROW).SerializeToString()
+    (wanted,) = onnxruntime.InferenceSession(proto).run(None, feeds)
+    with tightship.load(proto, shapes={"x": (3, 3)}) as model:  # a run of other shapes, then these
+        for _ in range(2):
+            np.testing.assert_allclose(model.run(feeds)["y"], wanted, rtol=1e-6, strict=True)
+            model.run({**feeds, "one": np.array(False), "x": floats(3, 3)})
+
+
+def test_a_branch_that_the_shapes_do_not_fit_fails_when_it_is_taken() -> None:
+    taken = {"one": np.array(True), "deep": np.array(True)}
+    proto = parser.parse_model(HEADER + PER_ROW).SerializeToString()
+    with tightship.load(proto, shapes={"x": (2, 3)}) as model:
+        with pytest.raises(GraphError, match=r"`s` \(If\) .*`then_branch`.* `r` \(Squeeze\)"):
+            model.run({**taken, "x": floats(2, 3)})
+        row = floats(1, 3)
+        np.testing.assert_array_equal(model.run({**taken, "x": row})["y"], row)

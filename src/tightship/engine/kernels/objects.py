@@ -4,13 +4,15 @@ Control flow, optionals, NonMaxSuppression and STFT run here, whatever else thro
 `onnx.reference`.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from tightship.engine.kernels.reference import MakeRun, ReferenceRun, reference_kernel
 from tightship.engine.on_demand import OnDemand, names
 from tightship.errors import GraphError
 from tightship.graph import Node
+from tightship.graph.refusal import REFUSAL
 
 CONTROL: Mapping[str, Callable[[Node, MakeRun], ReferenceRun]] = OnDemand(
     "tightship.engine.kernels",
@@ -58,6 +60,8 @@ def object_kernel(node: Node, *, allow_reference: bool = True) -> ObjectKernel:
         return ObjectKernel(node.operator, OPTIONAL[node.operator])
     if node.domain == "" and node.operator in ALONE:
         return ObjectKernel(node.operator, ALONE[node.operator](node))
+    if node.domain == REFUSAL:
+        return ObjectKernel(node.operator, _refusing(node))
     if not allow_reference:
         raise GraphError(
             f"Node `{node.name}` ({node.domain or 'ai.onnx'} {node.operator}) needs "
@@ -65,3 +69,10 @@ def object_kernel(node: Node, *, allow_reference: bool = True) -> ObjectKernel:
             "`without`."
         )
     return ObjectKernel("onnx.reference", reference_kernel(node))
+
+
+def _refusing(node: Node) -> ReferenceRun:
+    def run(_operands: Sequence[Any]) -> list[Any]:
+        raise GraphError(str(node.attributes["reason"]))
+
+    return run

@@ -7,10 +7,12 @@ from onnx import GraphProto, NodeProto, TypeProto
 
 from tightship.errors import GraphError
 from tightship.frontend.onnx import types
+from tightship.frontend.onnx.infer import UntypedError
 from tightship.frontend.onnx.schema import label
 from tightship.frontend.onnx.scope import Scope
 from tightship.graph import AttributeValue, Constant, DType, Graph
 from tightship.graph.loop_trips import trip_count
+from tightship.graph.refusal import refusing_graph
 
 _EXACT_LOOP_DEPTH_MAX = 3
 _UNBATCHED_SCAN_VERSION = 9
@@ -94,19 +96,54 @@ def type_control(node: ControlNode) -> tuple[dict[str, Graph], list[TypeProto]]:
 
 
 def _type_if(node: ControlNode) -> tuple[dict[str, Graph], list[TypeProto]]:
-    branches = [node.body("then_branch", ()), node.body("else_branch", ())]
-    then_branch, else_branch = branches
-    graphs = {"then_branch": then_branch.graph, "else_branch": else_branch.graph}
     condition = node.known(0)
     if condition is not None:
-        taken = then_branch if condition.array().item() else else_branch
-        return graphs, list(taken.outputs)
+        taken, other = _BRANCHES if condition.array().item() else _BRANCHES[::-1]
+        body = node.body(taken, ())
+        left = _branch(node, other, GraphError)
+        return _branches(node, {taken: body, other: left}), list(body.outputs)
+    found = {name: _branch(node, name, UntypedError) for name in _BRANCHES}
+    bodies = [branch for branch in found.values() if isinstance(branch, Body)]
+    if not bodies:
+        reasons = " ".join(f"`{name}`: {error}" for name, error in found.items())
+        raise UntypedError(f"{node.owner} has no branch that fits its operands. {reasons}")
+    if len(bodies) == 1:
+        return _branches(node, found), list(bodies[0].outputs)
+    then_branch, else_branch = bodies
     if len(then_branch.outputs) != len(else_branch.outputs):
         raise GraphError(
             f"{node.owner} gives {len(then_branch.outputs)} outputs in one branch and "
             f"{len(else_branch.outputs)} in the other."
         )
-    return graphs, _widen_all(node, then_branch.outputs, else_branch.outputs)
+    return _branches(node, found), _widen_all(node, then_branch.outputs, else_branch.outputs)
+
+
+_BRANCHES = ("then_branch", "else_branch")
+
+
+def _branch(node: ControlNode, name: str, excused: type[GraphError]) -> Body | GraphError:
+    """A branch without inputs, or the error of its reading if that is of a class excused here."""
+    try:
+        return node.body(name, ())
+    except excused as error:
+        return error
+
+
+def _branches(node: ControlNode, found: Mapping[str, Body | GraphError]) -> dict[str, Graph]:
+    """Graphs of an If; one that could not be read refuses to run, with outputs as the other's."""
+    (model,) = [branch for branch in found.values() if isinstance(branch, Body)][:1]
+    outputs = [model.graph.value(name) for name in model.graph.outputs]
+    return {
+        name: branch.graph
+        if isinstance(branch, Body)
+        else refusing_graph(
+            f"{node.proto.output[0]}/{name}",
+            f"{node.owner} takes its branch `{name}`, which the shapes of this model's inputs do "
+            f"not fit. {branch}",
+            outputs,
+        )
+        for name, branch in found.items()
+    }
 
 
 def _type_loop(node: ControlNode) -> tuple[dict[str, Graph], list[TypeProto]]:

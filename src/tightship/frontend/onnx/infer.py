@@ -26,6 +26,13 @@ _ELEMENT_NUMBERS = {
 }
 
 
+class UntypedError(GraphError):
+    """A node does not take operands of these types or shapes; those of other inputs it may take.
+
+    Whoever calls the frontend gets it as a `GraphError`; a branch of an If may be left with it.
+    """
+
+
 @dataclass(frozen=True, slots=True)
 class InferenceCall:
     """A node, the types of its inputs, and those inputs whose values may give shapes."""
@@ -55,7 +62,8 @@ class Inference:
         """Types of a node's outputs, each unknown where nothing follows.
 
         Raises:
-            GraphError: The operator does not take these inputs or attributes.
+            GraphError: An attribute is malformed.
+            UntypedError: The operator does not take these inputs.
         """
         key = _key(call, opsets)
         found = self._found.get(key)
@@ -99,7 +107,7 @@ def _infer(call: InferenceCall, opsets: Opsets, ir_version: int) -> Sequence[Typ
         )
     except (InferenceError, ValidationError, RuntimeError, ValueError, IndexError) as error:
         if all(map(types.is_known, call.inputs.values())):
-            raise GraphError(f"{call.owner} cannot be typed: {_reason(error)}") from None
+            raise UntypedError(f"{call.owner} cannot be typed: {_reason(error)}") from None
         outputs = {}
     unknown = TypeProto()
     found = [types.sound(outputs.get(name, unknown)) for name in call.node.output]

@@ -14,7 +14,7 @@ from tightship.frontend.onnx.contrib.spelling import Around
 from tightship.frontend.onnx.control import Body, ControlNode, ReadBody, type_control
 from tightship.frontend.onnx.functions import Functions, Origin
 from tightship.frontend.onnx.in_order import in_order
-from tightship.frontend.onnx.infer import Inference, InferenceCall
+from tightship.frontend.onnx.infer import Inference, InferenceCall, UntypedError
 from tightship.frontend.onnx.propagate import evaluate, foresee
 from tightship.frontend.onnx.schema import Schemas, label, normal_domain
 from tightship.frontend.onnx.scope import Scope
@@ -53,7 +53,10 @@ class Reader:
             raise GraphError(f"Graph `{proto.name}` has two inputs of the same name.")
         inputs, symbols = bind(declared)
         self.symbols.update(symbols)
-        return _GraphReader(self, proto, Scope(), origin, 0).read(inputs).graph
+        try:
+            return _GraphReader(self, proto, Scope(), origin, 0).read(inputs).graph
+        except UntypedError as error:
+            raise GraphError(str(error)) from None
 
 
 @dataclass(slots=True)
