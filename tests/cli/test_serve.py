@@ -43,7 +43,7 @@ def save(path, operator):
 @contextmanager
 def served(*options):
     """A process, where its socket is, and where the others listen."""
-    command = [*COMMAND, *map(str, options)]
+    command = [*COMMAND, "--grace", "0", *map(str, options)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         try:
             said = process.stdout.readline().partition(" at ")[2]

@@ -3,10 +3,13 @@
 import argparse
 from collections.abc import Mapping
 
-from tightship.cli.words import address, count, shape, size
+from tightship.cli.words import address, count, host_name, pause, shape, size
 from tightship.driver.oip.limits import LIMITS
 
 FACES: Mapping[str, str] = {"http": "HTTP", "grpc": "gRPC"}
+
+GRACE_S = 5.0
+"""Long enough for a load balancer that asks `ready` every second or two to see the answer."""
 
 SOCKET = "driver.sock in this user's folder for running programs"
 
@@ -70,6 +73,24 @@ def _add_protocol(command: argparse.ArgumentParser) -> None:
         "--allow-client-shm",
         action="store_true",
         help="let clients of the protocol name shared memory of this user, to read and write it",
+    )
+    command.add_argument(
+        "--host-name",
+        type=host_name,
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="answer HTTP requests whose Host is this name as well, such as that of a reverse proxy"
+        "; a server at 127.0.0.1 answers only to addresses and localhost otherwise; may be "
+        "repeated",
+    )
+    command.add_argument(
+        "--grace",
+        type=pause,
+        default=GRACE_S,
+        metavar="SECONDS",
+        help="after SIGTERM, answer requests for so long while `ready` is false, before "
+        f"connections are refused ({GRACE_S:g}); a second SIGTERM ends it, SIGINT has none",
     )
     command.add_argument(
         "--max-connections",

@@ -28,7 +28,7 @@ SUFFIXES = (".onnx", ".tship")
 
 
 def run(options: argparse.Namespace) -> int:
-    """Load models, listen, serve; SIGINT and SIGTERM end it."""
+    """Load models, listen and serve; SIGTERM drains the server, SIGINT ends it at once."""
     logging.basicConfig(format="%(asctime)s %(message)s", level=options.log.upper())
     given = [Path(each) for each in options.models]
     folders = _folders(given)
@@ -38,14 +38,15 @@ def run(options: argparse.Namespace) -> int:
         options.http,
         options.grpc,
         allow_client_shm=options.allow_client_shm,
-        limits=_limits(options.max_connections, options.max_body),
+        limits=_limits(options.max_connections, options.max_body, options.grace),
         access=_access(options.allow, options.trust, options.socket),
+        host_names=frozenset(options.host_name),
     )
     check_used(model_files(given, folders), options.shape)
     sources = partial(_sources, given, folders, options.shape)
     driver = Driver(sources, where, threads=options.threads or 1, secret=_secret())
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, lambda *_: driver.stop())
+    signal.signal(signal.SIGINT, lambda *_: driver.stop())
+    signal.signal(signal.SIGTERM, lambda *_: driver.drain())
     show(f"serving {', '.join(driver.names) or 'models of clients'} at {_places(where, driver)}\n")
     sys.stdout.flush()  # whoever started it may be waiting for the line
     driver.serve()
@@ -75,7 +76,7 @@ def _access(users: Sequence[str], folders: Sequence[str], socket: str | None) ->
     return Access(frozenset(map(_user, users)), trusted(map(Path, folders)))
 
 
-def _limits(connections: int | None, body_bytes: int | None) -> FaceLimits:
+def _limits(connections: int | None, body_bytes: int | None, grace_s: float) -> FaceLimits:
     """Of clients of the protocol: what was given, else the usual."""
     count = connections or LIMITS.connections_max
     needed, (files, _) = 2 * count, resource.getrlimit(resource.RLIMIT_NOFILE)
@@ -86,7 +87,10 @@ def _limits(connections: int | None, body_bytes: int | None) -> FaceLimits:
             f"at most {files // 2}."
         )
     return replace(
-        LIMITS, connections_max=count, body_bytes_max=body_bytes or LIMITS.body_bytes_max
+        LIMITS,
+        connections_max=count,
+        body_bytes_max=body_bytes or LIMITS.body_bytes_max,
+        grace_s=grace_s,
     )
 
 

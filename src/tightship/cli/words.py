@@ -2,6 +2,7 @@
 
 import argparse
 import math
+import re
 
 from tightship.errors import InputError
 from tightship.quantity import parse_bytes
@@ -24,6 +25,24 @@ def seconds(text: str) -> float:
     if not 0 < given < math.inf:
         raise argparse.ArgumentTypeError(f"`{text}` is no time; write seconds, more than 0.")
     return given
+
+
+def pause(text: str) -> float:
+    """Read a time in seconds, 0 or more."""
+    return 0.0 if text in {"0", "0.0"} else seconds(text)
+
+
+def host_name(text: str) -> str:
+    """Read a name that an HTTP client may write as `Host`, without its port; in lower case.
+
+    Raises:
+        argparse.ArgumentTypeError: It has a port, a scheme or a letter that no host name has.
+    """
+    if not re.fullmatch(r"[A-Za-z0-9_.-]{1,253}", text):
+        raise argparse.ArgumentTypeError(
+            f"`{text}` is not a host name; write it without scheme and port, as models.example.com"
+        )
+    return text.lower()
 
 
 def count(text: str) -> int:

@@ -1,10 +1,11 @@
 """A driver process: one copy of each model and of each limit, behind every face it listens with."""
 
 import os
+import select
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
-from threading import Timer
+from threading import Thread, Timer
 from typing import Protocol
 
 from tightship._core import Turns
@@ -30,6 +31,7 @@ class Listening:
     Attributes:
         allow_client_shm: Whether clients of the protocol may name shared memory of this user.
         limits: What clients of the protocol may take.
+        host_names: Host names of the server, besides addresses and `localhost`.
         access: Who else may connect to the socket, and files to believe in.
     """
 
@@ -39,6 +41,7 @@ class Listening:
     allow_client_shm: bool = False
     limits: FaceLimits = LIMITS
     access: Access = NO_ACCESS
+    host_names: frozenset[str] = frozenset()
 
 
 class FaceServer(Protocol):
@@ -87,7 +90,8 @@ class Driver:
         regions = RegionFiles(is_enabled=where.allow_client_shm, account=accounts.of(os.geteuid()))
         self._face = Face(self._repository, regions, turns)
         self._faces: dict[str, FaceServer] = {}
-        self._drain_s = where.limits.drain_s
+        self._limits = where.limits
+        self._is_over = False
         with ExitStack() as undo:
             undo.callback(self._repository.close)
             for name in self._repository.names:
@@ -106,6 +110,7 @@ class Driver:
                 secret=secret,
                 access=replace(where.access, accounts=accounts),
             )
+            self._told = os.eventfd(0)
             undo.pop_all()
 
     @property
@@ -119,29 +124,55 @@ class Driver:
         return {name: face.port for name, face in self._faces.items()}
 
     def serve(self) -> None:
-        """Serve until `stop` is called; what has begun then is answered, within the limits.
+        """Serve until `drain` or `stop` is called; what has begun is answered, within the limits.
 
         A run that goes on beyond them is left after the step that it is in.
         """
         for face in self._faces.values():
             face.start()
+        draining = Thread(target=self._drain_when_told, name="tightship-drain")
+        draining.start()
         try:
             self._native.serve()
         finally:
-            self._face.is_draining = True
-            for face in self._faces.values():
-                face.begin_stop()
-            late = Timer(self._drain_s, self._face.stop.set)
-            late.start()
-            for face in self._faces.values():
-                face.join()
-            late.cancel()
-            self._repository.close()
+            self._is_over = True  # from here on a signal writes no more
+            os.eventfd_write(self._told, 1)
+            draining.join()
+            os.close(self._told)
+            self._end()
+
+    def _end(self) -> None:
+        self._face.end()
+        for face in self._faces.values():
+            face.begin_stop()
+        late = Timer(self._limits.drain_s, self._face.stop.set)
+        late.start()
+        for face in self._faces.values():
+            face.join()
+        late.cancel()
+        self._repository.close()
+
+    def drain(self) -> None:
+        """Have `serve` return after `grace_s` of the limits, in which nothing is said to be ready.
+
+        Calls are answered meanwhile. Called again, it ends that time. May be called from any thread
+        and from a signal handler while `serve` runs.
+        """
+        if not self._is_over:
+            os.eventfd_write(self._told, 1)
 
     def stop(self) -> None:
         """Have `serve` return; may be called from any thread and from a signal handler."""
-        self._face.is_draining = True
         self._native.stop()
+
+    def _drain_when_told(self) -> None:
+        """Do what `drain` says in a thread, since a signal handler must not wait for a lock."""
+        os.eventfd_read(self._told)
+        self._face.drain()
+        if self._faces and not self._is_over:
+            select.select([self._told], [], [], self._limits.grace_s)
+        if not self._is_over:
+            self._native.stop()
 
 
 def _http_server(face: Face, where: Listening, monitor: Monitor) -> FaceServer:
@@ -150,7 +181,7 @@ def _http_server(face: Face, where: Listening, monitor: Monitor) -> FaceServer:
         from tightship.driver.oip.http_serving import HttpServer
     except ModuleNotFoundError as error:
         raise _missing("HTTP", error) from None
-    return HttpServer(face, where.limits, *where.http, monitor)
+    return HttpServer(face, where.limits, where.http, monitor, where.host_names)
 
 
 def _grpc_server(face: Face, limits: FaceLimits, host: str, port: int) -> FaceServer:

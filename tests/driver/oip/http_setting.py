@@ -27,7 +27,7 @@ class Serving(Setting):
 
         monkeypatch.setattr(HttpCalls, "respond", seen)
         monitor = Monitor(self.face, folder / "no.sock")
-        self.server = HttpServer(self.face, limits, "127.0.0.1", 0, monitor)
+        self.server = HttpServer(self.face, limits, ("127.0.0.1", 0), monitor)
         self.server.start()
 
     def connected(self):

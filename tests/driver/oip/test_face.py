@@ -212,7 +212,7 @@ def test_whatever_comes_is_answered(face, inputs, outputs, parameters, raw):
 def test_a_server_that_ends_is_not_ready(repository):
     face, http = calls(repository)
     assert ask(http, "/v2/health/ready", method="GET")[0] == 200
-    face.is_draining = True
+    face.drain()
     assert ask(http, "/v2/health/ready", method="GET")[0] == 400
     assert ask(http, "/v2/health/live", method="GET")[0] == 200
 
@@ -238,9 +238,8 @@ def test_an_input_comes_once(face):
 
 
 def test_calls_there_are_not_are_refused(face):
-    for method, target in (("GET", "/"), ("POST", "/v2"), ("GET", "/v2/models/simple/infer")):
+    for method, target in (("GET", "/"), ("POST", "/nothing"), ("GET", "/v2/models")):
         assert ask(face, target, method=method)[0] == 404
-    assert ask(face, "/v2/models", method="GET")[0] == 404
 
 
 def test_a_model_that_cannot_be_loaded_says_why_in_the_index(tmp_path):

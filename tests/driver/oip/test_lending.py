@@ -119,7 +119,7 @@ def test_however_bytes_are_cut_each_request_is_answered_once(serving, lent, kind
     ("part", "other", "status"),
     [
         (b"Host: localhost", b"Host: models.example.org", 403),
-        (b"POST", b"GET", 404),
+        (b"POST", b"GET", 405),
         (b'{"inputs"', b'["inputs"', 400),
     ],
 )

@@ -1,35 +1,63 @@
-"""Pages of others, which a browser on this machine would let ask a driver of this machine."""
+"""Requests of pages that other servers gave to a browser, which are refused by their headers."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from ipaddress import ip_address
 
 
-def may_ask(headers: Mapping[str, str], *, is_local: bool) -> bool:
-    """Whether no page of another server asks, as far as a browser says.
+@dataclass(frozen=True, slots=True)
+class AllowedOrigins:
+    """The names that browsers may call a server by.
 
     A page that asks across origins names its own as `Origin`. One whose name was made to stand for
-    this machine after it was loaded names that as `Host`: who listens for this machine alone
-    (`is_local`) is called by an address or `localhost`.
+    this machine after it was loaded names that as `Host`: a server that listens for this machine
+    alone is called by an address, by `localhost`, or by one of its names.
+
+    Attributes:
+        is_local: Whether the server listens for this machine alone.
+        names: Host names of the server in lower case, such as that of a reverse proxy before it.
     """
-    host = headers.get("host", "")
-    if is_local and host and not _is_address(host):
-        return False
-    origin = headers.get("origin")
-    return origin is None or origin.partition("://")[2] == host
+
+    is_local: bool
+    names: frozenset[str] = frozenset()
+
+    def refusal(self, headers: Mapping[str, str]) -> str | None:
+        """Why a request is refused, for a 403; None if it may be answered."""
+        host = headers.get("host", "")
+        is_own = _bare(host) in self.names
+        if self.is_local and host and not (is_own or _is_address(_bare(host))):
+            return (
+                f"Host is '{host}'; this server is called by an address, by localhost, or by a "
+                "name that it was started with (`--host-name`)"
+            )
+        origin = headers.get("origin")
+        if origin is None or origin.partition("://")[2] == host:
+            return None
+        if _bare(origin.partition("://")[2]) in self.names:
+            return None
+        return f"Origin is '{origin}'; pages of other servers may not call this one"
+
+
+ANY_HOST = AllowedOrigins(is_local=False)
 
 
 def is_loopback(host: str) -> bool:
-    """Whether nobody but this machine reaches an address."""
+    """Whether an address is reached from this machine alone."""
     try:
         return ip_address(host).is_loopback
     except ValueError:
         return host == "localhost"
 
 
-def _is_address(host: str) -> bool:
-    bare = host.rpartition(":")[0] if host.rpartition(":")[2].isdecimal() else host
+def _bare(host: str) -> str:
+    """A host without its port, in lower case."""
+    name, _, port = host.rpartition(":")
+    return (name if name and port.isdecimal() else host).lower()
+
+
+def _is_address(bare: str) -> bool:
     try:
         ip_address(bare.removeprefix("[").removesuffix("]"))
     except ValueError:
-        return bare.lower() == "localhost"
+        return bare == "localhost"
     return True

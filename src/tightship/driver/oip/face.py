@@ -41,14 +41,15 @@ class Face:
         repository: The models.
         regions: The shared memory that clients have named.
         turns: One for each inference that runs.
-        is_draining: Whether it is about to end; it is not ready then, and answers all the same.
+        changed: Notified when the server or a model becomes ready, or is ready no longer.
     """
 
     def __init__(self, repository: Repository, regions: RegionFiles, turns: Turns) -> None:
         """Each inference takes one of `turns`, or waits for it."""
         self.repository = repository
         self.regions = regions
-        self.is_draining = False
+        self.changed = repository.changed
+        self._is_draining = self._is_ending = False
         self._inferences = Inferences(regions, repository)
         self.turns = turns
 
@@ -66,6 +67,37 @@ class Face:
     def is_free(self) -> bool:
         """Whether an inference would have to wait for no other, as of now."""
         return self.turns.is_free
+
+    @property
+    def is_draining(self) -> bool:
+        """Whether the server is about to end; it is not ready then, and still answers."""
+        return self._is_draining
+
+    @property
+    def is_ending(self) -> bool:
+        """Whether no more calls are taken, so that calls without an end of their own must end."""
+        return self._is_ending
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether clients may send requests to the server, whichever models it could load."""
+        return not self._is_draining
+
+    def is_model_ready(self, name: str, version: str | None = None) -> bool:
+        """Whether clients may send requests for a model; False for one that is not there."""
+        return self.is_ready and self.repository.is_ready(name, version)
+
+    def drain(self) -> None:
+        """Say from now on that nothing is ready, and answer all the same. May be repeated."""
+        with self.changed:
+            self._is_draining = True
+            self.changed.notify_all()
+
+    def end(self) -> None:
+        """Have calls end that only wait for changes. May be repeated."""
+        with self.changed:
+            self._is_draining = self._is_ending = True
+            self.changed.notify_all()
 
     def metadata(self) -> Said:
         """What the server says of itself."""

@@ -6,13 +6,12 @@ from functools import lru_cache
 from typing import Any
 
 from google.protobuf.json_format import ParseDict  # type: ignore[import-untyped]
-from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
 
 from tightship.driver.oip.answers import Answers, Outputs
 from tightship.driver.oip.face import LOG_SETTINGS, TRACE_SETTINGS, Face, check_unchanged
 from tightship.driver.oip.grpc_infer import Message, fill, request_of
 from tightship.driver.oip.grpc_raw import cut, joined
-from tightship.driver.oip.grpc_schema import message_classes
+from tightship.driver.oip.grpc_schema import message_classes, parsed
 from tightship.driver.oip.infer_request import REPEATED_BYTES_MAX, InferRequest
 from tightship.driver.oip.refusal import OUT_OF_MEMORY, OipError
 from tightship.driver.oip.region_calls import Memory, register_cuda, status, unregister
@@ -60,7 +59,7 @@ class GrpcCalls:
         asked, answer = self._classes[f"{name}Request"], self._classes[f"{name}Response"]
 
         def answered(data: bytes) -> bytes:
-            said = call(self._face, _parsed(asked, data))
+            said = call(self._face, parsed(asked, data))
             return bytes(ParseDict(said or {}, answer()).SerializeToString())
 
         return answered
@@ -81,7 +80,7 @@ class GrpcCalls:
         return answer
 
     def _read(self, header: bytes, raw: Sequence[memoryview]) -> "_InferCall":
-        message = _parsed(self._classes["ModelInferRequest"], header)
+        message = parsed(self._classes["ModelInferRequest"], header)
         wants_final = "triton_enable_empty_final_response" in message.parameters
         request = request_of(message, raw)
         return _InferCall(message.model_name, message.model_version, request, wants_final)
@@ -104,13 +103,6 @@ class _InferCall:
     version: str
     request: InferRequest
     wants_final: bool
-
-
-def _parsed(kind: Any, data: bytes) -> Message:  # noqa: ANN401
-    try:
-        return kind.FromString(data)
-    except DecodeError:
-        raise OipError("the bytes of the request are no message") from None
 
 
 Said = dict[str, Any]
@@ -143,11 +135,9 @@ def _log_settings(_: Face, asked: Message) -> Said:
 
 _CALLS: Mapping[str, Call] = {
     "ServerLive": lambda _, __: {"live": True},
-    "ServerReady": lambda face, _: {"ready": not face.is_draining},
+    "ServerReady": lambda face, _: {"ready": face.is_ready},
     "ServerMetadata": lambda face, _: face.metadata(),
-    "ModelReady": lambda face, asked: {
-        "ready": face.repository.is_ready(asked.name, asked.version)
-    },
+    "ModelReady": lambda face, asked: {"ready": face.is_model_ready(asked.name, asked.version)},
     "ModelMetadata": lambda face, asked: face.model_metadata(asked.name, asked.version),
     "ModelConfig": lambda face, asked: {"config": face.model_config(asked.name, asked.version)},
     "ModelStatistics": lambda face, asked: face.statistics(asked.name, asked.version),

@@ -1,11 +1,12 @@
-"""The messages of `inference.GRPCInferenceService`, made from a table when they are first needed.
+"""The messages of the gRPC services, made from tables when they are first needed.
 
 A line is a message, and then its fields: type, name, number. `*` after a type is a list of it, `?`
 one of several of which a message has one, `map:` a map from strings. They live in a pool of their
 own: a process may have other classes for the same messages, as `tritonclient` has.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from google.protobuf.descriptor_pb2 import (  # type: ignore[import-untyped]
@@ -14,12 +15,14 @@ from google.protobuf.descriptor_pb2 import (  # type: ignore[import-untyped]
     FileDescriptorProto,
 )
 from google.protobuf.descriptor_pool import DescriptorPool  # type: ignore[import-untyped]
+from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
 from google.protobuf.message_factory import GetMessageClass  # type: ignore[import-untyped]
 
-PACKAGE = "inference"
+from tightship.driver.oip.refusal import OipError
+
 ONE_OF = "parameter_choice"
 
-MESSAGES = """
+_INFERENCE = """
 ServerLiveRequest
 ServerLiveResponse: bool live 1
 ServerReadyRequest
@@ -104,40 +107,81 @@ LogSettingsRequest: map:LogSettingValue settings 1
 LogSettingsResponse: map:LogSettingValue settings 1
 """
 
+_HEALTH = """
+HealthCheckRequest: string service 1
+HealthCheckResponse: ServingStatus status 1
+"""
+
 DATA_TYPES = (
     *("INVALID", "BOOL", "UINT8", "UINT16", "UINT32", "UINT64", "INT8", "INT16", "INT32"),
     *("INT64", "FP16", "FP32", "FP64", "STRING", "BF16"),
 )
 
 
-def message_classes() -> Mapping[str, Any]:
-    """A class for every message, by its name."""
-    file = FileDescriptorProto(name="inference.proto", package=PACKAGE, syntax="proto3")
-    enum = file.enum_type.add(name="DataType")
-    for number, name in enumerate(DATA_TYPES):
-        enum.value.add(name=f"TYPE_{name}", number=number)
-    for line in filter(None, MESSAGES.splitlines()):
+@dataclass(frozen=True, slots=True)
+class Schema:
+    """The messages of a package.
+
+    Attributes:
+        messages: The table.
+        enums: Values by the name of their type, in the order of their numbers.
+    """
+
+    package: str
+    messages: str
+    enums: Mapping[str, Sequence[str]]
+
+
+INFERENCE = Schema("inference", _INFERENCE, {"DataType": [f"TYPE_{each}" for each in DATA_TYPES]})
+HEALTH = Schema(
+    "grpc.health.v1",
+    _HEALTH,
+    {"ServingStatus": ("UNKNOWN", "SERVING", "NOT_SERVING", "SERVICE_UNKNOWN")},
+)
+
+
+def message_classes(schema: Schema = INFERENCE) -> Mapping[str, Any]:
+    """Make a class for every message, by its name."""
+    package = schema.package
+    file = FileDescriptorProto(name=f"{package}.proto", package=package, syntax="proto3")
+    for kind, values in schema.enums.items():
+        enum = file.enum_type.add(name=kind)
+        for number, name in enumerate(values):
+            enum.value.add(name=name, number=number)
+    for line in filter(None, schema.messages.splitlines()):
         name, _, fields = line.partition(": ")
         message = file.message_type.add(name=name)
         for text in filter(None, fields.split(", ")):
-            _add_field(message, *text.split())
+            _add_field(schema, message, *text.split())
     pool = DescriptorPool()
     pool.AddSerializedFile(file.SerializeToString())
     return {
-        each.name: GetMessageClass(pool.FindMessageTypeByName(f"{PACKAGE}.{each.name}"))
+        each.name: GetMessageClass(pool.FindMessageTypeByName(f"{package}.{each.name}"))
         for each in file.message_type
     }
 
 
-def _add_field(message: DescriptorProto, kind: str, name: str, number: str) -> None:
+def parsed(kind: Any, data: bytes) -> Any:  # noqa: ANN401
+    """Read a message of one of the classes.
+
+    Raises:
+        OipError: The bytes are not one.
+    """
+    try:
+        return kind.FromString(data)
+    except DecodeError:
+        raise OipError("the bytes of the request are no message") from None
+
+
+def _add_field(schema: Schema, message: DescriptorProto, kind: str, name: str, number: str) -> None:
     bare = kind.removeprefix("map:").rstrip("*?")
     into = message.field.add(name=name, number=int(number))
     into.label = FieldDescriptorProto.LABEL_OPTIONAL
     if kind.startswith("map:"):
         entry = message.nested_type.add(name=f"{name.capitalize()}Entry")
         entry.options.map_entry = True
-        _add_field(entry, "string", "key", "1")
-        _add_field(entry, bare, "value", "2")
+        _add_field(schema, entry, "string", "key", "1")
+        _add_field(schema, entry, bare, "value", "2")
         bare = f"{message.name}.{entry.name}"
     if kind.startswith("map:") or kind.endswith("*"):
         into.label = FieldDescriptorProto.LABEL_REPEATED
@@ -148,6 +192,6 @@ def _add_field(message: DescriptorProto, kind: str, name: str, number: str) -> N
     if bare.islower():
         into.type = FieldDescriptorProto.Type.Value(f"TYPE_{bare.upper()}")
         return
-    is_enum = bare == "DataType"
+    is_enum = bare in schema.enums
     into.type = FieldDescriptorProto.TYPE_ENUM if is_enum else FieldDescriptorProto.TYPE_MESSAGE
-    into.type_name = f".{PACKAGE}.{bare}"
+    into.type_name = f".{schema.package}.{bare}"

@@ -8,6 +8,7 @@ import grpc
 
 from tightship.driver.oip.face import Face
 from tightship.driver.oip.grpc_calls import GrpcCalls
+from tightship.driver.oip.grpc_health import HEALTH_SERVICE, SERVICE, Health
 from tightship.driver.oip.limits import FaceLimits
 from tightship.driver.oip.refusal import OUT_OF_MEMORY, OipError
 from tightship.driver.oip.refusal_log import RefusalLog
@@ -15,7 +16,6 @@ from tightship.driver.rules.regions import RegionError
 from tightship.driver.threads import Threads
 from tightship.errors import InputError
 
-SERVICE = "inference.GRPCInferenceService"
 STREAM = "ModelStreamInfer"
 MESSAGE_MORE_BYTES = 1 << 20
 """What a message may have beside the tensors."""
@@ -56,8 +56,17 @@ class GrpcServer:
             for name, call in calls.unary.items()
         }
         handlers[STREAM] = grpc.stream_stream_rpc_method_handler(_streamed(calls, log))
-        handler = grpc.method_handlers_generic_handler(SERVICE, handlers)
-        self._server.add_generic_rpc_handlers((handler,))
+        health = Health(face, max(1, limits.connections_max // 4))
+        health_handlers = {
+            "Check": grpc.unary_unary_rpc_method_handler(_guarded("Check", health.check, log)),
+            "Watch": grpc.unary_stream_rpc_method_handler(_watched(health, log)),
+        }
+        self._server.add_generic_rpc_handlers(
+            (
+                grpc.method_handlers_generic_handler(SERVICE, handlers),
+                grpc.method_handlers_generic_handler(HEALTH_SERVICE, health_handlers),
+            )
+        )
         where = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
         try:
             self.port = self._server.add_insecure_port(where)
@@ -116,5 +125,19 @@ def _streamed(
         except Exception:  # noqa: BLE001 - as above
             log.failed(context.peer(), STREAM)
             _abort(context, grpc.StatusCode.INTERNAL, "internal error")
+
+    return answer
+
+
+def _watched(
+    health: Health, log: RefusalLog
+) -> Callable[[bytes, grpc.ServicerContext], Iterator[bytes]]:
+    def answer(request: bytes, context: grpc.ServicerContext) -> Iterator[bytes]:
+        context.add_callback(health.notify)
+        try:
+            yield from health.watch(request, context.is_active)
+        except OipError as error:
+            log.refused(context.peer(), "Watch", str(error))
+            _abort(context, grpc.StatusCode[error.code.name], str(error))
 
     return answer

@@ -65,13 +65,19 @@ class HttpRequest:
 
 @dataclass(frozen=True)
 class HttpResponse:
-    """A response whose body is in parts; `has_body` if that is sent, and not its length alone."""
+    """A response whose body is in parts.
+
+    Attributes:
+        has_body: Whether the body is sent, and not its length alone.
+        allowed: Methods that the path has, of a response to another method.
+    """
 
     status: int = 200
     parts: tuple[bytes | memoryview, ...] = ()
     content_type: str = "application/json"
     header_bytes: int | None = None
     has_body: bool = True
+    allowed: tuple[str, ...] = ()
 
     @cached_property
     def head(self) -> bytes:
@@ -84,6 +90,8 @@ class HttpResponse:
             lines.append(f"Content-Type: {self.content_type}")
         if self.header_bytes is not None:
             lines.append(f"Inference-Header-Content-Length: {self.header_bytes}")
+        if self.allowed:
+            lines.append(f"Allow: {', '.join(self.allowed)}")
         return "".join(f"{line}\r\n" for line in lines).encode()
 
 
@@ -92,6 +100,7 @@ REASONS: Mapping[int, str] = {
     400: "Bad Request",
     403: "Forbidden",
     404: "Not Found",
+    405: "Method Not Allowed",
     408: "Request Timeout",
     413: "Content Too Large",
     431: "Request Header Fields Too Large",

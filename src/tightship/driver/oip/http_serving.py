@@ -6,7 +6,7 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 
-from tightship.driver.oip.browsers import is_loopback
+from tightship.driver.oip.browsers import AllowedOrigins, is_loopback
 from tightship.driver.oip.face import Face
 from tightship.driver.oip.http_calls import HttpCalls
 from tightship.driver.oip.http_connection import HttpConnection, Shared
@@ -33,14 +33,29 @@ class HttpServer:
     """
 
     def __init__(
-        self, face: Face, limits: FaceLimits, host: str, port: int, monitor: Monitor
+        self,
+        face: Face,
+        limits: FaceLimits,
+        address: tuple[str, int],
+        monitor: Monitor,
+        host_names: frozenset[str] = frozenset(),
     ) -> None:
-        """Listen at an address; port 0 is any that is free. The page shows what `monitor` sees.
+        """Listen at an address.
+
+        Args:
+            face: Answers the calls.
+            limits: What clients may take.
+            address: A host, and a port; 0 is any that is free.
+            monitor: What the page shows.
+            host_names: Names that browsers may call the server by, besides addresses and
+                `localhost`; a server that others reach has any.
 
         Raises:
-            InputError: It cannot be listened at.
+            InputError: The address cannot be listened at.
         """
-        self._calls = HttpCalls(face, limits.body_bytes_max, monitor, is_local=is_loopback(host))
+        host, port = address
+        origins = AllowedOrigins(is_loopback(host), host_names)
+        self._calls = HttpCalls(face, limits.body_bytes_max, monitor, origins=origins)
         self._monitor, self._lending = monitor, Lending(face)
         self._limits = limits
         self._runs_max = face.runs_max

@@ -16,6 +16,8 @@ class FaceLimits:
             client may send its next request just then.
         transfer_s: Seconds in which a begun request must have come, or a client must have read
             enough of a response for the next to be written.
+        grace_s: Seconds for which requests are still taken once the server was told to drain,
+            while it says that it is not ready.
         drain_s: Seconds that begun requests have once the server ends.
     """
 
@@ -24,6 +26,7 @@ class FaceLimits:
     connections_max: int = 128
     idle_s: float = 3600.0
     transfer_s: float = 60.0
+    grace_s: float = 0.0
     drain_s: float = 30.0
 
 

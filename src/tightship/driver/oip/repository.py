@@ -62,6 +62,7 @@ class Repository:
 
     Attributes:
         arenas: What their runs take in turns.
+        changed: Notified when the state of a model has changed.
         on_withdrawn: Each is called with a model that nobody is given any more, before it is
             closed.
     """
@@ -76,6 +77,7 @@ class Repository:
         self._withdrawn: set[Model] = set()
         self._uses: Counter[Model] = Counter()
         self._holding = threading.Lock()
+        self.changed = threading.Condition()
         self._unused = threading.Condition(self._holding)
         self.on_withdrawn: list[Callable[[Model], None]] = []
 
@@ -104,6 +106,7 @@ class Repository:
             except (TightshipError, OSError) as error:
                 if entry.model is None:
                     entry.state, entry.reason = State.UNAVAILABLE, str(error)
+                    self._notify()
                 raise OipError(f"failed to load '{name}': {error}") from error
             entry.reason = ""
             self._withdraw(entry, State.READY, model)
@@ -141,6 +144,7 @@ class Repository:
         with entry.changing:
             self._withdraw(entry, State.UNLOADING)
             entry.state, entry.reason = State.UNAVAILABLE, "unloaded"
+            self._notify()
 
     def close(self) -> None:
         """Unload every model; nothing runs any more."""
@@ -175,6 +179,10 @@ class Repository:
         if is_over:
             model.close()
 
+    def _notify(self) -> None:
+        with self.changed:
+            self.changed.notify_all()
+
     def _withdraw(self, entry: _Entry, state: State, successor: Model | None = None) -> None:
         """Have nobody find a model any more, and return once no request uses it.
 
@@ -182,6 +190,7 @@ class Repository:
         """
         with self._holding:
             model, entry.model, entry.state = entry.model, successor, state
+        self._notify()
         if model is None:
             return
         for forget in self.on_withdrawn:

@@ -27,6 +27,7 @@ class Code(enum.Enum):
     INTERNAL = enum.auto()
     UNIMPLEMENTED = enum.auto()
     UNAVAILABLE = enum.auto()
+    RESOURCE_EXHAUSTED = enum.auto()
 
     @property
     def http_status(self) -> int:
@@ -36,6 +37,7 @@ class Code(enum.Enum):
             Code.INTERNAL: 500,
             Code.UNIMPLEMENTED: 501,
             Code.UNAVAILABLE: 503,
+            Code.RESOURCE_EXHAUSTED: 503,
         }
         return statuses.get(self, 400)
 
