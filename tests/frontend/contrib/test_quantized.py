@@ -54,6 +54,14 @@ def test_quantized_activations(operator: str, attributes: dict[str, Any], dtype:
     assert_as_onnxruntime(of_parameters(operator, inputs, **attributes), step=1)
 
 
+@pytest.mark.parametrize("opset", [9, 12, 13])
+@pytest.mark.parametrize("axis", [-1, 1, 2])
+def test_a_quantized_softmax_before_it_had_one_axis(opset: int, axis: int) -> None:
+    inputs = {**quantized(np.uint8, "a", 0.05, 3, 2, 3, 4), **scales(np.uint8, "y", 1 / 256, 0)}
+    given = of_parameters("QLinearSoftmax", inputs, axis=axis, opset=opset)
+    assert_as_onnxruntime(given, step=1)
+
+
 @pytest.mark.parametrize("dtype", NARROW)
 def test_quantized_parts_are_joined(dtype: Any) -> None:
     inputs = {

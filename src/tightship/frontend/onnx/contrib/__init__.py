@@ -1,6 +1,6 @@
 """Operators that ONNX Runtime adds to ONNX's, written as ONNX's own when a file is read."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 from onnx import NodeProto, helper
 
@@ -8,20 +8,24 @@ from tightship.errors import GraphError
 from tightship.frontend.onnx.contrib.activations import ACTIVATIONS
 from tightship.frontend.onnx.contrib.attention import ATTENTION
 from tightship.frontend.onnx.contrib.grouped_attention import GROUPED_ATTENTION
-from tightship.frontend.onnx.contrib.normalization import NORMALIZATIONS, layer_normalization
+from tightship.frontend.onnx.contrib.normalization import (
+    NORMALIZATIONS,
+    OLD_LAYER_NORMALIZATION,
+)
 from tightship.frontend.onnx.contrib.products import PRODUCTS
 from tightship.frontend.onnx.contrib.quantized import QUANTIZED
 from tightship.frontend.onnx.contrib.quantized_weights import QUANTIZED_WEIGHTS
 from tightship.frontend.onnx.contrib.spelling import OPSET, Around, Spelling
+from tightship.frontend.onnx.contrib.translation import Translation
 from tightship.frontend.onnx.schema import Opsets, label, normal_domain, read_opsets
 
 DOMAIN = "com.microsoft"
 FIRST_LAYER_NORMALIZATION = 17
 """The opset that has the operator; ONNX Runtime writes it into files of older ones too."""
 
-SPELLINGS: dict[tuple[str, str], Callable[[Spelling], None]] = {
+TRANSLATIONS: dict[tuple[str, str], Translation] = {
     **{
-        (DOMAIN, operator): spell
+        (DOMAIN, operator): translation
         for table in (
             ACTIVATIONS,
             ATTENTION,
@@ -31,7 +35,7 @@ SPELLINGS: dict[tuple[str, str], Callable[[Spelling], None]] = {
             QUANTIZED,
             QUANTIZED_WEIGHTS,
         )
-        for operator, spell in table.items()
+        for operator, translation in table.items()
     },
     ("", "SimplifiedLayerNormalization"): NORMALIZATIONS["SimplifiedLayerNormalization"],
 }
@@ -47,16 +51,16 @@ def spelled(node: NodeProto, opsets: Opsets, around: Around) -> Iterator[NodePro
         GraphError: The operator, or an option it has, is not known; names it, and what is.
     """
     domain = normal_domain(node.domain)
-    spell = SPELLINGS.get((domain, node.op_type))
+    translation = TRANSLATIONS.get((domain, node.op_type))
     if not domain and node.op_type == "LayerNormalization":
         is_old = opsets.versions.get("", 1) < FIRST_LAYER_NORMALIZATION
-        spell = layer_normalization if is_old else None
-    if spell is not None:
-        spelling = Spelling(node, around)
-        spell(spelling)
+        translation = OLD_LAYER_NORMALIZATION if is_old else None
+    if translation is not None:
+        spelling = Spelling(node, around, translation)
+        translation.spell(spelling)
         return iter(spelling.finished())
     if domain == DOMAIN:
-        known = ", ".join(sorted(operator for each, operator in SPELLINGS if each == domain))
+        known = ", ".join(sorted(operator for each, operator in TRANSLATIONS if each == domain))
         raise GraphError(
             f"Node {label(node)} uses operator `{node.op_type}` of domain `{DOMAIN}`, which is not "
             f"supported; of that domain there are {known}. Export the model without it."

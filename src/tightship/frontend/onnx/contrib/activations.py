@@ -1,6 +1,9 @@
 """Activations of the domain com.microsoft."""
 
+from collections.abc import Sequence
+
 from tightship.frontend.onnx.contrib.spelling import Spelling
+from tightship.frontend.onnx.contrib.translation import Translation
 
 
 def gelu(s: Spelling) -> None:
@@ -22,16 +25,15 @@ def fast_gelu(s: Spelling) -> None:
 def quick_gelu(s: Spelling) -> None:
     """`x * sigmoid(alpha * x)`."""
     x = s.input(0)
-    inner = s("Mul", x, s.like(s.number("alpha", 1.702), x))
+    inner = s("Mul", x, s.like(s.number("alpha"), x))
     s.give(0, s("Mul", x, s("Sigmoid", inner)))
 
 
-def activated(s: Spelling, name: str, x: str) -> str:
-    """What a fused operator's `activation`, with its `activation_params`, makes of `x`."""
-    parameters = s.numbers("activation_params")
+def activated(s: Spelling, name: str, x: str, parameters: Sequence[float] = ()) -> str:
+    """What a fused operator's activation, with its parameters, makes of `x`."""
     if not name:
         return x
-    if name in ("Relu", "Sigmoid", "Tanh"):
+    if name in ("Relu", "Sigmoid", "Tanh") and not parameters:
         return s(name, x)
     if name == "LeakyRelu":
         return s(name, x, alpha=parameters[0] if parameters else 0.01)
@@ -47,9 +49,9 @@ def activated(s: Spelling, name: str, x: str) -> str:
 
 
 ACTIVATIONS = {
-    "BiasGelu": bias_gelu,
-    "FastGelu": fast_gelu,
-    "Gelu": gelu,
-    "QuickGelu": quick_gelu,
+    "BiasGelu": Translation(bias_gelu, "A B", "C"),
+    "FastGelu": Translation(fast_gelu, "X bias?", "Y"),
+    "Gelu": Translation(gelu, "X", "Y"),
+    "QuickGelu": Translation(quick_gelu, "X", "Y", {"alpha": 1.702}),
 }
 """By operator."""

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tightship.frontend.onnx.contrib.spelling import Spelling
+from tightship.frontend.onnx.contrib.translation import REQUIRED, Translation, Value
 
 HEADS_FIRST = [0, 2, 1, 3]
 FLOAT = 1
@@ -39,7 +40,7 @@ def _attended(
 
 
 def _scale(s: Spelling) -> dict[str, float]:
-    scale = s.number("scale", 0.0)
+    scale = s.number("scale")
     return {"scale": scale} if scale else {}
 
 
@@ -55,11 +56,10 @@ def _mask(s: Spelling, heads: _Heads, name: str, bias: str) -> str:
     `name` keeps keys: by a number for each, for each and each query, as lengths of rows, or as
     their ends and then their starts.
     """
-    added = []
+    added, fill = [], s.number("mask_filter_value")
     if name:
         kept = _kept(s, heads, name)
         away = s("Sub", s.constant(1, np.float32), kept)
-        fill = s.number("mask_filter_value", -10000.0)
         added.append(s("Mul", away, s.constant(fill, np.float32)))
     if bias:
         added.append(bias)
@@ -77,7 +77,7 @@ def _kept(s: Spelling, heads: _Heads, name: str) -> str:
     keys = _keys(s, heads.key, heads.past_key)
     index = s("Range", s.constant(0), keys, s.constant(1))
     index = s("Unsqueeze", s("Cast", index, to=6), s.constant([0, 1, 2]))
-    batch = s.shape(s.input(0))[0]
+    batch = s.dimension(s.input(0), 0)
     if shape[0] == batch:
         inside = s("Less", index, s("Unsqueeze", name, s.constant([1, 2, 3])))
     elif isinstance(batch, int) and shape[0] == 2 * batch:
@@ -94,9 +94,7 @@ def _kept(s: Spelling, heads: _Heads, name: str) -> str:
 
 def attention(s: Spelling) -> None:
     """One matrix makes queries, keys and values; past ones come stacked."""
-    s.refuse_attributes({"do_rotary": 0, "past_present_share_buffer": 0})
-    s.refuse_inputs({6: "past_sequence_length"})
-    count = s.integer("num_heads", 0)
+    count = s.count("num_heads")
     weights, bias, past = s.input(1), s.input(2), s.input(4)
     projected = s("MatMul", s.input(0), weights)
     if bias:
@@ -107,7 +105,7 @@ def attention(s: Spelling) -> None:
     old = [s("Gather", past, s.constant(index)) for index in (0, 1)] if past else ["", ""]
     heads = _Heads(query, key, value, *old)
     mask = _mask(s, heads, s.input(3), s.input(5))
-    causal = bool(s.integer("unidirectional", 0))
+    causal = bool(s.integer("unidirectional"))
     output, *present = _attended(s, heads, mask, is_causal=causal, present=s.wants(1))
     s.give(0, output)
     if present:
@@ -117,12 +115,10 @@ def attention(s: Spelling) -> None:
 
 def multi_head_attention(s: Spelling) -> None:
     """Queries, keys and values come apart, or packed in one tensor of five axes."""
-    s.refuse_inputs({8: "past_sequence_length", 9: "cache_indirection"})
-    s.refuse_outputs({3: "qk"})
-    query, key, value = _operands(s, s.integer("num_heads", 0))
+    query, key, value = _operands(s, s.count("num_heads"))
     heads = _Heads(query, key, value, s.input(6), s.input(7))
     mask = _mask(s, heads, s.input(4), s.input(5))
-    causal = bool(s.integer("unidirectional", 0))
+    causal = bool(s.integer("unidirectional"))
     wanted = s.wants(1) or s.wants(2)
     output, *present = _attended(s, heads, mask, is_causal=causal, present=wanted)
     s.give(0, output)
@@ -164,18 +160,15 @@ def _biases(s: Spelling, bias: str, value: str) -> list[str]:
 
 def rotary_embedding(s: Spelling) -> None:
     """Positions are one for each token, or one for the first."""
-    s.refuse_attributes({"is_packed_batching": 0})
-    if s.number("scale", 1.0) != 1.0:
-        raise s.refusal(f"`scale` = {s.number('scale', 1.0)}", "only 1 is")
     x, positions, cosines, sines = (s.input(index) for index in range(4))
     flat = len(s.shape(x)) == 3
-    rotated = s.integer("rotary_embedding_dim", 0)
-    count = s.integer("num_heads", 0)
+    rotated = s.integer("rotary_embedding_dim")
+    count = s.integer("num_heads")
     if flat and not count:
-        count = s.length(x, 2) // (2 * s.length(cosines, 1))
+        count = s.length(x, 2) // max(2 * s.length(cosines, 1), 1)
     if len(s.shape(positions)) == 1:
         positions = _counted(s, x, positions, axis=1 if flat else 2)
-    attributes = {"interleaved": s.integer("interleaved", 0), "rotary_embedding_dim": rotated}
+    attributes = {"interleaved": s.integer("interleaved"), "rotary_embedding_dim": rotated}
     if flat:
         attributes["num_heads"] = count
     s.give(0, s("RotaryEmbedding", x, cosines, sines, positions, **attributes))
@@ -190,9 +183,31 @@ def _counted(s: Spelling, x: str, first: str, axis: int) -> str:
     return s("Expand", s("Unsqueeze", index, s.constant([0])), rows)
 
 
+_HEADS_AND_MASK: dict[str, Value] = {
+    "num_heads": REQUIRED, "unidirectional": 0, "scale": 0.0, "mask_filter_value": -10000.0,
+}  # fmt: skip
 ATTENTION = {
-    "Attention": attention,
-    "MultiHeadAttention": multi_head_attention,
-    "RotaryEmbedding": rotary_embedding,
+    "Attention": Translation(
+        attention,
+        "input weights bias? mask_index? past? attention_bias? !past_sequence_length",
+        "output present?",
+        {**_HEADS_AND_MASK, "qkv_hidden_sizes": ()},
+        only={"do_rotary": (0,), "past_present_share_buffer": (0,)},
+        idle={"rotary_embedding_dim": "belongs to do_rotary"},
+    ),
+    "MultiHeadAttention": Translation(
+        multi_head_attention,
+        "query key? value? bias? key_padding_mask? attention_bias? past_key? past_value? "
+        "!past_sequence_length !cache_indirection",
+        "output present_key? present_value? !qk",
+        _HEADS_AND_MASK,
+    ),
+    "RotaryEmbedding": Translation(
+        rotary_embedding,
+        "input position_ids cos_cache sin_cache",
+        "output",
+        {"interleaved": 0, "num_heads": 0, "rotary_embedding_dim": 0},
+        only={"is_packed_batching": (0,), "scale": (1.0,)},
+    ),
 }
 """By operator."""

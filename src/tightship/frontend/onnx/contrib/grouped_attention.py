@@ -1,31 +1,43 @@
 """GroupQueryAttention: several queries share a key, rows of a batch are of different lengths."""
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from tightship.frontend.onnx.contrib.spelling import Spelling
+from tightship.frontend.onnx.contrib.translation import REQUIRED, Translation
 
 INT64, HEADS_FIRST = 7, [0, 2, 1, 3]
 LOWEST = float(np.finfo(np.float32).min)
 
 
+@dataclass(frozen=True, slots=True)
+class _Rotary:
+    """Tables of angles, and positions or an empty name."""
+
+    cosines: str
+    sines: str
+    places: str
+    interleaved: int
+
+
 def grouped_attention(s: Spelling) -> None:
     """New keys are written behind each row's own past; queries see those up to their place."""
-    s.refuse_inputs({11: "head_sink"})
-    s.refuse_attributes({"smooth_softmax": 0, "k_quant_type": 0, "v_quant_type": 0})
     query, key, value = _heads(s)
     steps = s("Squeeze", s("Shape", query, start=2, end=3))
     lengths = s("Add", s("Cast", s.input(5), to=INT64), s.constant(1))
     starts = s("Max", s("Sub", s("Reshape", lengths, s.constant([-1])), steps), s.constant(0))
     index = s("Range", s.constant(0), steps, s.constant(1))
     places = s("Add", s("Unsqueeze", starts, s.constant([1])), index)
-    if s.integer("do_rotary", 0):
-        query, key = (_rotated(s, each, places) for each in (query, key))
+    rotary = _Rotary(s.input(7), s.input(8), s.input(9), s.integer("rotary_interleaved"))
+    if s.integer("do_rotary"):
+        query, key = (_rotated(s, each, places, rotary) for each in (query, key))
     keys, values = (
         _cached(s, past, new, starts) for past, new in ((s.input(3), key), (s.input(4), value))
     )
     used = [_used(s, each) for each in (keys, values)]
     mask = _mask(s, used[0], places)
-    scale, cap = s.number("scale", 0.0), s.number("softcap", 0.0)
+    scale, cap = s.number("scale"), s.number("softcap")
     attributes = {**({"scale": scale} if scale else {}), **({"softcap": cap} if cap else {})}
     mixed = s("Transpose", s("Attention", query, *used, mask, **attributes),
               perm=HEADS_FIRST)  # fmt: skip
@@ -36,7 +48,7 @@ def grouped_attention(s: Spelling) -> None:
 
 def _heads(s: Spelling) -> list[str]:
     """Queries, keys and values as [batch, heads, steps, length]; packed if there are no keys."""
-    count, shared = s.integer("num_heads", 0), s.integer("kv_num_heads", 0)
+    count, shared = s.count("num_heads"), s.count("kv_num_heads")
     parts = [s.input(index) for index in range(3)]
     if not parts[1]:
         length = s.length(parts[0], 2) // (count + 2 * shared)
@@ -48,10 +60,9 @@ def _heads(s: Spelling) -> list[str]:
     ]
 
 
-def _rotated(s: Spelling, x: str, places: str) -> str:
-    at = s.input(9) or places
-    interleaved = s.integer("rotary_interleaved", 0)
-    return s("RotaryEmbedding", x, s.input(7), s.input(8), at, interleaved=interleaved)
+def _rotated(s: Spelling, x: str, places: str, rotary: _Rotary) -> str:
+    at, interleaved = rotary.places or places, rotary.interleaved
+    return s("RotaryEmbedding", x, rotary.cosines, rotary.sines, at, interleaved=interleaved)
 
 
 def _cached(s: Spelling, past: str, new: str, starts: str) -> str:
@@ -79,7 +90,8 @@ def _total(s: Spelling) -> str:
 
 def _used(s: Spelling, rows: str) -> str:
     """The rows that hold anything, where their number is known before the run."""
-    if not s.input(3) or not s.is_known(s.input(6)):
+    past, total = s.input(3), s.input(6)
+    if not past or not s.is_known(total):
         return rows
     return s("Slice", rows, s.constant([0]), _total(s), s.constant([2]))
 
@@ -90,12 +102,31 @@ def _mask(s: Spelling, keys: str, places: str) -> str:
     index = s("Range", s.constant(0), count, s.constant(1))
     here = s("Unsqueeze", places, s.constant([1, 3]))
     seen = s("LessOrEqual", index, here)
-    window = s.integer("local_window_size", -1)
+    window = s.integer("local_window_size")
     if window >= 0:
         seen = s("And", seen, s("Greater", index, s("Sub", here, s.constant(window))))
     bias = s.input(10)
     return s("Where", seen, bias, s.constant(LOWEST, np.float32)) if bias else seen
 
 
-GROUPED_ATTENTION = {"GroupQueryAttention": grouped_attention}
+_NORMS = "belongs to q_norm_weight and k_norm_weight"
+GROUPED_ATTENTION = {
+    "GroupQueryAttention": Translation(
+        grouped_attention,
+        "query key? value? past_key? past_value? seqlens_k total_sequence_length cos_cache? "
+        "sin_cache? position_ids? attention_bias? !head_sink !k_scale !v_scale !q_norm_weight "
+        "!k_norm_weight !query_seqlens",
+        "output present_key? present_value? !output_qk",
+        {
+            "num_heads": REQUIRED, "kv_num_heads": REQUIRED, "do_rotary": 0,
+            "rotary_interleaved": 0, "local_window_size": -1, "scale": 0.0, "softcap": 0.0,
+        },
+        only={
+            "causal": (1,), "sliding_window_cache": (0,), "smooth_softmax": (-1, 0),
+            "k_quant_type": ("NONE",), "v_quant_type": ("NONE",), "kv_cache_bit_width": (0,),
+            "qk_output": (0,),
+        },
+        idle={"qk_norm_epsilon": _NORMS, "q_norm_epsilon": _NORMS, "k_norm_epsilon": _NORMS},
+    ),
+}  # fmt: skip
 """By operator."""

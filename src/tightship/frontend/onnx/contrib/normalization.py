@@ -1,6 +1,7 @@
 """Normalizations of the domain com.microsoft, and those that it puts into ONNX's."""
 
 from tightship.frontend.onnx.contrib.spelling import Spelling
+from tightship.frontend.onnx.contrib.translation import Translation
 
 EPSILON = 1e-12
 """What the skipping normalizations take for `epsilon` if they do not say."""
@@ -8,33 +9,32 @@ EPSILON = 1e-12
 
 def layer_normalization(s: Spelling) -> None:
     """ONNX's own, in a file of an opset that had none yet."""
-    found = s.many("LayerNormalization", len(s.node.output), *s.node.input, **s.others())
+    found = s.many("LayerNormalization", len(s.node.output), *s.inputs(),
+                   **s.present("axis", "epsilon", "stash_type"))  # fmt: skip
     for index, name in enumerate(found):
         s.give(index, name)
 
 
 def simplified_layer_normalization(s: Spelling) -> None:
     """By the root of the mean square."""
-    s.refuse_outputs({1: "inv_std_var"})
-    attributes = {"axis": s.integer("axis", -1), "epsilon": s.number("epsilon", 1e-5)}
-    s.give(0, s("RMSNormalization", s.input(0), s.input(1), **attributes))
+    attributes = {"axis": s.integer("axis"), "epsilon": s.number("epsilon")}
+    more = s.present("stash_type")
+    s.give(0, s("RMSNormalization", s.input(0), s.input(1), **attributes, **more))
 
 
 def skip_layer_normalization(s: Spelling) -> None:
     """Of input, skip and bias together; their sum is an output too."""
-    s.refuse_outputs({1: "mean", 2: "inv_std_var"})
     total = _total(s, s.input(4))
     s.give(0, s("LayerNormalization", total, s.input(2), s.input(3), axis=-1,
-                epsilon=s.number("epsilon", EPSILON)))  # fmt: skip
+                epsilon=s.number("epsilon")))  # fmt: skip
     s.give(3, total)
 
 
 def skip_simplified_layer_normalization(s: Spelling) -> None:
     """As SkipLayerNormalization, by the root of the mean square."""
-    s.refuse_outputs({1: "mean", 2: "inv_std_var"})
     total = _total(s, s.input(3))
     s.give(0, s("RMSNormalization", total, s.input(2), axis=-1,
-                epsilon=s.number("epsilon", EPSILON)))  # fmt: skip
+                epsilon=s.number("epsilon")))  # fmt: skip
     s.give(3, total)
 
 
@@ -54,10 +54,12 @@ def embed_layer_normalization(s: Spelling) -> None:
         steps = s("Squeeze", s("Shape", ids, start=1, end=2))
         rows = s("Gather", positions, s("Range", s.constant(0), steps, s.constant(1)))
     x = s("Add", s("Gather", words, ids), rows)
-    if segments and segment_table:
+    if bool(segments) != bool(segment_table):
+        raise s.refusal("one of `segment_ids` and `segment_embedding`", "give both or none")
+    if segments:
         x = s("Add", x, s("Gather", segment_table, segments))
     s.give(0, s("LayerNormalization", x, scale, shift, axis=-1,
-                epsilon=s.number("epsilon", EPSILON)))  # fmt: skip
+                epsilon=s.number("epsilon")))  # fmt: skip
     if s.wants(1):
         s.give(1, _lengths(s, ids, mask))
     s.give(2, x)
@@ -70,10 +72,36 @@ def _lengths(s: Spelling, ids: str, mask: str) -> str:
     return s("Cast", s("ReduceSum", kept, axis, keepdims=0), to=6)
 
 
+_SKIPPED = "output !mean !inv_std_var input_skip_bias_sum?"
 NORMALIZATIONS = {
-    "EmbedLayerNormalization": embed_layer_normalization,
-    "SimplifiedLayerNormalization": simplified_layer_normalization,
-    "SkipLayerNormalization": skip_layer_normalization,
-    "SkipSimplifiedLayerNormalization": skip_simplified_layer_normalization,
+    "EmbedLayerNormalization": Translation(
+        embed_layer_normalization,
+        "input_ids segment_ids? word_embedding position_embedding segment_embedding? gamma beta "
+        "mask? position_ids?",
+        "output mask_index? embedding_sum?",
+        {"epsilon": EPSILON},
+        idle={"mask_index_type": "repeats the element type of mask_index"},
+    ),
+    "SimplifiedLayerNormalization": Translation(
+        simplified_layer_normalization,
+        "X scale",
+        "Y !inv_std_var",
+        {"axis": -1, "epsilon": 1e-5, "stash_type": 1},
+    ),
+    "SkipLayerNormalization": Translation(
+        skip_layer_normalization, "input skip gamma beta? bias?", _SKIPPED, {"epsilon": EPSILON}
+    ),
+    "SkipSimplifiedLayerNormalization": Translation(
+        skip_simplified_layer_normalization,
+        "input skip gamma bias?",
+        _SKIPPED,
+        {"epsilon": EPSILON},
+    ),
 }
 """By operator."""
+OLD_LAYER_NORMALIZATION = Translation(
+    layer_normalization,
+    "X Scale B?",
+    "Y Mean? InvStdDev?",
+    {"axis": -1, "epsilon": 1e-5, "stash_type": 1},
+)

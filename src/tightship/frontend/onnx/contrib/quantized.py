@@ -3,8 +3,11 @@
 from collections.abc import Callable
 
 from tightship.frontend.onnx.contrib.spelling import Spelling
+from tightship.frontend.onnx.contrib.translation import REQUIRED, Translation, Value
 
 INT8 = 3
+COERCED_BEFORE = 13
+"""The opset from which on Softmax has one axis."""
 Rule = Callable[[Spelling], None]
 
 
@@ -31,20 +34,19 @@ def _binary(operator: str) -> Rule:
 
 def _unary(operator: str, *attributes: str) -> Rule:
     def spell(s: Spelling) -> None:
-        given = {name: value for name, value in s.others().items() if name in attributes}
-        _give(s, s(operator, _real(s, 0), **given), 3, s.input(0))
+        _give(s, s(operator, _real(s, 0), **s.present(*attributes)), 3, s.input(0))
 
     return spell
 
 
-def _pooling(operator: str) -> Rule:
+def _pooling(operator: str, *attributes: str) -> Rule:
     def spell(s: Spelling) -> None:
         x = _real(s, 0)
         rank = len(s.shape(s.input(0)))
-        last = bool(s.integer("channels_last", 0))
+        last = bool(s.integer("channels_last"))
         if last:
             x = s("Transpose", x, perm=[0, rank - 1, *range(1, rank - 1)])
-        x = s(operator, x, **s.others("channels_last"))
+        x = s(operator, x, **s.present(*attributes))
         if last:
             x = s("Transpose", x, perm=[0, *range(2, rank), 1])
         _give(s, x, 3, s.input(0))
@@ -55,12 +57,22 @@ def _pooling(operator: str) -> Rule:
 def concat(s: Spelling) -> None:
     """Each tensor by its own scale, the result by another."""
     parts = [_real(s, first) for first in range(2, len(s.node.input), 3)]
-    _give(s, s("Concat", *parts, axis=s.integer("axis", 0)), 0, s.input(2))
+    _give(s, s("Concat", *parts, axis=s.integer("axis")), 0, s.input(2))
+
+
+def softmax(s: Spelling) -> None:
+    """Along an axis; before opset 13 along all axes from that one on, as if they were one."""
+    x, axis = _real(s, 0), s.integer("axis")
+    if s.integer("opset") >= COERCED_BEFORE:
+        _give(s, s("Softmax", x, axis=axis), 3, s.input(0))
+        return
+    flat = s("Softmax", s("Flatten", x, axis=axis), axis=-1)
+    _give(s, s("Reshape", flat, s("Shape", s.input(0))), 3, s.input(0))
 
 
 def gemm(s: Spelling) -> None:
     """With a bias in int32; real numbers if no scale of the result is given."""
-    turned, alpha = s.integer("transB", 0), s.number("alpha", 1.0)
+    turned, alpha = s.integer("transB"), s.number("alpha")
     left, scales = _real(s, 0), [s.input(1), s.input(4)]
     right = s("DequantizeLinear", *(s.input(index) for index in (3, 4, 5)), axis=0 if turned else 1)
     inputs = [left, right]
@@ -69,7 +81,7 @@ def gemm(s: Spelling) -> None:
         if alpha != 1.0:
             step = s("Mul", step, s.constant(alpha, "float32"))
         inputs.append(s("Mul", s("Cast", s.input(6), to=1), step))
-    x = s("Gemm", *inputs, alpha=alpha, transA=s.integer("transA", 0), transB=turned)
+    x = s("Gemm", *inputs, alpha=alpha, transA=s.integer("transA"), transB=turned)
     if s.input(7):
         _give(s, x, 7, s.input(0))
     else:
@@ -102,24 +114,55 @@ def _scaled(
 
 def _same(operator: str) -> Rule:
     def spell(s: Spelling) -> None:
-        s.give(0, s(operator, *s.node.input, **s.others()))
+        s.give(0, s(operator, *s.inputs(), **s.present("axis")))
 
     return spell
 
 
+_TWO = "A A_scale A_zero_point? B B_scale B_zero_point? C_scale C_zero_point?"
+_ONE = "X X_scale X_zero_point? Y_scale Y_zero_point?"
+_POOL: dict[str, Value] = {
+    "auto_pad": "NOTSET", "ceil_mode": 0, "count_include_pad": 0, "kernel_shape": REQUIRED,
+    "pads": None, "strides": None,
+}  # fmt: skip
+_LAST: dict[str, Value] = {"channels_last": 0}
+
 QUANTIZED = {
-    "DequantizeLinear": _same("DequantizeLinear"),
-    "DynamicQuantizeMatMul": dynamic_matmul,
-    "MatMulIntegerToFloat": matmul_to_float,
-    "QGemm": gemm,
-    "QLinearAdd": _binary("Add"),
-    "QLinearAveragePool": _pooling("AveragePool"),
-    "QLinearConcat": concat,
-    "QLinearGlobalAveragePool": _pooling("GlobalAveragePool"),
-    "QLinearLeakyRelu": _unary("LeakyRelu", "alpha"),
-    "QLinearMul": _binary("Mul"),
-    "QLinearSigmoid": _unary("Sigmoid"),
-    "QLinearSoftmax": _unary("Softmax", "axis"),
-    "QuantizeLinear": _same("QuantizeLinear"),
+    "DequantizeLinear": Translation(
+        _same("DequantizeLinear"), "x x_scale x_zero_point?", "y", {"axis": None}
+    ),
+    "DynamicQuantizeMatMul": Translation(dynamic_matmul, "A B b_scale b_zero_point? bias?", "Y"),
+    "MatMulIntegerToFloat": Translation(
+        matmul_to_float, "A B a_scale b_scale a_zero_point? b_zero_point? bias?", "Y"
+    ),
+    "QGemm": Translation(
+        gemm,
+        "A a_scale a_zero_point B b_scale b_zero_point C? y_scale? y_zero_point?",
+        "Y",
+        {"alpha": 1.0, "transA": 0, "transB": 0},
+    ),
+    "QLinearAdd": Translation(_binary("Add"), _TWO, "C"),
+    "QLinearAveragePool": Translation(
+        _pooling("AveragePool", *_POOL),
+        "X x_scale x_zero_point? y_scale y_zero_point?",
+        "Y",
+        _POOL | _LAST,
+    ),
+    "QLinearConcat": Translation(concat, "Y_scale Y_zero_point *inputs", "Y", {"axis": REQUIRED}),
+    "QLinearGlobalAveragePool": Translation(
+        _pooling("GlobalAveragePool"), "X x_scale x_zero_point y_scale y_zero_point", "Y", _LAST
+    ),
+    "QLinearLeakyRelu": Translation(_unary("LeakyRelu", "alpha"), _ONE, "Y", {"alpha": 0.01}),
+    "QLinearMul": Translation(_binary("Mul"), _TWO, "C"),
+    "QLinearSigmoid": Translation(_unary("Sigmoid"), _ONE, "Y"),
+    "QLinearSoftmax": Translation(
+        softmax,
+        "X X_scale x_zero_point? y_scale y_zero_point",
+        "Y",
+        {"axis": -1, "opset": REQUIRED},
+    ),
+    "QuantizeLinear": Translation(
+        _same("QuantizeLinear"), "x y_scale y_zero_point?", "y", {"axis": None}
+    ),
 }
 """By operator."""

@@ -4,17 +4,24 @@ import numpy as np
 from onnx import TensorProto
 
 from tightship.frontend.onnx.contrib.spelling import Spelling
+from tightship.frontend.onnx.contrib.translation import REQUIRED, Translation, Value
 
 
 def matmul_by_blocks(s: Spelling) -> None:
     """Weights of 2, 4 or 8 bits with a scale, and perhaps a zero point, for each block of a row."""
-    s.refuse_inputs({4: "g_idx"})
-    bits, depth = s.integer("bits", 4), s.integer("K", 0)
+    bits, depth = s.integer("bits"), s.integer("K")
     if bits not in (2, 4, 8):
         raise s.refusal(f"`bits` = {bits}", "2, 4 and 8 are")
     stored, scales, zeros = s.input(1), s.input(2), s.input(3)
     dtype = s.dtype(s.input(0))
     rows, blocks = s.length(stored, 0), s.length(stored, 1)
+    size, wanted = s.integer("block_size"), s.integer("N")
+    if rows != wanted or blocks * size < depth or s.length(stored, 2) * 8 != size * bits:
+        raise s.refusal(
+            f"`N` = {wanted}, `K` = {depth}, `block_size` = {size} and weights of the shape "
+            f"{list(s.shape(stored))}",
+            f"the shape must be [N, K / block_size, block_size * {bits} / 8]",
+        )
     each = s.constant([rows, blocks, 1])
     whole = s("Cast", _unpacked(s, stored, bits, [rows, blocks, -1]), to=dtype)
     middle = s.like(2 ** (bits - 1), s.input(0))
@@ -48,7 +55,7 @@ def lstm(s: Spelling) -> None:
     weights = [_real(s, index, scale) for index, scale in ((1, 8), (2, 10))]
     others = (s.input(index) for index in range(3, 8))
     count = len(s.node.output)
-    outputs = s.many("LSTM", count, s.input(0), *weights, *others, **s.others())
+    outputs = s.many("LSTM", count, s.input(0), *weights, *others, **s.present(*_LSTM))
     for index, name in enumerate(outputs):
         s.give(index, name)
 
@@ -65,8 +72,25 @@ def _real(s: Spelling, index: int, scale: int) -> str:
     return s("Transpose", real, perm=[0, 2, 1])
 
 
+_LSTM: dict[str, Value] = {
+    "activation_alpha": None, "activation_beta": None, "activations": None, "clip": None,
+    "direction": "forward", "hidden_size": None, "input_forget": 0,
+}  # fmt: skip
 QUANTIZED_WEIGHTS = {
-    "DynamicQuantizeLSTM": lstm,
-    "MatMulNBits": matmul_by_blocks,
+    "DynamicQuantizeLSTM": Translation(
+        lstm,
+        "X W R B? sequence_lens? initial_h? initial_c? P? W_scale W_zero_point R_scale "
+        "R_zero_point",
+        "Y? Y_h? Y_c?",
+        _LSTM,
+    ),
+    "MatMulNBits": Translation(
+        matmul_by_blocks,
+        "A B scales zero_points? !g_idx bias?",
+        "Y",
+        {"K": REQUIRED, "N": REQUIRED, "bits": 4, "block_size": REQUIRED},
+        only={"weight_prepacked": (0,)},
+        idle={"accuracy_level": "allows less accuracy than there is"},
+    ),
 }
 """By operator."""

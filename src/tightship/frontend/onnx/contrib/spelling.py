@@ -6,10 +6,20 @@ from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
-from onnx import NodeProto, TensorProto, TypeProto, helper, numpy_helper
+from onnx import AttributeProto, NodeProto, TensorProto, TypeProto, helper, numpy_helper
 
 from tightship.errors import GraphError
 from tightship.frontend.onnx import types
+from tightship.frontend.onnx.contrib.translation import (
+    REQUIRED,
+    WITHOUT,
+    Translation,
+    Value,
+    missing_input,
+    parameter_at,
+    refused_attribute,
+    refused_operand,
+)
 from tightship.frontend.onnx.schema import label
 
 Attribute: TypeAlias = int | float | str | Sequence[int] | Sequence[float] | TensorProto
@@ -34,46 +44,111 @@ class Spelling:
 
     What is written may depend on ranks, element types, attributes and lengths of weights, but on
     no length of an activation: other lengths are run by the same nodes.
+
+    What the node has is refused unless its translation names it (when this is made) and reads it
+    (when it is finished), so that nothing is left out in silence.
     """
 
-    def __init__(self, node: NodeProto, around: Around) -> None:
+    def __init__(self, node: NodeProto, around: Around, translation: Translation) -> None:
         self.node = node
         self.nodes: list[NodeProto] = []
         self.is_known = around.is_known
         self._type_of, self._declared = around.type_of, around.declared
         self._given: dict[str, str] = {}
-        self._attributes = {a.name: helper.get_attribute_value(a) for a in node.attribute}
+        self._translation = translation
+        self._attributes = {each.name: self._value(each) for each in node.attribute}
+        self.attributes_read: set[str] = set()
+        self.inputs_read: set[int] = set()
         first = next((name for name in node.output if name), node.name)
         self._prefix = f"{first}/{node.op_type}"
+        self._refuse_unnamed()
 
     def input(self, index: int) -> str:
         """The name of an input, empty where it is absent."""
+        self.inputs_read.add(index)
         return self.node.input[index] if index < len(self.node.input) else ""
+
+    def inputs(self) -> list[str]:
+        """The names of all inputs."""
+        return [self.input(index) for index in range(len(self.node.input))]
 
     def wants(self, index: int) -> bool:
         """Whether an output is asked for."""
         return index < len(self.node.output) and bool(self.node.output[index])
 
-    def integer(self, name: str, default: int) -> int:
+    def integer(self, name: str) -> int:
         """An attribute."""
-        return int(self._attributes.get(name, default))
+        value = self._attribute(name)
+        if not isinstance(value, int):
+            raise self.refusal(f"`{name}` = {value!r}", "it must be an integer")
+        return value
 
-    def number(self, name: str, default: float) -> float:
-        """An attribute."""
-        return float(self._attributes.get(name, default))
+    def count(self, name: str) -> int:
+        """An attribute that is at least 1."""
+        found = self.integer(name)
+        if found < 1:
+            raise self.refusal(f"`{name}` = {found}", "it must be at least 1")
+        return found
 
-    def text(self, name: str, default: str) -> str:
+    def number(self, name: str, default: float | None = None) -> float:
+        """An attribute; `default` where the translation has none for it."""
+        value = self._attribute(name)
+        value = default if value is None else value
+        if not isinstance(value, (int, float)):
+            raise self.refusal(f"`{name}` = {value!r}", "it must be a number")
+        return float(value)
+
+    def text(self, name: str) -> str:
         """An attribute."""
-        value = self._attributes.get(name, default)
-        return value.decode() if isinstance(value, bytes) else str(value)
+        return str(self._attribute(name))
 
     def numbers(self, name: str) -> list[float]:
         """An attribute; empty if it is absent."""
-        return list(self._attributes.get(name, ()))
+        value = self._attribute(name)
+        if not isinstance(value, tuple) or any(isinstance(each, str) for each in value):
+            raise self.refusal(f"`{name}` = {value!r}", "it must be a list of numbers")
+        return [float(each) for each in value]
 
-    def others(self, *but: str) -> dict[str, Any]:
-        """All attributes except these."""
-        return {name: value for name, value in self._attributes.items() if name not in but}
+    def present(self, *names: str) -> dict[str, Any]:
+        """Those of these attributes that the node has, for a node that takes them as they are."""
+        self.attributes_read.update(names)
+        found = {name: self._attributes.get(name) for name in names}
+        return {name: value for name, value in found.items() if value not in (None, ())}
+
+    def _attribute(self, name: str) -> Value:
+        default = self._translation.attributes[name]
+        self.attributes_read.add(name)
+        return self._attributes.get(name, default)
+
+    def _refuse_unnamed(self) -> None:
+        """Refuse what the translation does not consume, and the lack of what it must have."""
+        consumed, node = self._translation, self.node
+        refused = [
+            *(refused_attribute(consumed, *each) for each in self._attributes.items()),
+            refused_operand(consumed.inputs, "input", node.input),
+            refused_operand(consumed.outputs, "output", node.output),
+        ]
+        for each in refused:
+            if each is not None:
+                raise self.refusal(*each)
+        for name, default in consumed.attributes.items():
+            if default == REQUIRED and name not in self._attributes:
+                raise GraphError(f"Node {label(node)} lacks the attribute `{name}`.")
+        missing = missing_input(consumed.inputs, node.input)
+        if missing is not None:
+            raise GraphError(f"Node {label(node)} lacks the input `{missing}`.")
+
+    def _refuse_unread(self) -> None:
+        """Refuse what the node has and this translation of it did not read."""
+        defaults = self._translation.attributes
+        for name in defaults.keys() & self._attributes.keys() - self.attributes_read:
+            value = self._attributes[name]
+            if value != defaults[name]:
+                raise self.refusal(f"`{name}` = {value} beside its other options", WITHOUT)
+        for place, name in enumerate(self.node.input):
+            parameter = parameter_at(self._translation.inputs, place)
+            if name and parameter is not None and place not in self.inputs_read:
+                raise self.refusal(f"the input `{parameter.name}` beside its others", WITHOUT)
 
     def shape(self, name: str) -> tuple[int | str | None, ...]:
         """The dimensions of an operand of the node's; those not known are no numbers.
@@ -94,13 +169,24 @@ class Spelling:
         declared = self._declared.get(self.node.output[index]) if self.wants(index) else None
         return None if declared is None else types.shape_of(declared)
 
+    def dimension(self, name: str, axis: int) -> int | str | None:
+        """A dimension of an operand, no number where it is not known.
+
+        Raises:
+            GraphError: It has no such axis, or its rank is not known.
+        """
+        shape = self.shape(name)
+        if axis >= len(shape):
+            raise self.refusal(f"`{name}` of {len(shape)} axes", f"it must have axis {axis}")
+        return shape[axis]
+
     def length(self, name: str, axis: int) -> int:
         """A dimension of a weight.
 
         Raises:
-            GraphError: It is not known.
+            GraphError: It is not known, or there is none.
         """
-        found = self.shape(name)[axis]
+        found = self.dimension(name, axis)
         if not isinstance(found, int):
             raise GraphError(
                 f"Node {label(self.node)} reads `{name}`, whose axis {axis} must have a known "
@@ -145,7 +231,12 @@ class Spelling:
         self._given[name] = self.node.output[index]
 
     def finished(self) -> list[NodeProto]:
-        """The nodes, outputs under the names that the node had for them."""
+        """The nodes, outputs under the names that the node had for them.
+
+        Raises:
+            GraphError: Something that the node has was not read.
+        """
+        self._refuse_unread()
         for node in self.nodes:
             for names in (node.input, node.output):
                 names[:] = [self._given.get(name, name) for name in names]
@@ -155,33 +246,25 @@ class Spelling:
         """The error of a node that cannot be written: what it has, and what could be."""
         return GraphError(f"Node {label(self.node)} has {what}, which is not supported: {instead}.")
 
-    def refuse_inputs(self, names: dict[int, str]) -> None:
-        """Refuse inputs that are given.
+    def _value(self, attribute: AttributeProto) -> Value:
+        """The value of an attribute, lists as tuples and bytes as text.
 
         Raises:
-            GraphError: One is.
+            GraphError: It is a tensor, a graph or a type.
         """
-        for index, name in names.items():
-            if self.input(index):
-                raise self.refusal(f"the input `{name}`", "leave it out")
+        if attribute.type not in _PLAIN:
+            raise self.refusal(f"the attribute `{attribute.name}`", WITHOUT)
+        value = helper.get_attribute_value(attribute)
+        if isinstance(value, bytes):
+            return value.decode(errors="surrogateescape")
+        return value if isinstance(value, (int, float)) else tuple(map(_text, value))
 
-    def refuse_outputs(self, names: dict[int, str]) -> None:
-        """Refuse outputs that are asked for.
 
-        Raises:
-            GraphError: One is.
-        """
-        for index, name in names.items():
-            if self.wants(index):
-                raise self.refusal(f"the output `{name}`", "leave it out")
+_PLAIN = frozenset(
+    {AttributeProto.INT, AttributeProto.FLOAT, AttributeProto.STRING, AttributeProto.INTS,
+     AttributeProto.FLOATS, AttributeProto.STRINGS}
+)  # fmt: skip
 
-    def refuse_attributes(self, defaults: dict[str, int]) -> None:
-        """Refuse attributes that are not as given here.
 
-        Raises:
-            GraphError: One is not.
-        """
-        for name, default in defaults.items():
-            found = self.integer(name, default)
-            if found != default:
-                raise self.refusal(f"`{name}` = {found}", f"only {default} is")
+def _text(value: Any) -> Any:  # noqa: ANN401  an element of an attribute, of any type
+    return value.decode(errors="surrogateescape") if isinstance(value, bytes) else value
