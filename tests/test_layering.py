@@ -8,7 +8,7 @@ Layers, top to bottom; an import goes strictly down, and names side by side neve
     memory | loading.entry | training | cost
     loading.shared
     loading.unprepared
-    loading.preparing
+    loading.preparing | loading.first_shapes
     loading.opening
     loading: tuning | restoring | prepared_once | further_shapes
     model | loading.budget
@@ -155,6 +155,7 @@ ALLOWED: Mapping[str, str] = {  # the longest prefix of a module's name decides
     "loading.budget": "errors quantity engine.memory_plan",
     "loading.tuning": "errors graph planner.format engine model",
     "loading.restoring": "errors engine model loading.budget",
+    "loading.first_shapes": "graph engine loading.opening",
     "loading.further_shapes": "_core engine graph",
     "loading.prepared_once": "errors engine frontend prepared_cache",
     "loading.opening": "errors graph frontend engine loading.budget loading.tuning",

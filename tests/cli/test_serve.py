@@ -134,13 +134,11 @@ def test_a_limit_that_is_none_is_refused_by_name(models, capsys, monkeypatch, op
     assert said in told
 
 
-def test_a_shape_is_planned_for_and_requests_may_have_others(models, tmp_path, capsys):
+def test_a_shape_is_planned_for_and_requests_may_have_others(models, tmp_path):
     pytest.importorskip("httptools")
     http = pytest.importorskip("tritonclient.http")
     onnx.save(parse("m (float[n,4] x) => (float[n,4] y) { y = Relu(x) }"), models / "relu.onnx")
     socket = tmp_path / "socket"
-    assert main(["serve", str(models), "--socket", str(socket)]) == 2
-    assert "--shape x=1x4" in capsys.readouterr().err
     with served(models, "--shape", "x=1x4", "--socket", socket, "--http", "0") as (_, places):
         given = http.InferInput("x", [3, 4], "FP32")
         given.set_data_from_numpy(np.repeat(X, 3, axis=0))

@@ -26,7 +26,8 @@ def add_serve(command: argparse.ArgumentParser, model: str) -> None:
         default=[],
         metavar="[MODEL:]NAME=1x3x224x224",
         help="what to plan an input for whose lengths files leave open, of every model whose input "
-        "may have the shape, or of one; requests may have others; may be repeated",
+        "may have the shape, or of one; otherwise lengths that fit are chosen; requests may have "
+        "others; may be repeated",
     )
     command.add_argument("--socket", metavar="PATH", help=f"where to listen; by default {SOCKET}")
     _add_protocol(command)

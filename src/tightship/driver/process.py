@@ -1,5 +1,6 @@
 """A driver process: one copy of each model and of each limit, behind every face it listens with."""
 
+import logging
 import os
 import select
 from contextlib import ExitStack
@@ -12,13 +13,17 @@ from tightship._core import Turns
 from tightship.driver.oip.face import Face
 from tightship.driver.oip.limits import LIMITS, FaceLimits
 from tightship.driver.oip.monitor import Monitor
+from tightship.driver.oip.refusal import OipError
 from tightship.driver.oip.region_files import RegionFiles
 from tightship.driver.oip.repository import Repository, Sources
+from tightship.driver.printable import printable
 from tightship.driver.rim.access import Access
 from tightship.driver.rim.server import NO_ACCESS, Server
 from tightship.driver.rules.quota import Accounts
 from tightship.driver.settings import USER_LIMITS
 from tightship.errors import InputError
+
+_LOG = logging.getLogger(__name__)
 
 Address = tuple[str, int]
 """A host, and a port; 0 is any that is free."""
@@ -82,7 +87,7 @@ class Driver:
 
         Raises:
             InputError: An address cannot be listened at, or a package that it needs is not there.
-            OipError: A model cannot be loaded.
+            OipError: None of the models can be loaded.
         """
         turns = Turns(threads)
         self._repository = Repository(models)
@@ -94,8 +99,7 @@ class Driver:
         self._is_over = False
         with ExitStack() as undo:
             undo.callback(self._repository.close)
-            for name in self._repository.names:
-                self._repository.load(name)
+            self._load_all()
             if where.http is not None:
                 monitor = Monitor(self._face, where.socket)
                 http = self._faces["http"] = _http_server(self._face, where, monitor)
@@ -113,10 +117,28 @@ class Driver:
             self._told = os.eventfd(0)
             undo.pop_all()
 
+    def _load_all(self) -> None:
+        """Load the models that can be loaded, and log why others cannot.
+
+        Raises:
+            OipError: There are models, and none can be loaded.
+        """
+        failures: list[OipError] = []
+        for name in self._repository.names:
+            try:
+                self._repository.load(name)
+            except OipError as error:
+                failures.append(error)
+        is_useless = bool(failures) and not self._repository.ready_names
+        for failure in failures[1:] if is_useless else failures:
+            _LOG.error("%s", printable(str(failure)))
+        if is_useless:
+            raise failures[0]
+
     @property
     def names(self) -> tuple[str, ...]:
-        """Of the models."""
-        return self._repository.names
+        """Names of the models that are loaded."""
+        return self._repository.ready_names
 
     @property
     def ports(self) -> dict[str, int]:

@@ -6,6 +6,7 @@ restoring        from a prepared file, without what reads ONNX
 shared           from the file that was prepared once for this user (`prepared_once`)
 preparing        writes prepared files
 opening          a file read, placed and measured; held against a `budget`
+first_shapes     shapes for a model to be served whose file leaves lengths open
 tuning           layouts chosen by running
 further_shapes   shapes that a prepared file has no program for
 """

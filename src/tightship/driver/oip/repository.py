@@ -5,7 +5,7 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from os import PathLike
 
@@ -15,8 +15,9 @@ from tightship.driver.oip.refusal import OipError
 from tightship.driver.oip.request_counts import Counts, counts_of
 from tightship.driver.rules.regions import Code
 from tightship.engine.arenas.joint_arenas import JointArenas
-from tightship.errors import InputError, OutOfMemoryError, TightshipError
+from tightship.errors import GraphError, InputError, OutOfMemoryError, TightshipError
 from tightship.loading import load, plan
+from tightship.loading.first_shapes import first_shapes
 from tightship.model import Model
 
 VERSION = "1"
@@ -112,6 +113,26 @@ class Repository:
             self._withdraw(entry, State.READY, model)
 
     def _loaded(self, entry: _Entry, source: ModelSource) -> Model:
+        """Load a model, with lengths of our choice where neither its file nor its source has any.
+
+        Raises:
+            InputError: None that was tried fits the model.
+        """
+        try:
+            return self._loaded_with(entry, source)
+        except InputError as error:
+            reason = error
+        failed: TightshipError | None = None
+        for shapes in first_shapes(source.path, source.shapes or {}):
+            try:
+                return self._loaded_with(entry, replace(source, shapes=shapes))
+            except (GraphError, InputError) as error:
+                failed = failed or error
+        if failed is None:
+            raise reason
+        raise InputError(f"{reason} Lengths that were tried do not fit: {failed}") from failed
+
+    def _loaded_with(self, entry: _Entry, source: ModelSource) -> Model:
         """A model beside the one before, or once that has gone where there is no room for both."""
         anew = partial(
             load,
@@ -234,6 +255,12 @@ class Repository:
             return self._entry(name, version).state is State.READY
         except OipError:
             return False
+
+    @property
+    def ready_names(self) -> tuple[str, ...]:
+        """Of the models that can be run, in order."""
+        entries = tuple(self._entries.items())
+        return tuple(name for name, entry in entries if entry.state is State.READY)
 
     def model(self, name: str, version: str | None = None) -> tuple[Model, Tally]:
         """A model that is ready, and where its requests are counted.

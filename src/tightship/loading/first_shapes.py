@@ -1,0 +1,111 @@
+"""Input shapes to load a model with whose file leaves lengths open and whose caller names none."""
+
+import ast
+import operator
+from collections.abc import Callable, Iterator, Mapping, Sequence
+
+from tightship.engine.prepare import ModelSource
+from tightship.engine.stored.container import holds_prepared
+from tightship.graph import Dimension, Shape
+from tightship.loading.opening import open_model
+
+LENGTHS = (
+    *((1, 64), (1, 1), (1, 2), (1, 16), (1, 224), (1, 384), (1, 512)),
+    *((2, 2), (16, 16), (64, 64), (96, 96)),
+)
+"""Of batches, and of all other open lengths; what fits most models comes first."""
+RANKS = (0, 1, 2, 3, 4)
+"""Of inputs that may have any; 0 names no shape for them, as what is not a tensor has none."""
+
+_OPERATORS: Mapping[type[ast.operator], Callable[[int, int], int]] = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.FloorDiv: operator.floordiv,
+}
+
+Shapes = dict[str, tuple[int, ...]]
+
+
+def first_shapes(model: ModelSource, given: Mapping[str, Sequence[int]]) -> Iterator[Shapes]:
+    """Shapes to try in turn; which of them fit the model's operators, loading it tells.
+
+    There are none for a prepared model, which has those that it was prepared for.
+
+    Args:
+        model: As for `load`.
+        given: Shapes that the caller names; they are in all that is yielded.
+
+    Raises:
+        FormatError, InputError: The model cannot be read.
+    """
+    if not holds_prepared(model):
+        yield from shapes_of(open_model(model).declared, given)
+
+
+def shapes_of(
+    declared: Mapping[str, Shape | None], given: Mapping[str, Sequence[int]]
+) -> Iterator[Shapes]:
+    """As `first_shapes`, of inputs that a file declares."""
+    known = {name: tuple(shape) for name, shape in given.items()}
+    fixed = _symbols(declared, known)
+    batches = {shape[0] for shape in declared.values() if shape is not None and len(shape) > 1}
+    has_any_rank = any(declared[name] is None for name in declared.keys() - known.keys())
+    for rank in RANKS if has_any_rank else RANKS[:1]:
+        for batch, length in LENGTHS:
+            symbols = {each: batch for each in batches if isinstance(each, str)} | fixed
+            found = dict(known)
+            for name in declared.keys() - known.keys():
+                shape = declared[name]
+                if shape is not None:
+                    found[name] = _lengths(shape, symbols, batch, length)
+                elif rank:
+                    found[name] = (length,) if rank == 1 else (batch, *(rank - 1) * (length,))
+            yield found
+
+
+def _symbols(declared: Mapping[str, Shape | None], known: Shapes) -> dict[str, int]:
+    """The values of symbols that the caller's shapes fix."""
+    return {
+        symbol: length
+        for name, lengths in known.items()
+        for symbol, length in zip(declared.get(name) or (), lengths, strict=False)
+        if isinstance(symbol, str)
+    }
+
+
+def _lengths(
+    shape: Sequence[Dimension], symbols: Mapping[str, int], batch: int, length: int
+) -> tuple[int, ...]:
+    rest = [batch if len(shape) > 1 else length, *(len(shape) - 1) * [length]]
+    return tuple(_length(each, symbols, other) for each, other in zip(shape, rest, strict=True))
+
+
+def _length(dimension: Dimension, symbols: Mapping[str, int], other: int) -> int:
+    """A dimension's length; `other` where nothing says which it has."""
+    if dimension is None or isinstance(dimension, int):
+        return other if dimension is None else dimension
+    if dimension in symbols:
+        return symbols[dimension]
+    try:
+        return _value(ast.parse(dimension, mode="eval").body, symbols, other)
+    except (SyntaxError, ValueError, ZeroDivisionError):
+        return other
+
+
+def _value(expression: ast.expr, symbols: Mapping[str, int], other: int) -> int:
+    """The value of a length such as `past_sequence_length + 1`.
+
+    Raises:
+        ValueError: It is something else.
+        ZeroDivisionError: It divides by 0.
+    """
+    match expression:
+        case ast.Constant(value=int() as value):
+            return value
+        case ast.Name(id=name):
+            return symbols.get(name, other)
+        case ast.BinOp(left=left, op=op, right=right) if type(op) in _OPERATORS:
+            values = _value(left, symbols, other), _value(right, symbols, other)
+            return _OPERATORS[type(op)](*values)
+    raise ValueError
