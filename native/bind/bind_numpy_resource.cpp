@@ -1,9 +1,11 @@
 /// NumPy arrays in the blocks of a resource while a scope is open.
 #include "bind.hpp"
+#include "long_call.hpp"
 #include "numpy_handler.hpp"
 
 #include "tightship/resource/sized_blocks.hpp"
 
+#include <algorithm>
 #include <nanobind/stl/shared_ptr.h>
 
 namespace nb = nanobind;
@@ -21,20 +23,22 @@ MemoryResource &resource_of(void *context) {
 }
 
 void *allocate(void *context, size_t size) {
-    return sized::allocate(resource_of(context), size);
+    return call_long(size, [&] { return sized::allocate(resource_of(context), size); });
 }
 
 void *allocate_zeroed(void *context, size_t count, size_t size) {
-    return sized::allocate_zeroed(resource_of(context), count, size);
+    const size_t many = size > SIZE_MAX / std::max<size_t>(count, 1) ? SIZE_MAX : count * size;
+    return call_long(many,
+                     [&] { return sized::allocate_zeroed(resource_of(context), count, size); });
 }
 
 void *reallocate(void *context, void *pointer, size_t size) {
-    return sized::reallocate(resource_of(context), pointer, size);
+    return call_long(size, [&] { return sized::reallocate(resource_of(context), pointer, size); });
 }
 
 /// NumPy's size is not to be relied on: an array's shape can be set.
-void release(void *context, void *pointer, size_t) {
-    sized::release(resource_of(context), pointer);
+void release(void *context, void *pointer, size_t size) {
+    call_long(size, [&] { return sized::release(resource_of(context), pointer); });
 }
 
 nb::object handler_of(std::shared_ptr<MemoryResource> resource) {

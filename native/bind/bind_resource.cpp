@@ -1,10 +1,12 @@
 #include "bind.hpp"
 #include "count.hpp"
+#include "long_call.hpp"
 
 #include "tightship/os.hpp"
 #include "tightship/resource/memory_resource.hpp"
 #include "tightship/resource/virtual/cuda_driver.hpp"
 
+#include <algorithm>
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
@@ -41,6 +43,12 @@ void translate(const std::exception_ptr &thrown, void *) {
                     .attr(name)(refused.message, "requested_bytes"_a = refused.requested_bytes,
                                 "available_bytes"_a =
                                     is_known ? static_cast<int64_t>(refused.available_bytes) : -1);
+    } catch (const std::bad_alloc &) {
+        name = "OutOfMemoryError";
+        error = nb::module_::import_("tightship.errors")
+                    .attr(name)("The system has no memory left for what tightship itself keeps. "
+                                "Give memory back, or raise the process's limits.",
+                                "requested_bytes"_a = -1);
     } catch (const Misuse &misuse) {
         error = nb::module_::import_("tightship.errors").attr(name)(misuse.what());
     } catch (const Unavailable &unavailable) {
@@ -85,7 +93,7 @@ size_t size_of(const MemoryResource &self, Count size, size_t alignment) {
 uintptr_t allocate(MemoryResource &self, Count size, Count alignment) {
     const size_t boundary = power_of_two("alignment", alignment);
     const size_t size_bytes = size_of(self, size, boundary);
-    void *pointer = self.allocate(size_bytes, boundary);
+    void *pointer = call_long(size_bytes, [&] { return self.allocate(size_bytes, boundary); });
     if (pointer == nullptr) [[unlikely]]
         throw Refused(self, size_bytes, boundary);
     return reinterpret_cast<uintptr_t>(pointer);
@@ -94,9 +102,16 @@ uintptr_t allocate(MemoryResource &self, Count size, Count alignment) {
 void deallocate(MemoryResource &self, uintptr_t address, Count size, Count alignment) {
     const size_t boundary = power_of_two("alignment", alignment);
     const size_t size_bytes = at_least(1, "size_bytes", size);
-    const Freed freed = self.deallocate(reinterpret_cast<void *>(address), size_bytes, boundary);
+    const Freed freed = call_long(size_bytes, [&] {
+        return self.deallocate(reinterpret_cast<void *>(address), size_bytes, boundary);
+    });
     if (freed != Freed::done) [[unlikely]]
         refuse_block(freed, address, size_bytes);
+}
+
+/// Bytes of `count` blocks, or the largest number.
+size_t many(size_t count, size_t size_bytes) {
+    return size_bytes > SIZE_MAX / std::max<size_t>(count, 1) ? SIZE_MAX : count * size_bytes;
 }
 
 Addresses allocate_many(MemoryResource &self, Count count, Count size, Count alignment) {
@@ -106,7 +121,9 @@ Addresses allocate_many(MemoryResource &self, Count count, Count size, Count ali
     auto *blocks = new uint64_t[asked];
     nb::capsule owner(blocks, [](void *held) noexcept { delete[] static_cast<uint64_t *>(held); });
     auto **pointers = reinterpret_cast<void **>(blocks);
-    const size_t given = self.allocate_many(pointers, asked, size_bytes, boundary);
+    const size_t given = call_long(many(asked, size_bytes), [&] {
+        return self.allocate_many(pointers, asked, size_bytes, boundary);
+    });
     if (given < asked) {
         self.deallocate_many(pointers, given, size_bytes, boundary);
         Refused refused(self, size_bytes, boundary);
@@ -121,7 +138,9 @@ void deallocate_many(MemoryResource &self, GivenAddresses blocks, Count size, Co
     const size_t boundary = power_of_two("alignment", alignment);
     const size_t size_bytes = at_least(1, "size_bytes", size);
     auto *const *pointers = reinterpret_cast<void *const *>(blocks.data());
-    const Freed freed = self.deallocate_many(pointers, blocks.size(), size_bytes, boundary);
+    const Freed freed = call_long(many(blocks.size(), size_bytes), [&] {
+        return self.deallocate_many(pointers, blocks.size(), size_bytes, boundary);
+    });
     if (freed != Freed::done)
         throw Misuse("Cannot deallocate every one of " + std::to_string(blocks.size()) +
                      " blocks of " + std::to_string(size_bytes) + " bytes: " + fault_of(freed));
@@ -212,7 +231,8 @@ void resource(nb::module_ &module) {
                 return self.owns(reinterpret_cast<void *>(address));
             },
             "address"_a, "Whether the byte lies in memory of this resource.")
-        .def("trim", &MemoryResource::trim, "Gives unused memory back upstream; returns its bytes.")
+        .def("trim", &MemoryResource::trim, nb::call_guard<nb::gil_scoped_release>(),
+             "Gives unused memory back upstream; returns its bytes.")
         .def_prop_ro("supports_free", &MemoryResource::supports_free,
                      "Whether a block that is given back can be handed out again.")
         .def_prop_ro(

@@ -1,8 +1,9 @@
 #include "bind.hpp"
 #include "count.hpp"
+#include "long_call.hpp"
 #include "python_device.hpp"
 
-#include "tightship/os_map.hpp"
+#include "tightship/os_limits.hpp"
 #include "tightship/resource/adaptor/planned.hpp"
 #include "tightship/resource/virtual/failing_device.hpp"
 #include "tightship/resource/virtual/host_device.hpp"
@@ -128,7 +129,8 @@ uintptr_t allocate_on(VirtualResource &self, Count size, const std::shared_ptr<S
                       Count alignment) {
     const size_t boundary = power_of_two("alignment", alignment);
     const size_t size_bytes = at_least(1, "size_bytes", size);
-    void *pointer = self.allocate_on(size_bytes, boundary, stream);
+    void *pointer =
+        call_long(size_bytes, [&] { return self.allocate_on(size_bytes, boundary, stream); });
     if (pointer == nullptr)
         throw resource::Refused(self, size_bytes, boundary);
     return reinterpret_cast<uintptr_t>(pointer);
@@ -138,8 +140,9 @@ void deallocate_on(VirtualResource &self, uintptr_t address, Count size,
                    const std::shared_ptr<Stream> &stream, Count alignment) {
     const size_t boundary = power_of_two("alignment", alignment);
     const size_t size_bytes = at_least(1, "size_bytes", size);
-    const resource::Freed freed =
-        self.deallocate_on(reinterpret_cast<void *>(address), size_bytes, boundary, stream);
+    const resource::Freed freed = call_long(size_bytes, [&] {
+        return self.deallocate_on(reinterpret_cast<void *>(address), size_bytes, boundary, stream);
+    });
     if (freed != resource::Freed::done)
         refuse_block(freed, address, size_bytes);
 }

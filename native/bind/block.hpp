@@ -1,6 +1,8 @@
 /// A live block with an owner: it goes back to its resource when the last view of it dies.
 #pragma once
 
+#include "long_call.hpp"
+
 #include "tightship/resource/memory_resource.hpp"
 
 #include <memory>
@@ -12,11 +14,15 @@ class Block {
     /// Throws `Refused` where the resource has no such block.
     Block(std::shared_ptr<resource::MemoryResource> resource, size_t size_bytes, size_t alignment)
         : resource_(std::move(resource)), size_bytes_(size_bytes), alignment_(alignment),
-          pointer_(resource_->allocate(size_bytes, alignment)) {
+          pointer_(
+              call_long(size_bytes, [&] { return resource_->allocate(size_bytes, alignment); })) {
         if (pointer_ == nullptr)
             throw resource::Refused(*resource_, size_bytes, alignment);
     }
-    ~Block() { resource_->deallocate(pointer_, size_bytes_, alignment_); }
+    ~Block() {
+        call_long(size_bytes_,
+                  [this] { return resource_->deallocate(pointer_, size_bytes_, alignment_); });
+    }
     Block(const Block &) = delete;
     Block &operator=(const Block &) = delete;
 

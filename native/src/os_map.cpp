@@ -2,7 +2,6 @@
 
 #include "tightship/os.hpp"
 
-#include <cstdio>
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -11,13 +10,16 @@ namespace tightship::os {
 
 namespace {
 
-constexpr int kPrivate = MAP_PRIVATE | MAP_ANONYMOUS;
-constexpr int kReserved = kPrivate | MAP_NORESERVE;
+/// Without MAP_NORESERVE, so that the system counts pages as the process's memory once `protect`
+/// opens them; those that are shut count for no limit but that of addresses.
+constexpr int kReserved = MAP_PRIVATE | MAP_ANONYMOUS;
 
-void *reserve_as(size_t size_bytes, size_t alignment, int flags) {
+} // namespace
+
+void *reserve(size_t size_bytes, size_t alignment) {
     if (size_bytes + alignment < size_bytes)
         return nullptr;
-    void *mapped = mmap(nullptr, size_bytes + alignment, PROT_NONE, flags, -1, 0);
+    void *mapped = mmap(nullptr, size_bytes + alignment, PROT_NONE, kReserved, -1, 0);
     if (mapped == MAP_FAILED)
         return nullptr;
     auto *start = static_cast<char *>(mapped);
@@ -28,15 +30,9 @@ void *reserve_as(size_t size_bytes, size_t alignment, int flags) {
     return start + before;
 }
 
-} // namespace
-
-void *reserve(size_t size_bytes, size_t alignment) {
-    return reserve_as(size_bytes, alignment, kReserved);
-}
-
 void *reserve_pages(size_t size_bytes) {
     const bool spans_huge = size_bytes >= kHugePage;
-    void *start = reserve_as(size_bytes, spans_huge ? kHugePage : page_size(), kPrivate);
+    void *start = reserve(size_bytes, spans_huge ? kHugePage : page_size());
 #ifdef MADV_HUGEPAGE
     if (start != nullptr && spans_huge)
         madvise(start, size_bytes, MADV_HUGEPAGE);
@@ -63,8 +59,8 @@ void release(void *pointer, size_t size_bytes) {
 }
 
 bool commit(void *pointer, size_t size_bytes) {
-    if (mmap(pointer, size_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED,
-             -1, 0) == MAP_FAILED)
+    // Not by a mapping over them: there the system does not look at RLIMIT_DATA.
+    if (!protect(pointer, size_bytes, true))
         return false;
 #ifdef MADV_HUGEPAGE
     if (size_bytes >= kHugePage)
@@ -108,26 +104,6 @@ bool punch_hole(int file, size_t offset_bytes, size_t size_bytes) {
 
 bool extend_file(int file, size_t size_bytes) {
     return ftruncate(file, static_cast<off_t>(size_bytes)) == 0;
-}
-
-size_t map_limit() {
-    size_t limit = 0;
-    if (std::FILE *file = std::fopen("/proc/sys/vm/max_map_count", "re")) {
-        if (std::fscanf(file, "%zu", &limit) != 1)
-            limit = 0;
-        std::fclose(file);
-    }
-    return limit;
-}
-
-size_t map_count() {
-    size_t count = 0;
-    if (std::FILE *file = std::fopen("/proc/self/maps", "re")) {
-        for (int read = std::fgetc(file); read != EOF; read = std::fgetc(file))
-            count += read == '\n';
-        std::fclose(file);
-    }
-    return count;
 }
 
 } // namespace tightship::os

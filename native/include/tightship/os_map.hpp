@@ -15,7 +15,8 @@ void *reserve_pages(size_t size_bytes);
 bool reserve_at(void *wanted, size_t size_bytes);
 void release(void *pointer, size_t size_bytes);
 
-/// Zeroed private pages in place of reserved addresses, huge ones where they span huge pages.
+/// Zeroed private pages in place of reserved addresses, huge ones where they span huge pages. False
+/// where the system would not let the process map so much at once.
 bool commit(void *pointer, size_t size_bytes);
 /// A file's bytes in place of reserved addresses, written through to it.
 bool commit_file(void *pointer, size_t size_bytes, int file, size_t offset_bytes);
@@ -29,10 +30,5 @@ bool move_pages(void *from, size_t size_bytes, void *to);
 bool punch_hole(int file, size_t offset_bytes, size_t size_bytes);
 /// Makes a file longer; false when refused.
 bool extend_file(int file, size_t size_bytes);
-
-/// How many ranges of addresses the system lets a process have; 0 where it does not say.
-size_t map_limit();
-/// How many the process has; 0 where the system does not say.
-size_t map_count();
 
 } // namespace tightship::os

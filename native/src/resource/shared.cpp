@@ -1,6 +1,7 @@
 #include "tightship/resource/shared.hpp"
 
 #include "tightship/os.hpp"
+#include "tightship/os_limits.hpp"
 
 namespace tightship::resource {
 
@@ -36,7 +37,8 @@ void SharedResource::unmap(void *pointer, size_t size_bytes) {
 }
 
 int SegmentResource::open_file(size_t size_bytes) {
-    return os::memory_file(size_bytes);
+    // The system would make a file of any size, and end the process when its pages are touched.
+    return size_bytes <= os::memory_bytes() ? os::memory_file(size_bytes) : -1;
 }
 
 int FileResource::open_file(size_t size_bytes) {

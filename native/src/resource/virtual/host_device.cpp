@@ -1,6 +1,7 @@
 #include "tightship/resource/virtual/host_device.hpp"
 
 #include "tightship/os.hpp"
+#include "tightship/os_limits.hpp"
 #include "tightship/os_map.hpp"
 
 #include <algorithm>
@@ -9,6 +10,9 @@
 namespace tightship::resource {
 
 namespace {
+
+/// Smaller blocks are left to the system's own check when they are mapped: it sees all of one.
+constexpr size_t kCheckedBytes = size_t{256} << 20;
 
 class HostVirtual;
 
@@ -125,7 +129,11 @@ bool HostVirtual::map(size_t offset_bytes, Chunks chunks) {
                  ++count)
                 run_bytes += chunks[count]->size_bytes();
             if (!settle(to, chunks.first(count), run_bytes)) {
-                count = 1; // what the system keeps apart goes one by one
+                // Pages that the system keeps apart move one by one. New ones must not: it checks
+                // how much is asked for at once.
+                if (count == 1 || host(chunks.front()).pages == nullptr)
+                    return false;
+                count = 1;
                 run_bytes = chunks.front()->size_bytes();
                 if (!settle(to, chunks.first(1), run_bytes))
                     return false; // those before lie there as if they had been unmapped
@@ -141,6 +149,10 @@ bool HostVirtual::map(size_t offset_bytes, Chunks chunks) {
 
 size_t HostDevice::granularity_bytes() const {
     return os::page_size();
+}
+
+bool HostDevice::can_back(size_t block_bytes) const {
+    return block_bytes < kCheckedBytes || block_bytes <= os::largest_mapping();
 }
 
 std::unique_ptr<PhysicalMemory> HostDevice::create_physical_memory(size_t size_bytes) {

@@ -33,11 +33,11 @@ VirtualStatistics SeedVirtualResource::virtual_statistics() const {
     return now;
 }
 
-std::string SeedVirtualResource::refusal(size_t, size_t) const {
+std::string SeedVirtualResource::refusal(size_t size_bytes, size_t) const {
     const VirtualStatistics now = virtual_statistics();
     return std::to_string(now.allocated_bytes) + " bytes are in blocks and " +
            std::to_string(now.physical_bytes) + " bytes in chunks of " +
-           std::to_string(chunk_bytes()) + ", and " + what_is_short(*device_);
+           std::to_string(chunk_bytes()) + ", and " + what_is_short(*device_, size_bytes);
 }
 
 std::vector<ListedBlock> SeedVirtualResource::blocks() const {

@@ -55,7 +55,7 @@ void *SeedVirtualResource::allocate_on(size_t size_bytes, size_t alignment,
                                        const StreamPointer &stream) {
     check_stream(*device_, stream);
     const auto lock = device_->enter(mutex_);
-    if (is_abandoned_ || size_bytes > SIZE_MAX - chunk_bytes_)
+    if (is_abandoned_ || size_bytes > SIZE_MAX - chunk_bytes_ || !device_->can_back(size_bytes))
         return nullptr;
     settle_waiting();
     const size_t count = (std::max<size_t>(size_bytes, 1) + chunk_bytes_ - 1) / chunk_bytes_;
@@ -63,15 +63,15 @@ void *SeedVirtualResource::allocate_on(size_t size_bytes, size_t alignment,
                           stream};
     const size_t moved_before = statistics_.moved_count;
     Mapping mapping;
-    if (!obtain(request, mapping)) {
-        ++statistics_.retry_count;
-        release_unused();
-        if (!obtain(request, mapping)) {
-            wait_for_all();
-            release_unused();
-            if (!obtain(request, mapping))
-                return nullptr;
-        }
+    auto place = live_.end();
+    try {
+        if (!obtain_or_retry(request, mapping))
+            return nullptr;
+        mapping.requested_bytes = size_bytes;
+        mapping.use = {};
+        place = live_.try_emplace(mapping.addresses->start()).first;
+    } catch (const std::bad_alloc &) { // for lists of chunks
+        return nullptr;
     }
     ++statistics_.allocation_count;
     statistics_.remap_count += statistics_.moved_count > moved_before;
@@ -79,12 +79,9 @@ void *SeedVirtualResource::allocate_on(size_t size_bytes, size_t alignment,
     statistics_.allocated_bytes += mapping.size_bytes;
     statistics_.peak_allocated_bytes =
         std::max(statistics_.peak_allocated_bytes, statistics_.allocated_bytes);
-    mapping.requested_bytes = size_bytes;
-    mapping.use = {};
-    const uintptr_t start = mapping.addresses->start();
-    live_.emplace(start, std::move(mapping));
-    events_.note(Action::allocated, start, size_bytes);
-    return reinterpret_cast<void *>(start);
+    place->second = std::move(mapping);
+    events_.note(Action::allocated, place->first, size_bytes);
+    return reinterpret_cast<void *>(place->first);
 }
 
 Freed SeedVirtualResource::deallocate_on(void *pointer, size_t size_bytes, size_t,
@@ -115,6 +112,23 @@ Freed SeedVirtualResource::deallocate_on(void *pointer, size_t size_bytes, size_
         waiting_.push_back(std::move(mapping));
     live_.erase(found);
     return Freed::done;
+}
+
+/// Where caches are in the way they go back, and work is waited for. Chunks made for a request that
+/// the device refuses go back as well.
+bool SeedVirtualResource::obtain_or_retry(const Request &request, Mapping &mapping) {
+    if (obtain(request, mapping))
+        return true;
+    ++statistics_.retry_count;
+    release_unused();
+    if (obtain(request, mapping))
+        return true;
+    wait_for_all();
+    release_unused();
+    if (obtain(request, mapping))
+        return true;
+    release_unused();
+    return false;
 }
 
 bool SeedVirtualResource::obtain(const Request &request, Mapping &mapping) {
@@ -221,10 +235,14 @@ bool SeedVirtualResource::gather(size_t size_bytes, const StreamPointer &stream,
         if (found == cache_.end() || !rob(found, size_bytes - haul.size_bytes, haul))
             break;
     }
+    const size_t found = haul.chunks.size(), found_bytes = haul.size_bytes;
     while (haul.size_bytes < size_bytes) {
         Chunk chunk = create();
-        if (chunk == nullptr)
+        if (chunk == nullptr) {
+            haul.chunks.resize(found);
+            haul.size_bytes = found_bytes;
             return false;
+        }
         haul.add({std::move(chunk), {}});
     }
     return true;

@@ -1,6 +1,7 @@
 #include "tightship/resource/virtual/shared_device.hpp"
 
 #include "tightship/os.hpp"
+#include "tightship/os_limits.hpp"
 #include "tightship/os_map.hpp"
 #include "tightship/resource/memory_resource.hpp"
 
@@ -100,6 +101,10 @@ SharedDevice::SharedDevice() : file_(std::make_shared<File>()) {}
 
 size_t SharedDevice::granularity_bytes() const {
     return os::page_size();
+}
+
+bool SharedDevice::can_back(size_t block_bytes) const {
+    return block_bytes <= os::memory_bytes();
 }
 
 int SharedDevice::descriptor() const {

@@ -46,15 +46,15 @@ size_t StealingVirtualResource::available_bytes() const {
     return settings_.max_bytes - std::min(settings_.max_bytes, statistics_.allocated_bytes);
 }
 
-std::string StealingVirtualResource::refusal(size_t, size_t) const {
+std::string StealingVirtualResource::refusal(size_t size_bytes, size_t) const {
     const VirtualStatistics now = virtual_statistics();
     const std::string held = std::to_string(now.allocated_bytes) + " bytes are in blocks and " +
                              std::to_string(now.physical_bytes) + " in pages of " +
                              std::to_string(settings_.page_bytes);
-    if (settings_.max_bytes != SIZE_MAX)
+    if (settings_.max_bytes != SIZE_MAX && device_->can_back(size_bytes))
         return held + ", of at most " + std::to_string(settings_.max_bytes) +
                ". Give blocks back, or raise `max_bytes`.";
-    return held + ", and " + what_is_short(*device_);
+    return held + ", and " + what_is_short(*device_, size_bytes);
 }
 
 std::vector<ListedBlock> StealingVirtualResource::blocks() const {

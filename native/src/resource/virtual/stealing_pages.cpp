@@ -57,16 +57,24 @@ bool StealingVirtualResource::gather(size_t count, const Request &request, const
         statistics_.moved_count += moved;
         statistics_.remap_count += moved > 0;
     }
+    if (pages_.size() >= count)
+        return true;
+    if (!may_create || count - pages_.size() > creatable_count())
+        return false;
+    pages_.reserve(count);
     while (pages_.size() < count)
-        if (!may_create || !create())
+        if (!create())
             return false;
     return true;
 }
 
+/// Pages that the budget has left.
+size_t StealingVirtualResource::creatable_count() const {
+    const size_t held_bytes = std::min(settings_.max_bytes, statistics_.physical_bytes);
+    return (settings_.max_bytes - held_bytes) / settings_.page_bytes;
+}
+
 bool StealingVirtualResource::create() {
-    if (settings_.page_bytes >
-        settings_.max_bytes - std::min(settings_.max_bytes, statistics_.physical_bytes))
-        return false;
     auto page = device_->create_physical_memory(settings_.page_bytes);
     if (page == nullptr)
         return false;
@@ -101,6 +109,7 @@ size_t StealingVirtualResource::steal(size_t count, uintptr_t start, uintptr_t s
         add(std::max((*block)->start, align_up(stop, page_bytes)), (*block)->stop());
     }
     const size_t before = pages_.size();
+    pages_.reserve(before + found); // what the device has separated must not be lost
     for (const auto &[from, to] : runs)
         if (!unmap(from, to))
             break;

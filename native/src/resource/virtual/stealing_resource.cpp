@@ -103,7 +103,7 @@ void *StealingVirtualResource::allocate_on(size_t size_bytes, size_t alignment,
         let_go_of_all();
         block = take_free(request);
         if (block == nullptr)
-            block = take_mapped(request);
+            block = take_mapped_or_nothing(request);
         if (block == nullptr)
             return nullptr;
     }
@@ -203,6 +203,23 @@ Block *StealingVirtualResource::find_fitting(const Request &request, StreamUse *
             return *found;
     found = blocks.lower_bound(request.size_bytes + request.alignment - kGranule);
     return found == blocks.end() ? nullptr : *found;
+}
+
+/// As `take_mapped`; where that has nothing, what was made on the way goes back.
+Block *StealingVirtualResource::take_mapped_or_nothing(const Request &request) {
+    const size_t live_bytes = std::min(settings_.max_bytes, statistics_.allocated_bytes);
+    if (!device_->can_back(request.size_bytes) ||
+        request.size_bytes > settings_.max_bytes - live_bytes)
+        return nullptr;
+    const size_t before_bytes = statistics_.physical_bytes;
+    try {
+        if (Block *const block = take_mapped(request))
+            return block;
+    } catch (const std::bad_alloc &) { // for lists of pages
+    }
+    if (statistics_.physical_bytes > before_bytes)
+        release(before_bytes);
+    return nullptr;
 }
 
 /// Memory mapped for the request: free pages from elsewhere, then new ones. Before new ones are

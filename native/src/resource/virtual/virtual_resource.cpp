@@ -1,6 +1,6 @@
 #include "tightship/resource/virtual/virtual_resource.hpp"
 
-#include "tightship/os_map.hpp"
+#include "tightship/os_limits.hpp"
 
 namespace tightship::resource {
 
@@ -10,7 +10,9 @@ void VirtualResource::check_stream(const PagedDevice &device, const StreamPointe
                      "kind of stream or another device's. Give a `CudaStream` of the device.");
 }
 
-std::string VirtualResource::what_is_short(const PagedDevice &device) {
+std::string VirtualResource::what_is_short(const PagedDevice &device, size_t size_bytes) {
+    if (!device.can_back(size_bytes))
+        return "the device never has memory for so large a block. Ask for less.";
     const size_t limit = os::map_limit(), count = os::map_count();
     if (device.is_host() && limit > 0 && count + count / 16 >= limit)
         return "the process has " + std::to_string(count) + " of at most " + std::to_string(limit) +

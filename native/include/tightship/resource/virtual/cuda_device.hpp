@@ -50,6 +50,7 @@ class CudaDevice final : public PagedDevice {
 
     size_t granularity_bytes() const override { return granularity_bytes_; }
     size_t largest_chunk_bytes() const override { return total_bytes_; }
+    bool can_back(size_t block_bytes) const override { return block_bytes <= total_bytes_; }
     std::unique_ptr<PhysicalMemory> create_physical_memory(size_t size_bytes) override;
     std::unique_ptr<VirtualMemory> create_virtual_memory(size_t size_bytes,
                                                          size_t alignment) override;

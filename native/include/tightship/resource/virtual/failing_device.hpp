@@ -19,6 +19,7 @@ class FailingDevice final : public PagedDevice {
 
     size_t granularity_bytes() const override { return device_->granularity_bytes(); }
     size_t largest_chunk_bytes() const override { return device_->largest_chunk_bytes(); }
+    bool can_back(size_t block_bytes) const override { return device_->can_back(block_bytes); }
     std::unique_ptr<PhysicalMemory> create_physical_memory(size_t size_bytes) override;
     std::unique_ptr<VirtualMemory> create_virtual_memory(size_t size_bytes,
                                                          size_t alignment) override;

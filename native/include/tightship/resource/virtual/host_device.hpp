@@ -12,6 +12,8 @@ namespace tightship::resource {
 class HostDevice final : public PagedDevice {
   public:
     size_t granularity_bytes() const override;
+    /// As the system would decide on one mapping of that size.
+    bool can_back(size_t block_bytes) const override;
     std::unique_ptr<PhysicalMemory> create_physical_memory(size_t size_bytes) override;
     std::unique_ptr<VirtualMemory> create_virtual_memory(size_t size_bytes,
                                                          size_t alignment) override;

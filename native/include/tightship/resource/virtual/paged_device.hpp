@@ -79,6 +79,9 @@ class PagedDevice {
     /// Sizes of chunks and the offsets they are mapped at are multiples of it: a power of two.
     virtual size_t granularity_bytes() const = 0;
     virtual size_t largest_chunk_bytes() const { return SIZE_MAX; }
+    /// False where no block of that size can ever have memory, whatever is given back. Asked
+    /// before the chunks of a block are made one by one, each of which the system would grant.
+    virtual bool can_back(size_t /*block_bytes*/) const { return true; }
     /// Null where the device has no more.
     virtual std::unique_ptr<PhysicalMemory> create_physical_memory(size_t size_bytes) = 0;
     /// At a multiple of `alignment`, a power of two; null where the system has no more addresses.

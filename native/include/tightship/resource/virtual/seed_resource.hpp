@@ -84,6 +84,7 @@ class SeedVirtualResource final : public VirtualResource, private Forkable {
     };
 
     // All of these hold the lock. Those that return false leave what they took in the caches.
+    bool obtain_or_retry(const Request &request, Mapping &mapping);
     bool obtain(const Request &request, Mapping &mapping);
     bool reuse(const Request &request, Mapping &mapping);
     bool lengthen(const Request &request, Mapping &mapping);

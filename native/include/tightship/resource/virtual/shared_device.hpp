@@ -13,6 +13,8 @@ class SharedDevice final : public PagedDevice {
     SharedDevice();
 
     size_t granularity_bytes() const override;
+    /// Memory and swap bound what the file's pages can be of; the system itself does not check.
+    bool can_back(size_t block_bytes) const override;
     std::unique_ptr<PhysicalMemory> create_physical_memory(size_t size_bytes) override;
     std::unique_ptr<VirtualMemory> create_virtual_memory(size_t size_bytes,
                                                          size_t alignment) override;

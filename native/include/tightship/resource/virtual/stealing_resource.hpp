@@ -84,6 +84,7 @@ class StealingVirtualResource final : public VirtualResource, private Forkable {
     void let_go_of_all();
     Block *take_free(const Request &request);
     Block *find_fitting(const Request &request, StreamUse *user);
+    Block *take_mapped_or_nothing(const Request &request);
     Block *take_mapped(const Request &request);
     bool is_awaiting();
     bool poll(std::chrono::nanoseconds patience);
@@ -92,6 +93,7 @@ class StealingVirtualResource final : public VirtualResource, private Forkable {
     size_t missing(const Block *block, uintptr_t start, uintptr_t stop) const;
     bool extend(size_t size_bytes);
     bool gather(size_t count, const Request &request, const Site &site, bool may_create);
+    size_t creatable_count() const;
     bool create();
     size_t steal(size_t count, uintptr_t start, uintptr_t stop);
     bool unmap(uintptr_t start, uintptr_t stop);

@@ -58,7 +58,7 @@ class VirtualResource : public MemoryResource {
     /// Throws `Misuse` where the device cannot heed the stream.
     static void check_stream(const PagedDevice &device, const StreamPointer &stream);
     /// Why it refuses, and what to do: memory, or the mappings that a process may have.
-    static std::string what_is_short(const PagedDevice &device);
+    static std::string what_is_short(const PagedDevice &device, size_t size_bytes);
 };
 
 } // namespace tightship::resource
