@@ -3,6 +3,7 @@
 #include "tightship/onednn/primitive.hpp"
 #include "tightship/recipe.hpp"
 
+#include <algorithm>
 #include <bit>
 #include <vector>
 
@@ -123,12 +124,29 @@ std::vector<int> post_operands(const_dnnl_primitive_desc_t desc) {
     return all;
 }
 
+/// Scale and shift of a normalization that was described without them; the library describes them
+/// all the same.
+std::vector<int> unused_parameters(const_dnnl_primitive_desc_t desc) {
+    unsigned flags = dnnl_use_scale | dnnl_use_shift;
+    if (Library::get().primitive_desc_query(desc, dnnl_query_flags, 0, &flags) != dnnl_success)
+        return {};
+    std::vector<int> all;
+    if ((flags & dnnl_use_scale) == 0)
+        all.push_back(DNNL_ARG_SCALE);
+    if ((flags & dnnl_use_shift) == 0)
+        all.push_back(DNNL_ARG_SHIFT);
+    return all;
+}
+
 } // namespace
 
 std::vector<std::pair<int, int64_t>> PrimitiveDesc::reach() const {
     constexpr int kSourcesMax = 4096;
+    const std::vector<int> unused = unused_parameters(desc_);
     std::vector<std::pair<int, int64_t>> all;
     const auto add = [&](int argument) {
+        if (std::ranges::find(unused, argument) != unused.end())
+            return false;
         const int64_t end = operand(argument).end_bytes();
         if (end > 0)
             all.emplace_back(argument, end);

@@ -42,6 +42,16 @@ def test_a_prepared_model_gives_the_bits_that_its_onnx_file_gives(
     assert {n: a.tobytes() for n, a in wanted.items()} == {n: a.tobytes() for n, a in found.items()}
 
 
+def test_a_normalization_without_a_shift_is_prepared(tmp_path: Path) -> None:
+    nodes = [helper.make_node("LayerNormalization", ["x", "scale"], ["y"])]
+    value = ("x", TensorProto.FLOAT, [40, 512]), ("y", TensorProto.FLOAT, [40, 512])
+    scale = np.arange(512, dtype=np.float32)
+    source = model(nodes, [value[0]], [value[1]], {"scale": scale})
+    x = np.random.default_rng(2).standard_normal((40, 512), np.float32)
+    with tightship.load(source) as plain, tightship.load(written(tmp_path, source)) as prepared:
+        assert np.array_equal(prepared(x), plain(x))
+
+
 def test_one_file_has_programs_for_several_shapes_over_one_copy_of_the_weights(
     tmp_path: Path,
 ) -> None:
