@@ -136,12 +136,12 @@ class WeightStore:
 
     def _equal(self, constant: "Constant") -> Sequence[PackedCopy]:
         """Copies of constants that are equal to one, as far as is known without their elements."""
-        from tightship.engine.lower.affine import key_of
+        from tightship.graph.followed import constant_key
 
         for copy in self._without_key:
-            self._by_key.setdefault(key_of(copy.weight.constant), []).append(copy)
+            self._by_key.setdefault(constant_key(copy.weight.constant), []).append(copy)
         self._without_key.clear()
-        return self._by_key.get(key_of(constant), ())
+        return self._by_key.get(constant_key(constant), ())
 
 
 def _like(weight: PackedWeight, copies: Iterable[PackedCopy]) -> PackedCopy | None:

@@ -90,12 +90,26 @@ class Fill:
         """Nothing to give back."""
 
 
-@dataclass(frozen=True, eq=False)
-class Derived:
-    """A constant computed from others each time it is asked for.
+class Computed:
+    """Base of constants that are computed from others each time they are asked for."""
 
-    Constants of equal recipes, types and sources have equal elements; None says nothing.
-    """
+    @property
+    def sources(self) -> tuple[Constant, ...]:
+        """The constants that it is computed from."""
+        raise NotImplementedError
+
+    @property
+    def recipe(self) -> Hashable:
+        """What is done to them; None says nothing.
+
+        Constants of equal recipes, types and sources have equal elements.
+        """
+        raise NotImplementedError
+
+
+@dataclass(frozen=True, eq=False)
+class Derived(Computed):
+    """A constant that a function computes."""
 
     dtype: DType
     shape: tuple[int, ...]

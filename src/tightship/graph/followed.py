@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tightship.graph.constant import Array, Constant, Derived, Fill, Inline, Mapped
+from tightship.graph.constant import Array, Computed, Constant, Fill, Inline, Mapped
 from tightship.graph.layout import DType
 from tightship.graph.length import is_length, length_of
 
@@ -38,7 +38,7 @@ def depends_on_lengths(constant: Constant) -> bool:
     """Whether a constant may be another for other lengths."""
     if isinstance(constant, Followed) or any(map(is_length, constant.shape)):
         return True
-    return isinstance(constant, Derived) and any(map(depends_on_lengths, constant.sources))
+    return isinstance(constant, Computed) and any(map(depends_on_lengths, constant.sources))
 
 
 def constant_key(constant: Constant) -> Hashable:
@@ -56,7 +56,7 @@ def constant_key(constant: Constant) -> Hashable:
     if isinstance(constant, Followed):
         elements = tuple([length_key(element) for element in constant.elements.flat])
         return "followed", constant.dtype, shape, elements
-    if isinstance(constant, Derived) and constant.recipe is not None:
+    if isinstance(constant, Computed) and constant.recipe is not None:
         sources = tuple([constant_key(source) for source in constant.sources])
         return constant.recipe, constant.dtype, shape, sources
     return id(constant)

@@ -93,7 +93,7 @@ def verify_prepared(path: FilePath) -> int:
     """
     stored = StoredModel(path)
     stored.verify()
-    return sum(copy.weight.size_bytes for copy in stored.copies)
+    return sum({copy.offset_bytes: copy.weight.size_bytes for copy in stored.copies}.values())
 
 
 def _index(stored: StoredModel, asked: Asked) -> int:

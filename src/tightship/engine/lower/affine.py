@@ -7,13 +7,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tightship.graph import Constant, Derived, DType, Fill, Inline
-from tightship.graph.followed import constant_key
+from tightship.graph.constant import Computed
 
 Vector = NDArray[np.float32]
 
 
 @dataclass(frozen=True, eq=False)
-class Scaled:
+class Scaled(Computed):
     """`source` with each slice along its first axis multiplied by an element of `factor`.
 
     Packing multiplies piece by piece, so that a large weight is never copied whole.
@@ -37,21 +37,26 @@ class Scaled:
         factor = self.factor.array().reshape(-1, *[1] * (len(self.shape) - 1))
         return np.multiply(self.source.array(), factor)
 
+    @property
+    def sources(self) -> tuple[Constant, ...]:
+        """What it is computed from."""
+        return self.source, self.factor
+
+    @property
+    def recipe(self) -> Hashable:
+        """Always the same: both operands are sources."""
+        return "scaled"
+
     def release(self) -> None:
         """Give back the pages that the source brought in."""
         self.source.release()
 
 
-def key_of(constant: Constant) -> Hashable:
-    """As `constant_key`; equal for a constant scaled by equal factors too."""
-    if isinstance(constant, Scaled):
-        return "scaled", key_of(constant.source), key_of(constant.factor)
-    return constant_key(constant)
-
-
-def vector(length: int, compute: Callable[[], Vector], *sources: Constant) -> Derived:
-    """A float32 vector computed from other constants."""
-    return Derived(DType.FLOAT32, (length,), compute, sources)
+def vector(
+    length: int, compute: Callable[[], Vector], *sources: Constant, recipe: Hashable
+) -> Derived:
+    """A float32 vector computed from other constants; `recipe` as for `Derived`."""
+    return Derived(DType.FLOAT32, (length,), compute, sources, recipe)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,14 +75,15 @@ class Affine:
         """This, then multiplied by `factor` (one element, or one a channel)."""
         n, scale, shift = self.channels, self.scale, self.shift
         return Affine(
-            vector(n, lambda: flat(scale) * flat(factor), scale, factor),
-            vector(n, lambda: flat(shift) * flat(factor), shift, factor),
+            vector(n, lambda: flat(scale) * flat(factor), scale, factor, recipe="product"),
+            vector(n, lambda: flat(shift) * flat(factor), shift, factor, recipe="product"),
         )
 
     def then_shifted(self, term: Constant) -> "Affine":
         """This, then `term` added (one element, or one a channel)."""
         n, shift = self.channels, self.shift
-        return Affine(self.scale, vector(n, lambda: flat(shift) + flat(term), shift, term))
+        moved = vector(n, lambda: flat(shift) + flat(term), shift, term, recipe="sum")
+        return Affine(self.scale, moved)
 
 
 def identity(channels: int) -> Affine:
@@ -102,9 +108,12 @@ def normalization(
         return flat(scale) / deviation
 
     return Affine(
-        vector(n, factor, scale, variance),
-        vector(n, lambda: flat(shift) - flat(mean) * factor(), scale, shift, mean, variance),
-    )
+        vector(n, factor, scale, variance, recipe=("normalization scale", epsilon)),
+        vector(
+            n, lambda: flat(shift) - flat(mean) * factor(), scale, shift, mean, variance,
+            recipe=("normalization shift", epsilon),
+        ),
+    )  # fmt: skip
 
 
 def small(value: float) -> Inline:

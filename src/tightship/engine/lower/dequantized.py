@@ -94,7 +94,7 @@ def dequantized(node: Node, operands: list[Constant | None]) -> Dequantized | No
 
     sources = tuple(operand for operand in operands if operand is not None)
     return Dequantized(
-        DType.FLOAT32, integers.shape, compute, sources,
+        DType.FLOAT32, integers.shape, compute, sources, ("dequantized", axis),
         integers=integers, scale=scale, zero=zero, axis=axis % rank,
     )  # fmt: skip
 

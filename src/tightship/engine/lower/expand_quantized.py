@@ -94,4 +94,4 @@ def _real_bias(bias: Constant, scales: list[Constant | None]) -> Constant:
         steps = flat(left) * flat(right)
         return np.asarray(flat(bias) * steps, np.float32)
 
-    return Derived(DType.FLOAT32, bias.shape, compute, (bias, left, right))
+    return Derived(DType.FLOAT32, bias.shape, compute, (bias, left, right), "real bias")

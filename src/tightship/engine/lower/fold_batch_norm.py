@@ -120,7 +120,9 @@ def _scaled(weight: Constant, scale: Constant) -> Constant:
         before = weight.scale
         if weight.axis == 0 or element_count(before.shape) == 1:
             outputs = weight.shape[0]
-            scales = vector(outputs, lambda: flat(before) * flat(scale), before, scale)
+            scales = vector(
+                outputs, lambda: flat(before) * flat(scale), before, scale, recipe="product"
+            )
             return weight.scaled_by(scales)
     return Scaled(weight, scale)
 
@@ -137,7 +139,7 @@ def _applied(
     assert bias is not None
     constants[weight_name] = _scaled(weight, scale)
     constants[bias_name] = vector(
-        n, lambda: flat(bias) * flat(scale) + flat(shift), bias, scale, shift
+        n, lambda: flat(bias) * flat(scale) + flat(shift), bias, scale, shift, recipe="affine"
     )
     inputs = (node.inputs[0], weight_name, bias_name, *node.inputs[3:])
     return replace(node, inputs=inputs, outputs=chain[-1].outputs)

@@ -94,9 +94,10 @@ class _Search:
         each = channels // groups
         of_group, of_group_too, scale, shift = affine
         scales = vector(channels, lambda: flat(of_group).repeat(each) * flat(scale),
-                        of_group, scale)  # fmt: skip
+                        of_group, scale, recipe=("repeated product", each))  # fmt: skip
         shifts = vector(channels, lambda: flat(of_group_too).repeat(each) * flat(scale)
-                        + flat(shift), of_group_too, scale, shift)  # fmt: skip
+                        + flat(shift), of_group_too, scale, shift,
+                        recipe=("repeated affine", each))  # fmt: skip
         names = f"{node.name}.scales", f"{node.name}.shifts"
         self.constants.update(zip(names, (scales, shifts), strict=True))
         attributes = {"num_groups": groups, "epsilon": epsilon_of(node)}

@@ -221,7 +221,12 @@ def _is_weight(constant: Constant) -> bool:
 
 
 def _form(constant: Constant) -> Hashable:
-    """Equal for constants that differ in their elements alone."""
+    """Equal for constants that differ in their elements alone.
+
+    Of what kernels take by its sources (integers and their zero point, halves), equal constants.
+    """
+    if isinstance(constant, Derived) and type(constant) is not Derived:
+        return constant_key(constant)
     form: tuple[Hashable, ...] = type(constant), constant.dtype, constant.shape
     if isinstance(constant, Scaled):
         return *form, _form(constant.source), _form(constant.factor)

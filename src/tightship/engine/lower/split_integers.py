@@ -59,7 +59,7 @@ def _terms(weights: Constant, zero: Constant | None) -> list[Constant]:
     operands = (weights,) if zero is None else (weights, zero)
     aside = zeros.reshape(-1, *[1] * (len(weights.shape) - 1))
     return [
-        Derived(DType.INT8, weights.shape, _term(weights, aside, index), operands)
+        Derived(DType.INT8, weights.shape, _term(weights, aside, index), operands, ("term", index))
         for index in range(count)
     ]
 

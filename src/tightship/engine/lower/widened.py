@@ -25,7 +25,7 @@ def widened(constant: Constant) -> Widened:
     def compute() -> NDArray[np.generic]:
         return constant.array().astype(np.float32)
 
-    return Widened(DType.FLOAT32, constant.shape, compute, (constant,), narrow=constant)
+    return Widened(DType.FLOAT32, constant.shape, compute, (constant,), "widened", narrow=constant)
 
 
 def half_weights(builder: Builder, node: Node) -> tuple[str, DType] | None:

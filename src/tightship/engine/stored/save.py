@@ -120,14 +120,16 @@ class _Weights:
     """Packed weights of a file that is being written, those of equal bytes once.
 
     Attributes:
-        rows: Name, offset in the file, size and checksum of each.
+        rows: Name, offset in the file, size and checksum of each; those of equal bytes have rows
+            of their own names at one offset.
         places: Row of each weight, by its identity.
     """
 
     file: BinaryIO
-    rows: list[list[object]] = field(default_factory=list)
+    rows: list[tuple[str, int, int, int]] = field(default_factory=list)
     places: dict[int, int] = field(default_factory=dict)
-    _alike: dict[tuple[int, int], list[int]] = field(default_factory=dict)
+    _known: dict[tuple[str, int, int, int], int] = field(default_factory=dict)
+    _offsets: dict[tuple[int, int], list[int]] = field(default_factory=dict)
 
     def write(self, programs: Sequence[Sequence[PackedWeight]], progress: Progress | None) -> None:
         """Pack the weights of programs; what is the same object is packed once."""
@@ -148,15 +150,22 @@ class _Weights:
         self._pad(PAGE_BYTES)
 
     def _place(self, name: str, packed: Bytes) -> int:
-        """Row of these bytes, which are written unless they are there."""
+        """Row of this name and these bytes, which are written unless they are there."""
         checksum = zlib.crc32(packed.data)
-        alike = self._alike.setdefault((len(packed), checksum), [])
-        for row in alike:
-            if self._holds(int(str(self.rows[row][1])), packed):
-                return row
+        row = name, self._offset(packed, checksum), len(packed), checksum
+        if row not in self._known:
+            self._known[row] = len(self.rows)
+            self.rows.append(row)
+        return self._known[row]
+
+    def _offset(self, packed: Bytes, checksum: int) -> int:
+        """Where these bytes are; they are written unless they are there."""
+        alike = self._offsets.setdefault((len(packed), checksum), [])
+        for offset in alike:
+            if self._holds(offset, packed):
+                return offset
         self._pad(ALIGNMENT)
-        alike.append(len(self.rows))
-        self.rows.append([name, self.file.tell(), len(packed), checksum])
+        alike.append(self.file.tell())
         self.file.write(packed.data)
         return alike[-1]
 

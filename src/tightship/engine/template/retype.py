@@ -6,7 +6,6 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from tightship.engine.kernels import evaluate
-from tightship.engine.lower.affine import Scaled
 from tightship.engine.lower.fold_constants import recipe_of
 from tightship.engine.template.rules import RULES
 from tightship.engine.template.site import NoRuleError, Shape, Site, product
@@ -17,13 +16,6 @@ from tightship.graph.length import Trace, is_length, value_of
 
 ELEMENTS_MAX = 256
 """Constants with more elements are not looked into for lengths."""
-
-
-def is_followed(constant: Constant) -> bool:
-    """Whether a constant may be another for other lengths."""
-    if isinstance(constant, Scaled):
-        return is_followed(constant.source) or is_followed(constant.factor)
-    return depends_on_lengths(constant)
 
 
 @dataclass(slots=True)
@@ -169,7 +161,7 @@ def _elements_of(constant: Constant | None) -> Array | None:
         return constant.elements
     if constant is None or constant.dtype not in (DType.INT64, DType.INT32, DType.BOOL):
         return None
-    if is_followed(constant) or np.prod(constant.shape, initial=1) > ELEMENTS_MAX:
+    if depends_on_lengths(constant) or np.prod(constant.shape, initial=1) > ELEMENTS_MAX:
         return None
     array = constant.array()
     return _shaped(array.reshape(-1).tolist(), array.shape)

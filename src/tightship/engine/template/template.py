@@ -11,7 +11,7 @@ from tightship.engine.lower.affine import Scaled
 from tightship.engine.lower.fold_constants import reshaped
 from tightship.engine.lower.repeats import repeats_of
 from tightship.engine.prepare import Declared
-from tightship.engine.template.retype import Retyper, is_followed
+from tightship.engine.template.retype import Retyper
 from tightship.engine.template.site import NoRuleError
 from tightship.graph import (
     AttributeValue,
@@ -27,7 +27,7 @@ from tightship.graph import (
     Value,
 )
 from tightship.graph.constant import Array
-from tightship.graph.followed import Followed
+from tightship.graph.followed import Followed, depends_on_lengths
 from tightship.graph.followed_graph import FollowedGraph, Symbols
 from tightship.graph.length import Trace, is_length, length_of
 
@@ -212,7 +212,7 @@ class _Constants:
     def of(constants: Mapping[str, Constant]) -> "_Constants":
         apart: tuple[dict[str, Constant], dict[str, Constant]] = ({}, {})
         for name, constant in constants.items():
-            apart[is_followed(constant)][name] = constant
+            apart[depends_on_lengths(constant)][name] = constant
         return _Constants(*apart)
 
     def bound(self, binder: "_Binder") -> dict[str, Constant]:
@@ -227,7 +227,7 @@ def _has_length(node: Node) -> bool:
     return any(
         is_length(value)
         or (isinstance(value, tuple) and any(map(is_length, value)))
-        or (isinstance(value, (Derived, Fill, Followed, Mapped)) and is_followed(value))
+        or (isinstance(value, (Derived, Fill, Followed, Mapped)) and depends_on_lengths(value))
         for part in (node, *node.fused)
         for value in part.attributes.values()
     )
@@ -266,7 +266,7 @@ class _Binder:
 
     def constant(self, constant: Constant) -> Constant:
         """The constant with its lengths bound, itself where it has none."""
-        if not is_followed(constant):
+        if not depends_on_lengths(constant):
             return constant
         shape = self.shape(constant.shape)
         if isinstance(constant, Followed):
@@ -276,7 +276,7 @@ class _Binder:
             return Scaled(self.constant(constant.source), self.constant(constant.factor))
         if isinstance(constant, Derived):
             sources = tuple(map(self.constant, constant.sources))
-            return Derived(constant.dtype, shape, self._bound(constant), sources)
+            return Derived(constant.dtype, shape, self._bound(constant), sources, constant.recipe)
         return reshaped(constant, shape)
 
     def _bound(self, constant: Derived) -> Callable[[], Array]:

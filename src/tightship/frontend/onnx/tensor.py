@@ -78,7 +78,7 @@ class Tensors:
                 "for each value."
             )
         compute = partial(_densify, values, indices, shape, name)
-        return Derived(values.dtype, shape, compute, (values, indices))
+        return Derived(values.dtype, shape, compute, (values, indices), "sparse")
 
     def _external(self, tensor: TensorProto, dtype: DType, shape: tuple[int, ...]) -> Constant:
         if dtype is DType.STRING:
@@ -104,14 +104,15 @@ class Tensors:
                 f"`{field.name.lower()}`."
             )
         place = Mapped(self.file, begin, DType.UINT8, (stop - begin,))
-        return Derived(dtype, shape, partial(_from_varints, place, dtype, shape, name), (place,))
+        compute = partial(_from_varints, place, dtype, shape, name)
+        return Derived(dtype, shape, compute, (place,), "varints")
 
 
 def _dense(file: MappedFile, offset: int, dtype: DType, shape: tuple[int, ...]) -> Constant:
     if not is_packed(dtype):
         return Mapped(file, offset, dtype, shape)
     place = Mapped(file, offset, DType.UINT8, (packed_bytes(dtype, shape),))
-    return Derived(dtype, shape, partial(_unpack_place, place, dtype, shape), (place,))
+    return Derived(dtype, shape, partial(_unpack_place, place, dtype, shape), (place,), "packed")
 
 
 def _unpack_place(place: Mapped, dtype: DType, shape: tuple[int, ...]) -> Array:

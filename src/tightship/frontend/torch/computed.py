@@ -43,7 +43,7 @@ class Ratio:
     @property
     def sources(self) -> list[int]:
         """The lengths that it depends on."""
-        return [self.lengths[symbol] for symbol in self.expression.free_symbols]
+        return [self.lengths[symbol] for symbol in sorted(self.expression.free_symbols, key=str)]
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -94,7 +94,8 @@ def _merged(builder: Builder, node: Node, count: int) -> Node:
         return whole
 
     name = f"{node.inputs[1]}.merged{count}"
-    builder.add_constant(name, Derived(DType.FLOAT32, shape, compute, (weights,)))
+    recipe = "merged groups", groups, count
+    builder.add_constant(name, Derived(DType.FLOAT32, shape, compute, (weights,), recipe))
     reads = (node.inputs[0], name, *node.inputs[2:])
     return replace(node, inputs=reads, attributes={**node.attributes, "group": groups // count})
 

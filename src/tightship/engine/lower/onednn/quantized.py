@@ -13,9 +13,10 @@ from tightship.engine.lower.dequantized import (
     scalar,
     signed,
 )
+from tightship.engine.lower.fold_constants import reshaped
 from tightship.engine.lower.onednn.post_ops import eltwise_of
 from tightship.engine.program import Operand
-from tightship.graph import Constant, Derived, DType, Node, element_count
+from tightship.graph import Constant, DType, Node, element_count
 
 WEIGHTS = 33
 LEAST = {DType.INT8: -128, DType.UINT8: 0}
@@ -51,7 +52,7 @@ class Scales:
         """One scale for all weights, or one for each output channel, which `mask` marks."""
         scale, name = weights.scale, weights.name
         count = element_count(scale.shape)
-        flat = Derived(DType.FLOAT32, (count,), lambda: scale.array().reshape(count), (scale,))
+        flat = reshaped(scale, (count,))
         self.attributes.scale(WEIGHTS, mask if count > 1 else 0)
         self.operands.append((SCALES + WEIGHTS, f"{name}.scale", flat))
         if weights.zero:
