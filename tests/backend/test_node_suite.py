@@ -2,12 +2,17 @@
 
 import importlib.util
 import string
+import unittest
+import warnings
 from collections.abc import Mapping
 
+import numpy as np
 import pytest
+from onnx.backend.test import BackendTest
 from onnx.backend.test.case.test_case import TestCase
 
-from tests.backend.comparison import UNREPEATABLE, failure_of
+import tightship.backend
+from tests.backend.comparison import IMPOSSIBLE, INCOMPARABLE, failure_of
 
 PASSING_MIN = 1860
 WITHOUT_REFERENCE_MIN = 1250
@@ -53,13 +58,13 @@ def test_every_case_is_of_one_group_and_every_exception_is_a_case(
     node_cases: Mapping[str, TestCase],
 ) -> None:
     assert {name[len("test_")] for name in node_cases} <= set(string.ascii_lowercase)
-    assert EXPECTED_FAILURES.keys() | UNREPEATABLE <= node_cases.keys()
+    assert EXPECTED_FAILURES.keys() | IMPOSSIBLE <= node_cases.keys()
 
 
 def test_enough_of_the_suite_passes(node_cases: Mapping[str, TestCase]) -> None:
     if len(node_cases) < NODE_CASES:
         pytest.skip(f"onnx is older than the one that has {NODE_CASES} cases")
-    assert len(node_cases) - len(EXPECTED_FAILURES) - len(UNREPEATABLE) >= PASSING_MIN
+    assert len(node_cases) - len(EXPECTED_FAILURES) - len(IMPOSSIBLE) >= PASSING_MIN
 
 
 @pytest.mark.slow
@@ -72,3 +77,17 @@ def test_enough_of_the_suite_passes_without_onnx_reference(
     wrong = [why for why in failures if why is not None and "left out" not in why]
     assert failures.count(None) >= WITHOUT_REFERENCE_MIN
     assert len(wrong) <= len(EXPECTED_FAILURES), wrong
+
+
+@pytest.mark.slow
+def test_the_stock_runner_fails_only_what_no_backend_can_pass() -> None:
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")
+        runner = BackendTest(tightship.backend, __name__)
+    result = unittest.TestResult()
+    suite = runner.test_cases["OnnxBackendNodeModelTest"]
+    unittest.defaultTestLoader.loadTestsFromTestCase(suite).run(result)
+    failed = {test._testMethodName for test, _ in (*result.failures, *result.errors)}
+    possible = IMPOSSIBLE | EXPECTED_FAILURES.keys()
+    assert failed - {f"{name}_cpu" for name in possible} == set()
+    assert f"{next(iter(INCOMPARABLE))}_cpu" in failed

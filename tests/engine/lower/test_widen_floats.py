@@ -90,6 +90,25 @@ def test_a_value_read_both_ways_is_rounded_once():
     np.testing.assert_allclose(run(graph, inputs={"x": x})["y"], x @ x, rtol=2e-3)
 
 
+def test_only_a_conversion_from_float32_rounds():
+    graph = graph_of(
+        """g (float16[4, 4] x) => (float16[4, 4] y, float[4, 4] z) {
+            p = MatMul (x, x) same = Cast <to = 10> (p) wide = Cast <to = 1> (same)
+            s = Softmax (wide) h = CastLike (s, x) like = CastLike (h, x)
+            y = MatMul (like, x) z = Cast <to = 1> (like) }"""
+    )
+    found = operators(widen_floats(graph))
+    assert found.count("Cast") == 3, "of the input, of what was rounded, and of the output"
+    assert found.count("CastLike") == 1
+    x = np.linspace(-1, 2, 16, dtype=np.float16).reshape(4, 4)
+    product = x.astype(np.float64) @ x
+    e = np.exp(product - product.max(-1, keepdims=True))
+    rounded = (e / e.sum(-1, keepdims=True)).astype(np.float16).astype(np.float64)
+    outputs = run(graph, inputs={"x": x})
+    np.testing.assert_array_equal(outputs["z"], rounded)
+    np.testing.assert_allclose(outputs["y"], rounded @ x, rtol=2.0**-11)
+
+
 @pytest.mark.parametrize(
     "text",
     [

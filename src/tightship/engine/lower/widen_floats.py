@@ -1,8 +1,9 @@
 """Half-precision models with products compute in float32; conversions are planned steps.
 
 A value of float16 or bfloat16 exists as float32 from the node that computes it to those that
-read it. It is rounded where somebody wants it as it is declared: an output of the graph, an
-operator that is not widened. Constants are widened when they are packed.
+read it. It is rounded where it is read as it is declared, by an output of the graph or an operator
+that is not widened, and where the model converts float32 to a half. Constants are widened when
+they are packed.
 """
 
 from dataclasses import dataclass, field, replace
@@ -19,6 +20,7 @@ MOVING = frozenset(
      "Identity", "Pad", "Reshape", "ScatterND", "Slice", "SpaceToDepth", "Split", "Squeeze",
      "Tile", "Transpose", "Trilu", "Unsqueeze", "Where"}
 )  # fmt: skip
+CASTS = frozenset({"Cast", "CastLike"})
 PRODUCTS = frozenset({"Attention", "Conv", "ConvTranspose", "GRU", "Gemm", "LSTM", "MatMul", "RNN"})
 COMPUTING = frozenset(
     {"Abs", "Add", "Attention", "AveragePool", "BatchNormalization", "Ceil", "Clip", "Conv",
@@ -70,6 +72,8 @@ class _Writer:
 
     def take(self, node: Node) -> None:
         """Append a node, widened if it can be."""
+        if self.is_repeated_cast(node):
+            node = replace(node, operator="Identity", inputs=node.inputs[:1], attributes={})
         if not self.is_widened(node):
             for name in node.reads:
                 self.narrowed(name)
@@ -79,6 +83,15 @@ class _Writer:
         outputs = tuple(self.named(name) if self.is_half(name) else name for name in node.outputs)
         self.unwritten.update(name for name in node.outputs if self.is_half(name))
         self.nodes.append(replace(node, inputs=inputs, outputs=outputs))
+
+    def is_repeated_cast(self, node: Node) -> bool:
+        """Whether a node converts a half to what its float32 form is a form of already."""
+        if node.domain or node.operator not in CASTS:
+            return False
+        source, target = (
+            self.graph.value(name).dtype for name in (node.inputs[0], node.outputs[0])
+        )
+        return source in HALVES and target in {source, DType.FLOAT32}
 
     def is_widened(self, node: Node) -> bool:
         if node.domain or node.fused or node.operator not in MOVING | COMPUTING:
