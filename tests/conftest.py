@@ -3,6 +3,7 @@
 Each run tries the same examples; `--hypothesis-profile searching` tries others every time.
 """
 
+import os
 import signal
 
 from hypothesis import HealthCheck, settings
@@ -11,6 +12,9 @@ UNTIMED = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("searching", UNTIMED)
 settings.register_profile("repeated", UNTIMED, derandomize=True)
 settings.load_profile("repeated")
+
+# A failing test shows where in the package it failed.
+os.environ.setdefault("TIGHTSHIP_TRACEBACK", "full")
 
 # Whoever starts the tests in the background may have interrupts ignored; processes that tests start
 # and interrupt must not inherit that.

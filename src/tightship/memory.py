@@ -6,11 +6,13 @@ from tightship.engine.library import release_unused
 from tightship.engine.primitive_cache import release_idle_primitives
 from tightship.errors import InputError
 from tightship.model import LOADED
+from tightship.public_calls import public_call
 
 if TYPE_CHECKING:
     from tightship.engine.statistics import MemoryStatistics
 
 
+@public_call
 def memory_stats() -> "MemoryStatistics":
     """What the models of this process hold: weights, arenas and programs, summed."""
     from tightship.engine.statistics import MemoryStatistics  # few ask for them
@@ -24,6 +26,7 @@ def memory_stats() -> "MemoryStatistics":
     return total
 
 
+@public_call
 def release_unused_memory() -> int:
     """Give back what no run of any model has: arenas, programs, primitives, heap, code.
 

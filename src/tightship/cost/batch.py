@@ -4,11 +4,13 @@ from collections.abc import Callable, Mapping, Sequence
 
 from tightship.errors import InputError
 from tightship.graph import Shape
+from tightship.public_calls import public_call
 
 BATCH_MAX = 2**20
 """No larger batch is looked for."""
 
 
+@public_call
 def with_batch(
     declared: Mapping[str, Shape | None], shapes: Mapping[str, Sequence[int]], batch: int
 ) -> dict[str, tuple[int, ...]]:

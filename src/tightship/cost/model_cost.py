@@ -9,6 +9,7 @@ from tightship.graph import Graph
 from tightship.planner import Schedule, plan_schedule
 from tightship.planner.coarse import in_blocks
 from tightship.planner.cost import Columns, Cost, columns_of, cost
+from tightship.public_calls import public_call
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +49,7 @@ class ModelCost:
         return arena + self.graph.input_bytes + self.graph.weight_bytes
 
 
+@public_call
 def cost_of(
     graph: Graph, model: str, *, donate_inputs: bool = False, forward_only: bool = False
 ) -> ModelCost:

@@ -15,6 +15,7 @@ from tightship.planner.liveness import problem_of
 from tightship.planner.recompute import NEVER
 from tightship.planner.recompute_bound import least_operations
 from tightship.planner.squeeze import Squeezed, squeeze
+from tightship.public_calls import public_call
 from tightship.quantity import format_bytes, parse_bytes
 from tightship.view.table import Column, table
 
@@ -51,6 +52,7 @@ class SqueezedGraph:
     budget_bytes: int | None
 
 
+@public_call
 def squeezed(graph: Graph, budget: str = "", operations_max: int | None = None) -> SqueezedGraph:
     """The graph within a budget, or as small as was found.
 

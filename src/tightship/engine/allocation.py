@@ -8,15 +8,17 @@ from typing import ParamSpec, TypeVar
 from tightship._core import Block, CommittedRange, HostResource
 from tightship.engine.schedule import ALIGNMENT
 from tightship.errors import OutOfMemoryError, TightshipError
+from tightship.public_calls import shorten
 
 P = ParamSpec("P")
 R = TypeVar("R")
 
 
 def memory_told(doing: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
-    """Have a function tell every `MemoryError` that comes up within as an `OutOfMemoryError`.
+    """Have a public call tell every `MemoryError` that comes up within as an `OutOfMemoryError`.
 
-    Python, NumPy and oneDNN allocate, too, and say little or nothing of it.
+    Python, NumPy and oneDNN allocate, too, and say little or nothing of it. Other errors are raised
+    as `public_call` raises them.
 
     Args:
         doing: What the function does: `loading a model`.
@@ -27,8 +29,9 @@ def memory_told(doing: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
         def told(*arguments: P.args, **named: P.kwargs) -> R:
             try:
                 return function(*arguments, **named)
-            except TightshipError:
-                raise
+            except (TightshipError, OSError, TypeError) as error:
+                shorten(error)
+                raise  # as it is now: this frame is not added again
             except MemoryError as error:
                 said = str(error).strip().rstrip(".")
                 raise OutOfMemoryError(

@@ -6,10 +6,12 @@ import os
 from tightship import _core
 from tightship._core import PrimitiveCache, PrimitiveCacheStatistics
 from tightship.errors import InputError, LibraryError
+from tightship.public_calls import public_call
 
 VARIABLE = "TIGHTSHIP_PRIMITIVE_CACHE_CAPACITY"
 
 
+@public_call
 def set_primitive_cache_capacity(entries: int, *, idle_bytes: int | None = None) -> None:
     """Bound the primitives that are kept for programs to come; what is beyond goes at once.
 

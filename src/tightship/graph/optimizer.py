@@ -5,8 +5,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from tightship.errors import InputError
+from tightship.public_calls import public_methods
 
 
+@public_methods
 @dataclass(frozen=True, slots=True)
 class Sgd:
     """Stochastic gradient descent: `w - rate * v`, where `v` is `momentum * v + d(w)`.
@@ -47,6 +49,7 @@ class Sgd:
             raise InputError("`nesterov` looks ahead by momentum, and `momentum` is 0; give both.")
 
 
+@public_methods
 @dataclass(frozen=True, slots=True)
 class Adam:
     """Adam, as Kingma and Ba's first algorithm: means corrected by the number of the step.

@@ -14,6 +14,7 @@ from tightship.engine.shelf import Key, Program
 from tightship.errors import InputError
 from tightship.model import feeds
 from tightship.model.feeds import Array
+from tightship.public_calls import public_methods
 
 
 class LoneContext(NativeContext):
@@ -29,6 +30,7 @@ class LoneContext(NativeContext):
         self.program = program
 
 
+@public_methods
 class BoundRun:
     """What `Model.bind` returns; it keeps the arrays, and may be run from several threads.
 

@@ -28,6 +28,7 @@ from tightship.errors import InputError
 from tightship.graph import DType, Shape
 from tightship.model import feeds
 from tightship.model.feeds import Array
+from tightship.public_calls import public_methods
 
 if TYPE_CHECKING:
     from tightship.engine.profile import Profile
@@ -38,6 +39,7 @@ LOADED: "WeakSet[Model]" = WeakSet()
 """Models of the process; closed ones may be among them."""
 
 
+@public_methods
 class Model:
     """A model with its weights packed, ready to run in exactly what its plan says.
 

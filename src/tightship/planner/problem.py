@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tightship.errors import PlanError
+from tightship.public_calls import public_methods
 
 if TYPE_CHECKING:
     from tightship.planner.constraints import Constraints
@@ -18,6 +19,7 @@ TOTAL_BYTES_MAX = 2**62
 """Aligned sizes add up to less, so that no offset leaves int64."""
 
 
+@public_methods
 @dataclass(frozen=True, slots=True, eq=False)
 class Problem:
     """n buffers, each live in the half-open steps `[start_step, stop_step)`.
@@ -126,6 +128,11 @@ class Problem:
 
 
 def _column(name: str, values: Int64Array) -> Int64Array:
+    if not isinstance(values, np.ndarray):
+        raise PlanError(
+            f"Column `{name}` is of the type {type(values).__name__}; it must be an int64 array of "
+            "shape (n,)."
+        )
     if values.ndim != 1 or (values.dtype != np.int64 and values.size):
         raise PlanError(
             f"Column `{name}` is {values.dtype} of shape {values.shape}; it must be int64 of "

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 
 from tightship._core import default_slabs
+from tightship.public_calls import public_call
 
 SLACK = 1.25
 """A slab is made larger than the profile's peak by this factor."""
@@ -17,6 +18,7 @@ PAGE_BYTES = 4096
 BLOCK_SIZES = tuple(block_bytes for block_bytes, _ in default_slabs())
 
 
+@public_call
 def divide(
     peak_counts: Mapping[int, int],
     region_bytes: int,

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from tightship._core import CompositeResource, HostResource, MemoryResource, current_cpu
+from tightship.public_calls import public_call
 from tightship.resource.settings import Settings, settings_from
 from tightship.resource.topology import Node, Topology, read_topology
 
@@ -85,6 +86,7 @@ def _places() -> Places:
     return Places(read_topology(machine_bytes=machine_bytes), settings_from())
 
 
+@public_call
 def main_memory() -> MemoryResource:
     """The main memory of the NUMA node that the calling thread runs on.
 
@@ -98,6 +100,7 @@ def main_memory() -> MemoryResource:
     return _places().main_memory()
 
 
+@public_call
 def scratchpad() -> MemoryResource:
     """The scratchpad of that node: a few MiB of huge pages, there from the start.
 

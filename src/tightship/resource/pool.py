@@ -2,10 +2,12 @@
 
 from tightship._core import FreeListResource, LimitingResource, MemoryResource
 from tightship.errors import InputError
+from tightship.public_calls import public_call
 
 GROWTH_BYTES = 2 << 20
 
 
+@public_call
 def pool(
     upstream: MemoryResource,
     *,

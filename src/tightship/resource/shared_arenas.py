@@ -10,6 +10,7 @@ from types import TracebackType
 
 from tightship.errors import CapacityError, InputError
 from tightship.forks import guard
+from tightship.public_calls import public_methods
 from tightship.quantity import format_bytes, parse_bytes
 from tightship.resource.private_folder import private, runtime_folder
 from tightship.resource.slot_file import (
@@ -24,6 +25,7 @@ from tightship.resource.slot_file import (
 SUFFIX = ".arenas"
 
 
+@public_methods
 class SharedArenaPool:
     """Slots of a private file, for runs of all processes of a user that name the same pool.
 

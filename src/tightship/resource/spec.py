@@ -20,6 +20,7 @@ from tightship._core import (
     TrackingResource,
 )
 from tightship.errors import InputError
+from tightship.public_calls import public_call
 from tightship.quantity import parse_bytes
 from tightship.resource.virtual import virtual_resource
 
@@ -73,6 +74,7 @@ def is_simulation(spec: str) -> bool:
     return spec.rsplit("/", 1)[-1].partition(":")[0] in SIMULATIONS
 
 
+@public_call
 def resource_from(spec: str) -> MemoryResource:
     """Make what `spec` says: names from the outermost to the root, each with a size or none.
 

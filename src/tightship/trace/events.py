@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from tightship.errors import FormatError
+from tightship.public_calls import public_call
 
 FORMAT = "tightship-trace"
 VERSION = 1
@@ -41,6 +42,7 @@ class Trace:
     events: tuple[Event, ...]
 
 
+@public_call
 def read_trace(path: Path) -> Trace:
     """Read a trace in either form.
 

@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tightship import _core
+from tightship.public_calls import public_call
 from tightship.resource import MemoryResource
 from tightship.trace.events import Trace
 
@@ -43,6 +44,7 @@ class Outcome:
         return max(0.0, 1 - 1 / self.held_ratio) if self.held_ratio else 0.0
 
 
+@public_call
 def replay(trace: Trace, make: Callable[[], MemoryResource]) -> Outcome:
     """Play a trace to a new resource to look at it, then to another one to take the time.
 

@@ -4,6 +4,7 @@ import csv
 from pathlib import Path
 
 from tightship.errors import FormatError
+from tightship.public_calls import public_call
 from tightship.trace.events import INT64_MAX, Event, Trace
 
 COLUMNS = ("Action", "Pointer", "Size")
@@ -11,6 +12,7 @@ COMES, GOES, REFUSED = "allocate", ("free", "deallocate"), "allocate failure"
 NULL = ("(nil)", "0x0", "0")
 
 
+@public_call
 def read_rmm_log(path: Path) -> Trace:
     """Read a CSV log; what was refused, and blocks of no address, are left out.
 

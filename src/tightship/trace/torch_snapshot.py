@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from tightship.errors import FormatError
+from tightship.public_calls import public_call
 from tightship.trace.events import INT64_MAX, Event, Trace
 
 COMES, GOES = "alloc", "free_completed"
@@ -22,6 +23,7 @@ class _PlainValues(pickle.Unpickler):
         raise FormatError(f"it names `{module}.{name}`; a snapshot has plain values only")
 
 
+@public_call
 def read_snapshot(path: Path) -> Trace:
     """Read the trace of the device that has the most events.
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from tightship.public_calls import public_call
 from tightship.quantity import parse_bytes
 from tightship.resource import CompositeResource, HostResource
 from tightship.resource.division import BLOCK_SIZES, PAGE_BYTES, SLACK, WORD_BLOCKS, divide
@@ -78,6 +79,7 @@ class Division:
         return CompositeResource(HostResource(), self.region_bytes, slabs=self.slabs)
 
 
+@public_call
 def recommend(trace: Trace, region_bytes: int | None = None) -> Division:
     """Divide a region for what `trace` has live at once.
 

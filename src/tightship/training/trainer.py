@@ -15,6 +15,7 @@ from tightship.engine.library import release_heap, release_unused
 from tightship.engine.limits import Limits
 from tightship.errors import InputError
 from tightship.graph.backward import GATHERED
+from tightship.public_calls import public_methods
 from tightship.training.block import Block
 from tightship.training.planned import Planned, TrainingMemory
 from tightship.training.program import Program
@@ -26,6 +27,7 @@ Array = NDArray[Any]
 Save = Callable[[Mapping[str, Array], str | PathLike[str]], None]
 
 
+@public_methods
 class Trainer:
     """A model whose weights change with every step, in exactly the memory that was planned.
 

@@ -11,10 +11,12 @@ from tightship.driver.memory.descriptor import new_segment
 from tightship.driver.memory.dma_buf import KERNEL, READ, WRITE, allocate, is_dma_buf, synced
 from tightship.driver.protocol.messages import Image, RegisterPool
 from tightship.driver.rules import pools
+from tightship.public_calls import public_methods
 
 PIXEL_FORMAT_BLOB = 0x21
 
 
+@public_methods
 class Blob(Segment):
     """A segment that is a hardware buffer: a dma-buf, or a sealed memfd.
 

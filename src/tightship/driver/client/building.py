@@ -11,10 +11,12 @@ from tightship.driver.rules.elements import dtype_of, value_type
 from tightship.driver.rules.model import DataLocation, Lifetime, Operand, Operation
 from tightship.driver.rules.operand_type import OperandType, ValueType
 from tightship.driver.rules.per_channel import PerChannel
+from tightship.public_calls import public_call, public_methods
 
 _PYTHON: dict[type, DTypeLike] = {bool: np.bool_, int: np.int32, float: np.float32}
 
 
+@public_call
 def channels_type(shape: Sequence[int], scales: Sequence[float], axis: int) -> ValueType:
     """The type of a filter of int8 that has a scale for each element along an axis.
 
@@ -25,6 +27,7 @@ def channels_type(shape: Sequence[int], scales: Sequence[float], axis: int) -> V
     return ValueType(kind, tuple(shape), extra_params=extra)
 
 
+@public_call
 def tensor_type(
     dtype: DTypeLike, shape: Sequence[int] | None, scale: float = 0.0, zero_point: int = 0
 ) -> ValueType:
@@ -45,6 +48,7 @@ def tensor_type(
     return replace(found, dimensions=dimensions, scale=scale or found.scale, zero_point=zero_point)
 
 
+@public_methods
 class ModelBuilder:
     """Operands and operations of a subgraph, added in the order in which they run.
 

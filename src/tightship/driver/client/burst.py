@@ -12,6 +12,7 @@ from tightship.driver.client.staging import Input, Output, Staged, stage
 from tightship.driver.protocol import messages as m
 from tightship.driver.protocol.replies import Executed
 from tightship.driver.rules.deadline import after
+from tightship.public_calls import public_methods
 
 
 @dataclass(slots=True)
@@ -29,6 +30,7 @@ class _Slots:
         )
 
 
+@public_methods
 class Burst(Released):
     """Executions of one model, one at a time."""
 

@@ -33,8 +33,10 @@ from tightship.driver.rules.pools import PoolMode
 from tightship.driver.rules.snapshot import Snapshot
 from tightship.driver.rules.status import ExecutionPreference, Priority
 from tightship.errors import DriverError
+from tightship.public_calls import public_methods
 
 
+@public_methods
 class Client:
     """A connection to a driver; with it goes everything that was made by it."""
 

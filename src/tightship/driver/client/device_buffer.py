@@ -14,10 +14,12 @@ from tightship.driver.rules.elements import dtype_of
 from tightship.driver.rules.operand_type import ValueType
 from tightship.driver.rules.status import failure
 from tightship.errors import DriverError
+from tightship.public_calls import public_methods
 
 NO_POOL = 0
 
 
+@public_methods
 class DeviceBuffer(HeldValue):
     """Memory in the driver that inputs and outputs may be in.
 

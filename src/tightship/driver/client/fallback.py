@@ -12,6 +12,7 @@ from tightship.driver.rules.status import ErrorStatus
 from tightship.errors import DriverError
 from tightship.loading import load
 from tightship.model import Model
+from tightship.public_calls import public_methods
 
 REFUSALS = frozenset(
     {
@@ -24,6 +25,7 @@ REFUSALS = frozenset(
 """What a driver says that cannot serve, or that is gone; all else is the caller's to know."""
 
 
+@public_methods
 class FallbackModel:
     """An ONNX or prepared model; one thread at a time may use it.
 

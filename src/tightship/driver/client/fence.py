@@ -8,8 +8,10 @@ from tightship.driver.memory.descriptor import fence_state
 from tightship.driver.rules.attachment import FenceState
 from tightship.driver.rules.status import ErrorStatus
 from tightship.errors import DriverError
+from tightship.public_calls import public_methods
 
 
+@public_methods
 class Fence:
     """Signalled when an execution has ended well; an error otherwise, or if the driver dies."""
 

@@ -13,8 +13,10 @@ from tightship.driver.protocol.messages import RegisterPool, UnregisterPool
 from tightship.driver.protocol.replies import PoolRegistered
 from tightship.driver.rules.model import DataLocation
 from tightship.driver.rules.pools import READ, WRITE, PoolKind, PoolMode
+from tightship.public_calls import public_methods
 
 
+@public_methods
 class FilePool:
     """A file, registered as a pool and mapped here.
 

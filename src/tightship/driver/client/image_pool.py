@@ -10,8 +10,10 @@ from tightship.driver.client.staging import InBuffer
 from tightship.driver.protocol.messages import Image, RegisterPool, UnregisterPool
 from tightship.driver.protocol.replies import PoolRegistered
 from tightship.driver.rules.pools import READ, WRITE, PoolKind, PoolMode, row_bytes
+from tightship.public_calls import public_methods
 
 
+@public_methods
 class ImagePool:
     """A file with rows of pixels a stride apart, registered as a pool and mapped here.
 

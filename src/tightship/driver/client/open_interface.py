@@ -14,11 +14,13 @@ from tightship.driver.protocol.replies import Executed, ModelPrepared
 from tightship.driver.rules.dimensions import Dimensions, combine, is_specified
 from tightship.driver.rules.operand_type import ValueType
 from tightship.driver.rules.status import NO_TIME
+from tightship.public_calls import public_methods
 
 KNOWN_MAX = 64
 """Dimensions of inputs for which those of the outputs are remembered."""
 
 
+@public_methods
 class OpenInterface:
     """The types of a model's inputs and outputs, completed by what a call gives.
 

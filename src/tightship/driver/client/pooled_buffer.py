@@ -13,8 +13,10 @@ from tightship.driver.rules.dimensions import Dimensions, combine, is_specified
 from tightship.driver.rules.elements import dtype_of
 from tightship.driver.rules.operand_type import ValueType
 from tightship.driver.rules.status import failure, invalid
+from tightship.public_calls import public_methods
 
 
+@public_methods
 class PooledBuffer(HeldValue):
     """A value in a segment, used as a `DeviceBuffer` is; the driver has its layout from us."""
 

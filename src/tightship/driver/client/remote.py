@@ -30,12 +30,14 @@ from tightship.driver.rules.deadline import after, lasting
 from tightship.driver.rules.request import Request
 from tightship.driver.rules.status import ErrorStatus
 from tightship.errors import DriverError
+from tightship.public_calls import public_methods
 
 NO_REQUEST = Request((), (), ())
 COPIES_MAX = 4
 """Dimensions of inputs for which memory for copies of arrays stays."""
 
 
+@public_methods
 class RemoteModel(Released):
     """A model in a driver; one thread at a time may use it.
 
@@ -211,6 +213,7 @@ class RemoteModel(Released):
         super().close()
 
 
+@public_methods
 class Reusable(Released):
     """A request that was checked, and its arrays.
 
@@ -255,6 +258,7 @@ class Reusable(Released):
         self._kept.close()
 
 
+@public_methods
 class FencedExecution(Released):
     """An execution that was begun.
 

@@ -18,6 +18,7 @@ from tightship.driver.rules.model import DataLocation
 from tightship.driver.rules.pools import READ, WRITE, PoolKind
 from tightship.driver.rules.status import REQUEST_ALIGNMENT_BYTES
 from tightship.errors import InputError
+from tightship.public_calls import public_methods
 
 Array = NDArray[Any]
 
@@ -51,6 +52,7 @@ class Placed:
     location: DataLocation
 
 
+@public_methods
 class Segment:
     """A sealed memfd, registered as a pool; arrays are placed in it one after another.
 

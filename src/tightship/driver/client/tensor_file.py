@@ -11,11 +11,13 @@ from tightship.driver.rules.operand_type import ValueType
 from tightship.driver.rules.pools import PoolMode
 from tightship.driver.rules.status import ErrorStatus
 from tightship.errors import DriverError, InputError
+from tightship.public_calls import public_methods
 from tightship.safetensors import StoredTensor, read_tensors
 
 _DTYPES = {"F32": "f4", "F16": "f2", "I32": "i4", "I8": "i1", "U8": "u1", "BOOL": "?"}
 
 
+@public_methods
 class TensorFile(FilePool):
     """The file as a pool: mapped by the driver if it trusts it, else read by system calls.
 

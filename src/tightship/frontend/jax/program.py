@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 from tightship.errors import InputError
 from tightship.graph import Graph, Shape
+from tightship.public_calls import public_call
 
 if TYPE_CHECKING:
     import jax
@@ -45,6 +46,7 @@ class JaxProgram:
         return self._graph
 
 
+@public_call
 def read(traced: "jax.stages.Traced") -> Graph:
     """A traced function of jax as a graph of ONNX's operators, and those of training.
 

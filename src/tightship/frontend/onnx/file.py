@@ -10,6 +10,7 @@ from pathlib import Path
 from tightship._core import release_code
 from tightship.errors import FormatError, InputError
 from tightship.graph import Graph, MappedFile, Shape
+from tightship.public_calls import public_call
 
 NO_FILES: Mapping[str, MappedFile] = {}
 
@@ -109,6 +110,7 @@ class OnnxFile:
             _release_code()
 
 
+@public_call
 def open_file(path: str | os.PathLike[str]) -> OnnxFile:
     """An ONNX model file; external data is looked for in its folder.
 
@@ -127,6 +129,7 @@ def open_file(path: str | os.PathLike[str]) -> OnnxFile:
     return OnnxFile(file, path)
 
 
+@public_call
 def open_bytes(
     data: bytes | memoryview,
     external: Mapping[str, MappedFile] = NO_FILES,
@@ -146,6 +149,7 @@ def open_bytes(
     return OnnxFile(MappedFile.of_bytes(data, path), None, external)
 
 
+@public_call
 def read(
     path: str | os.PathLike[str],
     *,
@@ -167,6 +171,7 @@ def read(
     return open_file(path).graph(shapes, allow_symbolic=allow_symbolic)
 
 
+@public_call
 def read_bytes(
     data: bytes | memoryview,
     *,

@@ -10,6 +10,7 @@ from tightship.errors import FormatError, InputError
 from tightship.graph import Constant, Graph, Shape
 from tightship.graph.followed_graph import FollowedGraph
 from tightship.graph.length import Trace
+from tightship.public_calls import public_call
 
 if TYPE_CHECKING:
     import torch
@@ -96,6 +97,7 @@ class TorchProgram:
         return Translator(self._program, lengths=lengths, held=self._held).graph()
 
 
+@public_call
 def read(
     program: "torch.export.ExportedProgram", shapes: Mapping[str, Sequence[int]] | None = None
 ) -> Graph:
@@ -117,6 +119,7 @@ def read(
     return TorchProgram(program).graph(shapes)
 
 
+@public_call
 def open_program(path: Path) -> TorchProgram:
     """A program in a file that `torch.export.save` wrote.
 

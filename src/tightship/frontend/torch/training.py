@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from tightship.errors import GraphError
 from tightship.graph import Constant, Graph
+from tightship.public_calls import public_call
 
 if TYPE_CHECKING:
     import torch
@@ -39,6 +40,7 @@ class TrainingGraph:
         return "loss"
 
 
+@public_call
 def training_graph(
     module: "torch.nn.Module",
     inputs: "Sequence[torch.Tensor]",

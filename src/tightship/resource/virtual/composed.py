@@ -13,6 +13,7 @@ from tightship._core import (
     StealingVirtualResource,
 )
 from tightship.errors import InputError
+from tightship.public_calls import public_call
 
 PAGE_BYTES = 2 << 20
 CHUNK_BYTES = 20 << 20
@@ -21,6 +22,7 @@ SMALL_REGION_BYTES = 1 << 30
 Policy = Literal["stealing", "seed"]
 
 
+@public_call
 def virtual_resource(
     device: PagedDevice | None = None,
     *,

@@ -10,6 +10,7 @@ from itertools import groupby
 from pathlib import Path
 
 from tightship._core import VirtualResource
+from tightship.public_calls import public_call
 
 Row = dict[str, object]
 BlockRow = tuple[int, int, int, int, str]
@@ -55,6 +56,7 @@ def virtual_snapshot(resource: VirtualResource) -> dict[str, object]:
     }
 
 
+@public_call
 def write_snapshot(resource: VirtualResource, path: Path) -> None:
     """Write `virtual_snapshot` as a pickle.
 

@@ -1,0 +1,93 @@
+"""Public calls raise where the caller stands: tracebacks without the package's own frames.
+
+With `TIGHTSHIP_TRACEBACK=full` in the environment errors keep all frames, to find a defect of the
+package itself. Errors that it does not raise on purpose always do.
+"""
+
+import os
+from collections.abc import Callable
+from functools import wraps
+from inspect import isfunction, isgeneratorfunction
+from types import FrameType, TracebackType
+from typing import ParamSpec, TypeVar
+
+from tightship.errors import TightshipError
+
+VARIABLE = "TIGHTSHIP_TRACEBACK"
+P = ParamSpec("P")
+R = TypeVar("R")
+C = TypeVar("C")
+
+_LIBRARY = os.path.join(os.path.dirname(os.__file__), "")
+_INSTALLED = os.path.join(_LIBRARY, "site-packages", "")
+_OPERATORS = ("__call__", "__enter__", "__getitem__", "__init__", "__iter__", "__setitem__")
+
+
+def shorten(error: BaseException) -> None:
+    """Drop the frames of Tightship and of Python's library from an error, and from its causes.
+
+    Frames of others stay: those of a function that Tightship was given and calls. An error is left
+    as it is if it is neither Tightship's own, nor about a named file, nor one of the call itself:
+    a `TypeError` for an argument too many.
+    """
+    if os.environ.get(VARIABLE) == "full":
+        return
+    found: BaseException | None = error
+    traceback = error.__traceback__
+    is_of_call = isinstance(error, TypeError) and traceback is not None and not traceback.tb_next
+    if (
+        is_of_call
+        or isinstance(error, TightshipError)
+        or getattr(error, "filename", None) is not None
+    ):
+        while found is not None:
+            found.__traceback__ = _outside(found.__traceback__)
+            found = found.__cause__
+
+
+def public_call(function: Callable[P, R]) -> Callable[P, R]:
+    """Have a function raise errors with short tracebacks."""
+
+    @wraps(function)
+    def call(*arguments: P.args, **named: P.kwargs) -> R:
+        try:
+            return function(*arguments, **named)
+        except (TightshipError, OSError, TypeError) as error:
+            shorten(error)
+            raise  # as it is now: this frame is not added again
+
+    return call
+
+
+def public_methods(cls: type[C]) -> type[C]:
+    """Have the public methods and properties of a class raise errors with short tracebacks."""
+    for name, member in vars(cls).copy().items():
+        if name.startswith("_") and name not in _OPERATORS:
+            continue
+        if isinstance(member, property) and member.fget is not None:
+            setattr(cls, name, member.getter(public_call(member.fget)))
+        elif isinstance(member, (classmethod, staticmethod)):
+            setattr(cls, name, type(member)(public_call(member.__func__)))
+        elif isfunction(member) and not isgeneratorfunction(member):
+            setattr(cls, name, public_call(member))
+    return cls
+
+
+def _outside(traceback: TracebackType | None) -> TracebackType | None:
+    """The entries of a traceback that are neither Tightship's nor of Python's library."""
+    kept = []
+    while traceback is not None:
+        if not _is_inner(traceback.tb_frame):
+            kept.append(traceback)
+        traceback = traceback.tb_next
+    shortened = None
+    for each in reversed(kept):
+        shortened = TracebackType(shortened, each.tb_frame, each.tb_lasti, each.tb_lineno)
+    return shortened
+
+
+def _is_inner(frame: FrameType) -> bool:
+    """Whether a frame is Tightship's, constructors of dataclasses too, or of Python's library."""
+    file, module = frame.f_code.co_filename, frame.f_globals.get("__name__", "")
+    is_library = file.startswith(_LIBRARY) and not file.startswith(_INSTALLED)
+    return is_library or file.startswith("<frozen ") or f"{module}.".startswith("tightship.")
