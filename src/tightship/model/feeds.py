@@ -12,6 +12,7 @@ from tightship.engine.kept_outputs import KeptOutputs
 from tightship.engine.program import Lowered, Operand, Space
 from tightship.errors import InputError
 from tightship.graph import DType
+from tightship.graph.texts import decoded, with_texts
 
 Array = NDArray[Any]
 
@@ -120,10 +121,14 @@ def _described(operand: Operand) -> str:
 
 
 def _object(given: ArrayLike, operand: Operand) -> Any:  # noqa: ANN401
-    """A value the plan knows nothing of: strings become an object array, lists stay lists."""
-    if isinstance(given, np.ndarray) and operand.dtype is DType.STRING and given.dtype.kind in "US":
-        return given.astype(object)
-    return given
+    """A value the plan knows nothing of: strings become objects of `str`, lists stay lists."""
+    if operand.dtype is not DType.STRING:
+        return given
+    if isinstance(given, np.ndarray) and given.dtype.kind in "USO":
+        return with_texts(given)
+    if isinstance(given, list):
+        return [_object(each, operand) for each in given]
+    return decoded(given) if isinstance(given, bytes) else given
 
 
 def _input(name: str, given: ArrayLike, operand: Operand) -> Array:

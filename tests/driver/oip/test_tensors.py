@@ -30,6 +30,13 @@ def test_bytes_come_back_whatever_they_are(name, shape, offset, random):
     assert bytes(to_bytes(array, dtype)) == raw
 
 
+@given(st.lists(st.binary()))
+def test_strings_of_any_bytes_come_back(elements):
+    raw = b"".join(len(each).to_bytes(4, "little") + each for each in elements)
+    array = from_bytes("model", "x", DType.STRING, (len(elements),), raw)
+    assert bytes(to_bytes(array, DType.STRING)) == raw
+
+
 @given(st.lists(st.text(st.characters(exclude_categories=["Cs"]))))
 def test_strings_come_back(strings):
     array = np.array([*strings, None], object)[:-1]

@@ -12,6 +12,7 @@ from tightship.driver.oip.datatypes import NAMES
 from tightship.driver.oip.refusal import OipError
 from tightship.driver.rules.regions import check_input_bytes
 from tightship.graph import DType, element_count, size_bytes
+from tightship.graph.texts import decoded, encoded, is_utf8
 
 Array = NDArray[Any]
 Buffer = bytes | bytearray | memoryview
@@ -24,7 +25,7 @@ def from_bytes(model: str, name: str, dtype: DType, shape: tuple[int, ...], raw:
     """An array of row-major little-endian bytes; it reads them where they are if aligned.
 
     Raises:
-        OipError, RegionError: They are not as many as the shape says, or no strings.
+        OipError, RegionError: They are not as many as the shape says, or end within a string.
     """
     if dtype is DType.STRING:
         return _strings(name, shape, memoryview(raw))
@@ -67,7 +68,7 @@ def from_list(name: str, dtype: DType, shape: tuple[int, ...], data: list[Any]) 
 def to_bytes(array: Array, dtype: DType) -> memoryview:
     """The row-major little-endian bytes of an array; of strings, each after its length."""
     if dtype is DType.STRING:
-        return memoryview(b"".join(counted(_encoded(each)) for each in array.reshape(-1)))
+        return memoryview(b"".join(counted(encoded(each)) for each in array.reshape(-1)))
     return np.ascontiguousarray(array).reshape(-1).view(np.uint8).data
 
 
@@ -75,7 +76,7 @@ def to_list(name: str, array: Array, dtype: DType) -> list[Any]:
     """The elements of an array in row-major order.
 
     Raises:
-        OipError: JSON has no form for the type.
+        OipError: JSON has no form for the type, or for a string that is not UTF-8.
     """
     if dtype in BINARY_ONLY:
         raise OipError(
@@ -83,8 +84,11 @@ def to_list(name: str, array: Array, dtype: DType) -> list[Any]:
             f"format for output '{name}'"
         )
     flat = array.reshape(-1)
-    if dtype is DType.STRING:
-        return [_encoded(each).decode("utf-8", "replace") for each in flat]
+    if dtype is DType.STRING and not all(map(is_utf8, flat)):
+        raise OipError(
+            f"output '{name}' has an element that is not UTF-8, which JSON cannot hold. Please "
+            "request binary data for it (`binary_data`)"
+        )
     return list(flat.tolist())
 
 
@@ -97,20 +101,11 @@ def _check_elements(name: str, dtype: DType, flat: list[Any]) -> None:
     elif dtype.numpy.kind == "f":
         wanted = (int, float)
     is_typed = all(type(each) in wanted for each in flat)
-    if not is_typed or (dtype is DType.STRING and not _is_text(flat)):
+    if not is_typed or (dtype is DType.STRING and not all(map(is_utf8, flat))):
         raise OipError(
             f"Unable to parse 'data': attempt to access JSON element of input '{name}' "
             f"that is not {NAMES[dtype]}"
         )
-
-
-def _is_text(strings: list[str]) -> bool:
-    """Whether strings have a form in UTF-8; halves of a surrogate pair have none."""
-    try:
-        "".join(strings).encode()
-    except UnicodeEncodeError:
-        return False
-    return True
 
 
 def _flat(data: list[Any], depth: int) -> Iterator[Any]:
@@ -132,10 +127,7 @@ def _strings(name: str, shape: tuple[int, ...], raw: memoryview) -> Array:
                 f"incomplete string data for inference input '{name}': an element of {len(raw)} "
                 f"bytes ends at {end}"
             )
-        try:
-            found.append(str(raw[start:end], "utf-8"))
-        except UnicodeDecodeError:
-            raise OipError(f"inference input '{name}' has a string that is not UTF-8") from None
+        found.append(decoded(raw[start:end]))
         at = end
     if len(found) != element_count(shape):
         raise OipError(
@@ -145,10 +137,6 @@ def _strings(name: str, shape: tuple[int, ...], raw: memoryview) -> Array:
     array = np.empty(len(found), object)
     array[:] = found
     return array.reshape(shape)
-
-
-def _encoded(element: str | bytes) -> bytes:
-    return element if isinstance(element, bytes) else str(element).encode()
 
 
 def counted(element: bytes) -> bytes:

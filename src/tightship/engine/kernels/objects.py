@@ -1,7 +1,7 @@
 """Any operator at all, on operands that are objects: arrays, lists, None.
 
-Control flow, optionals, NonMaxSuppression and STFT run here, whatever else through
-`onnx.reference`.
+Control flow, optionals, NonMaxSuppression, STFT, StringConcat and StringSplit run here, whatever
+else through `onnx.reference`.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -20,7 +20,11 @@ CONTROL: Mapping[str, Callable[[Node, MakeRun], ReferenceRun]] = OnDemand(
 )
 ALONE: Mapping[str, MakeRun] = OnDemand(
     "tightship.engine.kernels",
-    {"detection.DETECTION": names("NonMaxSuppression"), "signal.SIGNAL": names("STFT")},
+    {
+        "detection.DETECTION": names("NonMaxSuppression"),
+        "signal.SIGNAL": names("STFT"),
+        "strings.STRINGS": names("StringConcat StringSplit"),
+    },
 )
 OPTIONAL: Mapping[str, ReferenceRun] = OnDemand(
     "tightship.engine.kernels",

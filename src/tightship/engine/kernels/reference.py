@@ -5,6 +5,11 @@ from typing import Any
 
 import numpy as np
 
+from tightship.engine.kernels.reference_texts import (
+    hidden_operand,
+    needs_hiding,
+    shown_operand,
+)
 from tightship.errors import GraphError
 from tightship.graph import Node
 from tightship.graph.layer import TRAINING
@@ -56,8 +61,11 @@ def reference_kernel(node: Node) -> ReferenceRun:
     except REFERENCE_ERRORS as error:
         raise _failure(node, error) from error
     places = [node.outputs.index(name) for name in node.writes]
+    is_hiding = needs_hiding(node)
 
     def run(operands: Sequence[Any]) -> list[Any]:
+        if is_hiding:
+            operands = hidden_operand(list(operands))
         feeds = {name: value for name, value in zip(node.operands, operands, strict=True) if name}
         try:
             with np.errstate(all="ignore"):
@@ -67,7 +75,7 @@ def reference_kernel(node: Node) -> ReferenceRun:
         outputs: list[Any] = [None] * len(node.outputs)
         for place, result in zip(places, results, strict=True):
             outputs[place] = _as_operand(result)
-        return outputs
+        return shown_operand(outputs) if is_hiding else outputs
 
     return run
 

@@ -13,6 +13,7 @@ from onnx import (
     numpy_helper,
 )
 
+from tightship.engine.kernels.reference_texts import hidden, hidden_operand
 from tightship.errors import GraphError
 from tightship.graph import Graph, Layer, Node
 from tightship.graph.ir import AttributeValue
@@ -61,7 +62,7 @@ def graph_to_proto(graph: Graph) -> GraphProto:
         input=_infos(graph.inputs),
         output=_infos(graph.outputs),
         initializer=[
-            numpy_helper.from_array(constant.array(), name)
+            numpy_helper.from_array(hidden_operand(constant.array()), name)
             for name, constant in graph.constants.items()
         ],
     )
@@ -75,20 +76,21 @@ def _attribute(node: Node, name: str, value: AttributeValue) -> AttributeProto:
     if isinstance(value, Graph):
         return helper.make_attribute(name, graph_to_proto(value))
     if isinstance(value, str):
-        return helper.make_attribute(name, value.encode(errors="surrogateescape"))
+        return helper.make_attribute(name, hidden(value))
     if isinstance(value, bytes) and _declared_type(node, name) == AttributeProto.TYPE_PROTO:
         return helper.make_attribute(name, TypeProto.FromString(value))
     if isinstance(value, (int, float, bytes)):
         return helper.make_attribute(name, value)
     if isinstance(value, tuple):
         kind = None if value else _declared_type(node, name)
-        return helper.make_attribute(name, value, attr_type=kind)
+        values = [hidden(each) if isinstance(each, str) else each for each in value]
+        return helper.make_attribute(name, values, attr_type=kind)
     if isinstance(value, Layer):
         raise GraphError(
             f"Node `{node.name}` runs a layer of Python callables, which needs operands whose "
             "types and shapes are known."
         )
-    tensor = numpy_helper.from_array(value.array())
+    tensor = numpy_helper.from_array(hidden_operand(value.array()))
     return helper.make_attribute("value" if name == "sparse_value" else name, tensor)
 
 

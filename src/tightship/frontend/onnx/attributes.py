@@ -9,6 +9,7 @@ from tightship.frontend.onnx.schema import label
 from tightship.frontend.onnx.tensor import Tensors
 from tightship.frontend.onnx.text import utf8
 from tightship.graph import AttributeValue
+from tightship.graph.texts import decoded
 
 _FIELDS = {
     "f": AttributeProto.FLOAT,
@@ -28,12 +29,10 @@ _LISTS = {
 _PLAIN: dict[int, Callable[[AttributeProto], AttributeValue]] = {
     AttributeProto.FLOAT: lambda attribute: attribute.f,
     AttributeProto.INT: lambda attribute: attribute.i,
-    AttributeProto.STRING: lambda attribute: _text(attribute.s),
+    AttributeProto.STRING: lambda attribute: decoded(attribute.s),
     AttributeProto.FLOATS: lambda attribute: tuple(attribute.floats),
     AttributeProto.INTS: lambda attribute: tuple(attribute.ints),
-    AttributeProto.STRINGS: lambda attribute: tuple(
-        [text.decode(errors="surrogateescape") for text in attribute.strings]
-    ),
+    AttributeProto.STRINGS: lambda attribute: tuple([decoded(text) for text in attribute.strings]),
     AttributeProto.TYPE_PROTO: lambda attribute: attribute.tp.SerializeToString(),
 }
 
@@ -68,13 +67,6 @@ def read_attributes(
                 "operator takes."
             )
     return values, graphs
-
-
-def _text(raw: bytes) -> str | bytes:
-    try:
-        return raw.decode()
-    except UnicodeDecodeError:
-        return raw
 
 
 def _type_by_field(attribute: AttributeProto) -> int:

@@ -16,6 +16,7 @@ from tightship.frontend.onnx.types import ELEMENTS_MAX
 from tightship.frontend.onnx.varint import decode_varints
 from tightship.graph import Constant, Derived, DType, Inline, Mapped, MappedFile, element_count
 from tightship.graph.constant import Array
+from tightship.graph.texts import decoded
 
 RANK_MAX = 64
 """Dimensions that an array can have."""
@@ -178,10 +179,7 @@ def _as_bytes(array: Array) -> NDArray[np.uint8]:
 
 
 def _strings(tensor: TensorProto, shape: tuple[int, ...], name: str) -> Array:
-    try:
-        texts = [text.decode() for text in tensor.string_data]
-    except UnicodeDecodeError as error:
-        raise FormatError(f"String tensor `{name}` is not UTF-8: {error}.") from None
+    texts = [decoded(raw) for raw in tensor.string_data]
     if len(texts) != element_count(shape):
         raise FormatError(
             f"String tensor `{name}` has {len(texts)} elements; its shape {list(shape)} needs "

@@ -1,0 +1,44 @@
+"""StringConcat and StringSplit on strings of any bytes, with zeros at their ends too.
+
+`onnx.reference` runs them on NumPy's strings, which end before trailing zeros.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from tightship.engine.kernels.reference import MakeRun, ReferenceRun
+from tightship.graph import Node
+from tightship.graph.texts import joined
+
+
+def _concat(_: Node) -> ReferenceRun:
+    concat = np.frompyfunc(joined, 2, 1)
+
+    def run(operands: Sequence[Any]) -> list[Any]:
+        return [np.asarray(concat(operands[0], operands[1]), object)]
+
+    return run
+
+
+def _split(node: Node) -> ReferenceRun:
+    delimiter = node.attributes.get("delimiter") or None
+    limit = node.attributes.get("maxsplit", -1)
+    assert isinstance(delimiter, str | None), delimiter
+    assert isinstance(limit, int), limit
+
+    def run(operands: Sequence[Any]) -> list[Any]:
+        (texts,) = operands
+        pieces = [text.split(delimiter, limit) for text in texts.reshape(-1)]
+        counts = np.array([len(each) for each in pieces], np.int64)
+        width = int(counts.max(initial=0))
+        found = np.full((len(pieces), width), "", object)
+        for row, each in enumerate(pieces):
+            found[row, : len(each)] = each
+        return [found.reshape(*texts.shape, width), counts.reshape(texts.shape)]
+
+    return run
+
+
+STRINGS: Mapping[str, MakeRun] = {"StringConcat": _concat, "StringSplit": _split}
