@@ -205,6 +205,7 @@ ALLOWED: Mapping[str, str] = {  # the longest prefix of a module's name decides
         " prepared_cache resource trace"
     ),
     "cli.main": "_core errors cli view.text",  # the end of the process
+    "cli.serve_command": "_core cli driver errors prepared_cache",
     "": (  # `tightship` itself
         "_core errors graph.optimizer planner engine.memory_plan engine.primitive_cache model"
         " memory loading training"

@@ -204,8 +204,11 @@ int traverse_resource(PyObject *self, visitproc visit, void *arg) {
 void resource(nb::module_ &module) {
     module.def("release_code", &os::release_code, "path"_a,
                "Drops the resident pages of a loaded library's code; they come back as they run.");
-    module.def("release_heap", &os::release_heap,
+    module.def("release_heap", &os::release_heap, nb::call_guard<nb::gil_scoped_release>(),
                "Gives whole free pages of the heap back to the system.");
+    module.def("use_one_heap", &os::use_one_heap,
+               "Has every thread allocate from one heap, all free pages of which can be given "
+               "back; threads that have allocated before keep theirs.");
     nb::register_exception_translator(translate);
     statistics_class(module);
     nb::class_<MemoryResource> base(

@@ -143,6 +143,12 @@ void release_heap() {
 #endif
 }
 
+void use_one_heap() {
+#ifdef __GLIBC__
+    mallopt(M_ARENA_MAX, 1);
+#endif
+}
+
 size_t heap_bytes() {
 #if defined(__GLIBC__) && __GLIBC_PREREQ(2, 33)
     const struct mallinfo2 heap = mallinfo2();

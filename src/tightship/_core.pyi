@@ -202,6 +202,11 @@ def release_code(path: str) -> None:
 def release_heap() -> None:
     """Gives whole free pages of the heap back to the system."""
 
+def use_one_heap() -> None:
+    """
+    Has every thread allocate from one heap, all free pages of which can be given back; threads that have allocated before keep theirs.
+    """
+
 class ResourceStatistics:
     """
     What a memory resource has given and holds; exact while no other call is in flight.

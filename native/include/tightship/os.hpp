@@ -60,6 +60,9 @@ void release_code(const std::string &path);
 
 /// Gives whole free pages of the heap back to the system, wherever they are.
 void release_heap();
+/// Has every thread allocate from one heap. By default threads have heaps of their own, the ends of
+/// which `release_heap` does not give back. Threads that have allocated before keep theirs.
+void use_one_heap();
 /// What the heap has of the system, in use or not; 0 where the C library does not say.
 size_t heap_bytes();
 

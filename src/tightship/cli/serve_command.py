@@ -1,6 +1,7 @@
 """`tightship serve`: a driver process for models, until it is told to end."""
 
 import argparse
+import gc
 import logging
 import pwd
 import resource
@@ -11,6 +12,7 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
+from tightship._core import use_one_heap
 from tightship.cli.output import show
 from tightship.cli.planned_shapes import Given, check_used, shapes_of
 from tightship.driver.memory.trusted import trusted
@@ -23,12 +25,17 @@ from tightship.driver.rim.secret import kept_secret
 from tightship.errors import InputError
 from tightship.prepared_cache import UnusableCacheError, user_folder
 
+COLLECT_AFTER = 700
+"""Objects to be made while serving before cycles are looked for: Python's default. The library of
+each connection leaves some, and a loaded model is made of many more objects than a request."""
+
 _LOG = logging.getLogger(__name__)
 SUFFIXES = (".onnx", ".tship")
 
 
 def run(options: argparse.Namespace) -> int:
     """Load models, listen and serve; SIGTERM drains the server, SIGINT ends it at once."""
+    use_one_heap()
     logging.basicConfig(format="%(asctime)s %(message)s", level=options.log.upper())
     given = [Path(each) for each in options.models]
     folders = _folders(given)
@@ -49,6 +56,7 @@ def run(options: argparse.Namespace) -> int:
     signal.signal(signal.SIGTERM, lambda *_: driver.drain())
     show(f"serving {', '.join(driver.names) or 'models of clients'} at {_places(where, driver)}\n")
     sys.stdout.flush()  # whoever started it may be waiting for the line
+    gc.set_threshold(COLLECT_AFTER)
     driver.serve()
     return 0
 

@@ -18,6 +18,7 @@ from tightship.driver.oip.region_files import RegionFiles
 from tightship.driver.oip.repository import Repository, Sources
 from tightship.driver.printable import printable
 from tightship.driver.rim.access import Access
+from tightship.driver.rim.heap_trimmer import HeapTrimmer
 from tightship.driver.rim.server import NO_ACCESS, Server
 from tightship.driver.rules.quota import Accounts
 from tightship.driver.settings import USER_LIMITS
@@ -150,6 +151,8 @@ class Driver:
 
         A run that goes on beyond them is left after the step that it is in.
         """
+        trimmer = HeapTrimmer()
+        trimmer.start()
         for face in self._faces.values():
             face.start()
         draining = Thread(target=self._drain_when_told, name="tightship-drain")
@@ -157,6 +160,7 @@ class Driver:
         try:
             self._native.serve()
         finally:
+            trimmer.stop()
             self._is_over = True  # from here on a signal writes no more
             os.eventfd_write(self._told, 1)
             draining.join()

@@ -122,6 +122,10 @@ def _streamed(
     def answer(requests: Iterator[bytes], context: grpc.ServicerContext) -> Iterator[bytes]:
         try:
             yield from calls.stream(requests, partial(log.refused, context.peer(), STREAM))
+        except grpc.RpcError as gone:
+            # The client has cancelled the stream, or is gone. grpcio keeps the error in the state
+            # of the call, so its traceback, with the last request in it, would be a cycle.
+            gone.with_traceback(None)
         except Exception:  # noqa: BLE001 - as above
             log.failed(context.peer(), STREAM)
             _abort(context, grpc.StatusCode.INTERNAL, "internal error")

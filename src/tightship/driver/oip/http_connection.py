@@ -96,11 +96,12 @@ class HttpConnection(asyncio.Protocol):
         self._end_if_refused()
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002
-        """Forget it; an answer that is on its way goes nowhere."""
+        """Release what the connection holds; an answer that is on its way goes nowhere."""
         self._is_ending = True
         self._waiting.clear()
         self._stop_timer()
-        self._loan.recall()
+        self._loan.end()
+        self._reader.close()
         self._server.places.leave(self)
         self._server.connections.discard(self)
         if not self._server.connections:
@@ -294,9 +295,15 @@ class HttpConnection(asyncio.Protocol):
         if not self._is_choked:
             self._server.places.leave(self)
         self._waiting.clear()
+        self._reader.discard()
         self._stop_timer()
-        if self._transport.can_write_eof() and not self._transport.is_closing():
+        if self._transport.is_closing():
+            return
+        try:
             self._transport.write_eof()
+        except OSError:  # the client has reset the connection, which asyncio does not know yet
+            self._transport.abort()
+            return
         patience_s = self._server.limits.transfer_s if self._is_choked else LINGER_S
         self._timer = self._loop.call_later(patience_s, self._transport.abort)
         self._transport.resume_reading()

@@ -53,6 +53,16 @@ class RequestReader:
                 self._refuse(400, f"the request is no HTTP/1.1: {error}")
             return
 
+    def discard(self) -> None:
+        """Drop what has come of a request, and ignore the bytes that follow."""
+        self._is_refused = True
+        self._clear()
+
+    def close(self) -> None:
+        """Drop the parser and the receiver, with which this is a reference cycle; read no more."""
+        self.discard()
+        del self._parser, self._receiver
+
     def _declined(self, rest: memoryview) -> memoryview:
         """A request that offers to speak another protocol, as one that does not.
 
@@ -115,6 +125,7 @@ class RequestReader:
         request = HttpRequest(method, target, self._headers, self._body)
         is_recent = self._parser.get_http_version() != "1.0"  # else it would want to be told
         is_kept = is_recent and self._parser.should_keep_alive()
+        self._clear()  # an idle connection keeps no body
         self._receiver.request_came(request, is_kept=is_kept)
 
     def _counted(self, piece: bytes) -> bytes:
@@ -135,5 +146,5 @@ class RequestReader:
 
     def _refuse(self, status: int, message: str) -> None:
         if not self._is_refused:
-            self._is_refused = True
+            self.discard()
             self._receiver.refuse(status, message)

@@ -40,7 +40,8 @@ class Loan:
 
     def note(self, request: HttpRequest) -> None:
         """A request ended in the bytes that were given last."""
-        self._asked.append(request)
+        if self._fresh:  # else it is of no use, and its body may be large
+            self._asked.append(request)
 
     def settle(self, transport: asyncio.Transport, *, is_granted: bool) -> None:
         """Once all is answered, remember what was granted; lend the connection if it was known.
@@ -50,7 +51,7 @@ class Loan:
         if not self._fresh or len(self._asked) != 1:
             return
         fresh, self._fresh = self._fresh, b""
-        (asked,) = self._asked
+        asked = self._asked.pop()
         if isinstance(asked, HttpRequest):
             self._known_count = 0
             if is_granted:
@@ -93,6 +94,17 @@ class Loan:
             self._number = 0
         return not self._number
 
+    def end(self) -> None:
+        """Recall a connection that is lost, and drop its callback, which refers to its owner."""
+        self.recall()
+        self._came_back = _ignore
+        self._fresh = b""
+        self._asked.clear()
+
     def idle_since_ns(self) -> int | None:
         """Since when nothing was answered, by `monotonic_ns`; None if something is just now."""
         return self._lending.idle_since_ns(self._number)
+
+
+def _ignore(unsent: bytes) -> None:
+    """Take back a connection that is lost."""

@@ -201,5 +201,6 @@ def release_model(ledger: Ledger, incoming: Incoming[ReleaseModel]) -> Reply:
     model = incoming.connection.models.pop(incoming.call.model, None)
     if model is None:
         raise invalid(f"Model {incoming.call.model} is not prepared.")
+    model.recent.clear()
     ledger.let_go(model.held)
     return Done()

@@ -30,7 +30,8 @@ class OwnedModel:
     """A model and who holds it.
 
     Attributes:
-        recent: What was found out of the last requests, for the next if it is one of them.
+        recent: What was found out of the last requests, for the next if it is one of them. They
+            refer to the model, so it is emptied when the model or its connection is released.
         interface: Of a file, without inputs and outputs until it is prepared.
     """
 
@@ -150,7 +151,10 @@ class Connection:
         for session in (*self.reusables.values(), *self.bursts.values()):
             for held in session.holdings():
                 held.let_go(emit)
+            session.model.recent.clear()
         owned: list[OwnedModel | Buffer | OwnedPool] = [*self.models.values()]
         owned += [*self.buffers.values(), *self.pools.values()]
         for thing in owned:
             thing.held.let_go(emit)
+        for model in self.models.values():
+            model.recent.clear()

@@ -48,13 +48,13 @@ class Account:
     def __init__(self, limits: Limits, above: "Account | None" = None) -> None:
         """`above` is charged along: the user of a connection."""
         self._limits = limits
-        self._chain: tuple[Account, ...] = (self,) if above is None else (self, *above._chain)
+        self._above = above
         self._lock: threading.Lock = threading.Lock() if above is None else above._lock
         self.used = dict.fromkeys(Resource, 0)
 
     def room(self, resource: Resource) -> int:
         """How much more may be charged."""
-        return min(each._limits[resource] - each.used[resource] for each in self._chain)
+        return min(each._limits[resource] - each.used[resource] for each in self._chain())
 
     def charge(self, resource: Resource, amount: int = 1) -> None:
         """Take some.
@@ -90,10 +90,14 @@ class Account:
 
     def limit(self, resource: Resource) -> int:
         """How much may be charged when nothing is used."""
-        return min(each._limits[resource] for each in self._chain)
+        return min(each._limits[resource] for each in self._chain())
+
+    def _chain(self) -> "tuple[Account, ...]":
+        """This account and that above it; not an attribute, which would be a reference cycle."""
+        return (self,) if self._above is None else (self, *self._above._chain())
 
     def _add(self, resource: Resource, amount: int) -> None:
-        for each in self._chain:
+        for each in self._chain():
             each.used[resource] += amount
             assert each.used[resource] >= 0, (resource, each.used)
 
