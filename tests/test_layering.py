@@ -158,7 +158,7 @@ ALLOWED: Mapping[str, str] = {  # the longest prefix of a module's name decides
     "loading.tuning": "errors graph planner.format engine model",
     "loading.restoring": "errors engine model loading.budget",
     "loading.first_shapes": "graph engine loading.opening",
-    "loading.further_shapes": "_core engine graph",
+    "loading.further_shapes": "_core engine graph quantity",
     "loading.prepared_once": "errors engine frontend prepared_cache",
     "loading.opening": "errors graph frontend engine loading.budget loading.tuning",
     "loading.preparing": "_core errors graph engine loading.opening",

@@ -14,6 +14,11 @@ TightshipError
 └── LibraryError          oneDNN, its runtime or a device's driver cannot be used
 """
 
+import sys
+import warnings
+
+_PACKAGE = f"{__package__}."
+
 
 class TightshipError(Exception):
     """Base of every error that Tightship raises on purpose."""
@@ -89,3 +94,11 @@ class DriverError(TightshipError):
 
 class LibraryError(TightshipError, ImportError):
     """oneDNN, a runtime it needs, or a device's driver is missing or cannot be used."""
+
+
+def warn_caller(text: str) -> None:
+    """Issue a `RuntimeWarning` at the line outside this package that led to the call."""
+    level, frame = 2, sys._getframe(1)
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith(_PACKAGE):
+        level, frame = level + 1, frame.f_back
+    warnings.warn(text, RuntimeWarning, stacklevel=level)

@@ -1,5 +1,6 @@
 """`load(model, share=True)` at lengths other than the first: still one copy of the weights."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -7,6 +8,12 @@ import pytest
 
 import tightship
 from tests.zoo.exports import EXPORTS, VOCABULARY, export
+from tests.zoo.net import Net
+from tests.zoo.open_lengths import opened
+from tightship.engine.prepare import prepare
+from tightship.engine.prepared import Prepared
+from tightship.loading import further_shapes
+from tightship.prepared_cache import entries
 
 FIRST = (2, 16)
 OTHERS = ((2, 24), (1, 24), (1, 1), (5, 7), (3, 64))
@@ -19,15 +26,25 @@ def feeds(shape: tuple[int, int]) -> dict[str, np.ndarray]:
     return {"ids": random.integers(0, VOCABULARY, shape), "mask": np.ones(shape, np.int64)}
 
 
-@pytest.fixture(params=EXPORTS)
-def model(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch) -> Path:
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The folder of prepared models."""
     monkeypatch.setenv("TIGHTSHIP_CACHE_DIR", str(tmp_path / "prepared"))
+    return tmp_path / "prepared"
+
+
+@pytest.fixture
+def model(tmp_path: Path) -> Path:
     path = tmp_path / "model.onnx"
-    path.write_bytes(export(request.param))
+    path.write_bytes(export("roberta"))
     return path
 
 
-def test_weights_are_shared_at_every_length(model: Path) -> None:
+@pytest.mark.usefixtures("folder")
+@pytest.mark.parametrize("name", EXPORTS)
+def test_weights_are_shared_at_every_length(name: str, tmp_path: Path) -> None:
+    model = tmp_path / "model.onnx"
+    model.write_bytes(export(name))
     shapes = {"ids": FIRST, "mask": FIRST}
     with (
         tightship.load(model, shapes=shapes) as alone,
@@ -37,7 +54,74 @@ def test_weights_are_shared_at_every_length(model: Path) -> None:
         assert held > 20 * PRIVATE_BYTES_MAX
         for shape in OTHERS:
             wanted, found = (each.run(feeds(shape)) for each in (alone, shared))
-            for name, array in wanted.items():
-                np.testing.assert_allclose(found[name], array, rtol=1e-4, atol=1e-5)
+            for output, array in wanted.items():
+                np.testing.assert_allclose(found[output], array, rtol=1e-4, atol=1e-5)
             assert shared.memory_stats().weights_bytes <= PRIVATE_BYTES_MAX
             assert alone.memory_stats().weights_bytes <= held + PRIVATE_BYTES_MAX
+
+
+def with_table(tmp_path: Path) -> Path:
+    """A model that adds as many rows of a table as `x` of [rows, 512] has."""
+    net = Net()
+    net.normal("x", 1, 512)
+    rows = net("Shape", "x", end=1)
+    table = net("Slice", net.weight(2048, 512), net.ints(0), rows, net.ints(0))
+    net.output(net("Add", "x", table))
+    path = tmp_path / "table.onnx"
+    path.write_bytes(opened(net, {"x": ("rows", 512)}))
+    return path
+
+
+def test_weights_of_one_process_are_told_once(folder: Path, tmp_path: Path) -> None:
+    path = with_table(tmp_path)
+    with tightship.load(path, shapes={"x": (8, 512)}, share=True) as model:
+        model(np.zeros((900, 512), np.float32))
+        told = r"`table.onnx` has 4.44 MiB .* since it ran with `x` \[1372, 512\]: 4.44 MiB are not"
+        with pytest.warns(RuntimeWarning, match=told) as said:
+            model(np.zeros((1372, 512), np.float32))
+        assert [warning.filename for warning in said] == [__file__]
+        for rows in (2000, 1900, 8):
+            assert model(np.zeros((rows, 512), np.float32)).shape == (rows, 512)
+    assert len(entries(folder)) == 1
+
+
+def test_a_warning_that_is_an_error_leaves_the_model_usable(folder: Path, tmp_path: Path) -> None:
+    x = np.zeros((2000, 512), np.float32)
+    with tightship.load(with_table(tmp_path), shapes={"x": (8, 512)}, share=True) as model:
+        with pytest.raises(RuntimeWarning, match="for this process alone since"):
+            model(x)
+        assert model(x).shape == x.shape
+        assert model.programs.held == 2
+        assert model.release_unused_memory() > 0
+    assert folder.exists()
+
+
+@pytest.mark.usefixtures("folder")
+def test_the_warning_says_which_weights_lie_otherwise(model: Path) -> None:
+    with tightship.load(model, shapes={"ids": FIRST, "mask": FIRST}, share=True) as loaded:
+        loaded.run(feeds((1, 3)))
+        further = loaded._variants
+        (known, *_) = further._known.copies_held()
+        moved = replace(known.weight, size_bytes=3 << 20, desc=None)
+        key = (("ids", (1, 3)),)
+        said = further.unshared(key, [moved])
+        assert "`ids` [1, 3]: 3.00 MiB are wanted in another layout" in said
+        assert further.unshared(key, [moved]) is None
+
+
+def test_a_file_that_is_lowered_otherwise_shares_nothing_and_says_so(
+    folder: Path, model: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shapes = {"ids": FIRST, "mask": FIRST}
+    with tightship.load(model, shapes=shapes, share=True) as loaded:
+        monkeypatch.setattr(further_shapes, "prepare", prepare_without_the_first)
+        with pytest.warns(RuntimeWarning, match="MiB cannot be told from those that were stored"):
+            loaded.run(feeds((1, 3)))
+    assert folder.exists()
+
+
+def prepare_without_the_first(*arguments: object) -> Prepared:
+    """As `prepare`, with a weight fewer."""
+    prepared = prepare(*arguments)
+    lowered = replace(prepared.placement.lowered, weights=prepared.placement.lowered.weights[1:])
+    return replace(prepared, placement=replace(prepared.placement, lowered=lowered))

@@ -5,6 +5,8 @@ from typing import Protocol
 
 from tightship.engine.memory_plan import MemoryPlan
 from tightship.engine.prepared import PackedBefore, Prepared
+from tightship.engine.program import PackedWeight
+from tightship.engine.shelf import Key
 from tightship.graph import Shape
 
 InputShapes = Mapping[str, tuple[int, ...]]
@@ -22,6 +24,14 @@ class OtherShapes(Protocol):
 
     def prepare_anew(self, shapes: InputShapes, packed: PackedBefore, /) -> Prepared:
         """As `prepare`, where a constant cannot be had for them."""
+
+    def unshared(self, key: Key, own: Sequence[PackedWeight], /) -> str | None:
+        """What to warn of: weights that are shared for other shapes, and not for these.
+
+        Args:
+            key: The shapes that a program was made for.
+            own: Weights of all programs that the process has packed for itself.
+        """
 
     def open_lengths(self) -> Mapping[str, tuple[bool, ...] | None]:
         """Of each input, which lengths may be others; None where any rank may be."""

@@ -2,6 +2,7 @@
 
 import threading
 from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from types import TracebackType
 from typing import TYPE_CHECKING
@@ -18,10 +19,9 @@ from tightship.engine.memory_plan import MemoryPlan
 from tightship.engine.other_shapes import OtherShapes
 from tightship.engine.prepared import Prepared
 from tightship.engine.primitive_cache import release_idle_primitives
-from tightship.engine.program import Lowered, Space
-from tightship.engine.shelf import Key, Program, Shelf
+from tightship.engine.shelf import Key, Program, Shelf, key_of
 from tightship.engine.weight_store import PackedCopy, Progress, WeightStore, aligned_offsets
-from tightship.errors import InputError
+from tightship.errors import InputError, warn_caller
 from tightship.graph.unbound_length import UnboundLengthError
 
 if TYPE_CHECKING:
@@ -270,6 +270,7 @@ class ProgramCache:
                 limits.check()
             try:
                 program = self._make(key, limits)
+                complaint = self._unshared(key)
             finally:
                 self._making.release()
         finally:
@@ -278,7 +279,19 @@ class ProgramCache:
                     self._shelf.cancel(key)
                     self._resize_pool(0, 0)
                 self._changed.notify_all()
+        if complaint is not None:
+            with ExitStack() as unless_raised:
+                unless_raised.callback(self._unpin, program)
+                warn_caller(complaint)
+                unless_raised.pop_all()
         return program
+
+    def _unshared(self, key: Key) -> str | None:
+        """What to warn of: weights that are shared for other shapes, and not for these."""
+        assert self._variants is not None
+        base = set(self._base.copies_held())
+        own = [copy.weight for copy in self._store.copies_held() if copy not in base]
+        return self._variants.unshared(key, own) if own else None
 
     def _make(self, key: Key, limits: Limits) -> Program:
         assert self._variants is not None
@@ -369,15 +382,6 @@ class ProgramCache:
             self._shelf.clear()
         for store in (self._base, self._store):
             store.keep(())
-
-
-def key_of(lowered: Lowered) -> Key:
-    """The input shapes that a program is for."""
-    return tuple(
-        (name, operand.shape)
-        for name, operand in lowered.inputs.items()
-        if operand.space is not Space.OBJECT
-    )
 
 
 def _pool(bounds: Bounds, first: Prepared) -> "ArenaPool | SharedRooms | JointRooms":

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from tightship.engine.executable import Executable
-from tightship.engine.program import Lowered
+from tightship.engine.program import Lowered, Space
 
 NEW_PROGRAMS = 2
 """Programs held that one run has asked for: of a hundred shapes that come once, few are there."""
@@ -13,6 +13,15 @@ SEEN_KEYS = 1024
 """Shapes remembered whose programs were let go; those that come again are here to stay."""
 Key = tuple[tuple[str, tuple[int, ...]], ...]
 """Shapes of a program's inputs."""
+
+
+def key_of(lowered: Lowered) -> Key:
+    """The input shapes that a program is for."""
+    return tuple(
+        (name, operand.shape)
+        for name, operand in lowered.inputs.items()
+        if operand.space is not Space.OBJECT
+    )
 
 
 @dataclass(slots=True, eq=False, weakref_slot=True)

@@ -10,6 +10,8 @@ from tightship.engine.memory_plan import MemoryPlan
 from tightship.engine.other_shapes import InputShapes
 from tightship.engine.prepare import Declared, Settings, prepare, prepare_rewritten
 from tightship.engine.prepared import PackedBefore, Prepared
+from tightship.engine.program import PackedWeight
+from tightship.engine.shelf import Key
 from tightship.errors import GraphError
 from tightship.graph import Graph, Shape, agrees
 from tightship.graph.followed_graph import FollowedGraph
@@ -76,6 +78,9 @@ class Variants:
             GraphError, InputError: As `prepare`.
         """
         return prepare(self.read(shapes), self.name, self._settings(shapes), packed)
+
+    def unshared(self, _key: Key, _own: Sequence[PackedWeight]) -> None:
+        """Nothing: all weights are the process's own."""
 
     def _settings(self, shapes: InputShapes) -> Settings:
         """Those of loading; what was measured holds for the shapes it was measured with."""

@@ -66,6 +66,10 @@ class WeightStore:
         """The weights that no copy is there for."""
         return [weight for weight in weights if self._find(weight) is None]
 
+    def has_constant(self, constant: "Constant") -> bool:
+        """Whether there is a copy of a constant, in whatever layout."""
+        return id(constant) in self._by_identity or bool(self._equal(constant))
+
     def copies(
         self, weights: Sequence[PackedWeight], progress: Progress | None = None
     ) -> tuple[PackedCopy, ...]:

@@ -1,5 +1,6 @@
 """Shapes that a prepared model has no program for: from its ONNX file, over the same weights."""
 
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
@@ -10,13 +11,20 @@ from tightship.engine.other_shapes import InputShapes
 from tightship.engine.prepare import Settings, Shapes, prepare
 from tightship.engine.prepared import PackedBefore, Prepared
 from tightship.engine.program import PackedWeight
-from tightship.engine.stored.model import StoredShapes
+from tightship.engine.shelf import Key
+from tightship.engine.stored.model import StoredShapes, shown
 from tightship.engine.weight_store import PackedCopy, WeightStore
-from tightship.graph import Shape
+from tightship.graph import Constant, Mapped, Shape
+from tightship.graph.constant import Computed
+from tightship.quantity import format_bytes
 
 if TYPE_CHECKING:
     from tightship.engine.variants import Variants
     from tightship.graph import Graph
+
+
+OWN_BYTES_MAX = 2 << 20
+"""Weights that programs for further shapes may have of their own before that is worth a word."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +62,8 @@ class FurtherShapes:
     _original: Original | None = None
     _known: WeightStore = field(default_factory=lambda: WeightStore(HostResource()))
     _as_stored: dict[int, PackedWeight] = field(default_factory=dict)
+    _has_warned: bool = False
+    _lock: threading.RLock = field(default_factory=threading.RLock)
 
     @property
     def check(self) -> Callable[[MemoryPlan, InputShapes], None]:
@@ -69,13 +79,45 @@ class FurtherShapes:
         """
         if tuple(shapes.items()) in self.stored.model.keys:
             return self.stored.prepare(shapes, packed)
-        return self._over_stored(self._variants().prepare(shapes, self._known.by_name()))
+        with self._lock:
+            return self._over_stored(self._variants().prepare(shapes, self._known.by_name()))
 
     def prepare_anew(self, shapes: InputShapes, packed: PackedBefore, /) -> Prepared:
         """As `prepare`, where a constant cannot be had for these shapes."""
         if tuple(shapes.items()) in self.stored.model.keys:
             return self.stored.prepare_anew(shapes, packed)
-        return self._over_stored(self._variants().prepare_anew(shapes, self._known.by_name()))
+        with self._lock:
+            return self._over_stored(self._variants().prepare_anew(shapes, self._known.by_name()))
+
+    def unshared(self, key: Key, own: Sequence[PackedWeight]) -> str | None:
+        """Once, what of the file's weights the process has beside the stored ones, and why.
+
+        Tables that are computed from lengths alone are left out: they are no weights.
+        """
+        moved = absent = 0
+        with self._lock:
+            for weight in own:
+                if not _is_of_file(weight.constant):
+                    continue
+                if self._known.has_constant(weight.constant):
+                    moved += weight.size_bytes
+                else:
+                    absent += weight.size_bytes
+        if self._has_warned or moved + absent <= OWN_BYTES_MAX:
+            return None
+        self._has_warned = True
+        reasons = {
+            "are wanted in another layout by kernels for these shapes": moved,
+            "are not among those of the first shapes": absent,
+        }
+        if not self._as_stored:
+            reasons = {"cannot be told from those that were stored": moved + absent}
+        said = "; ".join(f"{format_bytes(n)} {reason}" for reason, n in reasons.items() if n)
+        return (
+            f"`{self.stored.model.name}` has {format_bytes(moved + absent)} of weights for this "
+            f"process alone since it ran with {shown(key)}: {said}. Give `load` the shapes that "
+            "come most often, or prepare one file for all that come."
+        )
 
     def open_lengths(self) -> Mapping[str, tuple[bool, ...] | None]:
         """As `Variants.open_lengths`.
@@ -112,12 +154,13 @@ class FurtherShapes:
         return variants
 
     def _opened(self) -> Original:
-        if self._original is None:
-            original = self.read()
-            if original.variants is not None:
-                self._learn(original)
-            self._original = original
-        return self._original
+        with self._lock:
+            if self._original is None:
+                original = self.read()
+                if original.variants is not None:
+                    self._learn(original)
+                self._original = original
+            return self._original
 
     def _learn(self, original: Original) -> None:
         """Pair what the file is lowered to with the stored weights; none where they differ."""
@@ -146,3 +189,10 @@ class FurtherShapes:
             return weight
         (known,) = self._known.copies([weight])
         return self._as_stored[id(known)]
+
+
+def _is_of_file(constant: Constant) -> bool:
+    """Whether elements of a constant are read from the model's file."""
+    if isinstance(constant, Computed):
+        return any(map(_is_of_file, constant.sources))
+    return isinstance(constant, Mapped)

@@ -1,7 +1,6 @@
 """`load(model, share=True)`: a model prepared once for this user, its weights mapped by all."""
 
 import hashlib
-import warnings
 from collections.abc import Callable
 from os import PathLike
 from pathlib import Path
@@ -9,7 +8,7 @@ from typing import TypeVar
 
 from tightship.engine.prepare import ModelSource, Settings, name_of
 from tightship.engine.stored.made_for import MadeFor
-from tightship.errors import InputError
+from tightship.errors import InputError, warn_caller
 from tightship.prepared_cache import (
     About,
     Identity,
@@ -21,9 +20,6 @@ from tightship.prepared_cache import (
 )
 
 Loaded = TypeVar("Loaded")
-
-CALLER = 5
-"""Frames from a warning up to who called `load`, with that of its decorator."""
 
 
 def shared(
@@ -50,7 +46,7 @@ def shared(
     except UnusableCacheError as error:
         reason = str(error).rstrip(".")
         text = f"`{name_of(model)}` is loaded for this process alone: {reason}."
-        warnings.warn(text, RuntimeWarning, stacklevel=CALLER)
+        warn_caller(text)
         return None
 
 

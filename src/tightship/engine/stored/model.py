@@ -17,9 +17,8 @@ from tightship.engine.other_shapes import InputShapes
 from tightship.engine.placement import memory_plan
 from tightship.engine.prepared import PackedBefore, Prepared
 from tightship.engine.program import PackedWeight, Space
-from tightship.engine.program_cache import key_of
 from tightship.engine.schedule import ALIGNMENT
-from tightship.engine.shelf import Key
+from tightship.engine.shelf import Key, key_of
 from tightship.engine.stored import fields
 from tightship.engine.stored.bounds import check_bounds
 from tightship.engine.stored.container import PAGE_BYTES, damaged, open_container
@@ -232,6 +231,9 @@ class StoredShapes:
         """As `prepare`."""
         return self.prepare(shapes, packed)
 
+    def unshared(self, _key: Key, _own: Sequence[PackedWeight]) -> None:
+        """Nothing: all weights are in the file."""
+
     def open_lengths(self) -> dict[str, tuple[bool, ...] | None]:
         """Of each input, in which lengths the programs differ; None if in their number."""
         found: dict[str, tuple[bool, ...] | None] = {}
@@ -266,9 +268,9 @@ class StoredShapes:
         """
         if tuple(shapes) in self.model.keys:
             return True
-        there_are = "; or ".join(map(_shown, self.model.keys))
+        there_are = "; or ".join(map(shown, self.model.keys))
         raise InputError(
-            f"`{self.model.name}` was prepared for {there_are}; not for {_shown(shapes)}. Prepare "
+            f"`{self.model.name}` was prepared for {there_are}; not for {shown(shapes)}. Prepare "
             "it with `--shape` for these too, or load the ONNX file."
         )
 
@@ -278,5 +280,6 @@ def _common(shapes: Sequence[tuple[int, ...]]) -> Shape:
     return tuple(row[0] if len(set(row)) == 1 else None for row in zip(*shapes, strict=True))
 
 
-def _shown(key: Sequence[tuple[str, tuple[int, ...]]]) -> str:
+def shown(key: Sequence[tuple[str, tuple[int, ...]]]) -> str:
+    """Shapes as messages name them."""
     return ", ".join(f"`{name}` {list(shape)}" for name, shape in key)

@@ -14,8 +14,8 @@ from tightship.engine.footprint import stored_runtime_bytes
 from tightship.engine.pack import Bytes, Packer, staging_bytes
 from tightship.engine.prepared import Prepared
 from tightship.engine.program import PackedWeight
-from tightship.engine.program_cache import key_of
 from tightship.engine.schedule import ALIGNMENT
+from tightship.engine.shelf import key_of
 from tightship.engine.stored.container import PAGE_BYTES, Sections, header
 from tightship.engine.stored.draft import draft
 from tightship.engine.stored.made_for import MadeFor
