@@ -1,5 +1,8 @@
 """`load(model, share=True)` at lengths other than the first: still one copy of the weights."""
 
+import json
+import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -7,6 +10,7 @@ import numpy as np
 import pytest
 
 import tightship
+from tests.loading.lengths_process import FIRST, OTHERS
 from tests.zoo.exports import EXPORTS, VOCABULARY, export
 from tests.zoo.net import Net
 from tests.zoo.open_lengths import opened
@@ -15,8 +19,8 @@ from tightship.engine.prepared import Prepared
 from tightship.loading import further_shapes
 from tightship.prepared_cache import entries
 
-FIRST = (2, 16)
-OTHERS = ((2, 24), (1, 24), (1, 1), (5, 7), (3, 64))
+GROWTH_BYTES_MAX = 2 << 20
+"""Of a process that shares, beyond what programs for the same lengths take without."""
 PRIVATE_BYTES_MAX = 256 << 10
 """Of weights; what remains are tables that depend on lengths."""
 
@@ -125,3 +129,22 @@ def prepare_without_the_first(*arguments: object) -> Prepared:
     prepared = prepare(*arguments)
     lowered = replace(prepared.placement.lowered, weights=prepared.placement.lowered.weights[1:])
     return replace(prepared, placement=replace(prepared.placement, lowered=lowered))
+
+
+def start(model: Path, how: str) -> "subprocess.Popen[bytes]":
+    command = [sys.executable, "-W", "error", "-m", "tests.loading.lengths_process"]
+    pipe = subprocess.PIPE
+    return subprocess.Popen([*command, model, how, "ids", "mask"], stdin=pipe, stdout=pipe)
+
+
+@pytest.mark.usefixtures("folder")
+def test_processes_that_start_together_grow_by_no_weights(model: Path) -> None:
+    group = [start(model, how) for how in ("shared", "shared", "alone")]
+    said = [json.loads(process.stdout.readline()) for process in group]
+    for process in group:
+        process.communicate()
+    *shared, alone = said
+    assert alone["own"] > 20 * PRIVATE_BYTES_MAX
+    for each in shared:
+        assert each["own"] < PRIVATE_BYTES_MAX
+        assert each["grown"] < alone["grown"] + GROWTH_BYTES_MAX
