@@ -59,6 +59,16 @@ class Network:
         letter, operand_type = kinds[type(value)]
         return self.constant(np.array(value, letter), ValueType(operand_type))
 
+    def given(self, value):
+        """A scalar as `scalar` makes one that is an input of the model."""
+        index = self.scalar(value)
+        kind, location = self.operands[index].value_type, self.operands[index].location
+        data = self.values[location.offset_bytes :][: location.length_bytes]
+        letter = {0: "<f4", 1: "<i4", 6: "?", 10: "<f2"}[kind.operand_type]
+        self.feeds.append(np.frombuffer(data, letter).reshape(()))
+        self.operands[index] = Operand(kind, Lifetime.SUBGRAPH_INPUT, NOWHERE)
+        return index
+
     def scalars(self, *values):
         return [self.scalar(value) for value in values]
 

@@ -5,7 +5,6 @@ import pytest
 
 from tests.driver.nnapi import reference
 from tests.driver.nnapi.network import F32, I32, U8, Network, kind_of, of_one, run
-from tests.driver.small_models import add
 from tightship.driver.nnapi import graph_of, supported_operations
 from tightship.driver.rules.model import DataLocation, Lifetime
 from tightship.driver.rules.status import ErrorStatus
@@ -115,13 +114,6 @@ def test_an_operation_after_one_that_is_not_translated_still_is():
     with pytest.raises(DriverError, match=r"Operation 1 \(type 5\) cannot be translated") as caught:
         graph_of(network.model())
     assert caught.value.status == ErrorStatus.GENERAL_FAILURE
-
-
-def test_an_activation_that_only_a_request_says_is_not_planned_with():
-    model = add(kind_of(F32, (2,)))
-    assert supported_operations(model) == (False,)
-    with pytest.raises(DriverError, match=r"operand 2 \(input 2\) must be a constant to plan with"):
-        graph_of(model)
 
 
 def test_a_declared_output_that_the_inputs_do_not_make_is_refused():

@@ -3,6 +3,7 @@
 import math
 
 from tightship.driver.nnapi.emission import Tensor
+from tightship.driver.nnapi.given import reshaped
 from tightship.driver.nnapi.site import NUMBERS, Site
 from tightship.driver.rules.operand_type import OperandType
 from tightship.graph import element_count
@@ -16,6 +17,8 @@ def reshape(site: Site) -> Tensor:
     tensor = site.tensor(0, _ANY)
     site.check_output_type(site.type_of(0))
     site.check_same_quantization()
+    if not site.is_constant(1) and (declared := site.declared_shape) is not None:
+        return _reshaped(site, tensor, declared)
     shape = site.known_lengths(1)
     count, named = element_count(tensor.shape), math.prod(each for each in shape if each != -1)
     open_count = shape.count(-1)
@@ -27,6 +30,17 @@ def reshape(site: Site) -> Tensor:
         )
     found = tuple(count // named if each == -1 else each for each in shape)
     return site.emission.emit("Reshape", [tensor, site.emission.lengths(found)], found)
+
+
+def _reshaped(site: Site, tensor: Tensor, shape: tuple[int, ...]) -> Tensor:
+    """By lengths that a run brings, to the shape that the model declares."""
+    lengths = site.tensor(1, {OperandType.TENSOR_INT32})
+    if lengths.shape != (len(shape),) or element_count(tensor.shape) != element_count(shape):
+        raise site.broken(
+            f"{site.name_of(1)} has dimensions {list(lengths.shape)} and {site.name_of(0)} "
+            f"{list(tensor.shape)}, which do not make the declared output, {list(shape)}"
+        )
+    return reshaped(site.emission, tensor, lengths, shape)
 
 
 def concatenation(site: Site) -> Tensor:

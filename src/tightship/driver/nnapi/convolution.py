@@ -1,6 +1,7 @@
 """Operations that multiply by a filter: convolutions and fully connected layers."""
 
 from tightship.driver.nnapi.emission import Tensor
+from tightship.driver.nnapi.given import equal, where
 from tightship.driver.nnapi.site import QUANTIZED, Site
 from tightship.driver.nnapi.window import finished_image, four_axes, read_arguments, window_over
 from tightship.driver.rules.operand_type import OperandType, ValueType
@@ -35,12 +36,13 @@ def convolution(site: Site) -> Tensor:
 
 def depthwise_convolution(site: Site) -> Tensor:
     """DEPTHWISE_CONV_2D: a filter [1, height, width, out], `multiplier` outputs to a channel."""
-    arguments = read_arguments(site, 3, 1, is_dilated=True)
-    (multiplier,) = arguments.middle
+    arguments = read_arguments(site, 3, 1, is_dilated=True, is_middle_free=True)
     image = four_axes(site, 0, arguments.order)
     weights = _filter(site, OIHW_OF_IHWO, 3)
     count, depth, *kernel = weights.shape
     channels = image.shape[1]
+    given = site.given(arguments.activation_at - 1, OperandType.INT32)
+    multiplier = count // channels if given is not None else arguments.middle[0]
     if depth != 1 or multiplier < 1 or count != channels * multiplier:
         raise site.broken(
             f"{site.name_of(1)} has {depth} along its first axis and {count} along its last; "
@@ -52,6 +54,8 @@ def depthwise_convolution(site: Site) -> Tensor:
     made = site.emission.emit(
         "Conv", [image, weights, bias], shape, group=channels, **window.attributes(is_dilated=True)
     )
+    if given is not None:
+        made = where(site.emission, made, equal(site.emission, given, multiplier))
     return finished_image(site, made, arguments)
 
 

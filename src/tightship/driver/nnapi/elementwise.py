@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from tightship.driver.nnapi import given
 from tightship.driver.nnapi.emission import Emission, Tensor
 from tightship.driver.nnapi.operation_type import FusedActivation, OperationType
 from tightship.driver.nnapi.site import FLOATS, NUMBERS, QUANTIZED, Site
@@ -72,18 +73,35 @@ def tanh(site: Site) -> Tensor:
 def softmax(site: Site) -> Tensor:
     """SOFTMAX: of `beta` times the input, along the last axis unless one is given."""
     site.check_count(2, 3)
-    value, beta = site.real(0), site.factor(1)
+    value = site.real(0)
     rank = len(value.shape)
+    check_fixed_quantization(site)
+    value = _scaled(site, value)
+    given_axis = site.given(2, OperandType.INT32) if site.input_count == 3 else None
+    if given_axis is not None:
+        return site.stored(given.softmax(site.emission, value, given_axis))
     axis = site.number(2) if site.input_count == 3 else -1
-    if not beta > 0:
-        raise site.broken(f"{site.name_of(1)} is a beta of {beta}; it must be above 0")
     if not -rank <= axis < rank:
         raise site.broken(f"its axis is {axis}, of an input of {rank} axes")
-    check_fixed_quantization(site)
-    if beta != 1:
-        value = site.emission.emit("Mul", [value, site.emission.number(beta)], value.shape)
     made = site.emission.emit("Softmax", [value], value.shape, axis=axis % rank)
     return site.stored(made)
+
+
+def _scaled(site: Site, value: Tensor) -> Tensor:
+    """The input of a softmax times its beta."""
+    emission = site.emission
+    found = site.given(1, site.factor_type)
+    if found is not None:
+        beta = site.dequantized(found, site.type_of(1))
+        product = emission.emit("Mul", [value, beta], value.shape)
+        is_above = emission.emit("Greater", [beta, emission.number(0)], (), DType.BOOL)
+        return given.where(emission, product, is_above)
+    factor = site.factor(1)
+    if not factor > 0:
+        raise site.broken(f"{site.name_of(1)} is a beta of {factor}; it must be above 0")
+    if factor == 1:
+        return value
+    return emission.emit("Mul", [value, emission.number(factor)], value.shape)
 
 
 def quantize(site: Site) -> Tensor:
@@ -133,12 +151,19 @@ def _integers(site: Site, kind: OperationType) -> Tensor:
     left, right = (site.tensor(each, NUMBERS | {OperandType.TENSOR_INT32}) for each in (0, 1))
     if left.dtype is not right.dtype:
         raise site.broken(f"{site.name_of(1)} must be a TENSOR_INT32, as {site.name_of(0)} is")
-    if site.activation(2) != FusedActivation.NONE:
+    found = site.given(2, OperandType.INT32)
+    if found is None and site.activation(2) != FusedActivation.NONE:
         raise site.broken(f"{site.name_of(2)} must be activation 0 (NONE) for integers")
     site.check_output_type(site.type_of(0))
+    shape = broadcast(site, left, right)
     if kind is OperationType.DIV:
-        return _floored(site.emission, left, right, broadcast(site, left, right))
-    return site.emission.emit(_OPERATORS[kind], [left, right], broadcast(site, left, right))
+        made = _floored(site.emission, left, right, shape)
+    else:
+        made = site.emission.emit(_OPERATORS[kind], [left, right], shape)
+    if found is None:
+        return made
+    is_none = given.equal(site.emission, found, FusedActivation.NONE)
+    return given.where(site.emission, made, is_none)
 
 
 def _floored(emission: Emission, left: Tensor, right: Tensor, shape: tuple[int, ...]) -> Tensor:

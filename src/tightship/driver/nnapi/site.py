@@ -7,7 +7,9 @@ import numpy as np
 
 from tightship.driver.nnapi.constants import Constants
 from tightship.driver.nnapi.emission import Emission, Tensor
+from tightship.driver.nnapi.given import clipped
 from tightship.driver.nnapi.operation_type import FusedActivation, operation_name
+from tightship.driver.rules.dimensions import is_specified
 from tightship.driver.rules.model import Lifetime, Operand, Operation
 from tightship.driver.rules.operand_type import OperandType, ValueType
 from tightship.driver.rules.per_channel import PerChannel, per_channel_of
@@ -55,6 +57,16 @@ class Site:
     def output_type(self) -> ValueType:
         """The declared type of its first output."""
         return self.operands[self.operation.outputs[0]].value_type
+
+    @property
+    def declared_shape(self) -> tuple[int, ...] | None:
+        """The shape of its first output, if the model declares all of it."""
+        shape = self.output_type.dimensions
+        return shape if is_specified(shape, is_scalar=self.output_type.is_scalar) else None
+
+    def is_constant(self, position: int) -> bool:
+        """Whether the model has the value of an argument."""
+        return self.constants.constant(self._operand(position)) is not None
 
     def check_count(self, *counts: int) -> None:
         """Check how many operands it reads, and that it writes one."""
@@ -137,7 +149,17 @@ class Site:
     def finished(self, tensor: Tensor, activation_at: int) -> Tensor:
         """A float32 result after its fused activation, in the type of the output."""
         self.check_output_type(self.type_of(0))
+        given = self.given(activation_at, OperandType.INT32)
+        if given is not None:
+            return self.stored(clipped(self.emission, tensor, given))
         return self.stored(self.activated(tensor, self.activation(activation_at)))
+
+    def given(self, position: int, wanted: OperandType) -> Tensor | None:
+        """A scalar argument that a run brings; None for a constant."""
+        if self.is_constant(position):
+            return None
+        self._check_scalar(position, wanted)
+        return self.tensor(position, {wanted})
 
     def activation(self, position: int) -> FusedActivation:
         """An argument that names a fused activation."""
@@ -178,18 +200,21 @@ class Site:
 
     def number(self, position: int) -> int:
         """The value of an INT32 scalar."""
-        return int(self._scalar(position, {OperandType.INT32}))
+        return int(self._scalar(position, OperandType.INT32))
 
     def flag(self, position: int) -> bool:
         """The value of a BOOL scalar."""
-        return bool(self._scalar(position, {OperandType.BOOL}))
+        return bool(self._scalar(position, OperandType.BOOL))
 
     def factor(self, position: int) -> float:
         """The value of a float scalar, of the first argument's width."""
+        return float(self._scalar(position, self.factor_type))
+
+    @property
+    def factor_type(self) -> OperandType:
+        """The type of float scalars, of the first argument's width."""
         is_half = self.type_of(0).operand_type == OperandType.TENSOR_FLOAT16
-        return float(
-            self._scalar(position, {OperandType.FLOAT16 if is_half else OperandType.FLOAT32})
-        )
+        return OperandType.FLOAT16 if is_half else OperandType.FLOAT32
 
     def known_lengths(self, position: int) -> tuple[int, ...]:
         """The elements of a constant INT32 tensor of one axis."""
@@ -225,15 +250,17 @@ class Site:
     def _operand(self, position: int) -> Operand:
         return self.operands[self.operation.inputs[position]]
 
-    def _scalar(self, position: int, types: Collection[int]) -> np.generic:
-        operand = self._operand(position)
-        operand_type = operand.value_type.operand_type
-        if operand_type not in types:
-            (wanted,) = types
+    def _check_scalar(self, position: int, wanted: OperandType) -> None:
+        operand_type = self.type_of(position).operand_type
+        if operand_type != wanted:
             raise self.broken(
                 f"{self.name_of(position)} is a {OperandType(operand_type).name}; NNAPI wants "
-                f"{OperandType(wanted).name}"
+                f"{wanted.name}"
             )
+
+    def _scalar(self, position: int, wanted: OperandType) -> np.generic:
+        operand = self._operand(position)
+        self._check_scalar(position, wanted)
         found: np.generic = self._constant(position, operand).reshape(1)[0]
         return found
 
@@ -241,8 +268,8 @@ class Site:
         constant = self.constants.constant(operand)
         if constant is None:
             raise self.uncovered(
-                f"{self.name_of(position)} must be a constant to plan with, and has lifetime "
-                f"{operand.lifetime}"
+                f"{self.name_of(position)} must be a constant, since the output's shape depends "
+                f"on it; it has lifetime {Lifetime(operand.lifetime).name}"
             )
         return constant.array()
 

@@ -44,9 +44,12 @@ class Arguments:
         return () if self.is_channels_first else NCHW_OF_NHWC
 
 
-def read_arguments(site: Site, first: int, middle: int, *, is_dilated: bool) -> Arguments:
+def read_arguments(
+    site: Site, first: int, middle: int, *, is_dilated: bool, is_middle_free: bool = False
+) -> Arguments:
     """Arguments from position `first` on, `middle` of them between strides and activation.
 
+    These are read unless they are free, which are not constants.
     With explicit padding there are three more before; a type tells the forms apart, for both may
     end with layout and dilations.
     """
@@ -68,7 +71,11 @@ def read_arguments(site: Site, first: int, middle: int, *, is_dilated: bool) -> 
         (top, left),
         (bottom, right),
         (site.number(at + 1), site.number(at)),
-        tuple(site.number(at + 2 + each) for each in range(middle)),
+        tuple(
+            site.number(position)
+            for position in range(at + 2, end)
+            if not is_middle_free or site.is_constant(position)
+        ),
         end,
         site.input_count > end + 1 and site.flag(end + 1),
         dilations,
