@@ -7,6 +7,7 @@
 #include <nanobind/stl/array.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
+#include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
@@ -55,7 +56,6 @@ nb::tuple counts_of(const Tally &self) {
 void tally(nb::module_ &module) {
     nb::class_<Tally>(module, "Tally", "Counts of one model's requests; times in nanoseconds.")
         .def(nb::init<>())
-        .def("begin", &Tally::begin, "A request has begun, and will succeed or fail.")
         .def("succeed", &Tally::succeed, "phase_ns"_a,
              "A request ended well, after waiting for its turn, reading inputs, running, and "
              "writing "
@@ -63,15 +63,21 @@ void tally(nb::module_ &module) {
         .def("fail", &Tally::fail, "duration_ns"_a, "A request failed.")
         .def("now", &counts_of,
              nb::sig("def now(self) -> tuple[int, int, int, int, tuple[int, int, int, int], int]"),
-             "At one moment: successes, failures, pending, ns of failures, ns of the four phases "
+             "At one moment: successes, failures, those that wait for a turn, ns of failures, ns "
+             "of the four phases "
              "of successes, and when the last of these ended, in ms since 1970.");
 }
 
 using Exchange = std::pair<nb::bytes, nb::bytes>;
 
+/// Counts of a model, and the name by which its runs take turns.
+using Counted = std::pair<Tally *, std::string>;
+
 void remember(LentConnections &self, int64_t number, const Exchange &exchange,
-              std::function<bool()> run, nb::handle released, Tally &tally) {
-    driver::KnownRequest known{text(exchange.first), text(exchange.second), std::move(run),
+              std::function<bool()> run, nb::handle released, const Counted &counted) {
+    driver::KnownRequest known{text(exchange.first),
+                               text(exchange.second),
+                               std::move(run),
                                [released] {
                                    const nb::gil_scoped_acquire acquire;
                                    try {
@@ -80,7 +86,8 @@ void remember(LentConnections &self, int64_t number, const Exchange &exchange,
                                        error.discard_as_unraisable(released);
                                    }
                                },
-                               &tally};
+                               counted.first,
+                               counted.second};
     const nb::gil_scoped_release release;
     self.remember(number, std::move(known));
 }
@@ -109,33 +116,36 @@ void lent_connections(nb::module_ &module) {
             "remember",
             [](LentConnections &self, int64_t number, const Exchange &exchange,
                std::tuple<Context *, std::pair<size_t, size_t>, const StopFlag *> run,
-               std::vector<Mapped> mapped, nb::typed<nb::callable, void()> released, Tally &tally) {
+               std::vector<Mapped> mapped, nb::typed<nb::callable, void()> released,
+               const Counted &model) {
                 const auto &[context, steps, stop] = run;
                 remember(self, number, exchange,
                          checked(runner(*context, steps, *stop), std::move(mapped)), released,
-                         tally);
+                         model);
             },
-            "number"_a, "exchange"_a, "run"_a, "mapped"_a, "released"_a, "tally"_a,
+            "number"_a, "exchange"_a, "run"_a, "mapped"_a, "released"_a, "model"_a,
             "Answer a request by a response from now on, after a run of steps [first, last) of a "
             "context that leaves all of `mapped` whole: mappings, files, and where they end in "
-            "them. The caller keeps all of it until `released` is called, which is when the number "
-            "is forgotten and nothing of it runs.")
+            "them. Runs are counted by the tally of `model`, and take turns by its name. The "
+            "caller "
+            "keeps all of it until `released` is called, which is when the number is forgotten and "
+            "nothing of it runs.")
         .def(
             "remember_call",
             [](LentConnections &self, int64_t number, const Exchange &exchange,
                nb::typed<nb::callable, void()> run, std::vector<Mapped> mapped,
-               nb::typed<nb::callable, void()> released, Tally &tally) {
+               nb::typed<nb::callable, void()> released, const Counted &model) {
                 remember(self, number, exchange, checked(caller(run), std::move(mapped)), released,
-                         tally);
+                         model);
             },
-            "number"_a, "exchange"_a, "run"_a, "mapped"_a, "released"_a, "tally"_a,
+            "number"_a, "exchange"_a, "run"_a, "mapped"_a, "released"_a, "model"_a,
             "Likewise by calling `run`; a request that it raises for goes the long way.")
         .def("forget", &LentConnections::forget, "number"_a,
              nb::call_guard<nb::gil_scoped_release>(), "Answer a request no more.")
-        .def("lend", &LentConnections::lend, "connection"_a, "file"_a,
+        .def("lend", &LentConnections::lend, "connection"_a, "file"_a, "account"_a, "client"_a,
              "Answer what comes by a socket while it is known; the connection's number is new and "
-             "positive, and the socket need not stay open. Raises RuntimeError where the system "
-             "has no file left.")
+             "positive, and the socket need not stay open. Of one model, accounts and their "
+             "clients take turns. Raises RuntimeError where the system has no file left.")
         .def("recall", &LentConnections::recall, "connection"_a,
              "End that; False if the connection is on its way back, by `next`.")
         .def("idle_since", &LentConnections::idle_since, "connection"_a,

@@ -3,8 +3,10 @@
 
 #include "tightship/driver/repeats.hpp"
 
+#include <nanobind/stl/array.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
+#include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
 namespace nb = nanobind;
@@ -92,24 +94,27 @@ void repeats(nb::module_ &module) {
             "remember",
             [](Repeats &self, int file, int64_t session,
                std::pair<nb::bytes, nb::bytes> call_and_answer, Context &context,
-               std::pair<size_t, size_t> steps, const StopFlag &stop, driver::Tally &tally) {
+               std::pair<size_t, size_t> steps, const StopFlag &stop, driver::Tally &tally,
+               driver::Names names) {
                 const auto &[call, answer] = call_and_answer;
                 self.remember(file, {session, text(call), runner(context, steps, stop),
-                                     text(answer), &tally});
+                                     text(answer), &tally, std::move(names)});
             },
             "file"_a, "session"_a, "call_and_answer"_a, "context"_a, "steps"_a, "stop"_a, "tally"_a,
-            "Answer a call from now on by a run of steps [first, last), counted by `tally`. The "
-            "caller keeps all that is given, and what is read and written, until the call is "
-            "forgotten.")
+            "names"_a,
+            "Answer a call from now on by a run of steps [first, last), counted by `tally`, whose "
+            "turn is that of a `Place` with these names. The caller keeps all that is given, and "
+            "what is read and written, until the call is forgotten.")
         .def(
             "remember_call",
             [](Repeats &self, int file, int64_t session,
                std::pair<nb::bytes, nb::bytes> call_and_answer, nb::typed<nb::callable, void()> run,
-               driver::Tally &tally) {
+               driver::Tally &tally, driver::Names names) {
                 const auto &[call, answer] = call_and_answer;
-                self.remember(file, {session, text(call), caller(run), text(answer), &tally});
+                self.remember(file, {session, text(call), caller(run), text(answer), &tally,
+                                     std::move(names)});
             },
-            "file"_a, "session"_a, "call_and_answer"_a, "run"_a, "tally"_a,
+            "file"_a, "session"_a, "call_and_answer"_a, "run"_a, "tally"_a, "names"_a,
             "Likewise by calling `run`; a call that it raises for goes the long way.")
         .def("forget", &Repeats::forget, "file"_a, "session"_a,
              nb::call_guard<nb::gil_scoped_release>(),
@@ -122,8 +127,7 @@ void repeats(nb::module_ &module) {
              "Calls of a connection may come through a ring, a memfd of `RingCaller.SIZE_BYTES`, "
              "as well. Raises RuntimeError if it cannot be mapped.")
         .def("set_attending", &Repeats::set_attending, "threads"_a,
-             "How many threads may attend to rings at once; none at first.")
-        .def("set_room", &Repeats::set_room, "runs"_a, "How many may run at once from now on.");
+             "How many threads may attend to rings at once; none at first.");
     ring_caller(module);
 }
 

@@ -1,9 +1,12 @@
 #include "bind.hpp"
 
+#include "tightship/driver/queued_runs.hpp"
 #include "tightship/driver/turns.hpp"
 
 #include <algorithm>
+#include <nanobind/stl/array.h>
 #include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
 #include <stdexcept>
 
 namespace nb = nanobind;
@@ -13,29 +16,62 @@ namespace tightship::bind {
 
 namespace {
 
+using driver::Place;
+using driver::QueuedRuns;
 using driver::Turns;
 using Seconds = std::chrono::duration<double>;
 
 /// More than anybody waits, and as nanoseconds no overflow.
 constexpr double kPatienceMax = 1e9;
 
-bool take(Turns &self, std::optional<double> timeout_s) {
-    if (self.take_free())
-        return true;
+bool take(Turns &self, Place &place, std::optional<double> timeout_s) {
     std::optional<std::chrono::nanoseconds> patience;
     if (timeout_s)
         patience = std::chrono::duration_cast<std::chrono::nanoseconds>(
             Seconds(std::clamp(*timeout_s, 0.0, kPatienceMax)));
+    if (self.take_free(place))
+        return true;
     const nb::gil_scoped_release release;
-    return self.take(patience);
+    return self.take(place, patience);
+}
+
+void place(nb::module_ &module) {
+    nb::class_<Place>(module, "Place",
+                      "A caller who may wait for a turn, one at a time: groups that it belongs to, "
+                      "the widest first, such as a model and an account.")
+        .def(
+            "__init__",
+            [](Place *self, driver::Names names, driver::Tally &tally, int64_t priority) {
+                new (self) Place{.names = std::move(names), .priority = priority, .tally = &tally};
+            },
+            "names"_a, "tally"_a, "priority"_a = 0, nb::keep_alive<1, 3>(),
+            "`tally` counts it while it waits.");
+}
+
+void queued_runs(nb::module_ &module) {
+    nb::class_<QueuedRuns>(module, "QueuedRuns",
+                           "Runs that wait for a turn while no thread does, by number.")
+        .def(nb::init<Turns &, int>(), "turns"_a, "bell"_a, nb::keep_alive<1, 2>(),
+             "An eventfd, `bell`, is added 1 to for each turn that comes to a run that has waited.")
+        .def(
+            "join", &QueuedRuns::join, "run"_a, "names"_a, "priority"_a, "tally"_a,
+            "A run takes a turn, or waits for one as a `Place` does; whether it was taken at once. "
+            "The caller keeps the tally.")
+        .def("next", &QueuedRuns::next,
+             "A run that has waited and whose turn has come; None if there is no other.")
+        .def("leave", &QueuedRuns::leave, "run"_a,
+             "A run wants no turn any more; one that has come, and `next` has not told, goes back.")
+        .def("give_back", &QueuedRuns::give_back, "run"_a, "A run that had a turn has ended.");
 }
 
 } // namespace
 
 void turns(nb::module_ &module) {
-    nb::class_<Turns>(module, "Turns",
-                      "How many runs there may be at once, whoever asks for them. Who waits gets "
-                      "a turn in the order of asking.")
+    place(module);
+    nb::class_<Turns>(
+        module, "Turns",
+        "How many runs there may be at once, whoever asks for them. Callers who wait have turns "
+        "by group: one that has had a turn goes behind the others of its level.")
         .def(
             "__init__",
             [](Turns *self, int count) {
@@ -46,10 +82,22 @@ void turns(nb::module_ &module) {
             "count"_a)
         .def_prop_ro("count", &Turns::count, "Of all turns.")
         .def_prop_ro("is_free", &Turns::is_free, "Whether one could be taken without a wait.")
-        .def_prop_ro("waiting_count", &Turns::waiting_count, "How many wait for one.")
-        .def("take", &take, "timeout_s"_a = nb::none(),
-             "Waits for a turn, without the GIL; False if none came in time.")
-        .def("give_back", &Turns::give_back, "The run has ended.");
+        .def_prop_ro("taken_count", &Turns::taken_count, "How many turns are taken.")
+        .def_prop_ro("waiting_count", &Turns::waiting_count, "How many callers wait for one.")
+        .def("take_free", nb::overload_cast<>(&Turns::take_free),
+             "Takes a turn if one is free; whether it did.")
+        .def("take", &take, "place"_a, "timeout_s"_a = nb::none(),
+             "Takes a turn, waiting without the GIL; False if none came in time, or the caller "
+             "left before one came.")
+        .def("leave", &Turns::leave, "place"_a,
+             "Have a caller, now or later, wait no more; whether it was waiting.")
+        .def(
+            "give_back",
+            [](Turns &self, const Place *place) {
+                self.give_back(place == nullptr ? driver::Names() : place->names);
+            },
+            "place"_a = nb::none(), "The run of a caller has ended; None if it was not used.");
+    queued_runs(module);
 }
 
 } // namespace tightship::bind

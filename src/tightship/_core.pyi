@@ -1637,9 +1637,17 @@ class NativeContext:
     def run_at_once(self, steps: NativeStepGraph, workers: int, stop: StopFlag, deadline_ns: int | None = None) -> str:
         """Runs steps as soon as they can; otherwise as `run`."""
 
+class Place:
+    """
+    A caller who may wait for a turn, one at a time: groups that it belongs to, the widest first, such as a model and an account.
+    """
+
+    def __init__(self, names: Sequence[str], tally: Tally, priority: int = 0) -> None:
+        """`tally` counts it while it waits."""
+
 class Turns:
     """
-    How many runs there may be at once, whoever asks for them. Who waits gets a turn in the order of asking.
+    How many runs there may be at once, whoever asks for them. Callers who wait have turns by group: one that has had a turn goes behind the others of its level.
     """
 
     def __init__(self, count: int) -> None: ...
@@ -1653,14 +1661,52 @@ class Turns:
         """Whether one could be taken without a wait."""
 
     @property
+    def taken_count(self) -> int:
+        """How many turns are taken."""
+
+    @property
     def waiting_count(self) -> int:
-        """How many wait for one."""
+        """How many callers wait for one."""
 
-    def take(self, timeout_s: float | None = None) -> bool:
-        """Waits for a turn, without the GIL; False if none came in time."""
+    def take_free(self) -> bool:
+        """Takes a turn if one is free; whether it did."""
 
-    def give_back(self) -> None:
-        """The run has ended."""
+    def take(self, place: Place, timeout_s: float | None = None) -> bool:
+        """
+        Takes a turn, waiting without the GIL; False if none came in time, or the caller left before one came.
+        """
+
+    def leave(self, place: Place) -> bool:
+        """Have a caller, now or later, wait no more; whether it was waiting."""
+
+    def give_back(self, place: Place | None = None) -> None:
+        """The run of a caller has ended; None if it was not used."""
+
+class QueuedRuns:
+    """Runs that wait for a turn while no thread does, by number."""
+
+    def __init__(self, turns: Turns, bell: int) -> None:
+        """
+        An eventfd, `bell`, is added 1 to for each turn that comes to a run that has waited.
+        """
+
+    def join(self, run: int, names: Sequence[str], priority: int, tally: Tally) -> bool:
+        """
+        A run takes a turn, or waits for one as a `Place` does; whether it was taken at once. The caller keeps the tally.
+        """
+
+    def next(self) -> int | None:
+        """
+        A run that has waited and whose turn has come; None if there is no other.
+        """
+
+    def leave(self, run: int) -> None:
+        """
+        A run wants no turn any more; one that has come, and `next` has not told, goes back.
+        """
+
+    def give_back(self, run: int) -> None:
+        """A run that had a turn has ended."""
 
 class Repeats:
     """
@@ -1693,12 +1739,12 @@ class Repeats:
     def close(self, file: int) -> None:
         """Watch a connection no more, and close its ring."""
 
-    def remember(self, file: int, session: int, call_and_answer: tuple[bytes, bytes], context: NativeContext, steps: tuple[int, int], stop: StopFlag, tally: Tally) -> None:
+    def remember(self, file: int, session: int, call_and_answer: tuple[bytes, bytes], context: NativeContext, steps: tuple[int, int], stop: StopFlag, tally: Tally, names: Sequence[str]) -> None:
         """
-        Answer a call from now on by a run of steps [first, last), counted by `tally`. The caller keeps all that is given, and what is read and written, until the call is forgotten.
+        Answer a call from now on by a run of steps [first, last), counted by `tally`, whose turn is that of a `Place` with these names. The caller keeps all that is given, and what is read and written, until the call is forgotten.
         """
 
-    def remember_call(self, file: int, session: int, call_and_answer: tuple[bytes, bytes], run: Callable[[], None], tally: Tally) -> None:
+    def remember_call(self, file: int, session: int, call_and_answer: tuple[bytes, bytes], run: Callable[[], None], tally: Tally, names: Sequence[str]) -> None:
         """
         Likewise by calling `run`; a call that it raises for goes the long way.
         """
@@ -1725,9 +1771,6 @@ class Repeats:
 
     def set_attending(self, threads: int) -> None:
         """How many threads may attend to rings at once; none at first."""
-
-    def set_room(self, runs: int) -> None:
-        """How many may run at once from now on."""
 
 class RingCaller:
     """A client's side of a ring; one thread at a time uses it."""
@@ -1756,9 +1799,6 @@ class Tally:
 
     def __init__(self) -> None: ...
 
-    def begin(self) -> None:
-        """A request has begun, and will succeed or fail."""
-
     def succeed(self, phase_ns: Sequence[int]) -> None:
         """
         A request ended well, after waiting for its turn, reading inputs, running, and writing outputs.
@@ -1769,7 +1809,7 @@ class Tally:
 
     def now(self) -> tuple[int, int, int, int, tuple[int, int, int, int], int]:
         """
-        At one moment: successes, failures, pending, ns of failures, ns of the four phases of successes, and when the last of these ended, in ms since 1970.
+        At one moment: successes, failures, those that wait for a turn, ns of failures, ns of the four phases of successes, and when the last of these ended, in ms since 1970.
         """
 
 class LentConnections:
@@ -1780,12 +1820,12 @@ class LentConnections:
     def __init__(self, turns: Turns) -> None:
         """A run takes one of `turns`."""
 
-    def remember(self, number: int, exchange: tuple[bytes, bytes], run: tuple[NativeContext, tuple[int, int], StopFlag], mapped: Sequence[tuple[GuardedMapping, int, int]], released: Callable[[], None], tally: Tally) -> None:
+    def remember(self, number: int, exchange: tuple[bytes, bytes], run: tuple[NativeContext, tuple[int, int], StopFlag], mapped: Sequence[tuple[GuardedMapping, int, int]], released: Callable[[], None], model: tuple[Tally, str]) -> None:
         """
-        Answer a request by a response from now on, after a run of steps [first, last) of a context that leaves all of `mapped` whole: mappings, files, and where they end in them. The caller keeps all of it until `released` is called, which is when the number is forgotten and nothing of it runs.
+        Answer a request by a response from now on, after a run of steps [first, last) of a context that leaves all of `mapped` whole: mappings, files, and where they end in them. Runs are counted by the tally of `model`, and take turns by its name. The caller keeps all of it until `released` is called, which is when the number is forgotten and nothing of it runs.
         """
 
-    def remember_call(self, number: int, exchange: tuple[bytes, bytes], run: Callable[[], None], mapped: Sequence[tuple[GuardedMapping, int, int]], released: Callable[[], None], tally: Tally) -> None:
+    def remember_call(self, number: int, exchange: tuple[bytes, bytes], run: Callable[[], None], mapped: Sequence[tuple[GuardedMapping, int, int]], released: Callable[[], None], model: tuple[Tally, str]) -> None:
         """
         Likewise by calling `run`; a request that it raises for goes the long way.
         """
@@ -1793,9 +1833,9 @@ class LentConnections:
     def forget(self, number: int) -> None:
         """Answer a request no more."""
 
-    def lend(self, connection: int, file: int) -> None:
+    def lend(self, connection: int, file: int, account: str, client: str) -> None:
         """
-        Answer what comes by a socket while it is known; the connection's number is new and positive, and the socket need not stay open. Raises RuntimeError where the system has no file left.
+        Answer what comes by a socket while it is known; the connection's number is new and positive, and the socket need not stay open. Of one model, accounts and their clients take turns. Raises RuntimeError where the system has no file left.
         """
 
     def recall(self, connection: int) -> bool:

@@ -3,6 +3,7 @@
 import random
 from collections import deque
 
+from tightship._core import QueuedRuns, Tally, Turns
 from tightship.driver import effects as fx
 from tightship.driver import events as ev
 from tightship.driver.protocol.replies import Failed, Launched, ModelPrepared, OutputShape, Timing
@@ -13,6 +14,7 @@ from tightship.driver.rules.snapshot import Caller
 from tightship.driver.rules.status import ErrorStatus
 from tightship.driver.service import Service
 from tightship.driver.settings import Settings
+from tightship.driver.turn_names import own_model
 
 NONE = ErrorStatus.NONE
 
@@ -91,7 +93,9 @@ def check_repeated(known, reply):
 class Rim:
     """Carries effects out; what the service asked for is answered when `answer` is called."""
 
-    def __init__(self, settings=None, engine=None, seed=0):
+    def __init__(self, settings=None, engine=None, seed=0, turns=1):
+        self.turns, self.tally = Turns(turns), Tally()
+        self.queue = QueuedRuns(self.turns, -1)
         self.service = Service(settings or Settings(), random.Random(seed))
         self.engine = engine or FakeEngine()
         self.now_ns = 1_000
@@ -151,6 +155,8 @@ class Rim:
         self.asked.rotate(-index)
         asked = self.asked.popleft()
         self.asked.rotate(index)
+        if isinstance(asked, fx.Run):
+            self.queue.give_back(asked.execution)
         self.happen(self.said(asked))
 
     def said(self, asked):  # noqa: PLR0911 - an answer for each question
@@ -201,6 +207,15 @@ class Rim:
                 self.rings.add(effect.connection)
             else:
                 self.perform(effect)
+        while (execution := self.queue.next()) is not None:
+            self.happen(ev.TurnCame(execution))
+
+    def await_turn(self, asked):
+        """As every client's models are its own."""
+        user = self.service.ledger.connections[asked.connection].caller.user
+        names = own_model(f"user {user}", str(asked.connection), asked.model)
+        if self.queue.join(asked.execution, names, asked.priority, self.tally):
+            self.happen(ev.TurnCame(asked.execution))
 
     def perform(self, effect):
         match effect:
@@ -261,8 +276,15 @@ class Rim:
             assert not any(buffers[token].reader_count for token, _ in written)
 
     def ask(self, effect):
-        if isinstance(effect, fx.AllocateBuffer):
-            self.buffers.add(effect.token)
+        match effect:
+            case fx.AwaitTurn():
+                self.await_turn(effect)
+                return
+            case fx.LeaveTurn():
+                self.queue.leave(effect.execution)
+                return
+            case fx.AllocateBuffer():
+                self.buffers.add(effect.token)
         self.asked.append(effect)
 
     def deliver(self, sent):
@@ -294,4 +316,6 @@ class Rim:
             or ledger.watchers
             or len(ledger.timers)
             or any(ended is None for ended in self.fences.values())
+            or self.turns.waiting_count
+            or not self.turns.is_free
         )

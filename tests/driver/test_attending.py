@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from tests.driver.test_repeating import ANSWER, Setup, call_of
+from tests.driver.test_repeating import ANSWER, NAMES, Setup, call_of
 from tightship._core import RingCaller
 from tightship.driver.memory.descriptor import new_segment
 from tightship.driver.protocol.messages import RING_BYTES
@@ -27,7 +27,7 @@ class Attended(Setup):
         os.close(memory)
         self.remember(SESSION + 1, b"other session")
         both = call_of(0, b"long"), ANSWER + bytes(1020)
-        run = self.context, self.steps, self.stop, self.tally
+        run = self.context, self.steps, self.stop, self.tally, NAMES
         self.repeats.remember(self.file, SESSION, both, *run)
 
     def call(self, body):

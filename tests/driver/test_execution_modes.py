@@ -10,7 +10,6 @@ from tightship.driver.protocol.replies import Executed, Failed, OutputShape, Tim
 from tightship.driver.rules.attachment import FenceState
 from tightship.driver.rules.request import Request
 from tightship.driver.rules.status import ErrorStatus
-from tightship.driver.settings import Settings
 
 KIND = TYPES["float32"]
 SIZE = KIND.size_bytes
@@ -304,8 +303,8 @@ def test_higher_priorities_of_a_client_go_first():
 
 
 @pytest.mark.parametrize("runs_max", [1, 3])
-def test_no_more_run_at_once_than_the_settings_say(runs_max):
-    setup = Setup(Rim(Settings(runs_max=runs_max)))
+def test_no_more_run_at_once_than_there_are_turns(runs_max):
+    setup = Setup(Rim(turns=runs_max))
     for _ in range(5):
         setup.rim.post(setup.client.number, m.Execute(setup.model, setup.request))
     assert len(setup.rim.asked) == runs_max

@@ -26,6 +26,9 @@ from tightship.errors import DriverError, InputError, StoppedError
 ANSWER = b"\x01\x87\x00\x00\x04\x00\x00\x00" + bytes(8) + b"done"
 
 
+NAMES = ("model", "account", "client", "")
+
+
 def call_of(number, body=b"body"):
     return struct.pack("<BBHIQ", 1, 11, 0, len(body), number) + body
 
@@ -48,13 +51,12 @@ class Setup:
         self.stop = StopFlag()
         self.run.run(self.stop)
         self.context, self.steps = self.run.alone()
-        self.repeats.set_room(1)
         self.remember()
 
     def remember(self, session=5, body=b"body"):
         both = call_of(0, body), ANSWER
         self.repeats.remember(
-            self.file, session, both, self.context, self.steps, self.stop, self.tally
+            self.file, session, both, self.context, self.steps, self.stop, self.tally, NAMES
         )
 
     def handed_over(self):
@@ -110,7 +112,7 @@ def test_a_call_with_files_is_left_with_them(setup):
 
 
 def test_while_another_face_has_the_turn_a_call_goes_the_long_way(setup):
-    assert setup.turns.take()
+    assert setup.turns.take_free()
     setup.client.send(call_of(7))
     assert setup.repeats.next() == (setup.file, select.EPOLLIN, b"")
     setup.turns.give_back()
@@ -120,13 +122,9 @@ def test_while_another_face_has_the_turn_a_call_goes_the_long_way(setup):
     assert setup.turns.is_free
 
 
-def test_without_room_or_once_stopped_a_call_goes_the_long_way(setup):
-    setup.repeats.set_room(0)
-    setup.client.send(call_of(7))
-    assert setup.repeats.next()[0] == setup.file
-    setup.repeats.set_room(1)
+def test_once_stopped_a_call_goes_the_long_way(setup):
     setup.stop.set()
-    setup.repeats.watch(setup.file, select.EPOLLIN)
+    setup.client.send(call_of(7))
     assert setup.repeats.next()[0] == setup.file
     assert setup.ours.recv(100) == call_of(7)
 
@@ -140,7 +138,7 @@ def test_what_python_runs_is_repeated_too_and_goes_the_long_way_when_it_raises(s
             raise StoppedError("It was stopped.")
 
     known = call_of(0, b"python")
-    setup.repeats.remember_call(setup.file, 6, (known, ANSWER), run, setup.tally)
+    setup.repeats.remember_call(setup.file, 6, (known, ANSWER), run, setup.tally, NAMES)
     setup.client.send(call_of(7, b"python"))
     setup.handed_over()
     assert setup.client.recv(100)[8:16] == struct.pack("<Q", 7)
@@ -222,7 +220,9 @@ def test_a_call_is_one_threads_until_it_is_answered_whoever_watches_its_socket(s
         setup.repeats.watch_for(setup.file, both)  # as an answer of another thread has to wait
         told.append(bool(select.select([setup.calls], [], [], 0)[0]))
 
-    setup.repeats.remember_call(setup.file, 6, (call_of(0, b"slow"), ANSWER), run, setup.tally)
+    setup.repeats.remember_call(
+        setup.file, 6, (call_of(0, b"slow"), ANSWER), run, setup.tally, NAMES
+    )
     setup.client.send(call_of(7, b"slow"))
     assert setup.repeats.next() == (setup.file, select.EPOLLOUT, b"")
     assert told == [False]
@@ -294,10 +294,9 @@ def test_a_client_of_many_requests_has_few_of_them_remembered():
         for number in range(3 * KEPT_MAX):
             call = m.RunExecution(number)
             may = MayRepeat(1, number + 1, call, None, Executed(ErrorStatus.NONE, ()))
-            repeating.remember(setup.file, may, setup.run, setup.tally)
-            repeating.remember(setup.file, may, setup.run, setup.tally)
+            repeating.remember(setup.file, may, setup.run, setup.tally, NAMES)
+            repeating.remember(setup.file, may, setup.run, setup.tally, NAMES)
             assert len(repeating._kept[setup.file]) <= KEPT_MAX
-        repeating.set_room(1)
         setup.client.send(encode(call, 9))
         setup.client.send(b"the end")
         assert repeating.next()[0] == setup.file

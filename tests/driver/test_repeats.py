@@ -152,21 +152,6 @@ def test_one_client_says_nothing_of_anothers(setup):
     assert setup.repeats == [setup.execute]
 
 
-def test_there_is_room_while_nobody_waits():
-    setup = Setup(runs_max=2)
-    service, rim = setup.rim.service, setup.rim
-    assert service.room == 2
-    for room in (1, 0, 0):
-        rim.post(setup.client.number, setup.execute)
-        assert service.room == room
-    rim.answer()
-    assert service.room == 0
-    rim.answer()
-    assert service.room == 1
-    rim.answer()
-    assert service.room == 2
-
-
 def test_a_request_that_comes_again_is_checked_anew_where_buffers_changed(setup):
     client, role = setup.client, m.Role(0, 0)
     first, second, unused = [

@@ -16,7 +16,6 @@ from tests.driver.small_models import (
 )
 from tightship.driver import events as ev
 from tightship.driver.protocol import messages as m
-from tightship.driver.settings import Settings
 
 REST = (32, 32, 8)
 KIND = shaped(TYPES["float32"], 0, *REST)
@@ -27,7 +26,7 @@ class Recurrent:
     """A client of a model of any length, whose state is to go to and fro between two buffers."""
 
     def __init__(self, length=1):
-        self.client = Client(Rim(Settings(runs_max=3)))
+        self.client = Client(Rim(turns=3))
         self.rim = self.client.rim
         self.model = self.client.model(conv(KIND))
         self.pool = self.client.pool()

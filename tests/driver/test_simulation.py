@@ -20,7 +20,8 @@ from tightship.driver.settings import Settings
 
 KIND = ValueType(OperandType.TENSOR_FLOAT32, (4,))
 MS = 1_000_000
-SETTINGS = Settings(runs_max=2)
+SETTINGS = Settings()
+TURNS = 2
 
 
 class Actor:
@@ -134,7 +135,7 @@ class Steady:
 class Simulation:
     def __init__(self, seed):
         self.rng = random.Random(seed)
-        self.rim = Rim(SETTINGS, seed=seed)
+        self.rim = Rim(SETTINGS, seed=seed, turns=TURNS)
         self.steady = Steady(self.rim)
         self.actors = [Actor(self.rim, self.rng, user % 2) for user in range(3)]
         self.steady_runs = set()
@@ -184,7 +185,7 @@ class Simulation:
 
     def check(self):
         rim = self.rim
-        assert sum(isinstance(asked, fx.Run) for asked in rim.asked) <= SETTINGS.runs_max
+        assert sum(isinstance(asked, fx.Run) for asked in rim.asked) <= TURNS
         uses = [buffers_of(asked) for asked in rim.asked]
         for (read, written), (read_too, written_too) in itertools.combinations(uses, 2):
             assert not written & (read_too | written_too)

@@ -12,7 +12,7 @@ import onnx
 import pytest
 
 from tests.small_models import relu_chain
-from tightship._core import Turns
+from tightship._core import Place, Tally, Turns
 from tightship.driver.client.client import Client
 from tightship.driver.models.running import Runs
 from tightship.driver.oip import standing
@@ -104,14 +104,19 @@ def test_no_more_runs_are_inside_at_once_than_turns_whatever_the_face(faces, ins
         for each in running:
             each.result(PATIENCE_S)
     assert not inside.is_over.is_set()
-    assert [turns.take(0), turns.take(0), turns.take(0)] == [True, True, False]
+    assert [turns.take_free() for _ in range(3)] == [True, True, False]
+
+
+def place(*names):
+    """Of a caller by itself, or by the first of its names."""
+    return Place((*names, *("",) * (4 - len(names))), Tally())
 
 
 def test_a_turn_that_is_given_back_goes_to_who_has_waited():
     turns = Turns(1)
-    assert turns.take()
+    assert turns.take_free()
     with ThreadPoolExecutor(1) as callers:
-        waiting = callers.submit(turns.take)
+        waiting = callers.submit(turns.take, place())
         until(lambda: turns.waiting_count == 1)
         turns.give_back()
         assert not turns.is_free
@@ -122,30 +127,28 @@ def test_a_turn_that_is_given_back_goes_to_who_has_waited():
 
 def test_who_has_no_time_left_waits_no_more():
     turns = Turns(1)
-    assert turns.take()
-    assert not turns.take(1e-3)
+    assert turns.take_free()
+    assert not turns.take(place(), 1e-3)
     assert turns.waiting_count == 0
     turns.give_back()
     assert turns.is_free
 
 
-def test_turns_are_had_in_the_order_of_asking():
-    turns, order = Turns(1), []
-    assert turns.take()
-
-    def run(number):
-        assert turns.take(PATIENCE_S)
-        order.append(number)
-        turns.give_back()
-
-    threads = [threading.Thread(target=run, args=(number,)) for number in range(4)]
-    for count, thread in enumerate(threads, start=1):
-        thread.start()
-        until(lambda count=count: turns.waiting_count == count)
+@pytest.mark.parametrize("is_waiting", [False, True])
+def test_who_has_left_has_no_turn(is_waiting):
+    turns, mine = Turns(1), place()
+    assert turns.take_free()
+    with ThreadPoolExecutor(1) as callers:
+        if is_waiting:
+            waiting = callers.submit(turns.take, mine)
+            until(lambda: turns.waiting_count == 1)
+            assert turns.leave(mine)
+            assert not waiting.result(PATIENCE_S)
+        assert not turns.leave(mine)
+    assert turns.waiting_count == 0
     turns.give_back()
-    for thread in threads:
-        thread.join(PATIENCE_S)
-    assert order == [0, 1, 2, 3]
+    assert not turns.take(mine)
+    assert turns.is_free
 
 
 def test_there_is_a_turn():

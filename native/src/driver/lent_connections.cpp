@@ -4,6 +4,7 @@
 #include <cerrno>
 #include <chrono>
 #include <fcntl.h>
+#include <poll.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
@@ -68,10 +69,10 @@ void LentConnections::forget(int64_t number) {
     known_.erase(found);
 }
 
-void LentConnections::lend(int64_t number, int file) {
+void LentConnections::lend(int64_t number, int file, std::string account, std::string client) {
     const int own = opened(fcntl(file, F_DUPFD_CLOEXEC, 0), "fcntl");
     const std::lock_guard lock(lock_);
-    connections_.emplace(number, Connection{own});
+    connections_.emplace(number, Connection{own, {"", std::move(account), std::move(client), ""}});
     if (control(calls_, EPOLL_CTL_ADD, own, kOnce, static_cast<uint64_t>(number)) != 0) {
         const int error = errno;
         drop(number);
@@ -129,7 +130,7 @@ std::optional<Returned> LentConnections::attend(int64_t number) {
         connection = &found->second;
         connection->is_busy = true;
     }
-    auto unsent = answer(connection->file);
+    auto unsent = answer(*connection);
     const std::lock_guard lock(lock_);
     connection->is_busy = false;
     connection->used = std::chrono::steady_clock::now();
@@ -140,13 +141,14 @@ std::optional<Returned> LentConnections::attend(int64_t number) {
     return Returned{number, unsent.has_value(), std::move(unsent).value_or("")};
 }
 
-std::optional<std::string> LentConnections::answer(int file) {
+std::optional<std::string> LentConnections::answer(Connection &connection) {
+    const int file = connection.file;
     std::array<char, kRequestBytesMax> buffer;
     const ssize_t size = recv(file, buffer.data(), buffer.size(), MSG_PEEK | MSG_DONTWAIT);
     if (size <= 0)
         return {};
     auto entry = find({buffer.data(), static_cast<size_t>(size)});
-    if (entry == nullptr || !run(*entry))
+    if (entry == nullptr || !run(*entry, connection))
         return {};
     recv(file, buffer.data(), static_cast<size_t>(size), MSG_DONTWAIT);
     std::string response = entry->known.response;
@@ -162,23 +164,31 @@ std::shared_ptr<LentConnections::Entry> LentConnections::find(std::string_view r
     return found == known_.end() ? nullptr : found->second;
 }
 
-bool LentConnections::run(Entry &entry) {
+bool LentConnections::run(Entry &entry, Connection &connection) {
     const std::unique_lock running(entry.running, std::try_to_lock);
     using Clock = std::chrono::steady_clock;
     const auto asked = Clock::now();
-    if (!running.owns_lock() || !turns_.take(kTurnPatience))
+    connection.names[0] = entry.known.model;
+    if (!running.owns_lock() || !(turns_.take_free() || waited(entry, connection)))
         return false;
-    Tally &tally = *entry.known.tally;
-    tally.begin();
     const auto start = Clock::now();
     const bool is_done = entry.known.run();
-    const std::chrono::nanoseconds waited = start - asked, ran = Clock::now() - start;
-    turns_.give_back();
+    const std::chrono::nanoseconds queued = start - asked, ran = Clock::now() - start;
+    turns_.give_back(connection.names);
     if (is_done)
-        tally.succeed({waited.count(), 0, ran.count(), 0});
-    else
-        tally.take_back();
+        entry.known.tally->succeed({queued.count(), 0, ran.count(), 0});
     return is_done;
+}
+
+bool LentConnections::waited(const Entry &entry, const Connection &connection) {
+    Place place{.names = connection.names, .tally = entry.known.tally};
+    if (!turns_.take(place, kTurnPatience))
+        return false;
+    pollfd client{.fd = connection.file, .events = POLLRDHUP, .revents = 0};
+    const bool is_gone = poll(&client, 1, 0) > 0;
+    if (is_gone)
+        turns_.give_back(connection.names);
+    return !is_gone;
 }
 
 void LentConnections::drop(int64_t number) {

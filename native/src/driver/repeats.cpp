@@ -150,22 +150,17 @@ std::optional<std::string> Repeats::answer(int file) {
 
 bool Repeats::run(Entry &entry) {
     const std::lock_guard lock(entry.running);
-    bool is_done = false;
-    if (running_.fetch_add(1) < room_ && !entry.is_gone && turns_.take_free()) {
-        is_done = run_counted(entry.repeat);
-        turns_.give_back();
-    }
-    running_ -= 1;
+    if (entry.is_gone || !turns_.take_free())
+        return false;
+    const bool is_done = run_counted(entry.repeat);
+    turns_.give_back(entry.repeat.names);
     return is_done;
 }
 
 bool Repeats::run_counted(const Repeat &repeat) {
-    repeat.tally->begin();
     const auto start = Clock::now();
-    if (!repeat.run()) {
-        repeat.tally->take_back();
+    if (!repeat.run())
         return false;
-    }
     const std::chrono::nanoseconds spent = Clock::now() - start;
     repeat.tally->succeed({0, 0, spent.count(), 0});
     return true;

@@ -19,12 +19,12 @@ Counts Tally::now() const {
     return counts_;
 }
 
-void Tally::begin() {
+void Tally::enqueue() {
     const std::lock_guard lock(lock_);
     counts_.pending += 1;
 }
 
-void Tally::take_back() {
+void Tally::dequeue() {
     const std::lock_guard lock(lock_);
     counts_.pending -= 1;
 }
@@ -32,7 +32,6 @@ void Tally::take_back() {
 void Tally::succeed(const Phases &phase_ns) {
     const int64_t ended_ms = now_ms();
     const std::lock_guard lock(lock_);
-    counts_.pending -= 1;
     counts_.successes += 1;
     for (size_t phase = 0; phase < phase_ns.size(); ++phase)
         counts_.phase_ns[phase] += phase_ns[phase];
@@ -41,7 +40,6 @@ void Tally::succeed(const Phases &phase_ns) {
 
 void Tally::fail(int64_t duration_ns) {
     const std::lock_guard lock(lock_);
-    counts_.pending -= 1;
     counts_.failures += 1;
     counts_.fail_ns += duration_ns;
 }

@@ -9,44 +9,140 @@ bool Turns::is_free() const {
     return free_ > 0;
 }
 
+int Turns::taken_count() const {
+    const std::lock_guard lock(lock_);
+    return count_ - free_;
+}
+
 size_t Turns::waiting_count() const {
     const std::lock_guard lock(lock_);
-    return waiters_.size();
+    return waiting_count_;
 }
 
 bool Turns::take_free() {
+    static const Place anybody;
+    return take_free(anybody);
+}
+
+bool Turns::take_free(const Place &place) {
     const std::lock_guard lock(lock_);
-    if (free_ == 0)
+    if (place.has_left || free_ == 0)
         return false;
     free_ -= 1;
     return true;
 }
 
-bool Turns::take(std::optional<std::chrono::nanoseconds> patience) {
-    std::unique_lock lock(lock_);
+bool Turns::join(Place &place) {
+    const std::lock_guard lock(lock_);
+    if (place.has_left)
+        return false;
     if (free_ > 0) {
         free_ -= 1;
         return true;
     }
-    Waiter mine;
-    waiters_.push_back(&mine);
-    const auto has_turn = [&mine] { return mine.has_turn; };
-    if (!patience)
-        mine.told.wait(lock, has_turn);
-    else if (!mine.told.wait_for(lock, *patience, has_turn))
-        waiters_.erase(std::ranges::find(waiters_, &mine));
-    return mine.has_turn;
+    enter(place);
+    return false;
 }
 
-void Turns::give_back() {
+bool Turns::take(Place &place, std::optional<std::chrono::nanoseconds> patience) {
+    std::unique_lock lock(lock_);
+    if (place.has_left)
+        return false;
+    if (free_ > 0) {
+        free_ -= 1;
+        return true;
+    }
+    enter(place);
+    const auto is_over = [&place] { return !place.is_waiting; };
+    if (!patience)
+        place.woken.wait(lock, is_over);
+    else if (!place.woken.wait_for(lock, *patience, is_over))
+        remove(place);
+    return place.has_turn;
+}
+
+bool Turns::leave(Place &place) {
     const std::lock_guard lock(lock_);
-    if (waiters_.empty()) {
+    place.has_left = true;
+    if (!place.is_waiting)
+        return false;
+    remove(place);
+    place.woken.notify_one();
+    return true;
+}
+
+void Turns::give_back(const Names &names) {
+    const std::lock_guard lock(lock_);
+    if (waiting_count_ == 0) {
         free_ += 1;
         return;
     }
-    waiters_.front()->has_turn = true;
-    waiters_.front()->told.notify_one();
-    waiters_.pop_front();
+    move_back(names);
+    Place &place = next();
+    move_back(place.names);
+    remove(place);
+    place.has_turn = true;
+    if (place.told)
+        place.told();
+    else
+        place.woken.notify_one();
+}
+
+void Turns::enter(Place &place) {
+    Group *group = &all_;
+    for (const auto &name : place.names) {
+        const auto [found, is_new] = group->parts.try_emplace(name);
+        group = &found->second;
+        if (is_new)
+            group->order = ++order_;
+    }
+    group->waiting.push_back(&place);
+    place.is_waiting = true;
+    place.has_turn = false;
+    waiting_count_ += 1;
+    if (place.tally != nullptr)
+        place.tally->enqueue();
+}
+
+void Turns::remove(Place &place) {
+    std::array<Group *, std::tuple_size_v<Names> + 1> path{&all_};
+    for (size_t level = 0; level < place.names.size(); ++level)
+        path[level + 1] = &path[level]->parts.at(place.names[level]);
+    path.back()->waiting.remove(&place);
+    for (size_t level = place.names.size(); level > 0; --level)
+        if (path[level]->parts.empty() && path[level]->waiting.empty())
+            path[level - 1]->parts.erase(place.names[level - 1]);
+    place.is_waiting = false;
+    waiting_count_ -= 1;
+    if (place.tally != nullptr)
+        place.tally->dequeue();
+}
+
+void Turns::move_back(const Names &names) {
+    Group *group = &all_;
+    for (const auto &name : names) {
+        const auto found = group->parts.find(name);
+        if (found == group->parts.end())
+            return;
+        group = &found->second;
+        group->order = ++order_;
+    }
+}
+
+Place &Turns::next() {
+    const auto priority = [](const Group &group) {
+        return group.waiting.empty() ? 0 : group.waiting.front()->priority;
+    };
+    const auto is_before = [&](const auto &one, const auto &other) {
+        const Group &first = one.second, &second = other.second;
+        if (priority(first) != priority(second))
+            return priority(first) > priority(second);
+        return first.order < second.order;
+    };
+    Group *group = &all_;
+    while (!group->parts.empty())
+        group = &std::ranges::min_element(group->parts, is_before)->second;
+    return *group->waiting.front();
 }
 
 } // namespace tightship::driver

@@ -166,7 +166,10 @@ class RunArgument:
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """Run a model; answered by `RunFinished`, at the deadline at the latest if that can be."""
+    """Run a model in its turn, which ends with it; answered by `RunFinished`.
+
+    At the deadline at the latest if that can be.
+    """
 
     execution: int
     model: int
@@ -177,10 +180,31 @@ class Run:
 
 
 @dataclass(frozen=True, slots=True)
+class AwaitTurn:
+    """Have an execution wait for its turn, which `TurnCame` tells.
+
+    Attributes:
+        priority: Before others of its client.
+    """
+
+    execution: int
+    connection: int
+    model: int
+    priority: int
+
+
+@dataclass(frozen=True, slots=True)
+class LeaveTurn:
+    """An execution wants no turn any more; one that has come is given back."""
+
+    execution: int
+
+
+@dataclass(frozen=True, slots=True)
 class MayRepeat:
     """When a call comes again on its connection, the rim may run and answer it as it was.
 
-    It need not, and tells nobody. Until `EndRepeats`, and while the service has room for a run.
+    It need not, and tells nobody. Until `EndRepeats`, and while a turn is free.
 
     Attributes:
         session: By which `EndRepeats` names it.
@@ -264,6 +288,8 @@ Effect = (
     | CopyBuffer
     | CopyBuffers
     | Measure
+    | AwaitTurn
+    | LeaveTurn
     | Run
     | MayRepeat
     | EndRepeats

@@ -103,6 +103,13 @@ class Measured:
 
 
 @dataclass(frozen=True, slots=True)
+class TurnCame:
+    """Answer to `AwaitTurn`."""
+
+    execution: int
+
+
+@dataclass(frozen=True, slots=True)
 class RunFinished:
     """Answer to `Run`; GENERAL_FAILURE for a pool that cannot be mapped.
 
@@ -142,6 +149,7 @@ Event = (
     | BufferAllocated
     | CopyFinished
     | Measured
+    | TurnCame
     | RunFinished
     | FenceChanged
     | Tick

@@ -171,7 +171,7 @@ class Driver:
         self._face.end()
         for face in self._faces.values():
             face.begin_stop()
-        late = Timer(self._limits.drain_s, self._face.stop.set)
+        late = Timer(self._limits.drain_s, self._face.abandon)
         late.start()
         for face in self._faces.values():
             face.join()

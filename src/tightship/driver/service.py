@@ -27,6 +27,7 @@ from tightship.driver.events import (
     RunFinished,
     SupportFound,
     Tick,
+    TurnCame,
 )
 from tightship.driver.protocol import messages as m
 from tightship.driver.protocol.replies import DriverCapabilities, Failed, Reply
@@ -111,15 +112,12 @@ class Service:
         """When a `Tick` is due if nothing else happens."""
         return self.ledger.timers.next_ns()
 
-    @property
-    def room(self) -> int:
-        """Repeated runs that may go on at once now, beside those that were asked for."""
-        return self._scheduler.room
-
     def _dispatch(self, event: Event, now_ns: int) -> None:
         match event:
             case Received():
                 self._receive(event, now_ns)
+            case TurnCame():
+                self._scheduler.turn_came(event)
             case RunFinished():
                 self._scheduler.finished(event)
             case FenceChanged():

@@ -41,7 +41,6 @@ class Settings:
         features: Of `buffer_copies`, `call_ring`, `dma_buf`, `hardware_buffer`, `isolated`,
             `memory_domains`, `named_files`; the rest is always there.
         model_cache_files, data_cache_files: How many a compilation cache takes; both 0 for none.
-        runs_max: Executions that run at once; the others wait.
         grace_ns: How long after its deadline a run may take to stop before it is given up.
         operators: Users that may ask who holds what.
         repeat_max_ns: What a run may have taken that the rim repeats without asking.
@@ -52,7 +51,6 @@ class Settings:
     )
     model_cache_files: int = 1
     data_cache_files: int = 1
-    runs_max: int = 1
     grace_ns: int = 50_000_000
     operators: frozenset[int] = frozenset({0})
     repeat_max_ns: int = 50_000_000

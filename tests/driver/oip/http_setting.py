@@ -21,9 +21,9 @@ class Serving(Setting):
         self.asked = []
         respond = HttpCalls.respond
 
-        def seen(calls, asked):
+        def seen(calls, asked, caller=None):
             self.asked.append(asked)
-            return respond(calls, asked)
+            return respond(calls, asked, caller)
 
         monkeypatch.setattr(HttpCalls, "respond", seen)
         monitor = Monitor(self.face, folder / "no.sock")

@@ -43,6 +43,14 @@ SLOW = (
     + f"\ny0 = MatMul(y{PRODUCTS - 1}, x)\n}}"
 )
 """It runs for long enough that other calls come meanwhile."""
+WIDTH = 2048
+ENDLESS = (
+    "endless (float[1,1] x) => (float[1,1] y) {\n"
+    f"shape = Constant<value_ints = [{WIDTH}, {WIDTH}]> ()\ny0 = Expand(x, shape)\n"
+    + "\n".join(f"y{n + 1} = MatMul(y{n}, y0)" for n in range(500))
+    + "\ny = ReduceMax(y500)\n}"
+)
+"""It runs until its client hangs up, or for minutes; its steps end soon."""
 OPEN = "open (float[n,4] x) => (float[n,4] y) { y = Relu(x) }"
 
 
@@ -50,9 +58,11 @@ def identity(element):
     return f"identity ({element}[2,3] x) => ({element}[2,3] y) {{ y = Identity(x) }}"
 
 
-def sources(folder, *, all_types=True):
+def sources(folder, *, all_types=True, endless=False):
     """Models by name, as files in a folder; with one for each element type, or without."""
     texts = {"simple": SIMPLE, "open": OPEN, "slow": SLOW}
+    if endless:
+        texts["endless"] = ENDLESS
     if all_types:
         texts |= {f"identity_{name}": identity(element) for name, element in ELEMENTS.items()}
     found = {}
@@ -71,14 +81,12 @@ class Served:
         self.socket, self.http, self.grpc = process.stdout.readline().split()
 
 
-def pending(served):
-    """Requests of the slow model that have begun and not ended."""
+def running(served):
+    """Runs under way, of all models."""
     with urllib.request.urlopen(f"http://{served.http}/metrics", timeout=30) as response:
         lines = response.read().decode().splitlines()
-    found = [
-        line for line in lines if line.startswith('nv_inference_pending_request_count{model="slow"')
-    ]
-    return int(found[0].split()[-1])
+    found = [line for line in lines if line.startswith("tightship_running_count ")]
+    return int(found[0].split()[-1]) if found else 0  # before the first sample
 
 
 @contextmanager
@@ -103,7 +111,7 @@ def main():
         limits = FaceLimits(transfer_s=0.2)
     with tempfile.TemporaryDirectory() as folder:
         models, socket = (
-            sources(folder, all_types="types" in sys.argv),
+            sources(folder, all_types="types" in sys.argv, endless="one" in sys.argv),
             Path(folder) / "driver.sock",
         )
         where = Listening(
@@ -113,7 +121,7 @@ def main():
             allow_client_shm="shm" in sys.argv,
             limits=limits,
         )
-        driver = Driver(lambda: models, where, threads=2)
+        driver = Driver(lambda: models, where, threads=1 if "one" in sys.argv else 2)
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, lambda *_: driver.stop())
         addresses = [f"127.0.0.1:{port}" for port in driver.ports.values()]

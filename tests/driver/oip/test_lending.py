@@ -203,7 +203,7 @@ def test_a_model_that_is_loaded_anew_is_the_one_that_runs(serving, lent, tmp_pat
 
 
 def test_who_waits_for_a_turn_has_the_next(serving, lent):
-    serving.face.turns.take()
+    serving.face.turns.take_free()
     lent.sendall(serving.request())
     lent.settimeout(0.05)
     with pytest.raises(TimeoutError):
@@ -353,7 +353,7 @@ def test_an_error_of_who_lets_go_ends_no_process(monkeypatch):
     told = []
     monkeypatch.setattr(sys, "unraisablehook", lambda found: told.append(found.exc_type))
     lent, tally, fail = LentConnections(Turns(1)), Tally(), {}.popitem
-    lent.remember_call(1, (b"again", b"answer"), list, [], fail, tally)
+    lent.remember_call(1, (b"again", b"answer"), list, [], fail, (tally, "neg"))
     lent.forget(1)
     assert told == [KeyError]
 
@@ -382,12 +382,12 @@ def test_a_model_is_closed_once_no_run_of_it_goes_on(held):
     assert ours.recv(100) == b"answer"
 
 
-def test_a_run_that_goes_on_has_a_turn_and_is_pending(held):
+def test_a_run_that_goes_on_has_a_turn_and_is_not_pending(held):
     setting, run, ours = held
     assert not setting.face.turns.is_free
-    assert setting.count().pending_count == 1
+    assert setting.count().pending_count == 0
     run.may_end.set()
     ours.recv(100)
-    assert setting.face.turns.take(20)
+    assert setting.face.turns.take_free()
     setting.face.turns.give_back()
     assert setting.count().pending_count == 0

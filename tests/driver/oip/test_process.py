@@ -110,7 +110,7 @@ def test_a_call_of_grpc_that_has_begun_is_answered_before_the_end(tmp_path):
         running = opened.enter_context(serving(tmp_path, drain_s=60))
         channel = opened.enter_context(grpc.insecure_channel(f"127.0.0.1:{running.ports['grpc']}"))
         turns = running._face.turns
-        assert turns.take(20)
+        assert turns.take_free()
         call = grpc_call(channel)
         while not turns.waiting_count:
             assert not call.done()

@@ -18,7 +18,7 @@ pytest.importorskip("httptools")
 pytest.importorskip("tritonclient.grpc")
 from tritonclient.utils import InferenceServerException, shared_memory
 
-from tests.driver.oip.served import SIDE, pending, server
+from tests.driver.oip.served import SIDE, running, server
 
 REAL = os.environ.get("TIGHTSHIP_TRITON", "")
 only_ours = pytest.mark.skipif(bool(REAL), reason="release 2.51 of Triton does otherwise")
@@ -259,7 +259,7 @@ def test_unregister_during_inference(kit, places, request_count):
     clients = [kit.module.InferenceServerClient(kit.place) for _ in range(request_count)]
     with ThreadPoolExecutor(request_count) as threads:
         runs = [threads.submit(client.infer, "slow", [given]) for client in clients]
-        while pending(places) < request_count:
+        while running(places) < request_count:
             assert not any(run.done() for run in runs)
         kit.client.unregister_system_shared_memory("slow")
         assert kit.regions() == ["slow"]

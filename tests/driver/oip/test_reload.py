@@ -78,7 +78,7 @@ def test_the_one_before_runs_until_the_new_one_is_ready(setting, tmp_path, monke
 def test_a_request_that_has_begun_ends_on_the_one_before(setting, tmp_path):
     write(tmp_path)
     old = setting.repository.model("neg")[0]
-    setting.face.turns.take()
+    setting.face.turns.take_free()
     with beside(setting.infer) as answered:
         while not setting.count().pending_count:
             threading.Event().wait(0.001)

@@ -26,6 +26,7 @@ struct KnownRequest {
     std::function<bool()> run;      ///< false where it must go the long way; one at a time
     std::function<void()> released; ///< called once it is forgotten and does not run
     Tally *tally;                   ///< of what it runs; stays until it is released
+    std::string model;              ///< by which it takes turns
 };
 
 /// A connection that is lent no more.
@@ -50,8 +51,9 @@ class LentConnections {
     void forget(int64_t number);
 
     /// Answers what comes by a socket, while it is known. The number of the connection is positive
-    /// and new; the socket stays usable if the caller closes `file`. Throws `std::system_error`.
-    void lend(int64_t connection, int file);
+    /// and new; the socket stays usable if the caller closes `file`. Its runs take turns by the
+    /// model, then by account and client. Throws `std::system_error`.
+    void lend(int64_t connection, int file, std::string account, std::string client);
 
     /// Ends that. False if a request is being answered, or the connection is on its way back
     /// already: then it comes back by `next`.
@@ -70,6 +72,7 @@ class LentConnections {
   private:
     struct Connection {
         int file;
+        Names names; ///< of whose turns its runs take; the first is the model's
         std::chrono::steady_clock::time_point used = std::chrono::steady_clock::now();
         bool is_busy = false;
         bool is_recalled = false;
@@ -89,9 +92,11 @@ class LentConnections {
     /// Answers what has come on a connection; it, if it is lent no more.
     std::optional<Returned> attend(int64_t number);
     /// What the socket did not take of the response; none if there was no known request.
-    std::optional<std::string> answer(int file);
+    std::optional<std::string> answer(Connection &connection);
     std::shared_ptr<Entry> find(std::string_view request) const;
-    bool run(Entry &entry);
+    bool run(Entry &entry, Connection &connection);
+    /// Waits a little for a turn; whether it has come to a client that is still there.
+    bool waited(const Entry &entry, const Connection &connection);
     void drop(int64_t connection);
 
     Turns &turns_;

@@ -37,6 +37,7 @@ struct Repeat {
     std::function<bool()> run; ///< false where it must go the long way; one run at a time
     std::string answer;        ///< a whole message, of any number
     Tally *tally;              ///< of what runs; stays until it is forgotten
+    Names names;               ///< of whose turn a run takes
 };
 
 /// What has come that is not for `Repeats` to answer.
@@ -89,9 +90,6 @@ class Repeats {
 
     /// Calls of a connection are answered here again. Harmless where they were all the time.
     void resume(int file);
-
-    /// How many may run at once from now on; others go the long way.
-    void set_room(int runs) { room_ = runs; }
 
     /// Calls of a connection, which has no ring yet, may come through one too, while a thread
     /// attends to it. Throws `std::system_error`.
@@ -157,8 +155,6 @@ class Repeats {
 
     int calls_;
     Turns &turns_;
-    std::atomic<int> room_ = 0;
-    std::atomic<int> running_ = 0;
     std::mutex entries_lock_;
     std::unordered_map<int, Line> lines_; // under entries_lock_
     std::unordered_map<int, Entries> entries_;

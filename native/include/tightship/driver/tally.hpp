@@ -14,7 +14,7 @@ using Phases = std::array<int64_t, 4>;
 struct Counts {
     int64_t successes = 0;
     int64_t failures = 0;
-    int64_t pending = 0; ///< begun and not ended
+    int64_t pending = 0; ///< waiting for a turn
     int64_t fail_ns = 0; ///< of those that failed
     Phases phase_ns{};   ///< of those that ended well
     int64_t last_ms = 0; ///< when the last one that ended well did, since 1970
@@ -24,9 +24,10 @@ struct Counts {
 class Tally {
   public:
     Counts now() const;
-    /// A request has begun, and will succeed, fail, or be taken back as if it had never come.
-    void begin();
-    void take_back();
+    /// A request waits for a turn from now on, and no more.
+    void enqueue();
+    void dequeue();
+    /// A request has ended.
     void succeed(const Phases &phase_ns);
     void fail(int64_t duration_ns);
 

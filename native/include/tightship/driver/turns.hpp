@@ -1,15 +1,42 @@
-/// How many runs there may be at once, whoever asks for them.
+/// How many runs there may be at once, whoever asks for them, and whose turn is next.
 #pragma once
 
+#include "tightship/driver/tally.hpp"
+
+#include <array>
 #include <chrono>
 #include <condition_variable>
-#include <deque>
+#include <cstdint>
+#include <functional>
+#include <list>
+#include <map>
 #include <mutex>
 #include <optional>
+#include <string>
 
 namespace tightship::driver {
 
-/// Turns, given in the order in which they were waited for. Any number of threads may ask.
+/// Groups that a caller belongs to, the widest first, such as a model and an account. Groups with
+/// the same first name share turns by their second name, and so on.
+using Names = std::array<std::string, 4>;
+
+/// A caller who waits for a turn. `Turns` must not be waiting with it when it is destroyed.
+struct Place {
+    Names names;
+    int64_t priority = 0;         ///< of all its callers' with the same four names
+    Tally *tally = nullptr;       ///< where it is counted while it waits; none if null
+    std::function<void()> told{}; ///< called under the lock of `Turns` when its turn has come
+
+    std::condition_variable woken{};
+    bool is_waiting = false;
+    bool has_turn = false; ///< it has come while the caller was waiting
+    bool has_left = false;
+};
+
+/// Turns at running something. Groups of waiting callers take them one after another: a group goes
+/// behind the others of its level when a turn of one of its callers begins, and when it ends. So a
+/// group with many callers delays another by one turn at most. Of the last level the group with the
+/// highest priority is first; within it callers keep their order. Any number of threads may ask.
 class Turns {
   public:
     explicit Turns(int count) : count_(count), free_(count) {}
@@ -18,30 +45,54 @@ class Turns {
 
     int count() const { return count_; }
 
-    /// Whether there is one that nobody waits for.
+    /// Whether a turn could be taken without a wait.
     bool is_free() const;
 
-    /// How many wait for one.
+    /// How many turns are taken.
+    int taken_count() const;
+
+    /// How many callers wait.
     size_t waiting_count() const;
 
-    /// Takes one that nobody waits for, if there is one.
+    /// Takes a turn if one is free; then nobody waits.
     bool take_free();
 
-    /// Waits for one; false once `patience` has passed. Without a patience, as long as it takes.
-    bool take(std::optional<std::chrono::nanoseconds> patience);
+    /// Likewise, unless the caller has left.
+    bool take_free(const Place &place);
 
-    void give_back();
+    /// Takes a turn if one is free, and else has the caller wait until it is `told`; whether the
+    /// turn was taken at once. A caller who has left is told nothing.
+    bool join(Place &place);
+
+    /// Takes a turn, waiting for at most `patience` where one is given. False if none came in time
+    /// or the caller left before one came.
+    bool take(Place &place, std::optional<std::chrono::nanoseconds> patience);
+
+    /// The caller wants no turn any more, and is given none from now on; whether it was waiting.
+    /// One whose turn has come already still has to give it back.
+    bool leave(Place &place);
+
+    /// A turn ends that a caller of these names had.
+    void give_back(const Names &names);
 
   private:
-    struct Waiter {
-        std::condition_variable told;
-        bool has_turn = false;
+    struct Group {
+        uint64_t order = 0; ///< groups of a level are served in this order
+        std::map<std::string, Group> parts;
+        std::list<Place *> waiting; ///< of the last level, in order
     };
+
+    void enter(Place &place);
+    void remove(Place &place);
+    void move_back(const Names &names);
+    Place &next();
 
     const int count_;
     mutable std::mutex lock_;
     int free_; ///< 0 while somebody waits
-    std::deque<Waiter *> waiters_;
+    uint64_t order_ = 0;
+    size_t waiting_count_ = 0;
+    Group all_;
 };
 
 } // namespace tightship::driver

@@ -41,7 +41,7 @@ class Models:
         self._threads = threads
         self._models: dict[int, Loaded] = {}
         self._held: dict[int, Model] = {}
-        self._tallies: dict[int, Tally] = {}
+        self._names: dict[int, str] = {}
 
     def prepare(self, asked: PrepareModel, stop: StopFlag) -> PrepareFinished:
         """Load a model; once `stop` is set it is left at the next step, and nothing stays."""
@@ -89,7 +89,7 @@ class Models:
         except DriverError:
             self._named.let_go(model)
             raise
-        self._held[number], self._tallies[number] = model, self._named.tally(name)
+        self._held[number], self._names[number] = model, name
         return found
 
     def __getitem__(self, number: int) -> Loaded:
@@ -98,7 +98,11 @@ class Models:
 
     def tally(self, number: int) -> Tally:
         """Where runs of a model are counted."""
-        return self._tallies.get(number) or self._named.tally(None)
+        return self._named.tally(self.name(number))
+
+    def name(self, number: int) -> str | None:
+        """Of a model that the driver was started with; None for a client's own."""
+        return self._names.get(number)
 
     def take_image(self, asked: AllocateBuffer) -> bool:
         """Whether models keep an image with channels last that is in a buffer for them.
@@ -175,7 +179,7 @@ class Models:
     def drop(self, number: int) -> None:
         """Give a model's memory back; one with a name is let go."""
         gone, held = self._models.pop(number, None), self._held.pop(number, None)
-        self._tallies.pop(number, None)
+        self._names.pop(number, None)
         if held is not None:
             self._named.let_go(held)
         elif gone is not None:

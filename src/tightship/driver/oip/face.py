@@ -4,11 +4,14 @@ Answers that are no tensors are values of JSON with the names and numbers that t
 have too.
 """
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from time import monotonic_ns
 from typing import Any
 
 from tightship import __version__
 from tightship._core import StopFlag, Turns
+from tightship.driver.oip.caller import Caller
 from tightship.driver.oip.infer_request import InferRequest
 from tightship.driver.oip.infer_response import OutputTensor
 from tightship.driver.oip.metadata import config_of, metadata_of
@@ -42,6 +45,7 @@ class Face:
         regions: The shared memory that clients have named.
         turns: One for each inference that runs.
         changed: Notified when the server or a model becomes ready, or is ready no longer.
+        stop: Set when no inference is to go on, those of lent connections included.
     """
 
     def __init__(self, repository: Repository, regions: RegionFiles, turns: Turns) -> None:
@@ -51,12 +55,14 @@ class Face:
         self.changed = repository.changed
         self._is_draining = self._is_ending = False
         self._inferences = Inferences(regions, repository)
-        self.turns = turns
+        self._callers = set[Caller]()
+        self.turns, self.stop = turns, StopFlag()
 
-    @property
-    def stop(self) -> StopFlag:
-        """Set when no inference is to go on: each ends after the step that it is in."""
-        return self._inferences.stop
+    def abandon(self) -> None:
+        """Have no inference begin any more, and those that run end after the step they are in."""
+        self.stop.set()
+        for caller in tuple(self._callers):
+            caller.leave()
 
     @property
     def runs_max(self) -> int:
@@ -158,30 +164,49 @@ class Face:
         self.repository.load(name)
 
     def infer(
-        self, name: str, version: str | None, request: InferRequest, asked_ns: int | None = None
+        self,
+        name: str,
+        version: str | None,
+        request: InferRequest,
+        asked_ns: int | None = None,
+        caller: Caller | None = None,
     ) -> tuple[OutputTensor, ...]:
-        """Run a model when it is its turn, and count it.
+        """Run a model when it is the caller's turn, and count it.
 
         Args:
             name: Of the model.
             version: Of the model; None for any.
             request: What to run it on.
             asked_ns: When that came, by `monotonic_ns`; None for now.
+            caller: Who may leave meanwhile; None for one who stays.
 
         Raises:
             OipError, RegionError: There is no such model, the request does not fit it or the
-                regions, or the run fails.
+                regions, the caller leaves, or the run fails.
         """
         began = monotonic_ns() if asked_ns is None else asked_ns
-        with self.repository.used(name, version) as (model, tally):
-            tally.begin()
-            if not self.turns.take(request.left_s(began)):
-                tally.fail(monotonic_ns() - began)
-                raise OipError("Request timeout expired", Code.UNAVAILABLE)
+        asking = caller or Caller(self.turns)
+        with self.repository.used(name, version) as (model, tally), self._present(asking):
             try:
-                return self._inferences.infer(name, model, request, tally, began)
+                place = asking.take_turn(name, tally, request.left_s(began))
+            except OipError:
+                tally.fail(monotonic_ns() - began)
+                raise
+            try:
+                return self._inferences.infer(name, model, request, tally, began, asking.stop)
             finally:
-                self.turns.give_back()
+                self.turns.give_back(place)
+
+    @contextmanager
+    def _present(self, caller: Caller) -> Iterator[None]:
+        """Have `abandon` tell a caller meanwhile."""
+        self._callers.add(caller)
+        if self.stop.is_set():
+            caller.leave()
+        try:
+            yield
+        finally:
+            self._callers.discard(caller)
 
     def standing(self, name: str, version: str | None, request: InferRequest) -> Standing | None:
         """What is known of a request to a model that may be run again as it is, if it may.

@@ -3,11 +3,14 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from time import monotonic_ns
 from typing import Any
+from urllib.parse import unquote
 
 from google.protobuf.json_format import ParseDict  # type: ignore[import-untyped]
 
 from tightship.driver.oip.answers import Answers, Outputs
+from tightship.driver.oip.caller import Caller
 from tightship.driver.oip.face import LOG_SETTINGS, TRACE_SETTINGS, Face, check_unchanged
 from tightship.driver.oip.grpc_infer import Message, fill, request_of
 from tightship.driver.oip.grpc_raw import cut, joined
@@ -26,7 +29,7 @@ class GrpcCalls:
     """Answers calls, bytes in and out. May be used from several threads.
 
     Attributes:
-        unary: By name, what answers one request.
+        unary: By name, what answers one request of a caller.
     """
 
     def __init__(self, face: Face) -> None:
@@ -34,43 +37,50 @@ class GrpcCalls:
         self._classes = message_classes()
         self._answers: Answers[bytes] = Answers()
         self._read_again = lru_cache(maxsize=256)(lambda header: self._read(header, ()))
-        self.unary: Mapping[str, Callable[[bytes], bytes]] = {
+        self.unary: Mapping[str, Callable[[bytes, Caller], bytes]] = {
             "ModelInfer": self._infer,
             **{name: self._answering(name, call) for name, call in _CALLS.items()},
         }
 
-    def stream(self, requests: Iterator[bytes], refused: Callable[[str], None]) -> Iterator[bytes]:
+    def caller(self, peer: str) -> Caller:
+        """A client that makes one call, by its address as gRPC has it."""
+        return Caller(self._face.turns, account_of(peer), peer)
+
+    def stream(
+        self, requests: Iterator[bytes], caller: Caller, refused: Callable[[str], None]
+    ) -> Iterator[bytes]:
         """Answer inference requests of one stream in their order; an error ends none.
 
         Args:
             requests: In bytes.
+            caller: Whose stream it is.
             refused: Called with the reason for each that is.
         """
         for request in requests:
             try:
-                yield joined(b"", STREAMED, [self._infer(request, is_streamed=True)])
+                yield joined(b"", STREAMED, [self._infer(request, caller, is_streamed=True)])
             except (OipError, RegionError, MemoryError) as error:
                 reason = OUT_OF_MEMORY if isinstance(error, MemoryError) else str(error)
                 refused(reason)
                 said = self._classes["ModelStreamInferResponse"](error_message=reason)
                 yield said.SerializeToString()
 
-    def _answering(self, name: str, call: "Call") -> Callable[[bytes], bytes]:
+    def _answering(self, name: str, call: "Call") -> Callable[[bytes, Caller], bytes]:
         asked, answer = self._classes[f"{name}Request"], self._classes[f"{name}Response"]
 
-        def answered(data: bytes) -> bytes:
+        def answered(data: bytes, _: Caller) -> bytes:
             said = call(self._face, parsed(asked, data))
             return bytes(ParseDict(said or {}, answer()).SerializeToString())
 
         return answered
 
-    def _infer(self, data: bytes, *, is_streamed: bool = False) -> bytes:
+    def _infer(self, data: bytes, caller: Caller, *, is_streamed: bool = False) -> bytes:
         header, raw = cut(data, RAW_INPUTS)
         if raw or len(header) > REPEATED_BYTES_MAX:
             call = self._read(header, raw)
         else:
             call = self._read_again(header)
-        outputs = self._face.infer(call.model, call.version, call.request)
+        outputs = self._face.infer(call.model, call.version, call.request, monotonic_ns(), caller)
         is_plain = not (is_streamed and call.wants_final)
         answer = self._answers.find(outputs) if is_plain else None
         if answer is None:
@@ -103,6 +113,12 @@ class _InferCall:
     version: str
     request: InferRequest
     wants_final: bool
+
+
+def account_of(peer: str) -> str:
+    """The address of a client that gRPC names with its port, as HTTP has it; others as they are."""
+    kind, _, where = unquote(peer).partition(":")
+    return where.rpartition(":")[0].strip("[]") if kind in {"ipv4", "ipv6"} else peer
 
 
 Said = dict[str, Any]

@@ -6,6 +6,7 @@ from typing import NoReturn
 
 import grpc
 
+from tightship.driver.oip.caller import Caller
 from tightship.driver.oip.face import Face
 from tightship.driver.oip.grpc_calls import GrpcCalls
 from tightship.driver.oip.grpc_health import HEALTH_SERVICE, SERVICE, Health
@@ -52,13 +53,15 @@ class GrpcServer:
         )
         calls, log = GrpcCalls(face), RefusalLog()
         handlers = {
-            name: grpc.unary_unary_rpc_method_handler(_guarded(name, call, log))
+            name: grpc.unary_unary_rpc_method_handler(_guarded(name, _called(calls, call), log))
             for name, call in calls.unary.items()
         }
         handlers[STREAM] = grpc.stream_stream_rpc_method_handler(_streamed(calls, log))
         health = Health(face, max(1, limits.connections_max // 4))
         health_handlers = {
-            "Check": grpc.unary_unary_rpc_method_handler(_guarded("Check", health.check, log)),
+            "Check": grpc.unary_unary_rpc_method_handler(
+                _guarded("Check", lambda asked, _: health.check(asked), log)
+            ),
             "Watch": grpc.unary_stream_rpc_method_handler(_watched(health, log)),
         }
         self._server.add_generic_rpc_handlers(
@@ -94,10 +97,14 @@ class GrpcServer:
         self._threads.shutdown()
 
 
-def _guarded(name: str, call: Callable[[bytes], bytes], log: RefusalLog) -> _Unary:
+def _called(calls: GrpcCalls, call: Callable[[bytes, Caller], bytes]) -> _Unary:
+    return lambda request, context: call(request, _caller(calls, context))
+
+
+def _guarded(name: str, call: _Unary, log: RefusalLog) -> _Unary:
     def answer(request: bytes, context: grpc.ServicerContext) -> bytes:
         try:
-            return call(request)
+            return call(request, context)
         except (OipError, RegionError) as error:
             log.refused(context.peer(), name, str(error))
             _abort(context, grpc.StatusCode[error.code.name], str(error))
@@ -111,6 +118,14 @@ def _guarded(name: str, call: Callable[[bytes], bytes], log: RefusalLog) -> _Una
     return answer
 
 
+def _caller(calls: GrpcCalls, context: grpc.ServicerContext) -> Caller:
+    """Who has made a call, and leaves when it ends: by cancelling it, or at its deadline."""
+    caller = calls.caller(context.peer())
+    if not context.add_callback(caller.leave):
+        caller.leave()
+    return caller
+
+
 def _abort(context: grpc.ServicerContext, code: grpc.StatusCode, message: str) -> NoReturn:
     context.abort(code, message)
     raise AssertionError
@@ -121,7 +136,8 @@ def _streamed(
 ) -> Callable[[Iterator[bytes], grpc.ServicerContext], Iterator[bytes]]:
     def answer(requests: Iterator[bytes], context: grpc.ServicerContext) -> Iterator[bytes]:
         try:
-            yield from calls.stream(requests, partial(log.refused, context.peer(), STREAM))
+            refused = partial(log.refused, context.peer(), STREAM)
+            yield from calls.stream(requests, _caller(calls, context), refused)
         except grpc.RpcError as gone:
             # The client has cancelled the stream, or is gone. grpcio keeps the error in the state
             # of the call, so its traceback, with the last request in it, would be a cycle.

@@ -6,6 +6,7 @@ from time import monotonic_ns
 
 from tightship.driver.oip.answers import Answers
 from tightship.driver.oip.browsers import ANY_HOST, AllowedOrigins
+from tightship.driver.oip.caller import Caller
 from tightship.driver.oip.face import Face
 from tightship.driver.oip.http_message import (
     HEADER_LENGTH,
@@ -92,26 +93,40 @@ class HttpCalls:
         self._repeated: dict[bytes, Inference] = {}
         face.repository.on_withdrawn.append(lambda _: self._quick.clear())
 
-    def is_long(self, asked: Asked) -> bool:
-        """Whether answering may take long: loading a model, or running one that is not quick."""
+    def caller(self, account: str, client: str) -> Caller:
+        """A client of an account, on one connection."""
+        return Caller(self._face.turns, account, client)
+
+    def is_long(self, asked: Asked, caller: Caller | None = None) -> bool:
+        """Whether answering may take long: loading a model, or running one that is not quick.
+
+        For a quick run the caller reserves a turn; where none is free the run may have to wait.
+        """
         is_small = True
         if isinstance(asked, HttpRequest):
             if asked.method != "POST" or not is_work(asked):
                 return False
             is_small = len(asked.body) <= BODY_SMALL_BYTES
         is_quick = self._quick.get(asked.target, False) and is_small
-        return not (is_quick and self._face.is_free)
+        if not is_quick:
+            return True
+        return not (self._face.is_free if caller is None else caller.reserve())
 
-    def respond(self, asked: Asked) -> HttpResponse:
-        """The response to a request; a refused one has its reason as `{"error": ...}`."""
+    def respond(self, asked: Asked, caller: Caller | None = None) -> HttpResponse:
+        """The response to a request; a refused one has its reason as `{"error": ...}`.
+
+        Args:
+            asked: The request.
+            caller: Whose turn a run takes; None for one who stays until it is answered.
+        """
         try:
             if isinstance(asked, Inference):
-                return self._run(asked)
+                return self._run(asked, caller)
             if asked.method == "HEAD":
-                return replace(self.respond(replace(asked, method="GET")), has_body=False)
+                return replace(self.respond(replace(asked, method="GET"), caller), has_body=False)
             if (reason := self._origins.refusal(asked.headers)) is not None:
                 return error_response(403, reason)
-            return self._paths.answer(asked)
+            return self._paths.answer(replace(asked, caller=caller))
         except (OipError, RegionError) as error:
             return error_response(error.code.http_status, str(error))
         except MemoryError:
@@ -121,12 +136,13 @@ class HttpCalls:
         body, header_bytes = request.content(self._body_bytes_max), request.header_bytes
         is_small = header_bytes is None and len(body) <= REPEATED_BYTES_MAX
         asked = _decoded(bytes(body)) if is_small else decode(body, header_bytes)
-        return self._run(Inference(request.target, *named(values), asked, request.came_ns))
+        inference = Inference(request.target, *named(values), asked, request.came_ns)
+        return self._run(inference, request.caller)
 
-    def _run(self, inference: Inference) -> HttpResponse:
+    def _run(self, inference: Inference, caller: Caller | None) -> HttpResponse:
         began = monotonic_ns()
         name, request = inference.name, inference.request
-        outputs = self._face.infer(name, inference.version, request, inference.came_ns)
+        outputs = self._face.infer(name, inference.version, request, inference.came_ns, caller)
         self._note(inference.target, name, monotonic_ns() - began)
         response = self._answers.find(outputs)
         if response is None:

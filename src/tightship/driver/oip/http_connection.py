@@ -9,6 +9,7 @@ from fcntl import ioctl
 from termios import FIONREAD
 from time import monotonic_ns
 
+from tightship.driver.oip.hang_ups import HangUps
 from tightship.driver.oip.http_calls import Asked, HttpCalls, changes_models
 from tightship.driver.oip.http_message import HttpRequest, HttpResponse, error_response
 from tightship.driver.oip.http_places import Places
@@ -29,8 +30,9 @@ class Shared:
     """What the connections of a server share.
 
     Attributes:
-        executor: Threads that run models.
+        executor: Threads that run models, or wait for a turn to: one for each connection.
         loaders: Threads that load and unload them, which keeps no run waiting.
+        hang_ups: Watches clients while they wait for such an answer.
     """
 
     calls: HttpCalls
@@ -42,6 +44,7 @@ class Shared:
     places: Places
     connections: "set[HttpConnection]" = field(default_factory=set)
     is_empty: asyncio.Event = field(default_factory=asyncio.Event)
+    hang_ups: HangUps = field(default_factory=HangUps)
 
 
 class HttpConnection(asyncio.Protocol):
@@ -55,7 +58,6 @@ class HttpConnection(asyncio.Protocol):
         self._server = server
         self._loop = asyncio.get_running_loop()
         self._reader = RequestReader(server.limits, self)
-        self._loan = Loan(server.calls, server.lending, self._go_on_after)
         self._waiting: deque[tuple[Asked, bool]] = deque()
         self._timer: asyncio.TimerHandle | None = None
         self._refusal: HttpResponse | None = None
@@ -69,6 +71,9 @@ class HttpConnection(asyncio.Protocol):
         self._transport = transport
         host, port, *_ = transport.get_extra_info("peername") or ("gone", 0)
         self._client = f"http:{host}:{port}"
+        server, self._file = self._server, -1
+        self._caller = server.calls.caller(host, self._client)
+        self._loan = Loan(server.calls, server.lending, self._caller, self._go_on_after)
         self._server.connections.add(self)
         self._server.is_empty.clear()
         self._has_place = self._server.places.enter(self)
@@ -100,6 +105,8 @@ class HttpConnection(asyncio.Protocol):
         self._is_ending = True
         self._waiting.clear()
         self._stop_timer()
+        self._caller.leave()
+        self._server.hang_ups.unwatch(self._file)
         self._loan.end()
         self._reader.close()
         self._server.places.leave(self)
@@ -193,7 +200,8 @@ class HttpConnection(asyncio.Protocol):
             self._transport.close()
 
     def abort(self) -> None:
-        """End now."""
+        """Close the connection at once; an inference that it waits for is given up."""
+        self._caller.leave()
         self._loan.recall()
         self._transport.abort()
 
@@ -234,10 +242,12 @@ class HttpConnection(asyncio.Protocol):
             if self._transport.is_closing():
                 return  # nobody reads it
             asked, is_kept = self._waiting.popleft()
-            if self._server.calls.is_long(asked):
+            if self._server.calls.is_long(asked, self._caller):
                 self._answer_beside(asked, is_kept=is_kept)
             else:
-                self._write(self._respond(asked), is_kept=is_kept)
+                response = self._respond(asked)
+                self._caller.release()
+                self._write(response, is_kept=is_kept)
 
     def _go_on(self) -> None:
         """Answer what waits, then read more."""
@@ -250,7 +260,7 @@ class HttpConnection(asyncio.Protocol):
         """The response to a request; in whatever thread."""
         said = (self._client, f"{asked.method} {asked.target}")
         try:
-            response = self._server.calls.respond(asked)
+            response = self._server.calls.respond(asked, self._caller)
         except Exception:  # noqa: BLE001 - a mistake of ours, of which a client is told no more
             self._server.log.failed(*said)
             return error_response(500, "internal error")
@@ -262,12 +272,15 @@ class HttpConnection(asyncio.Protocol):
         self._is_answering = True
         server = self._server
         threads = server.loaders if changes_models(asked) else server.executor
+        self._file = self._transport.get_extra_info("socket").fileno()
+        server.hang_ups.watch(self._file, self.abort)
         future = self._loop.run_in_executor(threads, self._respond, asked)
 
         def answered(done: asyncio.Future[HttpResponse]) -> None:
             self._is_answering = False
             if self._is_ending or done.cancelled():
                 return
+            server.hang_ups.unwatch(self._file)
             self._write(done.result(), is_kept=is_kept)
             self._go_on()
             self._settle()

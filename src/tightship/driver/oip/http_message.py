@@ -8,6 +8,7 @@ from functools import cached_property
 from time import monotonic_ns
 from typing import Any
 
+from tightship.driver.oip.caller import Caller
 from tightship.driver.oip.refusal import OipError
 from tightship.driver.rules.regions import Code
 
@@ -16,13 +17,14 @@ HEADER_LENGTH = "inference-header-content-length"
 
 @dataclass(frozen=True, slots=True)
 class HttpRequest:
-    """A whole request, and when it came; names of headers are in lower case."""
+    """A whole request, when it came and from whom; names of headers are in lower case."""
 
     method: str
     target: str
     headers: Mapping[str, str]
     body: bytes | bytearray
     came_ns: int = field(default_factory=monotonic_ns)
+    caller: Caller | None = None
 
     def content(self, bytes_max: int) -> bytes | bytearray:
         """The body, unpacked if it came packed by `gzip` or `deflate`.

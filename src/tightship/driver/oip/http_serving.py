@@ -97,7 +97,7 @@ class HttpServer:
     async def _serve(self) -> None:
         lending, runs_max = self._lending, self._runs_max
         with (
-            Threads(runs_max, "tightship-http") as executor,
+            Threads(self._limits.connections_max, "tightship-http") as executor,
             Threads(LOADS_MAX, "tightship-load") as loaders,
             ThreadPoolExecutor(runs_max + 1, "tightship-lent") as lenders,
         ):
@@ -112,6 +112,7 @@ class HttpServer:
             await self._ending_idle(places)
             listening.close()
             await _drain(shared)
+            shared.hang_ups.close()
             executor.shutdown(cancel_futures=True)
             loaders.shutdown(cancel_futures=True)
             lending.close()

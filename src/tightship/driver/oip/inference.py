@@ -28,11 +28,13 @@ class Bound:
     """A request with all that was looked up for it.
 
     Attributes:
+        name: Of the model.
         direct: Where the model writes outputs itself.
         is_standing: Whether it may be run again as it is: every tensor is used where it lies in a
             region, and so the outputs that are answered are the same.
     """
 
+    name: str
     model: Model
     request: InferRequest
     wishes: tuple[OutputWish, ...]
@@ -68,7 +70,7 @@ def bind(
         and arrays[each.name].ctypes.data == windows[each.content].bytes.ctypes.data
         for each in request.inputs
     )
-    return Bound(model, request, wishes, windows, arrays, direct, is_standing)
+    return Bound(name, model, request, wishes, windows, arrays, direct, is_standing)
 
 
 def run(bound: Bound, asked_ns: int, stop: StopFlag) -> dict[str, Array]:
@@ -97,7 +99,7 @@ def refusing(model: Model) -> Iterator[None]:
     except DeadlineError:
         raise OipError("Request timeout expired", Code.UNAVAILABLE) from None
     except StoppedError:
-        raise OipError("the server has ended", Code.UNAVAILABLE) from None
+        raise OipError("the call was cancelled", Code.UNAVAILABLE) from None
     except InputError as error:
         code = Code.UNAVAILABLE if model.is_closed else Code.INVALID_ARGUMENT
         raise OipError(str(error), code) from error

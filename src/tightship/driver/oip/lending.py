@@ -89,15 +89,18 @@ class Lending:
         self, number: int, kept: _Kept, exchange: tuple[bytes, bytes], steps: tuple[int, int] | None
     ) -> None:
         mapped = [_mapped(window) for window in kept.standing.windows]
-        tally = kept.standing.tally
+        standing = kept.standing
+        model = standing.tally, standing.bound.name
         if kept.context is None or steps is None:
-            self._native.remember_call(number, exchange, kept.call, mapped, kept.released, tally)
+            self._native.remember_call(number, exchange, kept.call, mapped, kept.released, model)
         else:
             run = (kept.context, steps, self._face.stop)
-            self._native.remember(number, exchange, run, mapped, kept.released, tally)
+            self._native.remember(number, exchange, run, mapped, kept.released, model)
 
-    def lend(self, file: int, back: Back) -> int:
+    def lend(self, file: int, back: Back, account: str = "", client: str = "") -> int:
         """Have what comes by a socket be answered while it is known; the number of the loan.
+
+        Its runs take turns as those of a `Caller` of this account and client.
 
         Raises:
             RuntimeError: The system has no file left.
@@ -105,7 +108,7 @@ class Lending:
         number = next(self._numbers)
         self._backs[number] = back
         try:
-            self._native.lend(number, file)
+            self._native.lend(number, file, account, client)
         except RuntimeError:
             del self._backs[number]
             raise

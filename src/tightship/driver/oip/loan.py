@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Callable
 
+from tightship.driver.oip.caller import Caller
 from tightship.driver.oip.http_calls import Asked, HttpCalls, Inference
 from tightship.driver.oip.http_message import HttpRequest
 from tightship.driver.oip.lending import REQUEST_BYTES_MAX, Lending
@@ -18,10 +19,18 @@ class Loan:
     """
 
     def __init__(
-        self, calls: HttpCalls, lending: Lending, came_back: Callable[[bytes], None]
+        self,
+        calls: HttpCalls,
+        lending: Lending,
+        caller: Caller,
+        came_back: Callable[[bytes], None],
     ) -> None:
-        """`came_back` is given what of a response is still to be sent, and reads from then on."""
+        """Lend the connection of a caller.
+
+        `came_back` is given what of a response is still to be sent, and reads from then on.
+        """
         self._calls, self._lending, self._came_back = calls, lending, came_back
+        self._caller = caller
         self._number = self._known_count = 0
         self._patience = 1
         self._fresh, self._asked = b"", list[Asked]()
@@ -76,7 +85,8 @@ class Loan:
     def _lend(self, transport: asyncio.Transport) -> None:
         file = transport.get_extra_info("socket").fileno()
         try:
-            self._number = self._lending.lend(file, self._take_back)
+            caller = self._caller
+            self._number = self._lending.lend(file, self._take_back, caller.account, caller.client)
         except RuntimeError:
             self._patience = PATIENCE_MAX
         else:

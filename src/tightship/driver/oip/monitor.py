@@ -33,6 +33,7 @@ GAUGES = {
     "arena_bytes": "Of arenas, which runs of all clients take in turns",
     "region_bytes": "Of named regions of shared memory",
     "region_count": "Named regions of shared memory",
+    "running_count": "Runs under way, of the models of all clients",
 }
 
 Said = dict[str, Any]
@@ -106,6 +107,7 @@ class Monitor:
             return ""
         last = asdict(self._samples[-1])
         last["region_count"] = len(self._face.regions.status(None))
+        last["running_count"] = self._face.turns.taken_count
         lines = []
         for name, text in GAUGES.items():
             metric = f"tightship_{name}"

@@ -17,7 +17,7 @@ class Counts:
         phase_ns: Waiting for a turn, reading inputs, running, writing outputs; of those that ended
             well.
         last_ms: When the last ended, since 1970.
-        pending_count: Those that have begun and not ended.
+        pending_count: Those that wait for a turn now.
     """
 
     success_count: int = 0
@@ -98,7 +98,7 @@ PENDING = "nv_inference_pending_request_count"
 _METRICS: tuple[tuple[str, str, Callable[[Counts], int]], ...] = (
     ("nv_inference_request_success", "Requests that ended well", lambda c: c.success_count),
     ("nv_inference_request_failure", "Requests that failed", lambda c: c.fail_count),
-    (PENDING, "Requests that have begun and not ended", lambda c: c.pending_count),
+    (PENDING, "Requests that wait for a turn now", lambda c: c.pending_count),
     ("nv_inference_count", "Inferences", lambda c: c.success_count),
     ("nv_inference_exec_count", "Runs of the model", lambda c: c.success_count),
     (

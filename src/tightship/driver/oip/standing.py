@@ -46,37 +46,39 @@ class Inferences:
     """Runs models on requests. May be used from several threads.
 
     Who asks the same again gives the same request object, and gets the same outputs.
-
-    Attributes:
-        stop: Set when no run is to go on, those of connections that are lent included.
     """
 
     def __init__(self, regions: RegionFiles, repository: Repository) -> None:
         self._regions, self._repository = regions, repository
         self._standing: dict[int, Standing] = {}
-        self.stop = StopFlag()
         regions.on_closed = self._standing.clear
         repository.on_withdrawn.append(self._forget)
 
     def infer(
-        self, name: str, model: Model, request: InferRequest, tally: Tally, asked_ns: int
+        self,
+        name: str,
+        model: Model,
+        request: InferRequest,
+        tally: Tally,
+        asked_ns: int,
+        stop: StopFlag,
     ) -> tuple[OutputTensor, ...]:
-        """Run a model on a request that has begun at some time, and count how it ends.
+        """Run a model on a request that came at `asked_ns`, and count how it ends.
 
         Raises:
             OipError, RegionError: The request does not fit the model or the regions, or the run
-                fails.
+                fails, as it does once `stop` is set.
         """
         began = monotonic_ns()
         try:
             standing = self.standing(request)
             is_known = standing is not None and standing.model is model
             if standing and is_known and self._regions.begin_again(standing.windows):
-                outputs, read_ns, ran_ns = self._again(standing, asked_ns)
+                outputs, read_ns, ran_ns = self._again(standing, asked_ns, stop)
             else:
                 with ExitStack() as uses:
                     bound = bind(name, model, request, self._regions, uses)
-                    outputs, read_ns, ran_ns = self._first(bound, tally, asked_ns)
+                    outputs, read_ns, ran_ns = self._first(bound, tally, asked_ns, stop)
         except (TightshipError, MemoryError):
             tally.fail(monotonic_ns() - asked_ns)
             raise
@@ -89,15 +91,15 @@ class Inferences:
         found = self._standing.get(id(request))
         return found if found is not None and found.bound.request is request else None
 
-    def _again(self, standing: Standing, asked_ns: int) -> tuple[Outputs, int, int]:
+    def _again(self, standing: Standing, asked_ns: int, stop: StopFlag) -> tuple[Outputs, int, int]:
         """Outputs, when inputs were read, and when the run had ended; as `_first`."""
         try:
             read_ns = monotonic_ns()
             if standing.again is None:
-                run(standing.bound, asked_ns, self.stop)
+                run(standing.bound, asked_ns, stop)
             else:
                 with refusing(standing.model):
-                    standing.again.run(self.stop)
+                    standing.again.run(stop)
             ran_ns = monotonic_ns()
             for window in standing.windows:
                 window.check()
@@ -105,9 +107,11 @@ class Inferences:
             self._regions.end(standing.windows)
         return standing.outputs, read_ns, ran_ns
 
-    def _first(self, bound: Bound, tally: Tally, asked_ns: int) -> tuple[Outputs, int, int]:
+    def _first(
+        self, bound: Bound, tally: Tally, asked_ns: int, stop: StopFlag
+    ) -> tuple[Outputs, int, int]:
         read_ns = monotonic_ns()
-        results = run(bound, asked_ns, self.stop)
+        results = run(bound, asked_ns, stop)
         ran_ns = monotonic_ns()
         outputs = outputs_of(bound, results)
         for window in bound.windows.values():

@@ -5,7 +5,7 @@ import time
 from contextlib import suppress
 from functools import partial
 
-from tightship._core import StopFlag, Tally, Turns
+from tightship._core import QueuedRuns, StopFlag, Tally, Turns
 from tightship.driver import effects as fx
 from tightship.driver.events import (
     BufferAllocated,
@@ -26,6 +26,7 @@ from tightship.driver.rim.measuring import measure
 from tightship.driver.rim.workers import Job, Workers
 from tightship.driver.rules.pools import Pool
 from tightship.driver.rules.status import ErrorStatus
+from tightship.driver.turn_names import Names, named_model, own_model
 from tightship.errors import DriverError
 from tightship.model.bound_run import BoundRun
 
@@ -38,13 +39,19 @@ class Carrier:
 
     Attributes:
         workers: Threads for what takes long; what they tell is for the service.
+        next_turn: Gives a run that has waited and whose turn has come; None if there is none.
     """
 
     def __init__(
-        self, named: Named, cache: ModelCache | None, turns: Turns, slow: SlowFiles
+        self, named: Named, cache: ModelCache | None, turns: Turns, slow: SlowFiles, bell: int = -1
     ) -> None:
-        """At most `turns` runs go on at once; as many threads have kernels of clients' models."""
-        self._turns = turns
+        """At most `turns` runs go on at once; as many threads have kernels of clients' models.
+
+        The eventfd `bell` rings for each turn that comes to a run that has waited.
+        """
+        self._queue = QueuedRuns(turns, bell)
+        self.next_turn = self._queue.next
+        self._waiting: dict[int, tuple[Tally, int]] = {}
         self.workers = Workers(max(WORKERS_MIN, turns.count))
         self._slow = slow
         self._mappings = Mappings(slow)
@@ -58,6 +65,8 @@ class Carrier:
     def carry_out(self, effect: fx.Effect, client: int = 0) -> None:
         """Begin what is asked for a client, or do it where it takes no time."""
         match effect:
+            case fx.LeaveTurn():
+                self.leave_turn(effect.execution)
             case fx.StopRun():
                 self._stops[effect.execution].set()
             case fx.StopPrepare():
@@ -105,25 +114,42 @@ class Carrier:
         self.workers.close()
         self._mappings.close()
 
+    def await_turn(self, asked: fx.AwaitTurn, user: int) -> bool:
+        """Have a run of a user's client wait for its turn; whether that is there at once."""
+        tally, names = self.tally(asked.model), self.names(asked.model, asked.connection, user)
+        self._waiting[asked.execution] = tally, time.monotonic_ns()
+        return self._queue.join(asked.execution, names, asked.priority, tally)
+
+    def leave_turn(self, execution: int) -> None:
+        """A run is not to begin any more."""
+        tally, asked_ns = self._waiting.pop(execution)
+        tally.fail(time.monotonic_ns() - asked_ns)
+        self._queue.leave(execution)
+
+    def names(self, model: int, connection: int, user: int) -> Names:
+        """The groups by which runs of a client take turns."""
+        name, account, client = self._models.name(model), f"user {user}", f"native:{connection}"
+        if name is None:
+            return own_model(account, client, model)
+        return named_model(name, account, client, model)
+
     def begin(self, run: fx.Run) -> None:
         """From now on a run can be stopped."""
         self._stops[run.execution] = StopFlag()
 
     def run(self, run: fx.Run) -> RunFinished:
-        """Run a model when it is its turn, in any thread; what was begun is run once."""
-        tally, begin_ns = self.tally(run.model), time.monotonic_ns()
-        tally.begin()
-        self._turns.take()
+        """Run a model in its turn, in any thread; what was begun is run once."""
+        tally, asked_ns = self._waiting.pop(run.execution)
+        start_ns = time.monotonic_ns()
         try:
-            start_ns = time.monotonic_ns()
             finished = self._runs.run(run, self._stops[run.execution])
         finally:
-            self._turns.give_back()
+            self._queue.give_back(run.execution)
         end_ns = time.monotonic_ns()
         if finished.status is ErrorStatus.NONE:
-            tally.succeed((start_ns - begin_ns, 0, end_ns - start_ns, 0))
+            tally.succeed((start_ns - asked_ns, 0, end_ns - start_ns, 0))
         else:
-            tally.fail(end_ns - begin_ns)
+            tally.fail(end_ns - asked_ns)
         return finished
 
     def tally(self, model: int) -> Tally:

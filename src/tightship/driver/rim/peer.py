@@ -1,5 +1,6 @@
 """A client's connection as the driver has it, and the answers that it has not taken."""
 
+import select
 import socket
 from collections import deque
 from collections.abc import Callable, Iterable
@@ -21,14 +22,15 @@ class Peer:
 
     Attributes:
         number: Of the connection; never used again.
+        user: Whose process it is.
         file: Descriptor of its socket.
         is_held: Whether a call of it is looked at, before which no other is taken.
     """
 
-    def __init__(self, number: int, connection: socket.socket) -> None:
+    def __init__(self, number: int, connection: socket.socket, user: int = 0) -> None:
         """Takes the socket over."""
         connection.settimeout(0)
-        self.number = number
+        self.number, self.user = number, user
         self.file = connection.fileno()
         self._socket = connection
         self.is_held = False
@@ -38,6 +40,12 @@ class Peer:
     def is_behind(self) -> bool:
         """Whether answers wait to be sent."""
         return bool(self._unsent)
+
+    @property
+    def wanted(self) -> int:
+        """The events of its socket that somebody is to look at."""
+        calls = 0 if self.is_held else select.EPOLLIN
+        return calls | (select.EPOLLOUT if self.is_behind else 0)
 
     def take(
         self, discard: Callable[[Iterable[int]], None], *, files_max: int, room: bytearray

@@ -9,6 +9,7 @@ from tightship._core import NativeContext, Repeats, StopFlag, Tally, Turns
 from tightship.driver import effects as fx
 from tightship.driver.effects import MayRepeat
 from tightship.driver.protocol.codec import encode, encode_reply
+from tightship.driver.turn_names import Names
 from tightship.model.bound_run import BoundRun
 
 RepeatsEffect = fx.EndRepeats | fx.PauseRepeats | fx.ResumeRepeats | fx.AttendRing
@@ -48,10 +49,11 @@ class Repeating:
         self._kept: dict[int, dict[bytes, _Kept]] = {}
         self.open, self.next = self._native.open, self._native.next
         self.watch, self.watch_for = self._native.watch, self._native.watch_for
-        self.set_room = self._native.set_room
         self.pause, self.resume = self._native.pause, self._native.resume
 
-    def remember(self, file: int, may: MayRepeat, run: BoundRun, tally: Tally) -> None:
+    def remember(
+        self, file: int, may: MayRepeat, run: BoundRun, tally: Tally, names: Names
+    ) -> None:
         """Answer a call on a connection from now on; without Python if it needs no arena.
 
         Args:
@@ -59,6 +61,7 @@ class Repeating:
             may: The call and its answer.
             run: What it runs.
             tally: Of the runs that end well.
+            names: Of whose turns they take.
         """
         kept = self._kept.setdefault(file, {})
         call, stop = encode(may.call, 0), StopFlag()
@@ -71,9 +74,9 @@ class Repeating:
         alone = run.alone()
         kept[call] = _Kept(may.session, stop, run, alone and alone[0], repeat, tally)
         if alone is None:
-            self._native.remember_call(file, may.session, both, repeat, tally)
+            self._native.remember_call(file, may.session, both, repeat, tally, names)
         else:
-            self._native.remember(file, may.session, both, *alone, stop, tally)
+            self._native.remember(file, may.session, both, *alone, stop, tally, names)
 
     def carry_out(self, file: int, effect: RepeatsEffect) -> None:
         """Do what the service asks about the calls of a connection."""

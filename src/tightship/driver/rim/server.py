@@ -27,6 +27,7 @@ from tightship.driver.events import (
     Malformed,
     Received,
     Tick,
+    TurnCame,
 )
 from tightship.driver.memory.descriptor import fence_state
 from tightship.driver.memory.dma_buf import KERNEL, has_allocator
@@ -42,7 +43,7 @@ from tightship.driver.rim.carrier import Carrier
 from tightship.driver.rim.client_log import ClientLog, turned_away
 from tightship.driver.rim.listening import Door, caller_of
 from tightship.driver.rim.peer import Peer
-from tightship.driver.rim.repeating import Repeating, RepeatsEffect
+from tightship.driver.rim.repeating import Repeating
 from tightship.driver.rules.attachment import FenceState
 from tightship.driver.rules.status import ErrorStatus
 from tightship.driver.service import Service
@@ -92,7 +93,6 @@ class Server:
         settings = Settings(
             model_cache_files=0 if secret is None else 1,
             data_cache_files=0,
-            runs_max=turns.count,
             features=features,
             operators=own_users(),
         )
@@ -112,13 +112,13 @@ class Server:
             self._door = Door(path, is_open=bool(access.users))
             opened.callback(self._door.shut)
             opened.callback(self._slow.close)
-            self._carrier = Carrier(named, cache, turns, self._slow)
+            self._bell = os.eventfd(0, _BELL)
+            opened.callback(os.close, self._bell)
+            self._carrier = Carrier(named, cache, turns, self._slow, self._bell)
             opened.callback(self._carrier.close)
             self._selector = opened.enter_context(selectors.DefaultSelector())
             self._selector.register(self._door, selectors.EVENT_READ)
             self._selector.register(self._carrier.workers, selectors.EVENT_READ)
-            self._bell = os.eventfd(0, _BELL)
-            opened.callback(os.close, self._bell)
             self._calls = opened.enter_context(select.epoll())
             self._calls.register(self._bell, select.EPOLLIN)
             attending = min(turns.count, len(os.sched_getaffinity(0)) - 1)
@@ -190,7 +190,7 @@ class Server:
             accepted.close()
             return
         self._count += 1
-        peer = Peer(self._count, accepted)
+        peer = Peer(self._count, accepted, caller.user)
         self._peers[peer.number] = self._by_file[peer.file] = peer
         self._repeating.open(peer.file)
         self._log.connected(caller)
@@ -206,7 +206,7 @@ class Server:
                 self._exchange(file, mask, unsent)
 
     def _answer_bell(self) -> None:
-        """Run what another thread has left; when the server closes, the bell goes on ringing."""
+        """Run what was left to others or has its turn; when the server closes, it rings on."""
         if not self._is_closing:
             with suppress(BlockingIOError):
                 os.eventfd_read(self._bell)
@@ -228,7 +228,7 @@ class Server:
                 self._take(peer)
             run = self._next_run()
             if peer.number in self._peers:
-                self._repeating.watch(peer.file, _wanted(peer))
+                self._repeating.watch(peer.file, peer.wanted)
         self._run(run)
 
     def _take(self, peer: Peer) -> None:
@@ -255,7 +255,7 @@ class Server:
             failing.callback(self.stop)
             if peer.number in self._peers:
                 self._hear(peer, packet, facts)
-                self._repeating.watch_for(peer.file, _wanted(peer))
+                self._repeating.watch_for(peer.file, peer.wanted)
                 self._pass_on()
             elif facts is not None:
                 self._slow.close_all(packet.files)
@@ -271,6 +271,8 @@ class Server:
 
     def _next_run(self) -> fx.Run | None:
         """Something to run; others are left to other threads."""
+        while (execution := self._carrier.next_turn()) is not None:
+            self._happen(TurnCame(execution))
         run = self._runs.popleft() if self._runs else None
         self._pass_on()
         return run
@@ -289,42 +291,47 @@ class Server:
 
     def _happen(self, event: Event) -> None:
         client = event.connection if isinstance(event, Received) else 0
-        for effect in self._service.handle(event, _now_ns()):
-            match effect:
-                case fx.Send():
-                    self._answer(effect.connection, effect.number, effect.reply)
-                case fx.Run():
-                    self._carrier.begin(effect)
-                    self._runs.append(effect)
-                case fx.MayRepeat():
-                    self._repeat(effect)
-                case fx.EndRepeats() | fx.PauseRepeats() | fx.ResumeRepeats() | fx.AttendRing():
-                    self._change_repeats(effect)
-                case fx.CloseConnection():
-                    reply = Failed(ErrorStatus.RESOURCE_EXHAUSTED_TRANSIENT, effect.message)
-                    self._answer(effect.connection, 0, reply)
-                    self._disconnect(self._peers[effect.connection])
-                case fx.CloseFile():
-                    self._unwatch(effect.handle)
-                    self._slow.close_all((effect.handle,))
-                case fx.WatchFence():
-                    self._watched.add(effect.handle)
-                    self._selector.register(effect.handle, selectors.EVENT_READ)
-                case _:
-                    self._carrier.carry_out(effect, client)
-        self._repeating.set_room(self._service.room)
+        effects = self._service.handle(event, _now_ns())
+        for effect in effects:
+            self._carry_out(effect, client)
+        for effect in effects:
+            if isinstance(effect, fx.AwaitTurn):
+                user = self._peers[effect.connection].user
+                if self._carrier.await_turn(effect, user):  # a turn was free
+                    self._happen(TurnCame(effect.execution))
+
+    def _carry_out(self, effect: fx.Effect, client: int) -> None:
+        match effect:
+            case fx.Send():
+                self._answer(effect.connection, effect.number, effect.reply)
+            case fx.Run():
+                self._carrier.begin(effect)
+                self._runs.append(effect)
+            case fx.MayRepeat():
+                self._repeat(effect)
+            case fx.EndRepeats() | fx.PauseRepeats() | fx.ResumeRepeats() | fx.AttendRing():
+                if (peer := self._peers.get(effect.connection)) is not None:
+                    self._repeating.carry_out(peer.file, effect)
+            case fx.CloseConnection():
+                reply = Failed(ErrorStatus.RESOURCE_EXHAUSTED_TRANSIENT, effect.message)
+                self._answer(effect.connection, 0, reply)
+                self._disconnect(self._peers[effect.connection])
+            case fx.CloseFile():
+                self._unwatch(effect.handle)
+                self._slow.close_all((effect.handle,))
+            case fx.WatchFence():
+                self._watched.add(effect.handle)
+                self._selector.register(effect.handle, selectors.EVENT_READ)
+            case _:
+                self._carrier.carry_out(effect, client)
 
     def _repeat(self, effect: fx.MayRepeat) -> None:
         peer = self._peers.get(effect.connection)
         run = None if peer is None else self._carrier.often(effect.run)
         if peer is not None and run is not None and not peer.is_behind:
-            tally = self._carrier.tally(effect.run.model)
-            self._repeating.remember(peer.file, effect, run, tally)
-
-    def _change_repeats(self, effect: RepeatsEffect) -> None:
-        peer = self._peers.get(effect.connection)
-        if peer is not None:
-            self._repeating.carry_out(peer.file, effect)
+            model = effect.run.model
+            names = self._carrier.names(model, peer.number, peer.user)
+            self._repeating.remember(peer.file, effect, run, self._carrier.tally(model), names)
 
     def _unwatch(self, file: int) -> None:
         if file in self._watched:
@@ -352,7 +359,7 @@ class Server:
         peer.answer(data, files)
         if peer.is_behind:  # later answers go behind these
             self._repeating.forget(peer.file, 0)
-            self._repeating.watch_for(peer.file, _wanted(peer))
+            self._repeating.watch_for(peer.file, peer.wanted)
 
     def _disconnect(self, peer: Peer) -> None:
         self._log.gone(peer.number, held_count=self._service.ledger.held_count(peer.number))
@@ -386,11 +393,6 @@ class Server:
         for event in workers.finish():
             self._happen(event)
         self._opened.close()
-
-
-def _wanted(peer: Peer) -> int:
-    """The events of a client's socket that somebody is to look at."""
-    return (0 if peer.is_held else select.EPOLLIN) | (select.EPOLLOUT if peer.is_behind else 0)
 
 
 def _now_ns() -> int:

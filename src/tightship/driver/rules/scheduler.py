@@ -1,13 +1,7 @@
-"""Which execution runs next, and how one ends.
+"""When an execution begins, and how it ends."""
 
-Clients take turns; of one client the highest priority goes first, then the longest waiting.
-"""
-
-import heapq
-from collections import deque
-
-from tightship.driver.effects import CloseFile, SignalFence, StopRun
-from tightship.driver.events import RunFinished
+from tightship.driver.effects import AwaitTurn, CloseFile, LeaveTurn, SignalFence, StopRun
+from tightship.driver.events import RunFinished, TurnCame
 from tightship.driver.protocol.replies import UNTIMED, Executed, ExecutionInfo, Failed, OutputShape
 from tightship.driver.rules.buffer_calls import make_room
 from tightship.driver.rules.dimensions import combine
@@ -23,58 +17,32 @@ _UNDER_WAY = frozenset({Phase.RUNNING, Phase.STOPPING, Phase.ABANDONED})
 
 
 class Scheduler:
-    """Executions that are ready, and those that run: never more than the settings allow."""
+    """Executions that wait for their turn, and those that run."""
 
     def __init__(self, ledger: Ledger) -> None:
         self._ledger = ledger
-        self._ready: dict[int, list[tuple[int, int, Execution]]] = {}
-        self._turns: deque[int] = deque()
-        self._count = 0
-        self.running_count = 0
-
-    @property
-    def room(self) -> int:
-        """Runs that may start now without going before one that waits."""
-        return 0 if self._turns else self._ledger.settings.runs_max - self.running_count
 
     def submit(self, execution: Execution, now_ns: int) -> None:
-        """The execution may run from now on."""
+        """Have an execution run when its turn comes."""
         execution.phase = Phase.READY
         execution.limit.begin(now_ns)
         if execution.limit.deadline_ns != NO_TIME:
             self._ledger.timers.set(execution.identifier, execution.limit.deadline_ns)
-        if not self._turns and self.running_count < self._ledger.settings.runs_max:
-            self._start(execution)
-            return
-        self._count += 1
-        rows = self._ready.get(execution.connection)
-        if rows is None:
-            rows = self._ready[execution.connection] = []
-            self._turns.append(execution.connection)
-        heapq.heappush(rows, (-execution.priority, self._count, execution))
-        self.run_ready()
+        self._ledger.emit(
+            AwaitTurn(
+                execution.identifier, execution.connection, execution.model, execution.priority
+            )
+        )
 
-    def run_ready(self) -> None:
-        """Start what may be started."""
-        while self._turns and self.running_count < self._ledger.settings.runs_max:
-            connection = self._turns.popleft()
-            rows = self._ready[connection]
-            _, _, execution = heapq.heappop(rows)
-            if rows:
-                self._turns.append(connection)
-            else:
-                del self._ready[connection]
-            if execution.phase is Phase.READY:
-                self._start(execution)
-
-    def _start(self, execution: Execution) -> None:
+    def turn_came(self, answer: TurnCame) -> None:
+        """Begin an execution, which has not ended while it waited: it would have left."""
+        execution = self._ledger.executions[answer.execution]
         try:
             execution.begin()
         except DriverError as error:
             self.end(execution, failed(error))
             return
         execution.phase = Phase.RUNNING
-        self.running_count += 1
         self._ledger.emit(run_of(execution))
 
     def finished(self, answer: RunFinished) -> None:
@@ -82,7 +50,6 @@ class Scheduler:
         execution = self._ledger.executions.get(answer.execution)
         if execution is None or execution.phase not in _UNDER_WAY:
             return
-        self.running_count -= 1
         execution.end()
         if execution.phase is Phase.ABANDONED:
             self._forget(execution)
@@ -90,7 +57,6 @@ class Scheduler:
             reply = _outcome(execution, answer)
             self.end(execution, reply)
             offer(self._ledger, execution, answer, reply)
-        self.run_ready()
 
     def due(self, execution: Execution, now_ns: int) -> None:
         """The deadline of an execution has passed, or the time it had to stop after that."""
@@ -124,6 +90,8 @@ class Scheduler:
 
     def end(self, execution: Execution, reply: Executed | Failed) -> None:
         """An execution that does not run any more, or never did, has ended so."""
+        if execution.phase is Phase.READY:
+            self._ledger.emit(LeaveTurn(execution.identifier))
         execution.phase = Phase.ENDED
         self._settle(execution, reply)
         self._forget(execution)  # first, so that the client's next call may be repeated
