@@ -21,7 +21,7 @@ class Block {
     }
     ~Block() {
         call_long(size_bytes_,
-                  [this] { return resource_->deallocate(pointer_, size_bytes_, alignment_); });
+                  [this] { give_back(*resource_, pointer_, size_bytes_, alignment_); });
     }
     Block(const Block &) = delete;
     Block &operator=(const Block &) = delete;

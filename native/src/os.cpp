@@ -1,5 +1,7 @@
 #include "tightship/os.hpp"
 
+#include "tightship/os_limits.hpp"
+
 #include <algorithm>
 #include <cinttypes>
 #include <cstdio>
@@ -57,6 +59,8 @@ bool has_room(size_t size_bytes) {
 }
 
 void *map(size_t size_bytes, size_t alignment) {
+    if (!may_map(2)) // its own, and one that it cuts off another
+        return nullptr;
 #ifdef MADV_HUGEPAGE
     if (size_bytes >= kHugePage) {
         if (char *pointer = map_aligned(size_bytes, std::max(alignment, kHugePage))) {

@@ -1,5 +1,7 @@
 #include "tightship/os.hpp"
 
+#include "tightship/os_limits.hpp"
+
 #include <cstdint>
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -37,7 +39,7 @@ void close_file(int file) {
 }
 
 void *map_file(int file, size_t size_bytes, size_t alignment) {
-    if (size_bytes + alignment < size_bytes)
+    if (size_bytes + alignment < size_bytes || !may_map(2))
         return nullptr;
     // Address space first, with room to align in; then the file over the aligned part.
     void *reserved = mmap(nullptr, size_bytes + alignment, PROT_NONE,

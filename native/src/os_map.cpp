@@ -1,6 +1,7 @@
 #include "tightship/os_map.hpp"
 
 #include "tightship/os.hpp"
+#include "tightship/os_limits.hpp"
 
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -17,7 +18,7 @@ constexpr int kReserved = MAP_PRIVATE | MAP_ANONYMOUS;
 } // namespace
 
 void *reserve(size_t size_bytes, size_t alignment) {
-    if (size_bytes + alignment < size_bytes)
+    if (size_bytes + alignment < size_bytes || !may_map(2))
         return nullptr;
     void *mapped = mmap(nullptr, size_bytes + alignment, PROT_NONE, kReserved, -1, 0);
     if (mapped == MAP_FAILED)
@@ -60,7 +61,7 @@ void release(void *pointer, size_t size_bytes) {
 
 bool commit(void *pointer, size_t size_bytes) {
     // Not by a mapping over them: there the system does not look at RLIMIT_DATA.
-    if (!protect(pointer, size_bytes, true))
+    if (!may_map(2) || !protect(pointer, size_bytes, true))
         return false;
 #ifdef MADV_HUGEPAGE
     if (size_bytes >= kHugePage)
@@ -70,8 +71,8 @@ bool commit(void *pointer, size_t size_bytes) {
 }
 
 bool commit_file(void *pointer, size_t size_bytes, int file, size_t offset_bytes) {
-    return mmap(pointer, size_bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, file,
-                static_cast<off_t>(offset_bytes)) != MAP_FAILED;
+    return may_map(2) && mmap(pointer, size_bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED,
+                              file, static_cast<off_t>(offset_bytes)) != MAP_FAILED;
 }
 
 bool decommit(void *pointer, size_t size_bytes) {

@@ -1,5 +1,7 @@
 import mmap
 import os
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -144,3 +146,28 @@ def test_a_child_has_a_copy_of_private_resources():
     assert passes_in_a_child(give_back)
     assert composite.statistics().current_count == len(blocks)
     assert give_back()
+
+
+def test_some_files_are_left_to_the_process():
+    program = """
+import resource, threading
+from tightship.errors import OutOfMemoryError
+from tightship.resource import SegmentResource
+
+resource.setrlimit(resource.RLIMIT_NOFILE, (200, 200))
+segments = SegmentResource()
+blocks = []
+try:
+    while len(blocks) < 200:
+        blocks.append(segments.allocate(4096))
+except OutOfMemoryError as error:
+    assert "of the 200" in str(error) and "RLIMIT_NOFILE" in str(error), error
+files = [open("/proc/self/maps") for _ in range(45)]
+segments.deallocate(blocks.pop(), 4096)
+blocks.append(segments.allocate(4096))
+print(130 < len(blocks) <= 150)
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=False
+    )
+    assert (done.stderr, done.stdout) == ("", "True\n")

@@ -1,4 +1,5 @@
-/// Address space and the pages that back it, moved about. Beside `os.hpp`, the only such file.
+/// Address space and the pages that back it, moved about. Beside `os.hpp`, the only such file. What
+/// maps anew asks `may_map` first; what may cut a range in two leaves that to its caller.
 #pragma once
 
 #include <cstddef>

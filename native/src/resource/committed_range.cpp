@@ -1,6 +1,7 @@
 #include "tightship/resource/committed_range.hpp"
 
 #include "tightship/os.hpp"
+#include "tightship/os_limits.hpp"
 #include "tightship/os_map.hpp"
 
 #include <algorithm>
@@ -35,7 +36,7 @@ bool CommittedRange::resize(size_t size_bytes) {
         return false;
     size_t wanted = whole(size_bytes, os::page_size());
     if (wanted > size_bytes_) {
-        if (!os::protect(start_ + size_bytes_, wanted - size_bytes_, true))
+        if (!os::may_map(1) || !os::protect(start_ + size_bytes_, wanted - size_bytes_, true))
             return false;
         size_bytes_ = wanted;
         return true;

@@ -35,8 +35,8 @@ FreeListResource::FreeListResource(std::shared_ptr<MemoryResource> upstream, Set
 FreeListResource::~FreeListResource() {
     for (const auto &[start, territory] : territories_)
         if (territory.chunk_bytes > 0)
-            upstream_->deallocate(reinterpret_cast<void *>(start), territory.chunk_bytes,
-                                  territory.chunk_alignment);
+            give_back(*upstream_, reinterpret_cast<void *>(start), territory.chunk_bytes,
+                      territory.chunk_alignment);
 }
 
 void *FreeListResource::allocate(size_t size_bytes, size_t alignment) {

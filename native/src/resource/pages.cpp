@@ -1,6 +1,7 @@
 #include "tightship/resource/pages.hpp"
 
 #include "tightship/os.hpp"
+#include "tightship/os_limits.hpp"
 
 #include <algorithm>
 
@@ -14,6 +15,16 @@ size_t round_to_pages(size_t size_bytes) {
 }
 
 } // namespace
+
+std::string mapping_shortage() {
+    const size_t limit = os::map_limit();
+    if (os::maps_left() > limit / 16)
+        return {};
+    return "the process has " + std::to_string(os::map_count()) + " of the " +
+           std::to_string(limit) +
+           " mappings that the system admits, half of which are left to the rest of the process. "
+           "Use fewer and larger blocks or pages, or raise vm.max_map_count.";
+}
 
 void *PageResource::allocate(size_t size_bytes, size_t alignment) {
     const size_t mapped_bytes = round_to_pages(size_bytes);
@@ -72,6 +83,8 @@ Statistics PageResource::statistics() const {
 }
 
 std::string PageResource::refusal(size_t, size_t) const {
+    if (const std::string shortage = mapping_shortage(); !shortage.empty())
+        return shortage;
     return "the system refuses, with " + std::to_string(statistics().current_bytes) +
            " bytes given. Ask for less, or raise the process's memory limit.";
 }

@@ -16,15 +16,14 @@ bool Quarantine::contains(const void *pointer) const {
            blocks_.end();
 }
 
-std::vector<LiveBlock> Quarantine::leaving(bool all) {
-    std::vector<LiveBlock> taken;
+bool Quarantine::leaves(bool all, LiveBlock &block) {
     const std::lock_guard lock(mutex_);
-    while (!blocks_.empty() && (all || size_bytes_ > limit_bytes_)) {
-        size_bytes_ -= blocks_.front().size_bytes;
-        taken.push_back(std::move(blocks_.front()));
-        blocks_.pop_front();
-    }
-    return taken;
+    if (blocks_.empty() || !(all || size_bytes_ > limit_bytes_))
+        return false;
+    size_bytes_ -= blocks_.front().size_bytes;
+    block = std::move(blocks_.front());
+    blocks_.pop_front();
+    return true;
 }
 
 size_t Quarantine::size_bytes() const {

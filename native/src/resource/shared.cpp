@@ -3,7 +3,15 @@
 #include "tightship/os.hpp"
 #include "tightship/os_limits.hpp"
 
+#include <algorithm>
+
 namespace tightship::resource {
+
+namespace {
+
+constexpr size_t kFilesLeft = 256;
+
+} // namespace
 
 int SharedResource::descriptor_of(const void *pointer) const {
     const std::lock_guard lock(files_.mutex);
@@ -15,7 +23,10 @@ void *SharedResource::map(size_t size_bytes, size_t alignment) {
     const int file = open_file(size_bytes);
     if (file < 0)
         return nullptr;
-    void *pointer = os::map_file(file, size_bytes, alignment);
+    // The lowest number that is free: the last ones are left to the rest of the process.
+    const size_t limit = os::file_limit();
+    has_files_ = static_cast<size_t>(file) < limit - std::min(limit / 4, kFilesLeft);
+    void *pointer = has_files_ ? os::map_file(file, size_bytes, alignment) : nullptr;
     if (pointer == nullptr) {
         os::close_file(file);
         return nullptr;
@@ -23,6 +34,14 @@ void *SharedResource::map(size_t size_bytes, size_t alignment) {
     const std::lock_guard lock(files_.mutex);
     files_.descriptors.emplace(reinterpret_cast<uintptr_t>(pointer), file);
     return pointer;
+}
+
+std::string SharedResource::refusal(size_t size_bytes, size_t alignment) const {
+    if (has_files_)
+        return PageResource::refusal(size_bytes, alignment);
+    return "each block is an open file, and few are left of the " +
+           std::to_string(os::file_limit()) +
+           " that the process may have. Use fewer and larger blocks, or raise RLIMIT_NOFILE.";
 }
 
 /// The entry goes first: once unmapped, the address may be another block's.

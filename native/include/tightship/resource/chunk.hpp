@@ -17,7 +17,7 @@ class Chunk {
     }
     ~Chunk() {
         if (pointer_ != nullptr)
-            upstream_->deallocate(pointer_, size_bytes_, alignment_);
+            give_back(*upstream_, pointer_, size_bytes_, alignment_);
     }
     Chunk(const Chunk &) = delete;
     Chunk &operator=(const Chunk &) = delete;

@@ -31,6 +31,12 @@ class LiveBlocks final : private Forkable {
     size_t size_bytes() const;
     size_t count() const;
     std::vector<LiveBlock> all() const; ///< the oldest first
+    /// Calls `look` with each; none comes or goes meanwhile.
+    template <typename Look> void each(Look look) const {
+        const std::lock_guard lock(mutex_);
+        for (const auto &[start, block] : blocks_)
+            look(block);
+    }
 
   private:
     using Blocks = std::map<uintptr_t, LiveBlock>;

@@ -124,6 +124,16 @@ struct Misuse : std::invalid_argument {
     using std::invalid_argument::invalid_argument;
 };
 
+/// As `deallocate`, for destructors: where the resource has no memory to book the block as free, it
+/// stays live.
+inline void give_back(MemoryResource &resource, void *pointer, size_t size_bytes,
+                      size_t alignment) noexcept {
+    try {
+        resource.deallocate(pointer, size_bytes, alignment);
+    } catch (const std::bad_alloc &) {
+    }
+}
+
 /// The least multiple of `alignment`, a power of two, that is not below `value`; wraps to less.
 constexpr uintptr_t align_up(uintptr_t value, size_t alignment) {
     return (value + alignment - 1) & ~(alignment - 1);

@@ -9,6 +9,10 @@
 
 namespace tightship::resource {
 
+/// Why nothing more is mapped, and what to change, where the process has hardly any mappings left;
+/// empty where it has.
+std::string mapping_shortage();
+
 /// Keeps the ranges it has mapped; what they are mapped to is its subclasses' idea.
 class PageResource : public MemoryResource, private Forkable {
   public:

@@ -6,7 +6,6 @@
 
 #include <deque>
 #include <mutex>
-#include <vector>
 
 namespace tightship::resource {
 
@@ -16,8 +15,9 @@ class Quarantine final : private Forkable {
 
     void add(LiveBlock block);
     bool contains(const void *pointer) const;
-    /// Takes out the oldest blocks until the others are within the limit; or all of them.
-    std::vector<LiveBlock> leaving(bool all);
+    /// Takes the oldest block out; false where there is none, or all are within the limit and not
+    /// `all` are to leave.
+    bool leaves(bool all, LiveBlock &block);
     size_t size_bytes() const;
     /// Calls `look` with each; none leaves meanwhile.
     template <typename Look> void each(Look look) const {

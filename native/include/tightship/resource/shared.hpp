@@ -3,6 +3,7 @@
 
 #include "tightship/resource/pages.hpp"
 
+#include <atomic>
 #include <string>
 
 namespace tightship::resource {
@@ -12,6 +13,7 @@ namespace tightship::resource {
 class SharedResource : public PageResource {
   public:
     bool is_shared() const final { return true; }
+    std::string refusal(size_t size_bytes, size_t alignment) const final;
     /// The open file that a block is of; -1 where `pointer` is no block.
     int descriptor_of(const void *pointer) const;
 
@@ -31,6 +33,7 @@ class SharedResource : public PageResource {
         ForkGuard guard{*this};
     };
     mutable Files files_;
+    std::atomic<bool> has_files_{true}; // when the last block was asked for
 };
 
 /// Files in memory, that the system may swap but not write to a disk.

@@ -1,6 +1,8 @@
 #include "tightship/resource/adaptor/guard_page.hpp"
 
 #include "tightship/os.hpp"
+#include "tightship/os_limits.hpp"
+#include "tightship/resource/pages.hpp"
 
 #include <algorithm>
 #include <cstring>
@@ -75,11 +77,14 @@ GuardPageResource::GuardPageResource(std::shared_ptr<MemoryResource> upstream,
 }
 
 GuardPageResource::~GuardPageResource() {
-    let_go(true);
-    for (const LiveBlock &block : live_.all()) {
+    try {
+        let_go(true);
+    } catch (const std::bad_alloc &) { // of the upstream
+    }
+    live_.each([](const LiveBlock &block) {
         const Layout layout(block.size_bytes, block.alignment);
         Placed(block, layout).protect(layout.page, true);
-    }
+    });
 }
 
 void *GuardPageResource::allocate(size_t size_bytes, size_t alignment) {
@@ -98,7 +103,7 @@ void *GuardPageResource::allocate(size_t size_bytes, size_t alignment) {
     const LiveBlock block{reinterpret_cast<uintptr_t>(start), asked, alignment, 0, {}};
     const Placed placed(block, layout);
     placed.plant();
-    if (placed.protect(layout.page, false) && live_.add(start, asked, alignment))
+    if (os::may_map(4) && placed.protect(layout.page, false) && live_.add(start, asked, alignment))
         return start;
     give_back(block);
     return nullptr;
@@ -123,7 +128,8 @@ Freed GuardPageResource::deallocate(void *pointer, size_t size_bytes, size_t ali
 }
 
 void GuardPageResource::let_go(bool all) {
-    for (const LiveBlock &block : waiting_.leaving(all))
+    LiveBlock block;
+    while (waiting_.leaves(all, block))
         give_back(block);
 }
 
@@ -145,6 +151,11 @@ Reach GuardPageResource::reach() const {
 Statistics GuardPageResource::statistics() const {
     const Statistics below = upstream()->statistics();
     return {live_.size_bytes(), live_.count(), below.reserved_bytes, below.touched_bytes};
+}
+
+std::string GuardPageResource::refusal(size_t size_bytes, size_t alignment) const {
+    const std::string shortage = mapping_shortage();
+    return shortage.empty() ? upstream()->refusal(size_bytes, alignment) : shortage;
 }
 
 size_t GuardPageResource::trim() {

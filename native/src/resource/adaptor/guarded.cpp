@@ -79,7 +79,10 @@ GuardedResource::GuardedResource(std::shared_ptr<MemoryResource> upstream, size_
 }
 
 GuardedResource::~GuardedResource() {
-    let_go(true);
+    try {
+        let_go(true);
+    } catch (const std::bad_alloc &) { // for a fault that is not told any more
+    }
 }
 
 void *GuardedResource::allocate(size_t size_bytes, size_t alignment) {
@@ -122,7 +125,8 @@ Freed GuardedResource::deallocate(void *pointer, size_t size_bytes, size_t align
 }
 
 void GuardedResource::let_go(bool all) {
-    for (const LiveBlock &block : waiting_.leaving(all))
+    LiveBlock block;
+    while (waiting_.leaves(all, block))
         give_back(block);
 }
 

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <map>
+#include <new>
 
 namespace tightship::resource {
 
@@ -19,7 +20,9 @@ class HostVirtual;
 /// Knows where its pages are, be they mapped, left behind by `unmap`, parked, or not there yet.
 struct HostPhysical final : PhysicalMemory {
     using PhysicalMemory::PhysicalMemory;
-    ~HostPhysical() override;
+    ~HostPhysical() override { drop(); }
+    /// Gives its pages back, wherever they are.
+    void drop();
 
     char *pages = nullptr; // null: none yet
     HostVirtual *home =
@@ -44,47 +47,19 @@ class HostVirtual final : public VirtualMemory {
   private:
     bool extend(size_t more_bytes) override { return os::reserve_at(at(size_bytes()), more_bytes); }
     void clear(char *start, char *stop);
+    void park(HostPhysical &chunk);
+    bool may_move(char *to, Chunks chunks) const;
     bool lies(const HostPhysical &chunk, const char *where) const {
         return chunk.home == this && chunk.pages == where;
     }
     bool settle(char *to, Chunks run, size_t run_bytes);
+    bool lodge(char *to, Chunks run);
 
     std::map<const char *, HostPhysical *> tenants_; // chunks whose pages lie here
 };
 
 HostPhysical &host(PhysicalMemory *chunk) {
     return static_cast<HostPhysical &>(*chunk);
-}
-
-HostPhysical::~HostPhysical() {
-    if (home != nullptr) {
-        home->forget(*this);
-        os::decommit(pages, size_bytes());
-    } else if (pages != nullptr) {
-        os::release(pages, size_bytes());
-    }
-}
-
-/// Moves pages that were left here to addresses of their own; where the system has none, the
-/// chunk is without pages again.
-void HostVirtual::clear(char *start, char *stop) {
-    auto found = tenants_.lower_bound(start);
-    if (found != tenants_.begin() &&
-        std::prev(found)->first + std::prev(found)->second->size_bytes() > start)
-        --found;
-    while (found != tenants_.end() && found->first < stop) {
-        HostPhysical &chunk = *found->second;
-        found = tenants_.erase(found);
-        void *parking = os::reserve(chunk.size_bytes(), os::kHugePage);
-        if (parking != nullptr && !os::move_pages(chunk.pages, chunk.size_bytes(), parking)) {
-            os::release(parking, chunk.size_bytes());
-            parking = nullptr;
-        }
-        if (parking == nullptr)
-            os::decommit(chunk.pages, chunk.size_bytes());
-        chunk.pages = static_cast<char *>(parking);
-        chunk.home = nullptr;
-    }
 }
 
 /// Whether the pages of two chunks, one behind the other in a request, can be brought at once.
@@ -95,12 +70,62 @@ bool follow(const HostPhysical &first, const HostPhysical &second) {
            (first.home != nullptr && second.pages == first.pages + first.size_bytes());
 }
 
+/// Gives pages back that lie among others. Where that would cut up too many ranges of addresses
+/// they stay open, without memory: what is mapped there next finds them so.
+void empty(char *pages, size_t size_bytes) {
+    if (!os::may_split(2) || !os::decommit(pages, size_bytes))
+        os::discard(pages, size_bytes);
+}
+
+void HostPhysical::drop() {
+    if (home != nullptr) {
+        home->forget(*this);
+        empty(pages, size_bytes());
+    } else if (pages != nullptr) {
+        os::release(pages, size_bytes());
+    }
+    pages = nullptr;
+    home = nullptr;
+}
+
+/// Moves a chunk's pages from here to addresses of their own; where the system has none, or enough
+/// ranges are cut up, the chunk is without pages again.
+void HostVirtual::park(HostPhysical &chunk) {
+    const size_t size_bytes = chunk.size_bytes();
+    void *parking = os::may_split(4) ? os::reserve(size_bytes, os::kHugePage) : nullptr;
+    if (parking != nullptr && !os::move_pages(chunk.pages, size_bytes, parking)) {
+        os::release(parking, size_bytes);
+        parking = nullptr;
+    }
+    if (parking == nullptr)
+        empty(chunk.pages, size_bytes);
+    chunk.pages = static_cast<char *>(parking);
+    chunk.home = nullptr;
+}
+
+/// Parks pages that were left here.
+void HostVirtual::clear(char *start, char *stop) {
+    auto found = tenants_.lower_bound(start);
+    if (found != tenants_.begin() &&
+        std::prev(found)->first + std::prev(found)->second->size_bytes() > start)
+        --found;
+    while (found != tenants_.end() && found->first < stop) {
+        HostPhysical &chunk = *found->second;
+        found = tenants_.erase(found);
+        park(chunk);
+    }
+}
+
 /// Brings the pages of chunks that `follow` each other.
 bool HostVirtual::settle(char *to, Chunks run, size_t run_bytes) {
     char *const from = host(run.front()).pages;
     HostVirtual *const home = host(run.front()).home;
-    if (from == nullptr ? !os::commit(to, run_bytes) : !os::move_pages(from, run_bytes, to))
+    if (!lodge(to, run))
         return false;
+    if (from == nullptr ? !os::commit(to, run_bytes) : !os::move_pages(from, run_bytes, to)) {
+        tenants_.erase(tenants_.find(to), tenants_.lower_bound(to + run_bytes));
+        return false;
+    }
     if (from != nullptr && home == nullptr)
         os::release(from, run_bytes);
     for (PhysicalMemory *chunk : run) {
@@ -108,17 +133,50 @@ bool HostVirtual::settle(char *to, Chunks run, size_t run_bytes) {
             home->forget(host(chunk));
         host(chunk).pages = to;
         host(chunk).home = this;
-        tenants_.emplace(to, &host(chunk));
         to += chunk->size_bytes();
     }
     return true;
 }
 
+/// Books chunks before their pages come, for which there may be no memory; false then.
+bool HostVirtual::lodge(char *to, Chunks run) {
+    char *const first = to;
+    try {
+        for (PhysicalMemory *chunk : run) {
+            tenants_.emplace(to, &host(chunk));
+            to += chunk->size_bytes();
+        }
+    } catch (const std::bad_alloc &) {
+        tenants_.erase(tenants_.lower_bound(first), tenants_.lower_bound(to));
+        return false;
+    }
+    return true;
+}
+
+/// Whether chunks may bring the pages they have: a run of them cuts up two ranges of addresses.
+bool HostVirtual::may_move(char *to, Chunks chunks) const {
+    size_t run_count = 0;
+    const HostPhysical *before = nullptr;
+    for (PhysicalMemory *chunk : chunks) {
+        const HostPhysical &next = host(chunk);
+        if (next.pages != nullptr && !lies(next, to))
+            run_count += before == nullptr || !follow(*before, next);
+        before = &next;
+        to += chunk->size_bytes();
+    }
+    return run_count == 0 || os::may_split(4 * run_count);
+}
+
 bool HostVirtual::map(size_t offset_bytes, Chunks chunks) {
     char *to = at(offset_bytes);
+    const bool moves = may_move(to, chunks);
     for (PhysicalMemory *chunk : chunks) {
-        if (!lies(host(chunk), to))
+        HostPhysical &each = host(chunk);
+        if (!lies(each, to)) {
             clear(to, to + chunk->size_bytes());
+            if (!moves)
+                each.drop();
+        }
         to += chunk->size_bytes();
     }
     to = at(offset_bytes);

@@ -1,13 +1,11 @@
 #include "tightship/resource/virtual/seed_resource.hpp"
 
 #include <algorithm>
+#include <new>
 
 namespace tightship::resource {
 
 namespace {
-
-/// How long a request that the device refuses, and the end of a resource, wait for work.
-constexpr std::chrono::seconds kPatience{1};
 
 void check_chunk(const PagedDevice &device, size_t chunk_bytes) {
     const size_t granularity = device.granularity_bytes(), largest = device.largest_chunk_bytes();
@@ -31,24 +29,6 @@ template <class Owners> std::vector<PhysicalMemory *> pointers(const Owners &chu
 SeedVirtualResource::SeedVirtualResource(std::shared_ptr<PagedDevice> device, size_t chunk_bytes)
     : device_(std::move(device)), chunk_bytes_(chunk_bytes) {
     check_chunk(*device_, chunk_bytes);
-}
-
-SeedVirtualResource::~SeedVirtualResource() {
-    for (auto &[start, mapping] : live_)
-        waiting_.push_back(std::move(mapping));
-    live_.clear();
-    for (auto &[size, mapping] : cache_)
-        waiting_.push_back(std::move(mapping));
-    cache_.clear();
-    wait_for_all();
-    settle_waiting();
-    settle_waiting(); // what the device refused once
-    for (Mapping &mapping : waiting_) {
-        // Work may still read and write it: it stays mapped for good.
-        (void)mapping.addresses.release();
-        for (Chunk &chunk : mapping.chunks)
-            new Chunk(std::move(chunk));
-    }
 }
 
 void *SeedVirtualResource::allocate_on(size_t size_bytes, size_t alignment,
@@ -312,65 +292,6 @@ void SeedVirtualResource::keep(Haul &haul) {
     for (FreeChunk &free : haul.chunks)
         free_chunks_.push_back(std::move(free));
     haul = {};
-}
-
-/// Unmaps all chunks; where the device refuses one, those behind it go back at once.
-bool SeedVirtualResource::separate(Mapping &mapping) {
-    if (mapping.chunks.empty())
-        return true;
-    const auto all = pointers(mapping.chunks, [](const Chunk &chunk) { return chunk.get(); });
-    const size_t left = all.size() - mapping.addresses->unmap(0, all);
-    const size_t left_bytes = left * mapping.chunk_bytes;
-    if (left < all.size())
-        events_.note(Action::unmapped, mapping.addresses->start() + left_bytes,
-                     mapping.size_bytes - left_bytes);
-    if (left == 0)
-        return true;
-    mapping.chunks.resize(left);
-    mapping.size_bytes = left_bytes;
-    return false;
-}
-
-void SeedVirtualResource::settle_waiting() {
-    for (size_t index = waiting_.size(); index-- > 0;)
-        if (waiting_[index].use.is_done() && separate(waiting_[index]))
-            waiting_.erase(waiting_.begin() + static_cast<ptrdiff_t>(index));
-}
-
-size_t SeedVirtualResource::release_unused() {
-    const size_t before_bytes = statistics_.physical_bytes;
-    for (auto entry = cache_.begin(); entry != cache_.end();) {
-        if (!entry->second.use.is_done()) {
-            ++entry;
-            continue;
-        }
-        waiting_.push_back(std::move(entry->second));
-        entry = cache_.erase(entry);
-    }
-    settle_waiting();
-    std::erase_if(free_chunks_, [](const FreeChunk &free) { return free.use.is_done(); });
-    return before_bytes - statistics_.physical_bytes;
-}
-
-void SeedVirtualResource::wait_for_all() {
-    const auto stop = std::chrono::steady_clock::now() + kPatience;
-    const auto wait = [&](const Use &use) {
-        if (use.fence != nullptr)
-            use.fence->wait_for(std::max(stop - std::chrono::steady_clock::now(),
-                                         std::chrono::steady_clock::duration::zero()));
-    };
-    for (const auto &[size, mapping] : cache_)
-        wait(mapping.use);
-    for (const FreeChunk &free : free_chunks_)
-        wait(free.use);
-    for (const Mapping &mapping : waiting_)
-        wait(mapping.use);
-    ++statistics_.wait_count;
-}
-
-size_t SeedVirtualResource::trim() {
-    const auto lock = device_->enter(mutex_);
-    return release_unused();
 }
 
 size_t SeedVirtualResource::chunk_bytes() const {

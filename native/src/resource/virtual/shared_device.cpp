@@ -87,7 +87,11 @@ class SharedVirtual final : public VirtualMemory {
         size_t size_bytes = 0;
         for (const PhysicalMemory *chunk : chunks)
             size_bytes += chunk->size_bytes();
-        return os::decommit(at(offset_bytes), size_bytes) ? chunks.size() : 0;
+        // Where that would cut up too many ranges of addresses, the file's bytes stay to be seen
+        // here until something else is mapped over them; it is the chunk's end that frees them.
+        if (os::may_split(2))
+            os::decommit(at(offset_bytes), size_bytes);
+        return chunks.size();
     }
 
   private:

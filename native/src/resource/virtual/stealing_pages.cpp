@@ -1,6 +1,7 @@
 #include "tightship/resource/virtual/stealing_resource.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cassert>
 
 namespace tightship::resource {
@@ -13,16 +14,20 @@ constexpr size_t kRangeBytes = size_t{1} << 40;
 } // namespace
 
 StealingVirtualResource::~StealingVirtualResource() {
-    poll(settings_.patience);
+    try {
+        poll(settings_.patience);
+    } catch (const std::bad_alloc &) { // for fences, which cannot be waited for
+    }
+    std::array<PhysicalMemory *, 64> run; // no memory to list more may be had
     for (const auto &range : blocks_.ranges()) {
         bool is_stuck = false;
         auto &pages = range->pages;
-        for (size_t first = 0, stop = 0; first < pages.size(); first = std::max(stop, first + 1)) {
-            std::vector<PhysicalMemory *> run;
-            for (stop = first; stop < pages.size() && pages[stop] != nullptr; ++stop)
-                run.push_back(pages[stop].get());
+        for (size_t first = 0, count; first < pages.size(); first += std::max<size_t>(count, 1)) {
+            const size_t most = std::min(run.size(), pages.size() - first);
+            for (count = 0; count < most && pages[first + count] != nullptr; ++count)
+                run[count] = pages[first + count].get();
             const size_t offset_bytes = first * settings_.page_bytes;
-            size_t left = run.size();
+            size_t left = count;
             for (int attempt = 0; attempt < 2 && left > 0; ++attempt)
                 left -= range->addresses->unmap(offset_bytes, std::span(run).first(left));
             is_stuck = is_stuck || left > 0; // and stays mapped for good

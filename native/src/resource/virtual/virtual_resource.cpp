@@ -1,6 +1,6 @@
 #include "tightship/resource/virtual/virtual_resource.hpp"
 
-#include "tightship/os_limits.hpp"
+#include "tightship/resource/pages.hpp"
 
 namespace tightship::resource {
 
@@ -13,10 +13,8 @@ void VirtualResource::check_stream(const PagedDevice &device, const StreamPointe
 std::string VirtualResource::what_is_short(const PagedDevice &device, size_t size_bytes) {
     if (!device.can_back(size_bytes))
         return "the device never has memory for so large a block. Ask for less.";
-    const size_t limit = os::map_limit(), count = os::map_count();
-    if (device.is_host() && limit > 0 && count + count / 16 >= limit)
-        return "the process has " + std::to_string(count) + " of at most " + std::to_string(limit) +
-               " mappings. Make pages larger, or raise vm.max_map_count.";
+    if (const std::string shortage = mapping_shortage(); device.is_host() && !shortage.empty())
+        return shortage;
     return "the device has no more. Give blocks back, or ask for less.";
 }
 

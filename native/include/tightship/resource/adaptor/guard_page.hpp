@@ -24,6 +24,7 @@ class GuardPageResource final : public Adaptor {
     Range range_of(const void *pointer) const override { return live_.range_of(pointer); }
     Reach reach() const override;
     Statistics statistics() const override;
+    std::string refusal(size_t size_bytes, size_t alignment) const override;
     size_t trim() override;
 
     size_t quarantined_bytes() const { return waiting_.size_bytes(); }

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <new>
 #include <vector>
 
 namespace tightship::resource {
@@ -56,7 +57,10 @@ class EventRing {
         const Event event{action, start, size_bytes,
                           std::chrono::duration_cast<std::chrono::nanoseconds>(now).count()};
         if (events_.size() < capacity_) {
-            events_.push_back(event);
+            try {
+                events_.push_back(event);
+            } catch (const std::bad_alloc &) { // a call goes on without it
+            }
             return;
         }
         events_[next_] = event;

@@ -96,6 +96,7 @@ class SeedVirtualResource final : public VirtualResource, private Forkable {
     Cache::iterator find_to_rob(size_t size_bytes, const StreamPointer &stream);
     void keep(Haul &haul);
     bool separate(Mapping &mapping);
+    void end(Mapping &mapping);
     void settle_waiting();
     size_t release_unused();
     void wait_for_all();
