@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import onnx
 import pytest
 
 import tightship
@@ -17,7 +18,8 @@ from tests.zoo.open_lengths import opened
 from tightship.engine.prepare import prepare
 from tightship.engine.prepared import Prepared
 from tightship.loading import further_shapes
-from tightship.prepared_cache import entries
+from tightship.prepared_cache import clear, entries
+from tightship.resource import SharedArenaPool
 
 GROWTH_BYTES_MAX = 2 << 20
 """Of a process that shares, beyond what programs for the same lengths take without."""
@@ -62,6 +64,43 @@ def test_weights_are_shared_at_every_length(name: str, tmp_path: Path) -> None:
                 np.testing.assert_allclose(found[output], array, rtol=1e-4, atol=1e-5)
             assert shared.memory_stats().weights_bytes <= PRIVATE_BYTES_MAX
             assert alone.memory_stats().weights_bytes <= held + PRIVATE_BYTES_MAX
+
+
+def with_external_data(model: Path) -> Path:
+    """The same with its weights in a file beside it."""
+    path = model.with_name("external.onnx")
+    onnx.save_model(onnx.load(model), path, save_as_external_data=True, location="weights")
+    return path
+
+
+def check_lengths(source: Path | bytes, **options: object) -> None:
+    shapes = {"ids": FIRST, "mask": FIRST}
+    with tightship.load(source, shapes=shapes, share=True, **options) as loaded:
+        for shape in (*OTHERS, FIRST):
+            loaded.run(feeds(shape))
+            assert loaded.memory_stats().weights_bytes <= PRIVATE_BYTES_MAX
+
+
+@pytest.mark.usefixtures("folder")
+def test_weights_are_shared_however_a_model_is_given(model: Path) -> None:
+    check_lengths(model.read_bytes())
+    check_lengths(with_external_data(model))
+    check_lengths(model, threads=2)
+
+
+@pytest.mark.usefixtures("folder")
+def test_weights_are_shared_by_a_model_that_shares_its_arenas(model: Path, tmp_path: Path) -> None:
+    (tmp_path / "arenas").mkdir(mode=0o700)
+    with SharedArenaPool(slots=1, folder=tmp_path / "arenas") as pool:
+        check_lengths(model, arena_pool=pool)
+
+
+def test_weights_stay_shared_when_the_folder_is_cleared(folder: Path, model: Path) -> None:
+    with tightship.load(model, shapes={"ids": FIRST, "mask": FIRST}, share=True) as loaded:
+        clear(folder)
+        for shape in OTHERS:
+            loaded.run(feeds(shape))
+        assert loaded.memory_stats().weights_bytes <= PRIVATE_BYTES_MAX
 
 
 def with_table(tmp_path: Path) -> Path:

@@ -21,6 +21,9 @@ from tightship.prepared_cache import (
 
 Loaded = TypeVar("Loaded")
 
+WRITTEN = "2"
+"""Raised when one version of Tightship writes prepared files otherwise than it did before."""
+
 
 def shared(
     model: ModelSource,
@@ -106,6 +109,7 @@ def _facts(settings: Settings) -> dict[str, str]:
     here = MadeFor.here(settings.threads, settings.without)
     return {
         "version": here.version,
+        "written": WRITTEN,
         "threads": str(here.threads),
         "without": " ".join(here.without),
         **here.library,
