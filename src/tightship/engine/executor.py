@@ -1,7 +1,7 @@
 """Runs an executable: binds operands, then native segments and Python steps in order."""
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from tightship._core import KernelError, NativeStepGraph, NumpyBound
 from tightship.engine.arenas.arena import Arena
 from tightship.engine.executable import Executable, NativeSegment, PythonStep
+from tightship.engine.kernels.interruption import interrupted_by
 from tightship.engine.limits import Limits, end
 from tightship.engine.program import KernelWork, Operand, ReferenceWork, Space
 from tightship.errors import GraphError, InputError, OutOfMemoryError
@@ -37,8 +38,8 @@ def execute(
         ends_ns: Where the time of `time.monotonic_ns` after each step is to go; of one worker.
 
     Raises:
-        StoppedError: The stop flag was set.
-        DeadlineError: The deadline passed.
+        StoppedError: The stop flag was set, before a step or a turn of a loop.
+        DeadlineError: The deadline passed, likewise.
         OutOfMemoryError: A step outside the plan would exceed its bound.
         GraphError: A reference kernel refuses its operands.
         InputError: Elements of an input are outside what an operator takes, as an index can be.
@@ -46,7 +47,7 @@ def execute(
     if arena.context is not None:
         for slot, array in external.items():
             arena.context.bind_external(slot, array)
-    run = _Run(arena, external, objects, limits.dynamic)
+    run = _Run(arena, external, objects, limits)
     done = 0
     for segment in executable.segments:
         if isinstance(segment, NativeSegment):
@@ -92,7 +93,7 @@ class _Run:
     arena: Arena
     external: Mapping[int, Array]
     objects: dict[str, Any]
-    bound: NumpyBound | None
+    limits: Limits
 
     def step(self, segment: PythonStep) -> None:
         work = segment.work
@@ -109,19 +110,26 @@ class _Run:
     def reference(self, segment: PythonStep, work: ReferenceWork) -> Sequence[Any]:
         """What a reference kernel returns; its arrays count against the bound."""
         operands = [None if operand is None else self.any(operand) for operand in work.inputs]
-        if self.bound is None:
-            return work.run(operands)
-        try:
-            with self.bound:
+        bound = self.limits.dynamic
+        with interrupted_by(self.limits.check):
+            if bound is None:
                 return work.run(operands)
+            return self._bounded(segment, lambda: work.run(operands), bound)
+
+    def _bounded(
+        self, segment: PythonStep, run: Callable[[], Sequence[Any]], bound: NumpyBound
+    ) -> Sequence[Any]:
+        try:
+            with bound:
+                return run()
         except MemoryError as error:
-            wanted = self.bound.refused_bytes
+            wanted = bound.refused_bytes
             raise OutOfMemoryError(
                 f"Step `{segment.step.name}` ({segment.step.operator}) would bring what is "
                 f"allocated outside the plan to {wanted} bytes, more than `dynamic_memory` "
                 "allows. Raise it, or give the model smaller inputs.",
                 requested_bytes=wanted,
-                available_bytes=self.bound.live_bytes,
+                available_bytes=bound.live_bytes,
             ) from error
 
     def planned(self, operand: Operand) -> Array:

@@ -1,6 +1,7 @@
 """Operators that run graphs, against onnxruntime and against what the standard says."""
 
 import tracemalloc
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,8 @@ from hypothesis import strategies as st
 from onnx import parser
 
 import tightship
-from tightship.errors import GraphError
+from tightship._core import StopFlag
+from tightship.errors import DeadlineError, GraphError, StoppedError
 
 HEADER = '<ir_version: 9, opset_import: ["": 20]> g '
 
@@ -204,3 +206,31 @@ def test_a_branch_that_the_shapes_do_not_fit_fails_when_it_is_taken() -> None:
             model.run({**taken, "x": floats(2, 3)})
         row = floats(1, 3)
         np.testing.assert_array_equal(model.run({**taken, "x": row})["y"], row)
+
+
+ENDLESS = """(int64 n) => (int64 y) {
+  start = Constant <value: tensor = int64 {0}> ()
+  y = Loop (n, "", start) <body = turn (int64 i, bool c, int64 s) => (bool more, int64 next) {
+    more = Identity (c)
+    next = Add (s, i)
+  }>
+}"""
+
+
+def test_a_loop_without_end_ends_at_the_deadline_of_its_run() -> None:
+    with tightship.load(parser.parse_model(HEADER + ENDLESS).SerializeToString()) as model:
+        with pytest.raises(DeadlineError):
+            model.run({"n": np.array(1 << 40)}, timeout_s=0.1)
+        assert model.run({"n": np.array(4)})["y"] == 6
+
+
+def test_a_loop_without_end_ends_when_its_run_is_stopped() -> None:
+    stop = StopFlag()
+    with (
+        tightship.load(parser.parse_model(HEADER + ENDLESS).SerializeToString()) as model,
+        ThreadPoolExecutor(1) as threads,
+    ):
+        run = threads.submit(model.run, {"n": np.array(1 << 40)}, stop=stop)
+        stop.set()
+        with pytest.raises(StoppedError):
+            run.result(60)

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from tightship.engine.kernels.interruption import check_interruption
 from tightship.engine.kernels.reference import MakeRun, ReferenceRun
 from tightship.engine.kernels.select import numpy_kernel
 from tightship.graph import Graph, Node, Value
@@ -60,7 +61,9 @@ class Body:
 
         Raises:
             GraphError: A node cannot be run on what it is given.
+            StoppedError, DeadlineError: The run that this is part of is to end.
         """
+        check_interruption()
         values = {**surroundings, **dict(zip(self.graph.inputs, inputs, strict=True))}
         for step in self._steps:
             results = step.run([values[name] if name else None for name in step.reads])
