@@ -283,6 +283,10 @@ class Rim:
             case fx.LeaveTurn():
                 self.queue.leave(effect.execution)
                 return
+            case fx.Run():
+                ledger = self.service.ledger
+                assert ledger.executions[effect.execution].connection in ledger.connections
+                assert not 0 <= effect.deadline_ns <= self.now_ns
             case fx.AllocateBuffer():
                 self.buffers.add(effect.token)
         self.asked.append(effect)

@@ -51,6 +51,14 @@ ENDLESS = (
     + "\ny = ReduceMax(y500)\n}"
 )
 """It runs until its client hangs up, or for minutes; its steps end soon."""
+COUNTING = """counting (int64[1] n) => (int64[1] y) {
+    start = Constant <value: tensor = int64[1] {0}> ()
+    y = Loop (n, "", start) <body = turn (int64 i, bool c, int64[1] s) => (bool more, int64[1] t) {
+        more = Identity (c)
+        t = Add (s, i)
+    }>
+}"""
+"""It runs for as long as its input says."""
 OPEN = "open (float[n,4] x) => (float[n,4] y) { y = Relu(x) }"
 
 
@@ -62,7 +70,7 @@ def sources(folder, *, all_types=True, endless=False):
     """Models by name, as files in a folder; with one for each element type, or without."""
     texts = {"simple": SIMPLE, "open": OPEN, "slow": SLOW}
     if endless:
-        texts["endless"] = ENDLESS
+        texts |= {"endless": ENDLESS, "counting": COUNTING}
     if all_types:
         texts |= {f"identity_{name}": identity(element) for name, element in ELEMENTS.items()}
     found = {}

@@ -25,6 +25,7 @@ from tightship.driver.oip.grpc_serving import SERVICE  # noqa: E402
 PATIENCE_S = 120
 COUNT = 20
 FLOOD = 3
+QUICK = 5
 INPUTS = {
     "simple": {name: ("INT32", np.ones((1, 16), np.int32)) for name in ("INPUT0", "INPUT1")},
     "endless": {"x": ("FP32", np.zeros((1, 1), np.float32))},
@@ -45,8 +46,7 @@ sys.stdin.read()
 """A native client with calls of a model that wait, until it is killed."""
 
 
-def http_request(model):
-    inputs = INPUTS[model]
+def http_request(model, inputs):
     said = [
         {
             "name": name,
@@ -74,12 +74,12 @@ class Caller:
         self.served, self.opened = served, opened
         self.channel = opened.enter_context(grpc.insecure_channel(served.grpc))
 
-    def by_http(self, model):
+    def by_http(self, model, inputs=None):
         """A connection on which an answer is awaited."""
         host, port = self.served.http.split(":")
         connection = socket.create_connection((host, int(port)), timeout=PATIENCE_S)
         self.opened.enter_context(connection)
-        connection.sendall(http_request(model))
+        connection.sendall(http_request(model, inputs or INPUTS[model]))
         return connection
 
     def by_grpc(self, model, timeout_s=None):
@@ -236,6 +236,20 @@ def answered_by_socket(caller):
     before = caller.counts("simple", "native")[0]
     caller.by_socket("simple")
     until(lambda: caller.counts("simple", "native")[0] == before + 1)
+
+
+def counting(caller, turns):
+    return caller.by_http("counting", {"n": ("INT64", np.array([turns]))})
+
+
+def test_a_loop_that_was_quick_before_keeps_nothing_else_from_an_answer(caller):
+    for _ in range(QUICK):
+        assert status_on(counting(caller, 1)) == 200
+    endless = counting(caller, 1 << 40)
+    until(lambda: running(caller.served) == 1)
+    endless.close()
+    until(lambda: running(caller.served) == 0)
+    assert caller.counts("counting")[:2] == (QUICK, 1)
 
 
 @contextmanager

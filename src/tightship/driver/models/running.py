@@ -47,6 +47,7 @@ class _Repeat:
 
     Attributes:
         rooms: Of the buffers that it uses, by token.
+        is_alike: Whether it takes as long each time: no step runs graphs, or allocates.
         count: How often it has come.
     """
 
@@ -54,6 +55,7 @@ class _Repeat:
     run: BoundRun
     shapes: tuple[OutputShape, ...]
     rooms: dict[int, Bytes]
+    is_alike: bool
     count: int = 0
 
     def is_good(self, asked: Run, buffers: DeviceBuffers) -> bool:
@@ -95,9 +97,11 @@ class Runs:
                 self._repeats.pop(key, None)
 
     def often(self, asked: Run) -> BoundRun | None:
-        """A run that has been asked for several times; None for any other."""
+        """A run that has been asked for several times, and takes as long each time; else None."""
         repeat = self._repeats.get(_key(asked))
-        if repeat is None or repeat.count < OFTEN or not repeat.is_good(asked, self._buffers):
+        if repeat is None or repeat.count < OFTEN or not repeat.is_alike:
+            return None
+        if not repeat.is_good(asked, self._buffers):
             return None
         return repeat.run
 
@@ -163,7 +167,8 @@ class Runs:
         tokens = [each.token for each in _arguments(asked) if each.token]
         rooms = {token: self._buffers[token] for token in tokens}
         shapes = tuple([OutputShape(array.shape) for array in written.values()])
-        return _Repeat(asked, run, shapes, rooms)
+        is_alike = all(program.plan.is_exact for program in found.programs)
+        return _Repeat(asked, run, shapes, rooms, is_alike)
 
     def _remember(self, key: Key, repeat: _Repeat) -> None:
         """Keep a run; not those that use rooms which its buffers have no more."""

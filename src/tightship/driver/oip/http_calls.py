@@ -1,5 +1,6 @@
 """Calls as HTTP has them: requests and responses as values, without a socket."""
 
+import sys
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from time import monotonic_ns
@@ -35,6 +36,8 @@ from tightship.driver.rules.regions import Code, RegionError
 QUICK_NS = 500_000
 """Calls that take less are answered where they are read: a thread of their own costs 100 us."""
 
+BRIEF_NS = 50_000_000
+"""Runs that take less may go on for a client that is gone."""
 BODY_SMALL_BYTES = 64 << 10
 TARGETS_MAX = 1024
 
@@ -88,10 +91,10 @@ class HttpCalls:
             }
         )
         self._body_bytes_max = body_bytes_max
-        self._quick: dict[str, bool] = {}
+        self._took_ns: dict[str, int] = {}
         self._answers: Answers[HttpResponse] = Answers()
         self._repeated: dict[bytes, Inference] = {}
-        face.repository.on_withdrawn.append(lambda _: self._quick.clear())
+        face.repository.on_withdrawn.append(lambda _: self._took_ns.clear())
 
     def caller(self, account: str, client: str) -> Caller:
         """A client of an account, on one connection."""
@@ -107,7 +110,7 @@ class HttpCalls:
             if asked.method != "POST" or not is_work(asked):
                 return False
             is_small = len(asked.body) <= BODY_SMALL_BYTES
-        is_quick = self._quick.get(asked.target, False) and is_small
+        is_quick = self._took_ns.get(asked.target, sys.maxsize) < QUICK_NS and is_small
         if not is_quick:
             return True
         return not (self._face.is_free if caller is None else caller.reserve())
@@ -155,7 +158,7 @@ class HttpCalls:
         is_small = len(request.body) <= REPEATED_BYTES_MAX
         is_plain = not {HEADER_LENGTH, "content-encoding", "origin"} & request.headers.keys()
         found = self._paths.find(request.target)
-        if not (is_small and is_plain and request.target in self._quick) or found is None:
+        if not (is_small and is_plain and request.target in self._took_ns) or found is None:
             return
         asked = _decoded(bytes(request.body))
         if len(self._repeated) >= TARGETS_MAX:
@@ -169,7 +172,12 @@ class HttpCalls:
         return None if found is None else replace(found, came_ns=monotonic_ns())
 
     def standing(self, inference: Inference) -> tuple[Standing, bytes] | None:
-        """How an inference may be run again as it is, and its response; None if it may not."""
+        """How an inference may be run again as it is, and its response; None if it may not.
+
+        One that is not brief may not: nobody would notice that its client hangs up.
+        """
+        if self._took_ns.get(inference.target, sys.maxsize) >= BRIEF_NS:
+            return None
         try:
             standing = self._face.standing(inference.name, inference.version, inference.request)
         except OipError:
@@ -180,11 +188,11 @@ class HttpCalls:
         return standing, b"".join([response.head, b"\r\n", *response.parts])
 
     def _note(self, target: str, name: str, duration_ns: int) -> None:
-        """Remember whether a call was quick, and will be: its model has one shape."""
-        is_fixed = self._face.repository.has_fixed_shapes(name)
-        if target not in self._quick and len(self._quick) >= TARGETS_MAX:
-            self._quick.clear()
-        self._quick[target] = is_fixed and duration_ns < QUICK_NS
+        """Remember how long a call took, if others take as long."""
+        is_alike = self._face.repository.is_constant_time(name)
+        if target not in self._took_ns and len(self._took_ns) >= TARGETS_MAX:
+            self._took_ns.clear()
+        self._took_ns[target] = duration_ns if is_alike else sys.maxsize
 
 
 @lru_cache(maxsize=256)

@@ -257,7 +257,9 @@ class HttpConnection(asyncio.Protocol):
             self._end_if_refused()
 
     def _respond(self, asked: Asked) -> HttpResponse:
-        """The response to a request; in whatever thread."""
+        """The response to a request; in whatever thread, which may have had others to answer."""
+        if self._caller.stop.is_set():
+            return error_response(503, "the client is gone")
         said = (self._client, f"{asked.method} {asked.target}")
         try:
             response = self._server.calls.respond(asked, self._caller)

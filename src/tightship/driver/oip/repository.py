@@ -49,6 +49,7 @@ class _Entry:
     state: State = State.UNAVAILABLE
     reason: str = ""
     model: Model | None = None
+    is_constant_time: bool = False
     tally: Tally = field(default_factory=Tally)
     native_tally: Tally = field(default_factory=Tally)
     changing: threading.Lock = field(default_factory=threading.Lock)
@@ -110,6 +111,7 @@ class Repository:
                     self._notify()
                 raise OipError(f"failed to load '{name}': {error}") from error
             entry.reason = ""
+            entry.is_constant_time = not model.takes_other_shapes and model.plan.is_exact
             self._withdraw(entry, State.READY, model)
 
     def _loaded(self, entry: _Entry, source: ModelSource) -> Model:
@@ -244,10 +246,12 @@ class Repository:
                     del self._uses[model]
                     self._unused.notify_all()
 
-    def has_fixed_shapes(self, name: str) -> bool:
-        """Whether there is such a model now, and its inputs have no other shapes."""
-        model = self._entries[name].model
-        return model is not None and not model.takes_other_shapes
+    def is_constant_time(self, name: str) -> bool:
+        """Whether runs of a model take about the same time, whatever is in its inputs.
+
+        So it is where these have one shape and no step allocates, as steps that run graphs do.
+        """
+        return self._entries[name].is_constant_time
 
     def is_ready(self, name: str, version: str | None = None) -> bool:
         """Whether there is such a model and it can be run."""

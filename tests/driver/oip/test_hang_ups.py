@@ -1,0 +1,34 @@
+"""Clients of HTTP that hang up while they wait for a turn, in this process."""
+
+import pytest
+
+pytest.importorskip("httptools")
+from tests.driver.oip.http_setting import Serving, ask
+from tests.driver.test_turns import until
+
+LENT_RUNS = 4
+"""The last of so many requests is answered on a connection that is lent."""
+
+
+@pytest.fixture
+def serving(tmp_path, monkeypatch):
+    made = Serving(tmp_path, monkeypatch)
+    yield made
+    made.close()
+
+
+@pytest.mark.parametrize("runs", [0, 1, LENT_RUNS], ids=["new", "quick", "lent"])
+def test_who_hangs_up_while_waiting_for_a_turn_has_none(serving, runs):
+    with serving.connected() as client:
+        for _ in range(runs):
+            assert ask(client, serving.request())[0] == 200
+        assert serving.face.turns.take_free()
+        asked = len(serving.asked)
+        client.sendall(serving.request())
+        until(lambda: len(serving.asked) == asked + 1)  # also where the native core had it first
+        until(lambda: serving.count().pending_count == 1)
+    until(lambda: serving.count().fail_count == 1)
+    assert serving.count().pending_count == 0
+    serving.face.turns.give_back()
+    assert serving.face.turns.is_free
+    assert serving.count().success_count == runs
