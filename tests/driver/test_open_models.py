@@ -10,6 +10,7 @@ import tightship
 from tests.driver.native_driver import driver
 from tests.models import parse
 from tests.small_models import dense, dense_result
+from tests.zoo.exports import export
 from tightship.driver.models.loader import Loader
 from tightship.driver.models.open_onnx import open_onnx
 from tightship.driver.rules.status import ErrorStatus
@@ -177,6 +178,19 @@ def test_a_file_is_read_for_one_request_after_another():
     found.model.close()
     arenas.close()
     assert not failures
+
+
+def test_quantized_weights_are_there_once_whatever_the_lengths():
+    arenas = JointArenas()
+    found = open_onnx(open_bytes(export("qwen2")), Loader(arenas)).model
+    model, _ = found.at(((2, 16), (2, 16)))
+    held = model.memory_stats().weights_bytes
+    for shape in ((2, 24), (1, 24), (1, 1), (5, 7)):
+        model.output_shapes({"ids": shape, "mask": shape})
+        assert model.memory_stats().weights_bytes < held + (256 << 10)
+    assert model.programs.held > 2
+    found.close()
+    arenas.close()
 
 
 def test_a_loaded_model_says_which_lengths_are_open_and_what_it_gives_for_others():
