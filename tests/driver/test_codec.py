@@ -28,7 +28,7 @@ from tightship.driver.protocol.codec import (
     encode_reply,
     number_of,
 )
-from tightship.driver.protocol.messages import Allocate, CopyFrom, Execute, Free, Prepare, Role
+from tightship.driver.protocol.messages import Allocate, Execute, Free, Prepare, Role
 from tightship.driver.protocol.replies import Done, Executed, Failed, ModelPrepared, OutputShape
 from tightship.driver.rules.model import DataLocation, Model, Subgraph
 from tightship.driver.rules.operand_type import ValueType
@@ -140,11 +140,6 @@ def test_a_message_too_long_to_send_names_the_way_out():
     empty = Subgraph((), (), (), ())
     with pytest.raises(FormatError, match=r"at most 65536\. Hand a large model over in a pool"):
         encode(Prepare(Model(empty, operand_values=bytes(MESSAGE_BYTES_MAX))), 1)
-
-
-def test_a_number_too_large_for_its_place_is_refused():
-    with pytest.raises(FormatError, match="cannot be sent"):
-        encode(CopyFrom(2**63, 1), 1)
 
 
 def test_half_a_character_is_refused():

@@ -37,7 +37,7 @@ from tightship.driver.protocol import messages as m
 from tightship.driver.protocol.messages import Image
 from tightship.driver.rules.attachment import Attachment
 from tightship.driver.rules.model import DataLocation
-from tightship.driver.rules.pools import Pool, PoolMode, check_pool
+from tightship.driver.rules.pools import DeviceMemory, Pool, check_pool
 from tightship.driver.rules.request import Extent
 from tightship.driver.rules.status import ErrorStatus
 from tightship.errors import DriverError, InputError
@@ -95,7 +95,7 @@ def file(tmp_path):
 def pool_of(file, image=None, size_bytes=2 * PAGE, number=1):
     extent = Extent((1, file), 0, size_bytes, image is not None, size_bytes)
     kind = "hardware_buffer_blob" if image is None else "hardware_buffer"
-    return Pool(number, kind, extent, 3, PoolMode.DMA_BUF, file, is_decodable=True, image=image)
+    return Pool(number, kind, extent, 3, DeviceMemory.DMA_BUF, file, is_decodable=True, image=image)
 
 
 def bytes_of(*numbers):
@@ -205,7 +205,7 @@ def test_a_pool_of_a_dma_buf_is_never_used_where_it_is_whatever_is_asked_for(mod
         "hardware_buffer_blob", PAGE, 3, 0, mode=mode, image=Image(PAGE, 1, 1, PAGE)
     )
     found = Attachment(9, PAGE, is_shrink_sealed=True, is_dma_buf=True)
-    assert check_pool(call, found, 1, ()).mode is PoolMode.DMA_BUF
+    assert check_pool(call, found, 1, ()).mode is DeviceMemory.DMA_BUF
 
 
 class Making(Kernel):

@@ -24,6 +24,9 @@ from tightship.driver.rules.quota import Accounts
 from tightship.driver.settings import USER_LIMITS
 from tightship.errors import InputError
 
+GRACE_MAX_S = 24 * 3600.0
+"""A longer time of grace is this; the kernel waits no more than 24 days at once."""
+
 _LOG = logging.getLogger(__name__)
 
 Address = tuple[str, int]
@@ -196,7 +199,7 @@ class Driver:
         os.eventfd_read(self._told)
         self._face.drain()
         if self._faces and not self._is_over:
-            select.select([self._told], [], [], self._limits.grace_s)
+            select.select([self._told], [], [], min(self._limits.grace_s, GRACE_MAX_S))
         if not self._is_over:
             self._native.stop()
 

@@ -10,6 +10,9 @@ from tightship.driver.rules.status import ErrorStatus
 from tightship.errors import DriverError
 from tightship.public_calls import public_methods
 
+WAIT_MAX_MS = 2**31 - 1
+"""The most that the kernel takes: 24 days."""
+
 
 @public_methods
 class Fence:
@@ -43,7 +46,7 @@ class Fence:
         """
         poll = select.poll()
         poll.register(self.fileno(), select.POLLIN)
-        poll.poll(None if timeout_s is None else timeout_s * 1000)
+        poll.poll(None if timeout_s is None else min(timeout_s * 1000, WAIT_MAX_MS))
         state = self.state
         if state is FenceState.PENDING:
             raise DriverError(

@@ -5,11 +5,13 @@ import mmap
 import numpy as np
 from numpy.typing import NDArray
 
+from tightship.driver.client.segment import SIZE_BYTES_MAX
 from tightship.driver.client.session import Session
 from tightship.driver.client.staging import InBuffer
 from tightship.driver.protocol.messages import Image, RegisterPool, UnregisterPool
 from tightship.driver.protocol.replies import PoolRegistered
 from tightship.driver.rules.pools import READ, WRITE, PoolKind, PoolMode, row_bytes
+from tightship.driver.rules.status import invalid
 from tightship.public_calls import public_methods
 
 
@@ -37,6 +39,11 @@ class ImagePool:
         self._session = session
         layer_bytes = image.height * image.row_stride_bytes
         size_bytes = image.layers * layer_bytes
+        if not 1 <= size_bytes <= SIZE_BYTES_MAX:
+            raise invalid(
+                f"{image} takes {size_bytes} bytes; it may take 1 to {SIZE_BYTES_MAX}, "
+                "layers times height times row stride."
+            )
         access = mmap.PROT_READ | (mmap.PROT_WRITE if is_writable else 0)
         mapping = mmap.mmap(file, size_bytes, mmap.MAP_SHARED, access)
         whole = np.frombuffer(mapping, np.uint8)

@@ -23,6 +23,9 @@ from tightship.public_calls import public_methods
 Array = NDArray[Any]
 
 
+SIZE_BYTES_MAX = 2**63 - 1
+
+
 def aligned(size_bytes: int) -> int:
     """What a value of this size takes in a segment."""
     return -(-size_bytes // REQUEST_ALIGNMENT_BYTES) * REQUEST_ALIGNMENT_BYTES
@@ -32,10 +35,12 @@ def checked_size(size_bytes: int) -> int:
     """A size that memory can have.
 
     Raises:
-        InputError: It is none.
+        InputError: It is less than a byte, or more than a file can have.
     """
-    if size_bytes < 1:
-        raise InputError(f"Memory of {size_bytes} bytes was asked for; it has 1 byte or more.")
+    if not 1 <= size_bytes <= SIZE_BYTES_MAX:
+        raise InputError(
+            f"Memory of {size_bytes} bytes was asked for; it may have 1 to {SIZE_BYTES_MAX}."
+        )
     return size_bytes
 
 

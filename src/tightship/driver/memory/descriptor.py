@@ -8,6 +8,7 @@ import select
 import stat
 from dataclasses import replace
 
+from tightship.driver.memory.available import available_bytes
 from tightship.driver.memory.dma_buf import KERNEL, Kernel, is_dma_buf
 from tightship.driver.memory.trusted import Trusted
 from tightship.driver.rules.attachment import Attachment, FenceState
@@ -84,12 +85,18 @@ def seal_content(file: int) -> None:
     fcntl.fcntl(file, fcntl.F_ADD_SEALS, SEALED_SIZE | fcntl.F_SEAL_WRITE)
 
 
+LARGE_BYTES = 64 << 20
+"""From here on memory is asked for only where it is left: the system would end processes for it."""
+
+
 def new_segment(size_bytes: int, content: bytes | None = None) -> int:
     """A memfd whose size can never change; with a content, nor can that.
 
     Raises:
         OSError: The system has no room for it.
     """
+    if size_bytes >= LARGE_BYTES and size_bytes > available_bytes():
+        raise OSError(errno.ENOMEM, os.strerror(errno.ENOMEM))
     file = os.memfd_create("tightship", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
     try:
         os.posix_fallocate(file, 0, size_bytes)

@@ -16,7 +16,7 @@ from tightship.driver.memory.isolated import Isolated
 from tightship.driver.memory.slow_files import SlowFiles, is_prompt
 from tightship.driver.protocol.messages import Image
 from tightship.driver.rules.model import DataLocation
-from tightship.driver.rules.pools import Pool, PoolMode, row_bytes
+from tightship.driver.rules.pools import DeviceMemory, Pool, PoolMode, row_bytes
 from tightship.driver.rules.status import failure
 
 PART_BYTES = 4 << 20
@@ -80,7 +80,7 @@ class Mappings:
         Raises:
             DriverError: GENERAL_FAILURE: it cannot be mapped.
         """
-        if pool.mode in {PoolMode.SEALED, PoolMode.DMA_BUF}:
+        if pool.mode in {PoolMode.SEALED, DeviceMemory.DMA_BUF}:
             self.map(pool)
         elif pool.mode is PoolMode.ISOLATED:
             self._isolated.check(pool)
@@ -97,7 +97,7 @@ class Mappings:
         if pool.mode is PoolMode.ISOLATED:
             self._isolated.read(pool, start, data)
             return data
-        if pool.mode is PoolMode.DMA_BUF:
+        if pool.mode is DeviceMemory.DMA_BUF:
             with self._dma_buf(pool, dma_buf.READ) as mapped:
                 data[...] = mapped[start : start + size_bytes]
             return data
@@ -135,7 +135,7 @@ class Mappings:
         if pool.mode is PoolMode.ISOLATED:
             self._isolated.write(pool, start, data)
             return
-        if pool.mode is PoolMode.DMA_BUF:
+        if pool.mode is DeviceMemory.DMA_BUF:
             with self._dma_buf(pool, dma_buf.READ | dma_buf.WRITE) as mapped:
                 mapped[start : start + data.size] = data
             return
@@ -183,7 +183,7 @@ class Mappings:
         if pool.mode is PoolMode.SEALED:
             _rows(self.map(pool), pool.image)[...] = rows
             return
-        if pool.mode is PoolMode.DMA_BUF:
+        if pool.mode is DeviceMemory.DMA_BUF:
             with self._dma_buf(pool, dma_buf.READ | dma_buf.WRITE) as mapped:
                 _rows(mapped, pool.image)[...] = rows
             return

@@ -50,7 +50,7 @@ from tightship.driver.protocol.wire import (
 )
 from tightship.driver.rules.model import Model
 from tightship.driver.rules.status import CACHE_TOKEN_BYTES, ErrorStatus
-from tightship.errors import FormatError
+from tightship.errors import DriverError, FormatError
 
 VERSION = 1
 MESSAGE_BYTES_MAX = 65_536
@@ -248,7 +248,8 @@ def encode(message: Call | Reply, number: int, file_count: int = 0) -> bytes:
         file_count: Files that travel beside it.
 
     Raises:
-        FormatError: A field is too large for its place, or the whole for a message.
+        DriverError: INVALID_ARGUMENT: a number is too large for its place.
+        FormatError: A row or a text is, or the whole for a message.
     """
     tag = _TAGS[type(message)]
     out = bytearray(HEADER_BYTES)
@@ -272,7 +273,7 @@ def encode_reply(reply: Reply, number: int, size_bytes_max: int = MESSAGE_BYTES_
         reply = Failed(reply.status, begin)
     try:
         data = encode(reply, number, 1 if isinstance(reply, replies.Launched) else 0)
-    except FormatError:
+    except (DriverError, FormatError):
         data = b""
     if data and len(data) <= size_bytes_max:
         return data

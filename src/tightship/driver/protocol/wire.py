@@ -1,16 +1,18 @@
 """Forms of values in little-endian bytes: numbers, texts, rows, records, one of several.
 
-A value has one encoding, and bytes that are not the encoding of a value are refused.
+A value has one encoding, and bytes that are not the encoding of a value are refused. A number that
+its place cannot hold is INVALID_ARGUMENT, as are those that the driver refuses.
 """
 
 import struct
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import lru_cache
 from operator import attrgetter
 from typing import Any, Generic, TypeVar
 
-from tightship.errors import FormatError
+from tightship.driver.rules.status import invalid
+from tightship.errors import DriverError, FormatError
 
 T = TypeVar("T")
 
@@ -70,17 +72,45 @@ class Form(Generic[T]):
     number: str = ""
 
 
-def _pack(layout: struct.Struct, out: bytearray, *numbers: float) -> None:
+class NumberError(Exception):
+    """A number that its place cannot hold, before the field is known that it is in."""
+
+    def __init__(self, number: object, letter: str) -> None:
+        bits = 8 * struct.calcsize("<" + letter)
+        least, most = (
+            (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1) if letter.islower() else (0, 2**bits - 1)
+        )
+        wanted = "a number" if letter == "d" else f"a whole number from {least} to {most}"
+        super().__init__(f"is {number!r:.100}; it must be {wanted}")
+
+
+def _pack(letters: str, layout: struct.Struct, out: bytearray, numbers: Sequence[float]) -> None:
+    """Write numbers.
+
+    Raises:
+        NumberError: For the first that has no place.
+    """
     try:
         out += layout.pack(*numbers)
-    except struct.error as error:
-        raise FormatError(f"{numbers} cannot be sent: {error}.") from error
+    except (struct.error, OverflowError):
+        for letter, number in zip(letters, numbers, strict=True):
+            if not _fits(letter, number):
+                raise NumberError(number, letter) from None
+        raise
+
+
+def _fits(letter: str, number: object) -> bool:
+    try:
+        struct.pack("<" + letter, number)
+    except (struct.error, OverflowError):
+        return False
+    return True
 
 
 def _number(letter: str) -> Form[Any]:
     layout = struct.Struct("<" + letter)
     return Form(
-        lambda value, out: _pack(layout, out, value),
+        lambda value, out: _pack(letter, layout, out, (value,)),
         lambda reader: reader.unpack(layout)[0],
         letter,
     )
@@ -104,7 +134,7 @@ def flag() -> Form[bool]:
             raise FormatError(f"A flag is {byte}; it must be 0 or 1.")
         return byte == 1
 
-    return Form(lambda value, out: out.append(value), read)
+    return Form(lambda value, out: out.append(bool(value)), read)
 
 
 def _checked_count(count: int, count_max: int) -> int:
@@ -117,7 +147,7 @@ def octets(count_max: int) -> Form[bytes]:
     """A row of bytes."""
 
     def write(value: bytes, out: bytearray) -> None:
-        _pack(_COUNT, out, _checked_count(len(value), count_max))
+        out += _COUNT.pack(_checked_count(len(value), count_max))
         out += value
 
     return Form(
@@ -149,9 +179,9 @@ def integers(letter: str, count_max: int) -> Form[tuple[int, ...]]:
     width = struct.calcsize("<" + letter)
 
     def write(value: tuple[int, ...], out: bytearray) -> None:
-        _pack(_COUNT, out, _checked_count(len(value), count_max))
+        out += _COUNT.pack(_checked_count(len(value), count_max))
         if value:
-            _pack(struct.Struct(f"<{len(value)}{letter}"), out, *value)
+            _pack(letter * len(value), struct.Struct(f"<{len(value)}{letter}"), out, value)
 
     def read(reader: Reader) -> tuple[int, ...]:
         count = _checked_count(reader.unpack(_COUNT)[0], count_max)
@@ -166,7 +196,7 @@ def row(entry: Form[T], count_max: int) -> Form[tuple[T, ...]]:
     """Values of one form."""
 
     def write(value: tuple[T, ...], out: bytearray) -> None:
-        _pack(_COUNT, out, _checked_count(len(value), count_max))
+        out += _COUNT.pack(_checked_count(len(value), count_max))
         for one in value:
             entry.write(one, out)
 
@@ -195,7 +225,7 @@ def remembered(inner: Form[T], *, size_bytes_max: int, entries: int) -> Form[T]:
     def write(value: T, out: bytearray) -> None:
         nested = bytearray()
         inner.write(value, nested)
-        _pack(_COUNT, out, len(nested))
+        out += _COUNT.pack(len(nested))
         out += nested
 
     def read(reader: Reader) -> T:
@@ -252,8 +282,11 @@ def record(kind: type[T], /, **forms: Form[Any]) -> Form[T]:
     _add_numbers(numbers, writers, readers)
 
     def write(value: T, out: bytearray) -> None:
-        for writer in writers:
-            writer(value, out)
+        try:
+            for writer in writers:
+                writer(value, out)
+        except NumberError as error:
+            raise _unsendable(value, forms, error) from None
 
     def read(reader: Reader) -> T:
         values: list[Any] = []
@@ -264,15 +297,28 @@ def record(kind: type[T], /, **forms: Form[Any]) -> Form[T]:
     return Form(write, read)
 
 
+def _unsendable(value: object, forms: Mapping[str, Form[Any]], error: NumberError) -> DriverError:
+    """The error for a record, naming the first of its fields that cannot be written."""
+    for name, form in forms.items():
+        try:
+            form.write(getattr(value, name), bytearray())
+        except NumberError:
+            return invalid(f"`{type(value).__name__}.{name}` {error}.")
+    raise AssertionError(value) from error
+
+
 def _add_numbers(
     numbers: Mapping[str, str],
     writers: list[Callable[[T, bytearray], None]],
     readers: list[Callable[[Reader], tuple[Any, ...]]],
 ) -> None:
     if numbers:
-        layout = struct.Struct("<" + "".join(numbers.values()))
+        letters = "".join(numbers.values())
+        layout = struct.Struct("<" + letters)
         getters = [attrgetter(name) for name in numbers]
-        writers.append(lambda value, out: _pack(layout, out, *[get(value) for get in getters]))
+        writers.append(
+            lambda value, out: _pack(letters, layout, out, [get(value) for get in getters])
+        )
         readers.append(lambda reader: reader.unpack(layout))
 
 

@@ -41,6 +41,7 @@ from tightship.driver.protocol.replies import Failed, Launched, Reply
 from tightship.driver.rim.access import Access, own_users
 from tightship.driver.rim.carrier import Carrier
 from tightship.driver.rim.client_log import ClientLog, turned_away
+from tightship.driver.rim.clock import now_ns, wait_s
 from tightship.driver.rim.listening import Door, caller_of
 from tightship.driver.rim.peer import Peer
 from tightship.driver.rim.repeating import Repeating
@@ -152,20 +153,16 @@ class Server:
         """Wait for new clients, fences, work that was done, and time."""
         with self._lock:
             self._tick_ns = self._service.next_ns()
-            wait_s = self._wait_s()
-        for key, _ in self._selector.select(wait_s):
+            seconds = wait_s(self._tick_ns)
+        for key, _ in self._selector.select(seconds):
             with self._lock:
                 self._notice(key)
         with self._lock:
-            if self._wait_s() == 0:
+            if wait_s(self._service.next_ns()) == 0:
                 self._happen(Tick())
             self._pass_on()
         if self._door.is_stuck:
             time.sleep(STUCK_S)
-
-    def _wait_s(self) -> float | None:
-        next_ns = self._service.next_ns()
-        return None if next_ns is None else max(0.0, (next_ns - _now_ns()) / 1e9)
 
     def _notice(self, key: selectors.SelectorKey) -> None:
         if key.fileobj is self._door:
@@ -291,7 +288,7 @@ class Server:
 
     def _happen(self, event: Event) -> None:
         client = event.connection if isinstance(event, Received) else 0
-        effects = self._service.handle(event, _now_ns())
+        effects = self._service.handle(event, now_ns())
         for effect in effects:
             self._carry_out(effect, client)
         for effect in effects:
@@ -393,7 +390,3 @@ class Server:
         for event in workers.finish():
             self._happen(event)
         self._opened.close()
-
-
-def _now_ns() -> int:
-    return time.clock_gettime_ns(time.CLOCK_BOOTTIME)

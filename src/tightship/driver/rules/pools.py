@@ -28,12 +28,21 @@ class PoolKind(enum.StrEnum):
 
 
 class PoolMode(enum.IntEnum):
-    """How the driver comes to the bytes of a pool."""
+    """How a client asks the driver to access the bytes of a pool.
+
+    A driver has ISOLATED if its `capabilities()` name the feature `isolated`. A dma-buf is accessed
+    in one way, whichever mode is asked for.
+    """
 
     SEALED = 0  # mapped: nobody can shorten the file
     COPY = 1  # read and written by system calls, never mapped
     ISOLATED = 2  # mapped by a process that may die of it
-    DMA_BUF = 3  # mapped, each access said to the kernel; of a dma-buf, whatever is asked for
+
+
+class DeviceMemory(enum.Enum):
+    """How the driver accesses memory that a device uses as well."""
+
+    DMA_BUF = enum.auto()  # mapped, each access announced to the kernel
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +51,7 @@ class Pool:
 
     Attributes:
         identifier: On every connection different.
+        mode: What the client asked for, unless it is memory of a device.
         handle: The file.
         is_decodable: False where the kind or the pixels are not known, or not offered; it fails
             where it is used.
@@ -53,7 +63,7 @@ class Pool:
     kind: str
     extent: Extent
     protection: int
-    mode: PoolMode
+    mode: PoolMode | DeviceMemory
     handle: int
     is_decodable: bool
     image: Image | None = None
@@ -169,11 +179,13 @@ def _check_kind(call: RegisterPool) -> None:
         )
 
 
-def _checked_mode(call: RegisterPool, file: Attachment, features: Container[str]) -> PoolMode:
+def _checked_mode(
+    call: RegisterPool, file: Attachment, features: Container[str]
+) -> PoolMode | DeviceMemory:
     if file.is_dma_buf:
         if call.kind not in {PoolKind.BLOB, PoolKind.IMAGE}:
             raise invalid(f"A dma-buf is a hardware buffer; it cannot be `{call.kind}`.")
-        return PoolMode.DMA_BUF
+        return DeviceMemory.DMA_BUF
     if not PoolMode.SEALED <= call.mode <= PoolMode.ISOLATED:
         raise invalid(f"The pool has mode {call.mode}; modes are 0 to {PoolMode.ISOLATED.value}.")
     mode = PoolMode(call.mode)
