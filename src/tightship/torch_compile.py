@@ -128,7 +128,7 @@ class _Training:
         graph, self.drops = with_dropout(joint.traced.graph)
         parts = Parts(joint.early, joint.late)
         self.step = SplitStep(graph, parts, self.terms, _STEPS.arenas)
-        _STEPS.close_after(self.step, self.step.rooms.close)
+        _STEPS.close_after(self.step, self.step.program.close)
         self.joint = joint
 
     def forward(self, module: torch.fx.GraphModule, inputs: Sequence[torch.Tensor]) -> Compiled:

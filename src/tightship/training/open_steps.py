@@ -82,9 +82,17 @@ class OpenSteps:
             close()
 
     def close(self) -> None:
-        """Give all memory back, where no step runs now."""
+        """Give all memory back, that of compiled graphs too, where no step runs now.
+
+        Graphs may be kept beyond the end of the interpreter, by a framework that caches them for
+        code objects; their native programs must be gone by then.
+        """
         for step in self.begun.values():
             step.end()
+        self.begun.clear()
+        closers = list(self.graphs.values())
         self.graphs.clear()
         if not self.arenas.used_bytes:
+            for close in closers:
+                close()
             self.arenas.close()

@@ -42,6 +42,34 @@ class Parts:
     late: tuple[str, ...]
 
 
+@dataclass(slots=True)
+class SplitProgram:
+    """What a step runs, until it is closed; it has no reference to the step.
+
+    Attributes:
+        rooms: What it has of the arenas.
+        inputs: Where each input is, by name.
+        outputs: Where each output is.
+        whole: Its forward and backward path; None once closed.
+        forward: The forward path.
+        backward: The backward path, in parts between which memory is given back.
+    """
+
+    rooms: JointRooms
+    inputs: Mapping[str, Operand]
+    outputs: Mapping[str, Operand]
+    whole: Executable | None
+    forward: Executable | None
+    backward: Sequence[Executable]
+
+    def close(self) -> None:
+        """Give back the arenas, and with the last reference to them the weights and kernels."""
+        self.rooms.close()
+        self.inputs, self.outputs = {}, {}
+        self.whole = self.forward = None
+        self.backward = ()
+
+
 class SplitStep:
     """A program whose first steps are the forward path, and its last the backward path.
 
@@ -49,7 +77,7 @@ class SplitStep:
     layout that it was written in, and its bytes are used again as soon as it has been read.
 
     Attributes:
-        rooms: What it has of the arenas; closed by whoever lets it go.
+        program: What it runs; closed by the one who has the step.
         arena_bytes: What a step has from the start of its forward path to the end of the other.
         saved: Inputs that the backward path reads again where the caller has them, then outputs of
             the forward path that it reads there.
@@ -77,16 +105,17 @@ class SplitStep:
         read = _read(lowered, parts, self._count) - {*parts.late}
         self.saved = tuple([n for n in (*lowered.inputs, *parts.early) if n in read])
         self._kept = _bytes_kept(placement, self._count)
-        self._inputs, self._outputs = lowered.inputs, lowered.outputs
         release_unused()
-        self._whole = build(placement, WeightStore(HostResource()))
+        whole = build(placement, WeightStore(HostResource()))
         release_unused()
         self._points = release_points(placement, self._count)
         cuts = [self._count, *(point.step for point in self._points)]
-        self._forward, *self._backward = _cut(self._whole, cuts)
-        self.arena_bytes = self._whole.arena_bytes
-        self.rooms = JointRooms(arenas)
-        self.rooms.resize(self.arena_bytes, None)
+        forward, *backward = _cut(whole, cuts)
+        self.arena_bytes = whole.arena_bytes
+        self.program = SplitProgram(
+            JointRooms(arenas), lowered.inputs, lowered.outputs, whole, forward, backward
+        )
+        self.program.rooms.resize(self.arena_bytes, None)
 
     def forward(self, inputs: Mapping[str, ArrayLike], outputs: Mapping[str, Array]) -> "BegunStep":
         """Run the forward path.
@@ -102,12 +131,14 @@ class SplitStep:
             InputError: A name, dtype or shape does not fit.
             OutOfMemoryError: The system refuses an arena.
         """
-        wanted = {n: o for n, o in self._inputs.items() if n not in self._parts.late}
+        wanted = {n: o for n, o in self.program.inputs.items() if n not in self._parts.late}
         external = feeds.bind_inputs(wanted, inputs) | self._written(outputs)
-        begun = BegunStep(self, self.rooms, self.rooms.reserve(self._whole, Limits(), 0))
+        program, whole = self.program, self._whole
+        begun = BegunStep(self, program.rooms, program.rooms.reserve(whole, Limits(), 0))
         is_done = False
         try:
-            self._run(begun.room, self._forward, external)
+            assert program.forward is not None
+            self._run(begun.room, program.forward, external)
             is_done = True
         finally:
             if not is_done:
@@ -138,13 +169,13 @@ class SplitStep:
                 "The step has ended: what its backward path reads was given back when that was "
                 "run. Keep it for another run, in torch by `backward(retain_graph=True)`."
             )
-        known = {**self._outputs, **self._inputs}
+        known = {**self.program.outputs, **self.program.inputs}
         wanted = {name: known[name] for name in (*self._parts.late, *self.saved) if name in known}
         external = feeds.bind_inputs(wanted, inputs) | self._written(outputs)
         memory = begun.room.range.array()
         copies = [memory[start:stop].copy() for start, stop in self._kept] if keeps else []
         try:
-            for part, point in zip_longest(self._backward, self._points):
+            for part, point in zip_longest(self.program.backward, self._points):
                 self._run(begun.room, part, external)
                 for start, stop in point.ranges if point else ():
                     begun.room.range.discard(start, stop)
@@ -155,7 +186,14 @@ class SplitStep:
                 begun.end()
 
     def _written(self, outputs: Mapping[str, Array]) -> dict[int, Array]:
-        return {self._outputs[name].slot: array for name, array in outputs.items()}
+        return {self.program.outputs[name].slot: array for name, array in outputs.items()}
+
+    @property
+    def _whole(self) -> Executable:
+        whole = self.program.whole
+        if whole is None:
+            raise InputError("The step is closed, its weights and kernels are gone.")
+        return whole
 
     def _run(self, room: Room, part: Executable, external: Mapping[int, Array]) -> None:
         execute(part, room.arena(self._whole), external, {}, Limits())

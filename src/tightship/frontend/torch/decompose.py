@@ -1,5 +1,6 @@
 """A program in core ATen, but for what has an operator of its own in ONNX or of training."""
 
+import warnings
 from collections.abc import Callable
 
 import torch
@@ -19,12 +20,24 @@ KEPT = (
 """Operators that would be taken apart, and are written whole."""
 
 
+def _ignore_copied_leaves() -> None:
+    """Ignore the warning that torch raises when it copies its own tree of arguments.
+
+    The filter stays, for `catch_warnings` changes those of other threads, and it is narrow: the
+    module is the one that copies for torch. A second call changes nothing.
+    """
+    warnings.filterwarnings(
+        "ignore", r"`isinstance\(treespec, LeafSpec\)` is deprecated", FutureWarning, "copyreg"
+    )
+
+
 def decomposed(program: torch.export.ExportedProgram) -> torch.export.ExportedProgram:
     """The program in the operators that the table of translations has."""
     table = torch.export.default_decompositions()
     for name in KEPT:
         operator, overload = name.split(".")
         table.pop(getattr(getattr(torch.ops.aten, operator), overload), None)
+    _ignore_copied_leaves()
     return program.run_decompositions(table)
 
 
@@ -57,6 +70,7 @@ def joint(program: torch.export.ExportedProgram) -> torch.export.ExportedProgram
     Attention is taken apart before autograd sees it: its own backward has no translation.
     """
     table = decompositions_of_training()
+    _ignore_copied_leaves()
     with sdpa_kernel(SDPBackend.MATH):
         return _decompose_exported_program(
             program,
