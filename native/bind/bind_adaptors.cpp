@@ -6,6 +6,7 @@
 #include "tightship/resource/adaptor/combining.hpp"
 #include "tightship/resource/adaptor/counting.hpp"
 #include "tightship/resource/adaptor/failing.hpp"
+#include "tightship/resource/adaptor/fallback.hpp"
 #include "tightship/resource/adaptor/limiting.hpp"
 #include "tightship/resource/adaptor/tracing.hpp"
 
@@ -27,6 +28,7 @@ using resource::BinningResource;
 using resource::CombiningResource;
 using resource::Counters;
 using resource::FailingResource;
+using resource::FallbackResource;
 using resource::LimitingResource;
 using resource::MemoryResource;
 using resource::StatisticsResource;
@@ -39,10 +41,12 @@ void limiting(nb::module_ &module) {
                                           "No more than so many bytes at a time.")
         .def(
             "__init__",
-            [](LimitingResource *self, Upstream upstream, Count limit) {
-                new (self) LimitingResource(std::move(upstream), at_least(1, "limit_bytes", limit));
+            [](LimitingResource *self, Upstream upstream, Count limit, std::string setting) {
+                new (self) LimitingResource(std::move(upstream), at_least(1, "limit_bytes", limit),
+                                            std::move(setting));
             },
-            "upstream"_a, "limit_bytes"_a, "Bytes count as they are asked for.")
+            "upstream"_a, "limit_bytes"_a, nb::kw_only(), "setting"_a = "",
+            "Bytes count as they are asked for. Refusals name `setting` as what sets the limit.")
         .def_prop_ro("current_bytes", &LimitingResource::current_bytes)
         .def_prop_ro("limit_bytes", &LimitingResource::limit_bytes);
     nb::class_<AlignedResource, Adaptor>(module, "AlignedResource",
@@ -134,6 +138,18 @@ void binning(nb::module_ &module) {
             "rising size. What has no bin goes to `upstream`; a bin that is full refuses.");
 }
 
+void fallback(nb::module_ &module) {
+    nb::class_<FallbackResource, Adaptor>(module, "FallbackResource",
+                                          "One resource, and another for what it refuses.")
+        .def(nb::init<Upstream, Upstream>(), "first"_a, "second"_a,
+             "Asks `first`, and `second` where that has no block. Each block goes back to the one\n"
+             "that gave it.\n\n"
+             "Raises InputError where both are the same resource.")
+        .def_prop_ro("second", &FallbackResource::second)
+        .def_prop_ro("second_count", &FallbackResource::second_count,
+                     "Live blocks of the second one.");
+}
+
 } // namespace
 
 void adaptors(nb::module_ &module) {
@@ -145,6 +161,7 @@ void adaptors(nb::module_ &module) {
     tracing(module);
     failing(module);
     binning(module);
+    fallback(module);
     combining(module);
     callback_resources(module);
     checking_adaptors(module);

@@ -521,8 +521,10 @@ class Adaptor(MemoryResource):
 class LimitingResource(Adaptor):
     """No more than so many bytes at a time."""
 
-    def __init__(self, upstream: MemoryResource, limit_bytes: int) -> None:
-        """Bytes count as they are asked for."""
+    def __init__(self, upstream: MemoryResource, limit_bytes: int, *, setting: str = '') -> None:
+        """
+        Bytes count as they are asked for. Refusals name `setting` as what sets the limit.
+        """
 
     @property
     def current_bytes(self) -> int: ...
@@ -609,6 +611,24 @@ class BinningResource(Adaptor):
         `bins` are pairs of the largest size that goes to a resource, and the resource, by
         rising size. What has no bin goes to `upstream`; a bin that is full refuses.
         """
+
+class FallbackResource(Adaptor):
+    """One resource, and another for what it refuses."""
+
+    def __init__(self, first: MemoryResource, second: MemoryResource) -> None:
+        """
+        Asks `first`, and `second` where that has no block. Each block goes back to the one
+        that gave it.
+
+        Raises InputError where both are the same resource.
+        """
+
+    @property
+    def second(self) -> MemoryResource: ...
+
+    @property
+    def second_count(self) -> int:
+        """Live blocks of the second one."""
 
 class CombiningResource(Adaptor):
     """

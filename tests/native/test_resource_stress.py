@@ -18,7 +18,10 @@ SYSTEM = sorted((NATIVE / "src").glob("os*.cpp"))
 RESOURCES = sorted((NATIVE / "src/resource").rglob("*.cpp"))
 VIRTUAL = [
     *sorted((NATIVE / "src/resource/virtual").glob("*.cpp")),
-    *(NATIVE / "src/resource" / f"{name}.cpp" for name in ("fork_guard", "memory_resource")),
+    *(
+        NATIVE / "src/resource" / f"{name}.cpp"
+        for name in ("fork_guard", "memory_resource", "pages")
+    ),
 ]
 SANITIZERS = pytest.mark.parametrize("sanitizer", ["thread", "address,undefined"])
 STEPS = {"thread": 6_000, "address,undefined": 30_000}

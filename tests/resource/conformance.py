@@ -25,6 +25,7 @@ from tightship.resource import (
     CompositeResource,
     FailingResource,
     FailureCallbackResource,
+    FallbackResource,
     FileResource,
     FreeListResource,
     GuardedResource,
@@ -85,6 +86,20 @@ RESOURCES: dict[str, Callable[[MemoryResource], MemoryResource]] = {
     "binning": lambda upstream: BinningResource(
         FreeListResource(upstream),
         [(64, SlabResource(HostResource(), 4096, 64)), (600, HostResource())],
+    ),
+    "fallback": lambda upstream: FallbackResource(
+        LimitingResource(FreeListResource(upstream), REGION_BYTES // 16), HostResource()
+    ),
+    "fallback_within": lambda upstream: FallbackResource(
+        SlabResource(HostResource(), REGION_BYTES // 4, 128), FreeListResource(upstream)
+    ),
+    "fallback_nested": lambda upstream: FallbackResource(
+        FallbackResource(
+            LimitingResource(HostResource(), 4096), SlabResource(HostResource(), 4096, 64)
+        ),
+        FallbackResource(
+            FailingResource(FreeListResource(upstream), 3, 5), FreeListResource(HostResource())
+        ),
     ),
     "callback": lambda upstream: CallbackResource(upstream.allocate, upstream.deallocate),
     "checking": lambda upstream: TrackingResource(

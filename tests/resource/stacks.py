@@ -13,6 +13,7 @@ from tightship.resource import (
     CompositeResource,
     FailingResource,
     FailureCallbackResource,
+    FallbackResource,
     FreeListResource,
     GuardedResource,
     GuardPageResource,
@@ -48,6 +49,9 @@ LAYERS: Mapping[str, Layer] = {
     "failing": lambda upstream, _: FailingResource(upstream, 4, 2),
     "failure callback": lambda upstream, _: FailureCallbackResource(upstream, lambda _: False),
     "aligned": lambda upstream, _: AlignedResource(upstream, 64, 100),
+    "fallback": lambda upstream, size: FallbackResource(
+        LimitingResource(upstream, size // 4), UPSTREAMS["host"]()
+    ),
     "guarded": lambda upstream, _: GuardedResource(upstream, quarantine_bytes=1000),
     "guard pages": lambda upstream, _: GuardPageResource(upstream, quarantine_bytes=1000),
     "binning": lambda upstream, size: BinningResource(

@@ -3,7 +3,13 @@ import random
 import pytest
 
 from tightship.errors import InputError, OutOfMemoryError
-from tightship.resource import BumpResource, FreeListResource, HostResource, SegmentResource
+from tightship.resource import (
+    BumpResource,
+    FreeListResource,
+    HostResource,
+    LimitingResource,
+    SegmentResource,
+)
 
 MIB = 1 << 20
 
@@ -195,3 +201,18 @@ def test_the_block_that_came_back_last_is_none_for_a_coarser_alignment(whole):
     block = next(each for each in blocks if each % 64)
     whole.deallocate(block, 96)
     assert whole.allocate(96, 64) % 64 == 0
+
+
+def test_free_chunks_that_are_too_small_make_room_for_a_larger_one():
+    limited = LimitingResource(HostResource(), 4 * MIB)
+    made = FreeListResource(limited)
+    small, held = made.allocate(2 * MIB), made.allocate(MIB)
+    made.deallocate(small, 2 * MIB)
+    larger = made.allocate(3 * MIB)
+    with pytest.raises(OutOfMemoryError):
+        made.allocate(1)
+    made.deallocate(larger, 3 * MIB)
+    with pytest.raises(OutOfMemoryError):
+        made.allocate(4 * MIB)  # more than what is free and what upstream has: nothing goes back
+    assert made.statistics().reserved_bytes == limited.current_bytes == 4 * MIB
+    made.deallocate(held, MIB)

@@ -1,11 +1,16 @@
 import os
+import subprocess
+import sys
 import threading
+from pathlib import Path
 
+import numpy as np
 import pytest
 
-from tightship.errors import InputError
-from tightship.resource import CompositeResource, HostResource, main_memory, scratchpad
-from tightship.resource.places import Places, make_scratchpad
+import tightship.plug
+from tightship.errors import InputError, OutOfMemoryError
+from tightship.resource import HostResource, main_memory, scratchpad
+from tightship.resource.places import GROWTH_BYTES, Places, make_main_memory, make_scratchpad
 from tightship.resource.settings import Settings
 from tightship.resource.topology import Node, Topology, parse_cpus, read_topology
 
@@ -86,7 +91,6 @@ def test_this_machine_has_its_places():
     assert main_memory() is main_memory()
     assert scratchpad() is scratchpad()
     assert main_memory() != scratchpad()
-    assert isinstance(main_memory(), CompositeResource)
     block = scratchpad().allocate_block(1000, 64)
     block.array()[:] = 1
     assert scratchpad().owns(block.address)
@@ -128,3 +132,102 @@ def test_lists_of_processors_are_read(text, cpus):
 def test_a_node_that_is_not_there_is_refused_with_its_number():
     with pytest.raises(InputError, match=r"`node` \(= 1000\) is not a NUMA node"):
         HostResource(node=1000)
+
+
+UNBOUND = Node(0, frozenset(), 1 << 30, (10,))
+MIB = 1 << 20
+
+
+def test_main_memory_holds_little_until_it_is_asked_for_more():
+    memory = make_main_memory(UNBOUND, Settings())
+    assert memory.statistics().reserved_bytes == (1 << 30) // 16
+    blocks = [memory.allocate(40 * MIB) for _ in range(4)]
+    reserved_bytes = memory.statistics().reserved_bytes
+    assert reserved_bytes == (1 << 30) // 16 + 3 * GROWTH_BYTES
+    for block in blocks:
+        memory.deallocate(block, 40 * MIB)
+    assert memory.trim() >= 3 * GROWTH_BYTES
+    assert memory.statistics().current_count == 0
+
+
+def test_main_memory_grows_up_to_its_bound_and_names_the_setting():
+    memory = make_main_memory(UNBOUND, Settings(main_bytes=256 * MIB))
+    largest = 256 * MIB - 16 * MIB
+    for size in (100 * MIB, largest, 150 * MIB, largest):  # each after the last went back
+        memory.deallocate(memory.allocate(size), size)
+    with pytest.raises(OutOfMemoryError, match="`TIGHTSHIP_RESOURCE_MAIN_BYTES`"):
+        memory.allocate(largest + 1)
+    assert memory.statistics().reserved_bytes <= 256 * MIB
+    assert memory.statistics().current_count == 0
+
+
+def test_small_blocks_that_find_their_slab_used_up_are_of_the_rest():
+    memory = make_main_memory(UNBOUND, Settings(main_bytes=256 * MIB))
+    blocks = memory.allocate_many(300_000, 64)
+    assert len(set(blocks.tolist())) == 300_000
+    memory.deallocate_many(blocks, 64)
+    assert memory.statistics().current_count == 0
+
+
+def test_slabs_that_are_asked_for_are_parts_of_the_bound():
+    settings = Settings(main_bytes=400 * MIB, slabs=((64, 0.01), (256, 0.05)))
+    memory = make_main_memory(UNBOUND, settings)
+    slabs = memory.upstream.slabs
+    assert [slab.block_bytes for slab in slabs] == [64, 256]
+    assert [round(slab.capacity_bytes / MIB) for slab in slabs] == [4, 20]
+    assert memory.statistics().reserved_bytes == 30 * MIB
+    held = memory.allocate(300 * MIB)
+    memory.deallocate(held, 300 * MIB)
+
+
+@pytest.mark.parametrize("shares", [(), ((64, 0.9),)])
+def test_any_division_of_it_works(shares):
+    memory = make_main_memory(UNBOUND, Settings(main_bytes=8 * MIB, slabs=shares))
+    assert memory.statistics().reserved_bytes in {MIB, 8 * MIB}
+    for size in (1, 64, 5000, MIB // 2):
+        memory.deallocate(memory.allocate(size), size)
+
+
+@pytest.mark.skipif(
+    Path("/proc/sys/vm/overcommit_memory").read_text().strip() == "2",
+    reason="the system counts memory before it is touched",
+)
+def test_numpy_gets_most_of_the_memory_that_the_machine_has():
+    size = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 10 * 6
+    with tightship.plug.numpy.use(main_memory()):
+        array = np.empty(size, np.uint8)
+        array[-1] = 1
+        del array
+        array = np.empty(size + size // 4, np.uint8)
+        del array
+        with pytest.raises(MemoryError):
+            np.empty(1 << 46, np.uint8)
+    main_memory().trim()
+
+
+LITTLE_DATA = """
+import mmap, resource
+import numpy as np
+import tightship.plug
+from tightship.errors import OutOfMemoryError
+from tightship.resource import main_memory
+
+data = next(int(line.split()[1]) << 10 for line in open("/proc/self/status") if "VmData" in line)
+resource.setrlimit(resource.RLIMIT_DATA, (data + (300 << 20),) * 2)
+memory = main_memory()
+with tightship.plug.numpy.use(memory):
+    arrays = [np.ones(1 << 20, np.uint8) for _ in range(100)]
+    try:
+        np.empty(400 << 20, np.uint8)
+    except MemoryError:
+        print("refused")
+mmap.mmap(-1, 64 << 20, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+print(sum(int(array.sum()) for array in arrays) == 100 << 20)
+"""
+
+
+def test_main_memory_works_within_little_data():
+    done = subprocess.run(
+        [sys.executable, "-c", LITTLE_DATA], capture_output=True, text=True, check=False
+    )
+    assert (done.stderr, done.stdout) == ("", "refused\nTrue\n")

@@ -1,12 +1,19 @@
 import pytest
 
 from tightship.errors import InputError
-from tightship.resource import CompositeResource, FreeListResource, LimitingResource
-from tightship.resource.spec import DEFAULTS, resource_from
+from tightship.resource import (
+    CompositeResource,
+    FallbackResource,
+    FreeListResource,
+    LimitingResource,
+)
+from tightship.resource.spec import DEFAULTS, is_simulation, resource_from
 from tightship.resource.virtual import SeedVirtualResource, StealingVirtualResource
 
 
-@pytest.mark.parametrize("spec", [*DEFAULTS, "bump:1MiB", "guarded:4KiB/tracking/host"])
+@pytest.mark.parametrize(
+    "spec", [*DEFAULTS, "bump:1MiB", "bump:4KiB+host", "guarded:4KiB/tracking/host"]
+)
 def test_what_is_named_gives_blocks(spec):
     resource = resource_from(spec)
     resource.deallocate(resource.allocate(100), 100)
@@ -27,6 +34,24 @@ def test_a_root_has_the_size_it_is_given():
     resource = resource_from("composite:3MiB")
     assert isinstance(resource, CompositeResource)
     assert resource.statistics().reserved_bytes == 3 << 20
+
+
+def test_what_one_refuses_goes_to_the_next():
+    resource = resource_from("statistics/(limit:4KiB/host+limit:8KiB/pool:64KiB+host)")
+    fallback = resource.upstream
+    assert isinstance(fallback, FallbackResource)
+    assert isinstance(fallback.second, FallbackResource)
+    blocks = [(size, resource.allocate(size)) for size in (4096, 8192, 100, 1 << 20)]
+    assert (fallback.second_count, fallback.second.second_count) == (3, 2)
+    for size, block in blocks:
+        resource.deallocate(block, size)
+    assert resource.statistics().current_count == 0
+
+
+def test_a_simulation_is_known_wherever_it_stands():
+    assert is_simulation("limit:1GiB/pytorch_simulation")
+    assert is_simulation("statistics/(pytorch_simulation+host)")
+    assert not is_simulation("composite:1MiB+host")
 
 
 def test_virtual_roots_take_the_size_of_their_pages():
@@ -51,6 +76,9 @@ def test_virtual_roots_take_the_size_of_their_pages():
         ("pool:lots", "lots"),
         ("virtual:3000", "`page_bytes` (= 3000)"),
         ("guarded/bump:1MiB", "takes no block back"),
+        ("limit:1MiB/(host+pool", "`limit:1MiB/(host+pool` must close each parenthesis"),
+        ("host)+(pool", "must close each parenthesis"),
+        ("host+", "`` is no root"),
     ],
 )
 def test_what_cannot_be_made_is_refused_in_words(spec, words):

@@ -54,12 +54,21 @@ void *FreeListResource::from_longer_end(size_t size_bytes, size_t alignment) {
     return take(size_bytes, alignment);
 }
 
+/// Whether free chunks, each too small, may be all that upstream lacks.
+bool FreeListResource::would_help_upstream(size_t size_bytes) const {
+    const size_t left_bytes = upstream_->available_bytes();
+    return !settings_.upstream_first && left_bytes != SIZE_MAX &&
+           size_bytes <= left_bytes + std::min(free_bytes(), SIZE_MAX - left_bytes);
+}
+
 /// A block from upstream; what comes with it beyond the request goes to the list.
 void *FreeListResource::from_upstream(size_t size_bytes, size_t alignment) {
     size_t chunk_bytes = std::max(size_bytes, block_bytes(settings_.chunk_bytes));
     void *pointer = upstream_->allocate(chunk_bytes, alignment);
     if (pointer == nullptr && chunk_bytes > size_bytes)
         pointer = upstream_->allocate(chunk_bytes = size_bytes, alignment);
+    if (pointer == nullptr && would_help_upstream(size_bytes) && trim() > 0)
+        pointer = upstream_->allocate(size_bytes, alignment);
     if (pointer == nullptr)
         return nullptr;
     const Range range = joins_all_ ? upstream_->range_of(pointer) : Range{};

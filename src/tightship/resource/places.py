@@ -1,14 +1,25 @@
 """The resource of the place nearest to the calling thread: `main_memory()`, `scratchpad()`."""
 
 import functools
+import math
 import os
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from resource import RLIM_INFINITY, RLIMIT_AS, RLIMIT_DATA, getrlimit
 
-from tightship._core import CompositeResource, HostResource, MemoryResource, current_cpu
+from tightship._core import (
+    CompositeResource,
+    FallbackResource,
+    FreeListResource,
+    HostResource,
+    LimitingResource,
+    MemoryResource,
+    current_cpu,
+)
+from tightship.errors import OutOfMemoryError
 from tightship.public_calls import public_call
-from tightship.resource.settings import Settings, settings_from
+from tightship.resource.settings import MAIN_BYTES, Settings, Shares, settings_from
 from tightship.resource.topology import Node, Topology, read_topology
 
 SCRATCHPAD_SLABS = ((64, 0.1), (256, 0.1), (1024, 0.1))
@@ -16,19 +27,74 @@ SCRATCHPAD_SLABS = ((64, 0.1), (256, 0.1), (1024, 0.1))
 Make = Callable[[Node, Settings], MemoryResource]
 
 
+REGION_BYTES_MAX = 256 << 20
+REGION_BYTES_MIN = 1 << 20
+REGION_PART = 16
+"""A composite has at most this part of what main memory, or the process, may have."""
+
+GROWTH_BYTES = 64 << 20
+"""The least that main memory grows by, where that much is left."""
+
+SLABS_PART = 0.8
+"""What slabs take of a composite that is made for them."""
+
+
 def make_main_memory(node: Node, settings: Settings) -> MemoryResource:
-    """A composite over pages of the node's; they take memory as they are touched.
+    """Make a composite over pages of the node, and a free list that grows by chunks of these.
+
+    Pages take memory as they are touched. The bound is `main_bytes`, or else the node's memory.
 
     Raises:
-        OutOfMemoryError: The system refuses so much address space.
+        OutOfMemoryError: The system does not even have memory for a small composite.
     """
-    return CompositeResource(
-        HostResource(node=_bound(node)),
-        settings.main_bytes or node.memory_bytes // 2,
-        slabs=settings.slabs,
-        best_fit=settings.best_fit,
-        free_list_last=settings.free_list_last,
+    bound = settings.main_bytes or node.memory_bytes
+    host = HostResource(node=_bound(node))
+    if settings.slabs is None:
+        region_bytes, slabs = _region_bytes(bound), None
+    else:
+        region_bytes, slabs = _divided(bound, settings.slabs)
+    composite = _composite(host, region_bytes, slabs, settings)
+    rest_bytes = bound - composite.statistics().reserved_bytes
+    if rest_bytes <= 0:
+        return composite
+    limited = LimitingResource(host, rest_bytes, setting=MAIN_BYTES)
+    growing = FreeListResource(
+        limited, best_fit=settings.best_fit, chunk_bytes=min(GROWTH_BYTES, rest_bytes)
     )
+    return FallbackResource(composite, growing)
+
+
+def _region_bytes(bound: int) -> int:
+    """Bytes of the composite: little, for a limit of the process counts them untouched."""
+    limits = (getrlimit(RLIMIT_DATA)[0], getrlimit(RLIMIT_AS)[0])
+    least = min([bound, *(limit for limit in limits if limit != RLIM_INFINITY)])
+    return max(min(least // REGION_PART, REGION_BYTES_MAX), min(bound, REGION_BYTES_MIN))
+
+
+def _divided(bound: int, slabs: Shares) -> tuple[int, Shares]:
+    """Bytes of a composite that holds slabs of these shares of `bound`, and its own shares."""
+    region_bytes = math.ceil(bound * min(1.0, sum(share for _, share in slabs) / SLABS_PART))
+    region_bytes = max(region_bytes, min(bound, REGION_BYTES_MIN))
+    return region_bytes, tuple((size, share * bound / region_bytes) for size, share in slabs)
+
+
+def _composite(
+    host: HostResource, region_bytes: int, slabs: Shares | None, settings: Settings
+) -> CompositeResource:
+    """Make a composite, of half the size as long as the system refuses."""
+    while True:
+        try:
+            return CompositeResource(
+                host,
+                region_bytes,
+                slabs=slabs,
+                best_fit=settings.best_fit,
+                free_list_last=settings.free_list_last,
+            )
+        except OutOfMemoryError:
+            if region_bytes <= REGION_BYTES_MIN:
+                raise
+            region_bytes //= 2
 
 
 def make_scratchpad(node: Node, settings: Settings) -> MemoryResource:
@@ -90,11 +156,12 @@ def _places() -> Places:
 def main_memory() -> MemoryResource:
     """The main memory of the NUMA node that the calling thread runs on.
 
-    The same object for the same node. `TIGHTSHIP_RESOURCE_*` divide it (see `settings`), read
-    when the first place is asked for.
+    The same object for the same node. It grows as it is used, up to the node's memory or
+    `TIGHTSHIP_RESOURCE_MAIN_BYTES`; `TIGHTSHIP_RESOURCE_*` divide it (see `settings`), read when
+    the first place is asked for.
 
     Raises:
-        OutOfMemoryError: The system refuses so much address space.
+        OutOfMemoryError: The system does not even have memory for a small composite.
         InputError: A variable has no such value.
     """
     return _places().main_memory()

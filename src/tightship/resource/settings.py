@@ -2,7 +2,7 @@
 
 | variable | value | default |
 |---|---|---|
-| `TIGHTSHIP_RESOURCE_MAIN_BYTES` | address space of a node's main memory | half its memory |
+| `TIGHTSHIP_RESOURCE_MAIN_BYTES` | the most that a node's main memory holds | its memory |
 | `TIGHTSHIP_RESOURCE_SCRATCHPAD_BYTES` | memory that is kept for its scratchpad | `8MiB` |
 | `TIGHTSHIP_RESOURCE_SLABS` | `64:2%,256:5%`: parts for blocks of these sizes | a tenth in all |
 | `TIGHTSHIP_RESOURCE_ORDER` | `seed`: what came back waits for the bump's end | `free_list_first` |
@@ -17,6 +17,7 @@ from tightship.errors import InputError
 from tightship.quantity import parse_bytes
 
 PREFIX = "TIGHTSHIP_RESOURCE_"
+MAIN_BYTES = f"{PREFIX}MAIN_BYTES"
 
 SCRATCHPAD_BYTES = 8 << 20
 
@@ -26,7 +27,7 @@ Shares = tuple[tuple[int, float], ...]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """`main_bytes` 0 is half the memory of the node; `slabs` None is the documented division."""
+    """`main_bytes` 0 is the memory of the node; `slabs` None is the documented division."""
 
     main_bytes: int = 0
     scratchpad_bytes: int = SCRATCHPAD_BYTES

@@ -1,6 +1,11 @@
-"""Resources described in a word: `composite`, `limit:1GiB/pool:2MiB`."""
+"""Resources described in a word: `composite`, `limit:1GiB/pool:2MiB`, `limit:1GiB/(bump+host)`.
+
+A spec is one stack, or several that are joined by `+`: each serves what those before it refuse. A
+stack is adaptors and a root, joined by `/`, where the root may be a spec in parentheses.
+"""
 
 import os
+import re
 from collections.abc import Callable, Mapping
 from typing import TypeVar
 
@@ -9,6 +14,7 @@ from tightship._core import (
     CachingSimulation,
     CombiningResource,
     CompositeResource,
+    FallbackResource,
     FreeListResource,
     GuardedResource,
     GuardPageResource,
@@ -70,8 +76,8 @@ DEFAULTS = (
 
 
 def is_simulation(spec: str) -> bool:
-    """Whether the root of the stack is a simulation."""
-    return spec.rsplit("/", 1)[-1].partition(":")[0] in SIMULATIONS
+    """Whether a root in the spec is a simulation."""
+    return not SIMULATIONS.isdisjoint(re.split(r"[/+():]", spec))
 
 
 @public_call
@@ -79,15 +85,43 @@ def resource_from(spec: str) -> MemoryResource:
     """Make what `spec` says: names from the outermost to the root, each with a size or none.
 
     Raises:
-        InputError: A name is unknown, a size is none, or the stack can never work.
+        InputError: A name or a size is unknown, a parenthesis has no other, or the stack can never
+            work.
         OutOfMemoryError: The system refuses the root its region.
     """
-    *outer, root = [_part(part) for part in spec.split("/")]
-    name, size = root
-    resource = _found("root", name, ROOTS)(size)
-    for name, size in reversed(outer):
+    *others, resource = [_stack(stack) for stack in _split(spec, "+")]
+    for other in reversed(others):
+        resource = FallbackResource(other, resource)
+    return resource
+
+
+def _stack(spec: str) -> MemoryResource:
+    *outer, root = _split(spec, "/")
+    if root.startswith("(") and root.endswith(")"):
+        resource = resource_from(root[1:-1])
+    else:
+        name, size = _part(root)
+        resource = _found("root", name, ROOTS)(size)
+    for each in reversed(outer):
+        name, size = _part(each)
         resource = _found("adaptor", name, ADAPTORS)(resource, size)
     return resource
+
+
+def _split(spec: str, separator: str) -> list[str]:
+    """Parts between separators that are in no parentheses."""
+    parts, depth = [""], 0
+    for letter in spec:
+        depth += (letter == "(") - (letter == ")")
+        if depth < 0:
+            break
+        if letter == separator and depth == 0:
+            parts.append("")
+        else:
+            parts[-1] += letter
+    if depth != 0:
+        raise InputError(f"`{spec}` must close each parenthesis that it opens.")
+    return parts
 
 
 def _part(text: str) -> tuple[str, int | None]:

@@ -88,6 +88,7 @@ class FreeListResource final : public MemoryResource, private Forkable {
     // These do not.
     void *from_longer_end(size_t size_bytes, size_t alignment);
     void *from_upstream(size_t size_bytes, size_t alignment);
+    bool would_help_upstream(size_t size_bytes) const;
     Freed settle(void *pointer, size_t size_bytes, size_t alignment);
 
     void before_fork() override { lock_.lock(); }

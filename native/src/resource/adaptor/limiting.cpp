@@ -4,8 +4,9 @@
 
 namespace tightship::resource {
 
-LimitingResource::LimitingResource(std::shared_ptr<MemoryResource> upstream, size_t limit_bytes)
-    : Adaptor(std::move(upstream)), limit_bytes_(limit_bytes) {}
+LimitingResource::LimitingResource(std::shared_ptr<MemoryResource> upstream, size_t limit_bytes,
+                                   std::string setting)
+    : Adaptor(std::move(upstream)), limit_bytes_(limit_bytes), setting_(std::move(setting)) {}
 
 bool LimitingResource::admits(size_t size_bytes) {
     size_t current = current_bytes_;
@@ -43,7 +44,8 @@ std::string LimitingResource::refusal(size_t size_bytes, size_t alignment) const
     if (size_bytes <= limit_bytes_ - current)
         return upstream()->refusal(size_bytes, alignment);
     return std::to_string(current) + " of the limit of " + std::to_string(limit_bytes_) +
-           " bytes are in use. Raise the limit, or give blocks back.";
+           " bytes are in use. Raise " + (setting_.empty() ? "the limit" : "`" + setting_ + "`") +
+           ", or give blocks back.";
 }
 
 size_t LimitingResource::available_bytes() const {

@@ -10,7 +10,9 @@ namespace tightship::resource {
 /// Counts bytes as they are asked for; current_bytes() <= limit_bytes() at all times.
 class LimitingResource final : public Adaptor {
   public:
-    LimitingResource(std::shared_ptr<MemoryResource> upstream, size_t limit_bytes);
+    /// `setting` is what refusals name as what sets the limit.
+    LimitingResource(std::shared_ptr<MemoryResource> upstream, size_t limit_bytes,
+                     std::string setting = {});
 
     void *allocate(size_t size_bytes, size_t alignment = kDefaultAlignment) override;
     Freed deallocate(void *pointer, size_t size_bytes,
@@ -26,6 +28,7 @@ class LimitingResource final : public Adaptor {
     bool admits(size_t size_bytes);
 
     size_t limit_bytes_;
+    std::string setting_;
     std::atomic<size_t> current_bytes_{0};
 };
 
