@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -5,6 +7,7 @@ from tests.engine.graphs import implementations, run
 from tests.zoo.net import Net
 from tests.zoo.oracle import assert_near, expected
 from tightship import _core
+from tightship.engine.lower.split_recurrent import split_recurrent
 from tightship.frontend.onnx import read_bytes
 
 GATES = {"LSTM": 4, "GRU": 3, "RNN": 1}
@@ -131,3 +134,18 @@ def test_weights_that_are_computed_are_left_to_numpy(computed):
     x = net.normal("x", STEPS, 2, WIDTH)
     outputs = net.many("RNN", 2, x, *weights, hidden_size=HIDDEN)
     agrees_with_onnx_runtime(net, outputs, "RNN", "numpy")
+
+
+@pytest.mark.parametrize("operator", GATES)
+def test_a_layer_whose_values_do_not_fit_its_weights_is_no_native_kernel(operator):
+    """It would write as the weights have it, behind the end of what the graph has room for."""
+    net = Net()
+    net.output(*layer(net, operator))
+    graph = read_bytes(net.case().model)
+    (node,) = (each for each in graph.nodes if each.operator == operator)
+    assert operator in {each.operator for each in split_recurrent(graph).nodes if each.domain}
+    for name in (*node.inputs[1:4], *node.writes):
+        shape = graph.value(name).static_shape
+        narrow = replace(graph.value(name), shape=(*shape[:-1], shape[-1] - 1))
+        changed = replace(graph, values={**graph.values, name: narrow})
+        assert not any(each.domain for each in split_recurrent(changed).nodes), name

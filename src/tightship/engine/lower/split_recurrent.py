@@ -25,6 +25,7 @@ from tightship.graph import (
     element_count,
 )
 from tightship.graph.layer import TRAINING
+from tightship.graph.recurrent_shapes import DIRECTIONS, GATES, agree, recurrent_shapes
 
 Compute = Callable[[], NDArray[np.generic]]
 
@@ -40,13 +41,12 @@ class Layer:
 
 
 LAYERS: Mapping[str, Layer] = {
-    "GRU": Layer(3, ("sigmoid", "tanh")),
-    "LSTM": Layer(4, ("sigmoid", "tanh", "tanh")),
-    "RNN": Layer(1, ("tanh",)),
+    "GRU": Layer(GATES["GRU"], ("sigmoid", "tanh")),
+    "LSTM": Layer(GATES["LSTM"], ("sigmoid", "tanh", "tanh")),
+    "RNN": Layer(GATES["RNN"], ("tanh",)),
 }
 UNSERVED = frozenset({"softplus"})
 """Activations that the native cells have not."""
-DIRECTIONS = {"forward": 1, "reverse": 1, "bidirectional": 2}
 LENGTHS, STATE, CELL, PEEPHOLE = 4, 5, 6, 7
 ZEROS_MAX = 1 << 16
 """Elements of an initial state that are looked at, to see whether all are zero."""
@@ -85,7 +85,25 @@ def _fits(graph: Graph, node: Node) -> bool:
             or (are_computed and not any(node.inputs[PEEPHOLE:]))
         )
         and len(graph.value(node.inputs[0]).static_shape) == 3
+        and node.attributes.get("direction", "forward") in DIRECTIONS
         and activations_of(node) is not None
+        and _agrees(graph, node)
+    )
+
+
+def _agrees(graph: Graph, node: Node) -> bool:
+    """Whether the operands have the lengths that the native kernel takes from the weights."""
+    x, _, r = (graph.value(name).static_shape for name in node.inputs[:3])
+    if len(r) != 3:
+        return False
+    directions = DIRECTIONS[str(node.attributes.get("direction", "forward"))]
+    by_batch = bool(node.attributes.get("layout", 0))
+    wanted = recurrent_shapes(node.operator, directions, x, r[2], by_batch=by_batch)
+    return all(
+        agree(graph.value(name).static_shape, shape)
+        for names, shapes in ((node.inputs, wanted.inputs), (node.outputs, wanted.outputs))
+        for name, shape in zip(names, shapes, strict=False)
+        if name
     )
 
 

@@ -11,9 +11,10 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from tightship.engine.lower.rewrite import rebuilt
-from tightship.engine.lower.split_recurrent import DIRECTIONS, DOMAIN, LAYERS
+from tightship.engine.lower.split_recurrent import DOMAIN, LAYERS
 from tightship.graph import AttributeValue, Constant, DType, Fill, Graph, Inline, Node, Value
 from tightship.graph.layer import TRAINING
+from tightship.graph.recurrent_shapes import DIRECTIONS
 
 OPSET = 13
 GRADIENTS = {f"{name}Grad": name for name in LAYERS}

@@ -11,6 +11,7 @@ from onnx.shape_inference import InferenceError, infer_node_outputs
 from tightship.errors import GraphError
 from tightship.frontend.onnx import types
 from tightship.frontend.onnx.guard import check_node
+from tightship.frontend.onnx.recurrent import misfit
 from tightship.frontend.onnx.schema import Opsets
 from tightship.graph import Constant
 
@@ -96,6 +97,9 @@ def _content(constant: Constant) -> Hashable:
 
 def _infer(call: InferenceCall, opsets: Opsets, ir_version: int) -> Sequence[TypeProto]:
     check_node(call.node, call.owner)
+    why = misfit(call.node, call.inputs, call.owner)
+    if why is not None:
+        raise UntypedError(f"{call.owner} cannot be typed: {why}.")
     try:
         outputs: Mapping[str, TypeProto] = infer_node_outputs(
             call.schema,
