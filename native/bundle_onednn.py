@@ -2,11 +2,14 @@
 
     python bundle_onednn.py LIBDNNL RUNTIME COPY
 
-Three things change in its dynamic section, in place, each name by one that is not longer:
-`libgomp.so.1` becomes the name of our runtime, and each function of OpenMP that it takes from
-there the one of ours; its own name becomes `libtsdnnl.so`, so that nobody who looks for
-`libdnnl.so.3` gets this one; and it looks its own functions up in itself before it does so in
-the process (DT_SYMBOLIC), so that it does not call another libdnnl.
+Its dynamic section changes in place, each name to one that is not longer:
+
+- `libgomp.so.1` becomes the name of our runtime, and each function of OpenMP becomes ours.
+- `mprotect` becomes `tsm_seal` of our runtime, which makes generated code read-only.
+- `__gmon_start__`, which is called first of all its code where a process has it, becomes
+  `tsm_on_load`, which has its code become resident in small pieces.
+- Its own name becomes `libtsdnnl.so`, so that a program that loads `libdnnl.so.3` does not get it.
+- It looks up its own functions in itself first (DT_SYMBOLIC), not in another libdnnl.
 """
 
 import struct
@@ -24,6 +27,8 @@ OPENMP = "libgomp.so.1"
 OWN_NAME = "libtsdnnl.so"
 PREFIXES = {"GOMP_": "TSMP_", "omp_": "tsm_"}
 """How functions of OpenMP begin, and how ours do; of equal length, as names share endings."""
+REPLACED = {"mprotect": "tsm_seal", "__gmon_start__": "tsm_on_load"}
+"""Functions of the C library, and ours in their place."""
 
 
 class BundleError(Exception):
@@ -165,10 +170,9 @@ def bundled(library: bytes, runtime: bytes, runtime_name: str) -> bytes:
     offered = {own.name(name) for name, is_defined in own.symbols() if is_defined}
     for offset, is_defined in list(elf.symbols()):
         old = elf.name(offset)
-        prefix = next((prefix for prefix in PREFIXES if old.startswith(prefix)), None)
-        if prefix is None or is_defined:
+        new = _replacement(old)
+        if new is None or is_defined:
             continue
-        new = PREFIXES[prefix] + old.removeprefix(prefix)
         if new not in offered:
             raise BundleError(f"it calls `{old}`, and the runtime has no `{new}`")
         elf.rename(offset, new)
@@ -176,6 +180,14 @@ def bundled(library: bytes, runtime: bytes, runtime_name: str) -> bytes:
     elf.rename_library(SONAME, "libdnnl.so.3", OWN_NAME)
     elf.look_up_in_itself_first()
     return bytes(elf.content)
+
+
+def _replacement(name: str) -> str | None:
+    """The function of our runtime that takes the place of `name`; None where none does."""
+    for prefix, own in PREFIXES.items():
+        if name.startswith(prefix):
+            return own + name.removeprefix(prefix)
+    return REPLACED.get(name)
 
 
 def main(library: str, runtime: str, copy: str) -> None:

@@ -12,8 +12,8 @@ from tests.zoo.catalogue import FULL as FULL_MODELS
 from tests.zoo.catalogue import SMALL as SMALL_MODELS
 from tightship._core import HAS_ONEDNN
 
-MARGIN_BYTES = 2 << 20
-DATA_MARGIN_BYTES = 4 << 20
+NEAR_RATIO = 1.15
+"""A plan over what its process gains, at most: a limit is to refuse little that would fit."""
 
 SCRIPT = """
 import json, resource, sys
@@ -74,13 +74,13 @@ MODELS = SMALL + [pytest.param(name, marks=pytest.mark.slow) for name in LARGE]
 def test_a_process_stays_inside_its_plan(name):
     seen = run(light.path_of(name))
     assert seen["finite"]
-    assert seen["gained"] <= seen["planned"] + MARGIN_BYTES
+    assert seen["gained"] <= seen["planned"]
 
 
 @pytest.mark.parametrize("name", MODELS)
 def test_a_model_loads_and_runs_under_a_limit_on_data(name):
     planned = run(light.path_of(name))["planned"]
-    assert run(light.path_of(name), data_limit=planned + DATA_MARGIN_BYTES)["finite"]
+    assert run(light.path_of(name), data_limit=planned)["finite"]
 
 
 BUILT = {
@@ -101,8 +101,8 @@ def test_what_people_run_stays_inside_its_plan(name, tmp_path):
     path.write_bytes(case.model)
     shapes = {name: array.shape for name, array in case.feeds.items()}
     seen = run(path, shapes)
-    assert seen["gained"] <= seen["planned"] + MARGIN_BYTES
-    run(path, shapes, data_limit=seen["planned"] + DATA_MARGIN_BYTES)
+    assert seen["gained"] <= seen["planned"]
+    run(path, shapes, data_limit=seen["planned"])
 
 
 @pytest.mark.parametrize("threads", [2, 8])
@@ -110,8 +110,8 @@ def test_what_people_run_stays_inside_its_plan(name, tmp_path):
 def test_a_process_of_several_threads_stays_inside_its_plan(name, threads):
     path = light.path_of(name)
     seen = run(path, threads=threads)
-    assert seen["gained"] <= seen["planned"] + MARGIN_BYTES
-    limit = seen["planned"] + DATA_MARGIN_BYTES
+    assert seen["gained"] <= seen["planned"]
+    limit = seen["planned"]
     assert run(path, data_limit=limit, threads=threads)["finite"]
 
 
@@ -119,15 +119,15 @@ def test_a_process_of_several_threads_stays_inside_its_plan(name, threads):
 def test_numpy_kernels_alone_stay_inside_their_plan(name):
     path, without = light.path_of(name), ["onednn"]
     seen = run(path, without=without)
-    assert seen["gained"] <= seen["planned"] + MARGIN_BYTES
-    assert run(path, data_limit=seen["planned"] + DATA_MARGIN_BYTES, without=without)["finite"]
+    assert seen["gained"] <= seen["planned"]
+    assert run(path, data_limit=seen["planned"], without=without)["finite"]
 
 
 @pytest.mark.parametrize("name", ["squeezenet", "inception_v1"])
 def test_weights_in_the_file_are_packed_without_holding_them_twice(name, tmp_path):
     """A file just written lies in large pieces in the page cache; reading maps whole ones."""
     seen = run(light.randomised(name, 1, tmp_path))
-    assert seen["gained"] <= seen["planned"] + MARGIN_BYTES
+    assert seen["gained"] <= seen["planned"]
 
 
 @pytest.mark.slow
@@ -136,11 +136,27 @@ def test_a_large_matrix_is_packed_without_holding_it_twice(tmp_path):
     path.write_bytes(dense(hidden=600_000)[0])
     seen = run(path, {"x": [2, 32]})
     assert path.stat().st_size > 60 << 20
-    assert seen["gained"] <= seen["planned"] + MARGIN_BYTES
+    assert seen["gained"] <= seen["planned"]
     assert seen["planned"] < 3 * path.stat().st_size
 
 
+NEAR = ["squeezenet", "resnet50", "densenet121", "inception_v1"]
+NEAR_BUILT = ["efficientnet_b0, full", "yolo, full", "whisper_decoder, full"]
+
+
 @pytest.mark.skipif(not HAS_ONEDNN, reason="NumPy's BLAS reserves more than it touches")
-def test_the_plan_is_not_met_by_planning_too_much():
-    seen = run(light.path_of("resnet50"))
-    assert seen["planned"] <= 1.25 * seen["gained"]
+@pytest.mark.parametrize("name", NEAR)
+def test_the_plan_is_not_met_by_planning_too_much(name):
+    seen = run(light.path_of(name))
+    assert seen["planned"] <= NEAR_RATIO * seen["gained"]
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not HAS_ONEDNN, reason="NumPy's BLAS reserves more than it touches")
+@pytest.mark.parametrize("name", NEAR_BUILT)
+def test_plans_of_models_that_people_run_are_near(name, tmp_path):
+    build, batch = BUILT[name]
+    path = tmp_path / "model.onnx"
+    path.write_bytes(build(batch).model)
+    seen = run(path, {name: array.shape for name, array in build(batch).feeds.items()})
+    assert seen["planned"] <= NEAR_RATIO * seen["gained"]

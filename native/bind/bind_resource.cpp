@@ -203,7 +203,8 @@ int traverse_resource(PyObject *self, visitproc visit, void *arg) {
 
 void resource(nb::module_ &module) {
     module.def("release_code", &os::release_code, "path"_a,
-               "Drops the resident pages of a loaded library's code; they come back as they run.");
+               "Drops the resident pages of a loaded library's code; they come back in small "
+               "pieces as they run.");
     module.def("release_heap", &os::release_heap, nb::call_guard<nb::gil_scoped_release>(),
                "Gives whole free pages of the heap back to the system.");
     module.def("use_one_heap", &os::use_one_heap,

@@ -1,5 +1,6 @@
 #include "tightship/os.hpp"
 
+#include "tightship/os_fine_mapping.hpp"
 #include "tightship/os_limits.hpp"
 
 #include <algorithm>
@@ -122,13 +123,16 @@ void release_code(const std::string &path) {
     char *line = nullptr;
     size_t room = 0;
     while (getline(&line, &room, maps) > 0) {
-        uintptr_t start = 0, stop = 0;
+        uintptr_t start = 0, stop = 0, offset = 0;
         char access[5] = {};
         if (!std::string_view(line).ends_with(end) ||
-            std::sscanf(line, "%" SCNxPTR "-%" SCNxPTR " %4s", &start, &stop, access) != 3)
+            std::sscanf(line, "%" SCNxPTR "-%" SCNxPTR " %4s %" SCNxPTR, &start, &stop, access,
+                        &offset) != 4 ||
+            std::string_view(access) != "r-xp")
             continue;
-        if (std::string_view(access) == "r-xp")
-            madvise(reinterpret_cast<void *>(start), stop - start, MADV_DONTNEED);
+        madvise(reinterpret_cast<void *>(start), stop - start, MADV_DONTNEED);
+        if (stop - start > kFinePiece) // else it is a piece already
+            map_finely(start, stop, offset);
     }
     std::free(line);
     std::fclose(maps);

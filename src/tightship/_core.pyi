@@ -196,7 +196,7 @@ def reduce_reuse(columns: Annotated[NDArray[numpy.int64], dict(shape=(4, None), 
 
 def release_code(path: str) -> None:
     """
-    Drops the resident pages of a loaded library's code; they come back as they run.
+    Drops the resident pages of a loaded library's code; they come back in small pieces as they run.
     """
 
 def release_heap() -> None:

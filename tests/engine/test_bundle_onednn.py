@@ -2,6 +2,7 @@
 
 import ctypes
 import importlib.util
+import mmap
 import subprocess
 from pathlib import Path
 from types import ModuleType
@@ -9,6 +10,7 @@ from types import ModuleType
 import pytest
 
 from tests.engine.fake_library import compiled
+from tests.engine.test_generated_code import access
 from tests.engine.test_openmp import RUNTIME
 
 ROOT = Path(__file__).parents[2]
@@ -23,6 +25,14 @@ int sum(int count) {
     tickets[omp_get_thread_num()] += inner() * omp_get_num_threads();
     for (int i = 0; i < 64; ++i) total += tickets[i];
     return total;
+}
+"""
+CODE = """
+#include <omp.h>
+#include <sys/mman.h>
+int threads(void) { return omp_get_max_threads(); }
+int seal(void *start, long size) {
+    return mprotect(start, size, PROT_READ | PROT_WRITE | PROT_EXEC);
 }
 """
 CRITICAL = """
@@ -66,6 +76,19 @@ def test_a_library_comes_to_run_on_our_threads(script: ModuleType, tmp_path: Pat
     assert not {"libgomp.so.1", "libdnnl.so.3"} & named
     flags = {tag: value for _, tag, value in elf.entries()}
     assert script.SYMBOLIC in flags or flags[script.FLAGS] & script.IS_SYMBOLIC
+
+
+def test_generated_code_comes_to_be_sealed(script: ModuleType, tmp_path: Path) -> None:
+    source, copy = library(tmp_path, CODE, "-fopenmp", "-Wl,-z,now"), tmp_path / "copy.so"
+    script.main(str(source), str(RUNTIME), str(copy))
+    elf = script.Elf(copy.read_bytes())
+    names = {elf.name(offset) for offset, is_defined in elf.symbols() if not is_defined}
+    assert {"tsm_seal", "tsm_on_load"} <= names
+    assert not {"mprotect", "__gmon_start__"} & names
+    with mmap.mmap(-1, 1 << 18, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS) as block:
+        start = ctypes.addressof(ctypes.c_char.from_buffer(block))
+        assert ctypes.CDLL(str(copy)).seal(ctypes.c_void_p(start), 1 << 18) == 0
+        assert access(start) == "r-xp"
 
 
 def test_a_function_that_our_runtime_lacks_is_named(script: ModuleType, tmp_path: Path) -> None:

@@ -40,6 +40,15 @@ for line in lines:
         code += int(next(line for line in lines if line.startswith("Rss:")).split()[1]) << 10
 print(code)
 """
+PIECES = """
+from tightship import _core
+from tightship.engine.library import open_library
+open_library()
+for line in open("/proc/self/maps"):
+    if line.strip().endswith(_core.onednn_path()) and "r-xp" in line:
+        start, stop = (int(limit, 16) for limit in line.split()[0].split("-"))
+        print(stop - start)
+"""
 PRELOAD = "import ctypes, sys; ctypes.CDLL(sys.argv[1])\n"
 RUN = """
 import sys
@@ -87,6 +96,18 @@ def test_opening_leaves_next_to_no_code_resident() -> None:
     done = run(RESIDENT)
     assert done.returncode == 0, done.stderr
     assert int(done.stdout) < 1 << 20, "its initializers alone touch some 11 MB"
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="asks Linux about mappings")
+@pytest.mark.parametrize("is_chosen", [False, True])
+def test_code_is_mapped_in_pieces(tmp_path: Path, is_chosen: bool) -> None:
+    """Linux maps a large folio at once where it lies in one mapping."""
+    copy = Path(shutil.copy(bundled(), tmp_path / "chosen.so"))
+    done = run(PIECES, **({VARIABLE: str(copy)} if is_chosen else {}))
+    assert done.returncode == 0, done.stderr
+    pieces = [int(size) for size in done.stdout.split()]
+    assert max(pieces) <= 128 << 10
+    assert sum(pieces) > 32 << 20
 
 
 def test_the_variable_chooses(tmp_path: Path) -> None:

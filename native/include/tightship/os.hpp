@@ -54,8 +54,9 @@ bool register_thread_barrier();
 /// REQUIRES: `register_thread_barrier` was true, in this process.
 void thread_barrier();
 
-/// Drops the resident pages of the code that a file brought into the process; they are clean,
-/// and come back from the file as they run. Pages that were written to are left alone.
+/// Drops the resident pages of the code that a file brought into the process. They are clean, and
+/// come back from the file as they run, in small pieces (`map_finely`). Writable mappings are left
+/// alone.
 void release_code(const std::string &path);
 
 /// Gives whole free pages of the heap back to the system, wherever they are.

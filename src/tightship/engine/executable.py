@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from tightship._core import NativeProgram
+from tightship.engine.library import library_threads
 from tightship.engine.placement import Placement
 from tightship.engine.program import (
     CompiledWork,
@@ -70,7 +71,8 @@ def build(placement: Placement, store: WeightStore, progress: Progress | None = 
     Raises:
         OutOfMemoryError: Room for the weights cannot be allocated.
     """
-    weights = store.copies(placement.lowered.weights, progress)
+    with library_threads(placement.lowered.threads):
+        weights = store.copies(placement.lowered.weights, progress)
     native, segments = _segments(placement, weights)
     if native is not None:
         native.compile(placement.lowered.threads)

@@ -1,36 +1,42 @@
 """What a loaded model takes besides tensors: libraries, generated code, the program itself.
 
-Two things limit a process: what is resident, and what it has reserved for writing (a limit on
-data, RLIMIT_DATA, counts that). oneDNN reserves 256 KiB for each kernel it generates and
-touches a few; the libraries' code is resident and was never reserved for writing. The runtime
-is the larger of the two, measured on Linux x86-64 and rounded up.
+Two figures limit a process: what is resident, and what it has reserved for writing (a limit on
+data, RLIMIT_DATA, counts that). The runtime is the larger of the two, so that a plan holds both.
+They are near each other: the bundled oneDNN makes generated code read-only once it is complete, so
+of the 256 KiB reserved for each kernel only the pages that the kernel fills count, as resident
+(`native/omp/code.hpp`). Another libdnnl keeps all of them writable, and they are planned whole.
+Coefficients were measured on Linux x86-64 and rounded up.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
+from tightship.engine.library import seals_code
 from tightship.engine.program import Lowered, PackedWeight, PrimitiveWork, ReferenceWork
 from tightship.graph import element_count, size_bytes
 
 MIB = 1 << 20
 SRC, WEIGHTS, DST = 1, 33, 17
-FRONTEND_BYTES = 21 * MIB
+FRONTEND_BYTES = 22 * MIB
 """onnx and what lowers and plans, imported, without the pages of their code; where they are
 compiled first, they take less than was free by then."""
 STORED_BYTES = 4 * MIB
 """What reads a prepared model, without the pages of its weights."""
 ONEDNN_BYTES = 6 * MIB
 """Pages of libdnnl that running touches; what opening it and choosing touched is dropped."""
-COMPILING_BYTES = 4 * MIB
-"""Further pages of it that compiling touches, before anything of an arena is."""
+COMPILING_BYTES, IMPLEMENTATION_BYTES = 3 * MIB // 2, MIB // 2
+"""Further pages of it that compiling touches, before anything of an arena is: once, and for each
+implementation."""
 REFERENCE_BYTES = 12 * MIB
 """onnx.reference and its operators."""
-NODE_BYTES = 12 << 10
+NODE_BYTES = 9 << 10
 """A node of the file: its records, types and names."""
-STEP_BYTES = 16 << 10
-"""A step: its operands, its description and its generated code as far as it is touched."""
+STEP_BYTES = 12 << 10
+"""A step: its operands and its description."""
 THREAD_BYTES = MIB
 """A further thread of the OpenMP runtime: its stack as far as it is touched."""
-HEAP_BYTES = 18 * MIB
+STACK_BYTES = 8 * MIB
+"""What a thread of another OpenMP runtime reserves, by the usual limit on stacks."""
+HEAP_BYTES = 21 * MIB
 """Of all that, what counts as data before any code is generated."""
 BLAS_BYTES = 32 * MIB
 """A buffer that the BLAS of NumPy reserves at its first product, and touches in part."""
@@ -39,9 +45,22 @@ BLAS_KERNELS = frozenset(
     for operator in ("Conv", "ConvTranspose", "Einsum", "GRU", "Gemm", "LSTM", "MatMul", "RNN")
 )
 """Implementations that call it."""
-CODE_BYTES = 256 << 10
+CODE_BYTES = {
+    "brg": 32 << 10,
+    "brg_conv": 32 << 10,
+    "brgconv": 64 << 10,
+    "brgconv_1x1": 16 << 10,
+    "jit_1x1": 24 << 10,
+    "jit_int8": 40 << 10,
+}
+"""Pages that the kernels of an implementation fill, on average; `OTHER_CODE_BYTES` where it is not
+named."""
+OTHER_CODE_BYTES = 8 << 10
+COLUMN_BYTES = 800
+"""Code of a convolution for each column of its result, whose rows a kernel takes whole."""
+KERNEL_BYTES = 256 << 10
 """What oneDNN reserves for a generated kernel."""
-KERNELS = {"brgconv": 4.5, "brg": 4.0}
+KERNELS = {"brgconv": 5.0, "brg": 4.5}
 """Generated kernels of an implementation, on average; 1 where it is not named."""
 UNGENERATED = frozenset({"simple", "ref", "ncsp_bnorm", "nspc_bnorm", "lrn_jit"})
 """Implementations that generate (next to) none."""
@@ -53,21 +72,28 @@ def runtime_bytes(lowered: Lowered, node_count: int) -> int:
     """Bytes of the runtime of a lowered model of `node_count` nodes, before it is loaded."""
     work = [step.work for step in lowered.steps if isinstance(step.work, PrimitiveWork)]
     program = node_count * NODE_BYTES + len(lowered.steps) * STEP_BYTES
+    code = _code_bytes(work)
     if any(isinstance(step.work, ReferenceWork) for step in lowered.steps):
         program += REFERENCE_BYTES
-    resident = FRONTEND_BYTES + program + (ONEDNN_BYTES if work else 0)
-    reserved = HEAP_BYTES + program + _code_bytes(work) + _blas_bytes(lowered)
-    threads = (lowered.threads - 1) * THREAD_BYTES
-    return max(resident, reserved) + threads + _beyond_arena(lowered)
+    resident = FRONTEND_BYTES + program + code + (ONEDNN_BYTES if work else 0)
+    reserved = HEAP_BYTES + program + _reserved_bytes(work) + _blas_bytes(lowered)
+    return max(resident, reserved) + _thread_bytes(lowered) + _beyond_arena(lowered)
 
 
 def stored_runtime_bytes(lowered: Lowered) -> int:
     """As `runtime_bytes`, of a program in a prepared model: no nodes are read, nothing packed."""
     work = [step.work for step in lowered.steps if isinstance(step.work, PrimitiveWork)]
     program = len(lowered.steps) * STEP_BYTES
-    resident = STORED_BYTES + program + (ONEDNN_BYTES + COMPILING_BYTES if work else 0)
-    reserved = HEAP_BYTES + program + _code_bytes(work) + _blas_bytes(lowered)
-    return max(resident, reserved) + (lowered.threads - 1) * THREAD_BYTES
+    resident = STORED_BYTES + program + _code_bytes(work)
+    resident += ONEDNN_BYTES + _compiling_bytes(lowered) if work else 0
+    reserved = HEAP_BYTES + program + _reserved_bytes(work) + _blas_bytes(lowered)
+    return max(resident, reserved) + _thread_bytes(lowered)
+
+
+def _thread_bytes(lowered: Lowered) -> int:
+    has_others = any(isinstance(step.work, PrimitiveWork) for step in lowered.steps)
+    stack = STACK_BYTES if has_others and not seals_code() else 0
+    return (lowered.threads - 1) * (THREAD_BYTES + stack)
 
 
 def _blas_bytes(lowered: Lowered) -> int:
@@ -82,10 +108,31 @@ def program_bytes(lowered: Lowered) -> int:
 
 
 def _code_bytes(work: Sequence[PrimitiveWork]) -> int:
-    """What generated code reserves; primitives that are alike share theirs."""
+    """Pages that generated code fills."""
+    return sum(_filled_bytes(primitive) for primitive in _distinct(work))
+
+
+def _reserved_bytes(work: Sequence[PrimitiveWork]) -> int:
+    """What generated code reserves for writing, and keeps."""
+    if not work or seals_code():
+        return 0
+    return int(sum(_kernel_count(primitive) for primitive in _distinct(work)) * KERNEL_BYTES)
+
+
+def _distinct(work: Sequence[PrimitiveWork]) -> Collection[PrimitiveWork]:
+    """One of those that are alike, as they share their code."""
     described = {id(primitive.desc): primitive for primitive in work}.values()
-    distinct = {primitive.desc.signature: primitive for primitive in described}
-    return int(sum(_kernel_count(primitive) for primitive in distinct.values()) * CODE_BYTES)
+    return {primitive.desc.signature: primitive for primitive in described}.values()
+
+
+def _filled_bytes(work: PrimitiveWork) -> int:
+    family = work.desc.implementation.split(":")[0]
+    if family in UNGENERATED:
+        return 0
+    filled = CODE_BYTES.get(family, OTHER_CODE_BYTES)
+    if family == "brgconv":
+        filled += work.desc.operand(DST).dims[-1] * COLUMN_BYTES
+    return filled if "avx512" in work.desc.implementation else 2 * filled
 
 
 def _kernel_count(work: PrimitiveWork) -> float:
@@ -116,11 +163,15 @@ def _beyond_arena(lowered: Lowered) -> int:
     Nothing has been touched of them while weights are packed and primitives compiled. An arena
     has room for the largest slot.
     """
-    compiles = any(isinstance(step.work, PrimitiveWork) for step in lowered.steps)
-    loading = max(_packing_bytes(lowered.weights), COMPILING_BYTES if compiles else 0)
+    loading = max(_packing_bytes(lowered.weights), _compiling_bytes(lowered))
     largest = max((slot.size_bytes for slot in lowered.slots if not slot.external), default=0)
     idle = largest + sum(slot.size_bytes for slot in lowered.slots if slot.external)
     return max(0, loading - idle)
+
+
+def _compiling_bytes(lowered: Lowered) -> int:
+    kinds = {step.implementation for step in lowered.steps if isinstance(step.work, PrimitiveWork)}
+    return COMPILING_BYTES + len(kinds) * IMPLEMENTATION_BYTES if kinds else 0
 
 
 def _packing_bytes(weights: Sequence[PackedWeight]) -> int:

@@ -62,6 +62,14 @@ def library_threads(count: int) -> Iterator[None]:
             _core.set_onednn_threads(before)
 
 
+def seals_code() -> bool:
+    """Whether generated code becomes read-only, as with the copy in this package.
+
+    The library must be open.
+    """
+    return _core.onednn_openmp() == "tightship"
+
+
 def release_unused() -> None:
     """Give back pages that opening oneDNN, choosing or compiling kernels needed and runs do not.
 
