@@ -5,6 +5,7 @@ import pytest
 
 from tightship.errors import FormatError
 from tightship.graph import Derived, DType, Fill, Inline, Mapped, MappedFile
+from tightship.graph.followed import constant_key
 
 MIB = 1 << 20
 
@@ -163,3 +164,18 @@ def test_releasing_a_derived_constant_releases_its_sources():
     source = Source(np.zeros(1, np.float32))
     derived((1,), derived((1,), source), source).release()
     assert Source.released == 2
+
+
+def doubled(depth):
+    """A constant that is added to itself again and again: two to the power of `depth` paths."""
+    made = Inline(np.ones(2, np.float32))
+    for _ in range(depth):
+        made = Derived(DType.FLOAT32, (2,), made.array, (made, made), "twice")
+    return made
+
+
+def test_keys_of_a_constant_that_is_used_often_are_made_and_compared_at_once():
+    first, second = constant_key(doubled(64)), constant_key(doubled(64))
+    assert first == second
+    assert hash(first) == hash(second)
+    assert first != constant_key(doubled(63))

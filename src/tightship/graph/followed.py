@@ -4,6 +4,7 @@ import operator
 from collections.abc import Hashable
 from dataclasses import dataclass
 from typing import Any
+from weakref import WeakValueDictionary
 
 import numpy as np
 from numpy.typing import NDArray
@@ -44,8 +45,33 @@ def depends_on_lengths(constant: Constant) -> bool:
 def constant_key(constant: Constant) -> Hashable:
     """Equal for constants of equal elements and shape, as far as that is known without them.
 
-    A constant without a recipe is equal to itself alone.
+    A constant without a recipe is equal to itself alone. Keys are compared in constant time,
+    however often a recipe uses a constant.
     """
+    return _key(constant, {})
+
+
+class _Recipe:
+    """A recipe with the keys of its sources; equal ones that are alive are the same object."""
+
+    __slots__ = ("__weakref__", "_parts")
+
+    def __init__(self, parts: Hashable) -> None:
+        self._parts = parts
+
+
+_RECIPES: "WeakValueDictionary[Hashable, _Recipe]" = WeakValueDictionary()
+
+
+def _key(constant: Constant, known: dict[int, Hashable]) -> Hashable:
+    """As `constant_key`; `known` are the keys of constants met on the way, by identity."""
+    key = known.get(id(constant))
+    if key is None:
+        key = known[id(constant)] = _new_key(constant, known)
+    return key
+
+
+def _new_key(constant: Constant, known: dict[int, Hashable]) -> Hashable:
     shape = tuple([length_key(length) for length in constant.shape])
     if isinstance(constant, Mapped):
         return id(constant.file), constant.offset_bytes, constant.dtype, shape
@@ -57,8 +83,9 @@ def constant_key(constant: Constant) -> Hashable:
         elements = tuple([length_key(element) for element in constant.elements.flat])
         return "followed", constant.dtype, shape, elements
     if isinstance(constant, Computed) and constant.recipe is not None:
-        sources = tuple([constant_key(source) for source in constant.sources])
-        return constant.recipe, constant.dtype, shape, sources
+        sources = tuple([_key(source, known) for source in constant.sources])
+        parts = constant.recipe, constant.dtype, shape, sources
+        return _RECIPES.setdefault(parts, _Recipe(parts))
     return id(constant)
 
 
