@@ -96,6 +96,7 @@ class Rim:
     def __init__(self, settings=None, engine=None, seed=0, turns=1):
         self.turns, self.tally = Turns(turns), Tally()
         self.queue = QueuedRuns(self.turns, -1)
+        self.lag_ns = 0
         self.service = Service(settings or Settings(), random.Random(seed))
         self.engine = engine or FakeEngine()
         self.now_ns = 1_000
@@ -208,14 +209,19 @@ class Rim:
             else:
                 self.perform(effect)
         while (execution := self.queue.next()) is not None:
-            self.happen(ev.TurnCame(execution))
+            self.tell_turn(execution)
+
+    def tell_turn(self, execution):
+        """Time may have passed since the turn came."""
+        self.now_ns += self.lag_ns
+        self.happen(ev.TurnCame(execution))
 
     def await_turn(self, asked):
         """As every client's models are its own."""
         user = self.service.ledger.connections[asked.connection].caller.user
         names = own_model(f"user {user}", str(asked.connection), asked.model)
         if self.queue.join(asked.execution, names, asked.priority, self.tally):
-            self.happen(ev.TurnCame(asked.execution))
+            self.tell_turn(asked.execution)
 
     def perform(self, effect):
         match effect:

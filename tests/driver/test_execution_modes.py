@@ -324,6 +324,21 @@ def test_an_execution_that_waits_for_its_turn_ends_at_its_deadline(setup):
     assert client.status(m.Execute(setup.model, setup.request)) is NONE
 
 
+@pytest.mark.parametrize("is_waiting", [False, True])
+def test_a_deadline_that_passes_before_a_turn_is_told_of_ends_the_execution(setup, is_waiting):
+    client, rim = setup.client, setup.rim
+    if is_waiting:
+        rim.post(client.number, m.Execute(setup.model, setup.request))
+    late = m.Execute(setup.model, setup.request, deadline_ns=rim.now_ns + MS)
+    rim.lag_ns = MS
+    number = rim.post(client.number, late)
+    rim.answer_all()
+    assert rim.replies[client.number, number].status is TRANSIENT
+    assert rim.turns.is_free
+    rim.lag_ns = 0
+    assert client.status(m.Execute(setup.model, setup.request)) is NONE
+
+
 def test_a_pool_that_is_unregistered_stays_until_the_run_has_ended(setup):
     setup.rim.post(setup.client.number, m.Execute(setup.model, setup.request))
     setup.rim.post(setup.client.number, m.UnregisterPool(setup.pool))

@@ -134,7 +134,7 @@ class Steady:
 
 class Simulation:
     def __init__(self, seed):
-        self.rng = random.Random(seed)
+        self.rng, self.lags = random.Random(seed), random.Random(seed)
         self.rim = Rim(SETTINGS, seed=seed, turns=TURNS)
         self.steady = Steady(self.rim)
         self.actors = [Actor(self.rim, self.rng, user % 2) for user in range(3)]
@@ -163,6 +163,7 @@ class Simulation:
         self.rim.engine.status = NONE
 
     def pass_time(self):
+        self.rim.lag_ns = self.lags.choice((0, 0, MS, 20 * MS))
         self.rim.advance(self.rng.choice((0, 1, 5, 20, 60)) * MS)
 
     def change_fence(self):

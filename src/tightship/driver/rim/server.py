@@ -282,8 +282,8 @@ class Server:
         while run is not None:
             finished = self._carrier.run(run)
             with self._lock:
+                self._happen(finished)  # which may ask to stop it, where its deadline is now
                 self._carrier.forget(finished)
-                self._happen(finished)
                 run = self._next_run()
 
     def _happen(self, event: Event) -> None:

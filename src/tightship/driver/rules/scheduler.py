@@ -35,8 +35,10 @@ class Scheduler:
         )
 
     def turn_came(self, answer: TurnCame) -> None:
-        """Begin an execution, which has not ended while it waited: it would have left."""
-        execution = self._ledger.executions[answer.execution]
+        """Begin an execution, unless its deadline has passed just now: then it has left."""
+        execution = self._ledger.executions.get(answer.execution)
+        if execution is None:
+            return
         try:
             execution.begin()
         except DriverError as error:
