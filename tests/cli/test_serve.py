@@ -17,6 +17,7 @@ import onnx
 import pytest
 
 from tests.models import parse
+from tightship.cli.arguments import parser
 from tightship.cli.main import main
 from tightship.cli.words import address
 from tightship.driver.client.client import Client
@@ -285,6 +286,29 @@ def test_an_address_is_a_port_at_loopback_unless_it_says_more():
     for text in ("", "host", "host:", "::1:80", "[host]:80", "host:65536", "host:-1"):
         with pytest.raises(argparse.ArgumentTypeError):
             address(text)
+
+
+def test_a_time_of_grace_is_given_unless_it_is_told_otherwise():
+    assert parser().parse_args(["serve"]).grace == 5
+    assert parser().parse_args(["serve", "--grace", "0"]).grace == 0
+    assert parser().parse_args(["serve", "--grace", "2.5"]).grace == 2.5
+
+
+@pytest.mark.parametrize(
+    ("option", "given", "said"),
+    [
+        ("--grace", "-1", "`-1` is no time"),
+        ("--grace", "soon", "`soon` is no time"),
+        ("--host-name", "https://a.example", "without scheme and port"),
+        ("--host-name", "a.example:80", "without scheme and port"),
+        ("--host-name", "", "is not a host name"),
+    ],
+)
+def test_what_is_no_time_or_host_name_is_refused(capsys, option, given, said):
+    with pytest.raises(SystemExit) as ended:
+        parser().parse_args(["serve", f"{option}={given}"])
+    assert ended.value.code == 2
+    assert said in capsys.readouterr().err
 
 
 def test_a_model_that_is_not_there_is_named(capsys, tmp_path):

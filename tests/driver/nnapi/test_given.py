@@ -239,3 +239,27 @@ def test_a_client_builds_such_a_model(client):
             feeds = [network.feeds[0], np.float32(beta), np.int32(axis)]
             (result,) = model.execute(feeds)
             reference.assert_close(result, reference.softmax(value, beta, axis), kind)
+
+
+def branch(operation):
+    builder, kind = ModelBuilder(), tensor_type("f4", (6,))
+    x, activation = builder.input(kind), builder.input(SCALAR)
+    builder.operation(operation, [x, x, activation], [builder.output(kind)])
+    return builder
+
+
+@pytest.mark.parametrize("is_constant", [False, True])
+def test_a_branch_is_given_its_activation(client, is_constant):
+    builder, flag = ModelBuilder(), tensor_type("?", (1,))
+    condition, x = builder.input(flag), builder.input(tensor_type("f4", (6,)))
+    activation = builder.constant(3) if is_constant else builder.input(SCALAR)
+    branches = [builder.subgraph(branch(each)) for each in (OperationType.ADD, OperationType.MUL)]
+    names = [condition, *branches, x, activation]
+    builder.operation(OperationType.IF, names, [builder.output(tensor_type("f4", (6,)))])
+    with client.prepare(builder) as model:
+        for is_sum, number in ((True, 3), (False, 3), (True, 0), (False, 2)):
+            given = [] if is_constant else [np.int32(number)]
+            (result,) = model.execute([np.array([is_sum]), X, *given])
+            wanted = 2 * X if is_sum else X * X
+            bounded = reference.activated(wanted, 3 if is_constant else number)
+            np.testing.assert_array_equal(result, bounded)
