@@ -116,7 +116,7 @@ def hostile_grpc(place: str, chance: random.Random) -> Mapping[str, Callable[[],
         client = triton.InferenceServerClient(place)
         given = triton.InferInput("x", list(SLOW_SHAPE), "FP32")
         given.set_data_from_numpy(np.zeros(SLOW_SHAPE, np.float32))
-        client.async_infer(SLOW, [given], lambda *_: None)
+        client.async_infer(SLOW, [given], lambda **_: None)
         time.sleep(chance.random() * 0.1)
         client.close()
 

@@ -55,7 +55,11 @@ class Server:
 
 
 def held(process: int) -> Held:
-    """Count what a process holds now."""
+    """Count what a process holds now.
+
+    Raises:
+        ProcessLookupError: It has ended.
+    """
     folder = Path(f"/proc/{process}")
     lines = (folder / "smaps_rollup").read_text(encoding="ascii").splitlines()
     anonymous = next(int(line.split()[1]) for line in lines if line.startswith("Anonymous:"))
@@ -83,6 +87,9 @@ def server(folder: Path) -> Iterator[Server]:
                 raise SystemExit(f"The server did not start: {log.read_text(encoding='utf-8')}")
             places = dict(each.split("://") for each in said[1:])
             yield Server(process.pid, {**places, "native": str(path)})
+        except ProcessLookupError:
+            said = log.read_text(encoding="utf-8")[-2000:]
+            raise SystemExit(f"The server ended with {process.wait()}: {said}") from None
         finally:
             process.terminate()
 

@@ -22,6 +22,12 @@ def require_sanitizer(name: str) -> None:
         pytest.skip(f"there is no g++ with the library of -fsanitize={name}")
 
 
+def launcher() -> list[str]:
+    """The command before the compiler's: a cache of what it has compiled, where there is one."""
+    found = shutil.which("ccache")
+    return [found] if found else []
+
+
 def flags(sanitizer: str) -> list[str]:
     """What everything is compiled and linked with."""
     return ["-g", "-O1", "-std=c++20", f"-fsanitize={sanitizer}", "-fno-sanitize-recover=all"]
@@ -33,7 +39,7 @@ def program(sources: Iterable[Path], sanitizer: str, folder: Path) -> Path:
     def compiled(source: Path) -> Path:
         made = folder / f"{source.stem}.o"
         command = ["g++", *flags(sanitizer), f"-I{NATIVE / 'include'}", "-c", source, "-o", made]
-        subprocess.run(command, check=True)
+        subprocess.run([*launcher(), *command], check=True)
         return made
 
     with ThreadPoolExecutor(os.cpu_count()) as pool:

@@ -14,6 +14,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.native.sanitized import launcher
+
 ROOT = Path(__file__).parents[2]
 FLAGS = "-fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer -O1"
 TESTS = (
@@ -49,6 +51,7 @@ def built(folder: Path) -> Path:
     subprocess.run(
         ["cmake", "-S", ROOT / "native", "-B", build, "-DCMAKE_BUILD_TYPE=Debug",
          f"-DCMAKE_CXX_FLAGS={FLAGS}", f"-DPython_EXECUTABLE={sys.executable}",
+         f"-DCMAKE_CXX_COMPILER_LAUNCHER={';'.join(launcher())}",
          f"-DCMAKE_INSTALL_PREFIX={site}"], check=True, capture_output=True,
     )  # fmt: skip
     subprocess.run(["cmake", "--build", build, "-j", "2"], check=True, capture_output=True)
