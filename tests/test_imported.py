@@ -26,14 +26,14 @@ OF_ONNX = {"csv", "json"}
 IMPORTED_MAX = 60
 """Modules of the package itself that importing it may load."""
 PREPARED = {
-    "": "errors forks late_names memory quantity",
+    "": "errors forks late_names memory public_calls quantity",
     "loading": "entry preparing restoring",
     "model": "feeds loaded",
-    "graph": "layout mapped_file optimizer unbound_length",
+    "graph": "layout mapped_file optimizer texts unbound_length",
     "planner": "buffers plan problem schedule schedule_plan verify",
     "engine": (
-        "allocation asked_shapes executable executor footprint kept_outputs library limits"
-        " memory_plan other_shapes placement prepared primitive_cache program program_cache"
+        "allocation asked_shapes executable executor footprint interruption kept_outputs library"
+        " limits memory_plan other_shapes placement prepared primitive_cache program program_cache"
         " schedule shelf weight_store"
     ),
     "engine.arenas": "arena arena_pool idle_watch retention",

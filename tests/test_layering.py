@@ -142,7 +142,8 @@ ALLOWED: Mapping[str, str] = {  # the longest prefix of a module's name decides
     "engine.library": "_core errors engine.primitive_cache",
     "engine.primitive_cache": "_core errors",
     "engine.on_demand": "",
-    "engine.kernels": "errors graph engine.kernels engine.on_demand",
+    "engine.interruption": "",
+    "engine.kernels": "errors graph engine.kernels engine.interruption engine.on_demand",
     "engine.lower": (
         "_core errors graph planner engine.kernels engine.lower engine.memory_plan engine.on_demand"
         " engine.program engine.schedule"

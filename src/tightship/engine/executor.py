@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from tightship._core import KernelError, NativeStepGraph, NumpyBound
 from tightship.engine.arenas.arena import Arena
 from tightship.engine.executable import Executable, NativeSegment, PythonStep
-from tightship.engine.kernels.interruption import interrupted_by
+from tightship.engine.interruption import interrupted_by
 from tightship.engine.limits import Limits, end
 from tightship.engine.program import KernelWork, Operand, ReferenceWork, Space
 from tightship.errors import GraphError, InputError, OutOfMemoryError

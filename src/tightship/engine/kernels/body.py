@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from tightship.engine.kernels.interruption import check_interruption
+from tightship.engine.interruption import check_interruption
 from tightship.engine.kernels.reference import MakeRun, ReferenceRun
 from tightship.engine.kernels.select import numpy_kernel
 from tightship.graph import Graph, Node, Value
