@@ -3,14 +3,17 @@
 import json
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
+from tests.engine.fake_library import with_libgomp
 from tests.small_models import dense
 from tests.zoo import light
 from tests.zoo.catalogue import FULL as FULL_MODELS
 from tests.zoo.catalogue import SMALL as SMALL_MODELS
 from tightship._core import HAS_ONEDNN
+from tightship.engine.library import VARIABLE, bundled
 
 NEAR_RATIO = 1.15
 """A plan over what its process gains, at most: a limit is to refuse little that would fit."""
@@ -113,6 +116,16 @@ def test_a_process_of_several_threads_stays_inside_its_plan(name, threads):
     assert seen["gained"] <= seen["planned"]
     limit = seen["planned"]
     assert run(path, data_limit=limit, threads=threads)["finite"]
+
+
+@pytest.mark.skipif(not HAS_ONEDNN, reason="built without oneDNN")
+@pytest.mark.parametrize(("name", "threads"), [("squeezenet", 2), ("inception_v1", 1)])
+def test_a_process_with_another_library_stays_inside_its_plan(name, threads, tmp_path, monkeypatch):
+    monkeypatch.setenv(VARIABLE, str(with_libgomp(tmp_path, Path(bundled()))))
+    path = light.path_of(name)
+    seen = run(path, threads=threads)
+    assert seen["gained"] <= seen["planned"]
+    assert run(path, data_limit=seen["planned"], threads=threads)["finite"]
 
 
 @pytest.mark.parametrize("name", ["squeezenet", "resnet50"])

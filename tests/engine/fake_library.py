@@ -97,6 +97,8 @@ def with_libgomp(folder: Path, library: Path) -> Path:
     for ours, theirs in (
         (b"\0libtsomp.so\0\0", b"\0libgomp.so.1\0"),
         (b"\0libtsdnnl.so\0", b"\0libdnnl.so.3\0"),
+        (b"\0tsm_seal\0", b"\0mprotect\0"),
+        (b"\0tsm_on_load\0\0\0\0", b"\0__gmon_start__\0"),
         (b"\0TSMP_", b"\0GOMP_"),
         (b"\0tsm_", b"\0omp_"),
     ):
