@@ -12,6 +12,7 @@ import numpy as np
 
 from tightship.engine.lower.rewrite import rebuilt
 from tightship.graph import Constant, DType, Graph, Node, Value
+from tightship.graph.attention_shapes import attention_misfit
 from tightship.graph.followed import Followed
 from tightship.graph.ir import AttributeValue
 
@@ -41,7 +42,9 @@ def _is_covered(graph: Graph, node: Node) -> bool:
         return False
     if not all(value.is_static and 0 not in value.static_shape for value in values):
         return False
-    if any(graph.value(n).dtype is not DType.FLOAT32 for n in (query, key, value)):
+    if any(graph.value(n).dtype is not DType.FLOAT32 for n in (query, key, value)) or not _fits(
+        graph, node
+    ):
         return False
     if not mask:
         return True
@@ -50,6 +53,15 @@ def _is_covered(graph: Graph, node: Node) -> bool:
     return graph.value(mask).dtype in (DType.FLOAT32, DType.BOOL) and (
         len(graph.value(mask).static_shape) >= 2 and graph.value(mask).static_shape[-1] == keys
     )
+
+
+def _fits(graph: Graph, node: Node) -> bool:
+    """Whether operands have the lengths that the native kernel takes from each other."""
+    names = node.inputs[:7]
+    shapes = [graph.value(name).shape if name else None for name in names]
+    counts = [node.attributes.get(f"{side}_num_heads") for side in ("q", "kv")]
+    heads = tuple(count if isinstance(count, int) else None for count in counts)
+    return attention_misfit(names, shapes, (heads[0], heads[1])) is None
 
 
 def _operands(node: Node) -> tuple[str, ...]:

@@ -11,7 +11,7 @@ from onnx.shape_inference import InferenceError, infer_node_outputs
 from tightship.errors import GraphError
 from tightship.frontend.onnx import types
 from tightship.frontend.onnx.guard import check_node
-from tightship.frontend.onnx.recurrent import misfit
+from tightship.frontend.onnx.operands import misfit
 from tightship.frontend.onnx.schema import Opsets
 from tightship.graph import Constant
 

@@ -1,0 +1,77 @@
+"""Operands of Attention and RotaryEmbedding that do not fit each other are refused."""
+
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper
+
+import tightship
+from tightship.errors import GraphError
+
+BATCH, HEADS, SHARED, STEPS, KEYS, PAST, LENGTH, WIDTH = 2, 6, 3, 4, 5, 7, 8, 10
+OPERANDS = {
+    "q": (BATCH, HEADS, STEPS, LENGTH), "k": (BATCH, SHARED, KEYS, LENGTH),
+    "v": (BATCH, SHARED, KEYS, WIDTH), "mask": (BATCH, 1, STEPS, KEYS + PAST),
+    "past_key": (BATCH, SHARED, PAST, LENGTH), "past_value": (BATCH, SHARED, PAST, WIDTH),
+}  # fmt: skip
+FLAT = {"q": (BATCH, STEPS, 48), "k": (BATCH, KEYS, 24), "v": (BATCH, KEYS, 30)}
+ROTARY = {"x": (BATCH, HEADS, STEPS, LENGTH), "c": (BATCH, STEPS, 4), "s": (BATCH, STEPS, 4)}
+
+
+def node(operator: str, shapes: dict[str, tuple[int, ...]], **attributes: Any) -> bytes:
+    outputs = ["y", "present_key", "present_value"] if "past_key" in shapes else ["y"]
+    graph = helper.make_graph(
+        [helper.make_node(operator, list(shapes), outputs, "node", **attributes)], "g",
+        [helper.make_tensor_value_info(n, TensorProto.FLOAT, s) for n, s in shapes.items()],
+        [onnx.ValueInfoProto(name=name) for name in outputs],
+    )  # fmt: skip
+    opsets = [helper.make_opsetid("", 24)]
+    return helper.make_model(graph, opset_imports=opsets, ir_version=10).SerializeToString()
+
+
+def run(model: bytes, shapes: dict[str, tuple[int, ...]]) -> Any:
+    with tightship.load(model) as loaded:
+        return loaded.run({name: np.ones(shape, np.float32) for name, shape in shapes.items()})
+
+
+def test_operands_that_fit_run() -> None:
+    assert run(node("Attention", OPERANDS), OPERANDS)["y"].shape == (BATCH, HEADS, STEPS, WIDTH)
+    flat = node("Attention", FLAT, q_num_heads=HEADS, kv_num_heads=SHARED)
+    assert run(flat, FLAT)["y"].shape == (BATCH, STEPS, HEADS * WIDTH)
+    assert run(node("RotaryEmbedding", ROTARY), ROTARY)["y"].shape == ROTARY["x"]
+
+
+@pytest.mark.parametrize(
+    ("name", "axis", "by"),
+    [
+        ("k", 0, 1), ("k", 1, 1), ("k", 2, 1), ("k", 3, -1), ("v", 0, 1), ("v", 1, 1),
+        ("v", 2, -1), ("v", 2, 1), ("v", 3, 1), ("mask", 0, 1), ("mask", 1, 1), ("mask", 2, -1),
+        ("mask", 3, 1), ("past_key", 0, 1), ("past_key", 1, -1), ("past_key", 2, 1),
+        ("past_key", 3, 1), ("past_value", 1, 1), ("past_value", 2, -1), ("past_value", 3, 1),
+    ],
+)  # fmt: skip
+def test_an_operand_of_attention_of_another_length_is_refused(
+    name: str, axis: int, by: int
+) -> None:
+    shape = list(OPERANDS[name])
+    shape[axis] += by
+    with pytest.raises(GraphError, match=r"`node` \(Attention\) cannot be typed: .*`"):
+        tightship.load(node("Attention", {**OPERANDS, name: tuple(shape)}))
+
+
+@pytest.mark.parametrize("heads", [(5, 3), (6, 4), (0, 3), (6, 0), (96, 3)])
+def test_numbers_of_heads_that_do_not_fit_are_refused(heads: tuple[int, int]) -> None:
+    with pytest.raises(GraphError, match="`node`"):
+        tightship.load(node("Attention", FLAT, q_num_heads=heads[0], kv_num_heads=heads[1]))
+
+
+@pytest.mark.parametrize("name", ["c", "s"])
+@pytest.mark.parametrize("axis", [0, 1, 2])
+@pytest.mark.parametrize("by", [-1, 1])
+def test_a_table_of_angles_of_another_length_is_refused(name: str, axis: int, by: int) -> None:
+    shape = list(ROTARY[name])
+    shape[axis] += by
+    with pytest.raises(GraphError, match=r"`node` \(RotaryEmbedding\) cannot be typed"):
+        tightship.load(node("RotaryEmbedding", {**ROTARY, name: tuple(shape)}))
