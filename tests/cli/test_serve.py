@@ -105,7 +105,8 @@ def test_as_many_clients_may_be_busy_as_the_server_is_told(models, tmp_path):
     with served(models, *options) as (_, places):
         host, _, port = places[1].partition(":")
         with create_connection((host, int(port)), timeout=20) as busy:
-            busy.sendall(b"GET /v2 HTTP/1.1\r\n")
+            head = b"POST /v2/models/relu/infer HTTP/1.1\r\nContent-Length: %d\r\n\r\n"
+            busy.sendall(head % (2 << 20) + bytes(1 << 20))
             with pytest.raises(urllib.error.HTTPError) as refused:
                 get(places[1], "/v2")
             refused.value.close()

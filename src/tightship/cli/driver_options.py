@@ -97,8 +97,9 @@ def _add_protocol(command: argparse.ArgumentParser) -> None:
         "--max-connections",
         type=count,
         metavar="N",
-        help=f"clients of HTTP connected at once, and calls of gRPC ({LIMITS.connections_max}); "
-        "one more takes the place of the one idle longest",
+        help="clients connected at once by HTTP, and by gRPC, and calls of gRPC "
+        f"({LIMITS.connections_max}, fewer where the system allows less than 1024 files); one more "
+        "takes the place of one that makes no request",
     )
     command.add_argument(
         "--max-body",

@@ -30,6 +30,9 @@ COLLECT_AFTER = 700
 each connection leaves some, and a loaded model is made of many more objects than a request."""
 
 _LOG = logging.getLogger(__name__)
+FILES_PER_CONNECTION = 8
+"""Files that the system must let this process open for each connection that it takes by default:
+by HTTP and gRPC, lent, on its way in and out, and as many for clients of the socket."""
 SUFFIXES = (".onnx", ".tship")
 
 
@@ -86,8 +89,10 @@ def _access(users: Sequence[str], folders: Sequence[str], socket: str | None) ->
 
 def _limits(connections: int | None, body_bytes: int | None, grace_s: float) -> FaceLimits:
     """Of clients of the protocol: what was given, else the usual."""
-    count = connections or LIMITS.connections_max
-    needed, (files, _) = 2 * count, resource.getrlimit(resource.RLIMIT_NOFILE)
+    files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    usual = max(1, min(LIMITS.connections_max, files // FILES_PER_CONNECTION))
+    count = connections or usual
+    needed = 2 * count
     if connections is not None and needed > files:
         raise InputError(
             f"`--max-connections {count}` takes {needed} files, two for each; the system lets "

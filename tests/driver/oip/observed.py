@@ -2,7 +2,6 @@
 
 import os
 import re
-import resource
 import signal
 import socket
 import subprocess
@@ -50,18 +49,20 @@ class Observed:
     def log(self):
         return self._log.read_text()
 
-    def limit_descriptors(self, count):
-        """Let the process have so many and no more."""
-        resource.prlimit(self.process.pid, resource.RLIMIT_NOFILE, (count, count))
-
 
 @contextmanager
-def observed(folder, *options):
-    """A server of the model `neg` over HTTP, gRPC and its socket that ends with the block."""
+def observed(folder, *options, descriptors_max=None):
+    """A server of the model `neg` over HTTP, gRPC and its socket that ends with the block.
+
+    It may have so many descriptors, where a number is given.
+    """
     model = folder / "neg.onnx"
     onnx.save(parse(MODEL), model)
     listening = ("--socket", folder / "socket", "--http", "0", "--grpc", "0")
-    command = [*COMMAND, *map(str, (model, *listening, *options))]
+    limited = ()
+    if descriptors_max is not None:
+        limited = ("sh", "-c", f'ulimit -n {descriptors_max}; exec "$0" "$@"')
+    command = [*limited, *COMMAND, *map(str, (model, *listening, *options))]
     with (
         (folder / "log").open("w") as log,
         subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True) as process,

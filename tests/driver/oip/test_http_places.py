@@ -12,7 +12,7 @@ pytest.importorskip("httptools")
 from tests.driver.oip.face_setting import Setting
 from tests.driver.oip.http_setting import Serving, answer_on, ask
 from tightship.driver.oip.http_connection import HttpConnection, Shared
-from tightship.driver.oip.http_places import Places
+from tightship.driver.oip.http_places import Places, Stage
 from tightship.driver.oip.lending import Lending
 from tightship.driver.oip.limits import FaceLimits
 from tightship.driver.oip.refusal_log import RefusalLog
@@ -25,13 +25,14 @@ S = 10**9
 class Played:
     """A connection that was idle for some seconds, or is busy; what has become of it."""
 
-    def __init__(self, idle_s=None, *, has_request=False):
+    def __init__(self, idle_s=None, *, has_request=False, peer="a", stage=Stage.IDLE):
+        self.peer, self.stage = peer, stage
         self.since_ns = None if idle_s is None else monotonic_ns() - int(idle_s * S)
         self.has_request = has_request
         self.fate = asyncio.get_running_loop().create_future()
 
-    def idle_since_ns(self):
-        return self.since_ns
+    def removable(self):
+        return None if self.since_ns is None else (self.stage, self.since_ns)
 
     def vacate(self):
         self.since_ns = None
@@ -84,6 +85,44 @@ def test_one_to_which_a_request_has_come_stays():
         seated = [Played(9, has_request=True), Played(8)]
         assert full(*seated).enter(Played())
         assert [each.fate.done() for each in seated] == [False, True]
+
+    play(scene)
+
+
+def test_one_without_a_request_makes_room_before_one_whose_request_comes_slowly():
+    async def scene():
+        stages = (Stage.SLOW, Stage.HEAD, Stage.IDLE)
+        seated = [Played(9 - index, stage=stage) for index, stage in enumerate(stages)]
+        places = full(*seated)
+        for connection in reversed(seated):
+            assert places.enter(Played())
+            assert connection.fate.result() == "ended"
+
+    play(scene)
+
+
+def test_the_peer_with_most_connections_makes_room():
+    async def scene():
+        alone = Played(9, peer="alone")
+        many = [Played(idle_s, peer="many", stage=Stage.HEAD) for idle_s in (3, 5, 4)]
+        places = full(alone, *many)
+        assert places.enter(Played(peer="new"))
+        assert places.enter(Played(peer="newer"))
+        assert [each.fate.done() for each in many] == [False, True, True]
+        assert not alone.fate.done()
+
+    play(scene)
+
+
+def test_of_those_that_wait_the_peer_with_fewest_connections_is_first():
+    async def scene():
+        seated = [Played(peer="many"), Played(peer="many")]
+        places, early, late = full(*seated), Played(peer="many"), Played(peer="new")
+        assert not places.enter(early)
+        assert not places.enter(late)
+        places.leave(seated[0])
+        assert late.fate.result() == "admitted"
+        assert not early.fate.done()
 
     play(scene)
 
@@ -183,7 +222,8 @@ def test_a_lent_connection_is_idle_since_the_core_answered_last(serving, opened)
 
 def test_where_all_are_busy_one_more_is_told_so(serving, opened):
     for connection in idle_ones(serving, opened):
-        connection.sendall(READY[:10])
+        head = b"POST /v2/models/neg/infer HTTP/1.1\r\nContent-Length: %d\r\n\r\n"
+        connection.sendall(head % (2 << 20) + bytes(1 << 20))
     fourth = opened.enter_context(serving.connected())
     status, said = ask(fourth, READY)
     assert status == 503
@@ -217,7 +257,7 @@ def test_a_request_that_nobody_has_read_yet_is_answered(tmp_path, is_lent):
         else:
             transport.pause_reading()
         ours.sendall(READY)
-        assert connection.idle_since_ns() is not None
+        assert connection.removable() is not None
         assert not connection.vacate()
         if not is_lent:
             transport.resume_reading()

@@ -1,14 +1,16 @@
 """The server of the gRPC face: threads that answer, started and ended with the driver."""
 
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
 from functools import partial
-from typing import NoReturn
+from typing import NoReturn, TypeVar
 
 import grpc
 
 from tightship.driver.oip.caller import Caller
 from tightship.driver.oip.face import Face
 from tightship.driver.oip.grpc_calls import GrpcCalls
+from tightship.driver.oip.grpc_connections import GrpcConnections, options_for
 from tightship.driver.oip.grpc_health import HEALTH_SERVICE, SERVICE, Health
 from tightship.driver.oip.limits import FaceLimits
 from tightship.driver.oip.refusal import OUT_OF_MEMORY, OipError
@@ -23,6 +25,8 @@ MESSAGE_MORE_BYTES = 1 << 20
 MESSAGE_BYTES_MAX = (1 << 31) - 1
 """The most that gRPC can be told."""
 
+_Keep = Callable[[str], AbstractContextManager[None]]
+_Asked = TypeVar("_Asked")
 _Unary = Callable[[bytes, grpc.ServicerContext], bytes]
 
 
@@ -49,20 +53,27 @@ class GrpcServer:
                 ("grpc.max_receive_message_length", received_max),
                 ("grpc.max_send_message_length", -1),
                 ("grpc.so_reuseport", 0),
+                *options_for(limits),
             ),
         )
         calls, log = GrpcCalls(face), RefusalLog()
+        self._connections = GrpcConnections(limits)
+        kept = self._connections.calling
         handlers = {
-            name: grpc.unary_unary_rpc_method_handler(_guarded(name, _called(calls, call), log))
+            name: grpc.unary_unary_rpc_method_handler(
+                _unary(kept, _guarded(name, _called(calls, call), log))
+            )
             for name, call in calls.unary.items()
         }
-        handlers[STREAM] = grpc.stream_stream_rpc_method_handler(_streamed(calls, log))
+        handlers[STREAM] = grpc.stream_stream_rpc_method_handler(
+            _stream(kept, _streamed(calls, log))
+        )
         health = Health(face, max(1, limits.connections_max // 4))
         health_handlers = {
             "Check": grpc.unary_unary_rpc_method_handler(
-                _guarded("Check", lambda asked, _: health.check(asked), log)
+                _unary(kept, _guarded("Check", lambda asked, _: health.check(asked), log))
             ),
-            "Watch": grpc.unary_stream_rpc_method_handler(_watched(health, log)),
+            "Watch": grpc.unary_stream_rpc_method_handler(_stream(kept, _watched(health, log))),
         }
         self._server.add_generic_rpc_handlers(
             (
@@ -81,6 +92,7 @@ class GrpcServer:
     def start(self) -> None:
         """Answer from now on."""
         self._server.start()
+        self._connections.start(self.port)
 
     def discard(self) -> None:
         """Listen no more, instead of `start`."""
@@ -95,6 +107,29 @@ class GrpcServer:
         """Wait for the end, also of calls that clients have been told are cancelled."""
         self._ended.wait()
         self._threads.shutdown()
+        self._connections.stop()
+
+
+def _unary(kept: _Keep, answer: _Unary) -> _Unary:
+    """Keep the connection of a call while it is answered."""
+
+    def answered(request: bytes, context: grpc.ServicerContext) -> bytes:
+        with kept(context.peer()):
+            return answer(request, context)
+
+    return answered
+
+
+def _stream(
+    kept: _Keep, answer: Callable[[_Asked, grpc.ServicerContext], Iterator[bytes]]
+) -> Callable[[_Asked, grpc.ServicerContext], Iterator[bytes]]:
+    """Keep the connection of a call while its stream of answers lasts."""
+
+    def answered(asked: _Asked, context: grpc.ServicerContext) -> Iterator[bytes]:
+        with kept(context.peer()):
+            yield from answer(asked, context)
+
+    return answered
 
 
 def _called(calls: GrpcCalls, call: Callable[[bytes, Caller], bytes]) -> _Unary:

@@ -12,7 +12,7 @@ from time import monotonic_ns
 from tightship.driver.oip.hang_ups import HangUps
 from tightship.driver.oip.http_calls import Asked, HttpCalls, changes_models
 from tightship.driver.oip.http_message import HttpRequest, HttpResponse, error_response
-from tightship.driver.oip.http_places import Places
+from tightship.driver.oip.http_places import Places, Removable, Stage
 from tightship.driver.oip.http_reading import RequestReader
 from tightship.driver.oip.lending import Lending
 from tightship.driver.oip.limits import FaceLimits
@@ -21,6 +21,10 @@ from tightship.driver.oip.refusal_log import RefusalLog
 
 LINGER_S = 5.0
 """Seconds a refused client may go on sending, so that it comes to read why."""
+BODY_BYTES_PER_S = 16 << 10
+"""A connection whose body comes more slowly makes room where there are too many."""
+UNREAD_NS = 5_000_000_000
+"""So does one whose client has not read a response after this long."""
 JOINED_BYTES_MAX = 64 << 10
 """Responses up to this size are written as one piece."""
 
@@ -61,15 +65,17 @@ class HttpConnection(asyncio.Protocol):
         self._waiting: deque[tuple[Asked, bool]] = deque()
         self._timer: asyncio.TimerHandle | None = None
         self._refusal: HttpResponse | None = None
-        self._is_answering = self._is_receiving = self._is_choked = False
+        self._is_answering = self._is_receiving = self._is_choked = self._has_head = False
         self._is_ending = self._is_draining = self._is_granted = self._has_place = False
-        self._used_ns = monotonic_ns()
+        self._used_ns = self._begun_ns = monotonic_ns()
+        self._received_bytes = 0
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Ask for a place; nothing is read before there is one."""
         assert isinstance(transport, asyncio.Transport)
         self._transport = transport
         host, port, *_ = transport.get_extra_info("peername") or ("gone", 0)
+        self.peer: str = host
         self._client = f"http:{host}:{port}"
         server, self._file = self._server, -1
         self._caller = server.calls.caller(host, self._client)
@@ -118,6 +124,7 @@ class HttpConnection(asyncio.Protocol):
         """Bytes of a request, or of several."""
         if self._is_ending:
             return
+        self._received_bytes += len(data)
         known = self._loan.known(data if self._is_idle else b"")
         if known is None:
             self._reader.read(data)
@@ -135,31 +142,48 @@ class HttpConnection(asyncio.Protocol):
         is_busy = self._is_receiving or self._is_answering or self._is_choked or self._waiting
         return not (is_busy or self._is_ending or self._is_draining or self._refusal)
 
-    def idle_since_ns(self) -> int | None:
-        """As `Occupant`. Who does not read a response for long is idle, too."""
-        if not self._is_idle:
+    def removable(self) -> Removable | None:
+        """As `Occupant`."""
+        if self._is_idle and self._loan.is_out:
+            since_ns = self._loan.idle_since_ns()
+            return None if since_ns is None else (Stage.IDLE, since_ns)
+        if self._is_ending or self._is_draining or self._refusal:
             return None
-        if self._loan.is_out:
-            return self._loan.idle_since_ns()
-        patience_ns = int(self._server.limits.transfer_s * 1e9)
-        is_unsent = self._transport.get_write_buffer_size() > 0
-        return None if is_unsent and monotonic_ns() - self._used_ns < patience_ns else self._used_ns
+        if self._is_choked or (self._is_idle and self._transport.get_write_buffer_size()):
+            return Stage.SLOW, self._used_ns + UNREAD_NS
+        if self._is_answering or self._waiting:
+            return None
+        if self._is_receiving and self._has_head:
+            granted_ns = 1_000_000_000 * (1 + self._received_bytes / BODY_BYTES_PER_S)
+            return Stage.SLOW, self._begun_ns + int(granted_ns)
+        return (Stage.HEAD, self._begun_ns) if self._is_receiving else (Stage.IDLE, self._used_ns)
 
     def vacate(self) -> bool:
         """As `Occupant`."""
-        was_out = self._loan.is_out
-        if not (self._is_idle and self._loan.recall()):
+        removable, was_out = self.removable(), self._loan.is_out
+        if removable is None or not self._loan.recall():
             return False
-        if _has_unread(self._transport):
+        if _has_unread(self._transport) and not self._is_choked:
             if was_out:
                 self._transport.resume_reading()
             return False
+        if removable[0] is not Stage.IDLE:
+            self._say_late("the connection was needed for others, and the request came too slowly")
         self._is_ending = True
+        self._stop_timer()
         if self._transport.get_write_buffer_size():
             self._transport.abort()
         else:
             self._transport.close()
         return True
+
+    def _say_late(self, why: str) -> None:
+        """Refuse the rest of a request, where the client may still read why."""
+        response = error_response(408, why)
+        self._server.log.refused(self._client, "what came", str(response.parts[0], "utf-8"))
+        if self._is_receiving and not self._transport.get_write_buffer_size():
+            head = response.head + b"Connection: close\r\n\r\n"
+            self._transport.write(head + b"".join(response.parts))
 
     def _settle(self) -> None:
         if self._is_idle:
@@ -207,7 +231,13 @@ class HttpConnection(asyncio.Protocol):
 
     def request_begun(self) -> None:
         """As `Receiver`."""
-        self._is_receiving = True
+        self._is_receiving, self._has_head = True, False
+        self._begun_ns, self._received_bytes = monotonic_ns(), 0
+        self._start_timer(min(self._server.limits.head_s, self._server.limits.transfer_s))
+
+    def head_came(self) -> None:
+        """As `Receiver`."""
+        self._has_head = True
         self._start_timer()
 
     def body_awaited(self) -> None:
@@ -323,9 +353,10 @@ class HttpConnection(asyncio.Protocol):
         self._timer = self._loop.call_later(patience_s, self._transport.abort)
         self._transport.resume_reading()
 
-    def _start_timer(self) -> None:
+    def _start_timer(self, patience_s: float | None = None) -> None:
         self._stop_timer()
-        self._timer = self._loop.call_later(self._server.limits.transfer_s, self._is_late)
+        seconds = self._server.limits.transfer_s if patience_s is None else patience_s
+        self._timer = self._loop.call_later(seconds, self._is_late)
 
     def _stop_timer(self) -> None:
         if self._timer is not None:

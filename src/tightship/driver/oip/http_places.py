@@ -1,7 +1,8 @@
-"""Which connections may stay: a new one has the place of the one that was idle longest."""
+"""Which connections may stay: those that make no request make room for new ones."""
 
 import asyncio
-from collections import deque
+import enum
+from collections import Counter
 from time import monotonic_ns
 from typing import Protocol
 
@@ -14,8 +15,29 @@ WAIT_S = 1.0
 TICK_S = 0.05
 
 
+class Stage(enum.IntEnum):
+    """Why a connection can make room; the first to do so first."""
+
+    IDLE = 0
+    """No request has begun."""
+    HEAD = 1
+    """The headers of a request are not complete."""
+    SLOW = 2
+    """A body comes too slowly, or the client does not read a response."""
+
+
+Removable = tuple[Stage, int]
+"""Why a connection can make room, and since when, by `monotonic_ns`."""
+
+
 class Occupant(Protocol):
-    """A connection that asks for a place, or has one."""
+    """A connection that asks for a place, or has one.
+
+    Attributes:
+        peer: The address that it comes from.
+    """
+
+    peer: str
 
     def admitted(self) -> None:
         """It has one now."""
@@ -23,27 +45,30 @@ class Occupant(Protocol):
     def turned_away(self) -> None:
         """There is none."""
 
-    def idle_since_ns(self) -> int | None:
-        """Since when nothing is under way, by `monotonic_ns`; None if something is."""
+    def removable(self) -> Removable | None:
+        """Why it can make room; None while a request is served."""
 
     def vacate(self) -> bool:
-        """End at once; False if a request has come meanwhile."""
+        """End at once; False if bytes have come meanwhile."""
 
 
 class Places:
-    """As many connections as there are places, the others waiting for one; of one event loop."""
+    """As many connections as there are places, the others waiting for one; of one event loop.
+
+    Room is made by the peer with the most connections, so that one peer cannot keep others out.
+    """
 
     def __init__(self, limits: FaceLimits) -> None:
         self._limits = limits
         self._placed = set[Occupant]()
+        self._counts = Counter[str]()
         self._waiting = dict[Occupant, int]()
-        self._longest_idle = deque[tuple[int, Occupant]]()
         self._timer: asyncio.TimerHandle | None = None
 
     def enter(self, connection: Occupant) -> bool:
         """Whether it has a place; else it will be admitted or turned away."""
         if not self._waiting and self._has_room():
-            self._placed.add(connection)
+            self._place(connection)
             return True
         self._waiting[connection] = monotonic_ns() + int(WAIT_S * 1e9)
         self._await_tick()
@@ -53,23 +78,34 @@ class Places:
         """It needs no place any more. Harmless when repeated."""
         self._waiting.pop(connection, None)
         if connection in self._placed:
-            self._placed.remove(connection)
+            self._remove(connection)
             self._serve()
 
     def end_idle(self) -> None:
         """End connections that have been idle for longer than the limits say."""
         first_ns = monotonic_ns() - int(self._limits.idle_s * 1e9)
-        for since_ns, connection in self._idle():
-            if since_ns <= first_ns and connection.vacate():
-                self._placed.remove(connection)
+        for connection in tuple(self._placed):
+            match connection.removable():
+                case (Stage.IDLE, since_ns) if since_ns <= first_ns and connection.vacate():
+                    self._remove(connection)
         self._serve()
 
+    def _place(self, connection: Occupant) -> None:
+        self._placed.add(connection)
+        self._counts[connection.peer] += 1
+
+    def _remove(self, connection: Occupant) -> None:
+        self._placed.remove(connection)
+        self._counts[connection.peer] -= 1
+        if not self._counts[connection.peer]:
+            del self._counts[connection.peer]
+
     def _serve(self) -> None:
-        """Admit those that wait, in their order, or turn them away."""
+        """Admit those that wait, or turn them away; first the peers with fewest connections."""
         while self._waiting and self._has_room():
-            connection = next(iter(self._waiting))
+            connection = min(self._waiting, key=lambda each: self._counts[each.peer])
             del self._waiting[connection]
-            self._placed.add(connection)
+            self._place(connection)
             connection.admitted()
         now_ns = monotonic_ns()
         late = [each for each, until_ns in self._waiting.items() if until_ns <= now_ns]
@@ -91,26 +127,15 @@ class Places:
         return len(self._placed) < self._limits.connections_max or self._make_room()
 
     def _make_room(self) -> bool:
-        """End the connection that was idle longest, of those that were for some time.
-
-        Who was found idle is asked again before others are looked for: nobody has been for longer.
-        """
-        if self._end_one():
-            return True
-        first_ns = monotonic_ns() - RECENT_NS
-        self._longest_idle.extend(each for each in self._idle() if each[0] <= first_ns)
-        return self._end_one()
-
-    def _end_one(self) -> bool:
-        while self._longest_idle:
-            since_ns, connection = self._longest_idle.popleft()
-            if connection.idle_since_ns() == since_ns and connection.vacate():
-                self._placed.discard(connection)
+        """End a connection that has been removable for some time."""
+        last_ns = monotonic_ns() - RECENT_NS
+        found = []
+        for connection in self._placed:
+            removable = connection.removable()
+            if removable is not None and removable[1] <= last_ns:
+                found.append((-self._counts[connection.peer], *removable, connection))
+        for *_, connection in sorted(found, key=lambda each: each[:3]):
+            if connection.vacate():
+                self._remove(connection)
                 return True
         return False
-
-    def _idle(self) -> list[tuple[int, Occupant]]:
-        """Those that are, and since when; the longest first."""
-        since = ((each.idle_since_ns(), each) for each in self._placed)
-        found = [(since_ns, each) for since_ns, each in since if since_ns is not None]
-        return sorted(found, key=lambda each: each[0])

@@ -14,6 +14,9 @@ class Receiver(Protocol):
     def request_begun(self) -> None:
         """The first bytes of a request are there."""
 
+    def head_came(self) -> None:
+        """The headers of a request are complete."""
+
     def body_awaited(self) -> None:
         """The client waits to be told that it may send the body of a request."""
 
@@ -101,6 +104,7 @@ class RequestReader:
         self._has_head = True
         if self._parser.should_upgrade():
             return
+        self._receiver.head_came()
         said = self._headers.get("content-length", "0")
         if not said.isdigit() or int(said) > self._limits.body_bytes_max:
             self._refuse_body()

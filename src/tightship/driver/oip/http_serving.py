@@ -9,7 +9,8 @@ from contextlib import suppress
 from tightship.driver.oip.browsers import AllowedOrigins, is_loopback
 from tightship.driver.oip.face import Face
 from tightship.driver.oip.http_calls import HttpCalls
-from tightship.driver.oip.http_connection import HttpConnection, Shared
+from tightship.driver.oip.http_connection import Shared
+from tightship.driver.oip.http_entrance import HttpEntrance
 from tightship.driver.oip.http_places import Places
 from tightship.driver.oip.lending import Lending
 from tightship.driver.oip.limits import FaceLimits
@@ -106,11 +107,10 @@ class HttpServer:
             places, log = Places(self._limits), RefusalLog()
             shared = Shared(self._calls, self._limits, executor, loaders, lending, log, places)
             shared.is_empty.set()
-            listening = await self._loop.create_server(
-                lambda: HttpConnection(shared), sock=self._listener
-            )
+            entrance = HttpEntrance(self._listener, shared)
+            entrance.open()
             await self._ending_idle(places)
-            listening.close()
+            entrance.close()
             await _drain(shared)
             shared.hang_ups.close()
             executor.shutdown(cancel_futures=True)

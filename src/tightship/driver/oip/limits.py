@@ -10,12 +10,13 @@ class FaceLimits:
     Attributes:
         body_bytes_max: Of a request, packed and unpacked. On gRPC at most 2 GiB.
         head_bytes_max: Of its target and headers, on HTTP.
-        connections_max: Open at once; one more has the place of the one idle longest, or is
-            answered 503 and closed. On gRPC, calls.
+        connections_max: Open at once; one more has the place of one that makes no request, or is
+            answered 503 and closed. On gRPC, calls too.
         idle_s: Seconds after which a connection on which nothing comes is closed. Long, as a
             client may send its next request just then.
-        transfer_s: Seconds in which a begun request must have come, or a client must have read
-            enough of a response for the next to be written.
+        head_s: Seconds in which the headers of a begun request must have come, on HTTP.
+        transfer_s: Seconds in which the body must have come, or a client must have read enough of
+            a response for the next to be written.
         grace_s: Seconds for which requests are still taken once the server was told to drain,
             while it says that it is not ready.
         drain_s: Seconds that begun requests have once the server ends.
@@ -25,6 +26,7 @@ class FaceLimits:
     head_bytes_max: int = 64 << 10
     connections_max: int = 128
     idle_s: float = 3600.0
+    head_s: float = 10.0
     transfer_s: float = 60.0
     grace_s: float = 0.0
     drain_s: float = 30.0

@@ -1,7 +1,5 @@
 """Where a driver listens."""
 
-import errno
-import os
 import socket
 import stat
 import struct
@@ -9,6 +7,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from tightship.driver.printable import printable
+from tightship.driver.rim.accepting import Acceptor
 from tightship.driver.rules.snapshot import Caller
 from tightship.errors import InputError
 from tightship.resource.private_folder import runtime_folder
@@ -50,66 +49,18 @@ def listen(path: Path, *, is_open: bool = False) -> socket.socket:
     return listener
 
 
-class Door:
-    """Where clients come in.
-
-    Attributes:
-        is_stuck: Whether a client waits for whom no descriptor is left, not even to hang up.
-    """
+class Door(Acceptor):
+    """Where clients come in, at a path."""
 
     def __init__(self, path: Path, *, is_open: bool) -> None:
         """Listen, as `listen`."""
         self._path = path
-        self.is_stuck = False
-        self._null = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
-        self._spare = os.dup(self._null)
-        try:
-            self._socket = listen(path, is_open=is_open)
-        except InputError:
-            os.close(self._null)
-            os.close(self._spare)
-            raise
-
-    def fileno(self) -> int:
-        """Readable when a client comes."""
-        return self._socket.fileno()
-
-    def admit(self) -> socket.socket | None:
-        """A client that has come, if one has and there is a descriptor for it."""
-        self.is_stuck = False
-        if self._spare < 0:
-            with suppress(OSError):
-                self._spare = os.dup(self._null)
-        try:
-            return self._socket.accept()[0]
-        except OSError as error:
-            if error.errno in (errno.EMFILE, errno.ENFILE):
-                self._turn_away()
-            return None
-
-    def _turn_away(self) -> None:
-        """Hang up on a client for which no descriptor is left; it would be ready for ever.
-
-        Another thread may take the descriptor that is free in between: then it stays ready, until
-        one is free again.
-        """
-        if self._spare >= 0:
-            os.close(self._spare)
-            self._spare = -1
-        try:
-            file = self._socket.accept()[0].detach()
-        except OSError:
-            self.is_stuck = True
-            return
-        self._spare = os.dup2(self._null, file, inheritable=False)
+        super().__init__(listen(path, is_open=is_open), "the driver's socket", parts=4)
 
     def shut(self) -> None:
-        """Let nobody in any more. Harmless when repeated."""
-        if self._socket.fileno() >= 0:
-            self._socket.close()
-            os.close(self._null)
-            if self._spare >= 0:
-                os.close(self._spare)
+        """Accept no more, and remove the path. Harmless when repeated."""
+        if self.fileno() >= 0:
+            self.close()
             with suppress(FileNotFoundError):
                 self._path.unlink()
 

@@ -1,0 +1,158 @@
+"""More clients than there is room for: those that make no request make room for those that do."""
+
+import queue
+import socket
+import threading
+import time
+from contextlib import ExitStack, suppress
+
+import pytest
+
+grpc = pytest.importorskip("grpc")
+pytest.importorskip("httptools")
+from tests.driver.oip.observed import PATIENCE_S, observed, settles  # noqa: E402
+from tests.driver.oip.raw_grpc import opening  # noqa: E402
+from tests.driver.oip.test_closed_connections import (  # noqa: E402
+    grpc_request,
+    http_request,
+    status_on,
+)
+
+LIVE = b"GET /v2/health/live HTTP/1.1\r\nHost: localhost\r\n\r\n"
+HALF_A_HEAD = LIVE[:40]
+
+
+@pytest.fixture
+def opened():
+    with ExitStack() as found:
+        yield found
+
+
+def probe(server):
+    """The status of a request by a connection of its own; None if it was closed."""
+    with server.connected(server.http_port) as connection, suppress(ConnectionError):
+        connection.sendall(LIVE)
+        return status_on(connection)
+
+
+def drip(server, ended):
+    """Send headers byte by byte, again and again, until `ended`."""
+    while not ended.is_set():
+        with suppress(OSError), server.connected(server.http_port) as connection:
+            connection.sendall(HALF_A_HEAD)
+            while not ended.wait(0.1):
+                connection.sendall(b"x")
+
+
+def test_clients_that_drip_headers_keep_nobody_out(tmp_path, opened):
+    server = opened.enter_context(observed(tmp_path, "--max-connections", "8"))
+    ended = threading.Event()
+    before = server.descriptor_count
+    for _ in range(16):
+        thread = threading.Thread(target=drip, args=(server, ended))
+        opened.callback(thread.join)
+        thread.start()
+    opened.callback(ended.set)
+    assert settles(lambda: before - server.descriptor_count, -8) <= -8
+    assert [probe(server) for _ in range(20)] == [200] * 20
+
+
+def test_a_client_whose_headers_come_too_slowly_is_told_so(tmp_path, opened):
+    server = opened.enter_context(observed(tmp_path, "--max-connections", "1"))
+    slow = opened.enter_context(server.connected(server.http_port))
+    slow.sendall(HALF_A_HEAD)
+    assert probe(server) == 200
+    assert status_on(slow) == 408
+
+
+def test_bodies_that_do_not_come_on_make_room(tmp_path, opened):
+    server = opened.enter_context(observed(tmp_path, "--max-connections", "2"))
+    slow = [opened.enter_context(server.connected(server.http_port)) for _ in range(2)]
+    for connection in slow:
+        connection.sendall(http_request()[:1000])
+    until = time.monotonic() + PATIENCE_S
+    while (status := probe(server)) != 200 and time.monotonic() < until:
+        assert status == 503
+    assert status == 200
+    assert status_on(slow[0]) == 408
+
+
+def connected_from(address, server):
+    return socket.create_connection(
+        ("127.0.0.1", server.http_port), PATIENCE_S, source_address=(address, 0)
+    )
+
+
+def test_the_address_with_most_connections_makes_room(tmp_path, opened):
+    server = opened.enter_context(observed(tmp_path, "--max-connections", "3"))
+    alone, first, second = (
+        opened.enter_context(connected_from(address, server))
+        for address in ("127.0.0.2", "127.0.0.3", "127.0.0.3")
+    )
+    for connection in (alone, first, second):
+        connection.sendall(LIVE)
+        assert status_on(connection) == 200
+    new = opened.enter_context(connected_from("127.0.0.4", server))
+    for connection in (new, alone, second):
+        connection.sendall(LIVE)
+        assert status_on(connection) == 200
+    assert first.recv(1) == b""
+
+
+def grpc_call(server, method="ServerLive", request=b""):
+    """What gRPC says of a call by a connection of its own."""
+    own = (("grpc.use_local_subchannel_pool", 1),)
+    with grpc.insecure_channel(f"127.0.0.1:{server.grpc_port}", options=own) as channel:
+        call = channel.unary_unary(f"/inference.GRPCInferenceService/{method}")
+        return call.future(request, timeout=PATIENCE_S, wait_for_ready=True).code()
+
+
+def test_idle_connections_of_grpc_make_room(tmp_path, opened):
+    server = opened.enter_context(observed(tmp_path, "--max-connections", "8"))
+    assert grpc_call(server) is grpc.StatusCode.OK
+    before = server.descriptor_count
+    for _ in range(100):
+        connection = opened.enter_context(server.connected(server.grpc_port))
+        with suppress(ConnectionError):
+            connection.sendall(opening())
+    limit = before + 8
+    assert settles(lambda: server.descriptor_count, limit) <= limit
+    assert grpc_call(server) is grpc.StatusCode.OK
+    assert len(server.log.splitlines()) == 1
+
+
+def test_a_connection_of_grpc_with_a_call_stays(tmp_path, opened):
+    server = opened.enter_context(observed(tmp_path, "--max-connections", "8"))
+    channel = opened.enter_context(grpc.insecure_channel(f"127.0.0.1:{server.grpc_port}"))
+    requests = queue.Queue()
+    stream = channel.stream_stream("/inference.GRPCInferenceService/ModelStreamInfer")
+    answers = stream(iter(requests.get, None))
+    requests.put(grpc_request())
+    first, before = next(answers), server.descriptor_count
+    for _ in range(50):
+        connection = opened.enter_context(server.connected(server.grpc_port))
+        with suppress(ConnectionError):
+            connection.sendall(opening())
+    assert settles(lambda: server.descriptor_count, before + 7) <= before + 7
+    requests.put(grpc_request())
+    assert next(answers) == first
+    requests.put(None)
+
+
+def test_crowds_at_every_endpoint_keep_nobody_out_and_fill_no_log(tmp_path, opened):
+    server = opened.enter_context(observed(tmp_path, descriptors_max=256))
+    for _ in range(300):
+        connection = opened.enter_context(socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET))
+        with suppress(OSError):
+            connection.settimeout(1)
+            connection.connect(str(server.socket))
+    for port in (server.grpc_port, server.http_port):
+        for _ in range(300):
+            connection = opened.enter_context(server.connected(port))
+            with suppress(ConnectionError):
+                connection.sendall(opening() if port == server.grpc_port else HALF_A_HEAD)
+    assert settles(lambda: probe(server) != 200, 0) == 0
+    assert grpc_call(server) is grpc.StatusCode.OK
+    assert server.descriptor_count < 256
+    assert "Traceback" not in server.log
+    assert len(server.log.splitlines()) <= 6  # a beginning and an end for each endpoint
