@@ -75,3 +75,14 @@ def test_sums_are_of_programs_that_are_there():
     assert shelf.is_still
     shelf.clear()
     assert list(shelf) == []
+
+
+def test_code_that_programs_share_counts_once():
+    shelf = Shelf()
+    executable = SimpleNamespace(arena_bytes=0)
+    for number, code in enumerate(({1: 100, 2: 200}, {2: 200, 3: 300}, {})):
+        shelf.put(key(number), Program(executable, 10, code))
+    assert shelf.own_bytes == 3 * 10 + 100 + 200 + 300
+    assert shelf.added_bytes(7, {3: 300, 4: 400}) == 7 + 400
+    shelf.let_go(key(0))
+    assert shelf.own_bytes == 2 * 10 + 200 + 300

@@ -103,8 +103,26 @@ def _blas_bytes(lowered: Lowered) -> int:
 
 def program_bytes(lowered: Lowered) -> int:
     """Bytes of a further program beside the one that a model was loaded with: steps and code."""
+    return steps_bytes(lowered) + sum(code_bytes(lowered).values())
+
+
+def steps_bytes(lowered: Lowered) -> int:
+    """Bytes of a further program that no other shares: its steps."""
+    return len(lowered.steps) * STEP_BYTES
+
+
+def code_bytes(lowered: Lowered) -> dict[int, int]:
+    """Bytes of the code of each primitive, by the hash of its signature.
+
+    Programs with equal primitives share the code.
+    """
     work = [step.work for step in lowered.steps if isinstance(step.work, PrimitiveWork)]
-    return len(lowered.steps) * STEP_BYTES + _code_bytes(work)
+    held = seals_code() if work else True
+    return {
+        hash(each.desc.signature):
+            _filled_bytes(each) if held else int(_kernel_count(each) * KERNEL_BYTES)
+        for each in _distinct(work)
+    }  # fmt: skip
 
 
 def _code_bytes(work: Sequence[PrimitiveWork]) -> int:

@@ -12,7 +12,7 @@ from tightship.engine.arenas.arena import Arena, Reserved
 from tightship.engine.arenas.arena_pool import POLL_S, ArenaPool
 from tightship.engine.arenas.retention import Retention
 from tightship.engine.executable import build
-from tightship.engine.footprint import program_bytes
+from tightship.engine.footprint import code_bytes, program_bytes, steps_bytes
 from tightship.engine.library import release_heap, release_unused
 from tightship.engine.limits import Limits
 from tightship.engine.memory_plan import MemoryPlan
@@ -117,15 +117,16 @@ class ProgramCache:
         release_unused()
         executable = build(first.placement, self._store, progress)
         release_unused()
-        own = program_bytes(first.placement.lowered)
+        steps, code = steps_bytes(first.placement.lowered), code_bytes(first.placement.lowered)
         self._weights_bytes = first.placement.weights_bytes
-        self._fixed_bytes = self._weights_bytes + first.runtime_bytes - own
+        self._fixed_bytes = self._weights_bytes + first.runtime_bytes - steps
+        self._fixed_bytes -= sum(code.values())
         self._base = WeightStore(self.resource)
         self._base.adopt(packed or executable.weights)
         self._packed = self._base.by_name()
         self.first_lowered = executable.placement.lowered
         self.first_key = key_of(self.first_lowered)
-        self._shelf.put(self.first_key, Program(executable, own))
+        self._shelf.put(self.first_key, Program(executable, steps, code))
         self._shelf.take(self.first_key)
         self._resize_pool(0, 0)
         self._pool.warm(executable)
@@ -315,7 +316,7 @@ class ProgramCache:
         else:
             release_unused()
         with self._lock:
-            program = Program(executable, own, pins=1)
+            program = Program(executable, own, code_bytes(prepared.placement.lowered), pins=1)
             self._shelf.put(key, program)
             self._resize_pool(0, 0)
             if self._closed:
@@ -324,15 +325,16 @@ class ProgramCache:
         return program
 
     def _make_way(self, key: Key, prepared: Prepared, limits: Limits) -> int:
-        """Let programs go until there is room for another; the bytes that are its own."""
+        """Let programs go until there is room for another; bytes of its steps and weights."""
         placement = prepared.placement
         run = placement.arena_bytes + placement.io_bytes
-        program = program_bytes(placement.lowered)
+        steps, code = steps_bytes(placement.lowered), code_bytes(placement.lowered)
         with self._lock:
             while True:
                 missing = self._store.missing(placement.lowered.weights)
-                own = program + aligned_offsets(missing)[1]
-                has_room = self._has_room(own, run)
+                own = steps + aligned_offsets(missing)[1]
+                added = self._shelf.added_bytes(own, code)
+                has_room = self._has_room(added, run)
                 goes = (
                     self._shelf.surplus(key) if has_room else next(iter(self._shelf.idle()), None)
                 )
@@ -340,7 +342,7 @@ class ProgramCache:
                     self._let_go(goes)
                     continue
                 if has_room:
-                    self._resize_pool(own, placement.arena_bytes)
+                    self._resize_pool(added, placement.arena_bytes)
                     if self._pool.fits:
                         return own
                 limits.check()

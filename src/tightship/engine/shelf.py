@@ -1,7 +1,7 @@
 """Which programs stay and which go when there are more shapes than room for programs."""
 
 from collections import OrderedDict
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from tightship.engine.executable import Executable
@@ -29,13 +29,15 @@ class Program:
     """A lowered model that can run.
 
     Attributes:
-        own_bytes: Its steps, generated code and weights of its own.
+        own_bytes: Its steps and weights of its own.
+        code: Bytes of generated code by primitive, which programs share.
         pins: Runs that have it.
         is_new: Whether one run has asked for it and no other since.
     """
 
     executable: Executable
     own_bytes: int
+    code: Mapping[int, int] = field(default_factory=dict)
     pins: int = 0
     is_new: bool = False
 
@@ -74,8 +76,16 @@ class Shelf:
 
     @property
     def own_bytes(self) -> int:
-        """What they take together."""
-        return sum(program.own_bytes for program in self)
+        """What they take together; code that several share counts once."""
+        return sum(program.own_bytes for program in self) + sum(self._code().values())
+
+    def added_bytes(self, own_bytes: int, code: Mapping[int, int]) -> int:
+        """What one more program takes: `own_bytes`, and the code that none of these has."""
+        held = self._code()
+        return own_bytes + sum(size for key, size in code.items() if key not in held)
+
+    def _code(self) -> dict[int, int]:
+        return {key: size for program in self for key, size in program.code.items()}
 
     @property
     def arena_bytes(self) -> int:

@@ -33,7 +33,8 @@ class MemoryStatistics:
         arena_used_bytes: Of that, what runs have reserved.
         arena_peak_bytes: The most that arenas have had since loading.
         programs: Programs that are ready.
-        program_bytes: What they take as planned: steps, code and weights of their own.
+        program_bytes: What they take as planned: steps, weights of their own, and code, which
+            counts once where programs share it.
     """
 
     weights_bytes: int = 0
