@@ -34,8 +34,15 @@ void adaptors(nanobind::module_ &module);
 void virtual_resources(nanobind::module_ &module);
 void cuda_resources(nanobind::module_ &module);
 void cuda_pools(nanobind::module_ &module);
-/// Raises what became of a block that was given back.
-[[noreturn]] void refuse_block(resource::Freed freed, uint64_t address, size_t size_bytes);
+/// A block as Python gives it back.
+struct GivenBlock {
+    uint64_t address;
+    size_t size_bytes;
+    size_t alignment;
+};
+/// Raises why a block cannot be given back.
+[[noreturn]] void refuse_block(const resource::MemoryResource &self, resource::Freed freed,
+                               GivenBlock block);
 /// Shows the garbage collector what a resource keeps alive. Nothing is ever cleared: resources do
 /// not change what they hold, so that a cycle goes through something of Python's that can be.
 int traverse_resource(PyObject *self, visitproc visit, void *arg);

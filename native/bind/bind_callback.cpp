@@ -52,6 +52,7 @@ class CallbackResource final : public MemoryResource {
     }
 
     Range range_of(const void *pointer) const override { return live_.range_of(pointer); }
+    size_t size_of(const void *pointer) const override { return live_.size_of(pointer); }
     Statistics statistics() const override {
         const size_t bytes = live_.size_bytes();
         return {bytes, live_.count(), bytes, bytes};

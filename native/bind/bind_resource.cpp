@@ -57,21 +57,36 @@ void translate(const std::exception_ptr &thrown, void *) {
     PyErr_SetObject(error.type().ptr(), error.ptr());
 }
 
-const char *fault_of(Freed freed) {
+/// What is wrong with giving back a block, for the end of a sentence that names its address.
+std::string fault_of(const MemoryResource &self, Freed freed, const void *pointer,
+                     size_t alignment) {
     switch (freed) {
     case Freed::foreign:
-        return "the address is not of this resource.";
+        return "the address does not belong to this resource.";
     case Freed::not_a_block:
         return "no block begins there.";
     case Freed::already_free:
-        return "the block is free already.";
+        return "the block is already free.";
     case Freed::wrong_alignment:
-        return "the block was not asked for by that alignment.";
+        return "the block was not allocated with alignment " + std::to_string(alignment) +
+               ". Give the alignment that it was allocated with.";
     case Freed::damaged:
         return "bytes beside it were written to; it stays live.";
     default:
-        return "the block was not asked for by that size.";
+        break;
     }
+    const size_t size_bytes = self.size_of(pointer);
+    if (size_bytes == 0)
+        return "the block was allocated with another size.";
+    const bool is_exact = self.supports_free();
+    return std::string("the block there has ") + (is_exact ? "" : "at most ") +
+           std::to_string(size_bytes) + " bytes. Give the size that it was allocated with.";
+}
+
+std::string hexadecimal(uint64_t address) {
+    char text[32];
+    std::snprintf(text, sizeof text, "%#llx", static_cast<unsigned long long>(address));
+    return text;
 }
 
 [[noreturn, gnu::noinline]] void refuse_size(const MemoryResource &self, Count size,
@@ -106,7 +121,7 @@ void deallocate(MemoryResource &self, uintptr_t address, Count size, Count align
         return self.deallocate(reinterpret_cast<void *>(address), size_bytes, boundary);
     });
     if (freed != Freed::done) [[unlikely]]
-        refuse_block(freed, address, size_bytes);
+        refuse_block(self, freed, {address, size_bytes, boundary});
 }
 
 /// Bytes of `count` blocks, or the largest number.
@@ -138,12 +153,14 @@ void deallocate_many(MemoryResource &self, GivenAddresses blocks, Count size, Co
     const size_t boundary = power_of_two("alignment", alignment);
     const size_t size_bytes = at_least(1, "size_bytes", size);
     auto *const *pointers = reinterpret_cast<void *const *>(blocks.data());
-    const Freed freed = call_long(many(blocks.size(), size_bytes), [&] {
+    const resource::FreedMany freed = call_long(many(blocks.size(), size_bytes), [&] {
         return self.deallocate_many(pointers, blocks.size(), size_bytes, boundary);
     });
-    if (freed != Freed::done)
+    if (freed.fault != Freed::done)
         throw Misuse("Cannot deallocate every one of " + std::to_string(blocks.size()) +
-                     " blocks of " + std::to_string(size_bytes) + " bytes: " + fault_of(freed));
+                     " blocks of " + std::to_string(size_bytes) + " bytes; at " +
+                     hexadecimal(reinterpret_cast<uintptr_t>(freed.block)) + ", " +
+                     fault_of(self, freed.fault, freed.block, boundary));
 }
 
 void statistics_class(nb::module_ &module) {
@@ -178,11 +195,11 @@ PyType_Slot slots[] = {{Py_tp_traverse, reinterpret_cast<void *>(traverse_resour
 
 } // namespace
 
-[[gnu::noinline]] void refuse_block(Freed freed, uint64_t address, size_t size_bytes) {
-    char text[32];
-    std::snprintf(text, sizeof text, "%#llx", static_cast<unsigned long long>(address));
-    throw Misuse("Cannot deallocate " + std::to_string(size_bytes) + " bytes at " + text + ": " +
-                 fault_of(freed));
+[[gnu::noinline]] void refuse_block(const MemoryResource &self, Freed freed, GivenBlock block) {
+    const auto *pointer = reinterpret_cast<const void *>(block.address);
+    throw Misuse("Cannot deallocate " + std::to_string(block.size_bytes) + " bytes at " +
+                 hexadecimal(block.address) + ": " +
+                 fault_of(self, freed, pointer, block.alignment));
 }
 
 int visit_resource(const std::shared_ptr<MemoryResource> &held, visitproc visit, void *arg) {
@@ -223,7 +240,9 @@ void resource(nb::module_ &module) {
             "no resource serves.")
         .def("deallocate", &deallocate, "address"_a, "size_bytes"_a, "alignment"_a = alignment,
              "Takes a block back, with the size and alignment it was asked for by.\n\n"
-             "Raises InputError, and changes nothing, where it sees that it is no such block.")
+             "Raises InputError with the address and both sizes, and changes nothing, where no "
+             "block\n"
+             "of that size begins there or the address is not a multiple of `alignment`.")
         .def("allocate_many", &allocate_many, "count"_a, "size_bytes"_a, "alignment"_a = alignment,
              "Addresses of `count` blocks: all of them, or OutOfMemoryError and none.")
         .def("deallocate_many", &deallocate_many, "addresses"_a, "size_bytes"_a,

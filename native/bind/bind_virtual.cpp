@@ -144,7 +144,7 @@ void deallocate_on(VirtualResource &self, uintptr_t address, Count size,
         return self.deallocate_on(reinterpret_cast<void *>(address), size_bytes, boundary, stream);
     });
     if (freed != resource::Freed::done)
-        refuse_block(freed, address, size_bytes);
+        refuse_block(self, freed, {address, size_bytes, boundary});
 }
 
 using ListedRow = std::tuple<uintptr_t, uintptr_t, size_t, size_t, const char *>;

@@ -245,7 +245,8 @@ class MemoryResource:
         """
         Takes a block back, with the size and alignment it was asked for by.
 
-        Raises InputError, and changes nothing, where it sees that it is no such block.
+        Raises InputError with the address and both sizes, and changes nothing, where no block
+        of that size begins there or the address is not a multiple of `alignment`.
         """
 
     def allocate_many(self, count: int, size_bytes: int, alignment: int = 16) -> Annotated[NDArray[numpy.uint64], dict(shape=(None,))]:

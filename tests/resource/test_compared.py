@@ -100,9 +100,9 @@ def test_the_simulation_refuses_what_was_not_given():
     address = simulation.allocate(100)
     assert simulation.owns(address)
     assert not simulation.owns(1)
-    with pytest.raises(InputError, match="not asked for by that size"):
+    with pytest.raises(InputError, match="Give the size that it was allocated with"):
         simulation.deallocate(address, 513)
-    with pytest.raises(InputError, match="not of this resource"):
+    with pytest.raises(InputError, match="belong to this resource"):
         simulation.deallocate(address + 1, 100)
     simulation.deallocate(address, 100)
     with pytest.raises(OutOfMemoryError):

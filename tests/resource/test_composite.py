@@ -77,7 +77,7 @@ def test_all_of_the_rest_can_be_had_again_and_again(best_fit, free_list_last):
 def test_an_address_of_no_part_is_refused(composite):
     other = HostResource()
     address = other.allocate(100)
-    with pytest.raises(InputError, match="not of this resource"):
+    with pytest.raises(InputError, match="belong to this resource"):
         composite.deallocate(address, 100)
     other.deallocate(address, 100)
 

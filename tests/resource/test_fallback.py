@@ -80,10 +80,10 @@ def test_the_first_one_serves_again_when_it_has_room():
 @pytest.mark.parametrize(
     ("change", "size", "alignment", "words"),
     [
-        (0, 101, 16, "that size"),
-        (0, 100, 32, "that alignment"),
+        (0, 101, 16, "Give the size that it was allocated with"),
+        (0, 100, 32, "not allocated with alignment 32"),
         (16, 84, 16, "no block begins"),
-        (1 << 40, 100, 16, "not of this resource"),
+        (1 << 40, 100, 16, "belong to this resource"),
     ],
 )
 def test_a_block_of_the_second_is_checked(change, size, alignment, words):
@@ -93,7 +93,7 @@ def test_a_block_of_the_second_is_checked(change, size, alignment, words):
         resource.deallocate(address + change, size, alignment)
     assert second.counters().current_count == 1
     resource.deallocate(address, 100)
-    with pytest.raises(InputError, match="free already"):
+    with pytest.raises(InputError, match="already free"):
         resource.deallocate(address, 100)
 
 

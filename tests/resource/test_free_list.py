@@ -102,7 +102,7 @@ def test_a_block_that_is_given_back_twice_is_seen(whole, between):
     blocks = [whole.allocate(96) for _ in range(between + 1)]
     for block in blocks:
         whole.deallocate(block, 96)
-    with pytest.raises(InputError, match="free already"):
+    with pytest.raises(InputError, match="already free"):
         whole.deallocate(blocks[0], 96)
     assert whole.free_bytes == MIB
 
@@ -112,8 +112,8 @@ def test_a_false_block_is_refused_and_changes_nothing(whole):
     whole.deallocate(blocks[2], 96)
     for address, size, reason in [
         (blocks[0] + 8, 96, "no block begins there"),
-        (blocks[1], 128, "by that size"),
-        (blocks[0], 2 * MIB, "by that size"),
+        (blocks[1], 128, "Give the size that it was allocated with"),
+        (blocks[0], 2 * MIB, "Give the size that it was allocated with"),
     ]:
         with pytest.raises(InputError, match=reason):
             whole.deallocate(address, size)
@@ -189,7 +189,7 @@ def test_the_block_that_came_back_last_is_out_again_and_then_joins(whole):
     whole.deallocate(blocks[1], 4096)
     assert whole.allocate(4096) == blocks[1]
     whole.deallocate(blocks[1], 4096)
-    with pytest.raises(InputError, match="free already"):
+    with pytest.raises(InputError, match="already free"):
         whole.deallocate(blocks[1], 4096)
     for block in (blocks[0], blocks[2]):
         whole.deallocate(block, 4096)

@@ -118,7 +118,7 @@ def test_a_block_is_given_back_once_by_its_size_and_alignment(memory):
         with pytest.raises(InputError):
             memory.deallocate(*wrong)
     memory.deallocate(address, 1000, 16)
-    with pytest.raises(InputError, match="free already"):
+    with pytest.raises(InputError, match="already free"):
         memory.deallocate(address, 1000, 16)
 
 

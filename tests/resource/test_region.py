@@ -22,10 +22,10 @@ def test_it_gives_one_block_at_a_time(region):
 @pytest.mark.parametrize(
     ("offset", "size", "words"),
     [
-        (0, 99, "not asked for by that size"),
-        (0, 101, "not asked for by that size"),
+        (0, 99, "Give the size that it was allocated with"),
+        (0, 101, "Give the size that it was allocated with"),
         (16, 100, "no block begins there"),
-        (1 << 20, 100, "not of this resource"),
+        (1 << 20, 100, "belong to this resource"),
     ],
 )
 def test_a_block_that_it_has_not_given_is_refused_and_the_other_stays(region, offset, size, words):
@@ -34,7 +34,7 @@ def test_a_block_that_it_has_not_given_is_refused_and_the_other_stays(region, of
         region.deallocate(address + offset, size)
     assert region.statistics().current_bytes == 100
     region.deallocate(address, 100)
-    with pytest.raises(InputError, match="free already"):
+    with pytest.raises(InputError, match="already free"):
         region.deallocate(address, 100)
 
 

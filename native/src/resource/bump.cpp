@@ -161,8 +161,27 @@ char *BumpResource::over_parts(size_t first, const Asked &asked) {
     return nullptr;
 }
 
-Freed BumpResource::deallocate(void *pointer, size_t, size_t) {
-    return owns(pointer) ? Freed::done : Freed::foreign;
+Freed BumpResource::deallocate(void *pointer, size_t size_bytes, size_t alignment) {
+    if (!owns(pointer))
+        return Freed::foreign;
+    const size_t size_max = size_of(pointer);
+    if (size_max == 0)
+        return Freed::not_a_block;
+    if (size_bytes > size_max)
+        return Freed::wrong_size;
+    return is_aligned(pointer, alignment) ? Freed::done : Freed::wrong_alignment;
+}
+
+/// A block may lie over several parts, all of them full but the last.
+size_t BumpResource::size_of(const void *pointer) const {
+    const size_t offset = reinterpret_cast<uintptr_t>(pointer) - start_;
+    if (offset >= capacity_bytes() || offset % kGranule != 0)
+        return 0;
+    size_t part = offset / part_bytes_, stop = 0;
+    do {
+        stop = part * part_bytes_ + used_bytes(cursors_[part]->word.load());
+    } while (stop == ++part * part_bytes_ && part < cursors_.size());
+    return stop > offset ? stop - offset : 0;
 }
 
 Range BumpResource::range_of(const void *pointer) const {

@@ -36,7 +36,7 @@ void *CachingSimulation::allocate(size_t size_bytes, size_t alignment) {
         if (block == blocks_.end())
             return nullptr;
     }
-    block->second.is_free = false;
+    block->second.asked_bytes = std::max<size_t>(size_bytes, 1);
     cut(block, asked);
     current_bytes_ += block->second.size_bytes;
     ++current_count_;
@@ -52,7 +52,7 @@ CachingSimulation::Blocks::iterator CachingSimulation::add_segment(size_t size_b
     }
     held_bytes_ += size_bytes;
     const auto start = reinterpret_cast<uintptr_t>(segments_.back()->start());
-    return blocks_.emplace(start, Block{size_bytes, start, is_small, true}).first;
+    return blocks_.emplace(start, Block{size_bytes, start, is_small, 0}).first;
 }
 
 /// Leaves `block` its first bytes where the rest is worth a block.
@@ -63,25 +63,27 @@ void CachingSimulation::cut(Blocks::iterator block, size_t size_bytes) {
         return;
     facts.size_bytes = size_bytes;
     blocks_.emplace_hint(std::next(block), start + size_bytes,
-                         Block{rest, facts.segment, facts.is_small, true});
+                         Block{rest, facts.segment, facts.is_small, 0});
     free_[facts.is_small].emplace(rest, start + size_bytes);
 }
 
-Freed CachingSimulation::deallocate(void *pointer, size_t size_bytes, size_t) {
+Freed CachingSimulation::deallocate(void *pointer, size_t size_bytes, size_t alignment) {
     const std::lock_guard lock(mutex_);
     auto block = blocks_.find(reinterpret_cast<uintptr_t>(pointer));
     if (block == blocks_.end())
         return Freed::foreign;
-    if (block->second.is_free)
+    if (block->second.asked_bytes == 0)
         return Freed::already_free;
-    if (size_bytes > block->second.size_bytes)
+    if (std::max<size_t>(size_bytes, 1) != block->second.asked_bytes)
         return Freed::wrong_size;
+    if (!is_aligned(pointer, alignment))
+        return Freed::wrong_alignment;
     current_bytes_ -= block->second.size_bytes;
     --current_count_;
-    block->second.is_free = true;
+    block->second.asked_bytes = 0;
     Free &free = free_[block->second.is_small];
     const auto joins = [&](Blocks::iterator other) {
-        return other->second.is_free && other->second.segment == block->second.segment;
+        return other->second.asked_bytes == 0 && other->second.segment == block->second.segment;
     };
     if (const auto next = std::next(block); next != blocks_.end() && joins(next)) {
         free.erase({next->second.size_bytes, next->first});
@@ -97,6 +99,12 @@ Freed CachingSimulation::deallocate(void *pointer, size_t size_bytes, size_t) {
     }
     free.emplace(block->second.size_bytes, block->first);
     return Freed::done;
+}
+
+size_t CachingSimulation::size_of(const void *pointer) const {
+    const std::lock_guard lock(mutex_);
+    const auto block = blocks_.find(reinterpret_cast<uintptr_t>(pointer));
+    return block == blocks_.end() ? 0 : block->second.asked_bytes;
 }
 
 Range CachingSimulation::range_of(const void *pointer) const {

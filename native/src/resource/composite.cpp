@@ -58,6 +58,7 @@ CompositeResource::CompositeResource(std::shared_ptr<MemoryResource> upstream, s
     }
     slabs_stop_ = next;
     slab_bytes_max_ = slabs_.empty() ? 0 : slabs_.back()->block_bytes();
+    class_bytes_max_ = std::min(slab_bytes_max_, SlabResource::kNoted);
     for (size_t size = kStep, slab = 0; size <= slab_bytes_max_; size += kStep) {
         slab += slabs_[slab]->block_bytes() < size;
         classes_.push_back(slabs_[slab].get());
@@ -74,7 +75,8 @@ void *CompositeResource::allocate(size_t size_bytes, size_t alignment) {
     if (has_class(size_bytes)) [[likely]] {
         SlabResource *slab = class_of(size_bytes);
         if (alignment <= slab->alignment()) [[likely]]
-            return slab->from_cell([&] { return allocate_slowly(size_bytes, alignment); });
+            return slab->from_cell(size_bytes,
+                                   [&] { return allocate_slowly(size_bytes, alignment); });
     }
     return allocate_slowly(size_bytes, alignment);
 }
@@ -109,7 +111,7 @@ MemoryResource &CompositeResource::part_of(const void *pointer) const {
 
 Freed CompositeResource::deallocate(void *pointer, size_t size_bytes, size_t alignment) {
     if (has_class(size_bytes)) [[likely]]
-        if (class_of(size_bytes)->to_cell(pointer, size_bytes)) [[likely]]
+        if (class_of(size_bytes)->to_cell(pointer, size_bytes, alignment)) [[likely]]
             return Freed::done;
     return deallocate_slowly(pointer, size_bytes, alignment);
 }
@@ -128,19 +130,20 @@ size_t CompositeResource::allocate_many(void **blocks, size_t count, size_t size
     return given + rest_->allocate_many(blocks + given, count - given, size_bytes, alignment);
 }
 
-Freed CompositeResource::deallocate_many(void *const *blocks, size_t count, size_t size_bytes,
-                                         size_t alignment) {
-    Freed fault = Freed::done;
+FreedMany CompositeResource::deallocate_many(void *const *blocks, size_t count, size_t size_bytes,
+                                             size_t alignment) {
+    FreedMany freed;
     for (size_t first = 0, last; first < count; first = last) {
         MemoryResource &part = part_of(blocks[first]);
         for (last = first + 1; last < count && &part_of(blocks[last]) == &part; ++last)
             ;
-        const Freed freed =
-            part.deallocate_many(blocks + first, last - first, size_bytes, alignment);
-        if (fault == Freed::done)
-            fault = freed;
+        freed.note(part.deallocate_many(blocks + first, last - first, size_bytes, alignment));
     }
-    return fault;
+    return freed;
+}
+
+size_t CompositeResource::size_of(const void *pointer) const {
+    return part_of(pointer).size_of(pointer);
 }
 
 Range CompositeResource::range_of(const void *pointer) const {

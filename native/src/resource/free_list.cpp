@@ -40,35 +40,34 @@ FreeListResource::~FreeListResource() {
 }
 
 void *FreeListResource::allocate(size_t size_bytes, size_t alignment) {
-    const size_t bytes = block_bytes(size_bytes);
-    alignment = std::max(alignment, kFreeGranule);
-    if (bytes == 0 || alignment > SIZE_MAX - bytes)
+    const Request request = request_of(size_bytes, alignment);
+    if (!can_be_met(request))
         return nullptr;
     if (settings_.upstream_first)
-        if (void *pointer = from_upstream(bytes, alignment))
+        if (void *pointer = from_upstream(request))
             return pointer;
     {
         const std::lock_guard lock(lock_);
         if (is_abandoned_)
             return nullptr;
-        if (void *pointer = take(bytes, alignment))
+        if (void *pointer = take(request))
             return pointer;
     }
     if (settings_.upstream_first)
         return nullptr;
-    if (void *pointer = from_longer_end(bytes, alignment))
+    if (void *pointer = from_longer_end(request))
         return pointer;
-    return from_upstream(bytes, alignment);
+    return from_upstream(request);
 }
 
 size_t FreeListResource::allocate_many(void **blocks, size_t count, size_t size_bytes,
                                        size_t alignment) {
-    const size_t bytes = block_bytes(size_bytes);
+    const Request request = request_of(size_bytes, alignment);
     size_t given = 0;
-    if (!settings_.upstream_first && bytes != 0 && alignment <= SIZE_MAX - bytes) {
+    if (!settings_.upstream_first && can_be_met(request)) {
         const std::lock_guard lock(lock_);
         while (given < count && !is_abandoned_) {
-            blocks[given] = take(bytes, std::max(alignment, kFreeGranule));
+            blocks[given] = take(request);
             if (blocks[given] == nullptr)
                 break;
             ++given;
@@ -79,14 +78,19 @@ size_t FreeListResource::allocate_many(void **blocks, size_t count, size_t size_
 }
 
 /// The block that came back last, where it is what is asked for: nothing is cut or joined.
-void *FreeListResource::take_latest(size_t size_bytes, size_t alignment) {
-    if (latest_.size_bytes != size_bytes || latest_.start % alignment != 0)
+void *FreeListResource::take_latest(const Request &request) {
+    if (latest_.size_bytes != request.size_bytes || latest_.start % request.alignment != 0)
         return nullptr;
     latest_.size_bytes = 0;
-    free_bytes_ -= size_bytes;
-    live_bytes_ += size_bytes;
-    ++live_count_;
+    free_bytes_ -= request.size_bytes;
+    count_live(*latest_.territory, latest_.start, request);
     return reinterpret_cast<void *>(latest_.start);
+}
+
+void FreeListResource::count_live(Territory &territory, uintptr_t start, const Request &request) {
+    territory.live.set(territory.granule(start), request.asked_bytes);
+    live_bytes_ += request.size_bytes;
+    ++live_count_;
 }
 
 void FreeListResource::put_latest_away() {
@@ -98,23 +102,23 @@ void FreeListResource::put_latest_away() {
 }
 
 /// Cuts a block out of a free one; what is left on either side stays free.
-void *FreeListResource::take(size_t size_bytes, size_t alignment) {
-    if (void *latest = take_latest(size_bytes, alignment))
+void *FreeListResource::take(const Request &request) {
+    if (void *latest = take_latest(request))
         return latest;
     put_latest_away();
-    FreeNode *node = choose(size_bytes, alignment);
+    const size_t size_bytes = request.size_bytes;
+    FreeNode *node = choose(size_bytes, request.alignment);
     if (node == nullptr)
         return nullptr;
     const uintptr_t start = address_of(node), stop = start + node->size_bytes;
-    const uintptr_t block = align_up(start, alignment);
+    const uintptr_t block = align_up(start, request.alignment);
     Territory &territory = *find(start);
     remove(territory, node);
     if (block > start)
         insert(territory, start, block - start);
     if (stop > block + size_bytes)
         insert(territory, block + size_bytes, stop - (block + size_bytes));
-    live_bytes_ += size_bytes;
-    ++live_count_;
+    count_live(territory, block, request);
     return reinterpret_cast<void *>(block);
 }
 
@@ -147,58 +151,87 @@ Freed FreeListResource::deallocate(void *pointer, size_t size_bytes, size_t alig
         const std::lock_guard lock(lock_);
         if (is_abandoned_)
             return Freed::foreign;
-        if (Territory *territory = find(address_of(pointer)))
-            return give(*territory, address_of(pointer), block_bytes(size_bytes));
+        if (Territory *territory = find(address_of(pointer))) {
+            const Freed freed = give(*territory, address_of(pointer), size_bytes, alignment);
+            if (freed != Freed::not_a_block || !joins_all_) [[likely]]
+                return freed;
+        }
     }
     return settle(pointer, size_bytes, alignment);
 }
 
-Freed FreeListResource::deallocate_many(void *const *blocks, size_t count, size_t size_bytes,
-                                        size_t alignment) {
-    Freed fault = Freed::done;
+FreedMany FreeListResource::deallocate_many(void *const *blocks, size_t count, size_t size_bytes,
+                                            size_t alignment) {
+    FreedMany freed;
     std::vector<void *> unsettled;
     {
         const std::lock_guard lock(lock_);
         for (size_t index = 0; index < count; ++index) {
-            Territory *territory = is_abandoned_ ? nullptr : find(address_of(blocks[index]));
-            Freed freed = Freed::done;
-            if (territory == nullptr)
+            const uintptr_t start = address_of(blocks[index]);
+            Territory *territory = is_abandoned_ ? nullptr : find(start);
+            const Freed each = territory == nullptr
+                                   ? Freed::not_a_block
+                                   : give(*territory, start, size_bytes, alignment);
+            if (each == Freed::not_a_block && (territory == nullptr || joins_all_))
                 unsettled.push_back(blocks[index]);
             else
-                freed = give(*territory, address_of(blocks[index]), block_bytes(size_bytes));
-            if (fault == Freed::done)
-                fault = freed;
+                freed.note(each, blocks[index]);
         }
     }
-    const Freed freed =
-        MemoryResource::deallocate_many(unsettled.data(), unsettled.size(), size_bytes, alignment);
-    return fault == Freed::done ? freed : fault;
+    freed.note(
+        MemoryResource::deallocate_many(unsettled.data(), unsettled.size(), size_bytes, alignment));
+    return freed;
 }
 
 /// Takes a block back that lies in a territory.
-Freed FreeListResource::give(Territory &territory, uintptr_t start, size_t size_bytes) {
+Freed FreeListResource::give(Territory &territory, uintptr_t start, size_t size_bytes,
+                             size_t alignment) {
+    const size_t first = territory.granule(start), asked_bytes = std::max<size_t>(size_bytes, 1);
+    if ((start - territory.start) % kFreeGranule != 0 || start % alignment != 0 ||
+        !territory.live.is(first, asked_bytes)) [[unlikely]]
+        return fault_of(territory, start, asked_bytes);
+    const size_t bytes = block_bytes(asked_bytes);
+    territory.live.clear(first);
+    --live_count_;
+    live_bytes_ -= bytes;
+    put_back(territory, start, bytes);
+    return Freed::done;
+}
+
+/// Why no live block of that size and a given alignment begins at an address.
+Freed FreeListResource::fault_of(const Territory &territory, uintptr_t start, size_t size_bytes) {
     put_latest_away();
+    const size_t first = territory.granule(start);
     if ((start - territory.start) % kFreeGranule != 0)
         return Freed::not_a_block;
-    const size_t first = territory.granule(start);
-    if (size_bytes == 0 || size_bytes / kFreeGranule > territory.granule_count - first)
-        return Freed::wrong_size;
-    const size_t after = first + size_bytes / kFreeGranule;
-    if (territory.is_free(first))
-        return Freed::already_free;
-    if (territory.is_free(after - 1))
-        return Freed::wrong_size;
-    if (live_count_ > 0 && live_bytes_ >= size_bytes) {
-        --live_count_;
-        live_bytes_ -= size_bytes;
+    if (const size_t live_bytes = territory.live.at(first); live_bytes != 0)
+        return live_bytes == size_bytes ? Freed::wrong_alignment : Freed::wrong_size;
+    return territory.is_free(first) ? Freed::already_free : Freed::not_a_block;
+}
+
+size_t FreeListResource::size_of(const void *pointer) const {
+    {
+        const std::lock_guard lock(lock_);
+        const auto after = territories_.upper_bound(address_of(pointer));
+        if (after != territories_.begin()) {
+            const Territory &found = std::prev(after)->second;
+            const size_t offset = address_of(pointer) - found.start;
+            if (offset < found.size_bytes())
+                return offset % kFreeGranule == 0 ? found.live.at(offset / kFreeGranule) : 0;
+        }
     }
+    return upstream_->size_of(pointer);
+}
+
+/// A block that is free from now on.
+void FreeListResource::put_back(Territory &territory, uintptr_t start, size_t size_bytes) {
+    put_latest_away();
     if (size_bytes <= kLatestBytesMax) {
         latest_ = {&territory, start, size_bytes};
         free_bytes_ += size_bytes;
     } else {
         join(territory, start, size_bytes);
     }
-    return Freed::done;
 }
 
 /// A free block, in one with the free blocks beside it.

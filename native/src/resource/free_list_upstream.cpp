@@ -31,7 +31,8 @@ Territory &FreeListResource::territory_of(uintptr_t start, Range range, Asked as
 /// A block at the end of what upstream gave, which ends with a free block that is too small: only
 /// what is missing comes from upstream. Else that block would stay, and a program whose requests
 /// grow would hold the sum of them.
-void *FreeListResource::from_longer_end(size_t size_bytes, size_t alignment) {
+void *FreeListResource::from_longer_end(const Request &request) {
+    const auto &[asked_bytes, size_bytes, alignment] = request;
     uintptr_t stop;
     size_t missing_bytes;
     {
@@ -51,7 +52,7 @@ void *FreeListResource::from_longer_end(size_t size_bytes, size_t alignment) {
     put_latest_away();
     stop_ = stop + missing_bytes;
     join(*find(stop - 1), stop, missing_bytes);
-    return take(size_bytes, alignment);
+    return take(request);
 }
 
 /// Whether free chunks, each too small, may be all that upstream lacks.
@@ -62,7 +63,8 @@ bool FreeListResource::would_help_upstream(size_t size_bytes) const {
 }
 
 /// A block from upstream; what comes with it beyond the request goes to the list.
-void *FreeListResource::from_upstream(size_t size_bytes, size_t alignment) {
+void *FreeListResource::from_upstream(const Request &request) {
+    const auto &[asked_bytes, size_bytes, alignment] = request;
     size_t chunk_bytes = std::max(size_bytes, block_bytes(settings_.chunk_bytes));
     void *pointer = upstream_->allocate(chunk_bytes, alignment);
     if (pointer == nullptr && chunk_bytes > size_bytes)
@@ -72,11 +74,18 @@ void *FreeListResource::from_upstream(size_t size_bytes, size_t alignment) {
     if (pointer == nullptr)
         return nullptr;
     const Range range = joins_all_ ? upstream_->range_of(pointer) : Range{};
-    const std::lock_guard lock(lock_);
     const uintptr_t start = address_of(pointer);
-    Territory &territory = territory_of(start, range, {chunk_bytes, alignment});
-    live_bytes_ += size_bytes;
-    ++live_count_;
+    std::unique_lock lock(lock_);
+    Territory *made = nullptr;
+    try {
+        made = &territory_of(start, range, {chunk_bytes, alignment});
+    } catch (const std::bad_alloc &) { // of what is kept about it
+        lock.unlock();
+        upstream_->deallocate(pointer, chunk_bytes, alignment);
+        return nullptr;
+    }
+    Territory &territory = *made;
+    count_live(territory, start, request);
     if (joins_all_)
         stop_ = start + chunk_bytes;
     if (chunk_bytes > size_bytes)
@@ -90,15 +99,23 @@ Freed FreeListResource::settle(void *pointer, size_t size_bytes, size_t alignmen
     if (!range.contains(pointer))
         return Freed::foreign;
     const uintptr_t start = address_of(pointer);
-    const size_t bytes = std::max<size_t>(size_bytes, 1) / kFreeGranule * kFreeGranule;
-    if (bytes == 0 || start % kFreeGranule != 0 || (!joins_all_ && start != range.start))
+    const size_t size_max = upstream_->size_of(pointer);
+    const size_t bytes = size_bytes / kFreeGranule * kFreeGranule;
+    if (size_max == 0 || start % kFreeGranule != 0)
         return Freed::not_a_block;
-    if (bytes > range.start + range.size_bytes - start)
+    if (bytes == 0 || size_bytes > size_max || (!joins_all_ && size_bytes != size_max))
         return Freed::wrong_size;
+    if (start % alignment != 0)
+        return Freed::wrong_alignment;
     const std::lock_guard lock(lock_);
     if (is_abandoned_)
         return Freed::foreign;
-    return give(territory_of(start, range, {size_bytes, alignment}), start, bytes);
+    Territory &territory = territory_of(start, range, {size_bytes, alignment});
+    const size_t first = territory.granule(start);
+    if (!territory.is_clear(first, first + bytes / kFreeGranule))
+        return Freed::not_a_block;
+    put_back(territory, start, bytes);
+    return Freed::done;
 }
 
 size_t FreeListResource::discard_free(MemoryResource &pages) {

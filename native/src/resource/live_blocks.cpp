@@ -56,6 +56,12 @@ Range LiveBlocks::range_of(const void *pointer) const {
     return found == blocks_.end() ? Range{} : Range{found->first, found->second.size_bytes};
 }
 
+size_t LiveBlocks::size_of(const void *pointer) const {
+    const std::lock_guard lock(mutex_);
+    const auto found = blocks_.find(reinterpret_cast<uintptr_t>(pointer));
+    return found == blocks_.end() ? 0 : found->second.size_bytes;
+}
+
 size_t LiveBlocks::size_bytes() const {
     const std::lock_guard lock(mutex_);
     return size_bytes_;

@@ -14,15 +14,12 @@ size_t MemoryResource::allocate_many(void **blocks, size_t count, size_t size_by
     return count;
 }
 
-Freed MemoryResource::deallocate_many(void *const *blocks, size_t count, size_t size_bytes,
-                                      size_t alignment) {
-    Freed fault = Freed::done;
-    for (size_t index = 0; index < count; ++index) {
-        const Freed freed = deallocate(blocks[index], size_bytes, alignment);
-        if (fault == Freed::done)
-            fault = freed;
-    }
-    return fault;
+FreedMany MemoryResource::deallocate_many(void *const *blocks, size_t count, size_t size_bytes,
+                                          size_t alignment) {
+    FreedMany freed;
+    for (size_t index = 0; index < count; ++index)
+        freed.note(deallocate(blocks[index], size_bytes, alignment), blocks[index]);
+    return freed;
 }
 
 size_t MemoryResource::available_bytes() const {

@@ -35,7 +35,7 @@ void *PageResource::allocate(size_t size_bytes, size_t alignment) {
         return nullptr;
     const std::lock_guard lock(mutex_);
     try {
-        live_.emplace(reinterpret_cast<uintptr_t>(pointer), mapped_bytes);
+        live_.emplace(reinterpret_cast<uintptr_t>(pointer), std::max<size_t>(size_bytes, 1));
     } catch (const std::bad_alloc &) {
         unmap(pointer, mapped_bytes);
         return nullptr;
@@ -46,7 +46,7 @@ void *PageResource::allocate(size_t size_bytes, size_t alignment) {
     return pointer;
 }
 
-Freed PageResource::deallocate(void *pointer, size_t size_bytes, size_t) {
+Freed PageResource::deallocate(void *pointer, size_t size_bytes, size_t alignment) {
     const size_t mapped_bytes = round_to_pages(size_bytes);
     {
         const std::lock_guard lock(mutex_);
@@ -54,12 +54,15 @@ Freed PageResource::deallocate(void *pointer, size_t size_bytes, size_t) {
         if (after == live_.begin())
             return Freed::foreign;
         const auto found = std::prev(after);
-        if (const Range range{found->first, found->second}; !range.contains(pointer))
+        const Range range{found->first, round_to_pages(found->second)};
+        if (!range.contains(pointer))
             return Freed::foreign;
         if (found->first != reinterpret_cast<uintptr_t>(pointer))
             return Freed::not_a_block;
-        if (found->second != mapped_bytes)
+        if (found->second != std::max<size_t>(size_bytes, 1))
             return Freed::wrong_size;
+        if (!is_aligned(pointer, alignment))
+            return Freed::wrong_alignment;
         live_.erase(found);
         current_bytes_ -= mapped_bytes;
     }
@@ -73,8 +76,14 @@ Range PageResource::range_of(const void *pointer) const {
     if (after == live_.begin())
         return {};
     const auto found = std::prev(after);
-    const Range range{found->first, found->second};
+    const Range range{found->first, round_to_pages(found->second)};
     return range.contains(pointer) ? range : Range{};
+}
+
+size_t PageResource::size_of(const void *pointer) const {
+    const std::lock_guard lock(mutex_);
+    const auto found = live_.find(reinterpret_cast<uintptr_t>(pointer));
+    return found == live_.end() ? 0 : found->second;
 }
 
 Statistics PageResource::statistics() const {

@@ -17,7 +17,7 @@ void *RegionResource::allocate(size_t size_bytes, size_t alignment) {
     return reinterpret_cast<void *>(start);
 }
 
-Freed RegionResource::deallocate(void *pointer, size_t size_bytes, size_t) {
+Freed RegionResource::deallocate(void *pointer, size_t size_bytes, size_t alignment) {
     if (!range_.contains(pointer))
         return Freed::foreign;
     uintptr_t live = live_;
@@ -27,6 +27,8 @@ Freed RegionResource::deallocate(void *pointer, size_t size_bytes, size_t) {
         return Freed::not_a_block;
     if (std::max<size_t>(size_bytes, 1) != live_bytes_)
         return Freed::wrong_size;
+    if (!is_aligned(pointer, alignment))
+        return Freed::wrong_alignment;
     live_bytes_ = 0;
     return live_.compare_exchange_strong(live, 0) ? Freed::done : Freed::already_free;
 }

@@ -3,20 +3,12 @@
 #include "tightship/os.hpp"
 
 #include <algorithm>
-#include <array>
-#include <cstring>
 
 namespace tightship::resource {
 
 namespace {
 
 constexpr size_t kLine = 64;
-/// The states of a word of blocks that are all out.
-constexpr auto kLiveWord = [] {
-    std::array<uint8_t, 64> states;
-    states.fill(1);
-    return states;
-}();
 
 /// Blocks that fit, with their bits before them where these are inside.
 size_t count_blocks(size_t size_bytes, size_t block_bytes, size_t alignment, bool is_inside) {
@@ -30,6 +22,14 @@ size_t count_blocks(size_t size_bytes, size_t block_bytes, size_t alignment, boo
         (fits ? least : most) = fits ? count : count - 1;
     }
     return least;
+}
+
+/// Zeros for `count` elements, touched as they are used. Throws `std::bad_alloc`.
+template <class Owner> void obtain(Owner &owner, size_t count) {
+    using Element = typename Owner::element_type;
+    owner.reset(static_cast<Element *>(std::calloc(count, sizeof(Element))));
+    if (owner == nullptr)
+        throw std::bad_alloc();
 }
 
 } // namespace
@@ -61,27 +61,37 @@ SlabResource::SlabResource(std::shared_ptr<MemoryResource> upstream, size_t size
         bits = control_.start();
     }
     free_.emplace(bits, block_count_);
-    states_.reset(static_cast<uint8_t *>(std::calloc(block_count_, 1)));
-    if (states_ == nullptr)
-        throw std::bad_alloc();
+    noted_max_ = std::min(block_bytes_, kNoted);
+    obtain(noted_, block_count_);
+    if (block_bytes_ > kNoted)
+        obtain(large_, block_count_);
 }
 
 void *SlabResource::allocate(size_t size_bytes, size_t alignment) {
-    if (!serves(size_bytes, alignment)) [[unlikely]]
+    if (size_bytes - 1 >= noted_max_ || alignment > alignment_) [[unlikely]]
         return allocate_slowly(size_bytes, alignment);
-    return from_cell([&] { return allocate_slowly(size_bytes, alignment); });
+    return from_cell(size_bytes, [&] { return from_bitmap(size_bytes); });
 }
 
-Freed SlabResource::deallocate(void *pointer, size_t size_bytes, size_t) {
-    if (to_cell(pointer, size_bytes)) [[likely]]
+Freed SlabResource::deallocate(void *pointer, size_t size_bytes, size_t alignment) {
+    if (to_cell(pointer, size_bytes, alignment)) [[likely]]
         return Freed::done;
-    return deallocate_slowly(pointer, size_bytes);
+    return deallocate_slowly(pointer, size_bytes, alignment);
 }
 
-/// Takes a word of the bitmap into the cell, or one block where that is closed.
+/// A size of 0, one that is kept apart, or what the slab does not serve.
 void *SlabResource::allocate_slowly(size_t size_bytes, size_t alignment) {
     if (!serves(size_bytes, alignment))
         return nullptr;
+    const size_t noted = noted_of(size_bytes);
+    void *given = from_cell(noted, [&] { return from_bitmap(noted); });
+    if (given != nullptr && noted == kLarge)
+        large_[quotient(static_cast<char *>(given) - start_)] = size_bytes;
+    return given;
+}
+
+/// Takes a word of the bitmap into the cell, or one block where that is closed.
+void *SlabResource::from_bitmap(size_t noted) {
     Cell *cell = cells_.own();
     const bool is_open = cell != nullptr && cell->is_closed.load(std::memory_order_relaxed) == 0;
     size_t word = first_word();
@@ -90,7 +100,7 @@ void *SlabResource::allocate_slowly(size_t size_bytes, size_t alignment) {
         return nullptr;
     if (is_open)
         keep(cell, word, bits & (bits - 1));
-    mark(word * 64 + lowest(bits), kLive);
+    mark(word * 64 + lowest(bits), noted);
     return block(word, bits);
 }
 
@@ -145,18 +155,16 @@ void SlabResource::empty_into_bitmap(Cell &cell) {
     cell.set_bits(0);
 }
 
-/// Where the stack is full, or the cell closed, or the block not given by this process, or no
-/// block.
-Freed SlabResource::deallocate_slowly(void *pointer, size_t size_bytes) {
+/// Where the stack is full, the cell closed, the size kept apart, the block another process's or no
+/// such block.
+Freed SlabResource::deallocate_slowly(void *pointer, size_t size_bytes, size_t alignment) {
     size_t index;
     if (const Freed found = locate(pointer, index); found != Freed::done)
         return found;
-    if (size_bytes > block_bytes_)
-        return Freed::wrong_size;
-    Cell *cell = cells_.own();
-    if (!is_live(index) && (!is_shared_ || is_free(cell, pointer, index)))
-        return Freed::already_free;
+    if (const Freed fault = check(pointer, index, size_bytes, alignment); fault != Freed::done)
+        return fault;
     mark(index, kFree);
+    Cell *cell = cells_.own();
     if (cell == nullptr || !cell->enter())
         return free_->release(index / 64, bit(index)) == 0 ? Freed::done : Freed::already_free;
     if (cell->get_depth() == Cell::kDepth)
@@ -166,8 +174,24 @@ Freed SlabResource::deallocate_slowly(void *pointer, size_t size_bytes) {
     return Freed::done;
 }
 
+/// Why the block at `index` does not go back with that size and alignment; done where it does.
+Freed SlabResource::check(const void *pointer, size_t index, size_t size_bytes, size_t alignment) {
+    const size_t size = asked(index);
+    if (size == 0 && (!is_shared_ || is_free(pointer, index)))
+        return Freed::already_free;
+    if (is_shared_ ? size_bytes > block_bytes_ : std::max<size_t>(size_bytes, 1) != size)
+        return Freed::wrong_size;
+    return is_aligned(pointer, alignment) ? Freed::done : Freed::wrong_alignment;
+}
+
+size_t SlabResource::size_of(const void *pointer) const {
+    size_t index;
+    return locate(pointer, index) == Freed::done ? asked(index) : 0;
+}
+
 /// Whether the bitmap or the calling thread's cell has a block.
-bool SlabResource::is_free(const Cell *cell, const void *pointer, size_t index) const {
+bool SlabResource::is_free(const void *pointer, size_t index) {
+    const Cell *cell = cells_.own();
     uint64_t free = free_->set_of(index / 64);
     if (cell != nullptr) {
         free |= cell->bits_of(index / 64);
@@ -178,16 +202,30 @@ bool SlabResource::is_free(const Cell *cell, const void *pointer, size_t index) 
     return (free & bit(index)) != 0;
 }
 
-size_t SlabResource::spread(void **blocks, size_t word, uint64_t bits) {
+/// Marks 64 blocks at once.
+void SlabResource::mark_word(size_t word, size_t noted) {
+    std::fill_n(&noted_[word * 64], 64, static_cast<uint16_t>(noted));
+}
+
+/// Whether 64 blocks are marked so.
+bool SlabResource::is_word(size_t word, size_t noted) const {
+    const uint16_t *marks = &noted_[word * 64];
+    uint16_t difference = 0;
+    for (size_t place = 0; place < 64; ++place)
+        difference |= marks[place] ^ static_cast<uint16_t>(noted);
+    return difference == 0;
+}
+
+size_t SlabResource::spread(void **blocks, size_t word, uint64_t bits, size_t noted) {
     size_t count = 0;
     if (bits == ~uint64_t{0}) {
-        std::memset(&states_[word * 64], kLive, 64);
+        mark_word(word, noted);
         char *each = start_ + word * 64 * block_bytes_;
         for (; count < 64; ++count, each += block_bytes_)
             blocks[count] = each;
     } else {
         for (; bits != 0; bits &= bits - 1) {
-            mark(word * 64 + lowest(bits), kLive);
+            mark(word * 64 + lowest(bits), noted);
             blocks[count++] = block(word, bits);
         }
     }
@@ -198,18 +236,21 @@ size_t SlabResource::allocate_many(void **blocks, size_t count, size_t size_byte
                                    size_t alignment) {
     if (!serves(size_bytes, alignment))
         return 0;
+    if (size_bytes > kNoted)
+        return MemoryResource::allocate_many(blocks, count, size_bytes, alignment);
+    const size_t noted = noted_of(size_bytes);
     size_t given = 0;
     Cell *cell = cells_.own();
     if (cell != nullptr && cell->enter()) {
         while (given < count && cell->get_depth() != 0) {
             char *each = cell->pop(cell->get_depth());
-            mark(quotient(each - start_), kLive);
+            mark(quotient(each - start_), noted);
             blocks[given++] = each;
         }
         const uint64_t bits = cell->get_bits();
         const uint64_t taken = FreeBits::lowest(bits, count - given);
         cell->set_bits(bits & ~taken);
-        given += spread(blocks + given, cell->get_word(), taken);
+        given += spread(blocks + given, cell->get_word(), taken, noted);
         cell->leave();
     }
     for (size_t word = given < count ? first_word() : 0; given < count;) {
@@ -217,7 +258,7 @@ size_t SlabResource::allocate_many(void **blocks, size_t count, size_t size_byte
         if (bits == 0)
             break;
         const uint64_t taken = FreeBits::lowest(bits, count - given);
-        given += spread(blocks + given, word, taken);
+        given += spread(blocks + given, word, taken, noted);
         keep(cell, word, bits & ~taken);
     }
     return given;
@@ -242,7 +283,8 @@ void SlabResource::keep(Cell *cell, size_t word, uint64_t bits) {
 
 /// Takes back `blocks[0]`, which is at `index`, with those that follow it and are of the same word,
 /// no two the same; `count` becomes how many those are. Neighbours in order need no division.
-Freed SlabResource::release_together(void *const *blocks, size_t &count, size_t index) {
+FreedMany SlabResource::release_together(void *const *blocks, size_t &count, size_t index,
+                                         size_t size_bytes) {
     const size_t word = index / 64, stop = std::min(word * 64 + 64, block_count_);
     const size_t in_order = std::min(count, stop - index);
     size_t taken = 1;
@@ -256,46 +298,48 @@ Freed SlabResource::release_together(void *const *blocks, size_t &count, size_t 
         bits |= bit(index);
     }
     count = taken;
-    return release_run(word, bits);
+    return release_run(word, bits, size_bytes);
 }
 
-Freed SlabResource::deallocate_many(void *const *blocks, size_t count, size_t size_bytes, size_t) {
-    if (size_bytes > block_bytes_)
-        return Freed::wrong_size;
-    Freed fault = Freed::done;
-    const auto note = [&fault](Freed freed) {
-        if (fault == Freed::done)
-            fault = freed;
-    };
+FreedMany SlabResource::deallocate_many(void *const *blocks, size_t count, size_t size_bytes,
+                                        size_t alignment) {
+    if (size_bytes > kNoted || alignment > alignment_)
+        return MemoryResource::deallocate_many(blocks, count, size_bytes, alignment);
+    FreedMany freed;
     for (size_t each = 0; each < count;) {
         size_t first, together = count - each;
         const Freed found = locate(blocks[each], first);
         if (found == Freed::done)
-            note(release_together(blocks + each, together, first));
+            freed.note(release_together(blocks + each, together, first, size_bytes));
         else
-            note(found);
+            freed.note(found, blocks[each]);
         each += found == Freed::done ? together : 1;
     }
-    return fault;
+    return freed;
 }
 
-/// Takes blocks of one word back, but those that are free already.
-Freed SlabResource::release_run(size_t word, uint64_t bits) {
-    Cell *cell = cells_.own();
+/// Takes blocks of one word back, but those that are none of that size.
+/// REQUIRES: all of them are at a multiple of the alignment, and `size_bytes` is `kNoted` at most.
+FreedMany SlabResource::release_run(size_t word, uint64_t bits, size_t size_bytes) {
+    FreedMany freed;
     uint64_t given = bits;
-    uint8_t *states = &states_[word * 64];
-    if (bits == ~uint64_t{0} && std::memcmp(states, kLiveWord.data(), 64) == 0) {
-        std::memset(states, kFree, 64);
+    if (bits == ~uint64_t{0} && is_word(word, noted_of(size_bytes))) {
+        mark_word(word, kFree);
     } else {
         for (uint64_t rest = bits; rest != 0; rest &= rest - 1) {
             const size_t index = word * 64 + lowest(rest);
-            if (!is_live(index) && (!is_shared_ || is_free(cell, block(word, rest), index)))
+            const void *each = block(word, rest);
+            const Freed fault = check(each, index, size_bytes, 1);
+            freed.note(fault, each);
+            if (fault == Freed::done)
+                mark(index, kFree);
+            else
                 given &= ~(rest & -rest);
-            mark(index, kFree);
         }
     }
-    keep(cell, word, given);
-    return given == bits ? Freed::done : Freed::already_free;
+    if (given != 0)
+        keep(cells_.own(), word, given);
+    return freed;
 }
 
 Range SlabResource::range_of(const void *pointer) const {

@@ -34,13 +34,13 @@ def test_misuse_is_refused_and_changes_nothing(policy, device):
     address = resource.allocate(CHUNK)
     for wrong, size, words in (
         (address + 1, CHUNK, "no block begins"),
-        (address, CHUNK + 1, "that size"),
-        (4096, CHUNK, "not of this resource"),
+        (address, CHUNK + 1, "Give the size that it was allocated with"),
+        (4096, CHUNK, "belong to this resource"),
     ):
         with pytest.raises(InputError, match=words):
             resource.deallocate(wrong, size)
     resource.deallocate(address, CHUNK)
-    with pytest.raises(InputError, match="free already"):
+    with pytest.raises(InputError, match="already free"):
         resource.deallocate(address, CHUNK)
 
 

@@ -20,6 +20,7 @@ class Adaptor : public MemoryResource {
         return upstream_->deallocate(pointer, size_bytes, alignment);
     }
     Range range_of(const void *pointer) const override { return upstream_->range_of(pointer); }
+    size_t size_of(const void *pointer) const override { return upstream_->size_of(pointer); }
     Reach reach() const override { return upstream_->reach(); }
     bool supports_free() const override { return upstream_->supports_free(); }
     bool is_shared() const override { return upstream_->is_shared(); }

@@ -26,7 +26,8 @@ class BumpResource final : public MemoryResource {
                  std::shared_ptr<MemoryResource> control = nullptr);
 
     void *allocate(size_t size_bytes, size_t alignment = kDefaultAlignment) override;
-    /// Takes nothing back.
+    /// Takes nothing back, and keeps no record of blocks: refuses what reaches beyond those it
+    /// gave.
     Freed deallocate(void *pointer, size_t size_bytes,
                      size_t alignment = kDefaultAlignment) override;
     size_t allocate_many(void **blocks, size_t count, size_t size_bytes,
@@ -34,6 +35,8 @@ class BumpResource final : public MemoryResource {
     /// Where the last block of a part ends.
     bool allocate_at(const void *start, size_t size_bytes) override;
     Range range_of(const void *pointer) const override;
+    /// Bytes from there on that blocks were given of.
+    size_t size_of(const void *pointer) const override;
     bool supports_free() const override { return false; }
     Reach reach() const override { return {.size_bytes = capacity_bytes()}; }
     bool is_shared() const override { return is_shared_; }

@@ -22,6 +22,7 @@ class CachingSimulation final : public MemoryResource {
     Freed deallocate(void *pointer, size_t size_bytes,
                      size_t alignment = kDefaultAlignment) override;
     Range range_of(const void *pointer) const override;
+    size_t size_of(const void *pointer) const override;
     Reach reach() const override { return {SIZE_MAX, kUnit}; }
     Statistics statistics() const override;
 
@@ -32,7 +33,7 @@ class CachingSimulation final : public MemoryResource {
         size_t size_bytes;
         uintptr_t segment;
         bool is_small;
-        bool is_free;
+        size_t asked_bytes; // 0 while it is free
     };
     using Blocks = std::map<uintptr_t, Block>;
     using Free = std::set<std::pair<size_t, uintptr_t>>;

@@ -44,9 +44,10 @@ class CompositeResource final : public MemoryResource {
                      size_t alignment = kDefaultAlignment) override;
     size_t allocate_many(void **blocks, size_t count, size_t size_bytes,
                          size_t alignment = kDefaultAlignment) override;
-    Freed deallocate_many(void *const *blocks, size_t count, size_t size_bytes,
-                          size_t alignment = kDefaultAlignment) override;
+    FreedMany deallocate_many(void *const *blocks, size_t count, size_t size_bytes,
+                              size_t alignment = kDefaultAlignment) override;
     Range range_of(const void *pointer) const override;
+    size_t size_of(const void *pointer) const override;
     bool is_shared() const override { return is_shared_; }
     Statistics statistics() const override;
     std::string refusal(size_t size_bytes, size_t alignment) const override;
@@ -59,8 +60,8 @@ class CompositeResource final : public MemoryResource {
     const std::shared_ptr<FreeListResource> &free_list() const { return rest_; }
 
   private:
-    /// Whether a slab's blocks hold `size_bytes`, which is above 0.
-    bool has_class(size_t size_bytes) const { return size_bytes - 1 < slab_bytes_max_; }
+    /// Whether a slab's blocks hold `size_bytes`, which is above 0, and note it beside the others.
+    bool has_class(size_t size_bytes) const { return size_bytes - 1 < class_bytes_max_; }
     /// The smallest slab whose blocks do. REQUIRES: `has_class(size_bytes)`.
     SlabResource *class_of(size_t size_bytes) const { return classes_[(size_bytes - 1) / kStep]; }
     /// Slabs that a request may spill to, the best first; they are tried in turn.
@@ -76,7 +77,7 @@ class CompositeResource final : public MemoryResource {
     Chunk region_;
     std::vector<std::shared_ptr<SlabResource>> slabs_; // by rising size, one after another
     std::vector<SlabResource *> classes_; // the smallest slab that holds a size, by size in steps
-    size_t slab_bytes_max_ = 0;
+    size_t slab_bytes_max_ = 0, class_bytes_max_ = 0;
     const char *slabs_stop_ = nullptr;
     std::shared_ptr<BumpResource> bump_;
     std::shared_ptr<FreeListResource> rest_;

@@ -38,14 +38,15 @@ class FreeListResource final : public MemoryResource, private Forkable {
     ~FreeListResource() override;
 
     void *allocate(size_t size_bytes, size_t alignment = kDefaultAlignment) override;
-    /// A block of the upstream's that this never gave: REQUIRES its size is a multiple of 32.
+    /// Also takes a block of at least 32 bytes that upstream gave to others.
     Freed deallocate(void *pointer, size_t size_bytes,
                      size_t alignment = kDefaultAlignment) override;
     size_t allocate_many(void **blocks, size_t count, size_t size_bytes,
                          size_t alignment = kDefaultAlignment) override;
-    Freed deallocate_many(void *const *blocks, size_t count, size_t size_bytes,
-                          size_t alignment = kDefaultAlignment) override;
+    FreedMany deallocate_many(void *const *blocks, size_t count, size_t size_bytes,
+                              size_t alignment = kDefaultAlignment) override;
     Range range_of(const void *pointer) const override { return upstream_->range_of(pointer); }
+    size_t size_of(const void *pointer) const override;
     bool is_shared() const override { return upstream_->is_shared(); }
     Statistics statistics() const override;
     std::string refusal(size_t size_bytes, size_t alignment) const override;
@@ -68,14 +69,30 @@ class FreeListResource final : public MemoryResource, private Forkable {
         return align_up(std::max<size_t>(size_bytes, 1), kFreeGranule);
     }
 
+    struct Request {
+        size_t asked_bytes; // at least 1
+        size_t size_bytes;  // what that takes
+        size_t alignment;
+    };
+    static Request request_of(size_t size_bytes, size_t alignment) {
+        return {std::max<size_t>(size_bytes, 1), block_bytes(size_bytes),
+                std::max(alignment, kFreeGranule)};
+    }
+    static bool can_be_met(const Request &request) {
+        return request.size_bytes != 0 && request.alignment <= SIZE_MAX - request.size_bytes;
+    }
+
     // These hold the lock.
-    void *take(size_t size_bytes, size_t alignment);
-    void *take_latest(size_t size_bytes, size_t alignment);
+    void *take(const Request &request);
+    void *take_latest(const Request &request);
     void put_latest_away();
+    void count_live(Territory &territory, uintptr_t start, const Request &request);
     FreeNode *choose(size_t size_bytes, size_t alignment) const;
     FreeNode *choose_first(size_t size_bytes, size_t alignment) const;
     void join(Territory &territory, uintptr_t start, size_t size_bytes);
-    Freed give(Territory &territory, uintptr_t start, size_t size_bytes);
+    Freed give(Territory &territory, uintptr_t start, size_t size_bytes, size_t alignment);
+    Freed fault_of(const Territory &territory, uintptr_t start, size_t size_bytes);
+    void put_back(Territory &territory, uintptr_t start, size_t size_bytes);
     void insert(Territory &territory, uintptr_t start, size_t size_bytes);
     void remove(Territory &territory, FreeNode *node);
     Territory *find(uintptr_t address);
@@ -86,8 +103,8 @@ class FreeListResource final : public MemoryResource, private Forkable {
     Territory &territory_of(uintptr_t start, Range range, Asked asked);
 
     // These do not.
-    void *from_longer_end(size_t size_bytes, size_t alignment);
-    void *from_upstream(size_t size_bytes, size_t alignment);
+    void *from_longer_end(const Request &request);
+    void *from_upstream(const Request &request);
     bool would_help_upstream(size_t size_bytes) const;
     Freed settle(void *pointer, size_t size_bytes, size_t alignment);
 

@@ -28,6 +28,7 @@ class LiveBlocks final : private Forkable {
     void restore(LiveBlock block);
 
     Range range_of(const void *pointer) const;
+    size_t size_of(const void *pointer) const;
     size_t size_bytes() const;
     size_t count() const;
     std::vector<LiveBlock> all() const; ///< the oldest first

@@ -32,6 +32,8 @@ struct Statistics {
 };
 
 /// What became of a block that was given back; all but `done` leave everything as it was.
+/// `wrong_size`: not the size that it was asked for by. `wrong_alignment`: not the alignment that
+/// it was asked for by, where that is recorded, else one that its address is not a multiple of.
 enum class Freed : uint8_t {
     done,
     foreign,
@@ -40,6 +42,18 @@ enum class Freed : uint8_t {
     wrong_size,
     wrong_alignment,
     damaged,
+};
+
+/// What became of several blocks: the first fault, and the block that it is about.
+struct FreedMany {
+    Freed fault = Freed::done;
+    const void *block = nullptr;
+
+    void note(Freed freed, const void *of) {
+        if (fault == Freed::done && freed != Freed::done)
+            *this = {freed, of};
+    }
+    void note(const FreedMany &later) { note(later.fault, later.block); }
 };
 
 /// No request for more bytes, nor for a coarser alignment, can ever be met.
@@ -64,7 +78,7 @@ class MemoryResource {
     /// REQUIRES: `alignment` is a power of two.
     [[nodiscard]] virtual void *allocate(size_t size_bytes,
                                          size_t alignment = kDefaultAlignment) = 0;
-    /// Takes a block back, with the size and alignment it was asked for by.
+    /// Takes a block back, with the size (0 counts as 1) and alignment it was asked for by.
     virtual Freed deallocate(void *pointer, size_t size_bytes,
                              size_t alignment = kDefaultAlignment) = 0;
 
@@ -72,8 +86,8 @@ class MemoryResource {
     [[nodiscard]] virtual size_t allocate_many(void **blocks, size_t count, size_t size_bytes,
                                                size_t alignment = kDefaultAlignment);
     /// As many calls of `deallocate`; returns the first fault, having taken back all the others.
-    virtual Freed deallocate_many(void *const *blocks, size_t count, size_t size_bytes,
-                                  size_t alignment = kDefaultAlignment);
+    virtual FreedMany deallocate_many(void *const *blocks, size_t count, size_t size_bytes,
+                                      size_t alignment = kDefaultAlignment);
 
     /// The `size_bytes` bytes from `start` on as one more block, in line with what came last;
     /// false, and nothing changed, where they are in use or the resource gives no block a place.
@@ -84,6 +98,10 @@ class MemoryResource {
     /// What the resource has in one piece round `pointer`; empty where it is not the resource's.
     virtual Range range_of(const void *pointer) const = 0;
     bool owns(const void *pointer) const { return range_of(pointer).contains(pointer); }
+
+    /// Bytes that the live block which begins at `pointer` was asked for by; 0 where none does. A
+    /// resource without a record of its blocks returns the most that one there can have.
+    virtual size_t size_of(const void * /*pointer*/) const { return 0; }
 
     /// What can be asked for at all, whatever is in use.
     virtual Reach reach() const { return {}; }
@@ -132,6 +150,10 @@ inline void give_back(MemoryResource &resource, void *pointer, size_t size_bytes
         resource.deallocate(pointer, size_bytes, alignment);
     } catch (const std::bad_alloc &) {
     }
+}
+
+inline bool is_aligned(const void *pointer, size_t alignment) {
+    return (reinterpret_cast<uintptr_t>(pointer) & (alignment - 1)) == 0;
 }
 
 /// The least multiple of `alignment`, a power of two, that is not below `value`; wraps to less.

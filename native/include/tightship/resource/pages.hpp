@@ -19,6 +19,7 @@ class PageResource : public MemoryResource, private Forkable {
     void *allocate(size_t size_bytes, size_t alignment = kDefaultAlignment) final;
     Freed deallocate(void *pointer, size_t size_bytes, size_t alignment = kDefaultAlignment) final;
     Range range_of(const void *pointer) const final;
+    size_t size_of(const void *pointer) const final;
     Statistics statistics() const final;
     size_t available_bytes() const final { return SIZE_MAX; }
     std::string refusal(size_t size_bytes, size_t alignment) const override;
@@ -35,8 +36,8 @@ class PageResource : public MemoryResource, private Forkable {
     void after_fork(bool) final { mutex_.unlock(); }
 
     mutable std::mutex mutex_;
-    std::map<uintptr_t, size_t> live_; // sizes by address
-    size_t current_bytes_ = 0;         // their sum
+    std::map<uintptr_t, size_t> live_; // sizes by address, as asked for
+    size_t current_bytes_ = 0;         // of their pages
     size_t peak_bytes_ = 0;
     size_t allocation_count_ = 0;
     ForkGuard guard_{*this};

@@ -18,6 +18,9 @@ class RegionResource : public MemoryResource {
     Range range_of(const void *pointer) const final {
         return range_.contains(pointer) ? range_ : Range{};
     }
+    size_t size_of(const void *pointer) const final {
+        return live_ == reinterpret_cast<uintptr_t>(pointer) ? live_bytes_.load() : 0;
+    }
     Reach reach() const final { return {.size_bytes = range_.size_bytes}; }
     bool is_shared() const final { return is_shared_; }
     Statistics statistics() const final;

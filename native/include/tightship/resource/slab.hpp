@@ -6,6 +6,7 @@
 #include "tightship/resource/fork_guard.hpp"
 #include "tightship/resource/free_bits.hpp"
 
+#include <algorithm>
 #include <bit>
 #include <cstdlib>
 #include <mutex>
@@ -26,8 +27,9 @@ namespace tightship::resource {
 /// Equation, while no call is in flight:
 ///     blocks = live + bits set in the bitmap + bits in cells + blocks on their stacks
 ///
-/// A byte for each block, in memory of the process, says whether it is out, so that one that comes
-/// back twice is seen; what another process of shared memory did is not in it.
+/// Two bytes for each block, in memory of the process, keep the size it was asked for by while it
+/// is out, so that a block that comes back twice, or with another size, is refused. They do not
+/// know what other processes of shared memory did: there any size that fits is taken.
 class SlabResource final : public MemoryResource, private Forkable {
   public:
     /// Takes `size_bytes` of `upstream`; `control` null keeps the bits inside the region.
@@ -41,10 +43,11 @@ class SlabResource final : public MemoryResource, private Forkable {
                      size_t alignment = kDefaultAlignment) override;
     size_t allocate_many(void **blocks, size_t count, size_t size_bytes,
                          size_t alignment = kDefaultAlignment) override;
-    Freed deallocate_many(void *const *blocks, size_t count, size_t size_bytes,
-                          size_t alignment = kDefaultAlignment) override;
+    FreedMany deallocate_many(void *const *blocks, size_t count, size_t size_bytes,
+                              size_t alignment = kDefaultAlignment) override;
     /// One block.
     Range range_of(const void *pointer) const override;
+    size_t size_of(const void *pointer) const override;
     Reach reach() const override { return {block_bytes_, alignment_}; }
     bool is_shared() const override { return is_shared_; }
     Statistics statistics() const override;
@@ -54,16 +57,20 @@ class SlabResource final : public MemoryResource, private Forkable {
         visit(control_.upstream());
     }
 
-    /// A block of the calling thread's cell; what `otherwise()` returns where that has none.
-    /// REQUIRES: `serves(size_bytes, alignment)`, of the request.
-    template <typename Otherwise> [[gnu::always_inline]] void *from_cell(Otherwise otherwise) {
+    /// Larger sizes are kept apart from the others.
+    static constexpr size_t kNoted = 0xFFFE;
+
+    /// A block of the calling thread's cell, marked with `noted`, the size it is asked for by; what
+    /// `otherwise()` returns where the cell has none. REQUIRES: the slab serves the request.
+    template <typename Otherwise>
+    [[gnu::always_inline]] void *from_cell(size_t noted, Otherwise otherwise) {
         Cell *cell = cells_.likely();
         if (!cell->enter()) [[unlikely]]
             return otherwise();
         if (const uint32_t depth = cell->get_depth(); depth != 0) [[likely]] {
             char *given = cell->pop(depth);
             cell->leave();
-            mark(quotient(given - start_), kLive);
+            mark(quotient(given - start_), noted);
             return given;
         }
         const uint64_t bits = cell->get_bits();
@@ -72,22 +79,22 @@ class SlabResource final : public MemoryResource, private Forkable {
         cell->leave();
         if (bits == 0)
             return otherwise();
-        mark(index, kLive);
+        mark(index, noted);
         return start_ + index * block_bytes_;
     }
     /// Puts a block into the calling thread's cell; false, and nothing changed, where that is
-    /// full, or the block is none that is out.
-    [[gnu::always_inline]] bool to_cell(void *pointer, size_t size_bytes) {
+    /// full, or no such block of `kNoted` bytes at most is out.
+    [[gnu::always_inline]] bool to_cell(void *pointer, size_t size_bytes, size_t alignment) {
         const size_t offset = static_cast<const char *>(pointer) - start_;
         const size_t index = quotient(offset);
         if (offset >= capacity_bytes_ || index * block_bytes_ != offset ||
-            size_bytes > block_bytes_) [[unlikely]]
+            size_bytes - 1 >= kNoted || !is_aligned(pointer, alignment)) [[unlikely]]
             return false;
         Cell *cell = cells_.likely();
         if (!cell->enter()) [[unlikely]]
             return false;
         const uint32_t depth = cell->get_depth();
-        const bool goes = is_live(index) && depth != Cell::kDepth;
+        const bool goes = noted_[index] == size_bytes && depth != Cell::kDepth;
         if (goes) [[likely]] {
             mark(index, kFree);
             cell->push(depth, static_cast<char *>(pointer));
@@ -109,7 +116,7 @@ class SlabResource final : public MemoryResource, private Forkable {
     size_t alignment() const { return alignment_; }
 
   private:
-    enum State : uint8_t { kFree, kLive };
+    static constexpr uint16_t kFree = 0, kLarge = kNoted + 1;
     struct Free {
         void operator()(void *pointer) const { std::free(pointer); }
     };
@@ -118,8 +125,15 @@ class SlabResource final : public MemoryResource, private Forkable {
     char *block(size_t word, uint64_t bits) const {
         return start_ + (word * 64 + lowest(bits)) * block_bytes_;
     }
-    bool is_live(size_t index) const { return states_[index] == kLive; }
-    void mark(size_t index, State state) { states_[index] = state; }
+    void mark(size_t index, size_t noted) { noted_[index] = static_cast<uint16_t>(noted); }
+    /// What a block is marked with.
+    static size_t noted_of(size_t size_bytes) {
+        return size_bytes > kNoted ? kLarge : std::max<size_t>(size_bytes, 1);
+    }
+    /// The size that a block was asked for by; 0 where this process did not ask for it.
+    size_t asked(size_t index) const {
+        return noted_[index] == kLarge ? large_[index] : noted_[index];
+    }
     /// What an offset is in blocks, where that leaves no rest.
     size_t quotient(size_t offset) const {
         return static_cast<size_t>(static_cast<unsigned __int128>(offset) * inverse_ >> 64);
@@ -134,19 +148,23 @@ class SlabResource final : public MemoryResource, private Forkable {
     }
     static uint64_t bit(size_t index) { return uint64_t{1} << index % 64; }
     /// The word's `bits` as addresses; returns how many.
-    size_t spread(void **blocks, size_t word, uint64_t bits);
+    size_t spread(void **blocks, size_t word, uint64_t bits, size_t noted);
+    void mark_word(size_t word, size_t noted);
+    bool is_word(size_t word, size_t noted) const;
 
     [[gnu::noinline]] void *allocate_slowly(size_t size_bytes, size_t alignment);
-    [[gnu::noinline]] Freed deallocate_slowly(void *pointer, size_t size_bytes);
+    [[gnu::noinline]] void *from_bitmap(size_t noted);
+    [[gnu::noinline]] Freed deallocate_slowly(void *pointer, size_t size_bytes, size_t alignment);
     uint64_t claim(size_t &word, size_t limit);
     size_t first_word() const;
     void keep(Cell *cell, size_t word, uint64_t bits);
     bool collect();
-    bool is_free(const Cell *cell, const void *pointer, size_t index) const;
+    bool is_free(const void *pointer, size_t index);
+    Freed check(const void *pointer, size_t index, size_t size_bytes, size_t alignment);
     void empty_stack(Cell &cell);
     void empty_into_bitmap(Cell &cell);
-    Freed release_together(void *const *blocks, size_t &count, size_t index);
-    Freed release_run(size_t word, uint64_t bits);
+    FreedMany release_together(void *const *blocks, size_t &count, size_t index, size_t size_bytes);
+    FreedMany release_run(size_t word, uint64_t bits, size_t size_bytes);
 
     void before_fork() override;
     void after_fork(bool is_child) override;
@@ -158,7 +176,10 @@ class SlabResource final : public MemoryResource, private Forkable {
     size_t alignment_ = 1;
     uint64_t inverse_ = 0; // 2**64 / block_bytes, rounded up
     Cells cells_;
-    std::unique_ptr<uint8_t[], Free> states_; // of blocks, touched by who has the block
+    /// Of each block: `kFree`, its size, or `kLarge`; written by the thread that has the block.
+    std::unique_ptr<uint16_t[], Free> noted_;
+    std::unique_ptr<size_t[], Free> large_; // the sizes of those; null where none can be
+    size_t noted_max_ = 0;                  // of sizes that allocate() need not look at
     size_t block_count_ = 0;
     bool is_shared_ = false;
     Chunk region_;

@@ -1,6 +1,7 @@
-/// Where free blocks begin and end in one range of addresses.
+/// Where the blocks of one range of addresses begin and end.
 #pragma once
 
+#include "tightship/resource/live_sizes.hpp"
 #include "tightship/resource/size_bins.hpp"
 
 #include <bit>
@@ -23,22 +24,19 @@ class GranuleBits {
     void set(size_t index) { words_[index / 64] |= uint64_t{1} << index % 64; }
     void clear(size_t index) { words_[index / 64] &= ~(uint64_t{1} << index % 64); }
 
-    /// The last set index below `index`, looked for in the words nearest; `SIZE_MAX` if none.
+    /// The last set index below `index`; `SIZE_MAX` if none.
     size_t last_before(size_t index) const {
         uint64_t mask = (uint64_t{1} << index % 64) - 1;
-        for (size_t word = index / 64, looks = 0; looks < kLooks; --word, ++looks) {
+        for (size_t word = index / 64;; --word) {
             if (const uint64_t bits = words_[word] & mask; bits != 0)
                 return word * 64 + 63 - static_cast<size_t>(std::countl_zero(bits));
             if (word == 0)
-                break;
+                return SIZE_MAX;
             mask = ~uint64_t{0};
         }
-        return SIZE_MAX;
     }
 
   private:
-    static constexpr size_t kLooks = 8;
-
     struct Free {
         void operator()(void *pointer) const { std::free(pointer); }
     };
@@ -49,18 +47,32 @@ class GranuleBits {
 struct Territory {
     Territory(uintptr_t start, size_t size_bytes)
         : start(start), granule_count(size_bytes / kFreeGranule), starts(granule_count),
-          ends(granule_count) {}
+          ends(granule_count), live(granule_count) {}
 
     size_t granule(uintptr_t address) const { return (address - start) / kFreeGranule; }
     size_t size_bytes() const { return granule_count * kFreeGranule; }
     bool contains(uintptr_t address) const { return address - start < size_bytes(); }
 
-    /// Whether the granule is known to lie in a free block.
+    /// Whether the granule lies in a free block. Looks at all before it, if it must.
     bool is_free(size_t index) const {
         if (starts.test(index) || ends.test(index))
             return true;
         const size_t begun = starts.last_before(index), ended = ends.last_before(index);
         return begun != SIZE_MAX && (ended == SIZE_MAX || ended < begun);
+    }
+    /// Whether no granule of those lies in a block, free or live. Looks at all before them.
+    bool is_clear(size_t first, size_t after) const {
+        if (after > granule_count || is_free(first))
+            return false;
+        size_t before = first;
+        while (before > 0 && !live.begins(before - 1))
+            --before;
+        if (before > 0 && (before - 1) * kFreeGranule + live.at(before - 1) > first * kFreeGranule)
+            return false;
+        for (size_t index = first; index < after; ++index)
+            if (live.begins(index) || starts.test(index))
+                return false;
+        return true;
     }
     void mark(const FreeNode *node) {
         const size_t first = granule(address_of(node));
@@ -89,6 +101,7 @@ struct Territory {
     size_t granule_count;
     GranuleBits starts; // granules that a free block begins with
     GranuleBits ends;   // granules that a free block ends with
+    LiveSizes live;     // of the blocks that are out
     // What the upstream gave and takes back; no bytes where it takes nothing back.
     size_t chunk_bytes = 0;
     size_t chunk_alignment = 1;

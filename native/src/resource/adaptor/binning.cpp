@@ -34,14 +34,25 @@ void *BinningResource::allocate(size_t size_bytes, size_t alignment) {
 }
 
 Freed BinningResource::deallocate(void *pointer, size_t size_bytes, size_t alignment) {
-    return part_of(size_bytes, alignment).deallocate(pointer, size_bytes, alignment);
+    const Freed freed = part_of(size_bytes, alignment).deallocate(pointer, size_bytes, alignment);
+    return freed == Freed::foreign ? owner_of(pointer).deallocate(pointer, size_bytes, alignment)
+                                   : freed;
+}
+
+/// The resource that an address is of; the upstream where it is of none.
+MemoryResource &BinningResource::owner_of(const void *pointer) const {
+    for (const Bin &bin : bins_)
+        if (bin.resource->owns(pointer))
+            return *bin.resource;
+    return *upstream();
+}
+
+size_t BinningResource::size_of(const void *pointer) const {
+    return owner_of(pointer).size_of(pointer);
 }
 
 Range BinningResource::range_of(const void *pointer) const {
-    for (const Bin &bin : bins_)
-        if (const Range range = bin.resource->range_of(pointer); range.contains(pointer))
-            return range;
-    return upstream()->range_of(pointer);
+    return owner_of(pointer).range_of(pointer);
 }
 
 Reach BinningResource::reach() const {

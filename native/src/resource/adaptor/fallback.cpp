@@ -59,8 +59,8 @@ size_t FallbackResource::allocate_many(void **blocks, size_t count, size_t size_
     return given;
 }
 
-Freed FallbackResource::deallocate_many(void *const *blocks, size_t count, size_t size_bytes,
-                                        size_t alignment) {
+FreedMany FallbackResource::deallocate_many(void *const *blocks, size_t count, size_t size_bytes,
+                                            size_t alignment) {
     const auto may_be = [this](const void *block) { return may_be_second(block); };
     if (std::none_of(blocks, blocks + count, may_be))
         return upstream()->deallocate_many(blocks, count, size_bytes, alignment);

@@ -57,6 +57,7 @@ void PlannedResource::record(void *pointer, size_t size_bytes, size_t alignment)
 
 Freed PlannedResource::deallocate(void *pointer, size_t size_bytes, size_t alignment) {
     const auto address = reinterpret_cast<uintptr_t>(pointer);
+    size_t number;
     {
         const std::lock_guard lock(mutex_);
         const bool is_planned = arena().contains(pointer);
@@ -66,18 +67,45 @@ Freed PlannedResource::deallocate(void *pointer, size_t size_bytes, size_t align
                 return Freed::not_a_block;
             if (found->second != size_bytes)
                 return Freed::wrong_size;
+            if (!is_aligned(pointer, alignment))
+                return Freed::wrong_alignment;
             planned_bytes_ -= size_bytes;
             planned_.erase(found);
         }
-        if (const auto found = open_.find(pointer); found != open_.end()) {
-            if (found->second < recorded_.size())
-                recorded_[found->second].stop_step = step_++;
-            open_.erase(found);
-        }
+        number = close_record(pointer);
         if (is_planned)
             return Freed::done;
     }
-    return upstream()->deallocate(pointer, size_bytes, alignment);
+    // Closed before upstream can give the address to another thread.
+    const Freed freed = upstream()->deallocate(pointer, size_bytes, alignment);
+    if (freed != Freed::done && number != SIZE_MAX) {
+        const std::lock_guard lock(mutex_);
+        open_.emplace(pointer, number);
+    }
+    return freed;
+}
+
+/// Notes that a block ends; returns the number of its request, `SIZE_MAX` where it has none.
+size_t PlannedResource::close_record(const void *pointer) {
+    const auto found = open_.find(pointer);
+    if (found == open_.end())
+        return SIZE_MAX;
+    const size_t number = found->second;
+    if (number < recorded_.size())
+        recorded_[number].stop_step = step_++;
+    open_.erase(found);
+    return number;
+}
+
+size_t PlannedResource::size_of(const void *pointer) const {
+    {
+        const std::lock_guard lock(mutex_);
+        if (arena().contains(pointer)) {
+            const auto found = planned_.find(reinterpret_cast<uintptr_t>(pointer));
+            return found == planned_.end() ? 0 : found->second;
+        }
+    }
+    return upstream()->size_of(pointer);
 }
 
 Range PlannedResource::range_of(const void *pointer) const {

@@ -62,9 +62,15 @@ struct CudaPools::Pool {
         const auto stream = stream_of(handle);
         if (stream == nullptr)
             synchronize(handle);
-        for (const cuda::StreamHandle other : take_others(pointer))
+        auto taken = take_others(pointer);
+        for (const cuda::StreamHandle other : taken)
             stream != nullptr ? stream->wait_for(other) : synchronize(other);
-        return memory.deallocate_on(pointer, size_bytes, kDefaultAlignment, stream);
+        const Freed freed = memory.deallocate_on(pointer, size_bytes, kDefaultAlignment, stream);
+        if (freed != Freed::done && !taken.empty()) {
+            const std::lock_guard lock(mutex);
+            others.emplace(pointer, std::move(taken));
+        }
+        return freed;
     }
 
     std::shared_ptr<CudaDevice> device;

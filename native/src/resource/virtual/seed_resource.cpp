@@ -64,7 +64,7 @@ void *SeedVirtualResource::allocate_on(size_t size_bytes, size_t alignment,
     return reinterpret_cast<void *>(place->first);
 }
 
-Freed SeedVirtualResource::deallocate_on(void *pointer, size_t size_bytes, size_t,
+Freed SeedVirtualResource::deallocate_on(void *pointer, size_t size_bytes, size_t alignment,
                                          const StreamPointer &stream) {
     check_stream(*device_, stream);
     const auto lock = device_->enter(mutex_);
@@ -82,6 +82,8 @@ Freed SeedVirtualResource::deallocate_on(void *pointer, size_t size_bytes, size_
     Mapping &mapping = found->second;
     if (mapping.requested_bytes != size_bytes)
         return Freed::wrong_size;
+    if (!is_aligned(pointer, alignment))
+        return Freed::wrong_alignment;
     statistics_.requested_bytes -= mapping.requested_bytes;
     statistics_.allocated_bytes -= mapping.size_bytes;
     mapping.use = {stream, stream ? stream->record() : nullptr};
@@ -109,6 +111,12 @@ bool SeedVirtualResource::obtain_or_retry(const Request &request, Mapping &mappi
         return true;
     release_unused();
     return false;
+}
+
+size_t SeedVirtualResource::size_of(const void *pointer) const {
+    const auto lock = device_->enter(mutex_);
+    const auto found = live_.find(reinterpret_cast<uintptr_t>(pointer));
+    return found == live_.end() ? 0 : found->second.requested_bytes;
 }
 
 bool SeedVirtualResource::obtain(const Request &request, Mapping &mapping) {

@@ -123,7 +123,7 @@ void *StealingVirtualResource::allocate_on(size_t size_bytes, size_t alignment,
     return reinterpret_cast<void *>(block->start);
 }
 
-Freed StealingVirtualResource::deallocate_on(void *pointer, size_t size_bytes, size_t,
+Freed StealingVirtualResource::deallocate_on(void *pointer, size_t size_bytes, size_t alignment,
                                              const StreamPointer &stream) {
     Departed departed;
     const auto lock = device_->enter(mutex_);
@@ -138,6 +138,8 @@ Freed StealingVirtualResource::deallocate_on(void *pointer, size_t size_bytes, s
         return block->state == BlockState::hole ? Freed::foreign : Freed::already_free;
     if (block->requested_bytes != size_bytes)
         return Freed::wrong_size;
+    if (!is_aligned(pointer, alignment))
+        return Freed::wrong_alignment;
     StreamUse *const user = user_of(stream, departed);
     --live_count_;
     statistics_.requested_bytes -= size_bytes;
@@ -156,6 +158,12 @@ Freed StealingVirtualResource::deallocate_on(void *pointer, size_t size_bytes, s
     if (++call_count_ % kCallsPerLook == 0)
         release_idle();
     return Freed::done;
+}
+
+size_t StealingVirtualResource::size_of(const void *pointer) const {
+    const auto lock = device_->enter(mutex_);
+    const Block *const block = blocks_.find(reinterpret_cast<uintptr_t>(pointer));
+    return block != nullptr && block->state == BlockState::live ? block->requested_bytes : 0;
 }
 
 Block *StealingVirtualResource::take_kept(const Request &request) {

@@ -24,6 +24,7 @@ class BinningResource final : public Adaptor {
     Freed deallocate(void *pointer, size_t size_bytes,
                      size_t alignment = kDefaultAlignment) override;
     Range range_of(const void *pointer) const override;
+    size_t size_of(const void *pointer) const override;
     Reach reach() const override;
     bool supports_free() const override;
     bool is_shared() const override;
@@ -35,6 +36,7 @@ class BinningResource final : public Adaptor {
 
   private:
     MemoryResource &part_of(size_t size_bytes, size_t alignment) const;
+    MemoryResource &owner_of(const void *pointer) const;
 
     std::vector<Bin> bins_; // by rising size
 };

@@ -24,8 +24,8 @@ class CombiningResource final : public Adaptor, private Forkable {
                          size_t alignment = kDefaultAlignment) override {
         return upstream()->allocate_many(blocks, count, size_bytes, alignment);
     }
-    Freed deallocate_many(void *const *blocks, size_t count, size_t size_bytes,
-                          size_t alignment = kDefaultAlignment) override {
+    FreedMany deallocate_many(void *const *blocks, size_t count, size_t size_bytes,
+                              size_t alignment = kDefaultAlignment) override {
         return upstream()->deallocate_many(blocks, count, size_bytes, alignment);
     }
 

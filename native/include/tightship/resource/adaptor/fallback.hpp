@@ -27,9 +27,12 @@ class FallbackResource final : public Adaptor {
     }
     size_t allocate_many(void **blocks, size_t count, size_t size_bytes,
                          size_t alignment = kDefaultAlignment) override;
-    Freed deallocate_many(void *const *blocks, size_t count, size_t size_bytes,
-                          size_t alignment = kDefaultAlignment) override;
+    FreedMany deallocate_many(void *const *blocks, size_t count, size_t size_bytes,
+                              size_t alignment = kDefaultAlignment) override;
     Range range_of(const void *pointer) const override;
+    size_t size_of(const void *pointer) const override {
+        return is_second(pointer) ? seconds_.size_of(pointer) : upstream()->size_of(pointer);
+    }
     Reach reach() const override;
     bool supports_free() const override;
     bool is_shared() const override;

@@ -21,6 +21,7 @@ class GuardedResource final : public Adaptor, private Forkable {
     Freed deallocate(void *pointer, size_t size_bytes,
                      size_t alignment = kDefaultAlignment) override;
     Range range_of(const void *pointer) const override { return live_.range_of(pointer); }
+    size_t size_of(const void *pointer) const override { return live_.size_of(pointer); }
     Reach reach() const override;
     Statistics statistics() const override;
     size_t trim() override;

@@ -40,6 +40,7 @@ class PlannedResource final : public Adaptor, private Forkable {
     Freed deallocate(void *pointer, size_t size_bytes,
                      size_t alignment = kDefaultAlignment) override;
     Range range_of(const void *pointer) const override;
+    size_t size_of(const void *pointer) const override;
     Statistics statistics() const override;
 
     /// Begins an iteration: the first request of the plan is expected next.
@@ -65,6 +66,7 @@ class PlannedResource final : public Adaptor, private Forkable {
         return {reinterpret_cast<uintptr_t>(arena_->start()), arena_->size_bytes()};
     }
     void record(void *pointer, size_t size_bytes, size_t alignment);
+    size_t close_record(const void *pointer);
 
     void before_fork() override { mutex_.lock(); }
     void after_fork(bool) override { mutex_.unlock(); }

@@ -28,6 +28,7 @@ class SeedVirtualResource final : public VirtualResource, private Forkable {
     Freed deallocate_on(void *pointer, size_t size_bytes, size_t alignment,
                         const StreamPointer &stream) override;
     Range range_of(const void *pointer) const override;
+    size_t size_of(const void *pointer) const override;
     bool is_shared() const override { return device_->is_shared(); }
     Statistics statistics() const override;
     VirtualStatistics virtual_statistics() const override;
