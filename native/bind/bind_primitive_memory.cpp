@@ -123,7 +123,8 @@ void managers(nb::module_ &module) {
             [](MemoryManager &self, Upstream resource, Count count) {
                 self.populate(resource, at_least(0, "count", count));
             },
-            "resource"_a, "count"_a, "Makes free pools for so many runs.")
+            "resource"_a, "count"_a,
+            "Makes free pools for so many runs, at most what the budget admits; all or none.")
         .def("clear", &MemoryManager::clear,
              "Gives every pool back; raises InputError while one is reserved.")
         .def(
@@ -131,7 +132,9 @@ void managers(nb::module_ &module) {
             [](MemoryManager &self, Upstream resource, Count count) {
                 self.reserve_pools(resource, at_least(0, "count", count));
             },
-            "resource"_a, "count"_a, "Has so many more pools reserved for this primitive.")
+            "resource"_a, "count"_a,
+            "Has so many more pools reserved for this primitive; all, or OutOfMemoryError and "
+            "none.")
         .def(
             "unreserve_pools",
             [](MemoryManager &self, Count count) {

@@ -2007,13 +2007,17 @@ class MemoryManager:
         """
 
     def populate(self, resource: MemoryResource, count: int) -> None:
-        """Makes free pools for so many runs."""
+        """
+        Makes free pools for so many runs, at most what the budget admits; all or none.
+        """
 
     def clear(self) -> None:
         """Gives every pool back; raises InputError while one is reserved."""
 
     def reserve_pools(self, resource: MemoryResource, count: int) -> None:
-        """Has so many more pools reserved for this primitive."""
+        """
+        Has so many more pools reserved for this primitive; all, or OutOfMemoryError and none.
+        """
 
     def unreserve_pools(self, count: int) -> None:
         """Returns so many; raises InputError, and returns none, where fewer are."""

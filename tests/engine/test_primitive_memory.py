@@ -271,3 +271,100 @@ def test_a_full_cache_has_pools_for_its_threads_and_the_largest_primitive(thread
     pages = threads * -(-largest // 4096) * 4096
     assert cache.pools.statistics().peak_bytes <= threads * largest
     assert 0 < host.peak_bytes <= pages
+
+
+def regions_of(*sizes, alignment=64, kind=BlobLifetimeManager):
+    """The lifetimes of objects that are alive at once."""
+    lifetimes = kind()
+    numbers = [lifetimes.start_lifetime() for _ in sizes]
+    for number, size in zip(numbers, sizes, strict=True):
+        lifetimes.end_lifetime(number, size, alignment)
+    return lifetimes
+
+
+UNLIKE = (
+    regions_of(5000),
+    regions_of(700, 600, 500),
+    regions_of(100, 100, 100, 100, 100, alignment=4096),
+    regions_of(300, alignment=256, kind=OffsetLifetimeManager),
+    regions_of(9000, 10),
+)
+
+
+@pytest.mark.parametrize("at_once", [1, 2])
+def test_layouts_of_any_kind_share_their_pools(at_once):
+    host, pools = HostResource(), PoolManager(UNBOUNDED)
+    managers = [MemoryManager(lifetimes, pools) for lifetimes in UNLIKE]
+
+    def round_of_all():
+        for manager in managers:
+            held = [manager.create_resource(host) for _ in range(at_once)]
+            assert held[0].address() % 64 == 0
+            del held
+
+    for _ in range(2):
+        round_of_all()
+    before = pools.statistics()
+    for _ in range(40):
+        round_of_all()
+    after = pools.statistics()
+    assert after.created == before.created
+    assert after.reused - before.reused == 40 * len(managers) * at_once
+    assert after.free_count == at_once
+    largest = max(lifetimes.size_bytes for lifetimes in UNLIKE)
+    assert after.peak_bytes <= at_once * largest
+
+
+def test_objects_of_a_shared_pool_are_aligned_as_they_ask():
+    pools = PoolManager(UNBOUNDED)
+    for lifetimes, alignment in [(UNLIKE[0], 64), (UNLIKE[2], 4096), (UNLIKE[3], 256)] * 2:
+        held = MemoryManager(lifetimes, pools).create_resource(HOST)
+        assert held.address() % alignment == 0
+        del held
+    assert pools.statistics().created == 2
+
+
+@pytest.mark.parametrize("count", [2, 5])
+def test_reserving_is_all_or_nothing(count):
+    failing, pools = FailingResource(HostResource(), count, 1000), PoolManager(UNBOUNDED)
+    manager = manager_of(100, pools)
+    with pytest.raises(OutOfMemoryError):
+        manager.reserve_pools(failing, 5)
+    assert manager.reserved_count == pools.statistics().reserved_count == 0
+    with pytest.raises(InputError, match="0 are reserved"):
+        manager.unreserve_pools(1)
+    manager.reserve_pools(HOST, 2)
+    assert manager.reserved_count == 2
+
+
+def test_making_pools_beforehand_keeps_to_the_budget():
+    host, pools = HostResource(), PoolManager(12_000)
+    manager = manager_of(5000, pools)
+    manager.populate(host, 10)
+    assert (pools.statistics().free_count, host.allocation_count) == (2, 2)
+    manager_of(4000, pools).populate(host, 10)
+    assert pools.statistics().free_bytes <= 12_000
+    assert host.current_bytes == 4096 * 3
+
+
+def test_making_pools_beforehand_is_all_or_nothing():
+    host = HostResource()
+    pools = PoolManager(UNBOUNDED)
+    with pytest.raises(OutOfMemoryError):
+        manager_of(100, pools).populate(FailingResource(host, 3), 5)
+    assert host.current_bytes == pools.statistics().created == 0
+
+
+@ONEDNN
+def test_eviction_leaves_no_more_than_the_budget():
+    host, cache = HostResource(), cache_of(1, budget_bytes=6000)
+    primitive = cache.obtain(normalization(1000))
+    size = primitive.scratch_bytes
+    primitive.memory.populate(host, 5)
+    primitive.memory.reserve_pools(host, 3)
+    del primitive
+    cache.obtain(normalization(10))
+    left = cache.pools.statistics()
+    assert left.reserved_count == 0
+    assert left.free_bytes <= 6000 < 3 * size
+    assert host.current_bytes <= left.free_count * -(-size // 4096) * 4096

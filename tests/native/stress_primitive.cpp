@@ -235,10 +235,10 @@ void empty_the_free_list(int steps, unsigned seed) {
     const auto host = std::make_shared<HostResource>();
     PoolManager pools(1 << 20);
     const PoolLayout layout = lifetimes_of(true, {1'000})->layout();
-    pools.register_pool(std::make_unique<Pool>(host, layout.regions));
+    pools.register_pool(std::make_unique<Pool>(host, layout.need));
     std::atomic<int> had{0}, holders{0};
     in_threads(steps, seed, [&](unsigned, std::minstd_rand &) {
-        const Pool *pool = pools.reserve_pool(layout, *host);
+        const Pool *pool = pools.reserve_pool(layout.need, *host);
         if (pool == nullptr)
             return;
         ++had;

@@ -15,13 +15,6 @@ constexpr int64_t kAlive = -1;
 
 } // namespace
 
-size_t PoolLayout::size_bytes() const {
-    size_t total = 0;
-    for (const Temporary &region : regions)
-        total += region.size_bytes;
-    return total;
-}
-
 uint32_t LifetimeManager::start_lifetime() {
     objects_.push_back({{}, event_++, kAlive});
     ++alive_count_;
@@ -51,8 +44,8 @@ PoolLayout BlobLifetimeManager::placed(const std::vector<Object> &objects) const
     std::stable_sort(order.begin(), order.end(), [&](size_t left, size_t right) {
         return objects[left].need.size_bytes > objects[right].need.size_bytes;
     });
-    PoolLayout layout;
-    layout.objects.resize(objects.size());
+    std::vector<Temporary> regions;
+    std::vector<size_t> region_of(objects.size());
     std::vector<std::vector<size_t>> held; // by region
     const auto meet = [&](size_t left, size_t right) {
         return objects[left].start < objects[right].stop &&
@@ -69,13 +62,22 @@ PoolLayout BlobLifetimeManager::placed(const std::vector<Object> &objects) const
         }
         if (region == held.size()) {
             held.emplace_back();
-            layout.regions.push_back(objects[object].need);
+            regions.push_back(objects[object].need);
         }
         held[region].push_back(object);
-        size_t &alignment = layout.regions[region].alignment;
+        size_t &alignment = regions[region].alignment;
         alignment = std::max(alignment, objects[object].need.alignment);
-        layout.objects[object] = {static_cast<uint32_t>(region), 0};
+        region_of[object] = region;
     }
+    PoolLayout layout;
+    std::vector<size_t> starts;
+    for (const auto &[size_bytes, alignment] : regions) {
+        starts.push_back(resource::align_up(layout.need.size_bytes, alignment));
+        layout.need.size_bytes = starts.back() + size_bytes;
+        layout.need.alignment = std::max(layout.need.alignment, alignment);
+    }
+    for (const size_t region : region_of)
+        layout.offsets.push_back(starts[region]);
     return layout;
 }
 
@@ -99,10 +101,10 @@ PoolLayout OffsetLifetimeManager::placed(const std::vector<Object> &objects) con
         place::peak(buffers, other) < place::peak(buffers, offsets))
         offsets = std::move(other);
     PoolLayout layout;
-    layout.regions.push_back({static_cast<size_t>(place::peak(buffers, offsets)),
-                              static_cast<size_t>(*std::ranges::max_element(alignment))});
+    layout.need = {static_cast<size_t>(place::peak(buffers, offsets)),
+                   static_cast<size_t>(*std::ranges::max_element(alignment))};
     for (const int64_t offset : offsets)
-        layout.objects.push_back({0, static_cast<size_t>(offset)});
+        layout.offsets.push_back(static_cast<size_t>(offset));
     return layout;
 }
 

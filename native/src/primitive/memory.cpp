@@ -15,11 +15,11 @@ Resource::~Resource() {
 
 char *Resource::address(uint32_t object) const {
     assert(is_held());
-    return pool_->address(manager_->layout_.objects[object]);
+    return pool_->address(manager_->layout_.offsets[object]);
 }
 
 size_t Resource::object_count() const {
-    return manager_->layout_.objects.size();
+    return manager_->layout_.offsets.size();
 }
 
 const PoolLayout &MemoryManager::layout() {
@@ -33,31 +33,31 @@ const PoolLayout &MemoryManager::layout() {
 
 void MemoryManager::populate(const std::shared_ptr<MemoryResource> &resource, size_t count) {
     const PoolLayout &wanted = layout();
-    if (count == 0)
-        return;
-    auto pool = std::make_unique<Pool>(resource, wanted.regions);
-    for (size_t made = 1; made < count; ++made)
-        pools_->register_pool(pool->duplicate());
-    pools_->register_pool(std::move(pool));
+    const size_t size_bytes = std::max<size_t>(wanted.size_bytes(), 1);
+    std::vector<std::unique_ptr<Pool>> made;
+    while (made.size() < std::min(count, pools_->budget_bytes() / size_bytes))
+        made.push_back(std::make_unique<Pool>(resource, wanted.need));
+    for (std::unique_ptr<Pool> &pool : made)
+        pools_->register_pool(std::move(pool));
 }
 
 void MemoryManager::reserve_pools(const std::shared_ptr<MemoryResource> &resource, size_t count) {
     const PoolLayout &wanted = layout();
-    for (size_t done = 0; done < count; ++done) {
-        {
-            const std::lock_guard lock(mutex_);
-            reserved_.reserve(own_count_ + 1);
-            ++own_count_;
+    std::vector<const Pool *> more;
+    try {
+        while (more.size() < count) {
+            more.push_back(nullptr); // a place first, so that no pool is lost for want of one
+            more.back() = &pools_->reserve_or_create(wanted.need, resource);
         }
-        try {
-            const Pool &pool = pools_->reserve_or_create(wanted, resource);
-            const std::lock_guard lock(mutex_);
-            reserved_.push_back(&pool);
-        } catch (...) {
-            const std::lock_guard lock(mutex_);
-            --own_count_;
-            throw;
-        }
+        const std::lock_guard lock(mutex_);
+        reserved_.reserve(own_count_ + count);
+        reserved_.insert(reserved_.end(), more.begin(), more.end());
+        own_count_ += count;
+    } catch (...) {
+        for (const Pool *pool : more)
+            if (pool != nullptr)
+                pools_->unreserve_pool(pool->identity());
+        throw;
     }
 }
 
@@ -95,7 +95,7 @@ Resource MemoryManager::create_resource(const std::shared_ptr<MemoryResource> &r
             return Resource(*this, pool, true);
         }
     }
-    return Resource(*this, pools_->reserve_or_create(wanted, resource), false);
+    return Resource(*this, pools_->reserve_or_create(wanted.need, resource), false);
 }
 
 void MemoryManager::destroy_resource(Resource &held) {

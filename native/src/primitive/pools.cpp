@@ -9,7 +9,7 @@ using resource::MemoryResource;
 using resource::Misuse;
 
 void PoolManager::register_pool(std::unique_ptr<Pool> pool) {
-    Pools one;
+    Pools one, dropped;
     one.push_back(std::move(pool));
     const std::lock_guard lock(mutex_);
     ++statistics_.created;
@@ -18,17 +18,18 @@ void PoolManager::register_pool(std::unique_ptr<Pool> pool) {
     statistics_.peak_bytes =
         std::max(statistics_.peak_bytes, statistics_.free_bytes + statistics_.reserved_bytes);
     free_.splice(free_.end(), one);
+    drop_beyond(budget_bytes_, dropped);
 }
 
-const Pool *PoolManager::reserve_pool(const PoolLayout &layout, const MemoryResource &resource) {
+const Pool *PoolManager::reserve_pool(const Temporary &need, const MemoryResource &resource) {
     const std::lock_guard lock(mutex_);
-    return take(layout, resource);
+    return take(need, resource);
 }
 
-const Pool *PoolManager::take(const PoolLayout &layout, const MemoryResource &resource) {
+const Pool *PoolManager::take(const Temporary &need, const MemoryResource &resource) {
     auto chosen = free_.end();
     for (auto each = free_.begin(); each != free_.end(); ++each)
-        if ((*each)->resource()->is_equal(resource) && (*each)->holds(layout) &&
+        if ((*each)->resource()->is_equal(resource) && (*each)->holds(need) &&
             (chosen == free_.end() || (*each)->size_bytes() < (*chosen)->size_bytes()))
             chosen = each;
     if (chosen == free_.end())
@@ -37,22 +38,29 @@ const Pool *PoolManager::take(const PoolLayout &layout, const MemoryResource &re
     return &add_reserved(take_free(chosen));
 }
 
-const Pool &PoolManager::reserve_or_create(const PoolLayout &layout,
+const Pool &PoolManager::reserve_or_create(const Temporary &need,
                                            const std::shared_ptr<MemoryResource> &resource) {
     Pools replaced, made;
+    Temporary wanted = need;
     {
         const std::lock_guard lock(mutex_);
-        if (const Pool *found = take(layout, *resource))
+        if (const Pool *found = take(need, *resource))
             return *found;
         replaced = largest_of(*resource);
     }
-    replaced.clear();
+    if (!replaced.empty()) {
+        const Temporary &before = replaced.front()->need();
+        wanted = {std::max(need.size_bytes, before.size_bytes),
+                  std::max(need.alignment, before.alignment)};
+        replaced.clear();
+    }
     try {
-        made.push_back(std::make_unique<Pool>(resource, layout.regions));
+        made.push_back(std::make_unique<Pool>(resource, wanted));
     } catch (const resource::Refused &) {
-        if (trim(0) == 0)
+        if (trim(0) == 0 && wanted.size_bytes == need.size_bytes &&
+            wanted.alignment == need.alignment)
             throw;
-        made.push_back(std::make_unique<Pool>(resource, layout.regions));
+        made.push_back(std::make_unique<Pool>(resource, need));
     }
     const std::lock_guard lock(mutex_);
     ++statistics_.created;

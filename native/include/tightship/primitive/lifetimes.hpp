@@ -12,16 +12,13 @@
 
 namespace tightship::primitive {
 
-/// The regions of a pool, largest first, and where each object is in them.
+/// What a pool must have, and the offset of each object in it. One block for all objects, so that a
+/// pool serves every layout that is not larger, whatever its objects are.
 struct PoolLayout {
-    struct Position {
-        uint32_t region;
-        size_t offset_bytes;
-    };
-    std::vector<Temporary> regions;
-    std::vector<Position> objects;
+    Temporary need;
+    std::vector<size_t> offsets;
 
-    size_t size_bytes() const;
+    size_t size_bytes() const { return need.size_bytes; }
 };
 
 /// Configured by one thread; afterwards it does not change.
@@ -56,7 +53,8 @@ class LifetimeManager {
     size_t alive_count_ = 0;
 };
 
-/// A region for each of as few objects as are alive at once, as large as the largest it ever holds.
+/// A region for each of as few objects as are alive at once, as large as the largest it ever holds;
+/// regions follow one another.
 class BlobLifetimeManager final : public LifetimeManager {
     PoolLayout placed(const std::vector<Object> &objects) const override;
 };

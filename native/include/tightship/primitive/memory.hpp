@@ -59,12 +59,14 @@ class MemoryManager {
     /// REQUIRES: no resource is held.
     ~MemoryManager() { retire(); }
 
-    /// Makes free pools for so many runs: one, and duplicates of it.
+    /// Makes free pools for so many runs, as far as the budget goes; all of these, or none where
+    /// one is refused.
     void populate(const std::shared_ptr<resource::MemoryResource> &resource, size_t count);
     /// Gives every pool back. Throws `resource::Misuse` while one is reserved.
     void clear() { pools_->clear_pools(); }
 
     /// Has so many pools more reserved for this primitive, until `unreserve_pools` or `retire`.
+    /// Throws `resource::Refused`, and has none more, where one of them cannot be had.
     void reserve_pools(const std::shared_ptr<resource::MemoryResource> &resource, size_t count);
     /// Returns so many of its own. Throws `resource::Misuse`, and returns none, where fewer are
     /// reserved and not in use.

@@ -24,7 +24,7 @@ struct PoolStatistics {
 };
 
 /// Every pool is free or reserved, and reserved for one holder. Free ones hold at most the budget
-/// after each `unreserve_pool`. Every method may be called from any thread; pools are made and
+/// after each call. Every method may be called from any thread; pools are made and
 /// given back with no lock held.
 class PoolManager : private resource::Forkable {
   public:
@@ -32,14 +32,15 @@ class PoolManager : private resource::Forkable {
     PoolManager(const PoolManager &) = delete;
     PoolManager &operator=(const PoolManager &) = delete;
 
-    /// Takes a pool in, free.
+    /// Takes a pool in, free; free pools beyond the budget are given back.
     void register_pool(std::unique_ptr<Pool> pool);
 
-    /// The smallest free pool of the resource that holds the layout, now reserved; null if none is.
-    const Pool *reserve_pool(const PoolLayout &layout, const resource::MemoryResource &resource);
-    /// As `reserve_pool`, or else a new one, in place of the largest free one of that resource,
-    /// which is too small. Throws `resource::Refused`; free pools have then been given back.
-    const Pool &reserve_or_create(const PoolLayout &layout,
+    /// The smallest free pool of the resource that holds so much, now reserved; null if none is.
+    const Pool *reserve_pool(const Temporary &need, const resource::MemoryResource &resource);
+    /// As `reserve_pool`, or else a new one in place of the largest free one of that resource, with
+    /// the size and alignment of the larger of both: what replaces a pool serves all that it did.
+    /// Throws `resource::Refused`; free pools have then been given back.
+    const Pool &reserve_or_create(const Temporary &need,
                                   const std::shared_ptr<resource::MemoryResource> &resource);
     /// The reserved pool of that identity is free. Throws `resource::Misuse` where there is none.
     void unreserve_pool(uint64_t identity);
@@ -60,7 +61,7 @@ class PoolManager : private resource::Forkable {
   private:
     using Pools = std::list<std::unique_ptr<Pool>>; ///< spliced: nothing is allocated to return one
 
-    const Pool *take(const PoolLayout &layout, const resource::MemoryResource &resource);
+    const Pool *take(const Temporary &need, const resource::MemoryResource &resource);
     Pools largest_of(const resource::MemoryResource &resource);
     const Pool &add_reserved(Pools one);
     Pools take_reserved(uint64_t identity);
