@@ -75,3 +75,28 @@ def test_a_table_of_angles_of_another_length_is_refused(name: str, axis: int, by
     shape[axis] += by
     with pytest.raises(GraphError, match=r"`node` \(RotaryEmbedding\) cannot be typed"):
         tightship.load(node("RotaryEmbedding", {**ROTARY, name: tuple(shape)}))
+
+
+PARAMETERS: dict[str, tuple[str, dict[str, tuple[int, ...]], str, dict[str, Any]]] = {
+    "slope": ("PRelu", {"x": (2, 3, 4), "s": (3, 5)}, "s", {}),
+    "slope of channels": ("PRelu", {"x": (2, 3, 4), "s": (3,)}, "s", {}),
+    "wide addend": ("Gemm", {"a": (2, 3), "b": (3, 4), "c": (5,)}, "c", {}),
+    "narrow addend": ("Gemm", {"a": (2, 3), "b": (4, 3), "c": (2, 3)}, "c", {"transB": 1}),
+    "scale": ("LayerNormalization", {"x": (2, 8), "s": (7,)}, "s", {}),
+    "shift": ("LayerNormalization", {"x": (2, 8), "s": (8,), "b": (9,)}, "b", {}),
+    "root scale": ("RMSNormalization", {"x": (2, 8), "s": (9,)}, "s", {}),
+    "bias": ("Conv", {"x": (1, 3, 8, 8), "w": (4, 3, 3, 3), "b": (3,)}, "b", {}),
+    "window": ("Conv", {"x": (1, 3, 8, 8), "w": (4, 3, 2, 3)}, "w", {"kernel_shape": [3, 3]}),
+    "turned bias": (
+        "ConvTranspose", {"x": (1, 4, 8, 8), "w": (4, 3, 3, 3), "b": (5,)}, "b", {"group": 2},
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", PARAMETERS.values(), ids=list(PARAMETERS))
+def test_a_parameter_of_another_length_is_refused(
+    case: tuple[str, dict[str, tuple[int, ...]], str, dict[str, Any]],
+) -> None:
+    operator, shapes, name, attributes = case
+    with pytest.raises(GraphError, match=rf"`node` \({operator}\) cannot be typed: .*`{name}`"):
+        tightship.load(node(operator, shapes, **attributes))

@@ -97,7 +97,7 @@ def _content(constant: Constant) -> Hashable:
 
 def _infer(call: InferenceCall, opsets: Opsets, ir_version: int) -> Sequence[TypeProto]:
     check_node(call.node, call.owner)
-    why = misfit(call.node, call.inputs, call.owner)
+    why = misfit(call.node, call.inputs, call.owner, call.schema.since_version)
     if why is not None:
         raise UntypedError(f"{call.owner} cannot be typed: {why}.")
     try:

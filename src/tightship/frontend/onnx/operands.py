@@ -12,10 +12,20 @@ from tightship.graph.recurrent_shapes import DIRECTIONS, GATES, agree, recurrent
 
 WEIGHTS_OF_STATE = 2
 ATTENTION_INPUTS = 7
+BROADCASTING = 7
+"""The opset from which on operands are aligned at their last axis."""
+SPREADING: Mapping[str, tuple[int, ...]] = {
+    "Gemm": (2,), "LayerNormalization": (1, 2), "PRelu": (1,), "RMSNormalization": (1,),
+}  # fmt: skip
+"""Inputs that spread over the first, or over what it is a factor of."""
 
 
-def misfit(node: NodeProto, inputs: Mapping[str, TypeProto], owner: str) -> str | None:
+def misfit(
+    node: NodeProto, inputs: Mapping[str, TypeProto], owner: str, version: int
+) -> str | None:
     """Why the operands of a node do not fit each other; None where nothing says so.
+
+    `version` is the opset that the operator has its meaning from.
 
     Raises:
         GraphError: `direction` or `layout` is none that the operator has.
@@ -26,7 +36,58 @@ def misfit(node: NodeProto, inputs: Mapping[str, TypeProto], owner: str) -> str 
         return _recurrent_misfit(node, inputs, owner)
     if node.op_type == "RotaryEmbedding":
         return _rotary_misfit(node, inputs)
-    return _attention_misfit(node, inputs) if node.op_type == "Attention" else None
+    if node.op_type == "Attention":
+        return _attention_misfit(node, inputs)
+    if node.op_type in ("Conv", "ConvTranspose"):
+        return _convolution_misfit(node, inputs)
+    return _spread_misfit(node, inputs) if version >= BROADCASTING else None
+
+
+def _convolution_misfit(node: NodeProto, inputs: Mapping[str, TypeProto]) -> str | None:
+    """The window is that of the weights, and a bias has a number for each channel."""
+    shapes = [_shape(inputs.get(name)) for name in node.input]
+    weights = shapes[1] if len(shapes) > 1 else None
+    if weights is None or len(weights) < 2:
+        return None
+    attributes = {each.name: each for each in node.attribute}
+    window = attributes["kernel_shape"].ints if "kernel_shape" in attributes else weights[2:]
+    if not agree(tuple(window), weights[2:]):
+        return f"kernel_shape is {list(window)}, but `{node.input[1]}` is {_text(weights)}"
+    groups = attributes["group"].i if "group" in attributes else 1
+    channels = weights[0]
+    if node.op_type == "ConvTranspose":
+        channels = weights[1] * groups if isinstance(weights[1], int) else None
+    bias = shapes[2] if len(shapes) > 2 else None
+    if bias is not None and not agree(bias, (channels,)):
+        return (
+            f"`{node.input[2]}` has the shape {_text(bias)}, where {_text((channels,))} is needed"
+        )
+    return None
+
+
+def _spread_misfit(node: NodeProto, inputs: Mapping[str, TypeProto]) -> str | None:
+    """Parameters that spread over the input, or over the product of a Gemm, and not beyond it."""
+    whole = _shape(inputs.get(node.input[0])) if node.input else None
+    places = SPREADING.get(node.op_type, ())
+    if whole is None or not places:
+        return None
+    if node.op_type == "Gemm":
+        right = _shape(inputs.get(node.input[1]))
+        if right is None or len(right) != 2 or len(whole) != 2:
+            return None
+        turned = {each.name: each.i for each in node.attribute}
+        whole = whole[1 if turned.get("transA") else 0], right[0 if turned.get("transB") else 1]
+    for name in [node.input[place] for place in places if place < len(node.input)]:
+        found = _shape(inputs.get(name)) if name else None
+        if found is None:
+            continue
+        over = whole[len(whole) - len(found) :] if len(found) <= len(whole) else ()
+        pairs = zip(found, over, strict=False)
+        if len(over) != len(found) or not all(a == 1 or agree((a,), (b,)) for a, b in pairs):
+            return (
+                f"`{name}` has the shape {_text(found)}, which does not spread over {_text(whole)}"
+            )
+    return None
 
 
 def _rotary_misfit(node: NodeProto, inputs: Mapping[str, TypeProto]) -> str | None:
