@@ -226,7 +226,7 @@ def compiled(folder: Path) -> Path:
     below = NATIVE / "src" / "resource"
     sources = [HERE / "virtual_loops.cpp", *(NATIVE / "src").glob("os*.cpp")]
     sources += [*(below / "virtual").glob("*.cpp")]
-    sources += [below / "fork_guard.cpp", below / "memory_resource.cpp"]
+    sources += [below / f"{name}.cpp" for name in ("fork_guard", "memory_resource", "pages")]
     program = folder / "virtual_loops"
     subprocess.run(
         ["g++", *FLAGS, f"-I{NATIVE / 'include'}", *sources, "-o", program, "-lpthread"], check=True

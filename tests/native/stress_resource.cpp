@@ -8,6 +8,7 @@
 #include "tightship/resource/adaptor/combining.hpp"
 #include "tightship/resource/adaptor/counting.hpp"
 #include "tightship/resource/adaptor/failing.hpp"
+#include "tightship/resource/adaptor/fallback.hpp"
 #include "tightship/resource/adaptor/guard_page.hpp"
 #include "tightship/resource/adaptor/guarded.hpp"
 #include "tightship/resource/adaptor/limiting.hpp"
@@ -165,6 +166,9 @@ void stress_adaptors(const Upstream &host, size_t steps, unsigned seed) {
     CombiningResource combining(free_list());
     stress_watched("combining", combining, steps, seed);
     combine(steps);
+    FallbackResource falling(std::make_shared<LimitingResource>(free_list(), 100'000), free_list());
+    stress_watched("fallback", falling, steps, seed);
+    require(falling.second_count() == 0, "a block of the second resource was lost");
     FreeListResource pool(std::make_shared<LimitingResource>(host, 1 << 19),
                           {.chunk_bytes = 1 << 15});
     stress_watched("pool", pool, steps, seed);
