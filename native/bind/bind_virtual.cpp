@@ -45,8 +45,50 @@ int traverse_python_device(PyObject *self, visitproc visit, void *arg) {
     return 0;
 }
 
+/// The Python object that an owner keeps alive, if it does.
+template <class Held>
+int visit_held(const std::shared_ptr<Held> &held, visitproc visit, void *arg) {
+    if (const auto *owner = std::get_deleter<nb::detail::py_deleter>(held))
+        Py_VISIT(owner->o);
+    return 0;
+}
+
+int traverse_failing_device(PyObject *self, visitproc visit, void *arg) {
+    Py_VISIT(Py_TYPE(self));
+    return nb::inst_ready(self)
+               ? visit_held(nb::inst_ptr<FailingDevice>(self)->device(), visit, arg)
+               : 0;
+}
+
+int traverse_python_stream(PyObject *self, visitproc visit, void *arg) {
+    Py_VISIT(Py_TYPE(self));
+    return nb::inst_ready(self) ? nb::inst_ptr<PythonStream>(self)->traverse(visit, arg) : 0;
+}
+
+/// The device, and the streams whose work may use memory that came back.
+int traverse_virtual(PyObject *self, visitproc visit, void *arg) {
+    if (const int stopped = traverse_resource(self, visit, arg))
+        return stopped;
+    if (!nb::inst_ready(self))
+        return 0;
+    const auto *resource = nb::inst_ptr<VirtualResource>(self);
+    int stopped = visit_held(resource->device(), visit, arg);
+    resource->each_stream([&](Stream *stream) {
+        const nb::object object = nb::find(stream);
+        if (stopped == 0 && object.is_valid())
+            stopped = visit(object.ptr(), arg);
+    });
+    return stopped;
+}
+
 PyType_Slot python_device_slots[] = {
     {Py_tp_traverse, reinterpret_cast<void *>(traverse_python_device)}, {0, nullptr}};
+PyType_Slot failing_device_slots[] = {
+    {Py_tp_traverse, reinterpret_cast<void *>(traverse_failing_device)}, {0, nullptr}};
+PyType_Slot python_stream_slots[] = {
+    {Py_tp_traverse, reinterpret_cast<void *>(traverse_python_stream)}, {0, nullptr}};
+PyType_Slot virtual_slots[] = {{Py_tp_traverse, reinterpret_cast<void *>(traverse_virtual)},
+                               {0, nullptr}};
 
 void devices(nb::module_ &module) {
     nb::class_<PagedDevice>(module, "PagedDevice",
@@ -61,6 +103,7 @@ void devices(nb::module_ &module) {
         .def(nb::init<>())
         .def_prop_ro("descriptor", &SharedDevice::descriptor, "Of the open file.");
     nb::class_<FailingDevice, PagedDevice>(module, "FailingDevice",
+                                           nb::type_slots(failing_device_slots),
                                            "Refuses some calls, to test what happens then.")
         .def(
             "__init__",
@@ -117,7 +160,8 @@ void streams(nb::module_ &module) {
         .def("synchronize", &PythonHostStream::synchronize,
              nb::call_guard<nb::gil_scoped_release>(),
              "Returns when everything submitted so far is done.");
-    nb::class_<PythonStream, Stream>(module, "PythonStream", "A stream that Python knows of.")
+    nb::class_<PythonStream, Stream>(module, "PythonStream", nb::type_slots(python_stream_slots),
+                                     "A stream that Python knows of.")
         .def(
             nb::init<nb::callable>(), "record"_a,
             nb::sig("def __init__(self, record: collections.abc.Callable[[], object]) -> None"),
@@ -129,8 +173,9 @@ uintptr_t allocate_on(VirtualResource &self, Count size, const std::shared_ptr<S
                       Count alignment) {
     const size_t boundary = power_of_two("alignment", alignment);
     const size_t size_bytes = at_least(1, "size_bytes", size);
+    const auto owner = self.known(stream);
     void *pointer =
-        call_long(size_bytes, [&] { return self.allocate_on(size_bytes, boundary, stream); });
+        call_long(size_bytes, [&] { return self.allocate_on(size_bytes, boundary, owner); });
     if (pointer == nullptr)
         throw resource::Refused(self, size_bytes, boundary);
     return reinterpret_cast<uintptr_t>(pointer);
@@ -140,8 +185,9 @@ void deallocate_on(VirtualResource &self, uintptr_t address, Count size,
                    const std::shared_ptr<Stream> &stream, Count alignment) {
     const size_t boundary = power_of_two("alignment", alignment);
     const size_t size_bytes = at_least(1, "size_bytes", size);
+    const auto owner = self.known(stream);
     const resource::Freed freed = call_long(size_bytes, [&] {
-        return self.deallocate_on(reinterpret_cast<void *>(address), size_bytes, boundary, stream);
+        return self.deallocate_on(reinterpret_cast<void *>(address), size_bytes, boundary, owner);
     });
     if (freed != resource::Freed::done)
         refuse_block(self, freed, {address, size_bytes, boundary});
@@ -224,7 +270,7 @@ void resources(nb::module_ &module) {
             "The oldest first: `allocated`, `freed`, `mapped` or `unmapped`, address, bytes (of a\n"
             "block, as asked for), nanoseconds since 1970.");
     nb::class_<SeedVirtualResource, VirtualResource>(
-        module, "SeedVirtualResource",
+        module, "SeedVirtualResource", nb::type_slots(virtual_slots),
         "The virtual caching allocator as it was published: caches of chunks and of addresses.")
         .def(
             "__init__",
@@ -250,7 +296,7 @@ void stealing_resource(nb::module_ &module) {
         return std::chrono::nanoseconds(static_cast<int64_t>(std::min(seconds, 1e9) * 1e9));
     };
     nb::class_<StealingVirtualResource, VirtualResource>(
-        module, "StealingVirtualResource",
+        module, "StealingVirtualResource", nb::type_slots(virtual_slots),
         "Blocks of any size from one range of addresses; free pages move to where they are wanted.")
         .def(
             "__init__",

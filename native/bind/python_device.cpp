@@ -154,6 +154,8 @@ std::unique_lock<std::mutex> lock_without_gil(std::mutex &mutex) {
 std::shared_ptr<Fence> PythonStream::record() {
     const nb::gil_scoped_acquire gil;
     try {
+        if (record_.is_taken_apart())
+            return nullptr;
         nb::object fence = record_.get()();
         return fence.is_none() ? nullptr : std::make_shared<PythonFence>(hold(std::move(fence)));
     } catch (nb::python_error &error) {

@@ -43,6 +43,10 @@ class PythonStream final : public resource::Stream {
     explicit PythonStream(nanobind::callable record) : record_(std::move(record)) {}
 
     std::shared_ptr<resource::Fence> record() override;
+    int traverse(visitproc visit, void *arg) const {
+        Py_VISIT(record_.get().ptr());
+        return 0;
+    }
 
   private:
     HeldCallable record_;

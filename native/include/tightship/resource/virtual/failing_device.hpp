@@ -17,6 +17,7 @@ class FailingDevice final : public PagedDevice {
         state_->count = count;
     }
 
+    const std::shared_ptr<PagedDevice> &device() const { return device_; }
     size_t granularity_bytes() const override { return device_->granularity_bytes(); }
     size_t largest_chunk_bytes() const override { return device_->largest_chunk_bytes(); }
     bool can_back(size_t block_bytes) const override { return device_->can_back(block_bytes); }

@@ -31,6 +31,7 @@ class SeedVirtualResource final : public VirtualResource, private Forkable {
     size_t size_of(const void *pointer) const override;
     bool is_shared() const override { return device_->is_shared(); }
     Statistics statistics() const override;
+    const std::shared_ptr<PagedDevice> &device() const override { return device_; }
     VirtualStatistics virtual_statistics() const override;
     std::vector<ListedBlock> blocks() const override;
     void record_events(size_t count) override;

@@ -6,6 +6,10 @@
 #include "tightship/resource/virtual/listing.hpp"
 #include "tightship/resource/virtual/paged_device.hpp"
 
+#include <functional>
+#include <map>
+#include <mutex>
+
 namespace tightship::resource {
 
 /// Exact while no other call is in flight.
@@ -47,6 +51,14 @@ class VirtualResource : public MemoryResource {
         return deallocate_on(pointer, size_bytes, alignment, nullptr);
     }
 
+    /// The stream as an owner of it that the resource has already, where it has one: so it owns a
+    /// stream once, however often that is given.
+    StreamPointer known(const StreamPointer &stream);
+    /// Shows the device, and each stream that the resource may own, once; owners of it, that is.
+    using VisitStream = std::function<void(Stream *)>;
+    void each_stream(const VisitStream &visit) const;
+    virtual const std::shared_ptr<PagedDevice> &device() const = 0;
+
     virtual VirtualStatistics virtual_statistics() const = 0;
     /// Every block that has memory where it lies, by segment, and by address within one.
     virtual std::vector<ListedBlock> blocks() const = 0;
@@ -59,6 +71,10 @@ class VirtualResource : public MemoryResource {
     static void check_stream(const PagedDevice &device, const StreamPointer &stream);
     /// Why it refuses, and what to do: memory, or the mappings that a process may have.
     static std::string what_is_short(const PagedDevice &device, size_t size_bytes);
+
+  private:
+    mutable std::mutex known_mutex_; // nothing is called while it is held
+    std::map<Stream *, std::weak_ptr<Stream>> known_;
 };
 
 } // namespace tightship::resource
