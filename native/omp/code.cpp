@@ -10,6 +10,10 @@
 
 namespace {
 
+/// Pages behind the written ones that stay writable: oneDNN adds to some code as it first runs (of
+/// float16 on AMX).
+constexpr size_t kOpenPages = 2;
+
 thread_local size_t sealed_bytes = 0;
 
 /// Bytes of the pages that hold something. A kernel fills its reservation from the start.
@@ -51,8 +55,13 @@ int tsm_seal(void *start, size_t size_bytes, int access) {
     // A huge page over several reservations would make resident what no kernel fills.
     madvise(start, size_bytes, MADV_NOHUGEPAGE);
 #endif
-    sealed_bytes += written_bytes(start, size_bytes);
-    return mprotect(start, size_bytes, PROT_READ | PROT_EXEC);
+    const size_t written = written_bytes(start, size_bytes);
+    sealed_bytes += written;
+    const size_t page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
+    const size_t open = std::min(written + kOpenPages * page, size_bytes);
+    if (mprotect(start, open, access) != 0)
+        return -1;
+    return mprotect(static_cast<char *>(start) + open, size_bytes - open, PROT_READ | PROT_EXEC);
 }
 
 void tsm_on_load() {

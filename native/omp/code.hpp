@@ -6,10 +6,10 @@
 
 extern "C" {
 
-/// `mprotect`, except that memory asked to be writable and executable at once becomes read-only
-/// code. oneDNN asks so when a kernel is complete, and never writes to it again. What is not
-/// writable does not count against a limit on data (RLIMIT_DATA), which the 256 KiB reserved
-/// for each kernel would fill.
+/// `mprotect`, except that of memory asked to be writable and executable at once only the pages
+/// that were written, and two more, become so; the rest can only be read and run. oneDNN asks so
+/// when a kernel is complete. What is not writable does not count against a limit on data
+/// (RLIMIT_DATA), which the 256 KiB reserved for each kernel would fill.
 int tsm_seal(void *start, size_t size_bytes, int access);
 
 /// In place of `__gmon_start__`, which a library calls before its other initializers: maps the code

@@ -2,9 +2,9 @@
 
 Two figures limit a process: what is resident, and what it has reserved for writing (a limit on
 data, RLIMIT_DATA, counts that). The runtime is the larger of the two, so that a plan holds both.
-They are near each other: the bundled oneDNN makes generated code read-only once it is complete, so
-of the 256 KiB reserved for each kernel only the pages that the kernel fills count, as resident
-(`native/omp/code.hpp`). Another libdnnl keeps all of them writable, and they are planned whole.
+They are near each other: of the 256 KiB that the bundled oneDNN reserves for each kernel, all
+but the pages that it fills and two more become read-only (`native/omp/code.hpp`). Another
+libdnnl keeps all of them writable, and they are planned whole.
 Coefficients were measured on Linux x86-64 and rounded up.
 """
 
@@ -58,6 +58,8 @@ named."""
 OTHER_CODE_BYTES = 8 << 10
 COLUMN_BYTES = 800
 """Code of a convolution for each column of its result, whose rows a kernel takes whole."""
+OPEN_BYTES = 16 << 10
+"""Of that, what stays writable beside the pages filled, of some two kernels."""
 KERNEL_BYTES = 256 << 10
 """What oneDNN reserves for a generated kernel."""
 KERNELS = {"brgconv": 5.0, "brg": 4.5}
@@ -133,7 +135,7 @@ def _code_bytes(work: Sequence[PrimitiveWork]) -> int:
 def _reserved_bytes(work: Sequence[PrimitiveWork]) -> int:
     """What generated code reserves for writing, and keeps."""
     if not work or seals_code():
-        return 0
+        return _code_bytes(work) + len(work) * OPEN_BYTES
     return int(sum(_kernel_count(primitive) for primitive in _distinct(work)) * KERNEL_BYTES)
 
 
