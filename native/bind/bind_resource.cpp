@@ -10,6 +10,7 @@
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
+#include <typeinfo>
 #include <vector>
 
 namespace nb = nanobind;
@@ -43,11 +44,13 @@ void translate(const std::exception_ptr &thrown, void *) {
                     .attr(name)(refused.message, "requested_bytes"_a = refused.requested_bytes,
                                 "available_bytes"_a =
                                     is_known ? static_cast<int64_t>(refused.available_bytes) : -1);
-    } catch (const std::bad_alloc &) {
+    } catch (const std::bad_alloc &refused) {
         name = "OutOfMemoryError";
+        const bool is_described = typeid(refused) != typeid(std::bad_alloc);
+        const std::string what =
+            is_described ? refused.what() : "Tightship's own records do not fit: out of memory.";
         error = nb::module_::import_("tightship.errors")
-                    .attr(name)("The system has no memory left for what tightship itself keeps. "
-                                "Give memory back, or raise the process's limits.",
+                    .attr(name)(what + " Free some memory, or raise the process's limits.",
                                 "requested_bytes"_a = -1);
     } catch (const Misuse &misuse) {
         error = nb::module_::import_("tightship.errors").attr(name)(misuse.what());
