@@ -11,6 +11,7 @@ with 1 if it holds more, or if an honest client was refused or got a wrong answe
 
 import argparse
 import json
+import re
 import subprocess
 import sys
 import tempfile
@@ -32,6 +33,8 @@ FIRST_S = 60.0
 SETTLE_S = 20.0
 """What the server has for giving back what idle threads and arenas hold."""
 GROWTH_MAX_BYTES = 8 << 20
+RAISED = re.compile(r"^Traceback .*\n(?:[ \t].*\n)*(.{1,90})", re.MULTILINE)
+"""The last line of a traceback in a log."""
 KINDS = [(end, role) for end in ("http", "grpc", "native") for role in ("honest", "hostile")]
 
 Found = Mapping[str, Any]
@@ -136,7 +139,7 @@ def measured(minutes: float, seed: int) -> Found:
         "at_end": asdict(last),
         "actions": dict(sorted(done.items())),
         "log_bytes": len(log),
-        "tracebacks": log.count("Traceback"),
+        "exceptions": dict(Counter(RAISED.findall(log))),
         "failures": [*failures, *growth(first, last)],
     }
 
@@ -169,7 +172,8 @@ def printed(found: Found) -> Sequence[str]:
         *table(columns, rows),
         "",
         *table([Column("action"), Column("times", number=True)], counts),
-        f"log: {found['log_bytes']} bytes, {found['tracebacks']} tracebacks",
+        f"log: {found['log_bytes']} bytes",
+        *(f"logged {count} times: {raised}" for raised, count in found["exceptions"].items()),
         *(f"failed: {failure}" for failure in found["failures"]),
     ]
 
