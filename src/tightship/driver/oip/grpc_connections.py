@@ -77,9 +77,14 @@ class GrpcConnections:
     def calling(self, peer: str) -> Iterator[None]:
         """Keep the connection of a client while a call is answered.
 
-        It is known by its port alone, which `peer`, the library's name for the client, ends with.
+        It is known by its port alone, which `peer`, the library's name for the client, ends with;
+        the name is empty once the client has gone.
         """
-        port = int(peer.rpartition(":")[2])
+        number = peer.rpartition(":")[2]
+        if not number.isdigit():
+            yield
+            return
+        port = int(number)
         with self._lock:
             self._calling[port] += 1
         try:
