@@ -1,4 +1,4 @@
-"""What hostile clients of a server do: hang up, drip, time out, die and lie; see `soak_clients`."""
+"""Actions of hostile clients: hang up, drip, time out, die and lie; see `soak_clients`."""
 
 import json
 import os

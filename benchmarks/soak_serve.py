@@ -31,7 +31,7 @@ from tightship.view.table import Column, table
 MINUTES = 10.0
 FIRST_S = 60.0
 SETTLE_S = 20.0
-"""What the server has for giving back what idle threads and arenas hold."""
+"""Time for the server to release what idle threads and arenas hold."""
 GROWTH_MAX_BYTES = 8 << 20
 RAISED = re.compile(r"^Traceback .*\n(?:[ \t].*\n)*(.{1,90})", re.MULTILINE)
 """The last line of a traceback in a log."""
@@ -42,7 +42,7 @@ Found = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """What a process holds: private memory without a file, open descriptors, threads."""
+    """Anonymous memory, open descriptors and threads of a process."""
 
     anonymous_bytes: int
     descriptors: int

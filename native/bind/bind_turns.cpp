@@ -58,7 +58,7 @@ void queued_runs(nb::module_ &module) {
             "A run takes a turn, or waits for one as a `Place` does; whether it was taken at once. "
             "The caller keeps the tally.")
         .def("next", &QueuedRuns::next,
-             "A run that has waited and whose turn has come; None if there is no other.")
+             "The next waiting run that has been given a turn; None if there is none.")
         .def("leave", &QueuedRuns::leave, "run"_a,
              "A run wants no turn any more; one that has come, and `next` has not told, goes back.")
         .def("give_back", &QueuedRuns::give_back, "run"_a, "A run that had a turn has ended.");
@@ -68,10 +68,9 @@ void queued_runs(nb::module_ &module) {
 
 void turns(nb::module_ &module) {
     place(module);
-    nb::class_<Turns>(
-        module, "Turns",
-        "How many runs there may be at once, whoever asks for them. Callers who wait have turns "
-        "by group: one that has had a turn goes behind the others of its level.")
+    nb::class_<Turns>(module, "Turns",
+                      "Limits concurrent runs of all callers. Callers that wait have turns "
+                      "by group: one that has had a turn goes behind the others of its level.")
         .def(
             "__init__",
             [](Turns *self, int count) {

@@ -1668,7 +1668,7 @@ class Place:
 
 class Turns:
     """
-    How many runs there may be at once, whoever asks for them. Callers who wait have turns by group: one that has had a turn goes behind the others of its level.
+    Limits concurrent runs of all callers. Callers that wait have turns by group: one that has had a turn goes behind the others of its level.
     """
 
     def __init__(self, count: int) -> None: ...
@@ -1718,7 +1718,7 @@ class QueuedRuns:
 
     def next(self) -> int | None:
         """
-        A run that has waited and whose turn has come; None if there is no other.
+        The next waiting run that has been given a turn; None if there is none.
         """
 
     def leave(self, run: int) -> None:

@@ -20,8 +20,8 @@ size_t Turns::waiting_count() const {
 }
 
 bool Turns::take_free() {
-    static const Place anybody;
-    return take_free(anybody);
+    static const Place unnamed;
+    return take_free(unnamed);
 }
 
 bool Turns::take_free(const Place &place) {

@@ -25,7 +25,7 @@ class QueuedRuns {
     /// tally, which counts the run while it waits, outlives that.
     bool join(int64_t run, Names names, int64_t priority, Tally &tally);
 
-    /// A run that has waited and whose turn has come; none if there is no other.
+    /// The next waiting run that has been given a turn; none if there is none.
     std::optional<int64_t> next();
 
     /// A run wants no turn any more. If one has come that `next` has not told, it is given back.

@@ -1,4 +1,4 @@
-/// How many runs there may be at once, whoever asks for them, and whose turn is next.
+/// Limits concurrent runs of all callers, and chooses which waiting run starts next.
 #pragma once
 
 #include "tightship/driver/tally.hpp"
@@ -54,7 +54,7 @@ class Turns {
     /// How many callers wait.
     size_t waiting_count() const;
 
-    /// Takes a turn if one is free; then nobody waits.
+    /// Takes a turn if one is free, which means that no caller waits.
     bool take_free();
 
     /// Likewise, unless the caller has left.
