@@ -2,29 +2,31 @@
 
 #include "tightship/os_fine_mapping.hpp"
 
-#include <algorithm>
+#include <cstring>
 #include <link.h>
 #include <sys/mman.h>
 #include <unistd.h>
-#include <vector>
 
 namespace {
 
-/// Pages behind the written ones that stay writable: oneDNN adds to some code as it first runs (of
-/// float16 on AMX).
-constexpr size_t kOpenPages = 2;
+size_t page_bytes() {
+    return static_cast<size_t>(sysconf(_SC_PAGESIZE));
+}
 
-thread_local size_t sealed_bytes = 0;
-
-/// Bytes of the pages that hold something. A kernel fills its reservation from the start.
-size_t written_bytes(void *start, size_t size_bytes) {
-    const auto page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
-    std::vector<unsigned char> is_held((size_bytes + page - 1) / page);
-    if (mincore(start, size_bytes, is_held.data()) != 0)
-        return size_bytes;
-    const auto held = std::count_if(is_held.begin(), is_held.end(),
-                                    [](unsigned char flags) { return (flags & 1U) != 0; });
-    return static_cast<size_t>(held) * page;
+/// Bytes of pages up to the last one that holds anything but zeros.
+///
+/// Content says so, not residency: a page may be in swap, or have come with a huge page.
+size_t filled_bytes(const char *start, size_t size_bytes) {
+    const size_t page = page_bytes();
+#ifdef MADV_POPULATE_READ
+    madvise(const_cast<char *>(start), size_bytes, MADV_POPULATE_READ); // one call, not 64 faults
+#endif
+    for (; size_bytes > 0; size_bytes -= page) {
+        const char *const last = start + size_bytes - page;
+        if (last[0] != 0 || std::memcmp(last, last + 1, page - 1) != 0)
+            break;
+    }
+    return size_bytes;
 }
 
 /// Maps the segment of `library` finely that has the code at `address`; 1 where it has.
@@ -36,7 +38,7 @@ int map_code_finely(dl_phdr_info *library, size_t, void *address) {
         if (each->p_type != PT_LOAD || (each->p_flags & PF_X) == 0 ||
             wanted - start >= each->p_filesz)
             continue;
-        const auto page = static_cast<uintptr_t>(sysconf(_SC_PAGESIZE));
+        const uintptr_t page = page_bytes();
         const uintptr_t before = start % page; // segments begin anywhere in a page
         const uintptr_t stop = (start + each->p_filesz + page - 1) / page * page;
         tightship::os::map_finely(start - before, stop, each->p_offset - before);
@@ -49,25 +51,21 @@ int map_code_finely(dl_phdr_info *library, size_t, void *address) {
 
 int tsm_seal(void *start, size_t size_bytes, int access) {
     constexpr int kCode = PROT_WRITE | PROT_EXEC;
-    if ((access & kCode) != kCode)
-        return mprotect(start, size_bytes, access);
-#ifdef MADV_NOHUGEPAGE
-    // A huge page over several reservations would make resident what no kernel fills.
-    madvise(start, size_bytes, MADV_NOHUGEPAGE);
-#endif
-    const size_t written = written_bytes(start, size_bytes);
-    sealed_bytes += written;
-    const size_t page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
-    const size_t open = std::min(written + kOpenPages * page, size_bytes);
-    if (mprotect(start, open, access) != 0)
+    if (mprotect(start, size_bytes, access) != 0)
         return -1;
-    return mprotect(static_cast<char *>(start) + open, size_bytes - open, PROT_READ | PROT_EXEC);
+    if ((access & kCode) != kCode)
+        return 0;
+    size_bytes = (size_bytes + page_bytes() - 1) / page_bytes() * page_bytes();
+    const size_t filled = filled_bytes(static_cast<char *>(start), size_bytes);
+    if (filled == size_bytes)
+        return 0;
+    constexpr int kZeros = MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED;
+    void *const rest = static_cast<char *>(start) + filled;
+    if (mmap(rest, size_bytes - filled, access, kZeros, -1, 0) != MAP_FAILED)
+        return 0;
+    return mprotect(start, size_bytes, access); // fails unless the old pages are still there
 }
 
 void tsm_on_load() {
     dl_iterate_phdr(&map_code_finely, __builtin_return_address(0));
-}
-
-size_t tsm_sealed_bytes() {
-    return sealed_bytes;
 }

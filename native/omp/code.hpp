@@ -6,16 +6,19 @@
 
 extern "C" {
 
-/// `mprotect`, except that of memory asked to be writable and executable at once only the pages
-/// that were written, and two more, become so; the rest can only be read and run. oneDNN asks so
-/// when a kernel is complete. What is not writable does not count against a limit on data
-/// (RLIMIT_DATA), which the 256 KiB reserved for each kernel would fill.
+/// `mprotect`, except that where memory becomes writable and executable, the pages behind its last
+/// byte that is not zero become shared zeros, as writable and executable as before.
+///
+/// oneDNN reserves 256 KiB for a kernel and asks for this when it has generated the code, which
+/// fills a few pages. Shared memory does not count against a limit on data (RLIMIT_DATA), nor as
+/// resident until it is written. It stays writable because oneDNN may write again: it generates
+/// some kernels twice (`jit_cvt_xf16_to_ps_t`, up to 3.12 at least), the second time behind the
+/// first. A child of `fork` shares these pages; what is written there depends on the kernel alone.
+///
+/// Returns 0, or -1 with `errno` as `mprotect` does; the memory may then only be unmapped.
 int tsm_seal(void *start, size_t size_bytes, int access);
 
 /// In place of `__gmon_start__`, which a library calls before its other initializers: maps the code
 /// of the caller finely. oneDNN's thousand initializers lie all over its code.
 void tsm_on_load();
-
-/// Bytes of code that the calling thread has sealed since it began, in pages that were written.
-size_t tsm_sealed_bytes();
 }

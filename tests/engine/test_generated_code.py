@@ -1,9 +1,11 @@
-"""Generated code takes the pages that it fills, and is not reserved for writing."""
+"""Generated code takes the pages that it fills; what it leaves free counts once it is written."""
 
 import ctypes
 import mmap
+import os
 import subprocess
 import sys
+from collections.abc import Iterator
 
 import pytest
 
@@ -13,6 +15,8 @@ from tightship import _core
 
 PAGE = mmap.PAGESIZE
 RESERVED = 256 << 10
+CODE = mmap.PROT_READ | mmap.PROT_WRITE | mmap.PROT_EXEC
+RETURN = b"\xc3"
 pytestmark = [
     pytest.mark.skipif(sys.platform != "linux", reason="asks Linux about mappings"),
     pytest.mark.skipif(not RUNTIME.exists(), reason="built without a runtime of its own"),
@@ -40,38 +44,100 @@ def access(address: int) -> str:
 @pytest.fixture
 def runtime() -> ctypes.CDLL:
     library = ctypes.CDLL(str(RUNTIME))
-    library.tsm_sealed_bytes.restype = ctypes.c_size_t
     library.tsm_seal.argtypes = ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int
     return library
 
 
-@pytest.mark.parametrize("pages", [1, 3, 64])
-def test_what_code_does_not_fill_is_no_longer_writable(runtime: ctypes.CDLL, pages: int) -> None:
+@pytest.fixture
+def reserved() -> Iterator[tuple[mmap.mmap, int]]:
+    """What oneDNN reserves for a kernel, and its address."""
     with mmap.mmap(-1, RESERVED, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS) as block:
-        block[: pages * PAGE] = b"\xc3" * (pages * PAGE)
-        start = ctypes.addressof(ctypes.c_char.from_buffer(block))
-        before = runtime.tsm_sealed_bytes()
-        flags = mmap.PROT_READ | mmap.PROT_WRITE | mmap.PROT_EXEC
-        assert runtime.tsm_seal(start, RESERVED, flags) == 0
-        assert access(start) == access(start + pages * PAGE - 1) == "rwxp"
-        if pages < 60:
-            assert access(start + (pages + 2) * PAGE) == access(start + RESERVED - 1) == "r-xp"
-        assert runtime.tsm_sealed_bytes() - before == pages * PAGE
-        ctypes.CFUNCTYPE(None)(start)()
-        assert runtime.tsm_seal(start, RESERVED, mmap.PROT_READ | mmap.PROT_WRITE) == 0
-        assert access(start) == "rw-p"
-        assert runtime.tsm_sealed_bytes() - before == pages * PAGE
+        yield block, ctypes.addressof(ctypes.c_char.from_buffer(block))
+
+
+def sizes(*fields: str) -> list[int]:
+    """Fields of the process' status, in bytes."""
+    with open("/proc/self/status", encoding="ascii") as status:
+        found = dict(line.split(":", 1) for line in status)
+    return [int(found[field].split()[0]) << 10 for field in fields]
+
+
+def call(address: int) -> None:
+    ctypes.CFUNCTYPE(None)(address)()
+
+
+@pytest.mark.parametrize("pages", [1, 3, 64])
+def test_what_code_does_not_fill_is_shared_zeros(
+    runtime: ctypes.CDLL, reserved: tuple[mmap.mmap, int], pages: int
+) -> None:
+    block, start = reserved
+    block[: pages * PAGE] = RETURN * (pages * PAGE)
+    before = sizes("VmData")[0]
+    assert runtime.tsm_seal(start, RESERVED, CODE) == 0
+    assert before - sizes("VmData")[0] == RESERVED - pages * PAGE
+    assert access(start) == access(start + pages * PAGE - 1) == "rwxp"
+    assert access(start + RESERVED - 1) == ("rwxs" if pages < 64 else "rwxp")
+    assert not any(block[pages * PAGE :])
+    call(start)
+    assert runtime.tsm_seal(start, RESERVED, mmap.PROT_READ | mmap.PROT_WRITE) == 0
+    assert access(start)[:3] == access(start + RESERVED - 1)[:3] == "rw-"
+
+
+def test_complete_code_may_be_written_everywhere(
+    runtime: ctypes.CDLL, reserved: tuple[mmap.mmap, int]
+) -> None:
+    """As oneDNN does, which generates some kernels twice into one reservation."""
+    block, start = reserved
+    block[:1] = RETURN
+    assert runtime.tsm_seal(start, RESERVED, CODE) == 0
+    resident, data = sizes("VmRSS", "VmData")
+    block[1:] = RETURN * (RESERVED - 1)
+    now, data_now = sizes("VmRSS", "VmData")
+    assert now - resident >= RESERVED - 2 * PAGE
+    assert data_now == data
+    assert runtime.tsm_seal(start, RESERVED, CODE) == 0
+    for place in (0, 1, PAGE, RESERVED - 1):
+        call(start + place)
+
+
+def test_code_behind_pages_of_zeros_stays(
+    runtime: ctypes.CDLL, reserved: tuple[mmap.mmap, int]
+) -> None:
+    """Pages of zeros may be resident, and pages that are not may hold code in swap."""
+    block, start = reserved
+    block[5 * PAGE : 5 * PAGE + 1] = RETURN
+    block[7 * PAGE : 9 * PAGE] = bytes(2 * PAGE)
+    assert runtime.tsm_seal(start, RESERVED - 100, CODE) == 0
+    call(start + 5 * PAGE)
+    assert access(start + 6 * PAGE - 1) == "rwxp"
+    assert access(start + 6 * PAGE) == access(start + RESERVED - 1) == "rwxs"
+
+
+def test_code_is_written_in_a_process_and_its_child(
+    runtime: ctypes.CDLL, reserved: tuple[mmap.mmap, int]
+) -> None:
+    block, start = reserved
+    block[:1] = RETURN
+    assert runtime.tsm_seal(start, RESERVED, CODE) == 0
+    child = os.fork()
+    if child == 0:
+        block[PAGE : PAGE + 1] = RETURN
+        call(start + PAGE)
+        os._exit(7)
+    block[PAGE : PAGE + 1] = RETURN
+    call(start + PAGE)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
 
 
 @pytest.mark.skipif(not _core.HAS_ONEDNN, reason="built without oneDNN")
-def test_little_code_of_a_loaded_model_is_writable() -> None:
+def test_little_code_of_a_loaded_model_counts_as_data() -> None:
     command = [sys.executable, "-c", LOADED, light.path_of("squeezenet")]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     lines = [line.split() for line in done.stdout.splitlines() if line]
-    sizes = {"rwxp": 0, "r-xp": 0}
-    for limits, flags, *rest in lines:
-        if flags in sizes and len(rest) == 3:
+    held = {"rwxp": 0, "rwxs": 0}
+    for limits, flags, *_ in lines:
+        if flags in held:
             start, stop = (int(limit, 16) for limit in limits.split("-"))
-            sizes[flags] += stop - start
-    assert 0 < sizes["rwxp"] < sizes["r-xp"] / 4
+            held[flags] += stop - start
+    assert 0 < held["rwxp"] < held["rwxs"] / 4

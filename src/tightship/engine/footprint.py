@@ -2,9 +2,8 @@
 
 Two figures limit a process: what is resident, and what it has reserved for writing (a limit on
 data, RLIMIT_DATA, counts that). The runtime is the larger of the two, so that a plan holds both.
-They are near each other: of the 256 KiB that the bundled oneDNN reserves for each kernel, all
-but the pages that it fills and two more become read-only (`native/omp/code.hpp`). Another
-libdnnl keeps all of them writable, and they are planned whole.
+They are near each other: of the 256 KiB that the bundled oneDNN reserves for each kernel, only the
+pages that it fills count as data (`native/omp/code.hpp`). Another libdnnl's count whole.
 Coefficients were measured on Linux x86-64 and rounded up.
 """
 
@@ -58,8 +57,6 @@ named."""
 OTHER_CODE_BYTES = 8 << 10
 COLUMN_BYTES = 800
 """Code of a convolution for each column of its result, whose rows a kernel takes whole."""
-OPEN_BYTES = 16 << 10
-"""Of that, what stays writable beside the pages filled, of some two kernels."""
 KERNEL_BYTES = 256 << 10
 """What oneDNN reserves for a generated kernel."""
 KERNELS = {"brgconv": 5.0, "brg": 4.5}
@@ -135,7 +132,7 @@ def _code_bytes(work: Sequence[PrimitiveWork]) -> int:
 def _reserved_bytes(work: Sequence[PrimitiveWork]) -> int:
     """What generated code reserves for writing, and keeps."""
     if not work or seals_code():
-        return _code_bytes(work) + len(work) * OPEN_BYTES
+        return _code_bytes(work)
     return int(sum(_kernel_count(primitive) for primitive in _distinct(work)) * KERNEL_BYTES)
 
 

@@ -63,7 +63,7 @@ def library_threads(count: int) -> Iterator[None]:
 
 
 def seals_code() -> bool:
-    """Whether generated code becomes read-only, as with the copy in this package.
+    """Whether only filled pages of generated code count as data, as with the copy in this package.
 
     The library must be open.
     """
