@@ -66,28 +66,30 @@ class CallbackResource final : public MemoryResource {
 
   private:
     void *call(size_t size_bytes, size_t alignment) {
-        const nb::gil_scoped_acquire gil;
-        try {
-            const auto address = nb::cast<uintptr_t>(allocate_.get()(size_bytes, alignment));
-            if (address % alignment == 0)
-                return reinterpret_cast<void *>(address);
-            deallocate_.get()(address, size_bytes, alignment);
-        } catch (const nb::python_error &error) {
-            raised_.note(error);
-        } catch (const nb::cast_error &) {
-        }
-        return nullptr;
+        return with_gil([&]() -> void * {
+            try {
+                const auto address = nb::cast<uintptr_t>(allocate_.get()(size_bytes, alignment));
+                if (address % alignment == 0)
+                    return reinterpret_cast<void *>(address);
+                deallocate_.get()(address, size_bytes, alignment);
+            } catch (const nb::python_error &error) {
+                raised_.note(error);
+            } catch (const nb::cast_error &) {
+            }
+            return nullptr;
+        });
     }
 
     void give_back(void *pointer, size_t size_bytes, size_t alignment) {
-        const nb::gil_scoped_acquire gil;
-        try {
-            if (deallocate_.is_taken_apart())
-                return;
-            deallocate_.get()(reinterpret_cast<uintptr_t>(pointer), size_bytes, alignment);
-        } catch (nb::python_error &error) {
-            error.discard_as_unraisable(deallocate_.get());
-        }
+        with_gil([&] {
+            try {
+                if (deallocate_.is_taken_apart())
+                    return;
+                deallocate_.get()(reinterpret_cast<uintptr_t>(pointer), size_bytes, alignment);
+            } catch (nb::python_error &error) {
+                error.discard_as_unraisable(deallocate_.get());
+            }
+        });
     }
 
     HeldCallable allocate_, deallocate_;
@@ -102,14 +104,15 @@ struct Retry {
     HeldCallable function;
 
     bool operator()(size_t size_bytes) const {
-        const nb::gil_scoped_acquire gil;
-        try {
-            return nb::cast<bool>(function.get()(size_bytes));
-        } catch (nb::python_error &error) {
-            error.discard_as_unraisable(function.get());
-        } catch (const nb::cast_error &) {
-        }
-        return false;
+        return with_gil([&] {
+            try {
+                return nb::cast<bool>(function.get()(size_bytes));
+            } catch (nb::python_error &error) {
+                error.discard_as_unraisable(function.get());
+            } catch (const nb::cast_error &) {
+            }
+            return false;
+        });
     }
 };
 

@@ -1,5 +1,6 @@
 #include "bind.hpp"
 #include "count.hpp"
+#include "gil.hpp"
 
 #include "tightship/resource/adaptor/guard_page.hpp"
 #include "tightship/resource/adaptor/guarded.hpp"
@@ -29,9 +30,9 @@ constexpr size_t kFramesMax = 16;
 
 /// The Python frames of the calling thread, a line each, the innermost first.
 std::string python_frames() {
-    if (!Py_IsInitialized())
+    if (!may_take_gil())
         return {};
-    const nb::gil_scoped_acquire gil;
+    const GilTaken gil;
     std::string lines;
     auto frame = nb::borrow(reinterpret_cast<PyObject *>(PyEval_GetFrame()));
     for (size_t depth = 0; depth < kFramesMax && frame.is_valid() && !frame.is_none(); ++depth) {

@@ -1,5 +1,6 @@
 #include "bind.hpp"
 #include "edges.hpp"
+#include "gil.hpp"
 
 #include "tightship/flow/conflicts.hpp"
 
@@ -67,7 +68,7 @@ Result place_buffers(const BufferConflicts &self, const Row &size, const Row &al
     check_range(span_of(order), self.conflicts.count(), "order holds an index of no buffer");
     place::Offsets offsets;
     {
-        nb::gil_scoped_release release;
+        const GilReleased release;
         offsets = flow::place(self.conflicts, buffers, span_of(order),
                               tightest ? flow::Gap::tightest : flow::Gap::lowest);
     }

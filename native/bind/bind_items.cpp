@@ -9,6 +9,7 @@
 #include <tuple>
 
 #include "columns.hpp"
+#include "gil.hpp"
 #include "tightship/packing/items.hpp"
 #include "tightship/search/fit_items.hpp"
 
@@ -59,7 +60,7 @@ std::pair<Result, Result> place_items(const Rows &rectangles, const ItemColumns 
     const auto checked = indices_of(order, count);
     packing::Places places;
     {
-        nb::gil_scoped_release release;
+        const GilReleased release;
         places = packing::first_fit(items, space, checked);
     }
     return {to_numpy(std::move(places.base)), to_numpy(std::move(places.bank))};
@@ -86,7 +87,7 @@ search::ItemAnswer search_items(const Rows &rectangles, const ItemColumns &colum
         rectangles_of(rectangles, count), row(0), row(1), row(2), row(3), row(4)};
     const packing::Banks banks{bank_row(0), by_cost, rectangles_of(forbidden, bank_count)};
     const auto &[cost, peak, effort] = within;
-    nb::gil_scoped_release release;
+    const GilReleased release;
     return search::fit_items(items, banks, {bank_row(1), row(5)}, {cost, peak},
                              {effort, threads, stop});
 }

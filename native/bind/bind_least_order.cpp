@@ -1,5 +1,6 @@
 #include "bind.hpp"
 #include "edges.hpp"
+#include "gil.hpp"
 
 #include "tightship/flow/least_order.hpp"
 #include "tightship/flow/min_cut.hpp"
@@ -61,7 +62,7 @@ std::tuple<Result, std::int64_t, bool> found_order(const StepTraffic &self, cons
     const flow::Edges checked = edges_of(edges, self.traffic.steps());
     flow::LeastOrder found;
     {
-        nb::gil_scoped_release release;
+        const GilReleased release;
         found = flow::least_order(self.traffic, checked, effort);
     }
     return {to_numpy(std::move(found.order)), found.peak, found.is_least};
@@ -81,7 +82,7 @@ Result reached_side(std::size_t nodes, const EdgeRows &rows, const Row &capacity
             throw nb::value_error("a capacity is below 0");
     std::vector<std::int64_t> found;
     {
-        nb::gil_scoped_release release;
+        const GilReleased release;
         found = flow::min_cut(nodes, edges, span_of(capacity), source, sink);
     }
     return to_numpy(std::move(found));

@@ -79,23 +79,24 @@ void remember(LentConnections &self, int64_t number, const Exchange &exchange,
                                text(exchange.second),
                                std::move(run),
                                [released] {
-                                   const nb::gil_scoped_acquire acquire;
-                                   try {
-                                       released();
-                                   } catch (nb::python_error &error) {
-                                       error.discard_as_unraisable(released);
-                                   }
+                                   with_gil([&] {
+                                       try {
+                                           released();
+                                       } catch (nb::python_error &error) {
+                                           error.discard_as_unraisable(released);
+                                       }
+                                   });
                                },
                                counted.first,
                                counted.second};
-    const nb::gil_scoped_release release;
+    const GilReleased release;
     self.remember(number, std::move(known));
 }
 
 nb::object next(LentConnections &self) {
     std::optional<driver::Returned> returned;
     {
-        const nb::gil_scoped_release release;
+        const GilReleased release;
         returned = self.next();
     }
     if (!returned)
@@ -140,8 +141,8 @@ void lent_connections(nb::module_ &module) {
             },
             "number"_a, "exchange"_a, "run"_a, "mapped"_a, "released"_a, "model"_a,
             "Likewise by calling `run`; a request that it raises for goes the long way.")
-        .def("forget", &LentConnections::forget, "number"_a,
-             nb::call_guard<nb::gil_scoped_release>(), "Answer a request no more.")
+        .def("forget", &LentConnections::forget, "number"_a, nb::call_guard<GilReleased>(),
+             "Answer a request no more.")
         .def("lend", &LentConnections::lend, "connection"_a, "file"_a, "account"_a, "client"_a,
              "Answer what comes by a socket while it is known; the connection's number is new and "
              "positive, and the socket need not stay open. Of one model, accounts and their "

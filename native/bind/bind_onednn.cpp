@@ -2,6 +2,7 @@
 
 #ifdef TIGHTSHIP_ONEDNN
 
+#include "gil.hpp"
 #include "onednn_names.hpp"
 #include "recorded.hpp"
 #include "tightship/onednn/primitive.hpp"
@@ -48,12 +49,12 @@ void library(nb::module_ &module) {
     module.def("onednn_threads", [] { return Library::get().threads(); });
     nb::class_<Reorderer>(module, "Reorderer",
                           "Copies operands into other layouts; keeps nothing when it goes.")
-        .def(nb::init<>(), nb::call_guard<nb::gil_scoped_release>())
+        .def(nb::init<>(), nb::call_guard<GilReleased>())
         .def(
             "run",
             [](Reorderer &self, const MemoryDesc &src, uintptr_t from, const MemoryDesc &dst,
                uintptr_t to) {
-                const nb::gil_scoped_release release;
+                const GilReleased release;
                 self.run(src, reinterpret_cast<const void *>(from), dst,
                          reinterpret_cast<void *>(to));
             },

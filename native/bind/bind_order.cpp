@@ -1,4 +1,5 @@
 #include "bind.hpp"
+#include "gil.hpp"
 
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/vector.h>
@@ -19,7 +20,7 @@ using Column = nb::ndarray<nb::numpy, std::int64_t, nb::shape<-1>, nb::c_contig>
 template <typename Make> Column column_of(Make make) {
     auto owned = std::make_unique<std::vector<std::int64_t>>();
     {
-        nb::gil_scoped_release release;
+        const GilReleased release;
         *owned = make();
     }
     nb::capsule owner(owned.get(), [](void *data) noexcept {

@@ -1,5 +1,6 @@
 #include "bind.hpp"
 #include "columns.hpp"
+#include "gil.hpp"
 
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/vector.h>
@@ -17,7 +18,7 @@ namespace nb = nanobind;
 nb::object read_rows(const nb::bytes &content) {
     std::optional<plan_rows::Rows> rows;
     {
-        nb::gil_scoped_release release;
+        const GilReleased release;
         rows = plan_rows::read({content.c_str(), content.size()});
     }
     if (!rows)
@@ -48,7 +49,7 @@ nb::bytes write_rows(const std::vector<Row> &columns, const std::optional<nb::by
         throw nb::value_error("columns and names do not go together");
     std::string rows;
     {
-        nb::gil_scoped_release release;
+        const GilReleased release;
         rows =
             plan_rows::write(spans, text ? text->c_str() : nullptr, {stops.data(), stops.size()});
     }

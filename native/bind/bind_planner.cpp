@@ -1,5 +1,6 @@
 #include "bind.hpp"
 #include "columns.hpp"
+#include "gil.hpp"
 
 #include "tightship/place.hpp"
 
@@ -24,7 +25,7 @@ place::Order order_of(const Columns &columns, const Indices &order) {
 template <typename Place> Result placed(Place place) {
     place::Offsets offsets;
     {
-        nb::gil_scoped_release release;
+        const GilReleased release;
         offsets = place();
     }
     return to_numpy(std::move(offsets));

@@ -59,7 +59,7 @@ void cache(nb::module_ &module) {
             "obtain",
             [](PrimitiveCache &self, const onednn::PrimitiveDesc &desc, Count threads) {
                 const auto count = static_cast<int>(at_least(1, "threads", threads));
-                const nb::gil_scoped_release release;
+                const GilReleased release;
                 return self.obtain(desc, count);
             },
             "desc"_a, "threads"_a = 1, nb::keep_alive<0, 1>(),
@@ -118,10 +118,7 @@ void stepwise(nb::module_ &module) {
             "bind_persistent",
             [](Stepwise &self, uint32_t slot, nb::object array) {
                 auto *data = static_cast<char *>(first_byte(array));
-                const std::shared_ptr<const void> owner(array.release().ptr(), [](PyObject *held) {
-                    const nb::gil_scoped_acquire acquire;
-                    Py_DECREF(held);
-                });
+                const std::shared_ptr<const void> owner(array.release().ptr(), drop);
                 self.bind_persistent(slot, {owner, data});
             },
             "slot"_a, "array"_a, "An array of what primitives own; it is kept.")
@@ -129,7 +126,7 @@ void stepwise(nb::module_ &module) {
             "run",
             [](Stepwise &self, const StopFlag &stop, std::optional<int64_t> deadline_ns) {
                 const std::function<void()> poll = check_signals;
-                const nb::gil_scoped_release release;
+                const GilReleased release;
                 return std::string(name_of(self.run({stop, time_of(deadline_ns), poll})));
             },
             "stop"_a, "deadline_ns"_a = nb::none(),

@@ -29,7 +29,7 @@ std::string run(Context &context, std::pair<size_t, size_t> steps, const StopFla
     if (ends_ns && ends_ns->shape(0) != steps.second - steps.first)
         throw std::invalid_argument("`ends_ns` needs one number for each step.");
     const std::function<void()> poll = check_signals;
-    const nb::gil_scoped_release release;
+    const GilReleased release;
     int64_t *ends = ends_ns ? ends_ns->data() : nullptr;
     return name_of(
         context.run(steps.first, steps.second, {stop, time_of(deadline_ns), poll}, ends));
@@ -58,7 +58,7 @@ struct GraphRun {
 std::string run_at_once(Context &context, GraphRun &steps, int workers, const StopFlag &stop,
                         std::optional<int64_t> deadline_ns) {
     const std::function<void()> poll = check_signals;
-    const nb::gil_scoped_release release;
+    const GilReleased release;
     return name_of(context.run_at_once(steps.run, workers, {stop, time_of(deadline_ns), poll}));
 }
 
@@ -99,7 +99,7 @@ void program(nb::module_ &module) {
                 self.add_kernel(std::move(kernel), places);
             },
             "kernel"_a, "operands"_a)
-        .def("compile", &Program::compile, "threads"_a, nb::call_guard<nb::gil_scoped_release>())
+        .def("compile", &Program::compile, "threads"_a, nb::call_guard<GilReleased>())
         .def("defer", &Program::defer, "threads"_a,
              "Instead of `compile`: each run obtains its primitives.")
         .def(

@@ -28,7 +28,7 @@ std::string text(const nb::bytes &bytes) {
 std::optional<nb::bytes> call(RingCaller &self, const nb::bytes &message) {
     std::optional<std::string> answer;
     {
-        const nb::gil_scoped_release release;
+        const GilReleased release;
         answer = self.call({message.c_str(), message.size()});
     }
     if (!answer)
@@ -39,7 +39,7 @@ std::optional<nb::bytes> call(RingCaller &self, const nb::bytes &message) {
 nb::tuple next(Repeats &self) {
     driver::Ready ready{};
     {
-        const nb::gil_scoped_release release;
+        const GilReleased release;
         ready = self.next();
     }
     return nb::make_tuple(ready.file, ready.events,
@@ -58,7 +58,7 @@ void watching(nb::class_<Repeats> &self) {
         .def("watch_for", &Repeats::watch_for, "file"_a, "events"_a,
              "Have a connection watched for these, by any thread: at once, or when another thread "
              "that answers it lets it go.")
-        .def("close", &Repeats::close, "file"_a, nb::call_guard<nb::gil_scoped_release>(),
+        .def("close", &Repeats::close, "file"_a, nb::call_guard<GilReleased>(),
              "Watch a connection no more, and close its ring.");
 }
 
@@ -116,8 +116,7 @@ void repeats(nb::module_ &module) {
             },
             "file"_a, "session"_a, "call_and_answer"_a, "run"_a, "tally"_a, "names"_a,
             "Likewise by calling `run`; a call that it raises for goes the long way.")
-        .def("forget", &Repeats::forget, "file"_a, "session"_a,
-             nb::call_guard<nb::gil_scoped_release>(),
+        .def("forget", &Repeats::forget, "file"_a, "session"_a, nb::call_guard<GilReleased>(),
              "Answer no call of a session any more, or of any if it is 0; returns once none runs.")
         .def("pause", &Repeats::pause, "file"_a,
              "Answer no call of a connection, whose socket nobody looks at, until `resume`.")

@@ -1,5 +1,6 @@
 #include "bind.hpp"
 #include "count.hpp"
+#include "gil.hpp"
 
 #include "tightship/resource/caching_simulation.hpp"
 #include "tightship/resource/malloc.hpp"
@@ -32,7 +33,7 @@ Replayed replay(MemoryResource &resource, Column slots, Column sizes, Count part
     for (const int64_t slot : places)
         last = std::max(last, slot < 0 ? ~slot : slot);
     const size_t part_count = at_least(0, "part_count", parts);
-    const nb::gil_scoped_release release;
+    const GilReleased release;
     return resource::replay(resource, places, bytes, static_cast<size_t>(last + 1), part_count);
 }
 

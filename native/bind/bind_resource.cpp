@@ -1,5 +1,6 @@
 #include "bind.hpp"
 #include "count.hpp"
+#include "gil.hpp"
 #include "long_call.hpp"
 
 #include "tightship/os.hpp"
@@ -225,7 +226,7 @@ void resource(nb::module_ &module) {
     module.def("release_code", &os::release_code, "path"_a,
                "Drops the resident pages of a loaded library's code; they come back in small "
                "pieces as they run.");
-    module.def("release_heap", &os::release_heap, nb::call_guard<nb::gil_scoped_release>(),
+    module.def("release_heap", &os::release_heap, nb::call_guard<GilReleased>(),
                "Gives whole free pages of the heap back to the system.");
     module.def("use_one_heap", &os::use_one_heap,
                "Has every thread allocate from one heap, all free pages of which can be given "
@@ -257,7 +258,7 @@ void resource(nb::module_ &module) {
                 return self.owns(reinterpret_cast<void *>(address));
             },
             "address"_a, "Whether the byte lies in memory of this resource.")
-        .def("trim", &MemoryResource::trim, nb::call_guard<nb::gil_scoped_release>(),
+        .def("trim", &MemoryResource::trim, nb::call_guard<GilReleased>(),
              "Gives unused memory back upstream; returns its bytes.")
         .def_prop_ro("supports_free", &MemoryResource::supports_free,
                      "Whether a block that is given back can be handed out again.")

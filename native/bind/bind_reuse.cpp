@@ -1,4 +1,5 @@
 #include "bind.hpp"
+#include "gil.hpp"
 
 #include <nanobind/ndarray.h>
 
@@ -37,7 +38,7 @@ Result reduce_reuse(const Columns &columns, const Rows &penalties, std::int64_t 
             throw nb::index_error("a penalty is of no buffer");
     auto reduced = std::make_unique<place::Offsets>();
     {
-        nb::gil_scoped_release release;
+        const GilReleased release;
         *reduced = packing::reduce_reuse({row(0), row(1), row(2), row(3)}, pairs, capacity,
                                          {offsets.data(), count}, moves);
     }

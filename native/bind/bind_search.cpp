@@ -1,5 +1,6 @@
 #include "bind.hpp"
 #include "columns.hpp"
+#include "gil.hpp"
 
 #include "tightship/search/fit.hpp"
 
@@ -27,7 +28,7 @@ search::Answer fit(const Columns &columns, const Row &pins, std::int64_t capacit
         throw nb::value_error("capacity is negative");
     if (pins.size() != 0 && pins.size() != columns.shape(1))
         throw nb::value_error("there must be a pin for each buffer, or none");
-    nb::gil_scoped_release release;
+    const GilReleased release;
     return search::fit(buffers_of(columns), {pins.data(), pins.size()}, capacity,
                        {effort, threads, stop});
 }

@@ -1,4 +1,5 @@
 #include "bind.hpp"
+#include "gil.hpp"
 
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/optional.h>
@@ -69,7 +70,7 @@ nb::bytes write_rows(const std::vector<std::pair<std::optional<nb::bytes>, Given
     }
     std::string rows;
     {
-        nb::gil_scoped_release release;
+        const GilReleased release;
         rows = table::write_rows(written);
     }
     return nb::bytes(rows.data(), rows.size());
@@ -111,7 +112,7 @@ void table(nb::module_ &module) {
             std::vector<table::Kind> checked;
             for (const int kind : kinds)
                 checked.push_back(table::Kind(kind));
-            nb::gil_scoped_release release;
+            const GilReleased release;
             return table::read_rows(view(content), header, checked);
         },
         nb::arg("content"), nb::arg("header"), nb::arg("kinds"),

@@ -1,4 +1,5 @@
 #include "bind.hpp"
+#include "gil.hpp"
 
 #include "tightship/driver/queued_runs.hpp"
 #include "tightship/driver/turns.hpp"
@@ -31,7 +32,7 @@ bool take(Turns &self, Place &place, std::optional<double> timeout_s) {
             Seconds(std::clamp(*timeout_s, 0.0, kPatienceMax)));
     if (self.take_free(place))
         return true;
-    const nb::gil_scoped_release release;
+    const GilReleased release;
     return self.take(place, patience);
 }
 

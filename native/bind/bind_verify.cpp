@@ -1,4 +1,5 @@
 #include "bind.hpp"
+#include "gil.hpp"
 
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/optional.h>
@@ -19,7 +20,7 @@ void verifier(nb::module_ &module) {
             const auto row = [&](std::size_t index) {
                 return std::span(rectangles.data() + index * count, count);
             };
-            nb::gil_scoped_release release;
+            const GilReleased release;
             return verify::first_overlap({row(0), row(1), row(2), row(3)});
         },
         nb::arg("rectangles"),

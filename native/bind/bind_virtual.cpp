@@ -142,23 +142,10 @@ void streams(nb::module_ &module) {
     nb::class_<PythonHostStream, Stream>(
         module, "HostStream", "A thread that runs functions in the order they were given.")
         .def(nb::init<>())
-        .def(
-            "submit",
-            [](PythonHostStream &self, nb::callable work) {
-                self.submit([held = HeldCallable(std::move(work))] {
-                    const nb::gil_scoped_acquire gil;
-                    try {
-                        held.get()();
-                    } catch (nb::python_error &error) {
-                        error.discard_as_unraisable(held.get());
-                    }
-                });
-            },
-            "work"_a,
-            nb::sig("def submit(self, work: collections.abc.Callable[[], object]) -> None"),
-            "Runs it after what was submitted before; what it raises goes to stderr.")
-        .def("synchronize", &PythonHostStream::synchronize,
-             nb::call_guard<nb::gil_scoped_release>(),
+        .def("submit", &PythonHostStream::submit, "work"_a,
+             nb::sig("def submit(self, work: collections.abc.Callable[[], object]) -> None"),
+             "Runs it after what was submitted before; what it raises goes to stderr.")
+        .def("synchronize", &PythonHostStream::synchronize, nb::call_guard<GilReleased>(),
              "Returns when everything submitted so far is done.");
     nb::class_<PythonStream, Stream>(module, "PythonStream", nb::type_slots(python_stream_slots),
                                      "A stream that Python knows of.")

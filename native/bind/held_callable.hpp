@@ -1,6 +1,8 @@
 /// A Python function that native code holds, calls and drops, on whatever thread.
 #pragma once
 
+#include "gil.hpp"
+
 #include <memory>
 #include <mutex>
 #include <nanobind/nanobind.h>
@@ -11,12 +13,7 @@ namespace tightship::bind {
 class HeldCallable {
   public:
     explicit HeldCallable(nanobind::callable function)
-        : function_(function.release().ptr(), [](PyObject *held) {
-              if (!Py_IsInitialized())
-                  return;
-              const nanobind::gil_scoped_acquire gil;
-              Py_DECREF(held);
-          }) {}
+        : function_(function.release().ptr(), drop) {}
 
     /// REQUIRES: the GIL is held.
     nanobind::handle get() const { return function_.get(); }

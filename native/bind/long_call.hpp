@@ -1,6 +1,8 @@
 /// Calls on blocks so large that other threads of Python's are let in meanwhile.
 #pragma once
 
+#include "gil.hpp"
+
 #include <cstddef>
 #include <dlfcn.h>
 #include <nanobind/nanobind.h>
@@ -22,7 +24,7 @@ inline bool holds_gil() {
 template <class Work> auto call_long(size_t size_bytes, Work &&work) {
     if (size_bytes < kLongBytes || !holds_gil()) [[likely]]
         return std::forward<Work>(work)();
-    const nanobind::gil_scoped_release release;
+    const GilReleased release;
     return std::forward<Work>(work)();
 }
 

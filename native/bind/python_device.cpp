@@ -17,12 +17,7 @@ using resource::VirtualMemory;
 using Held = std::shared_ptr<PyObject>;
 
 Held hold(nb::object object) {
-    return Held(object.release().ptr(), [](PyObject *held) {
-        if (!Py_IsInitialized())
-            return;
-        const nb::gil_scoped_acquire gil;
-        Py_DECREF(held);
-    });
+    return Held(object.release().ptr(), drop);
 }
 
 /// What a call gives as a truth; what it raises, written to stderr, is no.
@@ -49,18 +44,17 @@ class PythonVirtual final : public VirtualMemory {
         : VirtualMemory(start, size_bytes), object_(std::move(object)) {}
 
     bool map(size_t offset_bytes, Chunks chunks) override {
-        const nb::gil_scoped_acquire gil;
-        return ask(object_.get(), "map", offset_bytes, listed(chunks));
+        return with_gil([&] { return ask(object_.get(), "map", offset_bytes, listed(chunks)); });
     }
     size_t unmap(size_t offset_bytes, Chunks chunks) override {
-        const nb::gil_scoped_acquire gil;
-        return ask(object_.get(), "unmap", offset_bytes, listed(chunks)) ? chunks.size() : 0;
+        const bool done =
+            with_gil([&] { return ask(object_.get(), "unmap", offset_bytes, listed(chunks)); });
+        return done ? chunks.size() : 0;
     }
 
   private:
     bool extend(size_t more_bytes) override {
-        const nb::gil_scoped_acquire gil;
-        return ask(object_.get(), "extend", more_bytes);
+        return with_gil([&] { return ask(object_.get(), "extend", more_bytes); });
     }
     static nb::list listed(Chunks chunks) {
         nb::list objects;
@@ -77,16 +71,15 @@ class PythonFence final : public Fence {
     explicit PythonFence(Held object) : object_(std::move(object)) {}
 
     bool is_signalled() override {
-        const nb::gil_scoped_acquire gil;
-        return ask(object_.get(), "is_signalled");
+        return with_gil([&] { return ask(object_.get(), "is_signalled"); });
     }
     bool wait_for(std::chrono::nanoseconds limit) override {
         const auto stop = std::chrono::steady_clock::now() + limit;
         while (!is_signalled()) {
             if (std::chrono::steady_clock::now() >= stop)
                 return false;
-            const nb::gil_scoped_acquire gil; // held or not, it is let go of while this sleeps
-            const nb::gil_scoped_release release;
+            const GilTaken gil; // held or not, it is released while this sleeps
+            const GilReleased release;
             std::this_thread::sleep_for(std::chrono::microseconds(100));
         }
         return true;
@@ -102,8 +95,8 @@ class PatientFence final : public Fence {
 
     bool is_signalled() override { return inner_->is_signalled(); }
     bool wait_for(std::chrono::nanoseconds limit) override {
-        const nb::gil_scoped_acquire gil;
-        const nb::gil_scoped_release release;
+        const GilTaken gil;
+        const GilReleased release;
         return inner_->wait_for(limit);
     }
 
@@ -114,60 +107,81 @@ class PatientFence final : public Fence {
 } // namespace
 
 std::unique_ptr<PhysicalMemory> PythonDevice::create_physical_memory(size_t size_bytes) {
-    const nb::gil_scoped_acquire gil;
-    try {
-        nb::object made = create_physical_.get()(size_bytes);
-        return made.is_none() ? nullptr
-                              : std::make_unique<PythonPhysical>(size_bytes, hold(std::move(made)));
-    } catch (nb::python_error &error) {
-        error.discard_as_unraisable(create_physical_.get());
+    return with_gil([&]() -> std::unique_ptr<PhysicalMemory> {
+        try {
+            nb::object made = create_physical_.get()(size_bytes);
+            if (!made.is_none())
+                return std::make_unique<PythonPhysical>(size_bytes, hold(std::move(made)));
+        } catch (nb::python_error &error) {
+            error.discard_as_unraisable(create_physical_.get());
+        }
         return nullptr;
-    }
+    });
 }
 
 std::unique_ptr<VirtualMemory> PythonDevice::create_virtual_memory(size_t size_bytes,
                                                                    size_t alignment) {
-    const nb::gil_scoped_acquire gil;
-    try {
-        nb::object made = create_virtual_.get()(size_bytes, alignment);
-        if (made.is_none())
-            return nullptr;
-        const auto start = nb::cast<uintptr_t>(made.attr("address"));
-        if (start % alignment != 0)
-            return nullptr;
-        return std::make_unique<PythonVirtual>(start, size_bytes, hold(std::move(made)));
-    } catch (nb::python_error &error) {
-        error.discard_as_unraisable(create_virtual_.get());
-    } catch (const nb::cast_error &) {
-    }
-    return nullptr;
+    return with_gil([&]() -> std::unique_ptr<VirtualMemory> {
+        try {
+            nb::object made = create_virtual_.get()(size_bytes, alignment);
+            if (made.is_none())
+                return nullptr;
+            const auto start = nb::cast<uintptr_t>(made.attr("address"));
+            if (start % alignment == 0)
+                return std::make_unique<PythonVirtual>(start, size_bytes, hold(std::move(made)));
+        } catch (nb::python_error &error) {
+            error.discard_as_unraisable(create_virtual_.get());
+        } catch (const nb::cast_error &) {
+        }
+        return nullptr;
+    });
 }
 
 std::unique_lock<std::mutex> lock_without_gil(std::mutex &mutex) {
-    if (!Py_IsInitialized())
+    if (!may_take_gil())
         return std::unique_lock(mutex);
-    const nb::gil_scoped_acquire gil;
-    const nb::gil_scoped_release release;
+    const GilTaken gil;
+    const GilReleased release;
     return std::unique_lock(mutex);
 }
 
 std::shared_ptr<Fence> PythonStream::record() {
-    const nb::gil_scoped_acquire gil;
-    try {
-        if (record_.is_taken_apart())
-            return nullptr;
-        nb::object fence = record_.get()();
-        return fence.is_none() ? nullptr : std::make_shared<PythonFence>(hold(std::move(fence)));
-    } catch (nb::python_error &error) {
-        error.discard_as_unraisable(record_.get());
+    return with_gil([&]() -> std::shared_ptr<Fence> {
+        try {
+            if (record_.is_taken_apart())
+                return nullptr;
+            nb::object fence = record_.get()();
+            if (!fence.is_none())
+                return std::make_shared<PythonFence>(hold(std::move(fence)));
+        } catch (nb::python_error &error) {
+            error.discard_as_unraisable(record_.get());
+        }
         return nullptr;
-    }
+    });
 }
 
 PythonHostStream::~PythonHostStream() {
-    const nb::gil_scoped_acquire gil;
-    const nb::gil_scoped_release release;
+    if (Py_IsInitialized() == 0) {
+        abandon(); // its thread may take the GIL no more, and may be waiting for it
+        return;
+    }
+    const GilTaken gil;
+    const GilReleased release;
     synchronize();
+}
+
+void PythonHostStream::submit(nb::callable work) {
+    ++unfinished_count_;
+    HostStream::submit([held = HeldCallable(std::move(work))] {
+        with_gil([&] {
+            try {
+                held.get()();
+            } catch (nb::python_error &error) {
+                error.discard_as_unraisable(held.get());
+            }
+        });
+        --unfinished_count_;
+    });
 }
 
 std::shared_ptr<Fence> PythonHostStream::record() {

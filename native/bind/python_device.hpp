@@ -6,6 +6,8 @@
 #include "tightship/resource/virtual/host_stream.hpp"
 #include "tightship/resource/virtual/paged_device.hpp"
 
+#include <atomic>
+
 namespace tightship::bind {
 
 /// A pair of functions as a device. What they raise is a refusal.
@@ -56,7 +58,14 @@ class PythonStream final : public resource::Stream {
 class PythonHostStream final : public resource::HostStream {
   public:
     ~PythonHostStream() override;
+    void submit(nanobind::callable work);
     std::shared_ptr<resource::Fence> record() override;
+
+    /// Of all streams: functions that were submitted and have not ended. Streams keep these alive.
+    static int64_t unfinished_count() { return unfinished_count_; }
+
+  private:
+    static inline std::atomic<int64_t> unfinished_count_ = 0;
 };
 
 } // namespace tightship::bind

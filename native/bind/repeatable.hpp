@@ -1,6 +1,7 @@
 /// Runs that may be made again and again, as the core keeps them.
 #pragma once
 
+#include "gil.hpp"
 #include "tightship/program.hpp"
 
 #include <functional>
@@ -25,13 +26,14 @@ inline std::function<bool()> runner(Context &context, std::pair<size_t, size_t> 
 /// Calls something of Python's, which whoever remembers it keeps until it is forgotten.
 inline std::function<bool()> caller(nanobind::handle run) {
     return [run] {
-        const nanobind::gil_scoped_acquire acquire;
-        try {
-            run();
-            return true;
-        } catch (const nanobind::python_error &) {
-            return false;
-        }
+        return with_gil([&run] {
+            try {
+                run();
+                return true;
+            } catch (const nanobind::python_error &) {
+                return false;
+            }
+        });
     };
 }
 

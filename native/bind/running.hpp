@@ -1,6 +1,7 @@
 /// What calls that run native steps have in common.
 #pragma once
 
+#include "gil.hpp"
 #include "tightship/program.hpp"
 
 #include <nanobind/nanobind.h>
@@ -15,9 +16,10 @@ inline std::optional<Watch::Clock::time_point> time_of(std::optional<int64_t> de
 
 /// Lets Python raise what a signal asks for.
 inline void check_signals() {
-    const nanobind::gil_scoped_acquire acquire;
-    if (PyErr_CheckSignals() != 0)
-        throw nanobind::python_error();
+    with_gil([] {
+        if (PyErr_CheckSignals() != 0)
+            throw nanobind::python_error();
+    });
 }
 
 inline const char *name_of(Outcome outcome) {

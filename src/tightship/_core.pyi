@@ -2110,6 +2110,4 @@ class NativeStepwise:
         """Of the last run: finding primitives, or compiling them."""
 
 def expect_leaks() -> None:
-    """
-    Have the end of the process say nothing of what is alive still, in cycles that nobody looked for.
-    """
+    """Keep the end of the process from listing objects that are still alive."""

@@ -21,21 +21,34 @@ class HostStream::Point final : public Fence {
     uint64_t count_; // functions that come before it
 };
 
-HostStream::HostStream() : worker_([this] { work(); }) {}
+HostStream::HostStream() : worker_([progress = progress_] { work(*progress); }) {}
 
 HostStream::~HostStream() {
+    if (!worker_.joinable())
+        return;
     {
         const std::lock_guard lock(progress_->mutex);
-        is_ending_ = true;
+        progress_->is_ending = true;
     }
     progress_->changed.notify_all();
     worker_.join();
 }
 
+void HostStream::abandon() {
+    std::deque<std::function<void()>> dropped;
+    {
+        const std::lock_guard lock(progress_->mutex);
+        progress_->is_ending = true;
+        dropped.swap(progress_->queue);
+    }
+    progress_->changed.notify_all();
+    worker_.detach();
+}
+
 void HostStream::submit(std::function<void()> work) {
     {
         const std::lock_guard lock(progress_->mutex);
-        queue_.push_back(std::move(work));
+        progress_->queue.push_back(std::move(work));
         ++progress_->submitted;
     }
     progress_->changed.notify_all();
@@ -59,21 +72,21 @@ void HostStream::synchronize() {
     progress_->changed.wait(lock, [&] { return progress_->done >= count; });
 }
 
-void HostStream::work() {
-    std::unique_lock lock(progress_->mutex);
+void HostStream::work(Progress &progress) {
+    std::unique_lock lock(progress.mutex);
     for (;;) {
-        progress_->changed.wait(lock, [&] { return is_ending_ || !queue_.empty(); });
-        if (queue_.empty())
+        progress.changed.wait(lock, [&] { return progress.is_ending || !progress.queue.empty(); });
+        if (progress.queue.empty())
             return;
         {
-            const std::function<void()> next = std::move(queue_.front());
-            queue_.pop_front();
+            const std::function<void()> next = std::move(progress.queue.front());
+            progress.queue.pop_front();
             lock.unlock();
             next();
         }
         lock.lock();
-        ++progress_->done;
-        progress_->changed.notify_all();
+        ++progress.done;
+        progress.changed.notify_all();
     }
 }
 

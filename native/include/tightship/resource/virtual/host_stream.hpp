@@ -12,7 +12,7 @@
 
 namespace tightship::resource {
 
-/// Functions must not throw. The end of the stream waits for all of them.
+/// Functions must not throw. The end of the stream waits for all of them, unless it is abandoned.
 class HostStream : public Stream {
   public:
     HostStream();
@@ -26,20 +26,24 @@ class HostStream : public Stream {
     /// Returns when everything submitted so far is done.
     void synchronize();
 
+  protected:
+    /// Drops what has not begun, and no more waits for the thread, which may never end.
+    void abandon();
+
   private:
-    /// What fences look at; outlives the stream for their sake.
+    /// What fences and the thread look at; outlives the stream for their sake.
     struct Progress {
         std::mutex mutex;
         std::condition_variable changed;
         uint64_t submitted = 0, done = 0;
+        std::deque<std::function<void()>> queue;
+        bool is_ending = false;
     };
     class Point;
 
-    void work();
+    static void work(Progress &progress);
 
     std::shared_ptr<Progress> progress_ = std::make_shared<Progress>();
-    std::deque<std::function<void()>> queue_; // under the mutex of `progress_`
-    bool is_ending_ = false;
     std::thread worker_;
 };
 
