@@ -1,24 +1,52 @@
-"""`tightship serve` as a process, and plain HTTP calls to it."""
+"""`tightship serve` in a process of its own: calls to it, and what the system says of it."""
 
 import http.client
 import json
+import os
+import re
+import signal
+import socket
 import subprocess
 import sys
 import tempfile
+import time
 from contextlib import closing, contextmanager
+from pathlib import Path
+
+import onnx
+
+from tests.models import parse
 
 COMMAND = (sys.executable, "-m", "tightship.cli", "serve")
+PATIENCE_S = 30
+LENGTH = 1 << 16
+MODEL = f"m (float[{LENGTH}] x) => (float[{LENGTH}] y) {{ y = Neg(x) }}"
+"""`neg`, whose tensors have 256 KiB."""
 
 
 class Serve:
-    """A running server: its process, and where it listens."""
+    """A running server: its process, where it listens, and what it holds."""
 
-    def __init__(self, process):
-        self.process = process
+    def __init__(self, process, log):
+        self.process, self._log = process, log
         places = process.stdout.readline().partition(" at ")[2].split(",")
         self.socket, *others = (each.strip() for each in places)
         named = dict(each.split("://") for each in others)
         self.http, self.grpc = named.get("http"), named.get("grpc")
+
+    @property
+    def http_port(self):
+        return int(self.http.rpartition(":")[2])
+
+    @property
+    def grpc_port(self):
+        return int(self.grpc.rpartition(":")[2])
+
+    def connected(self, port):
+        """A connection that sends each piece at once."""
+        connection = socket.create_connection(("127.0.0.1", port), timeout=PATIENCE_S)
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        return connection
 
     def ask(self, method, target, body=None, **headers):
         """The status, headers and body of a response, by a connection of its own."""
@@ -37,17 +65,58 @@ class Serve:
         status, _, body = self.ask("POST", target, json.dumps(said))
         return status, json.loads(body) if body else None
 
+    @property
+    def anonymous_bytes(self):
+        """Memory of the process that no file is behind."""
+        text = Path(f"/proc/{self.process.pid}/smaps_rollup").read_text()
+        return 1024 * int(re.search(r"Anonymous:\s+(\d+)", text)[1])
+
+    @property
+    def descriptor_count(self):
+        return len(os.listdir(f"/proc/{self.process.pid}/fd"))
+
+    @property
+    def log(self):
+        """What it has written to its standard error."""
+        return self._log.read_text()
+
 
 @contextmanager
-def serve(*options):
-    """A server over HTTP and gRPC, given models and other options, that ends with the block."""
-    with tempfile.TemporaryDirectory() as own:
-        faces = ("--socket", f"{own}/driver.sock", "--http", "0", "--grpc", "0")
-        command = [*COMMAND, *faces, *map(str, options)]
-        with subprocess.Popen(
-            command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-        ) as process:
+def serve(*options, descriptors_max=None):
+    """A server over HTTP, gRPC and its socket, given models and options; it ends with the block.
+
+    It may have so many descriptors, where a number is given.
+    """
+    limited = ()
+    if descriptors_max is not None:
+        limited = ("sh", "-c", f'ulimit -n {descriptors_max}; exec "$0" "$@"')
+    with tempfile.TemporaryDirectory() as folder:
+        faces = ("--socket", f"{folder}/driver.sock", "--http", "0", "--grpc", "0")
+        command = [*limited, *COMMAND, *faces, *map(str, options)]
+        path = Path(folder) / "log"
+        with (
+            path.open("w") as log,
+            subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True) as process,
+        ):
             try:
-                yield Serve(process)
+                yield Serve(process, path)
             finally:
-                process.kill()
+                process.send_signal(signal.SIGINT)
+                try:
+                    process.wait(PATIENCE_S)
+                finally:
+                    process.kill()
+
+
+def serve_neg(folder, *options, descriptors_max=None):
+    """As `serve`, of the model `neg`, whose file is made in a folder."""
+    onnx.save(parse(MODEL), folder / "neg.onnx")
+    return serve(folder / "neg.onnx", *options, descriptors_max=descriptors_max)
+
+
+def settles(read, limit):
+    """What `read` gives once that is at most a limit, or last before patience ends."""
+    until = time.monotonic() + PATIENCE_S
+    while (found := read()) > limit and time.monotonic() < until:
+        time.sleep(0.1)
+    return found

@@ -10,8 +10,8 @@ import pytest
 
 grpc = pytest.importorskip("grpc")
 pytest.importorskip("httptools")
-from tests.driver.oip.observed import LENGTH, observed, settles  # noqa: E402
 from tests.driver.oip.raw_grpc import call_head, half_message, opening  # noqa: E402
+from tests.driver.oip.serve_process import LENGTH, serve_neg, settles  # noqa: E402
 from tightship.driver.client.client import Client  # noqa: E402
 from tightship.driver.oip.grpc_schema import message_classes  # noqa: E402
 
@@ -119,7 +119,7 @@ KINDS = (
 
 @pytest.mark.parametrize("count", [64, pytest.param(1000, marks=pytest.mark.slow)])
 def test_what_a_closed_connection_took_is_given_back(tmp_path, count):
-    with observed(tmp_path) as server:
+    with serve_neg(tmp_path) as server:
         for kind in KINDS:
             for _ in range(FIRST):
                 kind(server)
@@ -135,7 +135,7 @@ def test_what_a_closed_connection_took_is_given_back(tmp_path, count):
 def test_neither_idle_nor_closed_connections_keep_large_bodies(tmp_path):
     body = bytes(32 << 20)
     head = f"POST /v2/nothing HTTP/1.1\r\nContent-Length: {len(body)}\r\n\r\n"
-    with observed(tmp_path) as server, ExitStack() as opened:
+    with serve_neg(tmp_path) as server, ExitStack() as opened:
         limit = server.anonymous_bytes + GROWTH_MAX
         for _ in range(3):
             connection = opened.enter_context(server.connected(server.http_port))
@@ -148,7 +148,7 @@ def test_neither_idle_nor_closed_connections_keep_large_bodies(tmp_path):
 
 def test_clients_that_close_before_they_are_turned_away_leave_nothing(tmp_path):
     with (
-        observed(tmp_path, "--max-connections", "1") as server,
+        serve_neg(tmp_path, "--max-connections", "1") as server,
         server.connected(server.http_port) as busy,
     ):
         busy.sendall(http_request())

@@ -10,8 +10,8 @@ import pytest
 
 grpc = pytest.importorskip("grpc")
 pytest.importorskip("httptools")
-from tests.driver.oip.observed import PATIENCE_S, observed, settles  # noqa: E402
 from tests.driver.oip.raw_grpc import opening  # noqa: E402
+from tests.driver.oip.serve_process import PATIENCE_S, serve_neg, settles  # noqa: E402
 from tests.driver.oip.test_closed_connections import (  # noqa: E402
     grpc_request,
     http_request,
@@ -45,7 +45,7 @@ def drip(server, ended):
 
 
 def test_clients_that_drip_headers_keep_nobody_out(tmp_path, opened):
-    server = opened.enter_context(observed(tmp_path, "--max-connections", "8"))
+    server = opened.enter_context(serve_neg(tmp_path, "--max-connections", "8"))
     ended = threading.Event()
     before = server.descriptor_count
     for _ in range(16):
@@ -58,7 +58,7 @@ def test_clients_that_drip_headers_keep_nobody_out(tmp_path, opened):
 
 
 def test_a_client_whose_headers_come_too_slowly_is_told_so(tmp_path, opened):
-    server = opened.enter_context(observed(tmp_path, "--max-connections", "1"))
+    server = opened.enter_context(serve_neg(tmp_path, "--max-connections", "1"))
     slow = opened.enter_context(server.connected(server.http_port))
     slow.sendall(HALF_A_HEAD)
     assert probe(server) == 200
@@ -66,7 +66,7 @@ def test_a_client_whose_headers_come_too_slowly_is_told_so(tmp_path, opened):
 
 
 def test_bodies_that_do_not_come_on_make_room(tmp_path, opened):
-    server = opened.enter_context(observed(tmp_path, "--max-connections", "2"))
+    server = opened.enter_context(serve_neg(tmp_path, "--max-connections", "2"))
     slow = [opened.enter_context(server.connected(server.http_port)) for _ in range(2)]
     for connection in slow:
         connection.sendall(http_request()[:1000])
@@ -84,7 +84,7 @@ def connected_from(address, server):
 
 
 def test_the_address_with_most_connections_makes_room(tmp_path, opened):
-    server = opened.enter_context(observed(tmp_path, "--max-connections", "3"))
+    server = opened.enter_context(serve_neg(tmp_path, "--max-connections", "3"))
     alone, first, second = (
         opened.enter_context(connected_from(address, server))
         for address in ("127.0.0.2", "127.0.0.3", "127.0.0.3")
@@ -107,40 +107,58 @@ def grpc_call(server, method="ServerLive", request=b""):
         return call.future(request, timeout=PATIENCE_S, wait_for_ready=True).code()
 
 
-def test_idle_connections_of_grpc_make_room(tmp_path, opened):
-    server = opened.enter_context(observed(tmp_path, "--max-connections", "8"))
-    assert grpc_call(server) is grpc.StatusCode.OK
-    before = server.descriptor_count
-    for _ in range(100):
-        connection = opened.enter_context(server.connected(server.grpc_port))
+def crowd(server, opened, count):
+    """Connections by gRPC that make no call."""
+    found = []
+    for _ in range(count):
+        found.append(opened.enter_context(server.connected(server.grpc_port)))
         with suppress(ConnectionError):
-            connection.sendall(opening())
-    limit = before + 8
-    assert settles(lambda: server.descriptor_count, limit) <= limit
+            found[-1].sendall(opening())
+    return found
+
+
+def open_count(connections):
+    return sum(not has_ended(each) for each in connections)
+
+
+def has_ended(connection):
+    """Whether the server has closed its side, once what it sent is read."""
+    connection.setblocking(False)
+    try:
+        while said := connection.recv(1 << 16):
+            pass
+    except BlockingIOError:
+        return False
+    except ConnectionError:
+        return True
+    return not said
+
+
+def test_idle_connections_of_grpc_make_room(tmp_path, opened):
+    server = opened.enter_context(serve_neg(tmp_path, "--max-connections", "8"))
+    connections = crowd(server, opened, 100)
+    assert settles(lambda: open_count(connections), 8) <= 8
     assert grpc_call(server) is grpc.StatusCode.OK
-    assert len(server.log.splitlines()) == 1
+    assert 1 <= len(server.log.splitlines()) <= 2  # the beginning, and the end on a slow machine
 
 
 def test_a_connection_of_grpc_with_a_call_stays(tmp_path, opened):
-    server = opened.enter_context(observed(tmp_path, "--max-connections", "8"))
+    server = opened.enter_context(serve_neg(tmp_path, "--max-connections", "8"))
     channel = opened.enter_context(grpc.insecure_channel(f"127.0.0.1:{server.grpc_port}"))
     requests = queue.Queue()
     stream = channel.stream_stream("/inference.GRPCInferenceService/ModelStreamInfer")
     answers = stream(iter(requests.get, None))
     requests.put(grpc_request())
-    first, before = next(answers), server.descriptor_count
-    for _ in range(50):
-        connection = opened.enter_context(server.connected(server.grpc_port))
-        with suppress(ConnectionError):
-            connection.sendall(opening())
-    assert settles(lambda: server.descriptor_count, before + 7) <= before + 7
+    first = next(answers)
+    connections = crowd(server, opened, 50)
+    assert settles(lambda: open_count(connections), 7) <= 7
     requests.put(grpc_request())
     assert next(answers) == first
     requests.put(None)
 
 
 def test_crowds_at_every_endpoint_keep_nobody_out_and_fill_no_log(tmp_path, opened):
-    server = opened.enter_context(observed(tmp_path, descriptors_max=256))
+    server = opened.enter_context(serve_neg(tmp_path, descriptors_max=256))
     for _ in range(300):
         connection = opened.enter_context(socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET))
         with suppress(OSError):

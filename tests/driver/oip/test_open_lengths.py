@@ -124,7 +124,7 @@ def test_a_file_that_is_not_a_model_keeps_no_other_from_being_served(server, fol
     assert index(server)["rows"]["state"] == "READY"
     assert server.get("/v2/health/ready") == (200, {"ready": True})
     assert server.get("/v2/models/broken/ready")[0] == 400
-    assert "failed to load 'broken'" in server.process.stderr.readline()
+    assert "failed to load 'broken'" in server.log
     onnx.save(parse(TEXTS["rows"]), folder / "broken.onnx")
     assert server.post("/v2/repository/models/broken/load", {}) == (200, None)
     assert index(server)["broken"] == {"version": "1", "state": "READY"}
