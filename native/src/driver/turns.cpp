@@ -26,33 +26,18 @@ bool Turns::take_free() {
 
 bool Turns::take_free(const Place &place) {
     const std::lock_guard lock(lock_);
-    if (place.has_left || free_ == 0)
-        return false;
-    free_ -= 1;
-    return true;
+    return take_locked(place);
 }
 
 bool Turns::join(Place &place) {
     const std::lock_guard lock(lock_);
-    if (place.has_left)
-        return false;
-    if (free_ > 0) {
-        free_ -= 1;
-        return true;
-    }
-    enter(place);
-    return false;
+    return take_or_enter(place);
 }
 
 bool Turns::take(Place &place, std::optional<std::chrono::nanoseconds> patience) {
     std::unique_lock lock(lock_);
-    if (place.has_left)
-        return false;
-    if (free_ > 0) {
-        free_ -= 1;
+    if (take_or_enter(place))
         return true;
-    }
-    enter(place);
     const auto is_over = [&place] { return !place.is_waiting; };
     if (!patience)
         place.woken.wait(lock, is_over);
@@ -88,6 +73,22 @@ void Turns::give_back(const Names &names) {
         place.woken.notify_one();
 }
 
+bool Turns::take_locked(const Place &place) {
+    if (place.has_left || free_ == 0)
+        return false;
+    free_ -= 1;
+    return true;
+}
+
+bool Turns::take_or_enter(Place &place) {
+    if (take_locked(place))
+        return true;
+    place.has_turn = false;
+    if (!place.has_left)
+        enter(place);
+    return false;
+}
+
 void Turns::enter(Place &place) {
     Group *group = &all_;
     for (const auto &name : place.names) {
@@ -98,7 +99,6 @@ void Turns::enter(Place &place) {
     }
     group->waiting.push_back(&place);
     place.is_waiting = true;
-    place.has_turn = false;
     waiting_count_ += 1;
     if (place.tally != nullptr)
         place.tally->enqueue();

@@ -82,6 +82,10 @@ class Turns {
         std::list<Place *> waiting; ///< of the last level, in order
     };
 
+    bool take_locked(const Place &place);
+
+    /// Takes a turn if one is free; else has the caller wait, unless it has left.
+    bool take_or_enter(Place &place);
     void enter(Place &place);
     void remove(Place &place);
     void move_back(const Names &names);
