@@ -77,22 +77,20 @@ def test_bodies_that_do_not_come_on_make_room(tmp_path, opened):
     assert status_on(slow[0]) == 408
 
 
-def connected_from(address, server):
-    return socket.create_connection(
-        ("127.0.0.1", server.http_port), PATIENCE_S, source_address=(address, 0)
-    )
+def connected_from(address, port):
+    return socket.create_connection(("127.0.0.1", port), PATIENCE_S, source_address=(address, 0))
 
 
 def test_the_address_with_most_connections_makes_room(tmp_path, opened):
     server = opened.enter_context(serve_neg(tmp_path, "--max-connections", "3"))
     alone, first, second = (
-        opened.enter_context(connected_from(address, server))
+        opened.enter_context(connected_from(address, server.http_port))
         for address in ("127.0.0.2", "127.0.0.3", "127.0.0.3")
     )
     for connection in (alone, first, second):
         connection.sendall(LIVE)
         assert status_on(connection) == 200
-    new = opened.enter_context(connected_from("127.0.0.4", server))
+    new = opened.enter_context(connected_from("127.0.0.4", server.http_port))
     for connection in (new, alone, second):
         connection.sendall(LIVE)
         assert status_on(connection) == 200

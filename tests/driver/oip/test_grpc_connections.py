@@ -2,15 +2,11 @@
 
 import pytest
 
-from tightship.driver.oip.grpc_connections import GrpcConnections
-from tightship.driver.oip.limits import LIMITS
+from tightship.driver.oip.grpc_connections import port_of
 
 
 @pytest.mark.parametrize(
-    ("peer", "ports"), [("ipv4:127.0.0.1:4711", [4711]), ("ipv6:[::1]:4711", [4711]), ("", [])]
+    ("peer", "port"), [("ipv4:127.0.0.1:4711", 4711), ("ipv6:[::1]:4711", 4711), ("", None)]
 )
-def test_a_call_keeps_its_connection_also_once_its_client_has_gone(peer, ports):
-    connections = GrpcConnections(LIMITS)
-    with connections.calling(peer), connections.calling(peer):
-        assert list(connections._calling) == ports
-    assert not connections._calling
+def test_a_client_is_named_with_its_port_until_it_is_gone(peer, port):
+    assert port_of(peer) == port

@@ -11,12 +11,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 
-from tightship.driver.oip.limits import FaceLimits
+from tightship.driver.oip.grpc_slots import CallSlots
+from tightship.driver.oip.limits import RECENT_NS, FaceLimits
 from tightship.driver.rim.accepting import Shortage
 
 PERIOD_S = 0.2
-RECENT_MS = 250
-"""A connection on which something came so lately is not idle."""
 HANDSHAKE_S = 10
 _TRAFFIC = struct.Struct("=44x I 4x I")
 """Of `tcp_info`: milliseconds since data was sent, and since some was received."""
@@ -34,7 +33,7 @@ class _Found:
 
 
 def room_for(limits: FaceLimits) -> int:
-    """Connections that the library may have open: some more than stay, which new ones need."""
+    """Connections, and calls, that the library may have: some more than stay, for new ones."""
     return limits.connections_max + limits.connections_max // 4 + 4
 
 
@@ -54,10 +53,10 @@ class GrpcConnections:
     process, which are looked at only where there may be that many.
     """
 
-    def __init__(self, limits: FaceLimits) -> None:
+    def __init__(self, limits: FaceLimits, slots: CallSlots) -> None:
+        """Keep the connections of calls that have slots, and look after these calls as well."""
         self._max = limits.connections_max
-        self._calling = Counter[int]()
-        self._lock = threading.Lock()
+        self._slots = slots
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._watch, name="tightship-grpc-connections")
         self._crowd = Shortage(f"More than {self._max} connections by gRPC were open")
@@ -73,30 +72,9 @@ class GrpcConnections:
         self._ended.set()
         self._thread.join()
 
-    @contextmanager
-    def calling(self, peer: str) -> Iterator[None]:
-        """Keep the connection of a client while a call is answered.
-
-        It is known by its port alone, which `peer`, the library's name for the client, ends with;
-        the name is empty once the client has gone.
-        """
-        number = peer.rpartition(":")[2]
-        if not number.isdigit():
-            yield
-            return
-        port = int(number)
-        with self._lock:
-            self._calling[port] += 1
-        try:
-            yield
-        finally:
-            with self._lock:
-                self._calling[port] -= 1
-                if not self._calling[port]:
-                    del self._calling[port]
-
     def _watch(self) -> None:
         while not self._ended.wait(PERIOD_S):
+            self._slots.end_late()
             with suppress(OSError):  # no descriptor is left to look with
                 if _lowest_free() > self._max:
                     self._make_room()
@@ -108,14 +86,19 @@ class GrpcConnections:
             self._crowd.end_if_calm()
             return
         counts = Counter(each.client[0] for each in found)
-        with self._lock:
-            calling = set(self._calling)
-        idle = [each for each in found if each.idle_ms > RECENT_MS]
+        calling = {port_of(peer) for peer in self._slots.busy_peers()}
+        idle = [each for each in found if each.idle_ms * 1_000_000 > RECENT_NS]
         idle = [each for each in idle if each.client[1] not in calling]
         idle.sort(key=lambda each: (-counts[each.client[0]], -each.idle_ms))
         for each in idle[: len(found) - self._max]:
             self._crowd.refused()
             _end(each, self._port)
+
+
+def port_of(peer: str) -> int | None:
+    """The port that the library's name of a client ends with; None once the client is gone."""
+    number = peer.rpartition(":")[2]
+    return int(number) if number.isdigit() else None
 
 
 def _lowest_free() -> int:

@@ -15,7 +15,7 @@ from tightship.driver.oip.http_message import HttpRequest, HttpResponse, error_r
 from tightship.driver.oip.http_places import Places, Removable, Stage
 from tightship.driver.oip.http_reading import RequestReader
 from tightship.driver.oip.lending import Lending
-from tightship.driver.oip.limits import FaceLimits
+from tightship.driver.oip.limits import UNREAD_NS, FaceLimits
 from tightship.driver.oip.loan import Loan
 from tightship.driver.oip.refusal_log import RefusalLog
 
@@ -23,8 +23,6 @@ LINGER_S = 5.0
 """Seconds a refused client may go on sending, so that it comes to read why."""
 BODY_BYTES_PER_S = 16 << 10
 """A connection whose body comes more slowly makes room where there are too many."""
-UNREAD_NS = 5_000_000_000
-"""So does one whose client has not read a response after this long."""
 JOINED_BYTES_MAX = 64 << 10
 """Responses up to this size are written as one piece."""
 

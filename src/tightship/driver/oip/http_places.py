@@ -6,12 +6,8 @@ from collections import Counter
 from time import monotonic_ns
 from typing import Protocol
 
-from tightship.driver.oip.limits import FaceLimits
+from tightship.driver.oip.limits import RECENT_NS, WAIT_S, FaceLimits
 
-RECENT_NS = 250_000_000
-"""After a request its client is given this long to send the next, which may be on its way."""
-WAIT_S = 1.0
-"""How long a new connection waits for a place before it is turned away."""
 TICK_S = 0.05
 
 

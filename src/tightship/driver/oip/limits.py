@@ -2,6 +2,13 @@
 
 from dataclasses import dataclass
 
+RECENT_NS = 250_000_000
+"""After a request its client is given this long to send the next, which may be on its way."""
+UNREAD_NS = 5_000_000_000
+"""A client that has not read a response after this long makes room where there is none."""
+WAIT_S = 1.0
+"""How long a new connection or call waits for a place before it is turned away."""
+
 
 @dataclass(frozen=True, slots=True)
 class FaceLimits:
@@ -15,8 +22,8 @@ class FaceLimits:
         idle_s: Seconds after which a connection on which nothing comes is closed. Long, as a
             client may send its next request just then.
         head_s: Seconds in which the headers of a begun request must have come, on HTTP.
-        transfer_s: Seconds in which the body must have come, or a client must have read enough of
-            a response for the next to be written.
+        transfer_s: Seconds in which a body, or the message of a gRPC call, must have come, or a
+            client must have read enough of a response for the next to be written.
         grace_s: Seconds for which requests are still taken once the server was told to drain,
             while it says that it is not ready.
         drain_s: Seconds that begun requests have once the server ends.
