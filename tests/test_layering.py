@@ -230,7 +230,7 @@ FOREIGN: Mapping[str, str] = {  # who may import what is not ours, nor Python's
     "cupy": "plug.cupy",
     "tightship_start": "cli.__main__ cli.main",  # the process's first steps
     "httptools": "driver.oip.http_reading",
-    "grpc": "driver.oip.grpc_serving",
+    "grpc": "driver.oip.grpc_serving driver.oip.grpc_methods",
     "google": "frontend.onnx driver.oip.grpc_schema driver.oip.grpc_calls",  # protobuf
 }
 
