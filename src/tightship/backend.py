@@ -1,4 +1,4 @@
-"""ONNX's own backend interface, so that whatever drives a backend drives Tightship.
+"""Implements ONNX's backend interface, so that any driver of ONNX backends can run Tightship.
 
     import onnx
     import tightship.backend
@@ -6,7 +6,7 @@
     rep = tightship.backend.prepare(onnx.load("model.onnx"))
     (result,) = rep.run([x])
 
-`onnx.backend.test.BackendTest(tightship.backend, __name__)` runs ONNX's suite.
+`onnx.backend.test.BackendTest(tightship.backend, __name__)` runs ONNX's test suite.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -23,7 +23,7 @@ from tightship.loading import load
 from tightship.model import Model
 
 MODELS_MAX = 8
-"""Models that one `Rep` keeps, each for the input shapes it last met."""
+"""Models that one `Rep` keeps, one for each set of input shapes, least recently used evicted."""
 
 Shapes = tuple[tuple[str, tuple[int, ...]], ...]
 Inputs = Sequence[Any] | Mapping[str, Any]
@@ -39,9 +39,9 @@ class Options(TypedDict, total=False):
 
 
 class Rep(base.BackendRep):  # type: ignore[misc]  # onnx is not typed here
-    """A model ready to run: loaded once for every set of shapes its free dimensions take.
+    """A prepared model: loads the model once for each set of shapes that its free dimensions take.
 
-    May be run from several threads at once.
+    Several threads may run one `Rep` at the same time.
     """
 
     def __init__(self, model: ModelProto, options: Options) -> None:
@@ -59,7 +59,7 @@ class Rep(base.BackendRep):  # type: ignore[misc]  # onnx is not typed here
         """Run the model once.
 
         Args:
-            inputs: One for each input of the model that is no initializer, in order or by
+            inputs: One entry for each input of the model that is not an initializer, in order or by
                 name: an array, a list for a sequence, None for an empty optional.
 
         Returns:
@@ -73,7 +73,7 @@ class Rep(base.BackendRep):  # type: ignore[misc]  # onnx is not typed here
         return tuple(self.model_for(named).run(named).values())
 
     def model_for(self, inputs: Inputs) -> Model:
-        """The model loaded for the shapes of these inputs; raises as `tightship.load`."""
+        """Return the model loaded for the shapes of these inputs; raises as `tightship.load`."""
         named = self._named(inputs)
         given = [name for name in self._free_names if name in named]
         return self._model_for(tuple((name, np.shape(named[name])) for name in given))
@@ -94,10 +94,11 @@ def _load(data: bytes, options: Options, shapes: Shapes) -> Model:
 
 
 def _is_free(type_: TypeProto) -> bool:
-    """Whether an input is a tensor whose shape only a run shows."""
+    """Whether an input is a tensor whose shape is known only when the model runs."""
     if not type_.HasField("tensor_type"):
         return False
     tensor = type_.tensor_type
+    # A dimension without `dim_value` is symbolic or unknown, so each run may bring another length.
     return not tensor.HasField("shape") or any(
         not dimension.HasField("dim_value") for dimension in tensor.shape.dim
     )
@@ -115,7 +116,7 @@ class Backend(base.Backend):  # type: ignore[misc]  # onnx is not typed here
     def is_compatible(
         cls, model: ModelProto, device: str = "CPU", **options: Unpack[Options]
     ) -> bool:
-        """Whether `prepare` takes the model; free dimensions are not judged before a run."""
+        """Whether `prepare` accepts the model; free dimensions are first checked by a run."""
         try:
             cls.prepare(model, device, **options)
         except TightshipError:
@@ -124,14 +125,19 @@ class Backend(base.Backend):  # type: ignore[misc]  # onnx is not typed here
 
     @classmethod
     def prepare(cls, model: ModelProto, device: str = "CPU", **options: Unpack[Options]) -> Rep:
-        """Make a model ready to run, now if its input shapes are fixed, else when it is run.
+        """Prepare a model: loads it now if its input shapes are fixed, otherwise at the first run.
+
+        Args:
+            model: The model, as `onnx.load` returns it.
+            device: The device to run on; only `"CPU"`, optionally followed by `:` and a number.
+            options: Keyword arguments of `tightship.load` that `Options` lists.
 
         Raises:
             InputError: The device is not the CPU, or an option does not fit.
             FormatError, GraphError, CapacityError: As `tightship.load`.
         """
         if not cls.supports_device(device):
-            raise InputError(f"There is no device `{device}`; models run on `CPU`.")
+            raise InputError(f"Unknown device `{device}`; choose `CPU`.")
         return Rep(model, options)
 
     @classmethod
@@ -186,7 +192,7 @@ def _info(name: str, value: Any) -> ValueInfoProto:  # noqa: ANN401
 
 
 def _type_of(value: Any) -> TypeProto:  # noqa: ANN401
-    """The type of an input; nothing is known of an optional's or a sequence's elements."""
+    """Build the ONNX type of an input; elements of an empty list and of None stay untyped."""
     if isinstance(value, list):
         return helper.make_sequence_type_proto(_type_of(value[0]) if value else TypeProto())
     if value is None:

@@ -1,4 +1,4 @@
-"""What can go wrong, one class for each decision a caller can take.
+"""Exceptions: one class for each decision that a caller can take.
 
 TightshipError
 ├── GraphError            the model is not a valid graph, or cannot be typed
@@ -21,7 +21,7 @@ _PACKAGE = f"{__package__}."
 
 
 class TightshipError(Exception):
-    """Base of every error that Tightship raises on purpose."""
+    """Base of all errors that Tightship raises deliberately."""
 
 
 class GraphError(TightshipError):
@@ -37,14 +37,14 @@ class InputError(TightshipError, ValueError):
 
 
 class PlanError(TightshipError):
-    """A plan cannot be made, or must not be used."""
+    """No valid plan exists, or a plan must not be used."""
 
 
 class CapacityError(PlanError, MemoryError):
-    """What was asked for is proved not to fit.
+    """A request is proved not to fit its limit.
 
     Attributes:
-        needed_bytes: The smallest capacity that is known to hold.
+        needed_bytes: The smallest capacity that is known to suffice.
         limit_bytes: The capacity that was given.
     """
 
@@ -55,15 +55,15 @@ class CapacityError(PlanError, MemoryError):
 
 
 class InvalidPlanError(PlanError, ValueError):
-    """A plan puts two live buffers on the same bytes, or a buffer outside its arena."""
+    """A plan gives two live buffers the same bytes, or puts a buffer outside its arena."""
 
 
 class OutOfMemoryError(TightshipError, MemoryError):
     """Memory could not be obtained.
 
     Attributes:
-        requested_bytes: Size of the request that failed, or -1 where nobody knows.
-        available_bytes: What was left, or -1 where nobody knows.
+        requested_bytes: Size of the request that failed, or -1 if it is unknown.
+        available_bytes: Bytes that were still available, or -1 if the amount is unknown.
     """
 
     def __init__(self, message: str, *, requested_bytes: int, available_bytes: int = -1) -> None:
@@ -81,7 +81,7 @@ class StoppedError(TightshipError):
 
 
 class DriverError(TightshipError):
-    """A call to a driver process breaks one of its rules, or cannot be served.
+    """A call to a driver process breaks one of the driver's rules, or cannot be served.
 
     Attributes:
         status: An `ErrorStatus` of NNAPI, never 0.
@@ -97,7 +97,11 @@ class LibraryError(TightshipError, ImportError):
 
 
 def warn_caller(text: str) -> None:
-    """Issue a `RuntimeWarning` at the line outside this package that led to the call."""
+    """Issue a `RuntimeWarning` at the line outside this package that led to the call.
+
+    Args:
+        text: The warning.
+    """
     level, frame = 2, sys._getframe(1)
     while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith(_PACKAGE):
         level, frame = level + 1, frame.f_back

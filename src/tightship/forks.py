@@ -1,4 +1,4 @@
-"""What threads share, made whole again in the child of a fork."""
+"""Keeps data that threads share consistent in the child of a fork."""
 
 import os
 import threading
@@ -7,14 +7,14 @@ from typing import Protocol
 
 
 class Forked(Protocol):
-    """Something that threads use under a lock of its own, and take under no other such lock."""
+    """An object that threads share under its lock; its holder takes no other such lock."""
 
     @property
     def lock(self) -> threading.RLock:
-        """Free while the process forks."""
+        """Lock that is held while the process forks."""
 
     def forked(self) -> None:
-        """Become the child's, in which no other thread is; called under the lock."""
+        """Reset the state in the child, which has only the forking thread; called under `lock`."""
 
 
 _guarded: "weakref.WeakSet[Forked]" = weakref.WeakSet()
@@ -22,11 +22,17 @@ _forking: list[Forked] = []
 
 
 def guard(thing: Forked) -> None:
-    """Have forks wait for its lock, and the child told, as long as it lives."""
+    """Hold the lock of `thing` during each fork and call its `forked` in the child, while it lives.
+
+    Args:
+        thing: The object to keep consistent; only a weak reference to it is kept.
+    """
     _guarded.add(thing)
 
 
 def _before() -> None:
+    # A strong reference in `_forking` keeps each object alive from `_before` to `_after`, so that
+    # every lock taken is released.
     _forking.extend(_guarded)
     for thing in _forking:
         thing.lock.acquire()

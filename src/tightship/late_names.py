@@ -1,7 +1,7 @@
-"""Names of a package whose modules are imported when they are first asked for.
+"""Imports modules of a package when one of their names is first used.
 
-A module stays resident as long as the process: one that only runs a prepared model has no use
-for what lowers and plans.
+A module stays resident until the process ends. A process that only runs a prepared model therefore
+should not import the modules that lower and plan.
 """
 
 import sys
@@ -10,11 +10,15 @@ from importlib import import_module
 
 
 def late_names(package: str, **modules: str) -> Callable[[str], object]:
-    """The `__getattr__` of a package.
+    """Make the `__getattr__` of a package.
 
     Args:
-        package: Its name.
-        modules: Names of its modules, each with the names, parted by spaces, that it defines.
+        package: Name of the package.
+        modules: For each module of the package, the names that it defines, separated by spaces.
+
+    Returns:
+        A function that imports the module that defines a name, stores the name in the package and
+            returns it; it raises `AttributeError` for other names.
     """
     homes = {name: module for module, names in modules.items() for name in names.split()}
 

@@ -1,4 +1,4 @@
-"""Memory of all models of the process: what they hold, and giving back what no run has."""
+"""Reports the memory of all models of the process, and releases what no run is using."""
 
 from typing import TYPE_CHECKING
 
@@ -14,30 +14,34 @@ if TYPE_CHECKING:
 
 @public_call
 def memory_stats() -> "MemoryStatistics":
-    """What the models of this process hold: weights, arenas and programs, summed."""
+    """Sum the memory of all models of this process: weights, arenas and programs.
+
+    Returns:
+        The sum of `Model.memory_stats()` over the models that are open, in bytes.
+    """
     from tightship.engine.statistics import MemoryStatistics  # few ask for them
 
     total = MemoryStatistics()
     for model in list(LOADED):
         try:
             total += model.memory_stats()
-        except InputError:  # closed
+        except InputError:  # another thread closed the model after the list was made
             continue
     return total
 
 
 @public_call
 def release_unused_memory() -> int:
-    """Give back what no run of any model has: arenas, programs, primitives, heap, code.
+    """Release memory that no run of any model is using: arenas, programs, primitives, heap, code.
 
     Returns:
-        Bytes of weights and arenas that went back; the rest is not counted.
+        Bytes of weights and arenas that were released; other memory is not counted.
     """
     released = 0
     for model in list(LOADED):
         try:
             released += model.release_unused_memory()
-        except InputError:  # closed
+        except InputError:  # another thread closed the model after the list was made
             continue
     release_idle_primitives()
     release_unused()

@@ -1,7 +1,7 @@
-"""Public calls raise where the caller stands: tracebacks without the package's own frames.
+"""Shortens tracebacks of public calls, so that an error points at the caller's line.
 
-With `TIGHTSHIP_TRACEBACK=full` in the environment errors keep all frames, to find a defect of the
-package itself. Errors that it does not raise on purpose always do.
+Set `TIGHTSHIP_TRACEBACK=full` in the environment to keep all frames, as when you look for a defect
+in the package itself. Errors that the package does not raise deliberately always keep all frames.
 """
 
 import os
@@ -24,11 +24,14 @@ _OPERATORS = ("__call__", "__enter__", "__getitem__", "__init__", "__iter__", "_
 
 
 def shorten(error: BaseException) -> None:
-    """Drop the frames of Tightship and of Python's library from an error, and from its causes.
+    """Remove the frames of Tightship and of Python's library from an error and from its causes.
 
-    Frames of others stay: those of a function that Tightship was given and calls. An error is left
-    as it is if it is neither Tightship's own, nor about a named file, nor one of the call itself:
-    a `TypeError` for an argument too many.
+    Frames of other code stay, such as those of a function that was given to Tightship and that it
+    calls. The error is changed only if it is a `TightshipError`, names a file, or is a `TypeError`
+    of the call itself, as for an argument too many.
+
+    Args:
+        error: The error, whose traceback is replaced in place.
     """
     if os.environ.get(VARIABLE) == "full":
         return
@@ -46,7 +49,7 @@ def shorten(error: BaseException) -> None:
 
 
 def public_call(function: Callable[P, R]) -> Callable[P, R]:
-    """Have a function raise errors with short tracebacks."""
+    """Wrap a function so that its errors have short tracebacks."""
 
     @wraps(function)
     def call(*arguments: P.args, **named: P.kwargs) -> R:
@@ -54,13 +57,13 @@ def public_call(function: Callable[P, R]) -> Callable[P, R]:
             return function(*arguments, **named)
         except (TightshipError, OSError, TypeError) as error:
             shorten(error)
-            raise  # as it is now: this frame is not added again
+            raise  # a bare `raise` does not add this frame to the traceback again
 
     return call
 
 
 def public_methods(cls: type[C]) -> type[C]:
-    """Have the public methods and properties of a class raise errors with short tracebacks."""
+    """Wrap a class's public methods and properties so that their errors have short tracebacks."""
     for name, member in vars(cls).copy().items():
         if name.startswith("_") and name not in _OPERATORS:
             continue
@@ -74,7 +77,7 @@ def public_methods(cls: type[C]) -> type[C]:
 
 
 def _outside(traceback: TracebackType | None) -> TracebackType | None:
-    """The entries of a traceback that are neither Tightship's nor of Python's library."""
+    """Copy a traceback without the entries of Tightship and of Python's library."""
     kept = []
     while traceback is not None:
         if not _is_inner(traceback.tb_frame):
@@ -87,7 +90,7 @@ def _outside(traceback: TracebackType | None) -> TracebackType | None:
 
 
 def _is_inner(frame: FrameType) -> bool:
-    """Whether a frame is Tightship's, constructors of dataclasses too, or of Python's library."""
+    """Whether a frame belongs to Tightship (generated constructors too) or Python's library."""
     file, module = frame.f_code.co_filename, frame.f_globals.get("__name__", "")
     is_library = file.startswith(_LIBRARY) and not file.startswith(_INSTALLED)
     return is_library or file.startswith("<frozen ") or f"{module}.".startswith("tightship.")

@@ -1,4 +1,4 @@
-"""Bytes as people write them: `64MiB` in, `5.56 MiB` out."""
+"""Reads and writes amounts of memory: `64MiB` to bytes, bytes to `5.56 MiB`."""
 
 import operator
 import re
@@ -30,7 +30,7 @@ def parse_bytes(quantity: str | int) -> int:
         Bytes, from 1 to `LIMIT_BYTES_MAX`.
 
     Raises:
-        InputError: The text is no amount, or the amount is less than a byte or absurdly large.
+        InputError: The text is not an amount, or the amount is outside this range.
     """
     size_bytes = _parse_text(quantity) if isinstance(quantity, str) else operator.index(quantity)
     if size_bytes < 1:
@@ -46,14 +46,21 @@ def parse_bytes(quantity: str | int) -> int:
 
 
 def format_bytes(size_bytes: int) -> str:
-    """Write an amount in the largest binary unit that leaves at least 1, to 3 or 4 digits."""
+    """Write an amount in the largest binary unit that leaves at least 1, to 3 or 4 digits.
+
+    Args:
+        size_bytes: The amount, at least 0.
+
+    Returns:
+        A number and a unit from `B` to `EiB`, rounded to nearest, as in `5.56 MiB`.
+    """
     return _format(size_bytes, round_up=False)
 
 
 def format_limit(size_bytes: int) -> str:
-    """Write an amount rounded up, so that `parse_bytes` gives back no less.
+    """Write an amount rounded up, without a space, so that `parse_bytes` returns at least as much.
 
-    A limit that is printed to be copied must hold when it is pasted.
+    Messages print limits for the user to copy, and a rounded-down limit would be too small.
     """
     return _format(size_bytes, round_up=True).replace(" ", "")
 
@@ -62,7 +69,7 @@ def _parse_text(text: str) -> int:
     match = _QUANTITY.fullmatch(text.strip().lower())
     if match is None or match[2] not in _UNITS:
         raise InputError(
-            f"`{_shown(text)}` is no amount of memory: write a positive number of bytes, or a "
+            f"`{_shown(text)}` is not an amount of memory: write a positive number of bytes, or a "
             "number with a unit, as in `64MiB`, `512M` or `0.5GiB`."
         )
     whole, _, fraction = match[1].partition(".")
@@ -78,6 +85,8 @@ def _format(size_bytes: int, *, round_up: bool) -> str:
     power = (size_bytes.bit_length() - 1) // 10
     while True:
         scale = 1024**power
+        # Rounding may reach 1024 of a unit, as for 1048575 bytes; the loop then takes the next
+        # unit.
         decimals = 2 if size_bytes < 10 * scale else 1
         shown = _rounded(size_bytes * 10**decimals, scale, round_up=round_up)
         if shown < 1024 * 10**decimals or power == len(_BINARY) - 1:

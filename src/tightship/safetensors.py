@@ -1,4 +1,4 @@
-"""Files of tensors in the format `.safetensors`: a length, a header of JSON, and their bytes."""
+"""Reads and writes `.safetensors` files: a length, a header in JSON, and the bytes of tensors."""
 
 import json
 import os
@@ -14,14 +14,14 @@ from numpy.typing import NDArray
 from tightship.errors import FormatError
 
 HEADER_BYTES_MAX = 100_000_000
-"""As the format has it."""
+"""Largest header that the format allows."""
 METADATA = "__metadata__"
 DTYPES = {
     "bfloat16": "BF16", "bool": "BOOL", "float16": "F16", "float32": "F32", "float64": "F64",
     "int16": "I16", "int32": "I32", "int64": "I64", "int8": "I8", "uint16": "U16",
     "uint32": "U32", "uint64": "U64", "uint8": "U8",
 }  # fmt: skip
-"""As the format names them, by NumPy's names."""
+"""NumPy's names of dtypes, and the names that the format gives them."""
 
 _ITEM_BYTES = {
     stored: np.dtype("int16" if name == "bfloat16" else name).itemsize
@@ -36,8 +36,10 @@ class StoredTensor:
     """A tensor of a file.
 
     Attributes:
-        dtype: As the format names it: `F32`, `I64`, ...
-        offset_bytes: Of its first byte in the file.
+        dtype: Name of the dtype in the format: `F32`, `I64`, ...
+        shape: Lengths of the axes.
+        offset_bytes: Position of the tensor's first byte in the file.
+        size_bytes: Bytes that the tensor takes.
     """
 
     dtype: str
@@ -48,11 +50,11 @@ class StoredTensor:
 
 @dataclass(frozen=True, slots=True)
 class Contents:
-    """What the header of a file says.
+    """The header of a file.
 
     Attributes:
-        tensors: By name.
-        metadata: Texts by name.
+        tensors: The tensors by name.
+        metadata: The file's own texts by name.
     """
 
     tensors: dict[str, StoredTensor]
@@ -60,31 +62,40 @@ class Contents:
 
 
 def read_tensors(file: int) -> dict[str, StoredTensor]:
-    """The tensors of a file, by name; only its header is read.
+    """Read the header of a file and return its tensors by name.
+
+    Args:
+        file: Descriptor of the file; its position is not used.
 
     Raises:
-        FormatError: The bytes are not of that format, or a tensor lies beyond the end or has other
-            bytes than its shape.
+        FormatError: The file is not in this format, or a tensor lies beyond the end of the file or
+            has a size that its shape contradicts.
     """
     return read_contents(file).tensors
 
 
 def read_contents(file: int) -> Contents:
-    """The tensors of a file, and what it says of itself; only its header is read.
+    """Read the header of a file: its tensors and its metadata.
+
+    Args:
+        file: Descriptor of the file; its position is not used.
 
     Raises:
         FormatError: As `read_tensors`.
     """
     header_bytes = _LENGTH.unpack(_read(file, 0, _LENGTH.size))[0]
     if header_bytes > HEADER_BYTES_MAX:
-        raise FormatError(f"A header of {header_bytes} bytes is too long for `.safetensors`.")
+        raise FormatError(
+            f"The header has {header_bytes} bytes; a `.safetensors` file has at most "
+            f"{HEADER_BYTES_MAX}."
+        )
     start = _LENGTH.size + header_bytes
     try:
         header = json.loads(_read(file, _LENGTH.size, header_bytes))
         metadata = {str(key): str(text) for key, text in header.pop(METADATA, {}).items()}
         found = {name: _tensor(fields, start) for name, fields in header.items()}
     except (ValueError, TypeError, LookupError, AttributeError, *_TOO_MUCH) as error:
-        raise FormatError(f"The header is none of `.safetensors`: {error!r}.") from None
+        raise FormatError(f"The header is not one of `.safetensors`: {error!r}.") from None
     end = os.fstat(file).st_size
     for name, tensor in found.items():
         if not start <= tensor.offset_bytes <= end - tensor.size_bytes or tensor.size_bytes < 0:
@@ -106,14 +117,15 @@ def read_contents(file: int) -> Contents:
 def write_tensors(
     file: BinaryIO, tensors: Mapping[str, NDArray[Any]], metadata: Mapping[str, str]
 ) -> None:
-    """Write a whole file, each tensor from where it lies: none is held twice.
+    """Write a whole file straight from the arrays, without a second copy of any tensor in memory.
 
     Args:
-        file: Empty.
-        tensors: C-contiguous arrays of `DTYPES`.
-        metadata: What the file says of itself.
+        file: An empty file.
+        tensors: C-contiguous arrays, whose dtypes are in `DTYPES`.
+        metadata: Texts by name to store in the header.
     """
-    ordered = sorted(tensors.items(), key=lambda item: -item[1].itemsize)  # so that all are aligned
+    # Larger elements first, so that each tensor starts at a multiple of its own element size.
+    ordered = sorted(tensors.items(), key=lambda item: -item[1].itemsize)
     header: dict[str, object] = {METADATA: dict(metadata)}
     begin = 0
     for name, array in ordered:
@@ -129,15 +141,16 @@ def write_tensors(
 
 
 def read_into(file: int, tensor: StoredTensor, array: NDArray[Any]) -> None:
-    """Read a tensor into an array of its size.
+    """Read a tensor from a file into an array of the same size.
 
     Raises:
-        FormatError: The file has become shorter.
+        FormatError: The file has been shortened since its header was read.
     """
     room = bytes_of(array)
     assert len(room) == tensor.size_bytes, (len(room), tensor.size_bytes)
     done = 0
     while done < len(room):
+        # One call reads at most 2 GiB, so large tensors take several.
         count = os.preadv(file, [room[done:]], tensor.offset_bytes + done)
         if not count:
             raise FormatError(f"The file ends at byte {tensor.offset_bytes + done}.")
@@ -145,7 +158,7 @@ def read_into(file: int, tensor: StoredTensor, array: NDArray[Any]) -> None:
 
 
 def bytes_of(array: NDArray[Any]) -> memoryview:
-    """The memory of a C-contiguous array."""
+    """Return the memory of a C-contiguous array as a flat view of bytes."""
     assert array.flags.c_contiguous
     return array.reshape(-1).view(np.uint8).data
 

@@ -1,7 +1,8 @@
-"""`torch.compile(module, backend="tightship")`: graphs of AOT autograd, run in planned memory.
+"""Runs `torch.compile(module, backend="tightship")`: graphs of AOT autograd in planned memory.
 
-Forward and backward path of a graph are one program, in one arena from the start of the one to the
-end of the other. Parameters are torch's tensors, and are read where they lie.
+The forward and the backward pass of a graph are one program, which keeps one arena from the start
+of the forward pass to the end of the backward pass. Parameters remain torch's tensors and are read
+in place.
 """
 
 import atexit
@@ -37,7 +38,7 @@ _STEPS = OpenSteps()
 atexit.register(_STEPS.close)
 
 RECOMPUTE = 0.05
-"""Share of a training step's operations that may be done again, unless options say another."""
+"""Default share of a training step's operations that may be recomputed to save memory."""
 
 
 def compile_graph(
@@ -46,20 +47,24 @@ def compile_graph(
     *,
     options: Mapping[str, float] | None = None,
 ) -> Compiled:
-    """What `torch.compile` calls with each graph of a program; `tightship` is its name there.
+    """Compile one graph of a program; `torch.compile` calls this under the name `tightship`.
 
-    Inference, or forward and backward path of training, run on the kernels of `load` by as many
-    threads as torch has. A graph that cannot be translated is run by torch, and a `RuntimeWarning`
-    names the operator. Each set of shapes has a graph of its own.
+    Inference, and the forward and backward pass of training, run on the kernels of `load` with as
+    many threads as torch has. Torch itself runs a graph that cannot be translated; a
+    `RuntimeWarning` then names the operator. Each set of input shapes has a graph of its own.
 
     Args:
         module: The graph.
-        inputs: Examples of what it takes.
-        options: `recompute`, the share of a training step's operations that may be done again to
-            keep fewer values for the backward path.
+        inputs: Examples of the graph's inputs.
+        options: `recompute`: the share of a training step's operations, from 0 to 1, that may be
+            recomputed so that fewer values are kept for the backward pass; `RECOMPUTE` if not
+            given.
+
+    Returns:
+        A callable with the inputs and outputs of the graph.
 
     Raises:
-        InputError: An option has another name, or a share that is none.
+        InputError: An option is unknown, or `recompute` is not a share.
     """
     terms = _terms(options or {})
     _fix_lengths(inputs)
@@ -71,7 +76,8 @@ def compile_graph(
         partition_fn=training.partition,
         decompositions=decompositions_of_training(),
     )
-    with sdpa_kernel(SDPBackend.MATH):  # attention as products, which have gradients here
+    # The math backend decomposes attention into matrix products, whose gradients we have.
+    with sdpa_kernel(SDPBackend.MATH):
         compiled: Compiled = by_autograd(module, inputs)
     return compiled
 
@@ -79,13 +85,14 @@ def compile_graph(
 def _terms(options: Mapping[str, float]) -> Terms:
     unknown = options.keys() - {"recompute"}
     if unknown:
-        raise InputError(f"There is no option `{min(unknown)}`; `recompute` is the only one.")
+        raise InputError(f"Unknown option `{min(unknown)}`; the only option is `recompute`.")
     share = options.get("recompute", RECOMPUTE)
     return Terms(threads=torch.get_num_threads(), recompute=share)
 
 
 def _fix_lengths(inputs: Sequence[object]) -> None:
-    """Have torch compile anew for other lengths than those of the inputs: each has its plan."""
+    """Specialize the graph to the lengths of these inputs: each set of lengths has its plan."""
+    # `int` of a symbolic length adds a guard, so that torch compiles again for another length.
     for each in inputs:
         if isinstance(each, torch.SymInt):
             int(each)
@@ -96,7 +103,7 @@ def _fix_lengths(inputs: Sequence[object]) -> None:
 
 @dataclass(slots=True)
 class _Training:
-    """Forward and backward path of a graph, which AOT autograd hands over one after another."""
+    """State that AOT autograd's calls for one graph share: its forward and backward pass."""
 
     terms: Terms
     joint: JointGraph | None = None
@@ -111,12 +118,14 @@ class _Training:
         num_fwd_outputs: int,
         **more: object,
     ) -> tuple[torch.fx.GraphModule, torch.fx.GraphModule]:
-        """What AOT autograd calls with both paths as one graph, for a graph of each."""
+        """Split the joint graph of both passes into a forward and a backward graph."""
         try:
             with unset_fake_temporarily():
                 self._plan(joint_graph(module, num_fwd_outputs))
         except (GraphError, InputError) as error:
-            warnings.warn(f"Forward and backward path run apart: {error}", RuntimeWarning, 2)
+            warnings.warn(
+                f"The forward and the backward pass run as two programs: {error}", RuntimeWarning, 2
+            )
             parted = default_partition(module, inputs, num_fwd_outputs=num_fwd_outputs, **more)
             forward, backward = parted
             return forward, backward
@@ -132,7 +141,7 @@ class _Training:
         self.joint = joint
 
     def forward(self, module: torch.fx.GraphModule, inputs: Sequence[torch.Tensor]) -> Compiled:
-        """The forward path."""
+        """Compile the forward pass."""
         if self.step is None or self.joint is None:
             return _compiled(module, inputs)
         step, joint = self.step, self.joint
@@ -157,7 +166,7 @@ class _Training:
         return _boxed(run)
 
     def backward(self, module: torch.fx.GraphModule, inputs: Sequence[torch.Tensor]) -> Compiled:
-        """The backward path."""
+        """Compile the backward pass."""
         if self.step is None or self.joint is None:
             return _compiled(module, inputs)
         step, joint = self.step, self.joint
@@ -185,14 +194,14 @@ class _Training:
 
 
 def _compiled(module: torch.fx.GraphModule, _: Sequence[torch.Tensor]) -> Compiled:
-    """One graph, without what autograd adds."""
+    """Compile one graph without gradients; torch runs it if it cannot be translated."""
     try:
-        with unset_fake_temporarily():  # masks and positions are computed
+        with unset_fake_temporarily():  # constants such as masks and positions need real values
             traced = traced_graph(module)
         threads = torch.get_num_threads()
         model = load_graph(traced.graph, "compiled graph", threads, _STEPS.arenas)
     except (GraphError, InputError) as error:
-        warnings.warn(f"A graph is run by torch, not by Tightship: {error}", RuntimeWarning, 2)
+        warnings.warn(f"Torch runs a graph instead of Tightship: {error}", RuntimeWarning, 2)
         return _boxed(lambda operands: module(*operands))
 
     def run(operands: list[torch.Tensor]) -> Tensors:
@@ -213,7 +222,7 @@ def _array(tensor: torch.Tensor) -> Array:
 
 
 def _room(traced: TracedGraph, wanted: Sequence[str | None]) -> dict[str, torch.Tensor]:
-    """Tensors for outputs, by name."""
+    """Allocate tensors for outputs, by name."""
     made = {}
     for name in filter(None, wanted):
         value = traced.graph.value(name)
@@ -231,6 +240,6 @@ def _in_order(made: Mapping[str, torch.Tensor], wanted: Sequence[str | None]) ->
 
 
 def _boxed(run: Callable[[list[torch.Tensor]], Any]) -> Compiled:
-    """As AOT autograd calls it: with a list, which `run` may clear to let go of what is in it."""
+    """Mark a function as taking one list, which it may clear to release tensors early."""
     run._boxed_call = True  # type: ignore[attr-defined]
     return run

@@ -58,7 +58,7 @@ def test_clearing_says_how_much_is_free_again(folder: Path, capsys: pytest.Captu
 def test_a_size_that_is_none_is_refused(monkeypatch, capsys) -> None:
     monkeypatch.setenv("TIGHTSHIP_CACHE_SIZE", "lots")
     assert main(["cache", "list"]) == 2
-    assert "TIGHTSHIP_CACHE_SIZE: `lots` is no amount of memory" in capsys.readouterr().err
+    assert "TIGHTSHIP_CACHE_SIZE: `lots` is not an amount of memory" in capsys.readouterr().err
 
 
 def test_what_cannot_be_shared_is_said_in_a_line(tmp_path: Path) -> None:
