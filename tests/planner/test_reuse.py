@@ -59,9 +59,9 @@ def test_the_dearer_of_two_pairs_is_kept_apart():
 
 def test_penalties_are_of_buffers_and_plans_have_a_capacity():
     made = problem((8, 0, 1, 1), (8, 0, 1, 1), capacity_bytes=16)
-    with pytest.raises(PlanError, match="Penalty 0 is of buffers 0 and 2; there are 2"):
+    with pytest.raises(PlanError, match="Penalty 0 names buffers 0 and 2; there are 2"):
         reduce_reuse(solve(made), penalties((0, 2, 1)))
-    with pytest.raises(PlanError, match="within a capacity"):
+    with pytest.raises(PlanError, match="must have a capacity"):
         reduce_reuse(solve(problem((8, 0, 1, 1))), penalties())
     small = problem((8, 0, 1, 1), capacity_bytes=4)
     with pytest.raises(PlanError, match="fit it"):

@@ -97,9 +97,9 @@ def test_buffers_with_names_are_found_by_them_and_new_ones_lie_on_top():
 
 def test_other_buffers_are_refused():
     stored = stored_orders([scores(10)])
-    with pytest.raises(PlanError, match="order is of 4 buffers; the problem has 1"):
+    with pytest.raises(PlanError, match="order has 4 buffers; the problem has 1"):
         stored.decode(problem((1, 0, 1, 1)))
-    with pytest.raises(PlanError, match="other names"):
+    with pytest.raises(PlanError, match="different names"):
         stored_orders([scores(10), replace(scores(20), names=("a", "b", "c", "d"))])
     with pytest.raises(PlanError, match="No problem"):
         stored_orders([])

@@ -1,4 +1,4 @@
-"""Where each buffer lives: a schedule or a problem in, a verified plan out. Pure functions."""
+"""Pure functions that assign memory: a schedule or a problem in, a verified plan out."""
 
 from typing import TYPE_CHECKING
 

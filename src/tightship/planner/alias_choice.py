@@ -1,4 +1,4 @@
-"""Which values share a buffer that need not: a choice that no step's load may pay for."""
+"""Chooses optional aliases: values that may share a buffer, where that raises no peak."""
 
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -12,9 +12,12 @@ from tightship.planner.schedule import Alias, AliasKind, Schedule
 
 @dataclass(frozen=True, slots=True)
 class Chosen:
-    """Aliases that were taken, in the order of their steps, and where that leaves values.
+    """Optional aliases that were taken, in the order of their steps.
 
-    `inside` holds the bytes between the start of a cell and a value, where there are any.
+    Attributes:
+        in_place: The IN_PLACE aliases that were taken.
+        parts: The PART aliases that were taken.
+        inside: Bytes between the start of an alias group and a value of it, where these are not 0.
     """
 
     in_place: tuple[Alias, ...] = ()
@@ -26,20 +29,24 @@ NOTHING = Chosen()
 
 
 def choose(schedule: Schedule, cells: list[Cell], without: Collection[Alias] = ()) -> Chosen:
-    """Merge cells along IN_PLACE and PART aliases that hold.
+    """Merge alias groups along the IN_PLACE and PART aliases that are safe and worth taking.
 
-    An alias holds if nobody reads the input's bytes later and no other operand of the step lies
-    in them. First those are taken that cost nothing: between cells of one size, and over donated
-    bytes. Two cells of different sizes cost bytes where only the smaller would be live; these
-    are taken where they lower the largest load, or leave it as it is; and so are the parts of an
-    output, which reserve all of it from the first of them on.
+    An alias is safe if no later step reads the input's bytes and no other operand of the step lies
+    in them. Aliases that cost nothing are taken first: those between groups of one size, and those
+    over donated bytes. An alias between groups of different sizes costs bytes in the steps where
+    only the smaller group would be live, so it is taken only if the peak of live bytes falls or
+    stays. The same holds for the parts of an output, which reserve the whole output from the first
+    part on.
 
     Args:
         schedule: Values and steps.
-        cells: The cell of each value; merged in place.
-        without: Aliases to leave out.
+        cells: The alias group of each value; merged in place.
+        without: Aliases to leave out; none by default.
 
-    Complexity: O(values + reads), and O(span) for each alias between cells of different sizes.
+    Returns:
+        The aliases that were taken.
+
+    Complexity: O(values + reads), and O(span) for each alias between groups of different sizes.
     """
     _, chosen = choose_in_turn(schedule, cells, without)
     return chosen
@@ -48,7 +55,7 @@ def choose(schedule: Schedule, cells: list[Cell], without: Collection[Alias] = (
 def choose_in_turn(
     schedule: Schedule, cells: list[Cell], without: Collection[Alias] = ()
 ) -> Iterator[Chosen]:
-    """`choose`, stopping between its two turns: what costs nothing is chosen, then all."""
+    """Run `choose` in two stages: yield the choice of free aliases, then the choice of all."""
     choice = _Choice(schedule, cells, frozenset(without))
     choice.take_free()
     yield choice.chosen()
@@ -58,7 +65,7 @@ def choose_in_turn(
 
 
 class _Choice:
-    """Cells, the load they make, and the aliases taken so far, each with its step."""
+    """Alias groups, the live bytes of each step, and the aliases taken so far."""
 
     def __init__(self, schedule: Schedule, cells: list[Cell], without: frozenset[Alias]) -> None:
         self.schedule = schedule
@@ -76,11 +83,11 @@ class _Choice:
 
     @property
     def peak_bytes(self) -> int:
-        """The largest load."""
+        """Largest live bytes of any step."""
         return int(self.load.max(initial=0))
 
     def chosen(self) -> Chosen:
-        """What was taken, in the order of steps."""
+        """Return the aliases taken so far, in the order of their steps."""
         taken = [alias for _, alias in sorted(self.taken, key=lambda pair: pair[0])]
         return Chosen(
             tuple(alias for alias in taken if alias.kind is AliasKind.IN_PLACE),
@@ -89,7 +96,7 @@ class _Choice:
         )
 
     def take_free(self) -> None:
-        """Take aliases that raise no step's load."""
+        """Take aliases that raise no step's live bytes."""
         for index in range(len(self.schedule.steps)):
             for alias in self._offered(index):
                 host, cell = self._cells_of(alias)
@@ -99,13 +106,14 @@ class _Choice:
                     self._take(index, alias)
 
     def lower_peak(self) -> None:
-        """Take aliases at steps of the largest load, while fewer steps have it or it falls."""
+        """Take aliases at peak steps, while each lowers the peak or the count of peak steps."""
         while self._lower_once():
             pass
 
     def take_within(self, limit: int) -> None:
-        """Take aliases that leave every step's load at `limit` or below."""
+        """Take aliases that leave every step's live bytes at `limit` or below."""
         for index in range(len(self.schedule.steps)):
+            # The alias whose sizes differ least comes first: it adds the fewest bytes elsewhere.
             for alias in sorted(self._offered(index), key=self._growth):
                 if self._holds(index, alias):
                     span, change = self._change(alias)
@@ -132,7 +140,7 @@ class _Choice:
         return False
 
     def _helps(self, span: slice, change: Int64Array) -> bool:
-        """Whether fewer steps have the largest load after a change, and none a larger one."""
+        """Whether a change lowers the number of steps at the peak without raising the peak."""
         peak, before, after = self.peak_bytes, self.load[span], self.load[span] + change
         return bool(after.max() <= peak and (after == peak).sum() < (before == peak).sum())
 
@@ -174,12 +182,14 @@ class _Choice:
         )
 
     def _change(self, alias: Alias) -> tuple[slice, Int64Array]:
-        """What taking an alias adds to the load, and in which steps."""
+        """Return the steps that an alias changes, and the bytes that it adds to each."""
         host, cell = self._cells_of(alias)
         start, at, stop = host.start_step, cell.start_step, cell.stop_step
         if host.external:
             return slice(at, stop), np.full(stop - at, -cell.size_bytes)
         change = np.zeros(stop - start, np.int64)
+        # The merged group has the larger size for the whole span. Before `at` only the input was
+        # live, after it only the output, and at `at` both, of which one copy now suffices.
         change[: at - start] = max(0, cell.size_bytes - host.size_bytes)
         change[at - start] = -min(host.size_bytes, cell.size_bytes)
         change[at - start + 1 :] = max(0, host.size_bytes - cell.size_bytes)
@@ -198,7 +208,7 @@ class _Choice:
         self.taken.append((index, alias))
 
     def _parts(self, index: int) -> Iterator[list[Alias]]:
-        """For each output of a step the parts of it that may be written where it keeps them."""
+        """Yield, for each output of a step, the inputs that can be written straight into it."""
         offered: dict[int, list[Alias]] = {}
         for alias in self.schedule.steps[index].aliases:
             if alias.kind is AliasKind.PART and alias not in self._without:
@@ -216,9 +226,10 @@ class _Choice:
         self._overwrites[cell] = (*self._overwrites.get(cell, ()), *steps)
 
     def _is_apart(self, index: int, part: Alias, whole: Cell) -> bool:
-        """Whether a part has a cell of its own, which would fit its place in the whole.
+        """Whether a part has an alias group of its own that fits its position inside the whole.
 
-        Nothing is written over the part once it is one, nor over the whole while the part lives.
+        No step may write over the part after it has become one, or over the whole while the part
+        lives.
         """
         cell = self.cells[part.input]
         if max(self._overwrites.get(cell, ()), default=-1) >= index:
@@ -234,7 +245,7 @@ class _Choice:
         )
 
     def _place(self, part: Alias) -> int:
-        """Bytes between the start of the whole's cell and a part."""
+        """Return the bytes between the start of the whole's alias group and a part."""
         return self.inside.get(part.output, 0) + part.offset_bytes
 
     def _parts_change(self, parts: list[Alias]) -> tuple[slice, Int64Array]:
@@ -266,7 +277,7 @@ def _holds_donated(host: Cell, cell: Cell) -> bool:
 
 
 def _load_bytes(schedule: Schedule, cells: list[Cell]) -> Int64Array:
-    """Live bytes in each step, scratch included."""
+    """Return the live bytes of each step, scratch included."""
     change = [0] * (len(schedule.steps) + 1)
     written = dict.fromkeys(cells[value] for step in schedule.steps for value in step.writes)
     for cell in written:

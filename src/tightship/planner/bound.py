@@ -1,16 +1,22 @@
-"""What no plan can go below."""
+"""Computes a lower bound on the peak of any plan."""
 
 from tightship._core import lower_bound as _lower_bound
 from tightship.planner.problem import Problem
 
 
 def lower_bound(problem: Problem) -> int:
-    """Bytes that every plan of the problem needs.
+    """Compute a number of bytes below which no plan of the problem has its peak.
 
-    The largest load over the steps, sizes rounded up to the smallest alignment of any buffer,
-    less the padding that the topmost buffer of a step may leave out. With constraints what a
-    group shares counts once, and forbidden bytes below the top of a load count as well. The
-    bound with banks is on the sum of their peaks.
+    The bound is the largest live bytes of any step, with sizes rounded up to the smallest alignment
+    of any buffer, less the padding that the topmost buffer of a step may leave out. With
+    constraints, bytes that a group shares count once, and forbidden bytes below the top of the live
+    bytes are added. With banks, the bound is on the sum of their peaks.
+
+    Args:
+        problem: n buffers.
+
+    Returns:
+        The bound in bytes.
 
     Complexity: close to linear.
     """

@@ -1,4 +1,4 @@
-"""The buffers of a schedule: what it has in place of values and scratch."""
+"""Defines the buffers that stand for a schedule's values and scratch."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -7,17 +7,22 @@ from tightship.planner.problem import Problem
 from tightship.planner.schedule import Alias
 
 NO_BUFFER = -1
-"""In place of a buffer's index: outside the arena, or no bytes at all."""
+"""Marks a value outside the arena, or one without bytes, instead of a buffer's index."""
 
 
 @dataclass(frozen=True, slots=True)
 class Buffers:
     """The buffers of a schedule.
 
-    `of_value` and `of_scratch` hold, for each value and each step, the index of its buffer in
-    `problem`, or -1 where there is none: an external value, a view of one, a value that no step
-    writes, a step without scratch. `in_place` and `parts` list the optional aliases that were
-    taken. `inside` holds the bytes between the start of a buffer and a value, where there are any.
+    Attributes:
+        problem: The buffers to place.
+        of_value: Index in `problem` of each value's buffer; `NO_BUFFER` for an external value, a
+            view of one, and a value that no step writes.
+        of_scratch: Index in `problem` of each step's scratch; `NO_BUFFER` for a step without
+            scratch.
+        in_place: The IN_PLACE aliases that were taken.
+        parts: The PART aliases that were taken.
+        inside: Bytes between the start of a buffer and a value in it, where these are not 0.
     """
 
     problem: Problem

@@ -1,4 +1,4 @@
-"""Cells: values that must lie, or were chosen to lie, in the same bytes."""
+"""Groups values that share their bytes, because they must or because that was chosen."""
 
 from dataclasses import dataclass, field
 
@@ -8,7 +8,10 @@ from tightship.planner.schedule import BINDING, Alias, AliasKind, Schedule
 
 @dataclass(slots=True, eq=False)
 class Cell:
-    """Values in one buffer, live in `[start_step, stop_step)`; as large as its largest tenant."""
+    """An alias group: values in one buffer, live in `[start_step, stop_step)`.
+
+    The buffer has the size and alignment of the group's largest and strictest value.
+    """
 
     name: str
     start_step: int
@@ -22,11 +25,17 @@ class Cell:
 
 
 def cells_of(schedule: Schedule) -> list[Cell]:
-    """The cell of each value with only the aliases taken that bind: VIEW and TIED.
+    """Make the alias group of each value from the aliases that bind: VIEW and TIED.
+
+    Args:
+        schedule: Values and steps.
+
+    Returns:
+        The group of each value, by the value's index; members of one group share the object.
 
     Raises:
-        PlanError: An external value is bound to one inside the arena, or a value is TIED to
-            bytes that are read later or by another operand.
+        PlanError: An external value is bound to one inside the arena, or a value is TIED to bytes
+            that are read later or by another operand.
     """
     last_use = _last_uses(schedule)
     kept = frozenset(schedule.outputs)
@@ -47,14 +56,20 @@ def cells_of(schedule: Schedule) -> list[Cell]:
             if cell.external and not host.external:
                 raise PlanError(
                     f"Step `{step.name}` binds external `{cell.name}` to `{host.name}`, which "
-                    f"lies in the arena. Copy it, or make `{host.name}` external."
+                    f"lies in the arena. Copy `{host.name}`, or make it external."
                 )
             merge(cells, host, cell)
     return cells
 
 
 def merge(cells: list[Cell], host: Cell, cell: Cell) -> None:
-    """Move the values of a cell into another one, in place."""
+    """Move the values of one alias group into another, in place.
+
+    Args:
+        cells: The alias group of each value.
+        host: The group that grows.
+        cell: The group that is absorbed.
+    """
     host.start_step = min(host.start_step, cell.start_step)
     host.stop_step = max(host.stop_step, cell.stop_step)
     host.size_bytes = max(host.size_bytes, cell.size_bytes)
@@ -66,7 +81,7 @@ def merge(cells: list[Cell], host: Cell, cell: Cell) -> None:
 
 
 def _last_uses(schedule: Schedule) -> list[int]:
-    """For each value the last step that reads or writes it; the last step of all if kept."""
+    """Return the last step that uses each value; for outputs of the schedule its last step."""
     last = [0] * len(schedule.values)
     for index, step in enumerate(schedule.steps):
         for value in step.reads:
@@ -89,6 +104,6 @@ def _check_tie(
             raise PlanError(
                 f"Step `{step.name}` writes `{schedule.values[alias.output].name}` over "
                 f"`{schedule.values[alias.input].name}`, but `{schedule.values[value].name}` in "
-                f"the same bytes is {'read later' if outlives else 'also its operand'}. Copy it "
-                "first."
+                f"the same bytes is {'read later' if outlives else 'also its operand'}. Copy "
+                f"`{schedule.values[alias.input].name}` first."
             )

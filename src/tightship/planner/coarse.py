@@ -1,4 +1,4 @@
-"""A schedule of big operations: what can be computed where it is made, in one step."""
+"""Coarsens a schedule: joins elementwise steps to the operation whose output they read."""
 
 from collections import Counter
 from dataclasses import dataclass, replace
@@ -8,18 +8,25 @@ from tightship.planner.schedule import Alias, AliasKind, Schedule, Step
 
 @dataclass(frozen=True, slots=True)
 class _Block:
-    """Steps that run as one, and what they read other than element by element."""
+    """Steps that run as one, and the values that they read other than element by element."""
 
     step: Step
     heavy_reads: frozenset[int]
 
 
 def in_blocks(schedule: Schedule) -> Schedule:
-    """The schedule with elementwise steps joined to the step whose only output they read.
+    """Join elementwise steps to the step whose only output they read.
 
-    A step is joined that may write over that output, if nobody else reads it: a convolution, its
-    normalization and its activation become one. A block runs where its last step ran. What it
-    reads may be written over unless the first of its steps reads it.
+    A step is joined if it may write over that output and is its only reader: a convolution, its
+    normalization and its activation become one step. A block runs at the position of its last step.
+    It may write over its inputs, except those that one of its steps reads other than element by
+    element.
+
+    Args:
+        schedule: Values and steps.
+
+    Returns:
+        A schedule with the same values and fewer steps.
 
     Complexity: O(values + reads).
     """
@@ -53,7 +60,7 @@ def in_blocks(schedule: Schedule) -> Schedule:
 
 
 def _written_over(schedule: Schedule, step: Step) -> list[int]:
-    """Inputs that the one output of a step may be written over, as large as it is."""
+    """Return the inputs of equal size that the only output of a step may overwrite."""
     values = schedule.values
     return [
         alias.input
@@ -65,7 +72,7 @@ def _written_over(schedule: Schedule, step: Step) -> list[int]:
 
 
 def _joined(first: _Block, last: _Block, value: int) -> _Block:
-    """Two blocks as one; `value` is what the one passes to the other."""
+    """Join two blocks; `value` is the value that the first passes to the last."""
     output = last.step.writes[0]
     heavy = first.heavy_reads | last.heavy_reads
     reads = dict.fromkeys((*first.step.reads, *last.step.reads))

@@ -1,16 +1,16 @@
-"""What two buffers that overlap share, in words."""
+"""Describes two buffers that overlap."""
 
 from tightship.errors import InvalidPlanError
 from tightship.planner.problem import Problem
 
 Span = tuple[int, int]
-"""Where something starts and stops."""
+"""A half-open range `[start, stop)` of bytes or steps."""
 
 
 def collision(
     problem: Problem, buffers: tuple[int, int], of_bytes: Span, of_steps: Span
 ) -> InvalidPlanError:
-    """What two buffers share: bytes `[start, stop)` in steps `[start, stop)`."""
+    """Build the error for two buffers that share bytes `of_bytes` in steps `of_steps`."""
     one, other = sorted(buffers)
     return InvalidPlanError(
         f"Buffers {problem.label(one)} and {problem.label(other)} overlap: bytes "

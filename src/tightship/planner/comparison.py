@@ -1,4 +1,4 @@
-"""What each way of planning would need, side by side."""
+"""Compares the arena bytes of several planning strategies."""
 
 from tightship.planner.liveness import problem_of
 from tightship.planner.place.best_fit import best_fit
@@ -12,15 +12,21 @@ from tightship.planner.verify import verify_offsets
 
 
 def compare(schedule: Schedule) -> dict[str, int]:
-    """Arena bytes of a schedule by strategy.
+    """Compute the arena bytes of a schedule by strategy.
 
-    `none` gives every buffer a place of its own, `in_place` only takes aliases, `share` is the
-    memory note's walk, `greedy_by_size` and `best_fit` are single placements with in-place
-    aliases, `planned` is what `plan_schedule` finds, and no plan over these in-place choices is
-    below `lower_bound`.
+    `none` gives every buffer bytes of its own and `in_place` only takes aliases. `share` recycles
+    whole blocks, as in the memory note. `greedy_by_size` and `best_fit` are single placements with
+    in-place aliases. `planned` is the result of `plan_schedule`, and `lower_bound` is the size
+    below which no plan with these in-place choices exists.
+
+    Args:
+        schedule: Values and steps.
+
+    Returns:
+        Bytes by the name of the strategy.
 
     Raises:
-        PlanError: Values are bound to each other in a way that no plan can honour.
+        PlanError: Values are bound to each other in a way that no plan can satisfy.
     """
     apart = problem_of(schedule, in_place=False).problem
     merged = problem_of(schedule, in_place=True).problem

@@ -1,4 +1,4 @@
-"""Why a capacity cannot be met: few buffers that already exceed it."""
+"""Explains why a capacity is too small: finds few buffers that already exceed it."""
 
 from tightship._core import StopFlag
 from tightship.planner.part import part_of
@@ -16,19 +16,21 @@ def smallest_conflict(
     effort: int,
     stop: StopFlag | None = None,
 ) -> Conflict:
-    """Leave out buffers of a conflict one after another, as long as the rest do not fit.
-
-    The result says that it is minimal if whatever one leaves out of it, the rest do fit.
+    """Remove buffers from a conflict one after another, as long as the rest do not fit.
 
     Args:
         problem: n buffers.
-        capacity_bytes: What they exceed; None where that are the capacities of banks.
+        capacity_bytes: The capacity that the buffers exceed; None if they exceed those of banks.
         buffers: Indices of buffers that do not fit together.
-        effort: Pairs of buffers to look at, roughly, in all.
-        stop: Set from another thread, it ends the search.
+        effort: Pairs of buffers to compare in all, roughly.
+        stop: Flag that ends the search when another thread sets it.
+
+    Returns:
+        The remaining conflict; it is marked minimal if the rest fit whichever buffer is left out.
     """
     kept = buffers
     is_minimal = True
+    # Smallest first, so that a few large buffers remain as the explanation.
     for buffer in sorted(buffers.tolist(), key=lambda index: int(problem.size_bytes[index])):
         if buffer not in kept:
             continue

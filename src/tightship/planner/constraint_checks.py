@@ -1,4 +1,4 @@
-"""Whether constraints fit the buffers that they are about."""
+"""Checks that constraints fit the buffers that they apply to."""
 
 import numpy as np
 
@@ -7,11 +7,15 @@ from tightship.planner.constraints import BYTES_MAX, COLUMNS, FREE, Constraints,
 
 
 def check_constraints(constraints: Constraints, columns: Int64Array) -> None:
-    """Check constraints against sizes, starts, stops and alignments, shape (4, n).
+    """Check constraints against buffers.
+
+    Args:
+        constraints: The constraints.
+        columns: Sizes, start steps, stop steps and alignments of n buffers; shape (4, n).
 
     Raises:
         PlanError: A column has another length, a pin is misaligned, a gap is not inside its
-            lifetime or meets another, a buffer is allowed nowhere, or the members of a group
+            lifetime or overlaps another, a buffer is allowed in no bank, or the members of a group
             cannot all be aligned, pinned or in one bank.
     """
     count = columns.shape[1]
@@ -33,17 +37,22 @@ def check_constraints(constraints: Constraints, columns: Int64Array) -> None:
                 f"shape {(count, constraints.bank_count)}."
             )
         for index in np.flatnonzero(~allowed.any(axis=1))[:1]:
-            raise PlanError(f"Buffer {index} is allowed in no bank.")
+            raise PlanError(
+                f"Buffer {index} is allowed in no bank; allow one of the {constraints.bank_count}."
+            )
     if constraints.group is not None:
         _check_groups(constraints, columns)
 
 
 def _check_pins(pinned: Int64Array, alignment: Int64Array) -> None:
     for index in np.flatnonzero((pinned < FREE) | (pinned > BYTES_MAX))[:1]:
-        raise PlanError(f"Buffer {index} is pinned to byte {pinned[index]}, outside the arena.")
+        raise PlanError(
+            f"Buffer {index} is pinned to byte {pinned[index]}; a pin is in [0, {BYTES_MAX}], or "
+            f"{FREE} for none."
+        )
     for index in np.flatnonzero((pinned > 0) & (pinned % alignment != 0))[:1]:
         raise PlanError(
-            f"Buffer {index} is pinned to byte {pinned[index]}, which is no multiple of its "
+            f"Buffer {index} is pinned to byte {pinned[index]}, which is not a multiple of its "
             f"alignment {alignment[index]}."
         )
 
@@ -51,19 +60,21 @@ def _check_pins(pinned: Int64Array, alignment: Int64Array) -> None:
 def _check_gaps(gaps: Int64Array, columns: Int64Array) -> None:
     buffer, start, stop = gaps.T
     for row in np.flatnonzero((buffer < 0) | (buffer >= columns.shape[1]))[:1]:
-        raise PlanError(f"A gap is of buffer {buffer[row]}; there are {columns.shape[1]} buffers.")
+        raise PlanError(
+            f"A gap names buffer {buffer[row]}; there are {columns.shape[1]} buffers, from 0."
+        )
     inside = (columns[1][buffer] <= start) & (start < stop) & (stop <= columns[2][buffer])
     for row in np.flatnonzero(~inside)[:1]:
         lifetime = f"[{columns[1][buffer[row]]}, {columns[2][buffer[row]]})"
         raise PlanError(
-            f"Buffer {buffer[row]} has a gap in steps [{start[row]}, {stop[row]}); it must hold a "
-            f"step and lie inside the lifetime {lifetime}."
+            f"Buffer {buffer[row]} has a gap in steps [{start[row]}, {stop[row]}); a gap must hold "
+            f"a step and lie inside the lifetime {lifetime}."
         )
     meets = (buffer[1:] == buffer[:-1]) & (start[1:] < stop[:-1])
     for row in np.flatnonzero(meets)[:1]:
         raise PlanError(
-            f"Buffer {buffer[row]} has gaps that overlap: up to step {stop[row]} and from "
-            f"{start[row + 1]} on."
+            f"Buffer {buffer[row]} has gaps that overlap: one stops at step {stop[row]}, and the "
+            f"next starts at step {start[row + 1]}."
         )
 
 
@@ -73,7 +84,7 @@ def _check_windows(gaps: Int64Array, windows: Int64Array, size: Int64Array) -> N
     for row in np.flatnonzero(~inside)[:1]:
         raise PlanError(
             f"Buffer {buffer[row]} keeps bytes [{bottom[row]}, {top[row]}) in a gap; they must lie "
-            f"in its {size[buffer[row]]} bytes."
+            f"in [0, {size[buffer[row]]})."
         )
 
 
@@ -86,7 +97,10 @@ def _check_groups(constraints: Constraints, columns: Int64Array) -> None:
         raise PlanError(f"Buffer {index} is in group {group[index]}; it must be >= 0 or {FREE}.")
     beyond = (offset[grouped] < 0) | (offset[grouped] > BYTES_MAX - columns[0][grouped])
     for index in grouped[beyond][:1]:
-        raise PlanError(f"Buffer {index} lies {offset[index]} bytes above its group's base.")
+        raise PlanError(
+            f"Buffer {index} lies {offset[index]} bytes above its group's base; its bytes must lie "
+            f"in [0, {BYTES_MAX}]."
+        )
     order = grouped[np.argsort(group[grouped], kind="stable")]
     for members in np.split(order, np.flatnonzero(np.diff(group[order])) + 1):
         _check_group(constraints, columns[3], members)
@@ -107,14 +121,16 @@ def _check_group(constraints: Constraints, alignment: Int64Array, members: Int64
         )
     allowed = constraints.allowed_banks
     if allowed is not None and not allowed[members].all(axis=0).any():
-        raise PlanError(f"No bank is allowed for all of the group of buffer {members[0]}.")
+        raise PlanError(
+            f"The group of buffer {members[0]} has no bank that is allowed for all its members."
+        )
     if pinned is not None:
         fixed = members[pinned[members] != FREE]
         bases = pinned[fixed] - offset[fixed]
         for member in fixed[bases != bases[:1]][:1]:
             raise PlanError(
                 f"Buffers {fixed[0]} and {member} of one group are pinned to bytes "
-                f"{pinned[fixed[0]]} and {pinned[member]}; the group has them "
+                f"{pinned[fixed[0]]} and {pinned[member]}; in the group they lie "
                 f"{offset[member] - offset[fixed[0]]} bytes apart."
             )
         for member, base in zip(fixed[:1], bases[:1], strict=True):
@@ -123,6 +139,6 @@ def _check_group(constraints: Constraints, alignment: Int64Array, members: Int64
                 or (base + offset[strictest]) % alignment[strictest] != 0
             ):
                 raise PlanError(
-                    f"Buffer {member} is pinned to byte {pinned[member]}; that puts its group at "
-                    f"byte {base}, where it cannot lie or is misaligned."
+                    f"Buffer {member} is pinned to byte {pinned[member]}; that puts the base of "
+                    f"its group at byte {base}, where a member is misaligned or below byte 0."
                 )

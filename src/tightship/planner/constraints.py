@@ -1,4 +1,4 @@
-"""What a plan must honour beyond sizes, lifetimes and alignment."""
+"""Defines constraints on plans beyond sizes, lifetimes and alignment."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -12,7 +12,7 @@ Int64Array = NDArray[np.int64]
 BoolArray = NDArray[np.bool_]
 
 FREE = -1
-"""The pin of a buffer that has none, and the group of one that is in none."""
+"""Stands for the pin of a buffer without one, and for the group of a buffer in none."""
 
 COLUMNS = ("pinned_offset_bytes", "group", "group_offset_bytes")
 
@@ -25,8 +25,10 @@ STEP_MAX = 2**63 - 1
 class Bank:
     """An address space of its own, with offsets from 0.
 
-    A `capacity_bytes` of None is no limit. `cost_per_byte` is charged once for each byte of each
-    buffer placed here.
+    Attributes:
+        name: Name in messages and files.
+        capacity_bytes: Bytes that the bank holds; None sets no limit.
+        cost_per_byte: Cost of each byte of each buffer placed in the bank, charged once.
     """
 
     name: str
@@ -36,7 +38,7 @@ class Bank:
 
 @dataclass(frozen=True, slots=True)
 class ForbiddenRange:
-    """Bytes `[start_byte, stop_byte)` of a bank that nothing may use in some steps."""
+    """Bytes of a bank that no buffer may use in some steps; both ranges are half-open."""
 
     start_byte: int
     stop_byte: int
@@ -47,21 +49,21 @@ class ForbiddenRange:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Constraints:
-    """Constraints on the n buffers of a problem; each part may be left out.
+    """Constraints on the n buffers of a problem; each kind may be left out.
 
     Attributes:
-        pinned_offset_bytes: Where a buffer must lie, or `FREE`; shape (n,).
+        pinned_offset_bytes: The offset that a buffer must have, or `FREE`; shape (n,).
         gaps: Steps `[start, stop)` within a lifetime in which the buffer's bytes are free for
             others: rows of buffer, start and stop; shape (g, 3).
-        gap_window_bytes: Bytes `[bottom, top)` of the buffer that it keeps during each gap; none
-            where they are equal; shape (g, 2). Left out, all gaps free the whole buffer.
-        forbidden: Bytes that nothing may use.
-        banks: Address spaces; without any there is one, without an end and without cost.
+        gap_window_bytes: Bytes `[bottom, top)` of the buffer that it keeps during each gap; no
+            bytes if the two are equal; shape (g, 2). None frees the whole buffer in all gaps.
+        forbidden: Bytes that no buffer may use.
+        banks: Address spaces; without any there is one, without limit and without cost.
         allowed_banks: Whether a buffer may lie in a bank; shape (n, banks). None allows all.
         group: A rigid group for each buffer, or `FREE`; shape (n,). Members of a group lie in one
-            bank at fixed distances, and may share bytes with each other: they are views of one
-            piece of memory, or parts of one result.
-        group_offset_bytes: How far a member lies above its group's base; shape (n,).
+            bank at fixed distances, and may share bytes with each other, because they are views of
+            one block of memory or parts of one result.
+        group_offset_bytes: Distance of a member above its group's base; shape (n,).
     """
 
     pinned_offset_bytes: Int64Array | None = None
@@ -79,7 +81,10 @@ class Constraints:
             if values is None:
                 continue
             if values.dtype != np.int64 or values.ndim != (1 if name in COLUMNS else 2):
-                raise PlanError(f"`{name}` is {values.dtype} of shape {values.shape}, not int64.")
+                raise PlanError(
+                    f"`{name}` is {values.dtype} of shape {values.shape}; it must be int64 with "
+                    f"{1 if name in COLUMNS else 2} dimension(s)."
+                )
             object.__setattr__(self, name, _frozen(values))
         if self.allowed_banks is not None:
             object.__setattr__(self, "allowed_banks", _frozen(self.allowed_banks))
@@ -90,7 +95,7 @@ class Constraints:
 
     @property
     def bank_count(self) -> int:
-        """How many address spaces there are; 1 where no banks are given."""
+        """Number of address spaces; 1 if no banks are given."""
         return max(1, len(self.banks))
 
     def _sort_gaps(self) -> None:
@@ -103,7 +108,7 @@ class Constraints:
         if gaps is None:
             return
         if gaps.shape[1] != 3:
-            raise PlanError(f"`gaps` has shape {gaps.shape}; rows must be of three.")
+            raise PlanError(f"`gaps` has shape {gaps.shape}; it must be (g, 3).")
         rows = np.lexsort((gaps[:, 1], gaps[:, 0]))
         object.__setattr__(self, "gaps", _frozen(gaps[rows]))
         if windows is not None:
@@ -111,10 +116,13 @@ class Constraints:
 
     def _check_banks(self) -> None:
         if len(self.banks) > BANK_COUNT_MAX:
-            raise PlanError(f"There are {len(self.banks)} banks; at most {BANK_COUNT_MAX} may be.")
+            raise PlanError(f"There are {len(self.banks)} banks; at most {BANK_COUNT_MAX} fit.")
         for bank in self.banks:
             if (bank.capacity_bytes or 0) < 0 or bank.cost_per_byte < 0:
-                raise PlanError(f"Bank `{bank.name}` has a capacity or cost below 0.")
+                raise PlanError(
+                    f"Bank `{bank.name}` has capacity {bank.capacity_bytes} and cost "
+                    f"{bank.cost_per_byte} per byte; neither may be below 0."
+                )
         for place in self.forbidden:
             if not 0 <= place.start_byte < place.stop_byte <= BYTES_MAX:
                 raise PlanError(
@@ -123,12 +131,13 @@ class Constraints:
                 )
             if not 0 <= place.start_step < place.stop_step <= STEP_MAX:
                 raise PlanError(
-                    f"Bytes are forbidden in steps [{place.start_step}, {place.stop_step}), which "
-                    "hold no step."
+                    f"Bytes are forbidden in steps [{place.start_step}, {place.stop_step}); the "
+                    f"range must hold a step and lie in [0, {STEP_MAX}]."
                 )
             if not 0 <= place.bank < self.bank_count:
                 raise PlanError(
-                    f"Bytes are forbidden in bank {place.bank}; there are {self.bank_count} banks."
+                    f"Bytes are forbidden in bank {place.bank}; there are {self.bank_count} banks, "
+                    "from 0."
                 )
 
 

@@ -1,4 +1,4 @@
-"""What a schedule costs under each idea of the memory note, and what each idea saves."""
+"""Computes the memory of a schedule under each technique of the memory note."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -17,21 +17,21 @@ from tightship.planner.scheme.imperative import Imperative, run_buffers
 from tightship.planner.scheme.reference_count import MATCH_RANGES, recycled_bytes
 
 COLOURED_MAX = 2_000
-"""Buffers up to which colouring, which is quadratic, is part of a cost."""
+"""Most buffers for which a cost includes colouring, whose time is quadratic."""
 
 
 @dataclass(frozen=True, slots=True)
 class Columns:
-    """Bytes by strategy; those of whole blocks are sums of sizes, without padding between them.
+    """Bytes by strategy; sums of whole blocks leave out padding between them.
 
     Attributes:
         naive_bytes: Every value in a buffer of its own.
-        in_place_bytes: Outputs written over inputs that nobody else needs, as the note does it.
+        in_place_bytes: Outputs written over inputs that no other step needs, as in the note.
         shared_bytes: Whole blocks recycled by the note's walk, without in-place.
-        both_bytes: The walk with both.
-        arena_bytes: One arena with offsets, in-place chosen with them.
-        lower_bound_bytes: What no plan without in-place goes below: the largest load.
-        lower_bound_in_place_bytes: The same with the in-place choices that keep the load lowest.
+        both_bytes: Whole blocks recycled, with in-place.
+        arena_bytes: One arena with offsets, and in-place chosen together with them.
+        lower_bound_bytes: Largest live bytes: the least peak of any plan without in-place.
+        lower_bound_in_place_bytes: The same, with the in-place choices that keep live bytes lowest.
     """
 
     naive_bytes: int
@@ -45,7 +45,7 @@ class Columns:
 
 @dataclass(frozen=True, slots=True)
 class Lever:
-    """What one idea gives: bytes with it and nothing else, and bytes with all but it."""
+    """The effect of one technique: bytes with it alone, and bytes with all techniques but it."""
 
     name: str
     alone_bytes: int
@@ -54,14 +54,14 @@ class Lever:
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """The cost of one schedule.
+    """The memory of one schedule by technique.
 
     Attributes:
         planned: The plan behind `columns.arena_bytes`.
-        levers: What each idea gives alone and last, in the order in which they build on another.
-        schemes: Bytes of further ways to plan, by name.
-        imperative: The same operations, run one by one by a framework that allocates.
-        held: The same, with a reference kept to every value.
+        levers: The effect of each technique, in the order in which they build on one another.
+        schemes: Bytes of further strategies, by name.
+        imperative: The same operations, run one by one by a framework that allocates each result.
+        held: The same as `imperative`, with a reference kept to every value.
     """
 
     planned: SchedulePlan
@@ -73,17 +73,20 @@ class Cost:
 
 
 def columns_of(schedule: Schedule) -> Columns:
-    """What a schedule costs by strategy; its plan is not kept."""
+    """Compute the bytes of a schedule by strategy, without keeping its plan."""
     return _Ways(schedule).columns
 
 
 def cost(schedule: Schedule) -> Cost:
-    """Plan a schedule in every way there is, and say what each idea is worth.
+    """Plan a schedule by every strategy and compute the effect of each technique.
+
+    Args:
+        schedule: Values and steps.
 
     Raises:
-        PlanError: Values are bound to each other in a way that no plan can honour.
+        PlanError: Values are bound to each other in a way that no plan can satisfy.
 
-    Complexity: O(n log n), but O(n^2) for colours, up to `COLOURED_MAX` buffers.
+    Complexity: O(n log n), but O(n^2) for colouring, up to `COLOURED_MAX` buffers.
     """
     ways = _Ways(schedule)
     columns, merged = ways.columns, ways.merged.problem

@@ -1,4 +1,4 @@
-"""Smaller and smaller plans by exact search, and bounds that rise."""
+"""Improves plans by exact search, and raises their lower bounds."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from tightship.planner.problem import Int64Array, Problem
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Step:
-    """Offsets of a smaller peak, and the bound that is proved by now."""
+    """Offsets with a smaller peak, and the lower bound proved so far."""
 
     offset_bytes: Int64Array | None
     bound_bytes: int
@@ -26,15 +26,18 @@ def improve(
     threads: int = 1,
     stop: StopFlag | None = None,
 ) -> Iterator[Step]:
-    """Search below a peak until it meets the bound, or the effort ends.
+    """Search for plans below a peak until it meets the bound or the effort ends.
 
     Args:
         problem: n buffers.
-        peak_bytes: Of the smallest plan known.
-        bound_bytes: No plan has a smaller peak.
-        effort: Pairs of buffers to look at, roughly.
-        threads: How many threads may search at once.
-        stop: Set from another thread, it ends the search.
+        peak_bytes: Peak of the smallest plan known.
+        bound_bytes: A lower bound on the peak of every plan.
+        effort: Pairs of buffers to compare, roughly.
+        threads: Threads that may search at once; 1 by default.
+        stop: Flag that ends the search when another thread sets it.
+
+    Yields:
+        A step for each smaller plan and each higher bound.
     """
 
     def try_at(target: int, effort: int) -> Tried[Int64Array]:

@@ -1,4 +1,4 @@
-"""Placements for problems of many buffers: each takes close to linear time."""
+"""Places problems of many buffers, by methods whose time is close to linear."""
 
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -15,10 +15,10 @@ from tightship.planner.problem import TOTAL_BYTES_MAX, Int64Array, Problem
 OrderOf = Callable[[Problem], Int64Array]
 
 LARGE_COUNT = 5_000
-"""From this many buffers on, placements that compare pairs of them take too long."""
+"""Number of buffers from which on placements that compare pairs of buffers take too long."""
 
 PAIRS_PER_BUFFER = 200
-"""What placing one buffer takes, in pairs of buffers looked at."""
+"""Estimated effort of placing one buffer, in pairs of buffers compared."""
 
 ORDERS: dict[str, OrderOf] = {
     "load_and_reach": order.by_load_and_reach,
@@ -34,19 +34,19 @@ ORDERS: dict[str, OrderOf] = {
     "lifetime": order.by_lifetime,
     "stop": order.by_stop,
 }
-"""Orders for `lowest_first` and `promote` after the one by start, by the name a plan reports."""
+"""Orders for `lowest_first` and `promote`, tried after the one by start, by reported name."""
 
 MENDED_AFTER = (3, 2 + len(ORDERS))
-"""After so many placements the best of them is mended."""
+"""Numbers of placements after which the best of them is repaired."""
 
 
 def large_placements(problem: Problem, bound: int, effort: int) -> Iterator[tuple[str, Int64Array]]:
-    """Placements with the names of their strategies, as far as the effort goes.
+    """Yield placements with the names of their strategies, until the effort is used up.
 
     Args:
         problem: n buffers.
         bound: The peak to reach, in bytes.
-        effort: Pairs of buffers to look at; the first placement is made in any case.
+        effort: Pairs of buffers to compare; the first placement is made in any case.
     """
     each = PAIRS_PER_BUFFER * max(1, problem.count)
     left = effort

@@ -1,4 +1,4 @@
-"""From a schedule to buffers: who lives when, and who may live in whose bytes."""
+"""Derives buffers from a schedule: their lifetimes, and which values share one."""
 
 from collections.abc import Collection
 
@@ -17,17 +17,17 @@ SCRATCH_ALIGNMENT = 64
 def problem_of(
     schedule: Schedule, *, in_place: bool = True, without: Collection[Alias] = ()
 ) -> Buffers:
-    """The problem of placing a schedule's values and scratch.
+    """Make the problem of placing a schedule's values and scratch.
 
-    A value lives from the step that writes it to the last that reads it, that step included:
-    what a step reads, writes and uses as scratch is live together. A view lengthens the life of
-    the bytes it shows.
+    A value lives from the step that writes it to the last step that reads it, that step included,
+    because the inputs, outputs and scratch of a step are live together. A view extends the lifetime
+    of the bytes that it shows.
 
     Args:
         schedule: Values and steps.
         in_place: Whether IN_PLACE and PART aliases may be taken, as `choose` does; VIEW and TIED
-            ones always are.
-        without: IN_PLACE and PART aliases to leave out.
+            aliases always are. True by default.
+        without: IN_PLACE and PART aliases to leave out; none by default.
 
     Raises:
         PlanError: An external value is bound to one inside the arena, or a value is TIED to
@@ -41,7 +41,7 @@ def problem_of(
 
 
 def buffers_of(schedule: Schedule, cells: list[Cell], chosen: Chosen) -> Buffers:
-    """The buffers of cells that were merged along the aliases `chosen`."""
+    """Make the buffers of alias groups that were merged along the aliases `chosen`."""
     written = sorted(value for step in schedule.steps for value in step.writes)
     placed = dict.fromkeys(cells[value] for value in written if not cells[value].external)
     index_of = {cell: index for index, cell in enumerate(placed)}

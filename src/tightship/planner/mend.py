@@ -1,4 +1,4 @@
-"""Mending a placement where it is too high, by search in a stretch of steps at a time."""
+"""Repairs a placement that is too high by local search in one interval of steps at a time."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -11,37 +11,38 @@ from tightship.planner.place.exact import FREE, fit
 from tightship.planner.problem import Int64Array, Problem
 
 LIVE_COUNT_MAX = 1_000
-"""A stretch in which more buffers are live is not searched."""
+"""Most live buffers of an interval that is searched."""
 
 SEARCH_PAIRS = 20_000_000
-"""Pairs of buffers that the search in one stretch may look at."""
+"""Pairs of buffers that the search in one interval may compare."""
 
 SCAN_PAIRS = 2
-"""What looking for the buffers of a stretch takes, in pairs for each buffer there is."""
+"""Effort of finding the buffers of an interval, in pairs for each buffer of the problem."""
 
 TARGETS = 3
-"""Peaks that are tried: the one wanted, then each time half as far from what there is."""
+"""Number of peaks that are tried: the target, then each halfway from the last to the present."""
 
 
 def mend(
     problem: Problem, offset_bytes: Int64Array, target_bytes: int, *, effort: int
 ) -> tuple[Int64Array, int]:
-    """Bring buffers that end above a target down to it, or some of the way.
+    """Move buffers that end above a target down to it, or as far as possible.
 
-    Around each of them the buffers that live in a stretch of steps, all of it, are placed anew
-    between those that reach beyond the stretch, which stay. The stretch grows until that succeeds
-    or too much is live in it. The peak never rises.
+    Around each such buffer an interval of steps is chosen. The buffers that live only in the
+    interval are placed again, between the others, which stay. The interval grows until that
+    succeeds or too many buffers are live in it. The peak never rises.
 
     Args:
         problem: n buffers.
         offset_bytes: A placement; shape (n,).
-        target_bytes: No buffer is to end above.
-        effort: Pairs of buffers to look at, roughly.
+        target_bytes: Highest end that a buffer may have.
+        effort: Pairs of buffers to compare, roughly.
 
     Returns:
         The placement, and the effort that was spent.
 
-    Complexity: O(n) for each stretch, and the search's.
+    Complexity: O(n) for each interval, and the search's.
+
     Source: Shaw, "Using Constraint Programming and Local Search Methods to Solve Vehicle Routing
     Problems", 1998: large neighbourhoods, here of neighbours in time.
     """
@@ -58,14 +59,14 @@ def mend(
 
 @dataclass(frozen=True, slots=True)
 class _Stretch:
-    """Steps, which buffers are live in them, and which of these nowhere else."""
+    """An interval of steps: the buffers live in it, and which of them live only in it."""
 
     live: Int64Array
     free: NDArray[np.bool_]
 
 
 def _mend_to(problem: Problem, offset_bytes: Int64Array, target_bytes: int, effort: int) -> int:
-    """Change offsets in place; the effort that was spent."""
+    """Change offsets in place; return the effort that was spent."""
     left = effort
     is_hopeless = np.zeros(problem.count, np.bool_)
     while left > 0:
@@ -94,11 +95,12 @@ def _mend_to(problem: Problem, offset_bytes: Int64Array, target_bytes: int, effo
 
 
 def _stretches(problem: Problem, buffer: int, over: NDArray[np.bool_]) -> Iterator[_Stretch]:
-    """Wider and wider stretches around a buffer; none cuts one that is to be brought down."""
+    """Yield growing intervals around a buffer; none cuts the lifetime of a buffer to be lowered."""
     start, stop = problem.start_step, problem.stop_step
     begin, end = int(start[buffer]), int(stop[buffer])
     free_count = 0
     while True:
+        # Doubling the length each time keeps the number of intervals logarithmic.
         reach = max(1, (end - begin) // 2)
         wanted = begin - reach, end + reach
         while wanted != (begin, end):

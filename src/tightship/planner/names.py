@@ -1,4 +1,4 @@
-"""A column of names that is decoded where it is looked at."""
+"""Stores names as one column of bytes, which is decoded on access."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Names(Sequence[str]):
-    """n names in UTF-8 one after another; name i is the bytes `[stop[i - 1], stop[i])`."""
+    """n names in UTF-8, concatenated; name i is the bytes `[stop[i - 1], stop[i])`."""
 
     text: bytes
     stop: NDArray[np.int64]
@@ -31,7 +31,7 @@ class Names(Sequence[str]):
 
 
 def names_of(words: Iterable[str]) -> Names:
-    """The column of some words; a column of names stays as it is."""
+    """Make a column of some words; a column of names is returned unchanged."""
     if isinstance(words, Names):
         return words
     encoded = [word.encode() for word in words]

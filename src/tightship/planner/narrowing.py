@@ -1,4 +1,4 @@
-"""The smallest number for which something can be found, by one question after another."""
+"""Finds the smallest number for which something can be found, by a sequence of questions."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -10,21 +10,21 @@ from tightship._core import StopFlag
 Found = TypeVar("Found")
 
 BOUND_SHARE = 2
-"""The first question, about the bound itself, may take one part in so many of the effort."""
+"""The first question, about the bound itself, may take one part in `BOUND_SHARE` of the effort."""
 
 FIRST_SHARE = 4
-"""Each question of the next round may take one part in so many of what is left."""
+"""Each question of the next round may take one part in `FIRST_SHARE` of the effort left."""
 
 STEPS = 4
-"""How often a round halves the distance between what is open and what is found."""
+"""Questions in a round; each halves the distance between the open and the reached number."""
 
 
 @dataclass(frozen=True, slots=True)
 class Tried(Generic[Found]):
     """The answer to a question, and the effort it took.
 
-    With `found`, `number` is what it reaches; without, no smaller one is possible. A `number` of
-    None leaves the question open.
+    With `found`, `number` is the number that `found` reaches. Without, `number` is a proved lower
+    bound, or None if the question stays open.
     """
 
     found: Found | None
@@ -34,7 +34,7 @@ class Tried(Generic[Found]):
 
 @dataclass(frozen=True, slots=True)
 class Narrowed(Generic[Found]):
-    """Something that reaches a smaller number, or None, and the bound that is proved by now."""
+    """A solution that reaches a smaller number, or None, and the lower bound proved so far."""
 
     found: Found | None
     bound: int
@@ -48,18 +48,21 @@ def narrow(
     effort: int,
     stop: StopFlag | None = None,
 ) -> Iterator[Narrowed[Found]]:
-    """Ask for less than what is reached until it meets the bound, or the effort ends.
+    """Ask for smaller numbers than the one reached until it meets the bound or the effort ends.
 
-    The bound itself is tried first. Where that stays open, numbers between it and what is reached
-    are, each time half as far from the last that stayed open; the next round may take twice the
-    effort for each.
+    The bound itself is tried first. If that question stays open, the numbers halfway from the last
+    open number to the one reached follow. Each round allows its questions twice the effort of the
+    round before.
 
     Args:
-        try_at: Looks for something that reaches a number at most, with an effort at most.
-        reached: The smallest number reached.
-        bound: No smaller number can be.
-        effort: What all questions may take together.
-        stop: Set from another thread, it ends the questions.
+        try_at: Looks for a solution that reaches at most a number, with at most an effort.
+        reached: The smallest number reached so far.
+        bound: A lower bound on the number.
+        effort: Effort that all questions may take together.
+        stop: Flag that ends the questions when another thread sets it.
+
+    Yields:
+        Each smaller solution and each higher bound.
     """
     share = max(1, effort // BOUND_SHARE)
     still_open = target = bound
@@ -67,7 +70,7 @@ def narrow(
         if effort <= 0 or reached <= bound or (stop and stop.is_set()):
             return
         tried = try_at(target, min(share, effort))
-        effort -= max(tried.effort, 1)
+        effort -= max(tried.effort, 1)  # at least 1, so that free answers cannot repeat for ever
         if tried.number is None:
             still_open = target
         elif tried.found is not None:

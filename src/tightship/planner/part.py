@@ -1,4 +1,4 @@
-"""A problem of some of the buffers of another."""
+"""Restricts a problem to some of its buffers."""
 
 from dataclasses import replace
 
@@ -9,11 +9,11 @@ from tightship.planner.problem import Int64Array, Problem
 
 
 def part_of(problem: Problem, buffers: Int64Array) -> Problem:
-    """The problem of some buffers, with the constraints on them and without names.
+    """Make the problem of some buffers, with the constraints on them and without names.
 
     Args:
         problem: n buffers.
-        buffers: Which of them, by rising index.
+        buffers: Indices of the buffers to keep, in increasing order.
     """
     chosen = np.asarray(buffers, np.int64)
     constraints = problem.constraints

@@ -1,4 +1,4 @@
-"""Pairs of buffers that had better not share bytes."""
+"""Defines costs of pairs of buffers that share bytes."""
 
 from dataclasses import dataclass
 
@@ -12,12 +12,14 @@ COST_MAX = 2**40
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ReusePenalties:
-    """m pairs of buffers and what it costs if they share a byte: rows of first, second and cost.
+    """m pairs of buffers, each with a cost that is due if the two share a byte.
 
-    `rows` is int64 of shape (m, 3), copied and made read-only.
+    `rows` holds first buffer, second buffer and cost: int64 of shape (m, 3), copied and made
+    read-only.
 
     Raises:
-        PlanError: Another type or shape, a pair of one buffer, or a cost outside [0, 2**40].
+        PlanError: `rows` has another type or shape, a pair names one buffer twice, or a cost is
+            outside [0, 2**40].
     """
 
     rows: Int64Array
@@ -34,6 +36,6 @@ class ReusePenalties:
         first, second, cost = rows.T
         for index in np.flatnonzero((first == second) | (cost < 0) | (cost > COST_MAX))[:1]:
             raise PlanError(
-                f"Penalty {index} is of buffers {first[index]} and {second[index]} and costs "
-                f"{cost[index]}; it must be of two, and cost from 0 to {COST_MAX}."
+                f"Penalty {index} of buffers {first[index]} and {second[index]} costs "
+                f"{cost[index]}; the buffers must differ, and the cost lie in [0, {COST_MAX}]."
             )

@@ -1,4 +1,4 @@
-"""Where every buffer of a problem lies, and how far that is from the best."""
+"""Defines a plan: an offset for every buffer of a problem, with a lower bound on the peak."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -8,18 +8,20 @@ import numpy as np
 from tightship.planner.problem import Int64Array, Problem
 
 Goal = Literal["fit", "minimize"]
-"""`fit`: any plan within the capacity. `minimize`: the smallest."""
+"""`fit`: accept any plan within the capacity. `minimize`: look for the smallest."""
 
 PlanStatus = Literal["optimal", "feasible", "infeasible", "budget"]
 """`optimal`: no plan has a smaller peak. `feasible`: fits, not proved smallest. `infeasible`:
-proved that no plan fits the capacity. `budget`: none was found that fits, and none excluded."""
+proved that no plan fits the capacity. `budget`: the effort ended with neither plan nor proof."""
 
 
 @dataclass(frozen=True, slots=True)
 class Conflict:
-    """Buffers, by rising index, that no placement puts within the capacity together.
+    """Buffers that no placement puts within the capacity together.
 
-    `is_minimal`: without any one of them the others do fit.
+    Attributes:
+        buffers: Indices in increasing order.
+        is_minimal: Whether the others fit if any one of the buffers is left out.
     """
 
     buffers: tuple[int, ...]
@@ -28,14 +30,23 @@ class Conflict:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Plan:
-    """Offsets of n buffers, int64 of shape (n,), read-only, in bytes from the arena's base.
+    """Offsets of n buffers, with the strategy that found them and what is proved about them.
 
-    With banks, `bank` holds the bank of each buffer, and offsets count from its base;
-    `lower_bound_bytes` is then about plans that cost as little, and `optimal` says that no plan
-    costs less, and none that costs as little has a smaller peak.
+    With banks, offsets count from the base of each buffer's bank. `lower_bound_bytes` then holds
+    for plans of the same cost, and `optimal` means that no plan costs less, and no plan of the same
+    cost has a smaller peak.
 
-    A plan that does not fit its capacity (`infeasible`, `budget`) still holds the offsets of the
-    smallest peak found. An `infeasible` one of a few thousand buffers names a `conflict`.
+    A plan that does not fit its capacity (`infeasible`, `budget`) holds the offsets of the smallest
+    peak that was found. An `infeasible` plan of up to a few thousand buffers names a `conflict`.
+
+    Attributes:
+        problem: The n buffers.
+        offset_bytes: Offsets from the arena's base in bytes; int64 of shape (n,), read-only.
+        strategy: Name of the placement that found the offsets.
+        lower_bound_bytes: A number of bytes below which no plan has its peak.
+        status: What is proved about the plan.
+        bank: The bank of each buffer; int64 of shape (n,), None without banks.
+        conflict: Buffers that prove that no plan fits; None without such a proof.
     """
 
     problem: Problem
@@ -59,12 +70,12 @@ class Plan:
 
     @property
     def peak_bytes(self) -> int:
-        """Bytes the arenas need, the sum over banks of the largest offset + size."""
+        """Bytes that the arenas need: the sum over banks of the largest offset + size."""
         return sum(self.bank_peak_bytes)
 
     @property
     def bank_peak_bytes(self) -> tuple[int, ...]:
-        """The largest offset + size in each bank; 0 where nothing lies."""
+        """Largest offset + size in each bank; 0 for an empty bank."""
         tops = self.offset_bytes + self.problem.size_bytes
         if self.bank is None:
             return (int(tops.max(initial=0)),)
@@ -76,7 +87,7 @@ class Plan:
 
     @property
     def cost(self) -> int:
-        """What the banks charge for the bytes of all buffers; 0 without banks."""
+        """Sum of the banks' charges for the bytes of all buffers; 0 without banks."""
         if self.bank is None or self.problem.constraints is None:
             return 0
         return sum(
@@ -86,14 +97,14 @@ class Plan:
 
     @property
     def gap(self) -> float:
-        """`peak_bytes / lower_bound_bytes - 1`; 0.0 where both are 0."""
+        """Relative distance to the bound, `peak_bytes / lower_bound_bytes - 1`; 0.0 if equal."""
         if self.peak_bytes == self.lower_bound_bytes:
             return 0.0
         return self.peak_bytes / self.lower_bound_bytes - 1
 
     @property
     def fits(self) -> bool:
-        """Whether the capacity of the problem and of each bank, if there is one, holds the plan."""
+        """Whether the plan stays within the capacities of the problem and of its banks."""
         constraints = self.problem.constraints
         limits = [bank.capacity_bytes for bank in constraints.banks] if constraints else []
         limits = limits or [self.problem.capacity_bytes]
@@ -104,7 +115,7 @@ class Plan:
 
 
 def status_of(plan: Plan) -> PlanStatus:
-    """What a plan's peak, bound and capacity prove; one without banks."""
+    """Derive the status of a plan without banks from its peak, bound and capacity."""
     capacity = plan.problem.capacity_bytes
     if capacity is not None and plan.lower_bound_bytes > capacity:
         return "infeasible"

@@ -1,4 +1,4 @@
-"""The plan of a schedule: in-place aliases are chosen together with the offsets."""
+"""Plans a schedule: chooses in-place aliases together with the offsets."""
 
 from collections.abc import Callable
 
@@ -11,14 +11,18 @@ from tightship.planner.schedule_plan import SchedulePlan
 
 
 def plan_schedule(schedule: Schedule) -> SchedulePlan:
-    """The smallest plan found over choices of in-place aliases.
+    """Plan a schedule, with the in-place aliases that make the plan smaller.
 
-    First with all that keep the load low. A plan of those that ends above the lower bound without
-    any is held against one without. Aliases therefore never raise the peak; of equal peaks the
-    plan with them wins.
+    The first plan takes all aliases that keep the live bytes low. If its peak is above the lower
+    bound of the problem without optional aliases, a second plan without them is made, and the
+    smaller one is returned. Aliases therefore never raise the peak. Of equal peaks the plan with
+    aliases wins.
+
+    Args:
+        schedule: Values and steps.
 
     Raises:
-        PlanError: Values are bound to each other in a way that no plan can honour.
+        PlanError: Values are bound to each other in a way that no plan can satisfy.
     """
     return smaller_plan(
         schedule, problem_of(schedule), lambda: problem_of(schedule, in_place=False)
@@ -26,7 +30,7 @@ def plan_schedule(schedule: Schedule) -> SchedulePlan:
 
 
 def smaller_plan(schedule: Schedule, merged: Buffers, apart: Callable[[], Buffers]) -> SchedulePlan:
-    """`plan_schedule` of buffers that are made: with aliases, and, if need be, without any."""
+    """Run `plan_schedule` on buffers with aliases and, if needed, on those that `apart` makes."""
     first = _planned(schedule, merged)
     peak = first.plan.peak_bytes
     if not merged.is_merged:

@@ -1,4 +1,4 @@
-"""Several placements, the smallest verified one wins."""
+"""Tries several placements and returns the smallest, verified."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
@@ -21,14 +21,14 @@ from tightship.planner.problem import TOTAL_BYTES_MAX, Int64Array, Problem
 from tightship.planner.verify import verify
 
 EFFORT: Mapping[Goal, int] = {"fit": 5_000_000_000, "minimize": 200_000_000}
-"""Pairs of buffers that `solve` may look at, if not told otherwise: it gives up a fit after some
-ten seconds, and a smaller peak after some tenths of a second."""
+"""Pairs of buffers that `solve` compares by default. It gives up on a fit after about ten seconds,
+and on a smaller peak after some tenths of a second."""
 
 LARGE_EFFORT = 500_000_000
-"""The same from `LARGE_COUNT` buffers on, whatever the goal: a second or two."""
+"""Default effort from `LARGE_COUNT` buffers on, for both goals: a second or two."""
 
 ALWAYS_TRIED = 3
-"""Placements that are tried whatever the effort, and before any search."""
+"""Number of placements that are tried before any search, even if the effort is 0."""
 
 OrderOf = Callable[[Problem], Int64Array]
 
@@ -59,24 +59,24 @@ def solve(
     threads: int = 1,
     stop: StopFlag | None = None,
 ) -> Plan:
-    """A plan that fits the capacity, or the smallest that can be found.
+    """Find a plan that fits the capacity, or the smallest plan.
 
-    A few placements are tried, then, below `LARGE_COUNT` buffers, exact search, then the other
-    placements; all ends at the goal. The same problem, goal and effort give the same plan, on any
-    number of threads. Of equal peaks the earlier placement wins. A plan that exceeds
-    `problem.capacity_bytes` is returned all the same and says so in its status.
+    A few placements are tried first, then, below `LARGE_COUNT` buffers, exact search, then the
+    other placements, until the goal is reached. The same problem, goal and effort give the same
+    plan, on any number of threads. Of equal peaks the earlier placement wins. If no plan within
+    `problem.capacity_bytes` is found, the smallest one is returned and its status says so.
 
     Args:
         problem: n buffers.
-        goal: `fit` is content with any plan within the capacity; `minimize` stops at a peak that
-            is proved smallest. `fit` where the problem has a capacity, if not given.
-        effort: Pairs of buffers to look at, roughly, before the search ends; `EFFORT` of the goal
-            or `LARGE_EFFORT`, if not given. `ALWAYS_TRIED` placements are tried in any case.
-        threads: How many threads may search at once.
-        stop: Set from another thread, it ends the search with what has been found.
+        goal: `fit` accepts any plan within the capacity; `minimize` stops at a peak that is proved
+            smallest. The default is `fit` if the problem has a capacity, otherwise `minimize`.
+        effort: Pairs of buffers to compare, roughly, before the search ends; by default `EFFORT`
+            of the goal, or `LARGE_EFFORT`. `ALWAYS_TRIED` placements are tried in any case.
+        threads: Threads that may search at once; 1 by default.
+        stop: Flag that ends the search, with the best plan so far, when another thread sets it.
 
     Raises:
-        InvalidPlanError: A placement is wrong; nothing wrong is ever returned.
+        InvalidPlanError: Verification found the placement wrong, which is a defect.
     """
     if goal is None:
         goal = "minimize" if problem.capacity_bytes is None else "fit"
@@ -100,7 +100,7 @@ def solve(
 
 
 class _Found:
-    """The smallest offsets so far, what is proved about any, and when to stop."""
+    """The smallest offsets so far, the bound that is proved, and the condition to stop."""
 
     def __init__(self, problem: Problem, goal: Goal, bound_bytes: int) -> None:
         self.problem = problem
@@ -113,7 +113,7 @@ class _Found:
 
     @property
     def target_bytes(self) -> int:
-        """The peak to reach."""
+        """The peak at which the search stops."""
         capacity = self.problem.capacity_bytes
         if self.goal == "minimize" or capacity is None:
             return self.bound_bytes
@@ -121,17 +121,17 @@ class _Found:
 
     @property
     def is_done(self) -> bool:
-        """Whether no smaller peak is wanted, or possible."""
+        """Whether the peak has reached the target."""
         return self.peak_bytes <= self.target_bytes
 
     @property
     def fits(self) -> bool:
-        """Whether the capacity, if there is one, holds the offsets."""
+        """Whether the offsets stay within the capacity, if there is one."""
         capacity = self.problem.capacity_bytes
         return capacity is None or self.peak_bytes <= capacity
 
     def place(self, placements: Iterable[tuple[str, Int64Array]]) -> None:
-        """Make placements until no more are wanted."""
+        """Try placements until the target is reached."""
         if not self.is_done:
             for strategy, offset_bytes in placements:
                 self.add(strategy, offset_bytes)
@@ -145,7 +145,7 @@ class _Found:
             self.peak_bytes, self.strategy, self.offset_bytes = peak, strategy, offset_bytes
 
     def search(self, effort: int, threads: int, stop: StopFlag | None) -> None:
-        """Search for what the goal is still short of, and for a conflict where none is left."""
+        """Search for the plan that the goal still lacks, or for a conflict if none exists."""
         from tightship.planner.conflict import smallest_conflict  # few problems need them
         from tightship.planner.improve import improve
         from tightship.planner.place.exact import fit
@@ -171,7 +171,7 @@ class _Found:
                 self.add("exact", step.offset_bytes)
 
     def plan(self) -> Plan:
-        """What has been found, and how good it is."""
+        """Make a plan of the smallest offsets, with the status that is proved."""
         plan = Plan(
             self.problem,
             self.offset_bytes,
@@ -184,7 +184,7 @@ class _Found:
 
 
 def _placements(problem: Problem, bound: int, effort: int) -> Iterator[tuple[str, Int64Array]]:
-    """Placements with the names of their strategies, as far as the effort goes."""
+    """Yield placements with the names of their strategies, until the effort is used up."""
     if problem.count >= LARGE_COUNT:
         yield from large_placements(problem, bound, effort)
         return
@@ -197,7 +197,7 @@ def _placements(problem: Problem, bound: int, effort: int) -> Iterator[tuple[str
 
 
 def _single_placements(problem: Problem) -> Iterator[tuple[str, Callable[[], Int64Array]]]:
-    """One placement each, the most promising first."""
+    """Yield one placement for each strategy, the most promising first."""
     yield "greedy_by_size", partial(greedy_by_size, problem)
     yield "best_fit", partial(best_fit, problem)
     for name, order_of in LOWEST_FIRST_ORDERS.items():

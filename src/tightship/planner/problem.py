@@ -1,4 +1,4 @@
-"""Buffers to place: sizes and lifetimes in columns, checked once."""
+"""Defines a problem: buffers to place, with sizes and lifetimes in columns."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,22 +16,30 @@ if TYPE_CHECKING:
 Int64Array = NDArray[np.int64]
 
 TOTAL_BYTES_MAX = 2**62
-"""Aligned sizes add up to less, so that no offset leaves int64."""
+"""Limit of the sum of aligned sizes, so that every offset fits int64."""
 
 
 @public_methods
 @dataclass(frozen=True, slots=True, eq=False)
 class Problem:
-    """n buffers, each live in the half-open steps `[start_step, stop_step)`.
+    """n buffers to place, each live in the half-open steps `[start_step, stop_step)`.
 
-    Columns are int64 of shape (n,), copied and made read-only. Two buffers that are live in a
-    common step must not share a byte; an empty buffer shares nothing. An offset is a multiple
-    of the buffer's `alignment`.
+    Columns are copied and made read-only. Two buffers that are live in a common step must not share
+    a byte; an empty buffer shares none. An offset is a multiple of the buffer's `alignment`.
+
+    Attributes:
+        size_bytes: Sizes in bytes, at least 0; int64 of shape (n,).
+        start_step: First steps of the lifetimes, at least 0; int64 of shape (n,).
+        stop_step: First steps after the lifetimes; int64 of shape (n,).
+        alignment: Alignments in bytes, powers of two; int64 of shape (n,).
+        names: Names for messages and files; None for buffers without names.
+        capacity_bytes: Bytes that a plan should stay within; None sets no limit.
+        constraints: Further constraints on plans; None for none.
 
     Raises:
-        PlanError: A column has another length or type, a size or start is negative, a lifetime
-            is empty, an alignment is no power of two, the sizes add up to 2**62 or more, or the
-            constraints cannot be about these buffers.
+        PlanError: A column has another length or type, a size or start is negative, a lifetime is
+            empty, an alignment is not a power of two, the sizes add up to 2**62 or more, or the
+            constraints do not fit these buffers.
     """
 
     size_bytes: Int64Array
@@ -64,7 +72,10 @@ class Problem:
 
             check_constraints(self.constraints, self.columns())
             if self.constraints.banks and self.capacity_bytes is not None:
-                raise PlanError("A problem with banks has their capacities, and none of its own.")
+                raise PlanError(
+                    f"capacity_bytes is {self.capacity_bytes}, but the problem has banks; give "
+                    "each bank its capacity instead."
+                )
 
     def _check_buffers(self) -> None:
         for column in ("size_bytes", "start_step"):
@@ -87,7 +98,7 @@ class Problem:
         self._check_total()
 
     def _check_total(self) -> None:
-        """Add up exactly where a sum of floats does not settle it."""
+        """Add sizes up exactly if a sum of floats cannot exclude an overflow."""
         rough = self.size_bytes.sum(dtype=np.float64) + self.alignment.sum(dtype=np.float64)
         if rough < TOTAL_BYTES_MAX / 2:
             return
@@ -103,24 +114,24 @@ class Problem:
 
     @property
     def count(self) -> int:
-        """How many buffers there are."""
+        """Number of buffers."""
         return len(self.size_bytes)
 
     @property
     def total_bytes(self) -> int:
-        """The sum of all sizes, as if nothing were shared."""
+        """Sum of all sizes: the bytes that a plan without sharing needs, alignment apart."""
         return int(self.size_bytes.sum())
 
     def label(self, index: int) -> str:
-        """The buffer in a message: its index, and its name where it has one."""
+        """Describe a buffer in a message: its index, and its name if it has one."""
         return str(index) if self.names is None else f"{index} `{self.names[index]}`"
 
     def columns(self) -> Int64Array:
-        """Sizes, starts, stops and alignments as one array (4, n), for the native core."""
+        """Return sizes, starts, stops and alignments as one array of shape (4, n)."""
         return np.stack([self.size_bytes, self.start_step, self.stop_step, self.alignment])
 
     def load_bytes(self, step_count: int) -> Int64Array:
-        """Live bytes in each of the steps `[0, step_count)`."""
+        """Return the live bytes of each of the steps `[0, step_count)`."""
         change = np.zeros(step_count + 1, np.int64)
         np.add.at(change, np.minimum(self.start_step, step_count), self.size_bytes)
         np.subtract.at(change, np.minimum(self.stop_step, step_count), self.size_bytes)

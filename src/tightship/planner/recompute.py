@@ -1,4 +1,4 @@
-"""Values computed again where they are needed, instead of kept: which, for a price of bytes."""
+"""Chooses values to compute again where they are needed instead of keeping them."""
 
 from collections import deque
 from collections.abc import Sequence
@@ -18,16 +18,16 @@ from tightship.planner.written_again import written_again
 Float64Array = NDArray[np.float64]
 
 NEVER = -1
-"""Operations of a step that must not run twice."""
+"""Marks a step that must not run twice, instead of its number of operations."""
 
 ALL = 2**60
-"""More than any choice costs; sums of a few million stay within 63 bits."""
+"""More than any choice costs, but small enough that sums of capacities stay within 63 bits."""
 
 CHOICES_MAX = 24
-"""Of least cost, that are looked for."""
+"""Most choices of least cost to look for."""
 
 NEAR = 32
-"""Steps behind the turn within which little is won by what is computed again."""
+"""Steps after the turn within which computing a value again saves little."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -35,9 +35,9 @@ class Recomputed:
     """A schedule in which steps run again.
 
     Attributes:
-        schedule: The schedule, values of the clones behind the others.
-        origin: For each of its steps the index of the one given that it is, or is a clone of.
-        operations: What the clones add.
+        schedule: The schedule; the values of clones follow the others.
+        origin: For each step of `schedule`, the index of the original step that it is or clones.
+        operations: Operations that the clones add.
     """
 
     schedule: Schedule
@@ -47,7 +47,7 @@ class Recomputed:
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """Steps to run again, what they cost, and what is kept; no load is less than `kept_bytes`."""
+    """Steps to run again, their operations, and bytes kept: a lower bound on the live bytes."""
 
     again: frozenset[int]
     operations: float
@@ -55,14 +55,14 @@ class Choice:
 
 
 class Recomputation:
-    """Choices of what a schedule keeps from its first part for its second.
+    """Chooses the values that a schedule keeps from its first part for its second.
 
-    The *turn* is the step after which most bytes are kept for later. A value written up to the
-    turn and read behind it is kept, or the step that writes it runs again, just before the first
-    reader behind the turn; what that step reads is then needed as well. For a price of bytes the
-    choice of least cost, operations plus kept bytes times price, is a minimum cut. A byte that is
-    needed late is worth more, up to twice as much: of equal ones, what keeps room longest is given
-    up first. What comes back within `NEAR` steps is worth less in proportion.
+    The *turn* is the step after which most bytes are kept for later steps. A value written up to
+    the turn and read after it is either kept, or the step that writes it runs again just before
+    the first reader after the turn, and the inputs of that step are then needed as well. For a
+    given price of bytes the choice of least cost, which is operations plus kept bytes times price,
+    is a minimum cut. A byte that is needed late weighs up to twice as much, because it is occupied
+    longer. A byte that is needed within `NEAR` steps of the turn weighs less in proportion.
     """
 
     def __init__(self, schedule: Schedule, operations: Sequence[int]) -> None:
@@ -70,7 +70,7 @@ class Recomputation:
 
         Args:
             schedule: The steps.
-            operations: Of each step, what running it again costs; `NEVER` where it must not.
+            operations: Operations of running each step again; `NEVER` for one that must not.
         """
         self.schedule = schedule
         self.operations = operations
@@ -86,7 +86,7 @@ class Recomputation:
         self._made: dict[frozenset[int], Recomputed] = {}
 
     def at_price(self, price: float) -> Choice:
-        """The choice of least cost where a byte kept costs `price` operations."""
+        """Return the choice of least cost if a byte kept costs `price` operations."""
         values, steps = len(self.schedule.values), len(self.schedule.steps)
         capacity = np.minimum(self._limits + self._sizes * price, float(ALL)).astype(np.int64)
         ends = values + steps
@@ -96,10 +96,10 @@ class Recomputation:
         return Choice(again, float(self._limits[cut].sum()), float(self._sizes[cut].sum()))
 
     def choices(self, price_max: float) -> list[Choice]:
-        """Those of least cost at any price up to the largest, by rising operations.
+        """Return choices of least cost at prices up to `price_max`, by increasing operations.
 
-        Of each two neighbours the first is the best choice with as many operations, and between
-        them none is below the line from one to the other. At most `CHOICES_MAX`.
+        The choices lie on the lower convex hull of operations and bytes: no choice lies below the
+        line between two neighbours. At most `CHOICES_MAX` are returned.
         """
         ends = [self.at_price(0.0), self.at_price(price_max)]
         found, open_pairs = list(ends), deque([(ends[0], ends[1])])
@@ -114,7 +114,7 @@ class Recomputation:
         return sorted(found, key=lambda choice: choice.operations)
 
     def written(self, again: frozenset[int]) -> Recomputed:
-        """The schedule in which steps run again; whatever they are, it computes the same."""
+        """Return the schedule in which the steps `again` run twice; its results are the same."""
         if again not in self._made:
             schedule, origin = self._written(again)
             added = sum(self.operations[step] for step in origin) - sum(self.operations)
@@ -122,7 +122,7 @@ class Recomputation:
         return self._made[again]
 
     def _written(self, again: frozenset[int]) -> tuple[Schedule, tuple[int, ...]]:
-        """The schedule given where a clone would read bytes that are written over for good."""
+        """Insert clones; return the original schedule if one would read overwritten bytes."""
         try:
             schedule, origin = written_again(self.schedule, self.turn, again)
             cells_of(schedule)
@@ -131,7 +131,12 @@ class Recomputation:
         return schedule, origin
 
     def _network(self) -> tuple[Int64Array, Float64Array, Float64Array]:
-        """Nodes are values (needed behind the turn), steps (run again), and the two ends."""
+        """Make edges, their operations and their bytes, for a minimum cut.
+
+        Nodes are values (needed after the turn), steps (run again), and source and sink. Infinite
+        edges express requirements: a needed value requires its writer, and a clone requires its
+        inputs.
+        """
         values, steps = len(self.schedule.values), len(self.schedule.steps)
         start, end = values + steps, values + steps + 1
         edges: list[tuple[int, int]] = []
@@ -167,7 +172,7 @@ class Recomputation:
         return edge_columns(edges), np.array(limits, np.float64), np.array(sizes, np.float64)
 
     def _gaps(self) -> dict[int, int]:
-        """Values written up to the turn and read behind it, and how far behind."""
+        """Return values written up to the turn and read after it, with the steps until the read."""
         gaps: dict[int, int] = {}
         for index in range(self.turn + 1, len(self.schedule.steps)):
             for value in self.schedule.steps[index].reads:
@@ -180,11 +185,11 @@ class Recomputation:
 
 
 def ties_early(schedule: Schedule) -> tuple[Schedule, tuple[int, ...]]:
-    """The schedule with steps that write over bytes for good as soon as these are read.
+    """Move steps that overwrite bytes for good to the earliest position after the last read.
 
     Returns:
-        The schedule, or the one given where bytes are read under another name as well, and for
-        each of its steps the index of the one given.
+        The schedule, and for each of its steps the index of the original step. The schedule is
+        unchanged if a step reads the bytes under another name as well.
     """
     early, origin = written_again(schedule, -1, ())
     try:
@@ -195,7 +200,7 @@ def ties_early(schedule: Schedule) -> tuple[Schedule, tuple[int, ...]]:
 
 
 def turn_of(schedule: Schedule) -> int:
-    """The step behind which the most bytes are read that were written before it, or by it."""
+    """Return the step after which most bytes are read that were written up to it."""
     last = {v: i for i, step in enumerate(schedule.steps) for v in step.reads}
     change = np.zeros(len(schedule.steps) + 1, np.int64)
     for index, step in enumerate(schedule.steps):

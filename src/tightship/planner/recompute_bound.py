@@ -1,4 +1,4 @@
-"""How few operations recomputation within a budget can add, whatever the order and offsets."""
+"""Bounds from below the operations that recomputation within a budget adds."""
 
 from collections.abc import Sequence
 
@@ -10,7 +10,7 @@ from tightship.planner.recompute import ALL, NEVER, ties_early, turn_of
 from tightship.planner.schedule import AliasKind, Schedule
 
 PIVOTS = 64
-"""Steps that are looked at, around the turn."""
+"""Number of steps around the turn for which a bound is computed."""
 
 _DEAREST = 2.0**20
 _CHEAPEST = 2.0**-8
@@ -18,19 +18,22 @@ _HALVINGS = 16
 
 
 def least_operations(schedule: Schedule, operations: Sequence[int], budget_bytes: int) -> int:
-    """Operations that every way to run the steps within a budget adds, at least.
+    """Bound from below the operations that any execution within a memory budget adds.
 
-    Take any step, the *pivot*. Before it first runs, all that it waits for has run, and nothing
-    that waits for it. What the latter read of the former lies within the budget then, beside the
-    pivot's own operands, or is computed again later, from what lies there. For a price of bytes
-    the cheapest choice is a minimum cut; that cost less the price of the budget is a bound, and
-    the largest over prices and pivots is given. No order, alias or offset changes it, nor does
-    running a step more than twice.
+    Take any step, the *pivot*. When it first runs, all its ancestors have run and none of its
+    descendants. The values that descendants read of ancestors then either lie within the budget,
+    beside the pivot's own operands, or are computed again later from values that do. For a price
+    of bytes the cheapest choice is a minimum cut, and its cost less the price of the budget is a
+    bound (Lagrangian relaxation of the budget). The result is the largest bound over prices and
+    pivots. The bound holds for any order, aliases and offsets, and if steps run more than twice.
 
     Args:
         schedule: The steps, in an order in which they can run.
-        operations: Of each step, what running it again costs; `NEVER` where it must not.
-        budget_bytes: The peak to stay within; what is donated is written over besides.
+        operations: Operations of running each step again; `NEVER` for one that must not.
+        budget_bytes: The peak to stay within; donated bytes are available in addition.
+
+    Returns:
+        Operations; 0 if nothing needs to be computed again.
     """
     schedule, order = ties_early(schedule)
     operations = [operations[step] for step in order]
@@ -51,9 +54,9 @@ def least_operations(schedule: Schedule, operations: Sequence[int], budget_bytes
 
 
 class _Pivot:
-    """What can lie in the budget when a step first runs, as a network of choices.
+    """The values that can lie in the budget when a step first runs, as a network of choices.
 
-    Nodes are values (needed from then on), steps (run again), and the two ends.
+    Nodes are values (needed from then on), steps (run again), and source and sink.
     """
 
     def __init__(
@@ -84,10 +87,12 @@ class _Pivot:
             self._add_step(index)
 
     def least(self, room_bytes: int) -> int:
-        """The largest bound over prices of a byte."""
+        """Return the largest bound over prices of a byte."""
         columns = np.array(self._columns, np.int64).reshape(-1, 4).T
         edges, limits, sizes = np.ascontiguousarray(columns[:2]), columns[2], columns[3]
         low, high, best = _CHEAPEST, _DEAREST, 0
+        # The bound is concave in the price; bisection of its logarithm follows the sign of the
+        # slope.
         for _ in range(_HALVINGS):
             price = float(np.sqrt(low * high))
             capacity = np.minimum(limits + sizes * price, ALL).astype(np.int64)
@@ -121,7 +126,7 @@ class _Pivot:
 
 
 def _own_bytes(schedule: Schedule, index: int) -> int:
-    """Of what a step writes beside its operands, not over them."""
+    """Return the scratch of a step and the bytes of its outputs that need new memory."""
     step = schedule.steps[index]
     over = {alias.output for alias in step.aliases}
     sizes = [
@@ -133,7 +138,7 @@ def _own_bytes(schedule: Schedule, index: int) -> int:
 
 
 def _reached(start: int, near: Sequence[Sequence[int]]) -> set[int]:
-    """A step, and all that edges lead to from it."""
+    """Return a step and all steps that edges lead to from it."""
     found, open_steps = {start}, [start]
     while open_steps:
         new = [step for step in near[open_steps.pop()] if step not in found]

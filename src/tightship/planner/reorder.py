@@ -1,4 +1,4 @@
-"""The order of steps: those that cut the peak, never one that raises it."""
+"""Reorders steps to lower the peak, and never to raise it."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -16,17 +16,17 @@ from tightship.planner.schedule import AliasKind, Schedule
 from tightship.planner.schedule_plan import SchedulePlan
 
 EFFORT = 3_000_000
-"""How often a step is put behind a set of steps that have run; some 0.3 s."""
+"""Default number of extensions of a set of executed steps by one step; about 0.3 s."""
 
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """An order of a schedule's steps, and the largest load in it.
+    """An order of a schedule's steps, with the peak of its live bytes.
 
     Attributes:
-        steps: Indices of the given schedule's steps, in the order found.
-        load_bytes: The largest load, with values of one size in place.
-        is_least: Whether no order has a smaller one.
+        steps: Indices of the original steps, in the order found.
+        load_bytes: Largest live bytes of any step, with IN_PLACE aliases between equal sizes taken.
+        is_least: Whether it is proved that no order has a smaller peak of live bytes.
     """
 
     steps: tuple[int, ...]
@@ -40,9 +40,9 @@ class Reordered:
 
     Attributes:
         plan: The plan; its schedule has the steps in their new order.
-        order: Indices of the given schedule's steps, in the new order.
-        given_peak_bytes: The planned peak in the order given.
-        lower_bound_bytes: The least that any order needs, where that was proved; else 0.
+        order: Indices of the original steps, in the new order.
+        given_peak_bytes: The planned peak in the original order.
+        lower_bound_bytes: Bytes that every order needs, if that was proved; otherwise 0.
     """
 
     plan: SchedulePlan
@@ -52,19 +52,18 @@ class Reordered:
 
 
 def reorder(schedule: Schedule, effort: int = EFFORT) -> Reordered:
-    """The smallest plan found over orders of a schedule's steps.
+    """Find the smallest plan over orders of a schedule's steps.
 
-    Steps keep to `dependencies`. The order given is a candidate, judged by its planned peak, so
-    that the result is never worse; of equal peaks it wins. Where the steps fall into parts of at
-    most 64, between steps that all others come before or after, the load is the least there is
-    unless `effort` runs out.
+    Orders keep to `dependencies`. The original order is a candidate, so the result is never worse;
+    of equal peaks it wins. Live bytes are minimal, unless `effort` runs out, if the schedule
+    consists of parts of at most 64 steps, separated by steps that all others come before or after.
 
     Args:
         schedule: The steps, in an order in which they can run.
-        effort: How often sets of steps are extended by one, about ten million a second.
+        effort: Extensions of a set of executed steps by one step, about ten million a second.
 
     Raises:
-        PlanError: Values are bound to each other in a way that no plan can honour.
+        PlanError: Values are bound to each other in a way that no plan can satisfy.
     """
     given = plan_schedule(schedule)
     own = tuple(range(len(schedule.steps)))
@@ -85,15 +84,15 @@ def reorder(schedule: Schedule, effort: int = EFFORT) -> Reordered:
 
 
 def in_order(schedule: Schedule, order: Sequence[int]) -> Schedule:
-    """The schedule with its steps in another order."""
+    """Return the schedule with its steps in another order."""
     return replace(schedule, steps=tuple([schedule.steps[index] for index in order]))
 
 
 def least_order(schedule: Schedule, effort: int = EFFORT) -> Order:
-    """An order with a load as small as was found; the order given where none is smaller.
+    """Find an order with the smallest peak of live bytes; the original order wins ties.
 
-    Loads are those of values with aliases taken that bind, and IN_PLACE ones between values of
-    one size.
+    Live bytes are counted with the aliases that bind, and with IN_PLACE aliases between values of
+    equal size.
     """
     order, load_bytes, is_least = _traffic(schedule).least_order(
         edge_columns(dependencies(schedule)), effort

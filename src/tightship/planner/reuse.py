@@ -1,7 +1,7 @@
-"""Bytes that had better not be reused: pairs of buffers with a cost if they share any.
+"""Reduces reuse that costs: keeps pairs of buffers with a penalty apart.
 
-Two buffers that are never live together may share bytes, but the second must then wait for the
-first: a synchronisation that the program would not need otherwise. Where the capacity leaves room,
+Two buffers that are never live together may share bytes, but then the second must wait for the
+first, a synchronization that the program would not need otherwise. Where the capacity leaves room,
 such pairs are kept apart.
 """
 
@@ -16,22 +16,22 @@ from tightship.planner.plan import Plan
 from tightship.planner.verify_reuse import verified_reuse_cost
 
 MOVES = 20_000
-"""Moves of the search, if not told otherwise; about a second for a few hundred buffers."""
+"""Default number of moves of the search; about a second for a few hundred buffers."""
 
 
 def reduce_reuse(plan: Plan, penalties: ReusePenalties, *, moves: int = MOVES) -> Plan:
-    """A plan within the same capacity whose costly pairs share bytes less.
+    """Find a plan within the same capacity in which fewer penalized pairs share bytes.
 
-    The same plan, penalties and moves give the same result, which never costs more.
+    The same plan, penalties and moves give the same result, which never costs more than `plan`.
 
     Args:
         plan: A plan that fits its capacity.
-        penalties: Pairs of its buffers.
-        moves: How often some buffers are taken out and put elsewhere.
+        penalties: Costs of pairs of the plan's buffers.
+        moves: Number of moves, each of which removes some buffers and places them again.
 
     Raises:
         PlanError: The plan has no capacity, does not fit it or has constraints, or a penalty names
-            a buffer that there is not.
+            an unknown buffer.
 
     Source: Kirkpatrick, Gelatt and Vecchi, "Optimization by Simulated Annealing", 1983, over moves
     that ruin and recreate.
@@ -39,14 +39,15 @@ def reduce_reuse(plan: Plan, penalties: ReusePenalties, *, moves: int = MOVES) -
     problem = plan.problem
     if problem.capacity_bytes is None or not plan.fits or problem.constraints is not None:
         raise PlanError(
-            "Reuse is reduced within a capacity: the plan must have one, fit it, and be without "
-            "constraints."
+            f"The plan has capacity {problem.capacity_bytes}, peak {plan.peak_bytes} and "
+            f"{'no' if problem.constraints is None else 'some'} constraints; to reduce reuse it "
+            "must have a capacity, fit it and have no constraints."
         )
     pairs = penalties.rows[:, :2]
     for index in np.flatnonzero(((pairs < 0) | (pairs >= problem.count)).any(axis=1))[:1]:
         raise PlanError(
-            f"Penalty {index} is of buffers {pairs[index, 0]} and {pairs[index, 1]}; there are "
-            f"{problem.count}."
+            f"Penalty {index} names buffers {pairs[index, 0]} and {pairs[index, 1]}; there are "
+            f"{problem.count} buffers, from 0."
         )
     offsets = _reduce_reuse(
         problem.columns(), penalties.rows, problem.capacity_bytes, plan.offset_bytes, moves

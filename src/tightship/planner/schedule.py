@@ -1,4 +1,4 @@
-"""What runs in which order and what it touches: the one input of every plan of a program."""
+"""Defines a schedule: the steps of a program in order, with the values that they read and write."""
 
 import enum
 from dataclasses import dataclass
@@ -8,32 +8,33 @@ from tightship.errors import PlanError
 
 
 class AliasKind(enum.Enum):
-    """How an output may lie in the buffer of an input."""
+    """Relation between an output and an input that share, or may share, a buffer."""
 
     VIEW = "view"
     """The output is the input's bytes; the input may live on."""
     TIED = "tied"
     """The output is written over the input, always; the input dies at this step."""
     IN_PLACE = "in_place"
-    """The output may be written over the input if nobody reads the input's bytes later."""
+    """The output may be written over the input if no later step reads the input's bytes."""
     PART = "part"
-    """The input may be written where the output keeps it; the step then copies nothing of it."""
+    """The input may be written into its place in the output; the step then does not copy it."""
 
 
 SUM_BYTES_MAX = 2**62
-"""Of all values and scratch, so that loads of steps are counted in 64 bits."""
+"""Limit of the sum of all values and scratch, so that live bytes fit 64 bits."""
 
 BINDING = (AliasKind.VIEW, AliasKind.TIED)
-"""Kinds that leave no choice."""
+"""Kinds of aliases that are always taken."""
 
 
 @dataclass(frozen=True, slots=True)
 class Alias:
     """An output that shares, or may share, the buffer of an input of the same step.
 
-    TIED and IN_PLACE promise that the step may write `output` over `input` whichever of its
-    operands `input` is. Nothing is promised about other values in the same buffer. A PART of an
-    output is what it holds from `offset_bytes` on, unchanged: an operand of a concatenation.
+    TIED and IN_PLACE promise that the step may write `output` over `input`, at whichever positions
+    the step has `input` as an operand. They promise nothing about other values in the same buffer.
+    A PART promises that the output contains the input unchanged, from `offset_bytes` on, as with an
+    operand of a concatenation.
     """
 
     output: int
@@ -46,9 +47,14 @@ class Alias:
 class ScheduledValue:
     """A tensor as the planner sees it.
 
-    An external value (an input, an output, a weight) lives outside the arena: it takes none of
-    its bytes, and nothing is written over it in place. A donated one is external and given up by
-    its owner: what fits may be written over it after its last use.
+    Attributes:
+        name: Name for messages and pictures.
+        size_bytes: Size in bytes.
+        alignment: Alignment in bytes, a power of two; 64 by default.
+        external: Whether the value (an input, an output, a weight) lies outside the arena. It then
+            takes no bytes of the arena, and no step writes over it in place.
+        donated: Whether the owner of an external value gives it up, so that steps may write over it
+            after its last use.
     """
 
     name: str
@@ -60,7 +66,7 @@ class ScheduledValue:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One operation: indices of the values it reads and writes, and bytes it needs meanwhile."""
+    """One operation: the values it reads and writes, by index, and its scratch in bytes."""
 
     name: str
     operator: str
@@ -74,12 +80,12 @@ class Step:
 class Schedule:
     """Steps in the order in which they run, over values numbered from 0.
 
-    Checked once, when it is made: indices are in range, a value is written at most once and,
-    unless external, not read before; an output has either one VIEW or TIED alias or any number
-    of others. Values in `outputs` are read after the last step.
+    A schedule is checked when it is made: indices are in range; a value is written at most once
+    and, unless it is external, not read before; an output has either one VIEW or TIED alias or any
+    number of others. Values in `outputs` are read after the last step.
 
     Raises:
-        PlanError: One of these does not hold, or a size or alignment cannot be.
+        PlanError: One of these conditions does not hold, or a size or alignment is invalid.
     """
 
     values: tuple[ScheduledValue, ...]
@@ -152,7 +158,7 @@ class Schedule:
             self._check_parts(step, parts)
 
     def _check_parts(self, step: Step, parts: list[Alias]) -> None:
-        """Parts lie inside their output, and beside each other."""
+        """Check that parts lie inside their output and do not overlap."""
         ends: dict[int, int] = {}
         for part in sorted(parts, key=lambda part: (part.output, part.offset_bytes)):
             end = part.offset_bytes + self.values[part.input].size_bytes
@@ -180,6 +186,6 @@ def _check_value(value: ScheduledValue) -> None:
         )
     if value.donated and not value.external:
         raise PlanError(
-            f"Value `{value.name}` is donated, but not external; what lies in the arena is the "
-            "plan's already."
+            f"Value `{value.name}` is donated, but not external; only external values can be "
+            "donated, because the plan owns the arena already."
         )

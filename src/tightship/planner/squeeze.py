@@ -1,4 +1,4 @@
-"""The smallest plan of a schedule, with every lever: order, recomputation, in-place, offsets."""
+"""Finds the smallest plan of a schedule by order, recomputation, in-place aliases and offsets."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -10,7 +10,7 @@ from tightship.planner.schedule import Schedule
 from tightship.planner.schedule_plan import SchedulePlan
 
 PRICE_MAX = 2.0**20
-"""Operations that a byte kept may cost: more than any product's."""
+"""Highest price of a kept byte in operations; no operation costs as much for a byte."""
 
 _EFFORT = 20_000
 _TRIED = 8
@@ -18,16 +18,16 @@ _TRIED = 8
 
 @dataclass(frozen=True, slots=True)
 class Squeezed:
-    """A schedule's plan, and what was done for it.
+    """A schedule's plan, with the operations that were added for it.
 
     Attributes:
-        plan: The plan; its schedule has steps that run again, in their new order.
-        origin: For each of its steps the index of the one given that it is, or is a clone of.
-        given_peak_bytes: The planned peak of the schedule given.
-        reordered_peak_bytes: The same in a better order, nothing computed again.
-        given_values: How many values the schedule given has; those of clones follow.
-        operations: Of the schedule given, without steps that must not run twice.
-        added_operations: What the clones add.
+        plan: The plan; its schedule contains the clones, and the steps in their new order.
+        origin: For each step of that schedule the index of the original step that it is or clones.
+        given_peak_bytes: The planned peak of the original schedule.
+        reordered_peak_bytes: The planned peak in a better order, without recomputation.
+        given_values: Number of values of the original schedule; those of clones follow.
+        operations: Operations of the original schedule, without steps that must not run twice.
+        added_operations: Operations that the clones add.
     """
 
     plan: SchedulePlan
@@ -40,7 +40,7 @@ class Squeezed:
 
     @property
     def clones(self) -> int:
-        """How many steps run a second time."""
+        """Number of steps that run a second time."""
         return len(self.origin) - len(set(self.origin))
 
 
@@ -51,25 +51,25 @@ def squeeze(
     budget_bytes: int | None = None,
     operations_max: int | None = None,
 ) -> Squeezed:
-    """The plan with the fewest added operations within a budget, or the smallest within those.
+    """Find the plan with the fewest added operations within a budget, or the smallest plan.
 
-    Steps are reordered first. Where that is not enough, a price of bytes kept from the first part
-    of the schedule for the second decides what is computed again (`Recomputation`). Between the
-    choices of two prices, steps up to some place follow the one and steps behind it the other:
-    what is needed latest is given up first. Steps are then reordered once more; aliases and
-    offsets are those of `plan_schedule`. Prices and places are found by the load of the order
-    found for each, by bisection, so that a smaller budget never costs fewer operations. No result
-    is larger than the plan of the schedule given.
+    Steps are reordered first. If that is not enough, a price of bytes kept from the first part of
+    the schedule for the second decides which steps run again (`Recomputation`). Between the choices
+    of two prices, the steps up to some position follow the one choice and the steps after it the
+    other, so that the values that are needed latest are given up first. Steps are then reordered
+    again; aliases and offsets are those of `plan_schedule`. Prices and positions are found by
+    bisection of the live bytes in the order found for each, so a smaller budget never costs fewer
+    operations. The result is never larger than the plan of the original schedule.
 
     Args:
         schedule: The steps, in an order in which they can run.
-        operations: Of each step, what running it again costs; `NEVER` where it must not.
-        budget_bytes: The peak to stay within; without one, as small as was found. A result above
-            it is the smallest that was found.
-        operations_max: The most operations to add.
+        operations: Operations of running each step again; `NEVER` for one that must not.
+        budget_bytes: The peak to stay within. If no plan within it is found, the smallest plan is
+            returned. None, the default, asks for the smallest plan.
+        operations_max: The most operations to add; None, the default, sets no limit.
 
     Raises:
-        PlanError: Values are bound to each other in a way that no plan can honour.
+        PlanError: Values are bound to each other in a way that no plan can satisfy.
     """
     first = reorder(schedule)
     total = sum(count for count in operations if count != NEVER)
@@ -97,9 +97,9 @@ def squeeze(
 
 
 class _Front:
-    """Choices by rising operations, and those between two of them.
+    """Choices by increasing operations, and intermediate choices between two neighbours.
 
-    Of the steps in which two neighbours differ, in their order, some number follows the dearer one.
+    Of the steps in which two neighbours differ, the first ones in order follow the dearer choice.
     """
 
     def __init__(self, recomputation: Recomputation, order: Sequence[int]) -> None:
@@ -109,7 +109,7 @@ class _Front:
         self._loads: dict[Recomputed, int] = {}
 
     def within(self, budget_bytes: int, most: float) -> Iterator[Recomputed]:
-        """Choices that may keep to a budget and add no more than `most`, fewest first."""
+        """Yield choices whose live bytes fit a budget and that add at most `most` operations."""
         for end, choice in enumerate(self._ends):
             if choice.kept_bytes <= budget_bytes and self.load(self._made(end)) <= budget_bytes:
                 between = self._between(end, budget_bytes)
@@ -117,7 +117,7 @@ class _Front:
         return iter(())
 
     def smallest(self, most: float) -> Recomputed:
-        """Of what was looked at with at most so many operations, what has the least load."""
+        """Return the examined choice of fewest live bytes with at most `most` operations."""
         best = self._made(0)
         for end in reversed(range(1, len(self._ends))):
             if self._ends[end].kept_bytes < self.load(best):
@@ -126,20 +126,20 @@ class _Front:
         return best
 
     def load(self, made: Recomputed) -> int:
-        """The largest load in an order that is found soon."""
+        """Return the peak of live bytes in an order that is found with little effort."""
         if made not in self._loads:
             self._loads[made] = least_order(made.schedule, _EFFORT).load_bytes
         return self._loads[made]
 
     def _between(self, end: int, budget_bytes: int) -> Iterator[Recomputed]:
-        """Choices from the first that keeps to a budget, between two neighbours, to the second."""
+        """Yield choices between two neighbours, from the first that keeps to a budget on."""
         steps = self._steps(end)
         first = _first(steps, lambda number: self.load(self._made(end, number)) <= budget_bytes)
         stride = max(1, (steps - first) // _TRIED)
         return (self._made(end, number) for number in range(first, steps + 1, stride))
 
     def _last_within(self, end: int, most: float) -> Recomputed:
-        """As much of a choice as so many operations allow; the first one if none does."""
+        """Return as much of a choice as `most` operations allow; the first choice if none fits."""
         made = self._made(end)
         if made.operations <= most:
             return made
@@ -163,7 +163,7 @@ class _Front:
 def _candidates(
     fronts: Sequence[_Front], budget_bytes: int | None, most: float
 ) -> Iterator[tuple[_Front, Recomputed]]:
-    """Choices to plan, best first: the next ones are for plans that end above their load."""
+    """Yield choices to plan, best first; later ones serve if a plan ends above its live bytes."""
     if budget_bytes is not None:
         within = [_paired(front, front.within(budget_bytes, most)) for front in fronts]
         yield from merge(*within, key=lambda pair: pair[1].operations)
@@ -176,7 +176,7 @@ def _paired(front: _Front, choices: Iterator[Recomputed]) -> Iterator[tuple[_Fro
 
 
 def _first(stop: int, holds: Callable[[int], bool]) -> int:
-    """A number up to `stop` at which a property holds, and not at the one before."""
+    """Return the smallest number up to `stop` at which a monotonic property holds, by bisection."""
     low, high = 0, stop
     while low < high:
         middle = (low + high) // 2

@@ -1,7 +1,8 @@
-"""Plans kept as the order in which their buffers lie, decoded again for other sizes.
+"""Stores plans as the order in which buffers lie, and decodes them for other sizes.
 
-Offsets hold for one set of sizes. What lies below what holds for many: buffers stacked in that
-order make a plan for any sizes, and for the sizes they come from one that is no larger.
+Offsets hold for one set of sizes, but the order of buffers from bottom to top holds for many.
+Buffers stacked in that order make a plan for any sizes, and for the original sizes one that is not
+larger.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -18,38 +19,38 @@ from tightship.planner.problem import Int64Array, Problem
 from tightship.planner.verify import verify
 
 TOLERANCE = 1.01
-"""Decoded peaks may be so many times the smallest known."""
+"""Default factor by which a decoded peak may exceed the smallest known."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class StoredOrders:
-    """Orders of n buffers, each int64 of shape (n,), what lies lowest first.
+    """Orders of n buffers from bottom to top.
 
-    A few, because no single one suits all sizes: where attention scores outgrow activations, other
-    buffers belong at the bottom.
+    Several orders are kept because none suits all sizes: where attention scores outgrow
+    activations, for example, other buffers belong at the bottom.
 
     Attributes:
-        orders: Permutations of range(n).
-        names: Of the n buffers; None where a problem's buffers are the same by their indices.
+        orders: Permutations of range(n), int64 of shape (n,).
+        names: Names of the n buffers; None if buffers are identified by their indices.
     """
 
     orders: tuple[Int64Array, ...]
     names: tuple[str, ...] | None = None
 
     def decode(self, problem: Problem) -> Plan:
-        """The smallest plan among the orders; the first that reaches the lower bound.
+        """Return the smallest plan of the orders, or the first that reaches the lower bound.
 
-        Valid for whatever sizes, alignments and lifetimes; verified. Buffers with names are found
-        by them: those that the orders do not know lie on top of the others.
+        The plan is valid for any sizes, alignments and lifetimes, and is verified. Buffers with
+        names are identified by them; buffers that the orders do not know lie on top of the others.
 
         Raises:
-            PlanError: The problem has constraints, or other than n buffers without names.
+            PlanError: The problem has constraints, or has no names and not n buffers.
 
         Complexity: O(n log n) for each order.
         """
         if problem.constraints is not None:
             raise PlanError(
-                "The problem has constraints; orders are decoded for buffers that may lie anywhere."
+                "The problem has constraints; stored orders are decoded only for problems without."
             )
         bound = lower_bound(problem)
         best, least = np.zeros(problem.count, np.int64), -1
@@ -70,8 +71,8 @@ class StoredOrders:
             for order in self.orders:
                 if len(order) != problem.count:
                     raise PlanError(
-                        f"The order is of {len(order)} buffers; the problem has {problem.count}. "
-                        "Give the buffers of both names, or plan the problem anew."
+                        f"The order has {len(order)} buffers; the problem has {problem.count}. "
+                        "Name the buffers of both, or plan the problem again."
                     )
                 yield order
             return
@@ -85,23 +86,24 @@ class StoredOrders:
 
 
 def order_of(plan: Plan) -> Int64Array:
-    """The buffers of a plan from the arena's base upwards; of one offset the earliest first."""
+    """Return the buffers of a plan by increasing offset; of equal offsets the earliest first."""
     return np.lexsort((plan.problem.start_step, plan.offset_bytes)).astype(np.int64)
 
 
 def stored_orders(problems: Iterable[Problem], tolerance: float = TOLERANCE) -> StoredOrders:
-    """Orders that decode each problem to its smallest plan, or nearly.
+    """Collect orders that decode each problem to its smallest plan, within a tolerance.
 
-    Problems are taken one after another; one that the orders so far do not suit is planned anew and
-    adds its own. Between the sizes given others are decoded as well as the samples are dense.
+    Problems are taken one after another. A problem that the orders so far do not suit is planned,
+    and its order is added. Sizes between the samples are decoded the better, the denser the
+    samples are.
 
     Args:
-        problems: The same buffers with different sizes, samples of those to come; those with names
-            are called alike in all.
-        tolerance: A decoded peak may be so many times the smallest known; at least 1.
+        problems: The same buffers with different sizes, as samples of sizes to come; named buffers
+            have the same names in all problems.
+        tolerance: Factor by which a decoded peak may exceed the smallest known; at least 1.
 
     Raises:
-        PlanError: There are no problems, they are not of the same buffers, or have constraints.
+        PlanError: There is no problem, or problems differ in their buffers or have constraints.
     """
     stored: StoredOrders | None = None
     for problem in problems:
@@ -110,7 +112,9 @@ def stored_orders(problems: Iterable[Problem], tolerance: float = TOLERANCE) -> 
             stored = StoredOrders((order_of(solve(problem)),), names)
             continue
         if not _same(problem.names, stored.names):
-            raise PlanError("The problems have buffers of other names; orders are of one set.")
+            raise PlanError(
+                "The problems have buffers of different names; orders need the same names in all."
+            )
         decoded = stored.decode(problem)
         if decoded.peak_bytes <= tolerance * decoded.lower_bound_bytes:
             continue
@@ -118,7 +122,7 @@ def stored_orders(problems: Iterable[Problem], tolerance: float = TOLERANCE) -> 
         if decoded.peak_bytes > tolerance * plan.peak_bytes:
             stored = replace(stored, orders=(*stored.orders, order_of(plan)))
     if stored is None:
-        raise PlanError("No problem was given; orders are taken from the plan of at least one.")
+        raise PlanError("No problem was given; orders need at least one.")
     return stored
 
 

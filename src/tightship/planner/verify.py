@@ -1,7 +1,7 @@
-"""The judge of every plan. It shares no code with any solver.
+"""Verifies plans. It shares no code with any solver.
 
-A sweep over the steps keeps the live buffers sorted by offset. They are disjoint as long as
-each newcomer is disjoint from its two neighbours, so only neighbours are compared.
+A sweep over the steps keeps the live buffers sorted by offset. They are disjoint as long as each
+new buffer is disjoint from its two neighbours, so only neighbours are compared.
 """
 
 import numpy as np
@@ -12,15 +12,18 @@ from tightship.planner.plan import Plan
 from tightship.planner.problem import Int64Array, Problem
 
 OFFSET_BYTES_MAX = 2**62
-"""An offset up to here and a size, which is smaller, add up in int64."""
+"""Largest offset: with a size, which is smaller, it adds up within int64."""
 
 
 def verify(plan: Plan) -> None:
-    """Check a plan and what it claims.
+    """Check a plan and its claims.
+
+    Args:
+        plan: The plan.
 
     Raises:
-        InvalidPlanError: `verify_offsets` fails, the peak is below the plan's lower bound, a
-            plan that claims to fit leaves its capacity, or its status contradicts its numbers.
+        InvalidPlanError: `verify_offsets` fails, the peak is below the plan's lower bound, a plan
+            that claims to fit exceeds its capacity, or its status contradicts its numbers.
     """
     verify_offsets(plan.problem, plan.offset_bytes, plan.bank)
     peak, bound, capacity = plan.peak_bytes, plan.lower_bound_bytes, plan.problem.capacity_bytes
@@ -52,17 +55,17 @@ def verify(plan: Plan) -> None:
 def verify_offsets(
     problem: Problem, offset_bytes: Int64Array, bank: Int64Array | None = None
 ) -> None:
-    """Check that no two buffers share a byte in a step, whatever the capacity.
+    """Check that no two buffers share a byte in a step; the capacity is not checked.
 
     Args:
         problem: n buffers.
-        offset_bytes: Where they lie; shape (n,).
-        bank: The bank of each, where the problem has banks.
+        offset_bytes: Offsets in bytes; int64 of shape (n,).
+        bank: The bank of each buffer, shape (n,), if the problem has banks; otherwise None.
 
     Raises:
         InvalidPlanError: Two live buffers overlap, an offset is missing, negative or misaligned,
-            or a constraint of the problem is not honoured. The message names the buffers, bytes
-            and steps.
+            or a constraint of the problem is violated. The message names the buffers, bytes and
+            steps.
 
     Complexity: O(n log n) comparisons for n buffers.
     """

@@ -1,4 +1,4 @@
-"""The judge of constraints. It shares no code with any solver."""
+"""Verifies constraints. It shares no code with any solver."""
 
 from dataclasses import dataclass
 from itertools import pairwise
@@ -14,19 +14,19 @@ from tightship.planner.problem import Int64Array, Problem
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Places:
-    """Offsets of n buffers, and their banks where there are banks."""
+    """Offsets of n buffers, and their banks if there are banks."""
 
     offset_bytes: Int64Array
     bank: Int64Array | None
 
     def bank_of(self, buffer: int) -> int:
-        """The bank of a buffer; 0 where there are none."""
+        """Return the bank of a buffer; 0 without banks."""
         return 0 if self.bank is None else int(self.bank[buffer])
 
 
 @dataclass(frozen=True, slots=True)
 class _Piece:
-    """Bytes [bottom, top) of a bank in steps [start, stop), and whose they are."""
+    """Bytes [bottom, top) of a bank in steps [start, stop), with the buffer that owns them."""
 
     bank: int
     start: int
@@ -37,13 +37,18 @@ class _Piece:
 
 
 def verify_constraints(problem: Problem, constraints: Constraints, places: Places) -> None:
-    """Check that a plan honours constraints, and that no two buffers share a byte in a step.
+    """Check that a plan satisfies constraints, and that no two buffers share a byte in a step.
 
-    Members of one group may share bytes, and a buffer has those it keeps during its gaps.
+    Members of one group may share bytes, and a buffer keeps its window during its gaps.
+
+    Args:
+        problem: n buffers.
+        constraints: The constraints.
+        places: Offsets and banks.
 
     Raises:
-        InvalidPlanError: A buffer is not where it is pinned, in a wrong bank, or in forbidden
-            bytes, a group is torn apart, or two buffers overlap.
+        InvalidPlanError: A buffer is not at its pin, in a bank that is not allowed, or in forbidden
+            bytes, a group does not keep its distances, or two buffers overlap.
     """
     _verify_banks(problem, constraints, places)
     if constraints.pinned_offset_bytes is not None:
@@ -64,7 +69,7 @@ def _verify_banks(problem: Problem, constraints: Constraints, places: Places) ->
     if (places.bank is None) == bool(constraints.banks):
         raise InvalidPlanError(
             f"The problem has {len(constraints.banks)} banks; the plan names "
-            f"{'no' if places.bank is None else 'a'} bank for each buffer."
+            f"{'no bank' if places.bank is None else 'a bank for each buffer'}."
         )
     if places.bank is None:
         return
@@ -110,7 +115,7 @@ def _verify_groups(problem: Problem, constraints: Constraints, places: Places) -
 
 
 def _pieces(problem: Problem, constraints: Constraints, places: Places) -> list[_Piece]:
-    """Each stretch of steps in which a buffer has bytes, all of them or those it keeps in a gap."""
+    """Return each interval in which a buffer has bytes: all of them, or its window in a gap."""
     gaps: dict[int, list[tuple[int, int, int, int]]] = {}
     if constraints.gaps is not None:
         windows = constraints.gap_window_bytes
@@ -147,7 +152,7 @@ def _verify_forbidden(problem: Problem, constraints: Constraints, pieces: list[_
 
 
 def _verify_disjoint(problem: Problem, constraints: Constraints, pieces: list[_Piece]) -> None:
-    """Compare pieces, where those of a group that meet count as one."""
+    """Compare pieces; overlapping pieces of one group count as one."""
     group = constraints.group
     parts: dict[int, list[_Piece]] = {}
     alone: list[_Piece] = []
@@ -168,7 +173,7 @@ def _verify_disjoint(problem: Problem, constraints: Constraints, pieces: list[_P
 
 
 def _merged(members: list[_Piece]) -> list[_Piece]:
-    """Disjoint pieces that cover what some pieces cover."""
+    """Cut pieces so that they are disjoint and cover the same bytes."""
     steps = sorted({step for piece in members for step in (piece.start, piece.stop)})
     merged: list[_Piece] = []
     for start, stop in pairwise(steps):

@@ -1,9 +1,9 @@
-"""The judge of plans for steps that run as soon as they can. It shares no code with a solver.
+"""Verifies plans for steps that run as soon as they can. It shares no code with any solver.
 
-A *datum* is what one step writes: a value, and the views of it. It is touched by its writer, and by
-all that read it. Data that share bytes must be apart: every step that touches the one has ended
-before the step that writes the other begins. It is enough that this holds, byte by byte, for data
-that follow each other; then it holds for all.
+A *datum* is the bytes that one step writes: a value, and its views. Its writer and all its readers
+touch it. Data that share bytes must be separate in time: every step that touches the one has ended
+before the step that writes the other begins. It suffices that this holds, byte by byte, for data
+that follow each other; then it holds for all, because the order is transitive.
 """
 
 from bisect import bisect_right
@@ -15,12 +15,12 @@ from tightship.planner.schedule import AliasKind, Schedule
 from tightship.planner.schedule_plan import SchedulePlan
 
 BLOCK = 8192
-"""Steps whose descendants are looked up at once: a bit for each, in every step."""
+"""Number of steps whose descendants are found in one pass, with a bit for each in every step."""
 
 
 @dataclass(slots=True, eq=False)
 class _Datum:
-    """What a step writes into `[start, stop)`; `touched` are the steps that write or read it."""
+    """Bytes `[start, stop)` that a step writes; `touched` are the steps that write or read them."""
 
     name: str
     writer: int
@@ -29,12 +29,12 @@ class _Datum:
     touched: set[int]
     parts: "list[_Datum]" = field(default_factory=list)
     over: "list[_Datum]" = field(default_factory=list)
-    """What its writer may write over although it reads it."""
+    """Data that the writer may write over although it reads them."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Demand:
-    """That `before` has ended where `after` begins, or these two data collide."""
+    """A requirement that `before` has ended when `after` begins, because two data share bytes."""
 
     before: int
     after: int
@@ -42,17 +42,17 @@ class _Demand:
 
 
 def verify_parallel(plan: SchedulePlan, added: Iterable[tuple[int, int]] = ()) -> None:
-    """Check that no order of steps which values and `added` edges allow corrupts a value.
+    """Check that no order of steps that values and `added` edges allow corrupts a value.
 
     Args:
-        plan: Where values and scratch lie.
-        added: Further edges that whoever runs the steps keeps to: (before, after).
+        plan: Offsets of values and scratch.
+        added: Further edges (before, after) that the executor keeps to; none by default.
 
     Raises:
         InvalidPlanError: Two values share bytes although a step that needs the one and the step
             that writes the other may run in either order, or an added edge leads backwards.
 
-    Complexity: O(tenants of bytes + steps * edges / 64).
+    Complexity: O(data that share bytes + steps * edges / 64).
     """
     schedule = plan.schedule
     edges = _edges(schedule)
@@ -75,12 +75,12 @@ def verify_parallel(plan: SchedulePlan, added: Iterable[tuple[int, int]] = ()) -
 
 def _named(schedule: Schedule, index: int) -> str:
     if index == len(schedule.steps):
-        return "whoever reads the outputs"
+        return "the reader of the outputs"
     return f"step {index} `{schedule.steps[index].name}`"
 
 
 def _edges(schedule: Schedule) -> list[set[int]]:
-    """For each step those that write what it reads, or touch what it must write over."""
+    """Return for each step the writers of its inputs, and the users of bytes that it overwrites."""
     writer: dict[int, int] = {}
     root: dict[int, int] = {}
     touched: dict[int, set[int]] = {}
@@ -100,7 +100,7 @@ def _edges(schedule: Schedule) -> list[set[int]]:
 
 
 def _data(plan: SchedulePlan) -> list[_Datum]:
-    """All data of the arena in the order in which they are written."""
+    """Return all data of the arena in the order in which they are written."""
     schedule = plan.schedule
     data: list[_Datum] = []
     of_value: dict[int, _Datum] = {}
@@ -123,7 +123,7 @@ def _data(plan: SchedulePlan) -> list[_Datum]:
 
 
 def _written(plan: SchedulePlan, index: int, of_value: Mapping[int, _Datum]) -> dict[int, _Datum]:
-    """What a step's outputs are: data of its own, or those that they are views of."""
+    """Return the data of a step's outputs: new ones, or those that the outputs are views of."""
     step = plan.schedule.steps[index]
     views = {a.output: a.input for a in step.aliases if a.kind is AliasKind.VIEW}
     found: dict[int, _Datum] = {}
@@ -139,7 +139,7 @@ def _written(plan: SchedulePlan, index: int, of_value: Mapping[int, _Datum]) -> 
 
 
 def _relate(schedule: Schedule, index: int, of_value: dict[int, _Datum]) -> None:
-    """Say which inputs a step's outputs may be written over, and which they hold already."""
+    """Record which inputs a step's outputs may overwrite, and which they contain already."""
     for alias in schedule.steps[index].aliases:
         one, other = of_value.get(alias.input), of_value.get(alias.output)
         if one is None or other is None or one is other:
@@ -151,7 +151,7 @@ def _relate(schedule: Schedule, index: int, of_value: dict[int, _Datum]) -> None
 
 
 def _demands(data: Sequence[_Datum], kept: int) -> Iterator[_Demand]:
-    """What has to hold between data that follow each other in some bytes."""
+    """Yield the requirements between data that follow each other in some bytes."""
     tenancy = _Tenancy()
     for datum in data:
         for former in tenancy.enter(datum):
@@ -161,14 +161,14 @@ def _demands(data: Sequence[_Datum], kept: int) -> Iterator[_Demand]:
 
 
 class _Tenancy:
-    """Who has which bytes: disjoint ranges by rising start, each with its data."""
+    """The data in each byte: disjoint ranges by increasing start."""
 
     def __init__(self) -> None:
         self._starts: list[int] = []
         self._ranges: list[tuple[int, int, tuple[_Datum, ...]]] = []
 
     def enter(self, datum: _Datum) -> list[_Datum]:
-        """Give a datum its bytes; those whose bytes it takes. Its own parts keep theirs with it."""
+        """Assign a datum its bytes and return data that lose theirs; its own parts keep them."""
         first = max(0, bisect_right(self._starts, datum.start) - 1)
         last = first
         while last < len(self._ranges) and self._ranges[last][0] < datum.stop:
@@ -200,7 +200,7 @@ class _Tenancy:
 
 
 def _unmet(demands: Sequence[_Demand], edges: Sequence[set[int]]) -> Iterator[_Demand]:
-    """Demands that no path of edges meets."""
+    """Yield requirements that no path of edges meets."""
     for demand in demands:
         if demand.before >= demand.after:
             yield demand
@@ -208,7 +208,7 @@ def _unmet(demands: Sequence[_Demand], edges: Sequence[set[int]]) -> Iterator[_D
         here = [d for d in demands if first <= d.before < min(first + BLOCK, d.after)]
         if not here:
             continue
-        ancestors = [0] * len(edges)  # of each step the bits of those in the block, itself too
+        ancestors = [0] * len(edges)  # a bit for each ancestor in the block, the step included
         for step in range(first, len(edges)):
             bits = 1 << (step - first) if step < first + BLOCK else 0
             for before in edges[step]:

@@ -1,4 +1,4 @@
-"""The judge of what reuse costs. It shares no code with any solver."""
+"""Verifies the cost of reuse. It shares no code with any solver."""
 
 import numpy as np
 
@@ -9,7 +9,7 @@ from tightship.planner.verify import verify
 
 
 def verified_reuse_cost(plan: Plan, penalties: ReusePenalties) -> int:
-    """What the reuse of bytes costs in a plan that is right.
+    """Verify a plan and compute the cost of its reuse of bytes.
 
     Raises:
         InvalidPlanError: `verify` fails.
@@ -19,9 +19,9 @@ def verified_reuse_cost(plan: Plan, penalties: ReusePenalties) -> int:
 
 
 def reuse_cost(problem: Problem, penalties: ReusePenalties, offset_bytes: Int64Array) -> int:
-    """The sum over the pairs that are never live together and share at least a byte.
+    """Sum the costs of pairs that are never live together and share at least one byte.
 
-    How many bytes they share does not matter, nor what lies between them in time. A pair that is
+    The number of shared bytes and the buffers between the two in time do not matter. A pair that is
     live together reuses nothing, and neither does an empty buffer.
     """
     first, second, cost = penalties.rows.T

@@ -1,4 +1,4 @@
-"""A schedule in which some steps run a second time, just before what needs them."""
+"""Makes a schedule in which some steps run a second time, just before their results are needed."""
 
 from collections.abc import Collection
 from dataclasses import replace
@@ -9,21 +9,26 @@ from tightship.planner.schedule import BINDING, AliasKind, Schedule, Step
 def written_again(
     schedule: Schedule, turn: int, again: Collection[int]
 ) -> tuple[Schedule, tuple[int, ...]]:
-    """The schedule with clones of the steps `again` behind the step `turn`.
+    """Insert clones of the steps `again` after the step `turn`.
 
-    A step behind the turn that reads what one of them writes reads what its clone writes, which
-    runs right before the first that does. Steps that write over bytes for good run once the
-    clones have read these.
+    A step after the turn that reads an output of a cloned step reads the clone's output instead;
+    the clone runs right before the first such reader. Steps that overwrite bytes for good run after
+    the clones have read these bytes.
+
+    Args:
+        schedule: Values and steps.
+        turn: Index of the last step before clones may run; -1 for none.
+        again: Indices of steps up to the turn to run a second time.
 
     Returns:
-        The schedule, and for each of its steps the index of the one given.
+        The schedule, and for each of its steps the index of the original step.
     """
     writer = _Writer(schedule, turn, again)
     return writer.schedule(), tuple(writer.origin)
 
 
 class _Writer:
-    """Steps as they are put behind each other."""
+    """Builds the new schedule step by step."""
 
     def __init__(self, schedule: Schedule, turn: int, again: Collection[int]) -> None:
         self.given = schedule
@@ -51,7 +56,7 @@ class _Writer:
         self._put_tied(tied)
 
     def schedule(self) -> Schedule:
-        """What was put."""
+        """Return the schedule built so far."""
         return replace(self.given, values=tuple(self.values), steps=tuple(self.steps))
 
     def _put(self, index: int, step: Step) -> None:
@@ -59,11 +64,11 @@ class _Writer:
         self.origin.append(index)
 
     def _is_last(self, step: Step) -> bool:
-        """Whether a step writes over bytes for good, which only such steps read again."""
+        """Whether a step overwrites bytes for good, and only such steps read its outputs."""
         return _is_tied(step) and self._read.isdisjoint(step.writes)
 
     def _needs(self, step: Step) -> list[int]:
-        """Steps that must run again before a step, in their order; not those that have."""
+        """Return steps that must run again before a step, in order, without those that have."""
         found: set[int] = set()
         open_values = list(step.reads)
         while open_values:
@@ -76,7 +81,7 @@ class _Writer:
         return [index for index in sorted(found) if self._is_changed(index, found)]
 
     def _is_changed(self, index: int, found: set[int]) -> bool:
-        """Whether a step computes anything, or shows what is computed again."""
+        """Whether a step computes new bytes, or is a view of recomputed ones."""
         step = self.given.steps[index]
         if not any(alias.kind in BINDING for alias in step.aliases):
             return True
@@ -116,7 +121,7 @@ class _Writer:
         )
 
     def _put_tied(self, tied: list[int]) -> None:
-        """Put steps that write over bytes right behind the last that reads what they read."""
+        """Insert steps that overwrite bytes right after the last step that uses these bytes."""
         last: dict[int, int] = {}
         for place, step in enumerate(self.steps):
             last.update(dict.fromkeys((*step.reads, *step.writes), place))
@@ -139,7 +144,7 @@ def _is_tied(step: Step) -> bool:
 
 
 def _read_but_by_ties(schedule: Schedule) -> set[int]:
-    """Values that a step reads that does not only write over them, or over others, for good."""
+    """Return values that some step needs for more than overwriting bytes for good."""
     found: set[int] = set()
     for step in reversed(schedule.steps):
         if not _is_tied(step) or not found.isdisjoint(step.writes):

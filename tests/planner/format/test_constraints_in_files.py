@@ -119,7 +119,7 @@ HEADER = "id,lower,upper,size"
         (f"{HEADER},alignment,pinned\na,0,9,4,8,4\n", "Buffer 0 is pinned to byte 4"),
         (f"{HEADER},group\n", "line 1: `group` and `group_offset` must come together"),
         (f"{HEADER},group,group_offset\na,0,9,4,1,0\nb,0,9,4,1,\n",
-         "line 3, column `group_offset`: a member of a group has an offset"),
+         "line 3, column `group_offset`: a buffer in a group needs an offset"),
     ],
 )  # fmt: skip
 def test_bad_columns_are_refused_by_line(tmp_path, text, words):

@@ -37,7 +37,7 @@ def test_columns_have_the_other_names_that_minimalloc_knows(tmp_path, header):
     made, _ = read(tmp_path, f"{header},size,gaps\nb1,0,8,4,2-3@1:2\n")
     assert (rows_of(made), list(made.names)) == ([(4, 0, 9, 1)], ["b1"])
     assert made.constraints.gaps.tolist() == [[0, 2, 4]]
-    with pytest.raises(FormatError, match=f"line 3, column `{header.split(',')[0]}`: `b1` is the"):
+    with pytest.raises(FormatError, match=f"line 3, column `{header.split(',')[0]}`: `b1` occ"):
         read(tmp_path, f"{header},size\nb1,0,8,4\nb1,0,8,4\n")
 
 
@@ -94,8 +94,8 @@ HEADER = "id,lower,upper,size"
         ("id,lower,upper,end,size\n", "one of the columns `upper` .* and `end`"),
         ("id,upper,size\n", "line 1: column `lower` is missing"),
         ("id,lower,upper,size,colour\n", "line 1: column `colour` is unknown"),
-        ("id,lower,upper,size,size\n", "line 1: column `size` is there twice"),
-        ("id,start,lower,upper,size\n", "line 1: column `lower` is there twice"),
+        ("id,lower,upper,size,size\n", "line 1: column `size` occurs twice"),
+        ("id,start,lower,upper,size\n", "line 1: column `lower` occurs twice"),
         ("b1,0,3,4\n", "line 1: column `b1` is unknown"),
         (f"{HEADER}\nb1,0,3,4\nb2,0,3\n", "line 3 has 3 fields; the header names 4 columns"),
         (f"{HEADER}\nb1,0,3,4,5\n", "line 2 has 5 fields"),
@@ -116,10 +116,10 @@ HEADER = "id,lower,upper,size"
         (f"{HEADER},alignment\nb1,0,3,4,12\n", "line 2, column `alignment`: 12 is not a power"),
         (f"{HEADER},alignment\nb1,0,3,4,0\n", "line 2, column `alignment`: 0 is not a power"),
         (f"{HEADER},offset\nb1,0,3,4,\n", "line 2, column `offset`: '' is not an integer"),
-        (f"{HEADER}\nb1,0,3,4\nb1,4,5,4\n", "line 3, column `id`: `b1` is there twice"),
+        (f"{HEADER}\nb1,0,3,4\nb1,4,5,4\n", "line 3, column `id`: `b1` occurs twice"),
         (f"{HEADER}\r\nb1,0,3,4\r\n\r\nb2,0,x,4\r\n", "line 4, column `upper`: 'x' is not"),
         (f"{HEADER}\rb1,0,3,4\rb2,0,x,4\r", "line 3, column `upper`: 'x' is not"),
-        (f"{HEADER}\n2,0,3,4\n10,4,5,4\n2,5,6,4\n", "line 4, column `id`: `2` is there twice"),
+        (f"{HEADER}\n2,0,3,4\n10,4,5,4\n2,5,6,4\n", "line 4, column `id`: `2` occurs twice"),
         (f'{HEADER}\n"b,0,3,4\n', "line 3, column `id`: a quoted field must end"),
         (f'{HEADER}\n"b"1,0,3,4\n', "line 2, column `id`: a quoted field must end"),
         (f'{HEADER}\nb,"0\n",x,4\n', "line 3, column `upper`: 'x' is not"),

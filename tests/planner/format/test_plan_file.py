@@ -90,7 +90,7 @@ def test_what_is_written_is_read_again(tmp_path_factory, drawn, named, capacity)
         ("null", "is not a JSON object"),
         ("{}", "is not a plan file: `format` must be `tightship-plan`"),
         ('{"format": NaN}', "`NaN` is not JSON"),
-        ('{"a": 1, "format": "x", "a": 2}', "field `a` is there twice"),
+        ('{"a": 1, "format": "x", "a": 2}', "field `a` occurs twice"),
         ('{"format": "tightship-plan"}', "`version` is null; it must be an integer"),
         ('{"format": "tightship-plan", "version": 2}', "has version 2; this reader knows"),
         ('{"format": "tightship-plan", "version": 1}', "has no `strategy`"),

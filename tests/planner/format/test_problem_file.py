@@ -80,7 +80,7 @@ def test_a_plan_is_written_and_read_in_each_form(folder, name):
 
 @pytest.mark.parametrize(("name", "source"), [("out.tflite", "bare.csv"), ("out.png", "bare.csv")])
 def test_another_form_is_refused(folder, name, source):
-    with pytest.raises(InputError, match=f"not as `{name}`"):
+    with pytest.raises(InputError, match=f"Cannot write a plan of buffers as `{name}`"):
         write_placed(folder / name, solve(MADE), folder / source)
     assert not (folder / name).exists()
 

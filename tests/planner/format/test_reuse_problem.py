@@ -41,7 +41,7 @@ def test_buffers_and_pairs_are_read_by_their_ids(tmp_path, compressed):
         ('"separations": []', '"separations": [1]', "`separations` is .1.; it must be empty"),
         ('{"lower": 0, "upper": 3}', "", "`live_intervals` is ..; it must be one interval"),
         ('"upper": 3', '"upper": 0', r"lives in steps \[0, 0\)"),
-        ('"id": 7', '"id": 5', "an `id` is there twice"),
+        ('"id": 7', '"id": 5', "an `id` occurs twice"),
         ('"first": 5', '"first": 6', "`first` is 6; it must be the `id` of a buffer"),
         ('"cost": 2', '"cost": -2', "`cost` is -2"),
         ('"size": 8', '"size": "8"', "`size` is \"8\"; it must be an integer"),

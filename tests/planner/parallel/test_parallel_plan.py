@@ -180,5 +180,5 @@ def test_the_longest_paths_are_coloured():
     # 0 - 1 - 2 - 5 is longest; then 3 - 4, which leads from 0 to 5 as well.
     colours = path_colours(6, [(0, 1), (1, 2), (2, 5), (0, 3), (3, 4), (4, 5)], 2)
     assert colours.tolist() == [0, 0, 0, 1, 1, 0]
-    with pytest.raises(PlanError, match="at least one"):
+    with pytest.raises(PlanError, match="at least 1"):
         plan_parallel(branches(1, 1), Paths(0))

@@ -1,1 +1,1 @@
-"""Plans of problems with constraints: placed as items, and searched for."""
+"""Plans problems with constraints: places items in order, then searches for better plans."""

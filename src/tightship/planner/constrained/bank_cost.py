@@ -1,4 +1,4 @@
-"""What banks charge at the least."""
+"""Bounds from below the cost that banks charge."""
 
 from typing import Any
 
@@ -9,31 +9,35 @@ from tightship.planner.constrained.items import Items
 from tightship.planner.constraints import Constraints
 
 ROUNDS = 60
-"""Rounds of prices."""
+"""Rounds in which prices are adjusted."""
 
 GRID = 16
-"""Prices are multiples of so many parts of a cost, so that the bound is exact."""
+"""Prices are multiples of one part in `GRID` of a cost, so that integers give an exact bound."""
 
 NOWHERE = 2**200
-"""What an item pays in a bank that it may not lie in."""
+"""Price of a bank that an item may not use; larger than any real price."""
 
 Float64Array = NDArray[np.float64]
 
 
 def least_cost(constraints: Constraints, items: Items) -> int:
-    """A cost below which no plan is.
+    """Compute a cost below which no plan exists.
 
-    Each byte of a bank has a price in each step, which its load pays and its capacity earns: what
-    the items pay at least, each in the bank that is cheapest for it, less what the capacities
-    earn, is a lower bound for any prices. Prices go up where a bank is too full and down where it
-    is not. (The best prices give the bound of the fractional problem, in which an item may lie in
-    several banks and only loads count.)
+    Each byte of a bank has a price in each step. The items pay at least the price of the bank that
+    is cheapest for each of them, and the capacities earn their price: payment less earnings is a
+    lower bound for any prices (Lagrangian relaxation of the capacities). Prices rise where a bank
+    is too full and fall where it is not. The best prices give the bound of the fractional problem,
+    in which an item may be split over several banks and only live bytes count.
 
     Args:
-        constraints: With banks, or without, which cost nothing.
-        items: Of the problem.
+        constraints: Constraints with banks; without banks the cost is 0.
+        items: Items of the problem.
+
+    Returns:
+        The bound, in the unit of the banks' `cost_per_byte`.
 
     Complexity: O(rounds x banks x rectangles).
+
     Source: Held, Wolfe, Crowder, "Validation of Subgradient Optimization", 1974.
     """
     if not constraints.banks or not items.count:
@@ -50,13 +54,14 @@ def least_cost(constraints: Constraints, items: Items) -> int:
             break
         prices = np.maximum(prices + tallest * (most - best) / norm * excess, 0)
         bound = market.bound(prices)
+        # A round that does not improve the bound overshot, so the following steps are shorter.
         tallest *= 1.0 if bound > best else 0.8
         best = max(best, bound)
     return best
 
 
 class _Market:
-    """Items, the banks that each may lie in, and what they pay there."""
+    """Items, the banks that each may use, and the cost of each item in each bank."""
 
     def __init__(self, constraints: Constraints, items: Items) -> None:
         rows = items.rectangles
@@ -79,10 +84,11 @@ class _Market:
                 for bank, limit in enumerate(capacities)
             ]
         )
+        # An item that fits no bank would pay `NOWHERE`; allowing all banks keeps the bound finite.
         self.is_allowed[:, ~self.is_allowed.any(axis=0)] = True
 
     def excess(self, prices: Float64Array) -> Float64Array:
-        """By how much each bank is too full in each step, if each item lies where it pays least."""
+        """Return live bytes above capacity by bank and step, each item in its cheapest bank."""
         chosen = self._paid(prices).argmin(axis=0)[self.item]
         change = np.zeros((len(self.cost), self.step_count + 1))
         np.add.at(change, (chosen, self.begin), self.height)
@@ -93,14 +99,14 @@ class _Market:
         return excess
 
     def bound(self, prices: Float64Array) -> int:
-        """What the items pay at least less what the capacities earn, exactly, rounded up."""
+        """Return the items' least payment less the capacities' earnings, exactly, rounded up."""
         exact = np.rint(prices * GRID).astype(np.int64).astype(object)
         paid = self._paid(exact, GRID).min(axis=0).sum()
         earned = (exact.sum(axis=1) * self.capacity.astype(object)).sum()
         return -int((earned - paid) // GRID)
 
     def _paid(self, prices: NDArray[Any], grid: int = 1) -> NDArray[Any]:
-        """What each item would pay in each bank, times `grid`; shape (banks, m)."""
+        """Return the price of each item in each bank, times `grid`; shape (banks, m)."""
         before = np.zeros((len(self.cost), self.step_count + 1), prices.dtype)
         before[:, 1:] = np.cumsum(prices, axis=1)
         paid = np.array([self.charge.astype(prices.dtype) * (cost * grid) for cost in self.cost])

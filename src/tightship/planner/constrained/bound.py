@@ -1,4 +1,4 @@
-"""What no plan that honours constraints can go below."""
+"""Bounds from below the peak of plans that satisfy constraints."""
 
 from itertools import pairwise
 
@@ -11,7 +11,7 @@ from tightship.planner.problem import Int64Array, Problem
 
 
 def constrained_bound(problem: Problem, constraints: Constraints) -> int:
-    """`lower_bound` of a problem with constraints."""
+    """Compute `lower_bound` of a problem with constraints."""
     items = items_of(problem)
     bound = _lower_bound(_columns(items.rectangles, _padding(problem, constraints)))
     if constraints.banks:
@@ -21,9 +21,10 @@ def constrained_bound(problem: Problem, constraints: Constraints) -> int:
 
 
 def _padding(problem: Problem, constraints: Constraints) -> int:
-    """What the bottom of every rectangle is a multiple of, all but the topmost of a step padded.
+    """Return the alignment to which all rectangles but the topmost of a step are padded.
 
-    It is 1 where every bank has a topmost one, or where a gap keeps bytes that begin anywhere.
+    The alignment is 1 if there are banks, since each has a topmost rectangle, or if a gap keeps
+    bytes that begin at any offset.
     """
     solid = problem.size_bytes > 0
     if constraints.banks or constraints.gap_window_bytes is not None or not solid.any():
@@ -44,7 +45,7 @@ def _pinned_top(problem: Problem, constraints: Constraints) -> int:
 
 
 def _alone_in_banks(constraints: Constraints, items: Items) -> int:
-    """The sum over banks of the largest load of the items that may lie in no other."""
+    """Sum over banks the largest live bytes of the items that may use no other bank."""
     banks = items.columns[3][items.rectangles[:, 0]]
     only = (_lower_bound(_columns(items.rectangles[banks == 1 << bank], 1))
             for bank in range(constraints.bank_count))  # fmt: skip
@@ -52,7 +53,7 @@ def _alone_in_banks(constraints: Constraints, items: Items) -> int:
 
 
 def _around_forbidden(forbidden: tuple[ForbiddenRange, ...], items: Items) -> int:
-    """The largest top of a load that is laid around the bytes forbidden in its step."""
+    """Return the highest top of live bytes laid around the bytes forbidden in their step."""
     ends = sorted({end for place in forbidden for end in (place.start_step, place.stop_step)})
     highest = 0
     for start, stop in pairwise(ends):
@@ -67,7 +68,7 @@ def _around_forbidden(forbidden: tuple[ForbiddenRange, ...], items: Items) -> in
 
 
 def _top_around(load: int, forbidden: list[ForbiddenRange]) -> int:
-    """How high `load` bytes reach if they fill all that is not forbidden."""
+    """Return the top that `load` bytes reach if they fill all bytes that are not forbidden."""
     top = 0
     for place in sorted(forbidden, key=lambda one: one.start_byte):
         if load <= place.start_byte - top:

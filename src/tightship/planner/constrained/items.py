@@ -1,4 +1,4 @@
-"""What is placed as one piece: a buffer, or a rigid group of them, as rectangles."""
+"""Defines items: buffers, or rigid groups of buffers, that are placed as one, as rectangles."""
 
 from dataclasses import dataclass
 
@@ -14,12 +14,13 @@ class Items:
 
     Attributes:
         of_buffer: The item of each buffer; shape (n,).
-        offset_bytes: How far each buffer lies above its item's base, where the lowest lies;
-            shape (n,).
+        offset_bytes: Distance of each buffer above the base of its item, which is the item's lowest
+            byte; shape (n,).
         rectangles: Rows of item, start and stop step, and bottom and top in bytes above the base,
-            by rising item; shape (r, 5). Those of one item are disjoint.
-        columns: Rows of alignment, remainder of the base by it, pinned base or `FREE`, allowed
-            banks as bits, bytes up to its end, and bytes that a bank charges for; shape (6, m).
+            in increasing order of items; shape (r, 5). Rectangles of one item are disjoint.
+        columns: Rows of alignment, remainder of the base modulo the alignment, pinned base or
+            `FREE`, allowed banks as bits, distance of the item's end above its base in bytes, and
+            bytes that a bank charges for; shape (6, m).
     """
 
     of_buffer: Int64Array
@@ -29,11 +30,11 @@ class Items:
 
     @property
     def count(self) -> int:
-        """How many items there are."""
+        """Number of items."""
         return int(self.columns.shape[1])
 
     def envelopes(self) -> Problem:
-        """One buffer for each item, as large and as long-lived as the whole of it."""
+        """Return one buffer for each item, as large and as long-lived as the whole item."""
         item, start, stop, _, top = self.rectangles.T
         size = np.zeros(self.count, np.int64)
         first = np.full(self.count, np.iinfo(np.int64).max)
@@ -46,7 +47,7 @@ class Items:
 
 
 def items_of(problem: Problem) -> Items:
-    """The items of a problem with constraints or without."""
+    """Make the items of a problem, with or without constraints."""
     constraints = problem.constraints or Constraints()
     group = np.full(problem.count, FREE) if constraints.group is None else constraints.group
     alone = group == FREE
@@ -73,7 +74,7 @@ def items_of(problem: Problem) -> Items:
 
 
 def _rows(problem: Problem, constraints: Constraints) -> Int64Array:
-    """Buffer, start, stop, bottom and top of each stretch in which a buffer has some bytes."""
+    """Return buffer, start, stop, bottom and top of each interval in which a buffer has bytes."""
     solid = np.flatnonzero(problem.size_bytes)
     starts = np.column_stack([solid, problem.start_step[solid]])
     stops = np.column_stack([solid, problem.stop_step[solid]])
@@ -95,10 +96,13 @@ def _rows(problem: Problem, constraints: Constraints) -> Int64Array:
 
 
 def disjoint(rectangles: Int64Array) -> Int64Array:
-    """The rectangles of each owner, by rising owner, cut so that they meet no more.
+    """Cut the rectangles of each owner so that they do not overlap.
 
     Args:
         rectangles: Rows of owner, start and stop step, bottom and top; shape (r, 5).
+
+    Returns:
+        Rows of the same form that cover the same bytes and steps, in increasing order of owners.
     """
     rectangles = rectangles[np.argsort(rectangles[:, 0], kind="stable")]
     cuts = np.flatnonzero(np.diff(rectangles[:, 0])) + 1
@@ -122,7 +126,7 @@ def _union(rectangles: Int64Array) -> Int64Array:
 
 
 def _merged(spans: Int64Array) -> list[tuple[int, int]]:
-    """Spans of bytes that together cover the same, and do not meet."""
+    """Merge spans of bytes that touch or overlap."""
     merged: list[tuple[int, int]] = []
     for bottom, top in sorted(map(tuple, spans.tolist())):
         if merged and bottom <= merged[-1][1]:
@@ -138,6 +142,8 @@ def _columns(
     count = int(item.max(initial=-1)) + 1
     strictest = np.ones(count, np.int64)
     np.maximum.at(strictest, item, problem.alignment)
+    # The member with the strictest alignment fixes the remainder; `check_constraints` has made
+    # sure that the others then are aligned as well.
     remainder = np.zeros(count, np.int64)
     deciding = problem.alignment == strictest[item]
     remainder[item[deciding]] = -offset[deciding] % problem.alignment[deciding]

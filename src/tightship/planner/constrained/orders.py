@@ -1,4 +1,4 @@
-"""Placements of items in order, under all constraints."""
+"""Places items in several orders under all constraints."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -25,16 +25,16 @@ ORDERS = {
     "start": order.by_start,
     "lifetime": order.by_lifetime,
 }
-"""Orders of items, by the name that a plan reports."""
+"""Orders of items, by the name that a plan reports as its strategy."""
 
 
 Score = tuple[int, int, int]
-"""Bytes beyond the capacities of all banks, cost, and peak: less is better."""
+"""Bytes beyond the capacities of all banks, cost, and peak in bytes; smaller is better."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Placed:
-    """A plan, its score, and the items to blame for it."""
+    """A plan, its score, and the items responsible for the score."""
 
     plan: Plan
     score: Score
@@ -42,15 +42,16 @@ class Placed:
 
 
 def best_in_order(problem: Problem, items: Items, target: Score, *, rounds: int) -> Placed:
-    """The best of several placements in order that honour all constraints.
+    """Return the best of several placements in order that satisfy the constraints.
 
-    Items may be pinned to bytes that are taken; such a placement is beyond all capacities.
+    Items may be pinned to bytes that other items need; the score of such a placement counts as
+    beyond all capacities.
 
     Args:
         problem: n buffers and constraints.
-        items: Those of the problem.
-        target: A score that no plan is better than; its peak is the plan's lower bound.
-        rounds: How often each order is tried; what is in the way moves to the front.
+        items: Items of the problem.
+        target: A score that no plan improves on; its peak becomes the plan's lower bound.
+        rounds: Attempts for each order; before each, responsible items move to the front.
     """
     best: Placed | None = None
     for name, by_order in _orders(items):
@@ -75,7 +76,7 @@ def _orders(items: Items) -> Iterator[tuple[str, Int64Array]]:
 def _promoted(
     problem: Problem, items: Items, named: tuple[str, Int64Array], bound: int, rounds: int
 ) -> Placed:
-    """The best of several rounds; after each, what it is blamed for moves to the front."""
+    """Return the best of several rounds; after each, the items responsible move to the front."""
     name, by_order = named
     best: Placed | None = None
     for _ in range(rounds):
@@ -83,6 +84,7 @@ def _promoted(
         if best is None or placed.score < best.score:
             best = placed
         position = 4 * np.arange(items.count)
+        # Positions are multiples of 4, so half a position less 1 never ties with another item.
         blamed = np.isin(by_order, placed.beyond)
         position[blamed] = position[blamed] // 2 - 1
         promoted = by_order[np.argsort(position, kind="stable")]
@@ -124,14 +126,14 @@ def _placed(problem: Problem, items: Items, name: str, by_order: Int64Array, bou
 
 
 def bank_capacities(problem: Problem) -> list[int]:
-    """The capacity of each address space in bytes; `NO_LIMIT` where it has none."""
+    """Return the capacity of each address space in bytes; `NO_LIMIT` for one without a limit."""
     banks = problem.constraints.banks if problem.constraints else ()
     given = [bank.capacity_bytes for bank in banks] or [problem.capacity_bytes]
     return [NO_LIMIT if capacity is None else capacity for capacity in given]
 
 
 def _is_free_of_pins(plan: Plan) -> bool:
-    """Whether nothing is pinned to bytes that are taken."""
+    """Whether no buffer is pinned to bytes that another buffer has."""
     constraints = plan.problem.constraints
     pinned = constraints.pinned_offset_bytes if constraints else None
     if pinned is None or (pinned == FREE).all():

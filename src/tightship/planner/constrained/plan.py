@@ -1,4 +1,4 @@
-"""Plans of problems with constraints."""
+"""Plans problems with constraints."""
 
 from dataclasses import replace
 
@@ -14,13 +14,13 @@ from tightship.planner.plan import Goal, Plan, PlanStatus
 from tightship.planner.problem import Problem
 
 ROUNDS_MAX = 200
-"""Rounds of one promotion."""
+"""Most rounds of promotion for one order."""
 
 PROMOTION_EFFORT_MAX = 200_000_000
-"""Pairs of items that all promotions may look at; more finds little more."""
+"""Pairs of items that all promotions may compare; a larger limit improves few plans."""
 
 PAIRS_PER_ITEM = 256
-"""What placing one item takes, in pairs of items looked at."""
+"""Estimated effort of placing one item, in pairs of items compared."""
 
 
 def constrained_plan(
@@ -31,20 +31,20 @@ def constrained_plan(
     threads: int = 1,
     stop: StopFlag | None = None,
 ) -> Plan:
-    """A plan that honours all constraints: placed in order, or found by search.
+    """Plan a problem with constraints: place items in order, then search.
 
-    Better is first what exceeds the capacities least, then what costs least, then the smaller
-    peak; a plan is `optimal` if it costs as little and is as small as is proved to be possible.
+    Of two plans the better one exceeds the capacities less, then costs less, then has the smaller
+    peak. A plan is `optimal` if its cost and its peak are proved to be the least possible. The
+    caller has to verify the plan, because pinned buffers may collide in any placement.
 
     Args:
         problem: n buffers and constraints.
-        goal: `fit` is content with what fits the capacities.
-        effort: Pairs of items that the search may look at, and promotions again, up to
+        goal: `fit` accepts the first plan within the capacities; `minimize` looks for the best
+            plan.
+        effort: Pairs of items that the search may compare, and promotions again, up to
             `PROMOTION_EFFORT_MAX`; one placement by each order is made in any case.
-        threads: How many threads may search at once.
-        stop: Set from another thread, it ends the search.
-
-    The plan is to be verified: pins may collide in any placement.
+        threads: Threads that may search at once; 1 by default.
+        stop: Flag that ends the search when another thread sets it.
     """
     items = items_of(problem)
     constraints = problem.constraints or Constraints()

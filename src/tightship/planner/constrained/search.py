@@ -1,4 +1,4 @@
-"""What search adds to a plan of a problem with constraints: a better one, and proofs."""
+"""Improves a plan of a problem with constraints by search, and proves bounds."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -10,15 +10,15 @@ from tightship.planner.place.exact_items import ItemFit, ItemSearch, Within
 from tightship.planner.plan import Plan
 
 CONFLICT_SHARE = 4
-"""Finding the smallest conflict may take one part in so many of the effort."""
+"""Finding the smallest conflict may take one part in `CONFLICT_SHARE` of the effort."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Searched:
-    """A plan, whether it is valid within the capacities, and a cost below which no plan is.
+    """A plan, whether it is valid within the capacities, and a lower bound on the cost.
 
-    No plan that costs as little has a smaller peak than the plan's `lower_bound_bytes`. A plan
-    with a conflict is proved to fit nowhere.
+    No plan of cost `cost_bound` has a smaller peak than the plan's `lower_bound_bytes`. A plan with
+    a conflict proves that no plan fits the capacities.
     """
 
     plan: Plan
@@ -28,14 +28,14 @@ class Searched:
 
 @dataclass(slots=True)
 class SearchEffort:
-    """Pairs of items that are left to look at, on how many threads, and until when."""
+    """Effort that is left, in pairs of items to compare, with threads and a stop flag."""
 
     left: int
     threads: int = 1
     stop: StopFlag | None = None
 
     def fit(self, search: ItemSearch, within: Within, effort: int | None = None) -> ItemFit:
-        """One question of a search, taken from what is left."""
+        """Ask the search one question and subtract its effort from the effort that is left."""
         effort = self.left if effort is None else min(effort, self.left)
         found = search.fit(within, effort=effort, threads=self.threads, stop=self.stop)
         self.left = max(0, self.left - found.effort)
@@ -43,7 +43,7 @@ class SearchEffort:
 
 
 def find_fit(begun: Searched, effort: SearchEffort) -> Searched:
-    """A plan within the capacities, or a conflict where none is."""
+    """Find a plan within the capacities, or a conflict if no such plan exists."""
     problem = begun.plan.problem
     search = ItemSearch(problem)
     capacity = problem.capacity_bytes
@@ -59,17 +59,18 @@ def find_fit(begun: Searched, effort: SearchEffort) -> Searched:
     bound = begun.plan.lower_bound_bytes
     if capacity is not None:
         unit = search.unit_bytes
+        # Peaks are multiples of the unit, so the next possible one lies above the capacity.
         bound = max(bound, capacity // unit * unit + unit)
     plan = replace(begun.plan, conflict=conflict, lower_bound_bytes=bound)
     return replace(begun, plan=plan)
 
 
 def find_best(begun: Searched, effort: SearchEffort) -> Searched:
-    """A plan that costs least and, of those, is smallest, and proofs of either.
+    """Find the cheapest plan and, of those, the smallest, with lower bounds on cost and peak.
 
     Args:
         begun: A plan within the capacities.
-        effort: What all questions may take.
+        effort: Effort that all questions may take together.
     """
     search = ItemSearch(begun.plan.problem)
     best, cost_bound = begun.plan, begun.cost_bound
@@ -92,6 +93,7 @@ def find_best(begun: Searched, effort: SearchEffort) -> Searched:
         cost = None if best.bank is None else best.cost
         return tried(ask(Within(cost, target), share), target, lambda plan: plan.peak_bytes)
 
+    # Cost comes before peak in a score: only plans of the best cost are searched for a lower peak.
     half, stop = effort.left // 2, effort.stop
     for cheaper in narrow(try_cost, best.cost, cost_bound, effort=half, stop=stop):
         best, cost_bound = cheaper.found or best, cheaper.bound

@@ -1,4 +1,4 @@
-"""Files of the planner: minimalloc's CSV and the plan file."""
+"""Reads and writes the planner's files: minimalloc's CSV, plan files and further forms."""
 
 from tightship.planner.format.minimalloc_csv import read_csv, write_csv
 from tightship.planner.format.plan_file import read_plan, write_plan

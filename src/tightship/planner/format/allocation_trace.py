@@ -1,4 +1,4 @@
-"""An allocation trace as a problem: what would have sufficed, had it been known in advance."""
+"""Reads an allocation trace as a problem, to find the memory that a plan made in advance needs."""
 
 from collections import Counter
 from pathlib import Path
@@ -9,11 +9,15 @@ from tightship.planner.problem import Problem
 from tightship.trace.events import Trace, read_trace
 
 ALIGNMENT = 1
-"""Of blocks in a trace, which states none."""
+"""Alignment of blocks in bytes: a trace states none."""
 
 
 def read_trace_problem(path: Path, *, capacity_bytes: int | None = None) -> Problem:
-    """The problem of a trace file.
+    """Read the problem of a trace file.
+
+    Args:
+        path: The file.
+        capacity_bytes: Capacity of the problem; None sets no limit.
 
     Raises:
         FormatError, OSError: As `read_trace`.
@@ -23,10 +27,14 @@ def read_trace_problem(path: Path, *, capacity_bytes: int | None = None) -> Prob
 
 
 def problem_of_trace(trace: Trace, *, capacity_bytes: int | None = None) -> Problem:
-    """A buffer for each block, live from the event that allocates it to the one that gives it back.
+    """Make a buffer for each block, live from its allocation to its deallocation.
 
-    Steps are events. A block that never goes lives to the end. A buffer is called by its block's
-    number; `7#2` is the second block of number 7.
+    Steps are events. A block that is never deallocated lives to the end. A buffer is named by its
+    block's number; `7#2` is the second block of number 7.
+
+    Args:
+        trace: The events.
+        capacity_bytes: Capacity of the problem; None sets no limit.
     """
     live: dict[int, int] = {}
     seen: Counter[int] = Counter()

@@ -1,7 +1,7 @@
-"""Constraints in the columns of a CSV: `gaps`, `pinned`, `group` and `group_offset`.
+"""Reads and writes constraints in a CSV: columns `gaps`, `pinned`, `group` and `group_offset`.
 
-Gaps are `start-stop` with blanks between them, as minimalloc writes them, and `start-stop@a:b`
-where the buffer keeps its bytes `[a, b)`; a buffer without a pin or a group has nothing there.
+Gaps are `start-stop` with blanks between them, as minimalloc writes them, and `start-stop@a:b` for
+a buffer that keeps its bytes `[a, b)`. A field is empty for a buffer without a pin or a group.
 """
 
 import re
@@ -27,13 +27,13 @@ def constraints_in(
     included: int,
     where: Callable[[int, str], str],
 ) -> Constraints | None:
-    """The constraints that the columns of a file state; None if it has no such columns.
+    """Make the constraints that the columns of a file state; None if it has no such columns.
 
     Args:
-        columns: Those of `INTEGER_COLUMNS` that the file has, `FREE` where nothing stands.
-        gaps: The column `gaps`, if there is one.
-        included: 1 where the second step of a gap is its last, as in a column `end`; else 0.
-        where: Row and column in a message.
+        columns: The columns of `INTEGER_COLUMNS` that the file has, `FREE` for an empty field.
+        gaps: The column `gaps`, or None if there is none.
+        included: 1 if the second step of a gap is its last, as in a column `end`; otherwise 0.
+        where: Makes the position of a field in a message from its row and column.
 
     Raises:
         FormatError: A gap cannot be read, or a buffer has a group without an offset in it.
@@ -44,7 +44,8 @@ def constraints_in(
     if group is not None and offset is not None:
         for row in np.flatnonzero((group == FREE) != (offset == FREE))[:1]:
             raise FormatError(
-                f"{where(row, 'group_offset')}: a member of a group has an offset, others none."
+                f"{where(row, 'group_offset')}: a buffer in a group needs an offset, and a buffer "
+                "without a group must have none."
             )
         offset = np.maximum(offset, 0)
     rows = None if gaps is None else _gaps(gaps, included, where)
@@ -59,10 +60,10 @@ def constraints_in(
 
 
 def columns_of(problem: Problem) -> dict[str, Column]:
-    """The columns that state the constraints of a problem.
+    """Make the columns that state the constraints of a problem.
 
     Raises:
-        PlanError: There are banks or forbidden bytes, for which a CSV has no place.
+        PlanError: The problem has banks or forbidden bytes, which a CSV cannot hold.
     """
     constraints = problem.constraints
     if constraints is None:
@@ -97,7 +98,7 @@ def _words(words: list[str]) -> Column:
 
 
 def _gaps(gaps: Names, included: int, where: Callable[[int, str], str]) -> Int64Array:
-    """Buffer, start and stop of each gap, and bytes `[bottom, top)` that are kept."""
+    """Return buffer, start and stop of each gap, and bytes `[bottom, top)` that are kept in it."""
     rows = []
     starts = np.concatenate([[0], gaps.stop[:-1]])
     for row in np.flatnonzero(gaps.stop > starts).tolist():

@@ -1,4 +1,4 @@
-"""Tables of a flatbuffer, read field by field, with every offset checked."""
+"""Reads tables of a flatbuffer field by field, checking every offset."""
 
 import struct
 from dataclasses import dataclass
@@ -8,16 +8,16 @@ from tightship.errors import FormatError
 
 @dataclass(frozen=True, slots=True)
 class Bytes:
-    """A file's bytes and its name, for messages."""
+    """The bytes of a file and its name for messages."""
 
     name: str
     data: bytes
 
     def number(self, kind: str, position: int) -> int:
-        """A little-endian number of a `struct` kind.
+        """Read a little-endian number of a `struct` kind.
 
         Raises:
-            FormatError: It would leave the file.
+            FormatError: The number would leave the file.
         """
         size = struct.calcsize(f"<{kind}")
         if not 0 <= position <= len(self.data) - size:
@@ -28,19 +28,19 @@ class Bytes:
         return int(struct.unpack_from(f"<{kind}", self.data, position)[0])
 
     def follow(self, position: int) -> int:
-        """Where the offset at `position` points to."""
+        """Return the position that the offset at `position` points to."""
         return position + self.number("I", position)
 
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A table at a position; fields are known by their index in the schema."""
+    """A table at a position; its fields are numbered as in the schema."""
 
     file: Bytes
     position: int
 
     def at(self, index: int) -> int | None:
-        """Where a field is, inline; None if the table leaves it at its default."""
+        """Return the position of an inline field; None if the table leaves it at its default."""
         vtable = self.position - self.file.number("i", self.position)
         if 4 + 2 * index + 2 > self.file.number("H", vtable):
             return None
@@ -48,12 +48,12 @@ class Table:
         return self.position + offset if offset else None
 
     def number(self, index: int, kind: str = "I", default: int = 0) -> int:
-        """A scalar field."""
+        """Read a scalar field."""
         at = self.at(index)
         return default if at is None else self.file.number(kind, at)
 
     def vector(self, index: int, size: int) -> tuple[int, int]:
-        """Position and count of a vector of elements of `size` bytes; (0, 0) if there is none."""
+        """Return position and count of a vector of elements of `size` bytes; (0, 0) if absent."""
         at = self.at(index)
         if at is None:
             return 0, 0
@@ -67,16 +67,16 @@ class Table:
         return start + 4, count
 
     def integers(self, index: int) -> tuple[int, ...]:
-        """A vector of int32."""
+        """Read a vector of int32."""
         start, count = self.vector(index, 4)
         return struct.unpack_from(f"<{count}i", self.file.data, start)
 
     def tables(self, index: int) -> list["Table"]:
-        """A vector of tables."""
+        """Read a vector of tables."""
         start, count = self.vector(index, 4)
         return [Table(self.file, self.file.follow(start + 4 * i)) for i in range(count)]
 
     def text(self, index: int) -> str:
-        """A string, with what is not UTF-8 replaced; empty if there is none."""
+        """Read a string, with bytes that are not UTF-8 replaced; empty if there is none."""
         start, count = self.vector(index, 1)
         return self.file.data[start : start + count].decode("utf-8", "replace")

@@ -1,4 +1,4 @@
-"""JSON read strictly: every field is there, of its type, and known."""
+"""Reads JSON strictly: every field is present, of its type, and known."""
 
 import json
 from pathlib import Path
@@ -10,7 +10,7 @@ INT64_MAX = 2**63 - 1
 
 
 class Fields:
-    """One JSON object, and where it is."""
+    """One JSON object, with its position for messages."""
 
     __slots__ = ("raw", "where")
 
@@ -21,7 +21,7 @@ class Fields:
         self.raw: dict[str, object] = raw
 
     def check_keys(self, keys: tuple[str, ...], optional: tuple[str, ...] = ()) -> None:
-        """Refuse an object with other keys than these."""
+        """Raise `FormatError` if a key is missing, or is neither required nor optional."""
         for key in keys:
             if key not in self.raw:
                 raise FormatError(f"{self.where} has no `{key}`.")
@@ -30,46 +30,46 @@ class Fields:
                 raise FormatError(f"{self.where} has an unknown field `{key}`.")
 
     def integer(self, key: str) -> int:
-        """A non-negative int64."""
+        """Read a non-negative int64."""
         value = self.raw.get(key)
         if type(value) is not int or not 0 <= value <= INT64_MAX:
             self.refuse(key, f"an integer in [0, {INT64_MAX}]")
         return value
 
     def text(self, key: str) -> str:
-        """A string."""
+        """Read a string."""
         value = self.raw.get(key)
         if not isinstance(value, str):
             self.refuse(key, "a string")
         return value
 
     def optional_text(self, key: str) -> str | None:
-        """A string or null."""
+        """Read a string or null."""
         return None if self.raw[key] is None else self.text(key)
 
     def items(self, key: str) -> list[object]:
-        """An array."""
+        """Read an array."""
         value = self.raw.get(key)
         if not isinstance(value, list):
             self.refuse(key, "an array")
         return value
 
     def objects(self, key: str, *, optional: bool = False) -> "list[Fields]":
-        """An array of objects; empty where it may be left out and is."""
+        """Read an array of objects; an optional array that is absent is empty."""
         if optional and key not in self.raw:
             return []
         prefix = f"{self.where}, `{key}["
         return [Fields(f"{prefix}{index}]`", raw) for index, raw in enumerate(self.items(key))]
 
     def integers(self, key: str) -> list[int]:
-        """An array of non-negative int64."""
+        """Read an array of non-negative int64."""
         values = self.items(key)
         if not all(type(value) is int and 0 <= value <= INT64_MAX for value in values):
             self.refuse(key, f"an array of integers in [0, {INT64_MAX}]")
         return values  # type: ignore[return-value]
 
     def pairs(self, key: str, *, optional: bool = False) -> list[list[int]]:
-        """An array of pairs of non-negative int64."""
+        """Read an array of pairs of non-negative int64; an absent optional array is empty."""
         if optional and key not in self.raw:
             return []
         values = self.items(key)
@@ -81,16 +81,16 @@ class Fields:
         return values  # type: ignore[return-value]
 
     def refuse(self, key: str, needed: str) -> NoReturn:
-        """Say what a field must be."""
+        """Raise `FormatError` that names the field, its value and the value that it needs."""
         found = json.dumps(self.raw.get(key))[:40]
         raise FormatError(f"{self.where}: `{key}` is {found}; it must be {needed}.")
 
 
 def load_json(path: Path, content: bytes) -> object:
-    """The value in the content of a file.
+    """Parse the content of a file.
 
     Raises:
-        FormatError: Not JSON in UTF-8, or a field is there twice.
+        FormatError: The content is not JSON in UTF-8, or a field occurs twice.
     """
     try:
         return json.loads(
@@ -106,7 +106,7 @@ def _unique_keys(pairs: list[tuple[str, object]]) -> dict[str, object]:
     unique = dict(pairs)
     if len(unique) != len(pairs):
         repeated = next(key for i, (key, _) in enumerate(pairs) if key in dict(pairs[:i]))
-        raise FormatError(f"field `{repeated}` is there twice")
+        raise FormatError(f"field `{repeated}` occurs twice")
     return unique
 
 

@@ -1,10 +1,10 @@
-"""The CSV that minimalloc reads and writes: one buffer a line.
+"""Reads and writes minimalloc's CSV: one buffer a line.
 
     id,lower,upper,size[,alignment][,gaps][,pinned][,group,group_offset][,offset]
 
-Steps are half-open, `[lower, upper)`; a column named `end` instead of `upper` holds the last
-step itself, and its gaps hold theirs. Sizes, alignments and offsets are in bytes; the alignment is
-1 where not given. A column `hint` is skipped. `buffer` and `buffer_id` are other names of `id`, and
+Steps are half-open, `[lower, upper)`. In a file with a column `end` instead of `upper`, this column
+and the gaps name the last step itself. Sizes, alignments and offsets are in bytes; the alignment is
+1 if not given. A column `hint` is skipped. `buffer` and `buffer_id` are other names of `id`, and
 `start` and `begin` of `lower`, as in minimalloc.
 """
 
@@ -39,18 +39,22 @@ KINDS = {"id": 2, "gaps": 2, "hint": 3} | dict.fromkeys(INTEGER_COLUMNS, 1)
 
 
 def read_csv(path: Path, *, capacity_bytes: int | None = None) -> tuple[Problem, Int64Array | None]:
-    """Read buffers, and their offsets if there is a column of them.
+    """Read buffers, and their offsets if the file has a column of them.
 
-    Columns may come in any order, lines may end in CRLF, and empty lines are skipped. Offsets
-    are returned as they are; `verify_offsets` judges them.
+    Columns may come in any order, lines may end in CRLF, and empty lines are skipped. Offsets are
+    returned without a check; `verify_offsets` checks them.
 
     Args:
         path: The file.
-        capacity_bytes: The capacity of the problem; the file holds none.
+        capacity_bytes: Capacity of the problem, which the file does not hold; None sets no limit.
+
+    Returns:
+        The problem, and offsets in bytes of shape (n,) or None.
 
     Raises:
-        FormatError: A column is missing, unknown or there twice, a line has too few or too many
-            fields, a number is none or out of range, or an `id` repeats. Line and column are named.
+        FormatError: A column is missing, unknown or occurs twice, a line has too few or too many
+            fields, a field is not a number or is out of range, or an `id` occurs twice. The message
+            names line and column.
         OSError: The file cannot be read.
     """
     content = path.read_bytes().removeprefix(b"\xef\xbb\xbf")
@@ -89,9 +93,14 @@ def write_csv(path: Path, problem: Problem, offset_bytes: Int64Array | None = No
     Buffers without a name get their index as `id`. The column `alignment` is written if any
     alignment is not 1. The capacity is not written.
 
+    Args:
+        path: The file.
+        problem: n buffers.
+        offset_bytes: An offset for each buffer, shape (n,); None writes no column of offsets.
+
     Raises:
-        PlanError: The problem has banks or forbidden bytes, for which a CSV has no place.
-        OSError: The file cannot be written; an older one is then untouched.
+        PlanError: The problem has banks or forbidden bytes, which a CSV cannot hold.
+        OSError: The file cannot be written; an older file is then untouched.
     """
     columns: dict[str, tuple[bytes | None, Int64Array]] = {
         "id": (None, np.arange(problem.count, dtype=np.int64)),
@@ -113,7 +122,7 @@ def write_csv(path: Path, problem: Problem, offset_bytes: Int64Array | None = No
 
 @dataclass(frozen=True, slots=True)
 class _Rows:
-    """The columns of a file, the line of each row, and what the file calls a column."""
+    """The columns of a file, the line of each row, and the file's own name for each column."""
 
     path: Path
     columns: dict[str, Int64Array]
@@ -121,29 +130,29 @@ class _Rows:
     spelling: dict[str, str]
 
     def where(self, row: int, column: str) -> str:
-        """A field in a message."""
+        """Describe the position of a field for a message."""
         name = self.spelling[column]
         return f"`{self.path}`, line {self.table.lines()[row]}, column `{name}`"
 
     def names(self) -> Names:
-        """The column `id`, in which nothing is there twice."""
+        """Return the column `id`, and raise `FormatError` if a name occurs twice."""
         text, stop = self.columns["id"]
         names = Names(text, stop)
         repeated = first_repeated_word(names.text, names.stop)
         if repeated < len(names):
             raise FormatError(
-                f"{self.where(repeated, 'id')}: `{names[repeated][:40]}` is there twice."
+                f"{self.where(repeated, 'id')}: `{names[repeated][:40]}` occurs twice."
             )
         return names
 
     def constraints(self) -> Constraints | None:
-        """What the other columns state."""
+        """Return the constraints that the other columns state."""
         values = {name: self.columns[name] for name in INTEGER_COLUMNS if name in self.columns}
         gaps = Names(*self.columns["gaps"]) if "gaps" in self.columns else None
         return constraints_in(values, gaps, int("end" in self.columns), self.where)
 
     def alignment(self) -> Int64Array:
-        """The column `alignment`, or 1 everywhere."""
+        """Return the column `alignment`, or 1 for every buffer."""
         alignment = self.columns.get("alignment")
         if alignment is None:
             return np.ones(len(self.columns["size"]), np.int64)
@@ -154,7 +163,7 @@ class _Rows:
         return alignment
 
     def stop_step(self) -> Int64Array:
-        """The first step after each lifetime."""
+        """Return the first step after each lifetime."""
         column = "end" if "end" in self.columns else "upper"
         start, last = self.columns["lower"], self.columns[column]
         is_last = int(column == "end")
@@ -169,7 +178,7 @@ class _Rows:
 
 
 def _refuse(path: Path, header: list[str], refusal: TableRefusal) -> None:
-    """Say what is wrong with a line, if anything is."""
+    """Raise `FormatError` for the first line that the core refused, if there is one."""
     text = refusal.text.decode(errors="replace")
     column = header[refusal.column] if refusal.column < len(header) else str(refusal.column + 1)
     where = f"`{path}`, line {refusal.line}"
@@ -211,7 +220,7 @@ def _check_header(path: Path, header: list[str]) -> None:
                 f"{', '.join(f'`{column}`' for column in known)}."
             )
         if name in header[:position]:
-            raise FormatError(f"`{path}`, line 1: column `{name}` is there twice.")
+            raise FormatError(f"`{path}`, line 1: column `{name}` occurs twice.")
     for name in REQUIRED:
         if name not in header:
             raise FormatError(f"`{path}`, line 1: column `{name}` is missing.")
@@ -219,6 +228,6 @@ def _check_header(path: Path, header: list[str]) -> None:
         raise FormatError(f"`{path}`, line 1: `group` and `group_offset` must come together.")
     if sum(name in header for name in STOPS) != 1:
         raise FormatError(
-            f"`{path}`, line 1: there must be one of the columns `upper` (the step after the "
-            "last) and `end` (the last step)."
+            f"`{path}`, line 1: exactly one of the columns `upper` (the step after the last) and "
+            "`end` (the last step) is needed."
         )

@@ -1,10 +1,10 @@
-"""What `tightship plan MODEL --json` says of a model's tensors, read as buffers and offsets.
+"""Reads the tensors in the output of `tightship plan MODEL --json` as buffers and offsets.
 
 {..., "arena_bytes": ..., "tensors": [
     {"name": ..., "size_bytes": ..., "offset_bytes": ..., "start_step": ..., "stop_step": ...,
      "shares_with": the name of an earlier tensor whose bytes it took over, or null, ...}, ...]}
 
-Tensors that share are one buffer: from the first byte and step of any to the last.
+Tensors that share bytes become one buffer, from the first byte and step of any of them to the last.
 """
 
 import numpy as np
@@ -16,16 +16,19 @@ from tightship.planner.problem import Int64Array, Problem
 
 
 def is_model_report(fields: Fields) -> bool:
-    """Whether an object is such a report, and no plan file."""
+    """Whether an object is such a report rather than a plan file."""
     return "format" not in fields.raw and {"arena_bytes", "tensors"} <= fields.raw.keys()
 
 
 def read_model_report(fields: Fields) -> tuple[Problem, Int64Array]:
-    """A buffer for all tensors that share, called as the first of them, and its offset.
+    """Read one buffer for all tensors that share, named after the first of them, and its offset.
+
+    Returns:
+        The problem, with alignments of 1 because a report states none, and offsets of shape (n,).
 
     Raises:
-        FormatError: A field is missing or of another type, a step lies before another that it
-            follows, or `arena_bytes` is not where the last tensor ends.
+        FormatError: A field is missing or of another type, a `stop_step` lies before its
+            `start_step`, or `arena_bytes` is not the end of the last tensor.
     """
     bounds: dict[str, list[int]] = {}
     root: dict[str, str] = {}

@@ -1,10 +1,10 @@
-"""Constraints in a plan file: fields that are there only where they say something.
+"""Reads and writes constraints in a plan file, whose fields are present only if they are needed.
 
 At the top `"banks": [{"name": ..., "capacity_bytes": ... or null, "cost_per_byte": ...}, ...]` and
 `"forbidden": [{"start_byte": ..., "stop_byte": ..., "start_step": ..., "stop_step": ...,
 "bank": ...}, ...]`; in a buffer `pinned_offset_bytes`, `gaps` (pairs of start and stop step),
 `gap_windows` (pairs of the first byte kept in each and the first one after it),
-`group` with `group_offset_bytes`, `allowed_banks` (indices), and `bank`, where the plan has it.
+`group` with `group_offset_bytes`, `allowed_banks` (indices), and `bank`, where the plan puts it.
 """
 
 from dataclasses import asdict
@@ -28,7 +28,7 @@ BUFFER_KEYS = (
 
 
 def head_fields(constraints: Constraints) -> dict[str, object]:
-    """What a plan file says of banks and forbidden bytes."""
+    """Make the fields of banks and forbidden bytes."""
     head: dict[str, object] = {}
     if constraints.banks:
         head["banks"] = [asdict(bank) for bank in constraints.banks]
@@ -40,7 +40,7 @@ def head_fields(constraints: Constraints) -> dict[str, object]:
 def buffer_fields(
     constraints: Constraints, bank: Int64Array | None, count: int
 ) -> list[dict[str, object]]:
-    """What a plan file says of the constraints on each of n buffers."""
+    """Make the fields of the constraints on each of n buffers."""
     rows: list[dict[str, object]] = [{} for _ in range(count)]
     for name in ("pinned_offset_bytes", "group"):
         values = getattr(constraints, name)
@@ -65,7 +65,7 @@ def buffer_fields(
 
 
 def _by_buffer(gaps: Int64Array | None, values: Int64Array | None) -> dict[int, list[list[int]]]:
-    """Rows of `values`, one for each gap, by the buffer that has the gap."""
+    """Group rows of `values`, one for each gap, by the buffer that has the gap."""
     rows: dict[int, list[list[int]]] = {}
     if gaps is not None and values is not None:
         for index, row in zip(gaps[:, 0].tolist(), values.tolist(), strict=True):
@@ -74,10 +74,14 @@ def _by_buffer(gaps: Int64Array | None, values: Int64Array | None) -> dict[int, 
 
 
 def read_constraints(head: Fields, buffers: list[Fields]) -> Constraints | None:
-    """The constraints of a plan file; None where it has none.
+    """Read the constraints of a plan file; None if it has none.
+
+    Args:
+        head: The file's fields.
+        buffers: The fields of each buffer.
 
     Raises:
-        FormatError: A field holds something else than it must. It is named.
+        FormatError: A field holds a value of another type or range; the message names the field.
         PlanError: The constraints contradict themselves.
     """
     said = {key for buffer in buffers for key in BUFFER_KEYS if key in buffer.raw}
@@ -98,7 +102,7 @@ def read_constraints(head: Fields, buffers: list[Fields]) -> Constraints | None:
 
 
 def read_bank_of(buffers: list[Fields], constraints: Constraints | None) -> Int64Array | None:
-    """The bank of each buffer, where the problem has banks."""
+    """Read the bank of each buffer; None if the problem has no banks."""
     if constraints is None or not constraints.banks:
         return None
     return np.array([buffer.integer("bank") for buffer in buffers], np.int64)

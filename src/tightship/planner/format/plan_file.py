@@ -1,11 +1,11 @@
-"""The plan file: a problem and its plan in JSON, checked to the last field when read.
+"""Reads and writes plan files: a problem and its plan in JSON, every field checked.
 
 {"format": "tightship-plan", "version": 1, "strategy": ..., "status": ...,
  "peak_bytes": ..., "lower_bound_bytes": ..., "capacity_bytes": ... or null,
  "buffers": [{"name": ... or null, "size_bytes": ..., "alignment": ...,
               "start_step": ..., "stop_step": ..., "offset_bytes": ...}, ...]}
 
-Fields of constraints are described in `plan_constraints`.
+The module `plan_constraints` describes the fields of constraints.
 """
 
 import json
@@ -45,7 +45,7 @@ def write_plan(path: Path, plan: Plan) -> None:
     """Write a plan so that `read_plan` returns the same.
 
     Raises:
-        OSError: The file cannot be written; an older one is then untouched.
+        OSError: The file cannot be written; an older file is then untouched.
     """
     problem = plan.problem
     head: dict[str, object] = {
@@ -67,17 +67,18 @@ def read_plan(path: Path) -> Plan:
     """Read a plan and verify it.
 
     Raises:
-        FormatError: Not JSON, another format or version, a key missing, unknown or there twice,
-            or a value of another type or out of range. The field is named.
-        InvalidPlanError: The file is well formed, but its plan would corrupt memory or does not
-            have the numbers it states.
+        FormatError: The content is not JSON, has another format or version, a key is missing,
+            unknown or occurs twice, or a value has another type or is out of range. The message
+            names the field.
+        InvalidPlanError: The file is well formed, but its plan would corrupt memory, or its
+            numbers contradict the ones that it states.
         OSError: The file cannot be read.
     """
     return plan_of(path, *load_plan(path))
 
 
 def plan_of(path: Path, fields: Fields, rows: PlanRows | None) -> Plan:
-    """The plan that was loaded from a file; for errors see `read_plan`."""
+    """Make the plan that `load_plan` loaded from a file, and verify it; raises as `read_plan`."""
     if fields.raw.get("format") != FORMAT:
         raise FormatError(f"`{path}` is not a plan file: `format` must be `{FORMAT}`.")
     version = fields.integer("version")

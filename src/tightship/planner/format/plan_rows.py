@@ -1,7 +1,7 @@
-"""The buffers of a plan file, as columns.
+"""Reads and writes the buffers of a plan file as columns.
 
-Those without constraints are read and written by the core; the others, and what is no plan, one by
-one, so that what is wrong is named.
+The C++ core reads and writes buffers without constraints. All others, and files that are not plans,
+are read buffer by buffer, so that an error can name the field.
 """
 
 import json
@@ -23,9 +23,9 @@ COLUMN_KEYS = ("size_bytes", "alignment", "start_step", "stop_step", "offset_byt
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PlanRows:
-    """Columns in the order of `COLUMN_KEYS`, names if there are any.
+    """Columns in the order of `COLUMN_KEYS`, with names if there are any.
 
-    `fields` holds each buffer as it was read, or nothing where none has a constraint.
+    `fields` holds each buffer as it was read; it is empty if no buffer has a constraint.
     """
 
     columns: list[Int64Array]
@@ -34,12 +34,13 @@ class PlanRows:
 
 
 def load_plan(path: Path) -> tuple[Fields, PlanRows | None]:
-    """The fields of a plan file; those of its buffers too, if they have nothing but `COLUMN_KEYS`.
+    """Load the fields of a plan file, and its buffers as columns if they have no constraints.
 
-    The field `buffers` is then an empty array in what is returned.
+    Returns:
+        The fields, and the columns or None. With columns, the field `buffers` is an empty array.
 
     Raises:
-        FormatError: Not JSON in UTF-8, no object, or a field is there twice.
+        FormatError: The content is not JSON in UTF-8 or not an object, or a field occurs twice.
         OSError: The file cannot be read.
     """
     content = path.read_bytes()
@@ -53,10 +54,11 @@ def load_plan(path: Path) -> tuple[Fields, PlanRows | None]:
 
 
 def read_rows(head: Fields) -> PlanRows:
-    """The buffers of a plan file, each field checked.
+    """Read the buffers of a plan file, checking each field.
 
     Raises:
-        FormatError: A field is missing, unknown or of another type, or only some have a name.
+        FormatError: A field is missing, unknown or of another type, or only some buffers have a
+            name.
     """
     buffers = head.objects("buffers")
     for buffer in buffers:
@@ -64,7 +66,9 @@ def read_rows(head: Fields) -> PlanRows:
     names = [buffer.optional_text("name") for buffer in buffers]
     named = [name for name in names if name is not None]
     if 0 < len(named) < len(names):
-        raise FormatError(f"{head.where} names {len(named)} of {len(names)} buffers; all or none.")
+        raise FormatError(
+            f"{head.where} names {len(named)} of {len(names)} buffers; name all of them or none."
+        )
     columns = [
         np.array([buffer.integer(key) for buffer in buffers], np.int64) for key in COLUMN_KEYS
     ]
@@ -72,7 +76,7 @@ def read_rows(head: Fields) -> PlanRows:
 
 
 def rows_text(plan: Plan) -> bytes:
-    """The elements of the array of buffers, a line each."""
+    """Write the elements of the array of buffers, one a line."""
     problem = plan.problem
     columns = [
         problem.size_bytes,

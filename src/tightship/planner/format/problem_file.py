@@ -1,4 +1,4 @@
-"""Any file of buffers: a problem, and offsets where the file has them."""
+"""Reads any file of buffers: a problem, and offsets if the file has them."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -14,24 +14,31 @@ from tightship.planner.plan import Plan
 from tightship.planner.problem import Int64Array, Problem
 
 SUFFIXES = (".csv", ".json", ".jsonl", ".tflite")
-"""Ends of the names of files that hold buffers."""
+"""Suffixes of files that hold buffers."""
 
 
 def holds_buffers(path: Path) -> bool:
-    """Whether a file's name says that it holds buffers, and not a model to be lowered."""
+    """Whether the suffix of a file says that it holds buffers rather than a model to lower."""
     return path.suffix in SUFFIXES
 
 
 def read_problem(
     path: Path, *, capacity_bytes: int | None = None
 ) -> tuple[Problem, Int64Array | None]:
-    """Read minimalloc's CSV, a plan, a model's, an allocation trace or a TensorFlow Lite model.
+    """Read a CSV, plan, model report, allocation trace or TensorFlow Lite model.
 
-    Offsets are returned as they are. A plan in JSON is verified, and its capacity holds if none
-    is given.
+    Offsets are returned without a check, except that a plan in JSON is verified.
+
+    Args:
+        path: The file; its suffix and, for JSON, its content decide how it is read.
+        capacity_bytes: Capacity of the problem; None keeps the capacity of a plan in JSON, and sets
+            no limit for other files.
+
+    Returns:
+        The problem, and offsets in bytes of shape (n,) or None.
 
     Raises:
-        FormatError: The file is damaged or holds something else; what is wrong is named.
+        FormatError: The file is damaged or of another kind; the message names the position.
         InvalidPlanError: A plan in JSON would corrupt memory.
         OSError: The file cannot be read.
     """
@@ -56,36 +63,40 @@ def read_offsets(path: Path, *, capacity_bytes: int | None = None) -> tuple[Prob
     """Read a file that must hold an offset for every buffer.
 
     Raises:
-        InputError: It holds none, or leaves one open.
+        InputError: The file has no offsets, or lacks that of a buffer.
         FormatError, InvalidPlanError, OSError: As `read_problem`.
     """
     problem, offsets = read_problem(path, capacity_bytes=capacity_bytes)
     if offsets is None:
-        raise InputError(f"`{path}` holds buffers without offsets: there is no plan to judge.")
+        raise InputError(f"`{path}` holds buffers without offsets; a plan has them.")
     if path.suffix == ".tflite" and (offsets == UNPLANNED).any():
         index = int((offsets == UNPLANNED).argmax())
         raise InputError(
-            f"`{path}` leaves tensor {problem.label(index)} to the interpreter: its place is not "
-            "known."
+            f"`{path}` leaves tensor {problem.label(index)} to the interpreter, so its offset is "
+            "unknown."
         )
     return problem, offsets
 
 
 def check_placed(path: Path, source: Path) -> None:
-    """Refuse a name that asks for no form in which a plan of buffers is written.
+    """Raise an error if a plan of buffers cannot be written under a name.
+
+    Args:
+        path: The name.
+        source: The file that the problem came from.
 
     Raises:
-        InputError: It ends neither in .csv nor in .json, nor in .tflite as the source does.
+        InputError: The name ends neither in .csv nor in .json, nor in .tflite as the source does.
     """
     if path.suffix not in (".csv", ".json") and not path.suffix == source.suffix == ".tflite":
         raise InputError(
-            "A plan of buffers is written as .csv or .json, as .tflite for a model of that form, "
-            f"or drawn as .html or .svg; not as `{path.name}`."
+            f"Cannot write a plan of buffers as `{path.name}`; choose .csv, .json, .html or .svg, "
+            "or .tflite for a model of that form."
         )
 
 
 def write_placed(path: Path, plan: Plan, source: Path) -> None:
-    """Write a plan in the form that the name of `path` asks for.
+    """Write a plan in the form that the suffix of `path` names.
 
     Args:
         path: Ends in .csv, in .json, or in .tflite if the source does.
@@ -94,7 +105,7 @@ def write_placed(path: Path, plan: Plan, source: Path) -> None:
 
     Raises:
         InputError: As `check_placed`.
-        OSError: The file cannot be written; an older one is then untouched.
+        OSError: The file cannot be written; an older file is then untouched.
     """
     check_placed(path, source)
     if path.suffix == ".csv":

@@ -1,4 +1,4 @@
-"""Problems with reuse penalties, in the JSON schema `dsa_rp_v1`, as far as one pool goes.
+"""Reads problems with reuse penalties in the JSON schema `dsa_rp_v1`, restricted to one pool.
 
 {"schema_version": 1, "profile": "dsa_rp_v1", "problem": {
   "pools": [{"id", "name", "capacity", "reserved_ranges": []}],
@@ -21,11 +21,11 @@ from tightship.planner.problem import Problem
 
 
 def read_reuse_problem(path: Path) -> tuple[Problem, ReusePenalties]:
-    """Read a problem and its penalties; a name that ends in `.gz` says that it is compressed.
+    """Read a problem and its penalties; a name that ends in `.gz` marks a compressed file.
 
     Raises:
-        FormatError: Not this schema, or it has several pools, reserved ranges, a lifetime of
-            several intervals or other constraints. The field is named.
+        FormatError: The file has another schema, several pools, reserved ranges, a lifetime of
+            several intervals or other constraints. The message names the field.
         OSError: The file cannot be read.
     """
     try:
@@ -35,11 +35,16 @@ def read_reuse_problem(path: Path) -> tuple[Problem, ReusePenalties]:
         raise FormatError(f"`{path}` is not JSON: {error}.") from error
     head = Fields(f"`{path}`", root)
     if head.raw.get("profile") != "dsa_rp_v1":
-        raise FormatError(f"`{path}` is no problem with penalties: `profile` must be `dsa_rp_v1`.")
+        raise FormatError(
+            f"`{path}` is not a problem with penalties: `profile` must be `dsa_rp_v1`."
+        )
     problem = Fields(f"`{path}`, `problem`", head.raw.get("problem"))
     pools = problem.objects("pools")
     if len(pools) != 1 or pools[0].items("reserved_ranges"):
-        raise FormatError(f"{problem.where}: `pools` must be one, without reserved ranges.")
+        raise FormatError(
+            f"{problem.where}: `pools` has {len(pools)} pools; it must be one without reserved "
+            "ranges."
+        )
     constraints = Fields(f"{problem.where}, `constraints`", problem.raw.get("constraints"))
     for key in constraints.raw:
         if constraints.items(key):
@@ -47,7 +52,7 @@ def read_reuse_problem(path: Path) -> tuple[Problem, ReusePenalties]:
     buffers = problem.objects("buffers")
     row_of = {buffer.integer("id"): row for row, buffer in enumerate(buffers)}
     if len(row_of) != len(buffers):
-        raise FormatError(f"{problem.where}: an `id` is there twice.")
+        raise FormatError(f"{problem.where}: an `id` occurs twice.")
     try:
         made = _problem(buffers, pools[0].integer("capacity"))
         return made, ReusePenalties(_penalties(problem, row_of))

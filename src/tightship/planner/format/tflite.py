@@ -1,7 +1,7 @@
-"""TensorFlow Lite models: their tensors as a problem, and `OfflineMemoryAllocation` metadata.
+"""Reads tensors of TensorFlow Lite models, and reads and writes `OfflineMemoryAllocation` metadata.
 
-The metadata is a buffer of int32: a version, the subgraph's index, the number of tensors, and
-for each tensor its offset in the arena, or -1 where the interpreter is to find one.
+The metadata is a buffer of int32: a version, the subgraph's index, the number of tensors, and for
+each tensor its offset in the arena, or -1 if the interpreter is to choose one.
 """
 
 import struct
@@ -21,7 +21,7 @@ IDENTIFIER = b"TFL3"
 METADATA = "OfflineMemoryAllocation"
 UNPLANNED = -1
 ALIGNMENT = 16
-"""Of tensors in the arena of TensorFlow Lite Micro, in bytes."""
+"""Alignment of tensors in the arena of TensorFlow Lite Micro, in bytes."""
 
 SUBGRAPHS, BUFFERS, MODEL_METADATA = 2, 4, 6
 TENSORS, INPUTS, OUTPUTS, OPERATORS = 0, 1, 2, 3
@@ -31,7 +31,7 @@ DATA, DATA_OFFSET, METADATA_NAME, METADATA_BUFFER = 0, 1, 0, 1
 
 BITS = {0: 32, 1: 16, 2: 32, 3: 8, 4: 64, 6: 8, 7: 16, 8: 64, 9: 8, 10: 64, 11: 128, 12: 64,
         15: 32, 16: 16, 17: 4, 18: 16}  # fmt: skip
-"""Bits of an element by its type's number; strings, resources and variants have none."""
+"""Bits of an element by its type's number; strings, resources and variants have no fixed size."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,9 +39,10 @@ class TfliteTensors:
     """The tensors of a model's first subgraph that live in the arena.
 
     Attributes:
-        problem: A buffer for each of them.
+        problem: A buffer for each tensor.
         tensor: The index in the subgraph of each buffer's tensor.
-        offset_bytes: Where the metadata puts each; None without metadata, -1 where it says so.
+        offset_bytes: Offsets of the metadata, -1 for tensors that the interpreter places; None
+            without metadata.
     """
 
     problem: Problem
@@ -50,14 +51,18 @@ class TfliteTensors:
 
 
 def read_tflite(path: Path, *, capacity_bytes: int | None = None) -> TfliteTensors:
-    """Read the tensors that the interpreter places: neither constants nor variables.
+    """Read the tensors that the interpreter places, which are neither constants nor variables.
 
     A tensor lives from the operator that writes it, or from the first if it is an input, to the
     last that reads it, or to the end if it is an output.
 
+    Args:
+        path: The model.
+        capacity_bytes: Capacity of the problem; None sets no limit.
+
     Raises:
         FormatError: The file is not a model, is cut or damaged, or a tensor has a size that
-            depends on data. The tensor or the byte is named.
+            depends on data. The message names the tensor or the byte.
         OSError: The file cannot be read.
     """
     model = _model(path)
@@ -65,6 +70,8 @@ def read_tflite(path: Path, *, capacity_bytes: int | None = None) -> TfliteTenso
     tensors = subgraph.tables(TENSORS)
     spans = _lifetimes(path, subgraph, len(tensors))
     buffers = model.tables(BUFFERS)
+    # A buffer with data, inline or outside the flatbuffer (offsets 0 and 1 mean none), is a
+    # constant.
     constant = [b.vector(DATA, 1)[1] > 0 or b.number(DATA_OFFSET, "Q") > 1 for b in buffers]
     placed = tuple(
         index
@@ -95,15 +102,23 @@ def write_tflite(
 ) -> None:
     """Write a model with `OfflineMemoryAllocation` metadata for these offsets.
 
-    Everything else of the model is as it was in `source`.
+    The rest of the model is copied from `source`.
+
+    Args:
+        path: The file to write.
+        source: The model.
+        tensors: Its tensors, as `read_tflite` returns them.
+        offset_bytes: Offset of each of these tensors; shape (n,).
 
     Raises:
         FormatError: `source` is not a model.
-        InputError: An offset does not fit the format's 32 bits.
-        OSError: A file cannot be read or written; an older one is then untouched.
+        InputError: An offset does not fit the format's 31 bits.
+        OSError: A file cannot be read or written; an older file is then untouched.
     """
     if offset_bytes.max(initial=0) >= 2**31:
-        raise InputError(f"An offset of {offset_bytes.max()} bytes does not fit 32 bits.")
+        raise InputError(
+            f"An offset is {offset_bytes.max()} bytes; TensorFlow Lite holds offsets below {2**31}."
+        )
     model = _model(source)
     count = len(_subgraph(model).tables(TENSORS))
     offset_of = dict(zip(tensors.tensor, offset_bytes.tolist(), strict=True))
@@ -127,7 +142,7 @@ def _subgraph(model: Table) -> Table:
 
 
 def _lifetimes(path: Path, subgraph: Table, count: int) -> dict[int, tuple[int, int]]:
-    """Steps `[start, stop)` of each tensor that an operator, an input or an output names."""
+    """Return steps `[start, stop)` of each tensor that an operator, an input or an output names."""
     operators = subgraph.tables(OPERATORS)
     uses = [(0, index) for index in subgraph.integers(INPUTS)]
     for step, operator in enumerate(operators):
@@ -163,14 +178,14 @@ def _size_bytes(path: Path, tensor: Table, index: int) -> int:
         )
     if min((*shape, *tensor.integers(SIGNATURE)), default=0) < 0:
         raise FormatError(
-            f"`{path}`: tensor {index} `{name}` has a length that is not known. Export the model "
-            "with fixed shapes."
+            f"`{path}`: tensor {index} `{name}` has an unknown length. Export the model with fixed "
+            "shapes."
         )
     return -(-prod(shape) * BITS[kind] // 8)
 
 
 def _offsets(path: Path, model: Table, count: int) -> tuple[int, ...] | None:
-    """The offset of each tensor in the metadata; None if there is none."""
+    """Read the offset of each tensor from the metadata; None if there is none."""
     for metadata in model.tables(MODEL_METADATA):
         if metadata.text(METADATA_NAME) == METADATA:
             break

@@ -1,7 +1,7 @@
-"""A TensorFlow Lite model with other metadata: what is new goes before what was there.
+"""Rewrites a TensorFlow Lite model with other metadata by putting new tables before the old file.
 
-Offsets in a flatbuffer point forward, so that a new root can refer to every old table if it
-comes first; the old root stays behind, unused.
+Offsets in a flatbuffer point forward only, so a new root must come first to refer to the old
+tables. The old root remains in the file, unused.
 """
 
 import struct
@@ -10,23 +10,24 @@ from tightship.errors import FormatError
 from tightship.planner.format.flatbuffer import Table
 
 FIELDS = 8
-"""Fields of a model that are known; each takes four bytes inline."""
+"""Number of known fields of a model; each takes four bytes inline."""
 
 VERSION, BUFFERS, METADATA = 0, 4, 6
 BUFFER_DATA, BUFFER_OFFSET = 0, 1
 METADATA_NAME, METADATA_BUFFER = 0, 1
 SHIFT = 16
-"""What was there moves by a multiple of this, so that every alignment in it holds."""
+"""The old content moves by a multiple of this many bytes, so that its alignments hold."""
 
 
 def with_metadata(model: Table, name: str, payload: bytes) -> bytes:
-    """The model's file with `payload` as its only metadata called `name`.
+    """Return the model's file with `payload` as its only metadata named `name`.
 
-    A payload as long as the one that is there takes its place; the file then stays as it is.
+    A payload as long as the present one replaces it in place, and the rest of the file stays as it
+    is.
 
     Raises:
-        FormatError: The model has fields that the format has gained since, or data outside the
-            flatbuffer, which could not be moved.
+        FormatError: The model has fields that are newer than this writer, or data outside the
+            flatbuffer, which cannot be moved.
     """
     buffers = model.tables(BUFFERS)
     entries = model.tables(METADATA)
@@ -45,29 +46,29 @@ def with_metadata(model: Table, name: str, payload: bytes) -> bytes:
 
 
 class _Front:
-    """Bytes being written; references are filled in once everything has its place."""
+    """Bytes being written; references are filled in once their targets have a position."""
 
     def __init__(self) -> None:
         self.data = bytearray()
         self._references: list[tuple[int, int]] = []
 
     def align(self, size: int, after: int = 0) -> None:
-        """Pad so that what comes `after` bytes from here lies at a multiple of `size`."""
+        """Pad so that the byte at `after` bytes from here lies at a multiple of `size`."""
         self.data += bytes(-(len(self.data) + after) % size)
 
     def number(self, kind: str, value: int) -> int:
-        """Append a number; return where it is."""
+        """Append a number; return its position."""
         self.data += struct.pack(f"<{kind}", value)
         return len(self.data) - struct.calcsize(f"<{kind}")
 
     def point(self, at: int, target: int) -> None:
-        """Let the offset at `at` point to `target`."""
+        """Set the offset at `at` so that it points to `target`."""
         struct.pack_into("<I", self.data, at, target - at)
 
     def table(self, fields: dict[int, int], count: int) -> dict[int, int]:
-        """Append a vtable and a table of four bytes a field; return where each field is.
+        """Append a vtable and a table of four bytes a field; return the position of each field.
 
-        The table itself is four bytes before the first of them.
+        The table itself begins four bytes before the first field.
         """
         self.align(4, 2 * (2 + count))
         vtable = len(self.data)
@@ -82,7 +83,7 @@ class _Front:
 def _front(
     model: Table, buffers: list[int], metadata: list[int], name: str, payload: bytes
 ) -> bytes:
-    """The new root, its two vectors and the new metadata, for old tables at these positions."""
+    """Write the new root, its vectors and the new metadata, for old tables at these positions."""
     front = _Front()
     front.number("I", 0)
     front.data += model.file.data[4:8]

@@ -1,1 +1,1 @@
-"""Plans for steps that run as soon as they can, several at once."""
+"""Plans memory for steps that run as soon as their inputs are ready, several at once."""

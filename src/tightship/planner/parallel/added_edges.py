@@ -1,4 +1,4 @@
-"""The order that a plan asks for beyond the one that values ask for."""
+"""Finds the order that a plan requires beyond the order that values require."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,13 +12,12 @@ from tightship.planner.schedule_plan import SchedulePlan
 
 @dataclass(frozen=True, slots=True)
 class AddedEdge:
-    """A step that must end before another begins, because their values share bytes.
+    """A requirement that a step ends before another begins, because their values share bytes.
 
     Attributes:
         before: Index of the step that ends.
         after: Index of the step that begins.
-        price: How much longer the longest path becomes if only this edge is added, in the weights
-            of the steps.
+        price: Increase of the longest path if only this edge is added, in the unit of the weights.
     """
 
     before: int
@@ -29,14 +28,14 @@ class AddedEdge:
 def added_edges(
     plan: SchedulePlan, weights: Sequence[float] | None = None
 ) -> tuple[AddedEdge, ...]:
-    """The fewest edges that make a plan safe for steps that run as soon as they can.
+    """Find the fewest edges that make a plan safe for steps that run as soon as they can.
 
-    None follows from the others and from what steps read and write. Buffers are kept apart whole:
-    a part of a concatenation has its bytes as long as the whole.
+    No returned edge follows from the others and from what steps read and write. Buffers are kept
+    apart as a whole: a part of a concatenation keeps its bytes as long as the whole.
 
     Args:
-        plan: Of steps that run one after another.
-        weights: How long each step takes; 1 each, if not given.
+        plan: A plan for steps that run one after another.
+        weights: Time that each step takes, in any unit; 1 for each by default.
 
     Complexity: O(pairs of buffers that share bytes + (steps + edges) * chains).
     """

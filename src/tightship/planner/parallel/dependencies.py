@@ -1,4 +1,4 @@
-"""What must have ended before a step begins, whatever the plan."""
+"""Derives the order of steps that holds for every plan."""
 
 from collections.abc import Iterator, Sequence
 
@@ -11,24 +11,25 @@ from tightship.planner.problem import Int64Array
 from tightship.planner.schedule import AliasKind, Schedule
 
 Edge = tuple[int, int]
-"""A step, and a later one that must not begin before the first has ended."""
+"""A step, and a later step that must not begin before the first has ended."""
 
 
 def dependencies(schedule: Schedule) -> list[Edge]:
-    """Edges from the writer of a value to its readers, and to steps that must write over it.
+    """Return edges from the writer of a value to its readers, and to steps that must overwrite it.
 
-    A TIED alias writes over the bytes of its input; whatever touches these before comes before it.
+    A TIED alias writes over the bytes of its input, so all earlier steps that touch these bytes
+    come before it.
     """
     return sorted({*_flow(schedule), *_before_ties(schedule)})
 
 
 def step_order(schedule: Schedule, edges: Sequence[Edge]) -> StepOrder:
-    """The order that edges leave between a schedule's steps."""
+    """Make the partial order that edges define on a schedule's steps."""
     return StepOrder(len(schedule.steps), edge_columns(edges))
 
 
 def edge_columns(edges: Sequence[Edge]) -> Int64Array:
-    """Where edges start, and where they end; shape (2, e)."""
+    """Return the first and the second steps of edges as columns; shape (2, e)."""
     return np.ascontiguousarray(np.array(edges, np.int64).reshape(-1, 2).T)
 
 

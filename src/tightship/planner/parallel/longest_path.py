@@ -1,4 +1,4 @@
-"""How long steps take that run as soon as they can, on any number of workers."""
+"""Computes the time of steps that run as soon as they can, on any number of workers."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -8,28 +8,28 @@ from tightship.planner.parallel.dependencies import Edge
 
 @dataclass(frozen=True, slots=True)
 class LongestPaths:
-    """Of each step the longest path that ends with it, and the longest that begins with it."""
+    """The longest path that ends with each step, and the longest that begins with it."""
 
     ending: tuple[float, ...]
     beginning: tuple[float, ...]
 
     @property
     def longest(self) -> float:
-        """The longest path of all."""
+        """Length of the longest path of all."""
         return max(self.ending, default=0)
 
     def growth(self, edge: Edge) -> float:
-        """How much longer the longest path becomes by one more edge."""
+        """Return the increase of the longest path by one more edge."""
         before, after = edge
         return max(0, self.ending[before] + self.beginning[after] - self.longest)
 
 
 def longest_paths(weights: Sequence[float], edges: Sequence[Edge]) -> LongestPaths:
-    """Longest paths over steps of the given weights.
+    """Compute longest paths over steps of the given weights.
 
     Args:
-        weights: How long each step takes.
-        edges: From a step to a later one.
+        weights: Time that each step takes, in any unit.
+        edges: Pairs of a step and a later step.
 
     Complexity: O(steps + edges).
     """

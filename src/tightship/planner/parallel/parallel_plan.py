@@ -1,4 +1,4 @@
-"""Plans that hold whatever the order in which independent steps run."""
+"""Plans memory so that independent steps may run in any order."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -26,7 +26,7 @@ from tightship.planner.verify_parallel import verify_parallel
 
 
 def as_serial(problem: Problem) -> Int64Array:
-    """As buffers lie where steps run one after another."""
+    """Order buffers by their offsets in a plan for steps that run one after another."""
     return order_of(solve(problem))
 
 
@@ -39,19 +39,19 @@ ORDERS: dict[str, OrderOf] = {
     "start": orders.by_start,
     "serial": as_serial,
 }
-"""Orders in which buffers are placed, by the name that a plan reports."""
+"""Orders in which buffers are placed, by the name that a plan reports as its strategy."""
 
 NO_GROUPS: Int64Array = np.zeros(0, np.int64)
 
 
 @dataclass(frozen=True, slots=True)
 class Paths:
-    """How many paths share bytes along themselves, as in the memory note.
+    """Paths along which buffers share bytes, as in the memory note.
 
     Attributes:
-        count: Paths to colour; steps outside of them are alone.
-        is_required: Whether buffers of different paths never share bytes. If not, they do where
-            that makes the plan smaller.
+        count: Number of paths to colour; steps outside of them stay alone.
+        is_required: Whether buffers of different paths never share bytes. If False, they share
+            bytes where that makes the plan smaller.
     """
 
     count: int
@@ -59,20 +59,19 @@ class Paths:
 
 
 def plan_parallel(schedule: Schedule, paths: Paths | None = None) -> SchedulePlan:
-    """The smallest plan found that adds no order to the steps.
+    """Find the smallest plan that adds no order to the steps.
 
-    Two buffers share bytes only if every step that touches the one is an ancestor of every step
-    that touches the other: through values, whatever else runs meanwhile. Aliases are taken where
-    they hold in that sense. The plan's lower bound is that of steps that run one after another.
+    Two buffers share bytes only if every step that touches the one is an ancestor, through values,
+    of every step that touches the other. Optional aliases are taken under the same condition. The
+    plan's lower bound is that of steps that run one after another.
 
     Args:
         schedule: Values and steps.
-        paths: Paths along which sharing is preferred or required; any sharing is as good as any
-            other, if not given.
+        paths: Paths along which sharing is preferred or required; None, the default, prefers none.
 
     Raises:
         PlanError: As `problem_of`; or fewer than one path.
-        InvalidPlanError: The placement is wrong; nothing wrong is ever returned.
+        InvalidPlanError: Verification found the placement wrong, which is a defect.
 
     Complexity: O(m * m) for m buffers, in time and in bits.
     """
@@ -82,7 +81,7 @@ def plan_parallel(schedule: Schedule, paths: Paths | None = None) -> SchedulePla
     if paths is None:
         return planned.smallest(NO_GROUPS)
     if paths.count < 1:
-        raise PlanError(f"{paths.count} paths were asked for; there must be at least one.")
+        raise PlanError(f"The count of paths is {paths.count}; it must be at least 1.")
     along = planned.smallest(path_colours(len(schedule.steps), edges, paths.count))
     if paths.is_required or along.plan.status == "optimal":
         return along
@@ -97,7 +96,7 @@ class _Parallel:
     bound_bytes: int
 
     def smallest(self, groups: Int64Array) -> SchedulePlan:
-        """The smallest plan; buffers first touched by steps of different groups stay apart."""
+        """Find the smallest plan; buffers first touched by steps of different groups stay apart."""
         best: SchedulePlan | None = None
         for buffers in self._choices():
             group = groups[buffers.problem.start_step] if groups.size else NO_GROUPS
@@ -113,7 +112,7 @@ class _Parallel:
         return best
 
     def _choices(self) -> Iterator[Buffers]:
-        """Buffers with the aliases that hold, then without any optional ones."""
+        """Yield buffers with the aliases that are safe, then without optional aliases."""
         merged = problem_of(self.schedule, without=unsafe_aliases(self.schedule, self.order))
         yield merged
         if merged.is_merged:

@@ -1,4 +1,4 @@
-"""The memory note's way to plan for parallel execution: paths, and sharing along each."""
+"""Implements the memory note's plan for parallel execution: sharing along longest paths."""
 
 from collections.abc import Sequence
 
@@ -9,15 +9,18 @@ from tightship.planner.problem import Int64Array
 
 
 def path_colours(step_count: int, edges: Sequence[Edge], paths: int) -> Int64Array:
-    """A colour for each step: those of `paths` longest paths, and one of its own for each other.
+    """Colour steps: one colour for each of `paths` longest paths, and one for each other step.
 
-    The longest path of steps without a colour is coloured, `paths` times; it may pass through steps
-    that have one, which do not count.
+    The longest path of uncoloured steps is coloured, `paths` times. A path may pass through
+    coloured steps, which do not count towards its length.
 
     Args:
-        step_count: How many steps there are.
-        edges: From a step to a later one.
-        paths: How many paths are wanted; each is a stream of work that may run beside the others.
+        step_count: Number of steps.
+        edges: Pairs of a step and a later step.
+        paths: Number of paths; each is a stream of work that may run beside the others.
+
+    Returns:
+        A colour for each step, from 0; shape (step_count,).
 
     Complexity: O(paths * (steps + edges)).
     Source: MXNet, "Optimizing Memory Consumption in Deep Learning": colouring for parallel
@@ -36,7 +39,7 @@ def path_colours(step_count: int, edges: Sequence[Edge], paths: int) -> Int64Arr
 
 def _longest(incoming: Sequence[Sequence[int]], counts: np.ndarray[tuple[int], np.dtype[np.bool_]],
              ) -> list[int]:  # fmt: skip
-    """The path with the most steps that count; of equal ones the one that ends first."""
+    """Return the path with the most steps that count; of equal paths the one that ends first."""
     lengths: list[int] = []
     came_from: list[int] = []
     for step, before in enumerate(incoming):

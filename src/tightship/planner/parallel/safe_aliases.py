@@ -1,4 +1,4 @@
-"""Aliases that hold whatever the order in which steps run."""
+"""Finds aliases that are safe in any order of steps."""
 
 from tightship._core import StepOrder
 from tightship.planner.cell import cells_of
@@ -7,10 +7,10 @@ from tightship.planner.schedule import Alias, AliasKind, Schedule
 
 
 def unsafe_aliases(schedule: Schedule, order: StepOrder) -> frozenset[Alias]:
-    """IN_PLACE and PART aliases that hold in the order of the schedule only.
+    """Return IN_PLACE and PART aliases that are safe only in the order of the schedule.
 
-    The bytes of their input are touched by a step that need not have ended when they are written
-    over, or, of a part, when the whole is there.
+    Some step touches the bytes of their input and need not have ended when these are overwritten
+    or, for a part, when the whole exists.
     """
     cells = cells_of(schedule)
     touched = touched_cells(schedule, cells)

@@ -1,4 +1,4 @@
-"""Steps that nobody waits for, run together with one that somebody does."""
+"""Joins steps whose results no step reads to steps whose results are read."""
 
 from dataclasses import replace
 
@@ -6,14 +6,16 @@ from tightship.planner.schedule import AliasKind, Schedule, Step
 
 
 def with_side_steps_joined(schedule: Schedule) -> Schedule:
-    """A schedule in which gradients of weights are computed beside those of data, in one step.
+    """Join gradients of weights with gradients of data into one step.
 
-    A step whose results nobody reads is never known to have ended, so where steps run at once the
-    bytes that it reads never come back. It is joined to the next step that reads one of its inputs:
-    as frameworks have one backward operator for a layer. What it reads lives until then.
+    No later step waits for a step whose results are not read. When steps run at once, it is
+    therefore never known to have ended, and the bytes that it reads can never be reused. Such a
+    step is joined to the next step that reads one of its inputs, as frameworks have one backward
+    operator for a layer. Its inputs live until then.
 
-    Steps with views or ties stay alone, and those of which no later step reads an input. None is
-    joined to a tied one, which writes over bytes that it might read by another name.
+    Steps with views or ties stay alone, and so do steps whose inputs no later step reads. No step
+    is joined to a tied one, because that writes over bytes that the joined step might read under
+    another name.
 
     Complexity: O(values + reads).
     """
@@ -29,7 +31,7 @@ def with_side_steps_joined(schedule: Schedule) -> Schedule:
 
 
 def _hosts(schedule: Schedule) -> dict[int, int]:
-    """For each step that nobody waits for a later one that reads an input of it."""
+    """Map each step that no step waits for to a later step that reads one of its inputs."""
     readers: dict[int, list[int]] = {}
     for index, step in enumerate(schedule.steps):
         if any(alias.kind is AliasKind.TIED for alias in step.aliases):
@@ -57,7 +59,7 @@ def _hosts(schedule: Schedule) -> dict[int, int]:
 
 
 def _together(steps: list[Step]) -> Step:
-    """Steps run one after another as one, the last of which others wait for."""
+    """Join steps that run one after another into one; other steps wait for the last."""
     if len(steps) == 1:
         return steps[0]
     *_, last = steps

@@ -1,4 +1,4 @@
-"""Which steps touch which bytes."""
+"""Records which steps touch which bytes."""
 
 from collections.abc import Iterator, Sequence
 
@@ -11,7 +11,7 @@ from tightship.planner.schedule import Schedule, Step
 
 
 def touched_cells(schedule: Schedule, cells: Sequence[Cell]) -> dict[Cell, list[int]]:
-    """The steps that read or write a value of each cell, rising."""
+    """Return the steps that read or write a value of each alias group, in increasing order."""
     found: dict[Cell, list[int]] = {cell: [] for cell in cells}
     for index, step in enumerate(schedule.steps):
         for cell in dict.fromkeys(cells[value] for value in _operands(step)):
@@ -20,7 +20,7 @@ def touched_cells(schedule: Schedule, cells: Sequence[Cell]) -> dict[Cell, list[
 
 
 def buffer_order(schedule: Schedule, buffers: Buffers, order: StepOrder) -> BufferOrder:
-    """Which buffers come before which, if steps keep to no more than `order`."""
+    """Make the partial order of buffers that follows from the partial order of steps."""
     steps: list[list[int]] = [[] for _ in range(buffers.problem.count)]
     for index, step in enumerate(schedule.steps):
         for buffer in dict.fromkeys(_buffers_of(buffers, index, step)):
@@ -35,9 +35,9 @@ def buffer_order(schedule: Schedule, buffers: Buffers, order: StepOrder) -> Buff
 
 
 def overwriting_edges(schedule: Schedule, buffers: Buffers) -> Iterator[tuple[int, int]]:
-    """Steps that touch bytes of a buffer, with later steps that write over these in place.
+    """Yield steps that touch bytes of a buffer, with later steps that overwrite these in place.
 
-    Steps run in their order; edges are those that this order follows.
+    The edges follow the order of the schedule.
     """
     writes = {alias.output for alias in buffers.in_place}
     touched: dict[int, list[tuple[int, int]]] = {}

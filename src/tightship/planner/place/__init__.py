@@ -1,1 +1,1 @@
-"""Placement algorithms: a problem in, an offset for each buffer out. None looks at capacity."""
+"""Placement algorithms: each maps a problem to an offset for each buffer, ignoring the capacity."""

@@ -1,4 +1,4 @@
-"""Whether buffers fit a capacity, decided by search."""
+"""Decides by search whether buffers fit a capacity."""
 
 from dataclasses import dataclass
 from typing import Literal, cast
@@ -9,22 +9,26 @@ from tightship._core import StopFlag, search_fit
 from tightship.planner.problem import Int64Array, Problem
 
 Verdict = Literal["fits", "infeasible", "open"]
-"""`fits`: here is where. `infeasible`: no placement fits. `open`: the effort ran out before."""
+"""`fits`: offsets were found. `infeasible`: none exist. `open`: the effort ended before a proof."""
 
 FREE = -1
-"""The pin of a buffer that has none."""
+"""Stands for the pin of a buffer that has none."""
 
 NO_PINS: Int64Array = np.zeros(0, np.int64)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Fit:
-    """What a search found out about a problem and a capacity.
+    """The result of a search for a placement within a capacity.
 
-    `offset_bytes` is of shape (n,) if the verdict is `fits`, else empty. `conflict` holds the
-    indices of buffers that do not fit together, rising, if it is `infeasible`, else nothing.
-    `bound_bytes` is then a peak below which no placement exists, else 0. `effort` is what was
-    spent.
+    Attributes:
+        verdict: Whether a placement was found, excluded, or neither.
+        offset_bytes: Offsets of shape (n,) if the verdict is `fits`, otherwise empty.
+        conflict: Indices of buffers that do not fit together, in increasing order, if the verdict
+            is `infeasible`, otherwise empty.
+        bound_bytes: A peak below which no placement exists if the verdict is `infeasible`,
+            otherwise 0.
+        effort: Pairs of buffers that were compared.
     """
 
     verdict: Verdict
@@ -45,20 +49,20 @@ def fit(
 ) -> Fit:
     """Place buffers within a capacity, or prove that it cannot be done.
 
-    Buffers are placed from the floor up, each where it comes to rest. A failed attempt is traced
-    to the buffers that caused it; decisions that did not touch these are not tried again.
-    Attempts start over from time to time, in orders that put forward what was in the way. The
-    answer depends on problem, capacity and effort alone, as long as nobody sets `stop`.
+    Buffers are placed from the bottom up, each as low as it can lie. A failed attempt is traced to
+    the buffers that caused it, and decisions that did not involve these are skipped. The search
+    restarts from time to time, in orders that prefer the buffers that caused failures. The answer
+    depends only on problem, capacity and effort, unless `stop` is set.
 
     Args:
-        problem: n buffers; its own capacity is not looked at.
-        capacity_bytes: What every buffer must end within.
-        effort: Pairs of buffers to look at, roughly.
-        threads: How many threads may search at once; two have work.
-        stop: Set from another thread, it ends the search with the verdict `open`.
-        pins: Where each buffer has to lie, `FREE` for anywhere; shape (n,), or empty if all are
-            free. Pinned buffers are disjoint and within the capacity. Verdict, conflict and bound
-            are then about placements that keep to them.
+        problem: n buffers; its own capacity is ignored.
+        capacity_bytes: Highest end that a buffer may have.
+        effort: Pairs of buffers to compare, roughly.
+        threads: Threads that may search at once; 1 by default, and more than 2 do not help.
+        stop: Flag that ends the search with the verdict `open` when another thread sets it.
+        pins: Required offset of each buffer, `FREE` for any; shape (n,), or empty if all are free.
+            Pinned buffers must be disjoint and within the capacity. Verdict, conflict and bound
+            are then about placements with these pins.
 
     Complexity: exponential in n at worst, within the effort; O(sum of live buffers) space.
     Source: canonical placements as in Moffitt, "MiniMalloc: A Lightweight Memory Allocator for

@@ -1,4 +1,4 @@
-"""Whether the items of a problem with constraints fit their banks, decided by search."""
+"""Decides by search whether the items of a problem with constraints fit their banks."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -13,14 +13,16 @@ from tightship.planner.place.exact import Verdict
 from tightship.planner.problem import Int64Array, Problem
 
 UNITS_MAX = 2**61
-"""More units than a limit, an offset or a cost can be."""
+"""Larger than any limit, offset or cost, in units of `ItemSearch.unit_bytes`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Within:
-    """What a placement is to stay within, beside the capacities of banks; None is no limit.
+    """Limits of a placement besides the capacities of banks; None is no limit.
 
-    `cost` is what the banks charge, `peak_bytes` the sum of their peaks.
+    Attributes:
+        cost: Highest sum of the banks' charges.
+        peak_bytes: Highest sum of the banks' peaks.
     """
 
     cost: int | None = None
@@ -29,11 +31,15 @@ class Within:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ItemFit:
-    """What a search found out.
+    """The result of a search for a placement of items.
 
-    `offset_bytes` and `bank` are of shape (n,) if the verdict is `fits`, else empty. `conflict`
-    holds the indices of buffers that do not fit together, rising, if it is `infeasible`, else
-    nothing. `effort` is what was spent.
+    Attributes:
+        verdict: Whether a placement was found, excluded, or neither.
+        offset_bytes: Offsets of shape (n,) if the verdict is `fits`, otherwise empty.
+        bank: Banks of shape (n,) if the verdict is `fits`, otherwise empty.
+        conflict: Indices of buffers that do not fit together, in increasing order, if the verdict
+            is `infeasible`, otherwise empty.
+        effort: Pairs of items that were compared.
     """
 
     verdict: Verdict
@@ -45,18 +51,18 @@ class ItemFit:
 
 @dataclass(frozen=True)
 class ItemSearch:
-    """The search for the items of a problem, ready for one question after another."""
+    """A search over the items of a problem, prepared once for several questions."""
 
     problem: Problem
 
     @cached_property
     def items(self) -> Items:
-        """What moves as one."""
+        """Items of the problem."""
         return items_of(self.problem)
 
     @cached_property
     def unit_bytes(self) -> int:
-        """Bytes that every offset of a placement that has been pushed down is a multiple of."""
+        """Unit in bytes: offsets of placements that cannot be lowered are multiples of it."""
         items, obstacles = self.items, self._obstacles
         alignment, remainder, pinned, *_ = items.columns
         parts = (
@@ -75,19 +81,19 @@ class ItemSearch:
     ) -> ItemFit:
         """Place items within limits, or prove that it cannot be done.
 
-        The answer depends on the problem, the limits and the effort alone, as long as nobody sets
-        `stop`. A problem with more than 4,000,000 pairs of items that meet, or with offsets and
-        costs beyond `UNITS_MAX` in all, stays open.
+        The answer depends only on the problem, the limits and the effort, unless `stop` is set. A
+        problem with more than 4,000,000 pairs of items that are live together, or with offsets and
+        costs that exceed `UNITS_MAX` in total, stays open.
 
         Args:
-            within: The limits. Banks have their capacities; the problem's own is not looked at.
-            effort: Pairs of items to look at, roughly.
-            threads: How many threads may search at once; two have work.
-            stop: Set from another thread, it ends the search with the verdict `open`.
+            within: The limits. Banks have their capacities; the problem's own is ignored.
+            effort: Pairs of items to compare, roughly.
+            threads: Threads that may search at once; 1 by default, and more than 2 do not help.
+            stop: Flag that ends the search with the verdict `open` when another thread sets it.
 
         Complexity: exponential in n at worst, within the effort; O(pairs that meet) space.
-        Source: as for `fit`; a base of an item is tried where another keeps it up, which for
-            single rectangles is the rule of Moffitt, "MiniMalloc", 2023.
+        Source: as for `fit`; an item is tried at the bases where it rests on another item, which
+            for single rectangles is the rule of Moffitt, "MiniMalloc", 2023.
         """
         nothing = np.zeros(0, np.int64)
         charge = int(self._columns[5].sum())
@@ -145,7 +151,7 @@ class ItemSearch:
 
     @cached_property
     def _banks(self) -> Int64Array:
-        """Rows of capacity in units and of cost for a byte."""
+        """Rows of each bank's capacity in units and cost for a byte."""
         banks = self._constraints.banks
         capacities = [bank.capacity_bytes for bank in banks] or [None]
         units = [

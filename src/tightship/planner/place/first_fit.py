@@ -1,14 +1,14 @@
-"""First fit over an order."""
+"""Places buffers by first fit in a given order."""
 
 from tightship._core import place_first_fit
 from tightship.planner.problem import Int64Array, Problem
 
 
 def first_fit(problem: Problem, order: Int64Array) -> Int64Array:
-    """Place each buffer at the lowest offset free for its whole lifetime.
+    """Place each buffer at the lowest offset that is free for its whole lifetime.
 
-    Buffers are taken in the given order; a buffer placed earlier never moves. The offsets are
-    valid for any order; the peak depends on it.
+    Buffers are placed in the given order, and never move once placed. The offsets are valid for any
+    order; the order decides the peak.
 
     Args:
         problem: n buffers.

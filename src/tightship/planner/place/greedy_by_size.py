@@ -1,4 +1,4 @@
-"""Largest first, each into its tightest gap."""
+"""Places the largest buffers first, each into its tightest gap."""
 
 from tightship._core import place_best_gap
 from tightship.planner.place.order import by_size

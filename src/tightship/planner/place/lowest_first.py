@@ -1,14 +1,14 @@
-"""Packing from the floor up, and learning from what stuck out."""
+"""Packs buffers from the bottom up, and learns an order from buffers that end too high."""
 
 from tightship._core import place_lowest_first, place_promote
 from tightship.planner.problem import Int64Array, Problem
 
 
 def lowest_first(problem: Problem, order: Int64Array) -> Int64Array:
-    """Place again and again the buffer that can lie lowest on those placed so far.
+    """Place, at each step, the buffer that can lie lowest on top of those placed so far.
 
-    Nothing is put below a buffer already placed, so offsets never fall. Of several that can lie
-    equally low, alignment apart, the first of the order is taken.
+    No buffer is put below one that is already placed, so offsets never fall. Of several buffers
+    that can lie equally low, alignment apart, the first in the order is taken.
 
     Args:
         problem: n buffers.
@@ -22,16 +22,16 @@ def lowest_first(problem: Problem, order: Int64Array) -> Int64Array:
 
 
 def promote(problem: Problem, order: Int64Array, target_bytes: int, rounds: int) -> Int64Array:
-    """Repeat `lowest_first`, each time blaming the buffers that end above a target.
+    """Repeat `lowest_first`, each time promoting the buffers that end above a target.
 
-    The blamed move halfway to the front of the order. The smallest placement of all rounds is
-    returned; the rounds end at `target_bytes`, or when the order no longer changes.
+    Promoted buffers move halfway to the front of the order. The smallest placement of all rounds
+    is returned; the rounds end at `target_bytes`, or when the order no longer changes.
 
     Args:
         problem: n buffers.
         order: A permutation of range(n).
         target_bytes: The peak to reach.
-        rounds: How many placements are tried at most, 1 or more.
+        rounds: Most placements to try, at least 1.
 
     Complexity: that of `lowest_first` for each round.
     Source: Joslin and Clements, "Squeaky Wheel Optimization", 1999.

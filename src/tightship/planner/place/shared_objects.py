@@ -1,10 +1,10 @@
-"""Whole blocks recycled by reference counts: the walk of the memory note."""
+"""Recycles whole blocks by reference counts, as the memory note's walk does."""
 
 from tightship._core import place_shared_objects
 from tightship.planner.problem import Int64Array, Problem
 
 MATCH_RANGE = 16
-"""A block matches a request if their sizes are within this factor of each other."""
+"""Factor within which the sizes of a block and a request must be for a match."""
 
 
 def shared_objects(problem: Problem, match_range: int = MATCH_RANGE) -> Int64Array:
@@ -16,7 +16,7 @@ def shared_objects(problem: Problem, match_range: int = MATCH_RANGE) -> Int64Arr
 
     Args:
         problem: n buffers.
-        match_range: Factor within which sizes match; 0 recycles nothing.
+        match_range: Factor within which sizes match; `MATCH_RANGE` by default, 0 recycles nothing.
 
     Complexity: O(n log n).
     Source: MXNet, "Optimizing Memory Consumption in Deep Learning", and its match range.

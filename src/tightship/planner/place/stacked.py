@@ -1,11 +1,11 @@
-"""Buffers one on another, in an order that somebody chose."""
+"""Stacks buffers in a given order."""
 
 from tightship._core import place_stacked
 from tightship.planner.problem import Int64Array, Problem
 
 
 def stacked(problem: Problem, order: Int64Array) -> Int64Array:
-    """Place each buffer on top of those before it that it meets, never below one.
+    """Place each buffer on top of the earlier ones that are live together with it.
 
     Args:
         problem: n buffers.

@@ -1,4 +1,4 @@
-"""The memory note's ways of planning, each a pure function of a schedule, to be compared."""
+"""Implements the memory note's planning methods for comparison, as pure functions of a schedule."""
 
 from tightship.planner.scheme.blocks import Blocks
 from tightship.planner.scheme.colour import colour

@@ -1,19 +1,22 @@
-"""Whole blocks that values share: no offsets, no splitting."""
+"""Defines whole blocks that values share, without offsets and without splitting."""
 
 from dataclasses import dataclass
 
 from tightship.planner.schedule import Alias
 
 NO_BLOCK = -1
-"""In place of a block's index: outside the arena, or no bytes at all."""
+"""Marks a value outside the arena, or one without bytes, instead of a block's index."""
 
 
 @dataclass(frozen=True, slots=True)
 class Blocks:
-    """Which block each value and each step's scratch has; a block is its largest tenant's size.
+    """The block of each value and of each step's scratch.
 
-    `of_value` and `of_scratch` hold -1 where `Buffers` does. `in_place` lists the IN_PLACE
-    aliases taken, in the order of their steps.
+    Attributes:
+        size_bytes: Size of each block, which is that of its largest value.
+        of_value: Index of each value's block; `NO_BLOCK` where `Buffers` has no buffer.
+        of_scratch: Index of the block of each step's scratch; `NO_BLOCK` where `Buffers` has none.
+        in_place: IN_PLACE aliases taken, in the order of their steps.
     """
 
     size_bytes: tuple[int, ...]
@@ -23,5 +26,5 @@ class Blocks:
 
     @property
     def total_bytes(self) -> int:
-        """What all blocks take side by side."""
+        """Sum of the sizes of all blocks."""
         return sum(self.size_bytes)

@@ -1,4 +1,4 @@
-"""A model of the allocator beneath an imperative framework: cached blocks, best fit."""
+"""Models the allocator of an imperative framework: cached blocks and best fit."""
 
 from bisect import bisect_left, insort
 from dataclasses import dataclass
@@ -8,11 +8,11 @@ MIB = 2**20
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """Sizes by which requests are rounded and segments obtained, in bytes.
+    """Sizes to which requests are rounded and in which segments are obtained, in bytes.
 
-    The defaults are those of PyTorch's caching allocator for accelerators: requests up to
+    The defaults are those of PyTorch's caching allocator for accelerators. Requests up to
     `small_max_bytes` are cut from segments of `small_segment_bytes`, others below
-    `large_segment_min_bytes` from segments of `large_segment_bytes`, larger ones have a segment
+    `large_segment_min_bytes` from segments of `large_segment_bytes`. Larger requests have segments
     of their own.
     """
 
@@ -24,7 +24,7 @@ class Policy:
     round_segment_bytes: int = 2 * MIB
 
     def segment_bytes(self, size_bytes: int) -> int:
-        """What is asked of the system for a request of this size."""
+        """Return the size of the segment that a request of this size obtains from the system."""
         if size_bytes <= self.small_max_bytes:
             return self.small_segment_bytes
         if size_bytes < self.large_segment_min_bytes:
@@ -42,9 +42,9 @@ class _Block:
 
 
 class CachingAllocator:
-    """Blocks that are kept when they are freed, split when too large, and joined again.
+    """An allocator that keeps freed blocks, splits those that are too large, and joins neighbours.
 
-    `reserved_bytes` is what was obtained from the system; it is never given back.
+    `reserved_bytes` counts bytes obtained from the system, which are never returned.
     """
 
     def __init__(self, policy: Policy) -> None:
@@ -61,7 +61,7 @@ class CachingAllocator:
         self._made: list[_Block] = []
 
     def allocate(self, size_bytes: int) -> int:
-        """A block of at least this size, by its number; it is counted as one call."""
+        """Allocate a block of at least this size and return its number; counts as one call."""
         self.allocate_calls += 1
         size = -(-max(1, size_bytes) // self.policy.round_bytes) * self.policy.round_bytes
         is_small = size <= self.policy.small_max_bytes
@@ -75,7 +75,7 @@ class CachingAllocator:
         return self._numbers[block]
 
     def deallocate(self, number: int) -> None:
-        """Give a block back to the cache."""
+        """Return a block to the cache."""
         self.deallocate_calls += 1
         block = self._made[number]
         assert not block.is_free, number
@@ -99,7 +99,7 @@ class CachingAllocator:
         return block
 
     def _split(self, block: _Block, size_bytes: int) -> None:
-        """Cut off what a request leaves, unless that is too little to be of use."""
+        """Split off the bytes that a request leaves, unless they are too few to be useful."""
         rest = block.size_bytes - size_bytes
         least = self.policy.round_bytes if block.is_small else self.policy.small_max_bytes + 1
         if rest < least:

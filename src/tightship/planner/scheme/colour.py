@@ -1,4 +1,4 @@
-"""Colouring of the conflict graph: values of one colour share a block."""
+"""Colours the conflict graph: values of one colour share a block."""
 
 from collections.abc import Callable, Mapping
 
@@ -12,12 +12,12 @@ from tightship.planner.scheme.blocks import Blocks
 from tightship.planner.scheme.reference_count import buffers_in_place
 
 ORDERS: Mapping[str, Callable[[Problem], Int64Array]] = {"size": by_size, "start": by_start}
-"""Orders in which buffers get colours: the largest first takes few bytes; in order of time there
-are as few colours as can be."""
+"""Orders in which buffers get colours. Largest first needs few bytes; by start needs the fewest
+colours, because lifetimes are intervals."""
 
 
 def conflicts(problem: Problem, buffer: int) -> Int64Array:
-    """Indices of the other buffers that are live in a step of `buffer`, ascending."""
+    """Return indices of the other buffers that are live in a step of `buffer`, increasing."""
     start, stop = problem.start_step[buffer], problem.stop_step[buffer]
     live = (problem.start_step < stop) & (problem.stop_step > start)
     live[buffer] = False
@@ -25,15 +25,15 @@ def conflicts(problem: Problem, buffer: int) -> Int64Array:
 
 
 def colour(schedule: Schedule, *, in_place: bool = True, order: str = "size") -> Blocks:
-    """Give each buffer the first colour that no conflicting one has.
+    """Give each buffer the first colour that no conflicting buffer has.
 
     Args:
         schedule: Values and steps.
-        in_place: Whether IN_PLACE aliases may be taken, before colours are given.
-        order: One of `ORDERS`.
+        in_place: Whether IN_PLACE aliases may be taken, before colours are given; True by default.
+        order: Name of one of `ORDERS`; `size` by default.
 
     Raises:
-        PlanError: Values are bound to each other in a way that no plan can honour.
+        PlanError: Values are bound to each other in a way that no plan can satisfy.
 
     Complexity: O(n^2) for n buffers.
     """

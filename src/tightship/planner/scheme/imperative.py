@@ -1,7 +1,4 @@
-"""The same graph as an imperative framework runs it: memory as values come and go.
-
-Static planning simulates this once; here it is simulated as it is, allocator and all.
-"""
+"""Simulates the memory of a graph that an imperative framework runs, allocator included."""
 
 from collections import defaultdict
 from collections.abc import Iterable
@@ -17,16 +14,15 @@ DEFAULT_POLICY = Policy()
 
 @dataclass(frozen=True, slots=True)
 class Imperative:
-    """What a run took.
+    """Memory and calls of a simulated run.
 
     Attributes:
-        peak_live_bytes: Most bytes that values and scratch held at once, rounded by the
-            allocator.
-        reserved_bytes: What the allocator had obtained from the system in the end: what a
-            process monitor shows.
-        allocate_calls: Calls of the allocator, for values and scratch.
-        deallocate_calls: Those of them that came back during the run.
-        system_calls: Requests to the system among them.
+        peak_live_bytes: Most bytes that values and scratch held at once, rounded by the allocator.
+        reserved_bytes: Bytes that the allocator had obtained from the system at the end, which is
+            the figure that a process monitor shows.
+        allocate_calls: Calls that allocated values and scratch.
+        deallocate_calls: Calls that deallocated them during the run.
+        system_calls: Requests to the system.
     """
 
     peak_live_bytes: int
@@ -39,19 +35,20 @@ class Imperative:
 def run_imperatively(
     schedule: Schedule, *, hold_references: bool = False, policy: Policy = DEFAULT_POLICY
 ) -> Imperative:
-    """Allocate as a framework would that runs one operation after another.
+    """Simulate a framework that runs one operation after another and allocates each output.
 
-    An output is allocated when its step runs, and freed when its last reference dies: after the
-    last step that reads it. Nothing is written in place but what is TIED; a VIEW shares the
-    bytes of its base.
+    An output is allocated when its step runs, and freed when its last reference dies, after the
+    last step that reads it. Only TIED outputs are written in place; a VIEW shares the bytes of its
+    base.
 
     Args:
         schedule: Values and steps.
-        hold_references: Whether a list somewhere refers to every value, so that none dies.
-        policy: How the allocator rounds and cuts.
+        hold_references: Whether the program keeps a reference to every value, so that no value is
+            freed; False by default.
+        policy: Sizes by which the allocator rounds and splits; PyTorch's by default.
 
     Raises:
-        PlanError: Values are bound to each other in a way that no plan can honour.
+        PlanError: Values are bound to each other in a way that no plan can satisfy.
     """
     apart = problem_of(schedule, in_place=False)
     return run_buffers(apart, schedule.outputs, hold_references=hold_references, policy=policy)
@@ -64,7 +61,7 @@ def run_buffers(
     hold_references: bool = False,
     policy: Policy = DEFAULT_POLICY,
 ) -> Imperative:
-    """`run_imperatively` of a schedule's buffers without in-place; `kept` are its outputs."""
+    """Run `run_imperatively` on buffers without in-place aliases; `kept` are the outputs."""
     problem, allocator = buffers.problem, CachingAllocator(policy)
     held = set(buffers.of_value) if hold_references else {buffers.of_value[v] for v in kept}
     sizes = problem.size_bytes.tolist()

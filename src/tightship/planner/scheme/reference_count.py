@@ -1,11 +1,11 @@
-"""The memory note's walk: counters of future readers, and a box of blocks that are free.
+"""Implements the memory note's walk: counts of future readers, and a pool of free blocks.
 
-The graph is traversed in its order. A value's counter says how many steps to come depend on it.
-An output is written over an input whose counter is 1, so that only this step needs it. A block
-goes into the box when the counter reaches 0, and comes out of it for a value of a size close
-enough. Nothing is allocated meanwhile: a block ends up as large as its largest tenant.
+The graph is traversed in its order. The counter of a value is the number of later steps that depend
+on it. An output is written over an input whose counter is 1, because only this step needs the
+input. A block enters the pool when its counter reaches 0, and leaves it for a value of a similar
+size. Nothing is allocated during the walk: a block ends up as large as its largest value.
 
-A counter is 1 at the step where the value's lifetime ends, so the walk is one over lifetimes.
+A counter is 1 at the step where the value's lifetime ends, so the walk is a walk over lifetimes.
 """
 
 from collections.abc import Iterable
@@ -22,15 +22,15 @@ from tightship.planner.schedule import Schedule
 from tightship.planner.scheme.blocks import NO_BLOCK, Blocks
 
 MATCH_RANGES = (1, 2, 4, 8, 16)
-"""Those that a search tries."""
+"""Match ranges that a search tries by default."""
 
 
 def walk(schedule: Schedule, *, in_place: bool = True, match_range: int = MATCH_RANGE) -> Blocks:
     """Give every value a block, as the note's heuristic does.
 
-    With `match_range=0` nothing is recycled; with `in_place=False` as well, every value has a
-    block of its own. In-place is taken wherever it is safe between values of one size, and
-    before anything else: it can cost bytes that sharing alone would save.
+    With `match_range=0` no block is recycled; with `in_place=False` as well, every value has a
+    block of its own. In-place aliases are taken first, wherever they are safe between values of
+    equal size. They can cost bytes that sharing alone would save.
 
     Args:
         schedule: Values and steps.
@@ -38,7 +38,7 @@ def walk(schedule: Schedule, *, in_place: bool = True, match_range: int = MATCH_
         match_range: Factor within which the sizes of a block and a request match.
 
     Raises:
-        PlanError: Values are bound to each other in a way that no plan can honour.
+        PlanError: Values are bound to each other in a way that no plan can satisfy.
 
     Complexity: O(n log n) for n values.
     """
@@ -50,7 +50,7 @@ def walk(schedule: Schedule, *, in_place: bool = True, match_range: int = MATCH_
 def search_match_range(
     schedule: Schedule, *, in_place: bool = True, match_ranges: Iterable[int] = MATCH_RANGES
 ) -> Blocks:
-    """The smallest of several walks; of equal ones the first.
+    """Return the smallest of several walks; of equal ones the first.
 
     Raises:
         PlanError: As `walk`.
@@ -60,13 +60,13 @@ def search_match_range(
 
 
 def buffers_in_place(schedule: Schedule) -> Buffers:
-    """The buffers of a schedule with every IN_PLACE alias taken that is safe and of one size."""
+    """Make a schedule's buffers with all IN_PLACE aliases that are safe and of equal sizes."""
     cells = cells_of(schedule)
     return buffers_of(schedule, cells, next(choose_in_turn(schedule, cells)))
 
 
 def recycle(buffers: Buffers, match_range: int) -> Blocks:
-    """Walk the buffers' lifetimes with a box of free blocks."""
+    """Walk the buffers' lifetimes with a pool of free blocks."""
     problem = buffers.problem
     block_of, sizes = _blocks(problem, match_range)
 
@@ -82,12 +82,12 @@ def recycle(buffers: Buffers, match_range: int) -> Blocks:
 
 
 def recycled_bytes(problem: Problem, match_range: int) -> int:
-    """What the blocks of `recycle` take."""
+    """Return the total bytes of the blocks of `recycle`."""
     return int(_blocks(problem, match_range)[1].sum())
 
 
 def _blocks(problem: Problem, match_range: int) -> tuple[Int64Array, Int64Array]:
-    """The block of each buffer, and the size of each block."""
+    """Return the block of each buffer, and the size of each block."""
     offsets = shared_objects(problem, match_range)
     bases, block_of = np.unique(offsets, return_inverse=True)
     sizes = np.zeros(len(bases), np.int64)
