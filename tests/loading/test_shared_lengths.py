@@ -23,6 +23,12 @@ from tightship.resource import SharedArenaPool
 
 GROWTH_BYTES_MAX = 2 << 20
 """Of a process that shares, beyond what programs for the same lengths take without."""
+PRIVATE_BYTES_GROWN_MAX = 3 << 20
+"""Of a process that shares, by five lengths, beside arenas and what its programs say they take.
+
+Half of it is what reads a file for open lengths, imported, and the templates made of it."""
+MORE_BYTES_MAX = 3 << 19
+"""What ten more lengths add to that: nothing but holes in the heap."""
 PRIVATE_BYTES_MAX = 256 << 10
 """Of weights; what remains are tables that depend on lengths."""
 
@@ -64,6 +70,23 @@ def test_weights_are_shared_at_every_length(name: str, tmp_path: Path) -> None:
                 np.testing.assert_allclose(found[output], array, rtol=1e-4, atol=1e-5)
             assert shared.memory_stats().weights_bytes <= PRIVATE_BYTES_MAX
             assert alone.memory_stats().weights_bytes <= held + PRIVATE_BYTES_MAX
+
+
+SOME = {"roberta", "llama"}
+GROWING = [name if name in SOME else pytest.param(name, marks=pytest.mark.slow) for name in EXPORTS]
+
+
+@pytest.mark.usefixtures("folder")
+@pytest.mark.parametrize("name", GROWING)
+def test_a_process_grows_by_a_few_programs_alone(name: str, tmp_path: Path) -> None:
+    model = tmp_path / "model.onnx"
+    model.write_bytes(export(name))
+    with start(model, "shared") as process:
+        said = json.loads(process.communicate()[0])
+    assert said["own"] <= PRIVATE_BYTES_MAX
+    assert said["grown"] <= said["programs"] + PRIVATE_BYTES_GROWN_MAX
+    assert said["more"] <= MORE_BYTES_MAX
+    assert said["released"] / 2 <= said["accounted"] <= 2 * said["released"]
 
 
 def with_external_data(model: Path) -> Path:

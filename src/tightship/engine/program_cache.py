@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 
 from tightship._core import HostResource
 from tightship.engine.arenas.arena import Arena, Reserved
-from tightship.engine.arenas.arena_pool import POLL_S, ArenaPool
+from tightship.engine.arenas.arena_pool import POLL_S
+from tightship.engine.arenas.pools import pool_of
 from tightship.engine.arenas.retention import Retention
 from tightship.engine.executable import build
 from tightship.engine.footprint import code_bytes, program_bytes, steps_bytes
@@ -25,8 +26,7 @@ from tightship.errors import InputError, warn_caller
 from tightship.graph.unbound_length import UnboundLengthError
 
 if TYPE_CHECKING:
-    from tightship.engine.arenas.joint_arenas import JointArenas, JointRooms
-    from tightship.engine.arenas.shared_rooms import SharedRooms
+    from tightship.engine.arenas.joint_arenas import JointArenas
     from tightship.engine.statistics import MemoryStatistics, ProgramStatistics
     from tightship.resource.shared_arenas import SharedArenaPool
 
@@ -107,7 +107,10 @@ class ProgramCache:
         self.resource = HostResource()
         self._store = WeightStore(self.resource)
         self._store.adopt(packed)
-        self._pool = _pool(bounds, first)
+        self._is_mapped = bool(packed)
+        kept = max(bounds.retention.kept_bytes, first.placement.arena_bytes)
+        retention = replace(bounds.retention, kept_bytes=kept)
+        self._pool = pool_of(bounds.arenas, retention, bounds.arena_pool)
         self._shelf = Shelf()
         self._hits = self._misses = self._evictions = 0
         self._closed = self._has_unused = False
@@ -271,6 +274,7 @@ class ProgramCache:
                 limits.check()
             try:
                 program = self._make(key, limits)
+                self._release_made()
                 complaint = self._unshared(key)
             finally:
                 self._making.release()
@@ -310,12 +314,7 @@ class ProgramCache:
             executable = build(prepared.placement, self._store)
         with self._lock:
             largest = self._shelf.arena_bytes
-        self._has_unused = executable.arena_bytes <= largest + GROWTH_BYTES
-        if self._has_unused:
-            release_heap()
-        else:
-            release_unused()
-        with self._lock:
+            self._has_unused = executable.arena_bytes <= largest + GROWTH_BYTES
             program = Program(executable, own, code_bytes(prepared.placement.lowered), pins=1)
             self._shelf.put(key, program)
             self._resize_pool(0, 0)
@@ -323,6 +322,19 @@ class ProgramCache:
                 program.pins = 0
                 raise InputError("The model was closed; load it again to run it.")
         return program
+
+    def _release_made(self) -> None:
+        """Give back what making a program needed, now that its descriptions are gone.
+
+        Where processes share the weights, each is to have little else: primitives that no program
+        uses go too.
+        """
+        if self._is_mapped:
+            release_idle_primitives()
+        if self._has_unused:
+            release_heap()
+        else:
+            release_unused()
 
     def _make_way(self, key: Key, prepared: Prepared, limits: Limits) -> int:
         """Let programs go until there is room for another; bytes of its steps and weights."""
@@ -384,17 +396,3 @@ class ProgramCache:
             self._shelf.clear()
         for store in (self._base, self._store):
             store.keep(())
-
-
-def _pool(bounds: Bounds, first: Prepared) -> "ArenaPool | SharedRooms | JointRooms":
-    """Where runs have their arenas; what the first program needs is kept."""
-    kept = max(bounds.retention.kept_bytes, first.placement.arena_bytes)
-    retention = replace(bounds.retention, kept_bytes=kept)
-    if bounds.arena_pool is not None:
-        from tightship.engine.arenas.joint_arenas import JointArenas, JointRooms  # few need these
-        from tightship.engine.arenas.shared_rooms import SharedRooms
-
-        if isinstance(bounds.arena_pool, JointArenas):
-            return JointRooms(bounds.arena_pool)
-        return SharedRooms(bounds.arena_pool, retention)
-    return ArenaPool(bounds.arenas, retention)

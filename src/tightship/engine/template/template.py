@@ -120,7 +120,7 @@ class Template:
     ) -> None:
         self._symbols = symbols
         self._trace = trace
-        self._graph = graph
+        self._graph = graph.retyped(graph.nodes, {}, {}, {})  # which may hold values of no node
         self.repeats = repeats_of(graph)
         names = {*graph.inputs, *graph.outputs, *graph.constants}
         for node in graph.nodes:

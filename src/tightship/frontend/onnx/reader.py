@@ -110,7 +110,8 @@ class _GraphReader:
             name = sparse.values.name
             self._add_constant(name, tensors.sparse(sparse, name), owner)
 
-    def _add_constant(self, name: str, constant: Constant, owner: str) -> None:
+    def _add_constant(self, written: str, constant: Constant, owner: str) -> None:
+        name = utf8(written, "name")
         self.scope.define(name, types.constant_type(constant.dtype, constant.shape), owner)
         self.scope.constants[name] = self.constants[name] = constant
 
@@ -151,9 +152,9 @@ class _GraphReader:
             attributes.update(subgraphs)
         node = Node(
             name=self._unique_name(proto),
-            operator=proto.op_type,
-            inputs=tuple(proto.input),
-            outputs=tuple(proto.output),
+            operator=utf8(proto.op_type, "operator"),
+            inputs=tuple([utf8(name, "name") for name in proto.input]),
+            outputs=tuple([utf8(name, "name") for name in proto.output]),
             attributes=attributes,
             domain=domain,
             version=version,
