@@ -8,8 +8,9 @@ from contextlib import contextmanager, suppress
 import pytest
 
 from tests.driver.test_hostile_clients import connected
+from tightship.driver.protocol.codec import decode_reply
 from tightship.driver.rim import listening
-from tightship.driver.rim.listening import Door, caller_of
+from tightship.driver.rim.listening import FAREWELL, Door, caller_of
 
 
 @pytest.fixture
@@ -45,6 +46,7 @@ def test_who_comes_without_a_descriptor_left_is_turned_away(door, tmp_path):
         for client in (one, other):
             assert door.admit() is None
             assert not door.is_stuck
+            assert decode_reply(client.recv(1024)).message == FAREWELL
             assert client.recv(1) == b""
         assert door.admit() is None
     with connected(tmp_path / "driver.sock"):
@@ -75,6 +77,7 @@ def test_a_descriptor_that_another_thread_took_in_between_ends_nothing(door, tmp
             thief.accept = thief.real.accept
             assert door.admit() is None
             assert not door.is_stuck
+        assert decode_reply(client.recv(1024)).message == FAREWELL
         assert client.recv(1) == b""
 
 

@@ -135,6 +135,13 @@ class Service:
             case _:
                 self.ledger.finish(_question(event), event)
 
+    def file_count(self, connection: int) -> int:
+        """How many files of a client are kept: its pools, and fences that are waited for."""
+        found = self.ledger.connections.get(connection)
+        pools = 0 if found is None else found.account.used[Resource.POOLS]
+        executions = self.ledger.executions.values()
+        return pools + sum(len(each.fences) for each in executions if each.connection == connection)
+
     def _take_due(self, now_ns: int) -> None:
         while (number := self.ledger.timers.take_due(now_ns)) is not None:
             execution = self.ledger.executions.get(number)

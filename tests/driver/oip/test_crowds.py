@@ -1,22 +1,31 @@
 """More clients than there is room for: those that make no request make room for those that do."""
 
+import os
 import queue
 import socket
 import threading
 import time
 from contextlib import ExitStack, suppress
 
+import numpy as np
+import onnx
 import pytest
 
 grpc = pytest.importorskip("grpc")
 pytest.importorskip("httptools")
 from tests.driver.oip.raw_grpc import opening  # noqa: E402
-from tests.driver.oip.serve_process import PATIENCE_S, serve_neg, settles  # noqa: E402
+from tests.driver.oip.serve_process import PATIENCE_S, serve, serve_neg, settles  # noqa: E402
+from tests.driver.oip.served import ENDLESS  # noqa: E402
 from tests.driver.oip.test_closed_connections import (  # noqa: E402
+    X,
     grpc_request,
     http_request,
     status_on,
 )
+from tests.models import parse  # noqa: E402
+from tightship.driver.client.client import Client  # noqa: E402
+from tightship.driver.rules.status import ErrorStatus  # noqa: E402
+from tightship.errors import DriverError  # noqa: E402
 
 LIVE = b"GET /v2/health/live HTTP/1.1\r\nHost: localhost\r\n\r\n"
 HALF_A_HEAD = LIVE[:40]
@@ -153,6 +162,84 @@ def test_a_connection_of_grpc_with_a_call_stays(tmp_path, opened):
     requests.put(grpc_request())
     assert next(answers) == first
     requests.put(None)
+
+
+def refusals(ask, few=10):
+    """Statuses of the last of many calls, of which the first succeed."""
+    found = []
+    for count in range(300):
+        try:
+            ask()
+        except DriverError as error:
+            assert count > few
+            found.append(error.status)
+            if len(found) == 3:
+                break
+    return found
+
+
+SHORT = [ErrorStatus.RESOURCE_EXHAUSTED_TRANSIENT] * 3
+
+
+def test_pools_of_native_clients_leave_descriptors_to_others(tmp_path, opened):
+    server = opened.enter_context(serve_neg(tmp_path, descriptors_max=256))
+    client = opened.enter_context(Client(server.socket))
+    kept = []
+    assert refusals(lambda: kept.append(client.segment(4096))) == SHORT
+    assert server.descriptor_count <= 256 - 4 * (256 // 8)
+    other = opened.enter_context(Client(server.socket))
+    model = other.prepare_named("neg")
+    for _ in range(4):  # the second time it offers a ring, whose file is refused
+        assert np.array_equal(model.execute([X])[0], -X)
+    assert refusals(lambda: kept.append(other.segment(4096))) == SHORT
+    assert probe(server) == 200
+    assert grpc_call(server) is grpc.StatusCode.OK
+    for each in kept:
+        each.close()
+    assert np.array_equal(model.execute([-X])[0], X)
+    assert 1 <= server.log.count("are left for files") <= 2
+    assert len(server.log.splitlines()) <= 8  # beside it, each refusal, as far as those are logged
+
+
+def test_fences_of_native_clients_leave_descriptors_to_others(tmp_path, opened):
+    onnx.save(parse(ENDLESS), tmp_path / "endless.onnx")
+    server = opened.enter_context(serve(tmp_path / "endless.onnx", descriptors_max=256))
+    client = opened.enter_context(Client(server.socket))
+    model = client.prepare_named("endless")
+    kept = []
+    x = np.zeros((1, 1), np.float32)
+    assert refusals(lambda: kept.append(model.execute_fenced([x]))) == SHORT
+    assert server.descriptor_count <= 256 - 4 * (256 // 8)
+    assert probe(server) == 200
+    assert grpc_call(server) is grpc.StatusCode.OK
+
+
+def test_fences_that_one_client_waits_for_leave_descriptors_to_others(tmp_path, opened):
+    server = opened.enter_context(serve_neg(tmp_path, descriptors_max=256))
+    client = opened.enter_context(Client(server.socket))
+    model = client.prepare_named("neg")
+    fence, _ = (
+        opened.enter_context(os.fdopen(end, mode))
+        for end, mode in zip(os.pipe(), "rw", strict=True)
+    )
+    kept = []
+
+    def wait():
+        kept.append(model.execute_fenced([X], wait_for=[fence] * 8))
+
+    assert refusals(wait, few=2) == SHORT
+    other = opened.enter_context(Client(server.socket))
+    assert np.array_equal(other.prepare_named("neg").execute([X])[0], -X)
+    assert probe(server) == 200
+
+
+def test_native_clients_that_find_no_descriptor_are_told_why(tmp_path, opened):
+    server = opened.enter_context(serve_neg(tmp_path, descriptors_max=256))
+
+    def connect():
+        opened.enter_context(Client(server.socket)).capabilities()
+
+    assert refusals(connect) == SHORT
 
 
 def test_crowds_at_every_endpoint_keep_nobody_out_and_fill_no_log(tmp_path, opened):

@@ -1,10 +1,11 @@
-"""Connections accepted while descriptors last, of which some are kept in reserve."""
+"""Connections and files that are taken while descriptors last, of which some are in reserve."""
 
 import errno
 import logging
 import os
 import resource
 import socket
+from collections.abc import Iterable
 from contextlib import suppress
 from time import monotonic
 
@@ -18,11 +19,13 @@ _LOG = logging.getLogger(__name__)
 
 
 class Shortage:
-    """Logs that connections are refused or ended: when that begins, and their count after it."""
+    """Logs refusals for want of something: when they begin, and their count after the last."""
 
-    def __init__(self, reason: str) -> None:
-        """`reason` is why, as a sentence without its end."""
-        self._reason = reason
+    def __init__(
+        self, reason: str, result: str = "connections are refused, or idle ones ended"
+    ) -> None:
+        """Log why, and what follows; sentences without their ends."""
+        self._reason, self._result = reason, result
         self._count = 0
         self._last_s = 0.0
 
@@ -30,7 +33,7 @@ class Shortage:
         """One more was refused."""
         self.end_if_calm()
         if not self._count:
-            _LOG.warning("%s; connections are refused, or idle ones ended.", self._reason)
+            _LOG.warning("%s; %s.", self._reason, self._result)
         self._count += 1
         self._last_s = monotonic()
 
@@ -81,8 +84,11 @@ class Acceptor:
         """Readable when a client comes."""
         return self._socket.fileno()
 
-    def admit(self) -> socket.socket | None:
-        """A client that has come, if one has and there is a descriptor for it."""
+    def admit(self, left_count: int = 0) -> socket.socket | None:
+        """A client that has come, if one has and there is a descriptor for it.
+
+        Connections leave so many descriptors beside those in reserve.
+        """
         self.is_stuck = False
         if self._spare < 0:
             with suppress(OSError):
@@ -93,13 +99,17 @@ class Acceptor:
             if error.errno in (errno.EMFILE, errno.ENFILE):
                 self._turn_away()
             return None
-        if not is_reserved(accepted.fileno(), self._parts):
+        if not is_reserved(accepted.fileno() + left_count, self._parts):
             self._shortage.end_if_calm()
             return accepted
         self._shortage.refused()
-        with accepted, suppress(OSError):
-            accepted.send(self._farewell, socket.MSG_DONTWAIT | socket.MSG_NOSIGNAL)
+        with accepted:
+            self._part_from(accepted)
         return None
+
+    def _part_from(self, client: socket.socket) -> None:
+        with suppress(OSError):
+            client.send(self._farewell, socket.MSG_DONTWAIT | socket.MSG_NOSIGNAL)
 
     def _turn_away(self) -> None:
         """Hang up on a client for which no descriptor is left.
@@ -112,11 +122,12 @@ class Acceptor:
             os.close(self._spare)
             self._spare = -1
         try:
-            file = self._socket.accept()[0].detach()
+            accepted = self._socket.accept()[0]
         except OSError:
             self.is_stuck = True
             return
-        self._spare = os.dup2(self._null, file, inheritable=False)
+        self._part_from(accepted)
+        self._spare = os.dup2(self._null, accepted.detach(), inheritable=False)
 
     def close(self) -> None:
         """Accept no more."""
@@ -125,6 +136,32 @@ class Acceptor:
         os.close(self._null)
         if self._spare >= 0:
             os.close(self._spare)
+
+
+class FileReserve:
+    """Takes the files that come beside clients' calls, unless they take descriptors in reserve."""
+
+    def __init__(self, name: str, *, parts: int) -> None:
+        """Leave `parts` times `RESERVED_PART` to others; `name` is whose files, for the log."""
+        self._parts = parts
+        self._shortage = Shortage(
+            f"Too few descriptors are left for files of {name}", "calls with files are refused"
+        )
+
+    def admits(self, files: Iterable[int], held_count: int) -> bool:
+        """Whether files that have come may stay.
+
+        So that one client leaves some to others, it has to leave as many as it holds.
+        """
+        if any(is_reserved(file + held_count, self._parts) for file in files):
+            self._shortage.refused()
+            return False
+        self._shortage.end_if_calm()
+        return True
+
+    def close(self) -> None:
+        """Log the count of refusals, if there is one."""
+        self._shortage.end()
 
 
 def is_reserved(file: int, parts: int = 1) -> bool:

@@ -1,5 +1,6 @@
 """Carries out what the service asks of memory, models and fences."""
 
+import errno
 import os
 import time
 from contextlib import suppress
@@ -22,6 +23,9 @@ from tightship.driver.models.named import Named
 from tightship.driver.models.operand_models import find_supported
 from tightship.driver.models.registry import Models
 from tightship.driver.models.running import Runs
+from tightship.driver.protocol.channel import close_all
+from tightship.driver.rim.accepting import is_reserved
+from tightship.driver.rim.listening import PARTS_LEFT
 from tightship.driver.rim.measuring import measure
 from tightship.driver.rim.workers import Job, Workers
 from tightship.driver.rules.pools import Pool
@@ -168,9 +172,13 @@ class Carrier:
         """The end of a pipe to send to a client; the driver has the other, and dies with it.
 
         Raises:
-            OSError: Too many files are open.
+            OSError: No descriptors are left but those in reserve.
         """
-        read_end, self._fences[execution] = os.pipe2(os.O_CLOEXEC)
+        ends = os.pipe2(os.O_CLOEXEC)
+        if is_reserved(max(ends) + 2 * len(self._fences), PARTS_LEFT):
+            close_all(ends)
+            raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+        read_end, self._fences[execution] = ends
         return read_end
 
     def _stop_prepare(self, model: int) -> None:

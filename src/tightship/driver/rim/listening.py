@@ -7,11 +7,20 @@ from contextlib import suppress
 from pathlib import Path
 
 from tightship.driver.printable import printable
+from tightship.driver.protocol.codec import encode_reply
+from tightship.driver.protocol.replies import Failed
 from tightship.driver.rim.accepting import Acceptor
 from tightship.driver.rules.snapshot import Caller
+from tightship.driver.rules.status import ErrorStatus
 from tightship.errors import InputError
 from tightship.resource.private_folder import runtime_folder
 
+PARTS_LEFT = 4
+"""Times `RESERVED_PART` that connections by the socket, and what clients hold, leave to others."""
+FAREWELL = Failed(
+    ErrorStatus.RESOURCE_EXHAUSTED_TRANSIENT,
+    "The driver has too few descriptors left for another connection.",
+)
 _CREDENTIALS = struct.Struct("3i")
 
 
@@ -55,7 +64,12 @@ class Door(Acceptor):
     def __init__(self, path: Path, *, is_open: bool) -> None:
         """Listen, as `listen`."""
         self._path = path
-        super().__init__(listen(path, is_open=is_open), "the driver's socket", parts=4)
+        super().__init__(
+            listen(path, is_open=is_open),
+            "the driver's socket",
+            parts=PARTS_LEFT,
+            farewell=encode_reply(FAREWELL, 0),
+        )
 
     def shut(self) -> None:
         """Accept no more, and remove the path. Harmless when repeated."""

@@ -13,6 +13,10 @@ from tightship.driver.rules.status import ErrorStatus
 from tightship.errors import FormatError
 
 UNANSWERED = "A file beside the call does not answer: its file system is slow, or gone."
+NO_DESCRIPTORS = (
+    "The driver has too few descriptors left for files beside calls. Unregister pools first, or "
+    "start the driver with a higher limit of open files."
+)
 UNSENT_MAX = 1024
 """Answers that a client may leave unread beyond what its socket holds."""
 
@@ -76,6 +80,11 @@ class Peer:
             message = f"{len(files)} files came beside a message of {frame.file_count}."
             return Malformed(self.number, number, message, files)
         return Received(self.number, frame.number, frame.message, files)
+
+    def without_files(self, packet: Packet) -> Event:
+        """What has come where there is no room for its files."""
+        short = ErrorStatus.RESOURCE_EXHAUSTED_TRANSIENT
+        return Malformed(self.number, number_of(packet.data), NO_DESCRIPTORS, status=short)
 
     def answer(self, data: bytes, files: tuple[int, ...] = ()) -> None:
         """Send an answer, and close its files, behind those that wait."""

@@ -38,11 +38,12 @@ from tightship.driver.models.named import Named
 from tightship.driver.protocol.channel import Packet, close_all
 from tightship.driver.protocol.codec import FILES_MAX, MESSAGE_BYTES_MAX, encode_reply
 from tightship.driver.protocol.replies import Failed, Launched, Reply
+from tightship.driver.rim.accepting import FileReserve
 from tightship.driver.rim.access import Access, own_users
 from tightship.driver.rim.carrier import Carrier
 from tightship.driver.rim.client_log import ClientLog, turned_away
 from tightship.driver.rim.clock import now_ns, wait_s
-from tightship.driver.rim.listening import Door, caller_of
+from tightship.driver.rim.listening import PARTS_LEFT, Door, caller_of
 from tightship.driver.rim.peer import Peer
 from tightship.driver.rim.repeating import Repeating
 from tightship.driver.rules.attachment import FenceState
@@ -108,11 +109,13 @@ class Server:
         self._tick_ns: int | None = None
         self._is_stopping = self._is_closing = False
         self._slow = SlowFiles()
+        self._reserve = FileReserve("clients of the driver's socket", parts=PARTS_LEFT)
         cache = None if secret is None else ModelCache(secret, self._slow)
         with ExitStack() as opened:
             self._door = Door(path, is_open=bool(access.users))
             opened.callback(self._door.shut)
             opened.callback(self._slow.close)
+            opened.callback(self._reserve.close)
             self._bell = os.eventfd(0, _BELL)
             opened.callback(os.close, self._bell)
             self._carrier = Carrier(named, cache, turns, self._slow, self._bell)
@@ -178,7 +181,7 @@ class Server:
             self._happen(FenceChanged(key.fd, state is FenceState.SIGNALLED))
 
     def _accept(self) -> None:
-        accepted = self._door.admit()
+        accepted = self._door.admit(len(self._peers))
         if accepted is None:
             return
         caller = caller_of(accepted, self._count + 1)
@@ -239,6 +242,11 @@ class Server:
             return
         if packet is None:
             self._disconnect(peer)
+            return
+        held = self._service.file_count
+        if packet.files and not self._reserve.admits(packet.files, held(peer.number)):
+            self._slow.close_all(packet.files)
+            self._happen(peer.without_files(packet))
             return
         tell = partial(self._take_later, peer, packet)
         peer.is_held = True
