@@ -43,12 +43,8 @@ struct GivenBlock {
 /// Raises why a block cannot be given back.
 [[noreturn]] void refuse_block(const resource::MemoryResource &self, resource::Freed freed,
                                GivenBlock block);
-/// Shows the garbage collector what a resource keeps alive. Nothing is ever cleared: resources do
-/// not change what they hold, so that a cycle goes through something of Python's that can be.
+/// Shows the garbage collector what a resource keeps alive.
 int traverse_resource(PyObject *self, visitproc visit, void *arg);
-/// The Python object that `held` keeps alive, if it does.
-int visit_resource(const std::shared_ptr<resource::MemoryResource> &held, visitproc visit,
-                   void *arg);
 void callback_resources(nanobind::module_ &module);
 void checking_adaptors(nanobind::module_ &module);
 void numpy_resource(nanobind::module_ &module);

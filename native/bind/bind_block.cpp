@@ -1,6 +1,7 @@
 #include "bind.hpp"
 #include "block.hpp"
 #include "count.hpp"
+#include "traverse.hpp"
 
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/pair.h>
@@ -53,8 +54,8 @@ int get_buffer(PyObject *self, Py_buffer *view, int flags) {
 
 int traverse(PyObject *self, visitproc visit, void *arg) {
     Py_VISIT(Py_TYPE(self));
-    return nb::inst_ready(self) ? visit_resource(nb::inst_ptr<Block>(self)->resource(), visit, arg)
-                                : 0;
+    const auto *block = owned_by<Block>(self);
+    return block != nullptr ? visit_held(block->resource(), visit, arg) : 0;
 }
 
 PyType_Slot block_slots[] = {{Py_tp_traverse, reinterpret_cast<void *>(traverse)},

@@ -1,11 +1,13 @@
 #include "bind.hpp"
 #include "count.hpp"
 #include "held_callable.hpp"
+#include "traverse.hpp"
 
 #include "tightship/resource/adaptor/failing.hpp"
 #include "tightship/resource/live_blocks.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <nanobind/stl/shared_ptr.h>
 
 namespace nb = nanobind;
@@ -51,6 +53,9 @@ class CallbackResource final : public MemoryResource {
         return 0;
     }
 
+    /// The garbage collector takes it, and may take apart what the functions need to run.
+    void collect() { is_collected_ = true; }
+
     Range range_of(const void *pointer) const override { return live_.range_of(pointer); }
     size_t size_of(const void *pointer) const override { return live_.size_of(pointer); }
     Statistics statistics() const override {
@@ -87,11 +92,13 @@ class CallbackResource final : public MemoryResource {
                     return;
                 deallocate_.get()(reinterpret_cast<uintptr_t>(pointer), size_bytes, alignment);
             } catch (nb::python_error &error) {
-                error.discard_as_unraisable(deallocate_.get());
+                if (!is_collected_)
+                    error.discard_as_unraisable(deallocate_.get());
             }
         });
     }
 
+    std::atomic<bool> is_collected_ = false;
     HeldCallable allocate_, deallocate_;
     Raised raised_;
     resource::LiveBlocks live_;
@@ -119,20 +126,20 @@ struct Retry {
 int traverse_callback(PyObject *self, visitproc visit, void *arg) {
     if (const int stopped = traverse_resource(self, visit, arg))
         return stopped;
-    if (nb::inst_ready(self))
-        return nb::inst_ptr<CallbackResource>(self)->traverse(visit, arg);
-    return 0;
+    const auto *resource = owned_by<CallbackResource>(self);
+    return resource != nullptr ? resource->traverse(visit, arg) : 0;
+}
+
+void collect_callback(nb::handle self) {
+    if (auto *resource = owned_by<CallbackResource>(self.ptr()))
+        resource->collect();
 }
 
 int traverse_failure(PyObject *self, visitproc visit, void *arg) {
     if (const int stopped = traverse_resource(self, visit, arg))
         return stopped;
-    if (nb::inst_ready(self))
-        Py_VISIT(nb::inst_ptr<FailureCallbackResource>(self)
-                     ->callback()
-                     .target<Retry>()
-                     ->function.get()
-                     .ptr());
+    if (const auto *resource = owned_by<FailureCallbackResource>(self))
+        Py_VISIT(resource->callback().target<Retry>()->function.get().ptr());
     return 0;
 }
 
@@ -147,6 +154,7 @@ void callback_resources(nb::module_ &module) {
     nb::class_<CallbackResource, MemoryResource>(module, "CallbackResource",
                                                  nb::type_slots(callback_slots),
                                                  "Blocks that Python functions give and take back.")
+        .def("__del__", collect_callback, nb::sig(kCollectedSignature))
         .def(nb::init<nb::callable, nb::callable>(), "allocate"_a, "deallocate"_a,
              nb::sig("def __init__(self, allocate: collections.abc.Callable[[int, int], int], "
                      "deallocate: collections.abc.Callable[[int, int, int], None]) -> None"),

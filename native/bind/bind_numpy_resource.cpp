@@ -2,6 +2,7 @@
 #include "bind.hpp"
 #include "long_call.hpp"
 #include "numpy_handler.hpp"
+#include "traverse.hpp"
 
 #include "tightship/resource/sized_blocks.hpp"
 
@@ -47,10 +48,29 @@ nb::object handler_of(std::shared_ptr<MemoryResource> resource) {
         std::move(resource));
 }
 
+/// A handler that nothing but the scope refers to is the only one to keep the resource.
+int traverse_scope(PyObject *self, visitproc visit, void *arg) {
+    Py_VISIT(Py_TYPE(self));
+    const auto *scope = owned_by<NumpyScope>(self);
+    if (scope == nullptr)
+        return 0;
+    Py_VISIT(scope->before().ptr());
+    Py_VISIT(scope->handler().ptr());
+    if (Py_REFCNT(scope->handler().ptr()) > 1)
+        return 0;
+    const auto *handler = static_cast<const NumpyHandler *>(
+        PyCapsule_GetPointer(scope->handler().ptr(), kNumpyHandlerName));
+    return visit_held(*static_cast<std::shared_ptr<MemoryResource> *>(handler->context), visit,
+                      arg);
+}
+
+PyType_Slot scope_slots[] = {{Py_tp_traverse, reinterpret_cast<void *>(traverse_scope)},
+                             {0, nullptr}};
+
 } // namespace
 
 void numpy_resource(nb::module_ &module) {
-    nb::class_<NumpyScope>(module, "NumpyScope",
+    nb::class_<NumpyScope>(module, "NumpyScope", nb::type_slots(scope_slots),
                            "Within `with`, arrays the thread makes are blocks of a resource.")
         .def(
             "__init__",

@@ -5,6 +5,7 @@
 #include "count.hpp"
 #include "running.hpp"
 #include "tightship/stepwise.hpp"
+#include "traverse.hpp"
 
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
@@ -24,8 +25,47 @@ using onednn::PrimitiveCache;
 using Use = PrimitiveCache::Use;
 using Upstream = std::shared_ptr<resource::MemoryResource>;
 
+int traverse_use(PyObject *self, visitproc visit, void *arg) {
+    Py_VISIT(Py_TYPE(self));
+    const auto *use = owned_by<Use>(self);
+    return use != nullptr
+               ? visit_object_of(static_cast<const PrimitiveCache *>(use->cache()), visit, arg)
+               : 0;
+}
+
+int traverse_cache(PyObject *self, visitproc visit, void *arg) {
+    Py_VISIT(Py_TYPE(self));
+    const auto *cache = owned_by<PrimitiveCache>(self);
+    return cache != nullptr ? visit_held(cache->pools(), visit, arg) : 0;
+}
+
+int traverse_stepwise(PyObject *self, visitproc visit, void *arg) {
+    Py_VISIT(Py_TYPE(self));
+    const auto *stepwise = owned_by<Stepwise>(self);
+    if (stepwise == nullptr)
+        return 0;
+    int stopped = visit_object_of(&stepwise->program(), visit, arg);
+    if (stopped == 0)
+        stopped = visit_object_of(&stepwise->cache(), visit, arg);
+    stepwise->each_held([&](const std::shared_ptr<const void> &held) {
+        if (stopped != 0)
+            return;
+        stopped = std::get_deleter<decltype(&drop)>(held) == nullptr
+                      ? visit_held(held, visit, arg)
+                      : visit(static_cast<PyObject *>(const_cast<void *>(held.get())), arg);
+    });
+    return stopped;
+}
+
+PyType_Slot use_slots[] = {{Py_tp_traverse, reinterpret_cast<void *>(traverse_use)}, {0, nullptr}};
+PyType_Slot cache_slots[] = {{Py_tp_traverse, reinterpret_cast<void *>(traverse_cache)},
+                             {0, nullptr}};
+PyType_Slot stepwise_slots[] = {{Py_tp_traverse, reinterpret_cast<void *>(traverse_stepwise)},
+                                {0, nullptr}};
+
 void primitives(nb::module_ &module) {
-    nb::class_<Use>(module, "CachedPrimitive", "A compiled primitive, in use while this lives.")
+    nb::class_<Use>(module, "CachedPrimitive", nb::type_slots(use_slots),
+                    "A compiled primitive, in use while this lives.")
         .def_prop_ro(
             "size_bytes", [](const Use &self) { return self->size_bytes(); },
             "Of its code and description, estimated.")
@@ -43,7 +83,7 @@ primitive::Capacity capacity_of(Count entries, Count idle) {
 }
 
 void cache(nb::module_ &module) {
-    nb::class_<PrimitiveCache>(module, "PrimitiveCache",
+    nb::class_<PrimitiveCache>(module, "PrimitiveCache", nb::type_slots(cache_slots),
                                "Compiled primitives by what they compute.")
         .def(
             "__init__",
@@ -96,7 +136,7 @@ std::vector<SlotGroup> groups_of(const std::vector<Group> &given) {
 }
 
 void stepwise(nb::module_ &module) {
-    nb::class_<Stepwise>(module, "NativeStepwise",
+    nb::class_<Stepwise>(module, "NativeStepwise", nb::type_slots(stepwise_slots),
                          "A deferred program whose primitives and memory are had for each call.")
         .def(
             "__init__",

@@ -1,5 +1,7 @@
 #include "bind.hpp"
 #include "count.hpp"
+#include "gil.hpp"
+#include "traverse.hpp"
 
 #include "tightship/primitive/built_once.hpp"
 #include "tightship/primitive/memory.hpp"
@@ -27,6 +29,56 @@ using Upstream = std::shared_ptr<resource::MemoryResource>;
 uint32_t object_of(Count object) {
     return static_cast<uint32_t>(std::min<size_t>(at_least(0, "object", object), UINT32_MAX));
 }
+
+/// A reference of its own to the Python object that keeps a resource alive.
+Upstream own(const Upstream &resource) {
+    PyObject *object = python_owner(resource);
+    return object == nullptr ? resource
+                             : with_gil([&] { return nb::cast<Upstream>(nb::handle(object)); });
+}
+
+/// What free and reserved pools are blocks of.
+int traverse_pools(PyObject *self, visitproc visit, void *arg) {
+    Py_VISIT(Py_TYPE(self));
+    int stopped = 0;
+    if (const auto *pools = owned_by<PoolManager>(self))
+        pools->each_resource([&](const resource::MemoryResource *resource) {
+            stopped = stopped != 0 ? stopped : visit_object_of(resource, visit, arg);
+        });
+    return stopped;
+}
+
+/// While the resources' functions can still be called: pools go at once, now and when they return.
+void collect_pools(nb::handle self) {
+    if (auto *pools = owned_by<PoolManager>(self.ptr()))
+        pools->set_budget_bytes(0);
+}
+
+int traverse_manager(PyObject *self, visitproc visit, void *arg) {
+    Py_VISIT(Py_TYPE(self));
+    const auto *manager = owned_by<MemoryManager>(self);
+    if (manager == nullptr)
+        return 0;
+    const int stopped = visit_held(manager->lifetimes(), visit, arg);
+    return stopped != 0 ? stopped : visit_held(manager->pools(), visit, arg);
+}
+
+void collect_manager(nb::handle self) {
+    if (auto *manager = owned_by<MemoryManager>(self.ptr()))
+        manager->retire();
+}
+
+int traverse_run(PyObject *self, visitproc visit, void *arg) {
+    Py_VISIT(Py_TYPE(self));
+    const auto *run = owned_by<primitive::Resource>(self);
+    return run != nullptr && run->is_held() ? visit_object_of(run->manager(), visit, arg) : 0;
+}
+
+PyType_Slot pools_slots[] = {{Py_tp_traverse, reinterpret_cast<void *>(traverse_pools)},
+                             {0, nullptr}};
+PyType_Slot manager_slots[] = {{Py_tp_traverse, reinterpret_cast<void *>(traverse_manager)},
+                               {0, nullptr}};
+PyType_Slot run_slots[] = {{Py_tp_traverse, reinterpret_cast<void *>(traverse_run)}, {0, nullptr}};
 
 void lifetimes(nb::module_ &module) {
     nb::class_<LifetimeManager>(module, "LifetimeManager",
@@ -63,11 +115,13 @@ void pools(nb::module_ &module) {
         .def_ro("created", &PoolStatistics::created)
         .def_ro("reused", &PoolStatistics::reused)
         .def_ro("trimmed", &PoolStatistics::trimmed, "Free ones that were given back.");
-    nb::class_<PoolManager>(module, "PoolManager", "Pools of temporaries, free and reserved.")
+    nb::class_<PoolManager>(module, "PoolManager", nb::type_slots(pools_slots),
+                            "Pools of temporaries, free and reserved.")
+        .def("__del__", collect_pools, nb::sig(kCollectedSignature))
         .def(
             "__init__",
             [](PoolManager *self, Count budget) {
-                new (self) PoolManager(at_least(0, "budget_bytes", budget));
+                new (self) PoolManager(at_least(0, "budget_bytes", budget), own);
             },
             "budget_bytes"_a, "Free pools hold at most `budget_bytes`; 0 frees them at once.")
         .def_prop_rw("budget_bytes", &PoolManager::budget_bytes,
@@ -85,7 +139,7 @@ void pools(nb::module_ &module) {
 }
 
 void resources(nb::module_ &module) {
-    nb::class_<primitive::Resource>(module, "PrimitiveResource",
+    nb::class_<primitive::Resource>(module, "PrimitiveResource", nb::type_slots(run_slots),
                                     "The memory of one run of a primitive.")
         .def_prop_ro("is_held", &primitive::Resource::is_held)
         .def_prop_ro("identity",
@@ -107,8 +161,9 @@ void resources(nb::module_ &module) {
 }
 
 void managers(nb::module_ &module) {
-    nb::class_<MemoryManager>(module, "MemoryManager",
+    nb::class_<MemoryManager>(module, "MemoryManager", nb::type_slots(manager_slots),
                               "Where the temporaries of a primitive come from, run by run.")
+        .def("__del__", collect_manager, nb::sig(kCollectedSignature))
         .def(
             "__init__",
             [](MemoryManager *self, std::shared_ptr<LifetimeManager> lifetimes,

@@ -2,6 +2,7 @@
 #include "count.hpp"
 #include "gil.hpp"
 #include "long_call.hpp"
+#include "traverse.hpp"
 
 #include "tightship/os.hpp"
 #include "tightship/resource/memory_resource.hpp"
@@ -206,18 +207,12 @@ PyType_Slot slots[] = {{Py_tp_traverse, reinterpret_cast<void *>(traverse_resour
                  fault_of(self, freed, pointer, block.alignment));
 }
 
-int visit_resource(const std::shared_ptr<MemoryResource> &held, visitproc visit, void *arg) {
-    if (const auto *owner = std::get_deleter<nb::detail::py_deleter>(held))
-        Py_VISIT(owner->o);
-    return 0;
-}
-
 int traverse_resource(PyObject *self, visitproc visit, void *arg) {
     Py_VISIT(Py_TYPE(self));
     int stopped = 0;
-    if (nb::inst_ready(self))
-        nb::inst_ptr<MemoryResource>(self)->each_upstream([&](const auto &held) {
-            stopped = stopped != 0 ? stopped : visit_resource(held, visit, arg);
+    if (const auto *resource = owned_by<MemoryResource>(self))
+        resource->each_upstream([&](const auto &held) {
+            stopped = stopped != 0 ? stopped : visit_held(held, visit, arg);
         });
     return stopped;
 }

@@ -1,5 +1,6 @@
 #include "bind.hpp"
 #include "count.hpp"
+#include "traverse.hpp"
 
 #include "tightship/os.hpp"
 #include "tightship/resource/bump.hpp"
@@ -48,7 +49,8 @@ class RegionOfBuffer final : public resource::RegionResource {
 int traverse_region(PyObject *self, visitproc visit, void *arg) {
     if (const int stopped = traverse_resource(self, visit, arg))
         return stopped;
-    return nb::inst_ready(self) ? nb::inst_ptr<RegionOfBuffer>(self)->traverse(visit, arg) : 0;
+    const auto *region = owned_by<RegionOfBuffer>(self);
+    return region != nullptr ? region->traverse(visit, arg) : 0;
 }
 
 PyType_Slot region_slots[] = {{Py_tp_traverse, reinterpret_cast<void *>(traverse_region)},

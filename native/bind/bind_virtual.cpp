@@ -2,6 +2,7 @@
 #include "count.hpp"
 #include "long_call.hpp"
 #include "python_device.hpp"
+#include "traverse.hpp"
 
 #include "tightship/os_limits.hpp"
 #include "tightship/resource/adaptor/planned.hpp"
@@ -40,45 +41,49 @@ using Device = std::shared_ptr<PagedDevice>;
 
 int traverse_python_device(PyObject *self, visitproc visit, void *arg) {
     Py_VISIT(Py_TYPE(self));
-    if (nb::inst_ready(self))
-        return nb::inst_ptr<PythonDevice>(self)->traverse(visit, arg);
-    return 0;
-}
-
-/// The Python object that an owner keeps alive, if it does.
-template <class Held>
-int visit_held(const std::shared_ptr<Held> &held, visitproc visit, void *arg) {
-    if (const auto *owner = std::get_deleter<nb::detail::py_deleter>(held))
-        Py_VISIT(owner->o);
-    return 0;
+    const auto *device = owned_by<PythonDevice>(self);
+    return device != nullptr ? device->traverse(visit, arg) : 0;
 }
 
 int traverse_failing_device(PyObject *self, visitproc visit, void *arg) {
     Py_VISIT(Py_TYPE(self));
-    return nb::inst_ready(self)
-               ? visit_held(nb::inst_ptr<FailingDevice>(self)->device(), visit, arg)
-               : 0;
+    const auto *failing = owned_by<FailingDevice>(self);
+    return failing != nullptr ? visit_device(failing->device(), visit, arg) : 0;
+}
+
+void collect_failing_device(nb::handle self) {
+    if (const auto *failing = owned_by<FailingDevice>(self.ptr()))
+        collect_device(failing->device());
 }
 
 int traverse_python_stream(PyObject *self, visitproc visit, void *arg) {
     Py_VISIT(Py_TYPE(self));
-    return nb::inst_ready(self) ? nb::inst_ptr<PythonStream>(self)->traverse(visit, arg) : 0;
+    const auto *stream = owned_by<PythonStream>(self);
+    return stream != nullptr ? stream->traverse(visit, arg) : 0;
+}
+
+void collect_python_stream(nb::handle self) {
+    if (auto *stream = owned_by<PythonStream>(self.ptr()))
+        stream->collect();
 }
 
 /// The device, and the streams whose work may use memory that came back.
 int traverse_virtual(PyObject *self, visitproc visit, void *arg) {
     if (const int stopped = traverse_resource(self, visit, arg))
         return stopped;
-    if (!nb::inst_ready(self))
+    const auto *resource = owned_by<VirtualResource>(self);
+    if (resource == nullptr)
         return 0;
-    const auto *resource = nb::inst_ptr<VirtualResource>(self);
-    int stopped = visit_held(resource->device(), visit, arg);
+    int stopped = visit_device(resource->device(), visit, arg);
     resource->each_stream([&](Stream *stream) {
-        const nb::object object = nb::find(stream);
-        if (stopped == 0 && object.is_valid())
-            stopped = visit(object.ptr(), arg);
+        stopped = stopped != 0 ? stopped : visit_object_of(stream, visit, arg);
     });
     return stopped;
+}
+
+void collect_virtual(nb::handle self) {
+    if (const auto *resource = owned_by<VirtualResource>(self.ptr()))
+        collect_device(resource->device());
 }
 
 PyType_Slot python_device_slots[] = {
@@ -105,10 +110,11 @@ void devices(nb::module_ &module) {
     nb::class_<FailingDevice, PagedDevice>(module, "FailingDevice",
                                            nb::type_slots(failing_device_slots),
                                            "Refuses some calls, to test what happens then.")
+        .def("__del__", collect_failing_device, nb::sig(kCollectedSignature))
         .def(
             "__init__",
             [](FailingDevice *self, Device device, Count first, Count count) {
-                new (self) FailingDevice(std::move(device), at_least(0, "first", first),
+                new (self) FailingDevice(own_device(device), at_least(0, "first", first),
                                          at_least(0, "count", count));
             },
             "device"_a, "first"_a, "count"_a = 1,
@@ -149,6 +155,7 @@ void streams(nb::module_ &module) {
              "Returns when everything submitted so far is done.");
     nb::class_<PythonStream, Stream>(module, "PythonStream", nb::type_slots(python_stream_slots),
                                      "A stream that Python knows of.")
+        .def("__del__", collect_python_stream, nb::sig(kCollectedSignature))
         .def(
             nb::init<nb::callable>(), "record"_a,
             nb::sig("def __init__(self, record: collections.abc.Callable[[], object]) -> None"),
@@ -259,11 +266,12 @@ void resources(nb::module_ &module) {
     nb::class_<SeedVirtualResource, VirtualResource>(
         module, "SeedVirtualResource", nb::type_slots(virtual_slots),
         "The virtual caching allocator as it was published: caches of chunks and of addresses.")
+        .def("__del__", collect_virtual, nb::sig(kCollectedSignature))
         .def(
             "__init__",
             [](SeedVirtualResource *self, Device device, Count chunk) {
                 new (self)
-                    SeedVirtualResource(std::move(device), at_least(1, "chunk_bytes", chunk));
+                    SeedVirtualResource(own_device(device), at_least(1, "chunk_bytes", chunk));
             },
             "device"_a, "chunk_bytes"_a = SeedVirtualResource::kChunkBytes)
         .def_prop_ro("chunk_bytes", &SeedVirtualResource::chunk_bytes)
@@ -285,6 +293,7 @@ void stealing_resource(nb::module_ &module) {
     nb::class_<StealingVirtualResource, VirtualResource>(
         module, "StealingVirtualResource", nb::type_slots(virtual_slots),
         "Blocks of any size from one range of addresses; free pages move to where they are wanted.")
+        .def("__del__", collect_virtual, nb::sig(kCollectedSignature))
         .def(
             "__init__",
             [nanoseconds](StealingVirtualResource *self, Device device, Count page,
@@ -295,7 +304,7 @@ void stealing_resource(nb::module_ &module) {
                                   .patience = nanoseconds("patience_seconds", patience)};
                 if (max)
                     settings.max_bytes = at_least(1, "max_bytes", *max);
-                new (self) StealingVirtualResource(std::move(device), settings);
+                new (self) StealingVirtualResource(own_device(device), settings);
             },
             "device"_a, nb::kw_only(), "page_bytes"_a = Settings{}.page_bytes,
             "max_bytes"_a.none() = nb::none(), "keep_bytes"_a = Settings{}.keep_bytes,

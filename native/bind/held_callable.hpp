@@ -17,6 +17,7 @@ class HeldCallable {
 
     /// REQUIRES: the GIL is held.
     nanobind::handle get() const { return function_.get(); }
+    nanobind::callable function() const { return nanobind::borrow<nanobind::callable>(get()); }
 
     /// Whether the garbage collector has begun to take the function apart: it must not be called.
     /// REQUIRES: the GIL is held.

@@ -1,5 +1,6 @@
 #include "bind.hpp"
 #include "python_device.hpp"
+#include "tightship/onednn/primitive_cache.hpp"
 #include "tightship/os.hpp"
 
 #include <dlfcn.h>
@@ -14,7 +15,11 @@ void release_own_code() {
 }
 
 /// Threads that outlive the interpreter keep what their frames, or functions left to run, refer to.
-void expect_leaks_of_threads() {
+/// So do free pools of the process's cache, which never ends, with what their resources refer to.
+void at_exit() {
+#ifdef TIGHTSHIP_ONEDNN
+    tightship::onednn::PrimitiveCache::of_process().pools()->trim(0);
+#endif
     const auto threads = nanobind::module_::import_("_thread").attr("_count")();
     if (nanobind::cast<int64_t>(threads) > 0 ||
         tightship::bind::PythonHostStream::unfinished_count() > 0)
@@ -52,7 +57,6 @@ NB_MODULE(_core, module) {
     module.def(
         "expect_leaks", [] { nanobind::set_leak_warnings(false); },
         "Keep the end of the process from listing objects that are still alive.");
-    nanobind::module_::import_("atexit").attr("register")(
-        nanobind::cpp_function(expect_leaks_of_threads));
+    nanobind::module_::import_("atexit").attr("register")(nanobind::cpp_function(at_exit));
     release_own_code();
 }

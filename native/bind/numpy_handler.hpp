@@ -47,6 +47,9 @@ class NumpyScope {
     void enter() { before_.append(set_numpy_handler(handler_)); }
     void leave() { set_numpy_handler(before_.attr("pop")()); }
 
+    nanobind::handle handler() const { return handler_; }
+    nanobind::handle before() const { return before_; }
+
   private:
     nanobind::object handler_;
     nanobind::list before_;

@@ -1,4 +1,5 @@
 #include "python_device.hpp"
+#include "traverse.hpp"
 
 #include <thread>
 
@@ -10,15 +11,11 @@ namespace {
 
 using resource::Chunks;
 using resource::Fence;
+using resource::PagedDevice;
 using resource::PhysicalMemory;
 using resource::VirtualMemory;
 
-/// An object of Python's, dropped with the GIL held.
-using Held = std::shared_ptr<PyObject>;
-
-Held hold(nb::object object) {
-    return Held(object.release().ptr(), drop);
-}
+using Held = ReturnedObjects::Held;
 
 /// What a call gives as a truth; what it raises, written to stderr, is no.
 bool ask(nb::handle object, const char *name, auto... arguments) {
@@ -40,21 +37,28 @@ struct PythonPhysical final : PhysicalMemory {
 
 class PythonVirtual final : public VirtualMemory {
   public:
-    PythonVirtual(uintptr_t start, size_t size_bytes, Held object)
-        : VirtualMemory(start, size_bytes), object_(std::move(object)) {}
+    PythonVirtual(uintptr_t start, size_t size_bytes, Held object, ReturnedObjects returned)
+        : VirtualMemory(start, size_bytes), object_(std::move(object)),
+          returned_(std::move(returned)) {}
 
     bool map(size_t offset_bytes, Chunks chunks) override {
-        return with_gil([&] { return ask(object_.get(), "map", offset_bytes, listed(chunks)); });
+        return with_gil([&] {
+            return !returned_.is_collected() &&
+                   ask(object_.get(), "map", offset_bytes, listed(chunks));
+        });
     }
     size_t unmap(size_t offset_bytes, Chunks chunks) override {
-        const bool done =
-            with_gil([&] { return ask(object_.get(), "unmap", offset_bytes, listed(chunks)); });
+        const bool done = with_gil([&] { // objects that are collected give back what they have
+            return returned_.is_collected() ||
+                   ask(object_.get(), "unmap", offset_bytes, listed(chunks));
+        });
         return done ? chunks.size() : 0;
     }
 
   private:
     bool extend(size_t more_bytes) override {
-        return with_gil([&] { return ask(object_.get(), "extend", more_bytes); });
+        return with_gil(
+            [&] { return !returned_.is_collected() && ask(object_.get(), "extend", more_bytes); });
     }
     static nb::list listed(Chunks chunks) {
         nb::list objects;
@@ -64,14 +68,17 @@ class PythonVirtual final : public VirtualMemory {
     }
 
     Held object_;
+    ReturnedObjects returned_;
 };
 
 class PythonFence final : public Fence {
   public:
-    explicit PythonFence(Held object) : object_(std::move(object)) {}
+    PythonFence(Held object, ReturnedObjects returned)
+        : object_(std::move(object)), returned_(std::move(returned)) {}
 
     bool is_signalled() override {
-        return with_gil([&] { return ask(object_.get(), "is_signalled"); });
+        return with_gil(
+            [&] { return returned_.is_collected() || ask(object_.get(), "is_signalled"); });
     }
     bool wait_for(std::chrono::nanoseconds limit) override {
         const auto stop = std::chrono::steady_clock::now() + limit;
@@ -87,6 +94,7 @@ class PythonFence final : public Fence {
 
   private:
     Held object_;
+    ReturnedObjects returned_;
 };
 
 class PatientFence final : public Fence {
@@ -111,7 +119,8 @@ std::unique_ptr<PhysicalMemory> PythonDevice::create_physical_memory(size_t size
         try {
             nb::object made = create_physical_.get()(size_bytes);
             if (!made.is_none())
-                return std::make_unique<PythonPhysical>(size_bytes, hold(std::move(made)));
+                return std::make_unique<PythonPhysical>(size_bytes,
+                                                        returned_.hold(std::move(made)));
         } catch (nb::python_error &error) {
             error.discard_as_unraisable(create_physical_.get());
         }
@@ -128,13 +137,29 @@ std::unique_ptr<VirtualMemory> PythonDevice::create_virtual_memory(size_t size_b
                 return nullptr;
             const auto start = nb::cast<uintptr_t>(made.attr("address"));
             if (start % alignment == 0)
-                return std::make_unique<PythonVirtual>(start, size_bytes, hold(std::move(made)));
+                return std::make_unique<PythonVirtual>(start, size_bytes,
+                                                       returned_.hold(std::move(made)), returned_);
         } catch (nb::python_error &error) {
             error.discard_as_unraisable(create_virtual_.get());
         } catch (const nb::cast_error &) {
         }
         return nullptr;
     });
+}
+
+std::shared_ptr<PagedDevice> own_device(const std::shared_ptr<PagedDevice> &device) {
+    const auto *python = dynamic_cast<const PythonDevice *>(device.get());
+    return python != nullptr ? python->copy() : device;
+}
+
+int visit_device(const std::shared_ptr<PagedDevice> &device, visitproc visit, void *arg) {
+    const auto *python = dynamic_cast<const PythonDevice *>(device.get());
+    return python != nullptr ? python->traverse(visit, arg) : visit_held(device, visit, arg);
+}
+
+void collect_device(const std::shared_ptr<PagedDevice> &device) {
+    if (auto *python = dynamic_cast<PythonDevice *>(device.get()))
+        python->collect();
 }
 
 std::unique_lock<std::mutex> lock_without_gil(std::mutex &mutex) {
@@ -152,7 +177,7 @@ std::shared_ptr<Fence> PythonStream::record() {
                 return nullptr;
             nb::object fence = record_.get()();
             if (!fence.is_none())
-                return std::make_shared<PythonFence>(hold(std::move(fence)));
+                return std::make_shared<PythonFence>(returned_.hold(std::move(fence)), returned_);
         } catch (nb::python_error &error) {
             error.discard_as_unraisable(record_.get());
         }

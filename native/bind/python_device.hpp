@@ -2,6 +2,7 @@
 #pragma once
 
 #include "held_callable.hpp"
+#include "returned_objects.hpp"
 
 #include "tightship/resource/virtual/host_stream.hpp"
 #include "tightship/resource/virtual/paged_device.hpp"
@@ -10,7 +11,8 @@
 
 namespace tightship::bind {
 
-/// A pair of functions as a device. What they raise is a refusal.
+/// A pair of functions as a device. What they raise is a refusal. Each resource has one of its own,
+/// by `copy`, so that what the functions return for it is shown to the garbage collector by it.
 class PythonDevice final : public resource::PagedDevice {
   public:
     PythonDevice(nanobind::callable create_physical, nanobind::callable create_virtual,
@@ -23,17 +25,32 @@ class PythonDevice final : public resource::PagedDevice {
     std::unique_ptr<resource::VirtualMemory> create_virtual_memory(size_t size_bytes,
                                                                    size_t alignment) override;
     bool maps_twice() const override { return maps_twice_; }
+    std::shared_ptr<PythonDevice> copy() const {
+        return std::make_shared<PythonDevice>(create_physical_.function(),
+                                              create_virtual_.function(), granularity_bytes_,
+                                              maps_twice_);
+    }
     int traverse(visitproc visit, void *arg) const {
         Py_VISIT(create_physical_.get().ptr());
         Py_VISIT(create_virtual_.get().ptr());
-        return 0;
+        return returned_.traverse(visit, arg);
     }
+    /// The garbage collector takes it: what it returned is called no more.
+    void collect() { returned_.collect(); }
 
   private:
     HeldCallable create_physical_, create_virtual_;
     size_t granularity_bytes_;
     bool maps_twice_;
+    ReturnedObjects returned_;
 };
+
+/// The device as a resource keeps it: a Python device as a copy.
+std::shared_ptr<resource::PagedDevice> own_device(const std::shared_ptr<resource::PagedDevice> &);
+/// Shows the garbage collector what such a device holds.
+int visit_device(const std::shared_ptr<resource::PagedDevice> &device, visitproc visit, void *arg);
+/// The garbage collector takes such a device.
+void collect_device(const std::shared_ptr<resource::PagedDevice> &device);
 
 /// Takes a lock without the GIL: who holds it may be waiting for that.
 std::unique_lock<std::mutex> lock_without_gil(std::mutex &mutex);
@@ -47,11 +64,14 @@ class PythonStream final : public resource::Stream {
     std::shared_ptr<resource::Fence> record() override;
     int traverse(visitproc visit, void *arg) const {
         Py_VISIT(record_.get().ptr());
-        return 0;
+        return returned_.traverse(visit, arg);
     }
+    /// The garbage collector takes it: its fences are called no more.
+    void collect() { returned_.collect(); }
 
   private:
     HeldCallable record_;
+    ReturnedObjects returned_; // whoever has a fence has its stream
 };
 
 /// Lets other threads of Python run while it is waited for: the work may need them.

@@ -44,6 +44,15 @@ void Stepwise::bind_persistent(uint32_t slot, primitive::Persistent memory) {
     persistent_.push_back(std::move(memory));
 }
 
+void Stepwise::each_held(
+    const std::function<void(const std::shared_ptr<const void> &)> &visit) const {
+    visit(resource_);
+    for (const auto &group : groups_)
+        visit(group->manager.lifetimes());
+    for (const primitive::Persistent &memory : persistent_)
+        visit(memory.owner);
+}
+
 Outcome Stepwise::run(Watch watch) {
     times_ = {};
     const onednn::ThreadScope scope(program_.threads());

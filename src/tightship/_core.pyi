@@ -652,6 +652,8 @@ class CallbackResource(MemoryResource):
         size_bytes, alignment)` takes it back.
         """
 
+    def __del__(self) -> None: ...
+
 class FailureCallbackResource(Adaptor):
     """Asks again where a function says so."""
 
@@ -765,6 +767,8 @@ class FailingDevice(PagedDevice):
         Refuses `count` calls to create, reserve, map, unmap or grow, from number `first` on.
         """
 
+    def __del__(self) -> None: ...
+
     @property
     def call_count(self) -> int:
         """Such calls so far."""
@@ -805,6 +809,8 @@ class PythonStream(Stream):
         `record()` gives a fence behind all work so far, an object with `is_signalled()`, or
         None where all is done.
         """
+
+    def __del__(self) -> None: ...
 
 class VirtualStatistics:
     """What a virtual resource has; exact while no call is in flight."""
@@ -910,6 +916,8 @@ class SeedVirtualResource(VirtualResource):
 
     def __init__(self, device: PagedDevice, chunk_bytes: int = 20971520) -> None: ...
 
+    def __del__(self) -> None: ...
+
     @property
     def chunk_bytes(self) -> int: ...
 
@@ -927,6 +935,8 @@ class StealingVirtualResource(VirtualResource):
         `idle_seconds` goes back, but for `keep_bytes`. Work that is in the way is waited for
         `patience_seconds` long before memory is made instead.
         """
+
+    def __del__(self) -> None: ...
 
 class PlannedResource(Adaptor):
     """Serves requests that repeat at offsets that were planned."""
@@ -1973,6 +1983,8 @@ class PoolManager:
     def __init__(self, budget_bytes: int) -> None:
         """Free pools hold at most `budget_bytes`; 0 frees them at once."""
 
+    def __del__(self) -> None: ...
+
     @property
     def budget_bytes(self) -> int: ...
 
@@ -2005,6 +2017,8 @@ class MemoryManager:
         """
         On demand, unless `is_cached`: what a run had is given back when it is over.
         """
+
+    def __del__(self) -> None: ...
 
     def populate(self, resource: MemoryResource, count: int) -> None:
         """

@@ -2,6 +2,7 @@ import contextlib
 import contextvars
 import gc
 import threading
+import weakref
 
 import numpy as np
 import pytest
@@ -232,3 +233,46 @@ def test_a_loop_leaves_nothing_behind(resource):
 @pytest.mark.slow
 def test_ten_million_arrays_leave_nothing_behind(resource):
     loop(resource, 10_000_000)
+
+
+class Owner:
+    """What has a scope, and what the functions of its resource refer to."""
+
+    def __init__(self):
+        self.host = HostResource()
+        self.scope = use(CallbackResource(self.allocate, self.deallocate))
+
+    def allocate(self, size, alignment):
+        return self.host.allocate(size, alignment)
+
+    def deallocate(self, address, size, alignment):
+        self.host.deallocate(address, size, alignment)
+
+
+def owner_of_scope(*, is_used):
+    owner = Owner()
+    if is_used:
+        with owner.scope:
+            np.empty(1 << 12, "u1")
+    return weakref.ref(owner)
+
+
+@pytest.mark.parametrize("is_used", [False, True])
+def test_a_scope_that_its_resource_refers_to_is_collected(is_used):
+    seen = [owner_of_scope(is_used=is_used) for _ in range(50)]
+    gc.collect()
+    assert [each for each in seen if each() is not None] == []
+
+
+def test_a_scope_that_is_gone_leaves_the_resource_to_its_arrays():
+    owner = Owner()
+    with owner.scope:
+        array = np.zeros(1 << 12, "u1")
+    host = owner.host
+    owner.itself = owner
+    del owner
+    gc.collect()
+    array[...] = 1
+    del array
+    gc.collect()
+    assert host.statistics().current_count == 0

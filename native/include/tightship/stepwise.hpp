@@ -44,6 +44,11 @@ class Stepwise {
     Outcome run(Watch watch);
     const StepwiseTimes &times() const { return times_; } ///< of the last run
 
+    const Program &program() const { return program_; }
+    const onednn::PrimitiveCache &cache() const { return cache_; }
+    /// Shows everything else that it keeps.
+    void each_held(const std::function<void(const std::shared_ptr<const void> &)> &visit) const;
+
   private:
     struct Group {
         primitive::MemoryManager manager;

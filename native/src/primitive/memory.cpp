@@ -34,9 +34,10 @@ const PoolLayout &MemoryManager::layout() {
 void MemoryManager::populate(const std::shared_ptr<MemoryResource> &resource, size_t count) {
     const PoolLayout &wanted = layout();
     const size_t size_bytes = std::max<size_t>(wanted.size_bytes(), 1);
+    const auto owner = pools_->known(resource);
     std::vector<std::unique_ptr<Pool>> made;
     while (made.size() < std::min(count, pools_->budget_bytes() / size_bytes))
-        made.push_back(std::make_unique<Pool>(resource, wanted.need));
+        made.push_back(std::make_unique<Pool>(owner, wanted.need));
     for (std::unique_ptr<Pool> &pool : made)
         pools_->register_pool(std::move(pool));
 }

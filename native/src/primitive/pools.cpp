@@ -54,13 +54,14 @@ const Pool &PoolManager::reserve_or_create(const Temporary &need,
                   std::max(need.alignment, before.alignment)};
         replaced.clear();
     }
+    const ResourcePointer owner = known(resource);
     try {
-        made.push_back(std::make_unique<Pool>(resource, wanted));
+        made.push_back(std::make_unique<Pool>(owner, wanted));
     } catch (const resource::Refused &) {
         if (trim(0) == 0 && wanted.size_bytes == need.size_bytes &&
             wanted.alignment == need.alignment)
             throw;
-        made.push_back(std::make_unique<Pool>(resource, need));
+        made.push_back(std::make_unique<Pool>(owner, need));
     }
     const std::lock_guard lock(mutex_);
     ++statistics_.created;
@@ -127,7 +128,8 @@ void PoolManager::release_pool(uint64_t identity) {
 }
 
 void PoolManager::drop_beyond(size_t budget_bytes, Pools &dropped) {
-    while (statistics_.free_bytes > budget_bytes) {
+    // Pools of no bytes have blocks, too.
+    while (statistics_.free_bytes > budget_bytes || (budget_bytes == 0 && !free_.empty())) {
         dropped.splice(dropped.end(), take_free(free_.begin()));
         ++statistics_.trimmed;
     }
@@ -163,6 +165,34 @@ void PoolManager::set_budget_bytes(size_t budget_bytes) {
     const std::lock_guard lock(mutex_);
     budget_bytes_ = budget_bytes;
     drop_beyond(budget_bytes, dropped);
+}
+
+PoolManager::ResourcePointer PoolManager::known(const ResourcePointer &resource) {
+    if (!own_)
+        return resource;
+    {
+        const std::lock_guard lock(known_mutex_);
+        const auto found = known_.find(resource.get());
+        if (found != known_.end())
+            if (ResourcePointer owner = found->second.lock())
+                return owner;
+    }
+    ResourcePointer made = own_(resource);
+    const std::lock_guard lock(known_mutex_);
+    std::erase_if(known_, [](const auto &entry) { return entry.second.expired(); });
+    auto &entry = known_[resource.get()];
+    if (ResourcePointer owner = entry.lock()) // another thread's
+        return owner;
+    entry = made;
+    return made;
+}
+
+void PoolManager::each_resource(
+    const std::function<void(const resource::MemoryResource *)> &visit) const {
+    const std::lock_guard lock(known_mutex_);
+    for (const auto &[resource, owner] : known_)
+        if (!owner.expired())
+            visit(resource);
 }
 
 PoolStatistics PoolManager::statistics() const {

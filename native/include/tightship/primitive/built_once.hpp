@@ -79,6 +79,7 @@ class BuiltOnce : private resource::Forkable {
         }
         Value &operator*() const { return *entry_->value; }
         Value *operator->() const { return entry_->value.get(); }
+        const BuiltOnce *cache() const { return cache_; }
 
       private:
         friend class BuiltOnce;

@@ -32,6 +32,7 @@ class Resource {
     /// Of an object of the manager's lifetimes. REQUIRES: it is held.
     char *address(uint32_t object) const;
     size_t object_count() const;
+    const MemoryManager *manager() const { return manager_; } ///< null unless it is held
     uint64_t identity() const { return pool_->identity(); }
 
   private:

@@ -7,7 +7,9 @@
 #include "tightship/primitive/pool.hpp"
 #include "tightship/resource/fork_guard.hpp"
 
+#include <functional>
 #include <list>
+#include <map>
 #include <mutex>
 
 namespace tightship::primitive {
@@ -28,7 +30,14 @@ struct PoolStatistics {
 /// given back with no lock held.
 class PoolManager : private resource::Forkable {
   public:
-    explicit PoolManager(size_t budget_bytes) : budget_bytes_(budget_bytes) {}
+    using ResourcePointer = std::shared_ptr<resource::MemoryResource>;
+    /// Another owner of a resource; one that is the manager's alone.
+    using Own = std::function<ResourcePointer(const ResourcePointer &)>;
+
+    /// Pools keep a resource by the owner that `own` makes once for all of them; without it, by the
+    /// one they are given.
+    explicit PoolManager(size_t budget_bytes, Own own = {})
+        : budget_bytes_(budget_bytes), own_(std::move(own)) {}
     PoolManager(const PoolManager &) = delete;
     PoolManager &operator=(const PoolManager &) = delete;
 
@@ -58,6 +67,11 @@ class PoolManager : private resource::Forkable {
     void set_budget_bytes(size_t budget_bytes);
     PoolStatistics statistics() const;
 
+    /// What pools keep a resource by. Pools that are registered are made with it.
+    ResourcePointer known(const ResourcePointer &resource);
+    /// Shows each resource that `own` made an owner of and that pools keep.
+    void each_resource(const std::function<void(const resource::MemoryResource *)> &visit) const;
+
   private:
     using Pools = std::list<std::unique_ptr<Pool>>; ///< spliced: nothing is allocated to return one
 
@@ -68,11 +82,20 @@ class PoolManager : private resource::Forkable {
     Pools take_free(Pools::iterator chosen);
     void drop_beyond(size_t budget_bytes, Pools &dropped);
 
-    void before_fork() final { mutex_.lock(); }
-    void after_fork(bool) final { mutex_.unlock(); }
+    void before_fork() final {
+        mutex_.lock();
+        known_mutex_.lock();
+    }
+    void after_fork(bool) final {
+        known_mutex_.unlock();
+        mutex_.unlock();
+    }
 
     mutable std::mutex mutex_;
     size_t budget_bytes_;
+    const Own own_;
+    mutable std::mutex known_mutex_; ///< nothing is called while it is held
+    std::map<const resource::MemoryResource *, std::weak_ptr<resource::MemoryResource>> known_;
     Pools free_; ///< the one that has been free for longest first
     Pools reserved_;
     PoolStatistics statistics_;
