@@ -90,6 +90,24 @@ PARAMETERS: dict[str, tuple[str, dict[str, tuple[int, ...]], str, dict[str, Any]
     "turned bias": (
         "ConvTranspose", {"x": (1, 4, 8, 8), "w": (4, 3, 3, 3), "b": (5,)}, "b", {"group": 2},
     ),
+    "channels": ("Conv", {"x": (1, 3, 8, 8), "w": (4, 2, 3, 3)}, "x", {}),
+    "channels of groups": ("Conv", {"x": (1, 4, 8, 8), "w": (4, 3, 3, 3)}, "x", {"group": 2}),
+    "groups": ("Conv", {"x": (1, 4, 8, 8), "w": (3, 2, 3, 3)}, "w", {"group": 2}),
+    "turned channels": ("ConvTranspose", {"x": (1, 3, 8, 8), "w": (4, 3, 3, 3)}, "x", {}),
+    "mean": (
+        "BatchNormalization", {"x": (2, 3, 4), "s": (3,), "b": (3,), "m": (4,), "v": (3,)}, "m", {},
+    ),
+    "group": ("GroupNormalization", {"x": (2, 6, 4), "s": (3,), "b": (6,)}, "s", {"num_groups": 3}),
+    "instance": ("InstanceNormalization", {"x": (2, 6, 4), "s": (6,), "b": (5,)}, "b", {}),
+    "no axis": ("LpNormalization", {"x": ()}, "x", {}),
+    "order": ("Transpose", {"x": (2, 3, 4)}, "x", {"perm": [0, 2]}),
+    "boxes": ("MaxRoiPool", {"x": (1, 3, 8, 8), "r": (2, 4)}, "r", {"pooled_shape": [2, 2]}),
+    "scale of an axis": ("QuantizeLinear", {"x": (2, 3, 4), "s": (4,)}, "s", {"axis": 1}),
+    "scales of two axes": ("QuantizeLinear", {"x": (2, 3, 4), "s": (2, 3)}, "s", {}),
+    "scales of blocks": (
+        "QuantizeLinear", {"x": (2, 6), "s": (2, 3)}, "s", {"axis": 1, "block_size": 3},
+    ),
+    "limit": ("Clip", {"x": (2, 3), "low": (3,)}, "low", {}),
 }  # fmt: skip
 
 
@@ -100,3 +118,41 @@ def test_a_parameter_of_another_length_is_refused(
     operator, shapes, name, attributes = case
     with pytest.raises(GraphError, match=rf"`node` \({operator}\) cannot be typed: .*`{name}`"):
         tightship.load(node(operator, shapes, **attributes))
+
+
+def test_indices_that_do_not_fit_their_data_are_refused() -> None:
+    opsets = [helper.make_opsetid("", 13)]
+    for operator, data, indices, more in (
+        ("GatherND", (2, 3), (2, 1, 1), {"batch_dims": 2}),
+        ("GatherND", (2, 3), (4, 3), {}),
+        ("GatherElements", (2, 3), (2, 4), {"axis": 0}),
+        ("GatherElements", (2, 3), (2,), {"axis": 0}),
+    ):
+        graph = helper.make_graph(
+            [helper.make_node(operator, ["x", "i"], ["y"], "node", **more)], "g",
+            [helper.make_tensor_value_info("x", TensorProto.FLOAT, data),
+             helper.make_tensor_value_info("i", TensorProto.INT64, indices)],
+            [onnx.ValueInfoProto(name="y")],
+        )  # fmt: skip
+        model = helper.make_model(graph, opset_imports=opsets, ir_version=10)
+        with pytest.raises(GraphError, match=rf"`node` \({operator}\) cannot be typed"):
+            tightship.load(model.SerializeToString())
+
+
+def test_lengths_that_do_not_fit_are_found_when_a_run_gives_them() -> None:
+    names = {"x": ["n", "c", 8, 8], "w": [4, 3, 3, 3], "b": ["m"]}
+    graph = helper.make_graph(
+        [helper.make_node("Conv", ["x", "w", "b"], ["y"], "node")], "g",
+        [helper.make_tensor_value_info(n, TensorProto.FLOAT, s) for n, s in names.items()],
+        [onnx.ValueInfoProto(name="y")],
+    )  # fmt: skip
+    opsets = [helper.make_opsetid("", 24)]
+    model = helper.make_model(graph, opset_imports=opsets, ir_version=10).SerializeToString()
+    weights = {"w": np.ones((4, 3, 3, 3), np.float32), "b": np.ones(4, np.float32)}
+    shapes = {"x": (1, 3, 8, 8), "b": (4,)}
+    with tightship.load(model, shapes=shapes) as loaded:
+        loaded.run({"x": np.ones((2, 3, 8, 8), np.float32), **weights})
+        with pytest.raises(GraphError, match=r"`node` \(Conv\) cannot be typed: `x` has the shape"):
+            loaded.run({"x": np.ones((2, 4, 8, 8), np.float32), **weights})
+        with pytest.raises(GraphError, match=r"`node` \(Conv\) cannot be typed: `b` has the shape"):
+            loaded.run({"x": np.ones((2, 3, 8, 8), np.float32), **weights, "b": weights["b"][:3]})

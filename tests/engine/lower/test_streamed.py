@@ -28,7 +28,8 @@ def conv(shape, outputs, kernel, *, addend=None, then=None, bias=True, **attribu
     """A convolution between two activations, so that it reads and writes the arena."""
     net = Net()
     x = net("Relu", net.normal("x", *shape))
-    operands = [x, net.weight(outputs, shape[1], *kernel)] + ([net.bias(outputs)] if bias else [])
+    depth = shape[1] // attributes.get("group", 1)
+    operands = [x, net.weight(outputs, depth, *kernel)] + ([net.bias(outputs)] if bias else [])
     y = net("Conv", *operands, **attributes)
     if addend == "itself":
         y = net("Add", x, y)

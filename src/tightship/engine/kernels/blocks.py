@@ -14,7 +14,7 @@ def blocks(shape: tuple[int, ...], limit: int = BLOCK_ELEMENTS) -> Iterator[tupl
     """Indices of blocks of at most `limit` elements that cover an array of this shape once."""
     axis = next((a for a in range(len(shape)) if element_count(shape[a + 1 :]) <= limit), 0)
     if not shape:
-        yield ()
+        yield (...,)
         return
     rows = max(limit // max(element_count(shape[axis + 1 :]), 1), 1)
     for outer in itertools.product(*(range(length) for length in shape[:axis])):

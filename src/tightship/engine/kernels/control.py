@@ -91,6 +91,11 @@ def _scan(node: Node, make_run: MakeRun) -> ReferenceRun:
             whole = row[-1].shape[0]
             length = whole if lengths is None else int(lengths[index])
             rows.append(once(row, surroundings, length, whole))
+        if not rows:
+            raise GraphError(
+                f"Node `{node.name}` (Scan) has an empty batch, of which no output follows; give "
+                "its inputs a first dimension of at least 1."
+            )
         return _given(node, [np.stack(arrays) for arrays in zip(*rows, strict=True)])
 
     return run_batch
@@ -112,6 +117,12 @@ def _scan_once(node: Node, body: Body) -> Callable[..., list[Any]]:
     ) -> list[Any]:
         state, scans = inputs[:state_count], inputs[state_count:]
         scans = [np.moveaxis(a, axis, 0)[:length] for a, axis in zip(scans, in_axes, strict=True)]
+        lengths = [len(each) for each in scans]
+        if len(set(lengths)) > 1:
+            raise GraphError(
+                f"Node `{node.name}` (Scan) has scan inputs of {lengths} elements; there must be "
+                "equally many."
+            )
         scans = [a[::-1] if back else a for a, back in zip(scans, backward, strict=True)]
         scanned: list[list[Array]] = [[] for _ in names]
         for slices in zip(*scans, strict=True):

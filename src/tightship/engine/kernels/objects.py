@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from tightship.engine.kernels.failure import named
 from tightship.engine.kernels.reference import MakeRun, ReferenceRun, reference_kernel
 from tightship.engine.on_demand import OnDemand, names
 from tightship.errors import GraphError
@@ -59,11 +60,11 @@ def object_kernel(node: Node, *, allow_reference: bool = True) -> ObjectKernel:
         return object_kernel(inner, allow_reference=allow_reference).run
 
     if node.domain == "" and node.operator in CONTROL:
-        return ObjectKernel(node.operator, CONTROL[node.operator](node, make_run))
+        return ObjectKernel(node.operator, _guarded(node, CONTROL[node.operator](node, make_run)))
     if node.domain == "" and node.operator in OPTIONAL:
-        return ObjectKernel(node.operator, OPTIONAL[node.operator])
+        return ObjectKernel(node.operator, _guarded(node, OPTIONAL[node.operator]))
     if node.domain == "" and node.operator in ALONE:
-        return ObjectKernel(node.operator, ALONE[node.operator](node))
+        return ObjectKernel(node.operator, _guarded(node, ALONE[node.operator](node)))
     if node.domain == REFUSAL:
         return ObjectKernel(node.operator, _refusing(node))
     if not allow_reference:
@@ -73,6 +74,16 @@ def object_kernel(node: Node, *, allow_reference: bool = True) -> ObjectKernel:
             "`without`."
         )
     return ObjectKernel("onnx.reference", reference_kernel(node))
+
+
+def _guarded(node: Node, run: ReferenceRun) -> ReferenceRun:
+    """A kernel whose errors name the node."""
+
+    def guarded(operands: Sequence[Any]) -> list[Any]:
+        with named(node, "be run on these operands"):
+            return run(operands)
+
+    return guarded
 
 
 def _refusing(node: Node) -> ReferenceRun:

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from tightship.engine.kernels.failure import KERNEL_ERRORS, failure
 from tightship.engine.kernels.reference_texts import (
     hidden_operand,
     needs_hiding,
@@ -21,17 +22,7 @@ empty optional); returns its outputs, positional, None at those the node leaves 
 MakeRun = Callable[[Node], ReferenceRun]
 """Makes a node ready to run on objects."""
 
-REFERENCE_ERRORS = (
-    ArithmeticError,
-    AssertionError,
-    AttributeError,
-    ImportError,
-    LookupError,
-    NameError,
-    RuntimeError,
-    TypeError,
-    ValueError,
-)
+REFERENCE_ERRORS = (*KERNEL_ERRORS, AttributeError, ImportError, NameError, OSError, RuntimeError)
 """What `onnx.reference` raises for operators, types or values that it cannot run."""
 
 
@@ -89,7 +80,4 @@ def _as_operand(result: Any) -> Any:  # noqa: ANN401  sequences and optionals ar
 
 
 def _failure(node: Node, error: Exception) -> GraphError:
-    return GraphError(
-        f"Node `{node.name}` ({node.domain or 'ai.onnx'} {node.operator}, opset {node.version}) "
-        f"cannot be run by `onnx.reference`: {type(error).__name__}: {error}"
-    )
+    return failure(node, "be run by `onnx.reference`", error)

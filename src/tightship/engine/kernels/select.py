@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from tightship.engine.kernels.failure import named
 from tightship.engine.kernels.kernel import Array, Kernel, Run
 from tightship.engine.kernels.site import Builder, NotCoveredError, Site
 from tightship.engine.on_demand import OnDemand, names
@@ -81,7 +82,7 @@ def numpy_kernel(
         kernel = builder(site)
     except NotCoveredError:
         return None
-    run = _without_warnings(kernel.run)
+    run = _guarded(node, kernel.run)
     made_for = replace(site, constants=site.consulted)
     return Kernel(f"numpy:{kernel.name}", run, kernel.scratch_bytes, kernel.in_place, made_for)
 
@@ -94,13 +95,13 @@ def _builder(node: Node) -> Builder | None:
     return BUILDERS.get(node.operator) if node.domain in ("", "ai.onnx") else None
 
 
-def _without_warnings(run: Run) -> Run:
-    """ONNX gives infinities and NaN for what NumPy also warns of."""
+def _guarded(node: Node, run: Run) -> Run:
+    """A kernel without NumPy's warnings of infinities and NaN, whose errors name the node."""
 
     def quiet(
         inputs: Sequence[Array | None], outputs: Sequence[Array | None], scratch: Array | None
     ) -> None:
-        with np.errstate(all="ignore"):
+        with np.errstate(all="ignore"), named(node, "be run on these operands"):
             run(inputs, outputs, scratch)
 
     return quiet

@@ -16,6 +16,7 @@ from tightship.engine.lower.layouts import (
 )
 from tightship.engine.lower.options import Options
 from tightship.engine.lower.packed_weights import PackedWeights
+from tightship.engine.lower.reach import check_reach
 from tightship.engine.lower.records import Records
 from tightship.engine.memory_plan import KernelKind
 from tightship.engine.program import (
@@ -269,12 +270,10 @@ class Builder:
 
     def _external(self, value: Value) -> Operand:
         assert value.dtype is not None
-        shape = value.static_shape
-        self.records.slots.append(Slot(value.name, value.size_bytes, external=True))
+        shape, slots = value.static_shape, self.records.slots
+        slots.append(Slot(value.name, value.size_bytes, external=True))
         desc = self._describable(value.dtype, shape)
-        return Operand(
-            value.name, Space.EXTERNAL, len(self.records.slots) - 1, value.dtype, shape, desc
-        )
+        return Operand(value.name, Space.EXTERNAL, len(slots) - 1, value.dtype, shape, desc)
 
     def _arena(
         self, name: str, dtype: DType, shape: tuple[int, ...], desc: MemoryDesc | None
@@ -322,6 +321,7 @@ class Builder:
 
         `in_place` lists outputs and the inputs whose bytes they may take over.
         """
+        check_reach(kernel[1], (*reads, *writes))
         self.step(
             node,
             ("native", kernel[0]),

@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tightship.engine.kernels import evaluate
+from tightship.engine.kernels.failure import named
 from tightship.engine.lower.dequantized import dequantized
 from tightship.engine.lower.rewrite import rebuilt
 from tightship.engine.lower.widened import HALVES, widened
@@ -78,7 +79,8 @@ def _computed(
 
     def compute() -> NDArray[np.generic]:
         arrays = [None if operand is None else operand.array() for operand in operands]
-        result = evaluate(node, arrays, types)[position]
+        with named(node, "be computed from its constants"):
+            result = evaluate(node, arrays, types)[position]
         assert isinstance(result, np.ndarray)
         return result
 

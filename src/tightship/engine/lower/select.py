@@ -5,6 +5,7 @@ from dataclasses import replace
 
 from tightship import _core
 from tightship.engine.kernels import numpy_kernel, object_kernel
+from tightship.engine.kernels.failure import named
 from tightship.engine.lower.builder import Builder
 from tightship.engine.lower.cost import concat_ns, cost_ns
 from tightship.engine.lower.dequantized import Measured, Quantization, measured, quantization
@@ -128,7 +129,9 @@ def _selected(graph: Graph, threads: int, options: Options, without: Collection[
         if options.go_on is not None:
             options.go_on()
         builder.position = position
-        _emit(builder, graph.nodes[position])
+        node = graph.nodes[position]
+        with named(node, "be lowered for operands of these shapes"):
+            _emit(builder, node)
 
     position = 0
     for repeat in options.repeats:

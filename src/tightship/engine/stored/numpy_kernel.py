@@ -10,12 +10,12 @@ from tightship.engine.kernels.site import Site
 from tightship.engine.program import KernelWork, Operand
 from tightship.engine.stored import fields
 from tightship.engine.stored.fields import MalformedError
-from tightship.errors import FormatError, TightshipError
+from tightship.errors import FormatError, GraphError
 from tightship.graph import AttributeValue, Constant, DType, Graph, Inline, Layer, Node, Value
 
 INTEGER_MAX = (1 << 63) - 1
 UNFIT = (
-    ArithmeticError, AssertionError, AttributeError, LookupError, TypeError, ValueError,
+    ArithmeticError, AssertionError, AttributeError, GraphError, LookupError, TypeError, ValueError,
 )  # fmt: skip
 """What making or running a kernel may raise where attributes or shapes cannot be a node's."""
 
@@ -112,8 +112,6 @@ def _guarded(name: str, kernel: Kernel) -> Kernel:
     ) -> None:
         try:
             kernel.run(inputs, outputs, scratch)
-        except TightshipError:
-            raise
         except UNFIT as error:
             raise FormatError(
                 f"Step `{name:.60}` of a prepared model cannot be run: {error!r:.80}. Where its "

@@ -13,6 +13,7 @@ from tightship.engine.template.values import EVALUATE, Array
 from tightship.graph import Constant, Derived, DType, Fill, Graph, Node, Value
 from tightship.graph.followed import Followed, depends_on_lengths
 from tightship.graph.length import Trace, is_length, value_of
+from tightship.graph.operands import Operands, misfit
 
 ELEMENTS_MAX = 256
 """Constants with more elements are not looked into for lengths."""
@@ -59,6 +60,8 @@ class Retyper:
             tuple([self._flat(name) if name else None for name in node.inputs]),
             tuple([self._constant(name) if name else None for name in node.inputs]),
         )
+        if misfit(node.operator, _operands(node, site)) is not None:
+            raise NoRuleError
         shapes = rule(site)
         for name, shape in zip(node.outputs, shapes, strict=False):
             if name:
@@ -142,6 +145,11 @@ class Retyper:
         if name not in self._elements:
             self._elements[name] = _elements_of(self._constant(name))
         return self._elements[name]
+
+
+def _operands(node: Node, site: Site) -> Operands:
+    """What is compared of followed lengths becomes a condition of the template."""
+    return Operands(node.inputs, site.shapes, node.attributes, node.version, len(node.outputs))
 
 
 def _compute(

@@ -69,6 +69,12 @@ def read_attributes(
     return values, graphs
 
 
+def plain_attributes(node: NodeProto) -> dict[str, AttributeValue]:
+    """Return the attributes of a node that are numbers, texts or lists of these."""
+    typed = [(each, each.type or _type_by_field(each)) for each in node.attribute]
+    return {each.name: _PLAIN[type_](each) for each, type_ in typed if type_ in _PLAIN}
+
+
 def _type_by_field(attribute: AttributeProto) -> int:
     """The type of an attribute from a writer that did not record it (IR version 1)."""
     for field, type_ in _FIELDS.items():
