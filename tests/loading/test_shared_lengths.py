@@ -89,6 +89,22 @@ def test_a_process_grows_by_a_few_programs_alone(name: str, tmp_path: Path) -> N
     assert said["released"] / 2 <= said["accounted"] <= 2 * said["released"]
 
 
+@pytest.mark.usefixtures("folder")
+def test_convolutions_share_their_weights_at_every_batch(tmp_path: Path) -> None:
+    net = Net()
+    x = net.normal("x", 1, 128, 7, 7)
+    for _ in range(4):
+        x = net("Relu", net("Conv", x, net.weight(128, 128, 3, 3), pads=[1] * 4))
+    net.output(x)
+    model = tmp_path / "model.onnx"
+    model.write_bytes(opened(net, {"x": ("batch", 128, 7, 7)}))
+    for first in (1, 4):
+        with tightship.load(model, shapes={"x": (first, 128, 7, 7)}, share=True) as loaded:
+            for count in (2, 1, 4, 16):
+                loaded.run({"x": np.ones((count, 128, 7, 7), np.float32)})
+                assert loaded.memory_stats().weights_bytes <= PRIVATE_BYTES_MAX
+
+
 def with_external_data(model: Path) -> Path:
     """The same with its weights in a file beside it."""
     path = model.with_name("external.onnx")

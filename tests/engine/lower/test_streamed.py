@@ -2,14 +2,17 @@
 
 from collections.abc import Callable
 
+import numpy as np
 import pytest
 
 import tightship
 from tests.zoo.arena import LARGE, poison
 from tests.zoo.net import Case, Net
+from tests.zoo.open_lengths import opened
 from tests.zoo.oracle import assert_near, assert_same_bits, expected
 from tightship import _core
 from tightship.engine.library import open_library
+from tightship.engine.lower.native.split import multiplies_tiles
 from tightship.engine.lower.native.streamed import AVX512, Problem
 
 
@@ -149,3 +152,27 @@ def test_all_weights_are_read_once() -> None:
     stored, packed = problem.layouts()
     assert (problem.depth, problem.by_block) == (96, False)
     assert packed.size_bytes == stored.size_bytes == 96 * 64 * 4
+
+
+@pytest.mark.parametrize("batches", [(1, 2, 9), (9, 1, 2)])
+@pytest.mark.parametrize("kernel", [1, 3])
+def test_weights_are_packed_once_for_all_batches(kernel: int, batches: tuple[int, ...]) -> None:
+    if kernel == 1 and multiplies_tiles():
+        pytest.skip("tiles take matrices of many rows packed in another layout")
+    net = Net()
+    x = net("Relu", net.normal("x", 1, 128, 7, 7))
+    y = net("Conv", x, net.weight(160, 128, kernel, kernel), net.bias(160), pads=[kernel // 2] * 4)
+    net.output(net("Relu", y))
+    file = opened(net, {"x": ("batch", 128, 7, 7)})
+    feeds = {count: {"x": random_image(count, 128, 7, 7)} for count in batches}
+    with tightship.load(file, shapes={"x": (batches[0], 128, 7, 7)}) as model:
+        is_streamed = "streamed" in [step.implementation for step in model.plan.steps]
+        assert is_streamed is (batches[0] == 1)
+        held = model.memory_stats().weights_bytes
+        for count in batches:
+            assert_near(model.run(feeds[count]), expected(file, feeds[count]))
+            assert model.memory_stats().weights_bytes == held
+
+
+def random_image(*shape: int) -> np.ndarray:
+    return np.random.default_rng(5).standard_normal(shape).astype(np.float32)
