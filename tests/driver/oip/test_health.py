@@ -119,6 +119,28 @@ def test_the_health_service_of_grpc_knows_the_server_and_each_model(server):
         assert check(channel, "relu") == SERVING
 
 
+def test_the_health_service_of_grpc_lists_the_server_and_each_model(server):
+    with grpc.insecure_channel(server.grpc) as channel:
+        server.post("/v2/repository/models/relu/unload", {})
+        said = channel.unary_unary("/grpc.health.v1.Health/List")(b"", timeout=60)
+        server.post("/v2/repository/models/relu/load", {})
+        garbage = channel.unary_unary("/grpc.health.v1.Health/List")
+        assert refusal(lambda: garbage(b"\xff")) is grpc.StatusCode.INVALID_ARGUMENT
+    services = {"": SERVING, "inference.GRPCInferenceService": SERVING, "relu": NOT_SERVING}
+    assert sorted(entries(said)) == sorted(services.items())
+
+
+def entries(data):
+    """Names and statuses in a `HealthListResponse`: each entry is two strings of bytes."""
+    while data:
+        assert data[0] == 0x0A
+        entry, data = data[2 : 2 + data[1]], data[2 + data[1] :]
+        assert entry[0] == 0x0A
+        name, rest = entry[2 : 2 + entry[1]], entry[2 + entry[1] :]
+        assert rest[0] == 0x12
+        yield name.decode(), rest[2:]
+
+
 def test_who_watches_a_model_is_told_what_becomes_of_it(server, folder):
     with grpc.insecure_channel(server.grpc) as channel:
         later, relu = watch(channel, "later"), watch(channel, "relu")

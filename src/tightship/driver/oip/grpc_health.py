@@ -1,4 +1,4 @@
-"""The health service of gRPC (`grpc.health.v1.Health`): `Check` and `Watch`.
+"""The health service of gRPC (`grpc.health.v1.Health`): `Check`, `List` and `Watch`.
 
 The service `""`, and `inference.GRPCInferenceService`, is the server; any other is a model by its
 name.
@@ -39,6 +39,18 @@ class Health:
         if status == UNKNOWN_SERVICE:
             raise OipError(f"unknown service '{service}'; name a model, or none", Code.NOT_FOUND)
         return self._encoded(status)
+
+    def list(self, data: bytes) -> bytes:
+        """Say of the server and of each model whether it takes requests.
+
+        Raises:
+            OipError: The bytes are not a request.
+        """
+        parsed(self._messages["HealthListRequest"], data)
+        response = self._messages["HealthListResponse"]()
+        for service in ("", SERVICE, *self._face.repository.names):
+            response.statuses[service].status = self._status(service)
+        return bytes(response.SerializeToString())
 
     def watch(self, data: bytes, is_active: Callable[[], bool]) -> Iterator[bytes]:
         """Say whether a service takes requests, now and whenever that changes.

@@ -61,6 +61,7 @@ class Methods:
 
         return {
             "Check": self._unary("Check", lambda message, _, __: health.check(message)),
+            "List": self._unary("List", lambda message, _, __: health.list(message)),
             "Watch": self._stream("Watch", watch),
         }
 

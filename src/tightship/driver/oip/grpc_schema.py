@@ -110,6 +110,8 @@ LogSettingsResponse: map:LogSettingValue settings 1
 _HEALTH = """
 HealthCheckRequest: string service 1
 HealthCheckResponse: ServingStatus status 1
+HealthListRequest
+HealthListResponse: map:HealthCheckResponse statuses 1
 """
 
 DATA_TYPES = (
