@@ -7,11 +7,12 @@ import pytest
 from benchmarks import soak_serve
 from benchmarks.soak_hostile import lies
 from benchmarks.soak_models import write_models
-from benchmarks.soak_serve import GROWTH_MAX_BYTES, Held, growth, held, printed
+from benchmarks.soak_serve import GROWTH_MAX_BYTES, POOLS, Held, growth, held, printed
 
 import tightship
 
 FIRST = Held(50 << 20, 25, 11)
+MORE = sum(count - 1 for count in POOLS.values())
 
 
 def test_a_process_that_takes_memory_files_and_threads_holds_more():
@@ -32,7 +33,8 @@ def test_a_process_that_takes_memory_files_and_threads_holds_more():
         (FIRST, []),
         (Held(FIRST.anonymous_bytes + GROWTH_MAX_BYTES, 20, 5), []),
         (Held(FIRST.anonymous_bytes + GROWTH_MAX_BYTES + 1, 25, 11), ["anonymous"]),
-        (Held(0, 26, 12), ["descriptors", "threads"]),
+        (Held(0, 25, 11 + MORE), []),
+        (Held(0, 26, 12 + MORE), ["descriptors", "threads"]),
     ],
 )
 def test_growth_is_named(last, named):
