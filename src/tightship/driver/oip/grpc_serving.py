@@ -15,6 +15,8 @@ from tightship.errors import InputError
 
 MESSAGE_MORE_BYTES = 1 << 20
 """What a message may have beside the tensors."""
+QUIET_S = 0.25
+"""Between two looks, as the server ends, at whether a call is still to be answered."""
 MESSAGE_BYTES_MAX = (1 << 31) - 1
 """The most that gRPC can be told."""
 
@@ -47,9 +49,9 @@ class GrpcServer:
             ),
         )
         log = RefusalLog()
-        slots = CallSlots(limits, log)
-        self._connections = GrpcConnections(limits, slots)
-        methods = Methods(slots, log)
+        self._slots = CallSlots(limits, log)
+        self._connections = GrpcConnections(limits, self._slots)
+        methods = Methods(self._slots, log)
         health = Health(face, max(1, limits.connections_max // 4))
         self._server.add_generic_rpc_handlers(
             (
@@ -80,7 +82,15 @@ class GrpcServer:
         self._ended = self._server.stop(self._limits.drain_s)
 
     def join(self) -> None:
-        """Wait for the end, also of calls that clients have been told are cancelled."""
-        self._ended.wait()
+        """Wait for the end, also of calls that clients have been told are cancelled.
+
+        Streams that are idle are cancelled before, and calls that came in the moment of the end,
+        which the library may neither hand over nor refuse.
+        """
+        was_quiet = False
+        while not self._ended.wait(QUIET_S):
+            if was_quiet and self._slots.is_quiet:
+                self._server.stop(None)
+            was_quiet = self._slots.is_quiet
         self._threads.shutdown()
         self._connections.stop()

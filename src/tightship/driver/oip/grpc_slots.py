@@ -116,6 +116,13 @@ class CallSlots:
             if self._waiting:
                 self._changed.notify_all()
 
+    @property
+    def is_quiet(self) -> bool:
+        """Whether there are no calls but idle streams."""
+        with self._changed:
+            is_idle = all(call.state[0] is Stage.NEXT for call in self._open)
+            return is_idle and not self._waiting
+
     def busy_peers(self) -> set[str]:
         """Clients with calls, except for those that have yet to send the message of a call."""
         with self._changed:
