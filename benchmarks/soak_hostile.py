@@ -12,6 +12,7 @@ from contextlib import suppress
 import numpy as np
 import tritonclient.grpc as triton
 from benchmarks.soak_models import FAST, FAST_SHAPE, LARGE, SLOW, SLOW_SHAPE
+from tests.driver.oip import raw_grpc
 from tritonclient.utils import InferenceServerException
 
 from tightship.driver import Client
@@ -19,6 +20,8 @@ from tightship.errors import DriverError
 
 Address = tuple[str, int]
 TIMEOUT_S = 60.0
+STALLED_MAX = 8
+"""Calls that a client of gRPC leaves unfinished at once; fewer than the server's slots."""
 
 
 def address_of(place: str) -> Address:
@@ -127,7 +130,18 @@ def hostile_grpc(place: str, chance: random.Random) -> Mapping[str, Callable[[],
             made.settimeout(0.5)
             made.recv(1 << 16)
 
+    def stall(window_bytes: int, message_bytes: int) -> None:
+        """Leave calls without the rest of their messages, or their answers unread."""
+        with connected(address_of(place)) as made, suppress(OSError):
+            made.sendall(raw_grpc.opening(window_bytes))
+            for stream in range(1, 2 * chance.randint(1, STALLED_MAX), 2):
+                made.sendall(raw_grpc.call_head("ServerLive", stream))
+                made.sendall(raw_grpc.half_message(message_bytes, stream))
+            time.sleep(chance.random())
+
     return {
+        "half_message": lambda: stall(65535, 64),
+        "read_nothing": lambda: stall(0, 0),
         "time_out": lambda: infer(kept, SLOW, SLOW_SHAPE, 0.03),
         "hang_up": hang_up,
         "absent": lambda: infer(kept, "absent", FAST_SHAPE, None),

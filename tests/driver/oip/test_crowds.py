@@ -173,12 +173,13 @@ def refusals(ask, few=10):
         except DriverError as error:
             assert count > few
             found.append(error.status)
-            if len(found) == 3:
+            if len(found) == REFUSED:
                 break
     return found
 
 
-SHORT = [ErrorStatus.RESOURCE_EXHAUSTED_TRANSIENT] * 3
+REFUSED = 20
+SHORT = [ErrorStatus.RESOURCE_EXHAUSTED_TRANSIENT] * REFUSED
 
 
 def test_pools_of_native_clients_leave_descriptors_to_others(tmp_path, opened):
@@ -197,8 +198,8 @@ def test_pools_of_native_clients_leave_descriptors_to_others(tmp_path, opened):
     for each in kept:
         each.close()
     assert np.array_equal(model.execute([-X])[0], X)
-    assert 1 <= server.log.count("are left for files") <= 2
-    assert len(server.log.splitlines()) <= 8  # beside it, each refusal, as far as those are logged
+    lines = server.log.count("are left for files")
+    assert 1 <= lines <= 6  # a beginning and an end, each time, on a slow machine, that it was calm
 
 
 def test_fences_of_native_clients_leave_descriptors_to_others(tmp_path, opened):
