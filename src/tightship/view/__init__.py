@@ -1,1 +1,1 @@
-"""Pictures, tables and reports of plain data; nothing below knows how to draw itself."""
+"""Draws pictures, tables and reports from plain data; lower layers do not draw themselves."""

@@ -1,4 +1,4 @@
-"""The load over the steps as a line of a picture."""
+"""Draws the live bytes over the steps as a line."""
 
 from collections.abc import Callable, Sequence
 from itertools import pairwise
@@ -11,14 +11,14 @@ def load_curve(
     y: Callable[[float], float],
     left: int,
 ) -> str:
-    """The data of an SVG path: the largest load of each column, held over its width.
+    """Make the data of an SVG path: the largest live bytes of each column, held over its width.
 
     Args:
-        load: Live bytes as (first step, load), where the load changes, ascending in steps.
+        load: Live bytes as (first step, bytes) at each change, in increasing order of steps.
         step_count: Steps of the picture, at least 1.
-        columns: Columns of one unit each, from `left` on.
-        y: Where a number of bytes is.
-        left: Where the first step is.
+        columns: Number of columns, each one unit wide, from `left` on.
+        y: Maps a number of bytes to its vertical position.
+        left: Horizontal position of the first step.
     """
     highest = [0] * columns
     for (start, size_bytes), (stop, _) in pairwise((*load, (step_count, 0))):

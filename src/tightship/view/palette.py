@@ -1,4 +1,4 @@
-"""Which colour a buffer has: one for each family of operators that matters."""
+"""Assigns colours to buffers: one for each operator that holds many bytes."""
 
 from collections import Counter
 from dataclasses import dataclass
@@ -28,9 +28,9 @@ class Colouring:
 
 
 def colouring(picture: Picture) -> Colouring:
-    """Colour by operator, those first that hold the most bytes for the most steps.
+    """Colour buffers by operator; operators with the most bytes times steps come first.
 
-    Operators beyond the sixth share a neutral colour, scratch has its own. A plan without
+    Operators after the sixth share a neutral colour, and scratch has its own. A plan without
     operators is coloured by size.
     """
     if not picture.steps:

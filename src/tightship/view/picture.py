@@ -1,4 +1,4 @@
-"""What a view draws: the plain facts of one memory plan, whoever made it."""
+"""Defines the data that views draw: the facts of one memory plan, independent of its source."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -7,9 +7,9 @@ from itertools import pairwise
 
 @dataclass(frozen=True, slots=True)
 class Rectangle:
-    """A buffer at its place: bytes `[offset, offset + size)` in steps `[start, stop)`.
+    """A buffer in a picture: bytes `[offset, offset + size)` in steps `[start, stop)`.
 
-    `shares_with` names the value whose bytes it took over; None if it came to fresh bytes.
+    `shares_with` names the value whose bytes the buffer took over; None for fresh bytes.
     """
 
     name: str
@@ -27,7 +27,7 @@ class Rectangle:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One kernel call; `dynamic_reason` says why it allocates outside the plan, if it does."""
+    """One kernel call; `dynamic_reason` explains why it allocates outside the plan, if it does."""
 
     name: str
     operator: str
@@ -41,12 +41,18 @@ class Picture:
     """One memory plan as its views need it.
 
     Attributes:
+        title: Name of the plan, such as its model's.
         arena_bytes: Height of the picture: every rectangle lies below it.
-        steps: Kernel calls in order; empty for a plan of buffers alone, whose load is then
-            the sum of the live rectangles.
-        parts: What the total is made of beside `arena`, in bytes; empty if only the arena is
-            known.
-        strategies: Arena bytes by planning strategy, to compare with.
+        lower_bound_bytes: A number of bytes below which no plan has its arena.
+        rectangles: The buffers.
+        steps: Kernel calls in order; empty for a plan of buffers alone, whose live bytes are the
+            sum of the live rectangles.
+        parts: Parts of the total besides `arena`, in bytes; empty if only the arena is known.
+        strategy: Name of the strategy that made the plan.
+        strategies: Arena bytes by planning strategy, for comparison.
+        key: Facts that the plan depends on, such as threads, by name.
+        inputs: Types of the inputs by name.
+        outputs: Types of the outputs by name.
     """
 
     title: str
@@ -63,7 +69,7 @@ class Picture:
 
     @property
     def peak_bytes(self) -> int:
-        """The arena and everything beside it."""
+        """Bytes of the arena and of all parts."""
         return self.arena_bytes + sum(self.parts.values())
 
     @property
@@ -73,7 +79,7 @@ class Picture:
 
     @property
     def dynamic_steps(self) -> tuple[tuple[int, Step], ...]:
-        """The steps that allocate outside the plan, with their indices."""
+        """Steps that allocate outside the plan, with their indices."""
         return tuple((i, step) for i, step in enumerate(self.steps) if step.dynamic_reason)
 
     @property
@@ -84,16 +90,16 @@ class Picture:
 
     @property
     def gap(self) -> float:
-        """How far the arena is above its lower bound; 0 for an empty one."""
+        """Relative distance of the arena to its lower bound; 0 for an empty arena."""
         return self.arena_bytes / self.lower_bound_bytes - 1 if self.lower_bound_bytes else 0.0
 
     def operator_of(self, rectangle: Rectangle) -> str:
-        """The operator of the step that brings the buffer to life; empty if nobody knows."""
+        """Return the operator of the step that writes the buffer first; empty if it is unknown."""
         step = rectangle.start_step
         return self.steps[step].operator if 0 <= step < len(self.steps) else ""
 
     def load(self) -> list[tuple[int, int]]:
-        """Live bytes as (first step, load) where the load changes, ascending in steps."""
+        """Return live bytes as (first step, bytes) at each change, in increasing order of steps."""
         if self.steps:
             loads = [(i, step.load_bytes) for i, step in enumerate(self.steps)]
         else:
@@ -101,11 +107,11 @@ class Picture:
         return loads[:1] + [b for a, b in pairwise(loads) if a[1] != b[1]]
 
     def peak_step(self) -> int:
-        """The first step with the largest load; 0 for an empty plan."""
+        """Return the first step with the largest live bytes; 0 for an empty plan."""
         return max(self.load(), key=lambda change: (change[1], -change[0]), default=(0, 0))[0]
 
     def live_at(self, step: int) -> tuple[Rectangle, ...]:
-        """Buffers that hold bytes while `step` runs, largest first."""
+        """Return the buffers that hold bytes while `step` runs, largest first."""
         live = [r for r in self.rectangles if r.is_live(step)]
         return tuple(sorted(live, key=lambda r: (-r.size_bytes, r.offset_bytes, r.name)))
 
@@ -113,12 +119,12 @@ class Picture:
 def picture_of_buffers(
     title: str, buffers: Iterable[tuple[str, int, int, int, int]], lower_bound_bytes: int
 ) -> Picture:
-    """The picture of a plan without a model.
+    """Make the picture of a plan without a model.
 
     Args:
-        title: What the plan is called, for example its file's name.
+        title: Name of the plan, for example its file's name.
         buffers: Rows of name, start step, stop step, size in bytes, offset in bytes.
-        lower_bound_bytes: No plan of these buffers has a smaller arena.
+        lower_bound_bytes: A number of bytes below which no plan has its arena.
     """
     rectangles = tuple(
         Rectangle(name, size, offset, start, stop, kind="buffer")

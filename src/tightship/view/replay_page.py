@@ -1,4 +1,4 @@
-"""A replay as one HTML page that needs nothing else: the picture, and the table for reading."""
+"""Makes a self-contained HTML page of a replay: the picture and a table of its figures."""
 
 from base64 import b64encode
 from hashlib import sha256
@@ -22,9 +22,9 @@ _TITLES = ("resource", "peak held", "of live", "ns/operation", "refused")
 
 
 def replay_page(picture: ReplayPicture) -> str:
-    """The replay as an HTML document. It asks for nothing, and runs nothing.
+    """Make the HTML document of a replay, without scripts and without requests to the network.
 
-    Names are text in it, whatever characters they hold.
+    Names are escaped, so they stay text whatever characters they contain.
     """
     title = escape(printable(picture.title))
     policy = f"default-src 'none'; style-src '{_hash(PAGE_STYLE)}' '{_hash(STYLE)}'"

@@ -1,4 +1,4 @@
-"""What memory resources held while a trace was replayed: a panel for each, on one scale."""
+"""Draws the bytes that memory resources held during a replay: a panel for each, on one scale."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ _PANEL_WIDTH, _PANEL_HEIGHT = 404, 150
 _COLUMNS_X = (66, 66 + _PANEL_WIDTH + 76)
 _TOP, _ROW_HEIGHT = 74, _PANEL_HEIGHT + 66
 _SCALE_MAX = 3
-"""The scale ends at so many times the most that was live; what lies above is written."""
+"""The scale ends at this multiple of the peak live bytes; larger values are written as text."""
 
 STYLE = """
 .tr-card{fill:#fff}.tr-ink{fill:#1c2024}.tr-soft{fill:#62686f}.tr-grid{stroke:#e6e8eb}
@@ -28,9 +28,9 @@ STYLE = """
 
 @dataclass(frozen=True, slots=True)
 class Panel:
-    """One resource: the most that was live and held in each part of the trace, in bytes.
+    """One resource: the largest live and held bytes in each part of the trace.
 
-    `ns_per_operation` is None where the time means nothing.
+    `ns_per_operation` is None if times were not measured.
     """
 
     name: str
@@ -42,7 +42,7 @@ class Panel:
 
 @dataclass(frozen=True, slots=True)
 class ReplayPicture:
-    """A trace of `event_count` events, and what each resource made of it."""
+    """A trace of `event_count` events, with a panel for each resource."""
 
     title: str
     event_count: int
@@ -50,18 +50,18 @@ class ReplayPicture:
 
     @property
     def peak_live_bytes(self) -> int:
-        """The most that was live with any of them."""
+        """Largest live bytes of any panel."""
         return max((max(panel.live_bytes, default=0) for panel in self.panels), default=0)
 
     @property
     def top_bytes(self) -> int:
-        """Where the scale ends: above everything held, unless that is far above what is live."""
+        """Upper end of the scale: above all held bytes, unless these far exceed the live bytes."""
         held = max((max(panel.held_bytes, default=0) for panel in self.panels), default=0)
         return max(1, min(held, _SCALE_MAX * max(1, self.peak_live_bytes)) * 21 // 20)
 
 
 def replay_svg(picture: ReplayPicture) -> str:
-    """The picture as SVG, readable on light and on dark pages."""
+    """Draw the picture as SVG that is readable on light and on dark pages."""
     rows = -(-len(picture.panels) // len(_COLUMNS_X))
     height = _TOP + rows * _ROW_HEIGHT + 12
     label = f"What memory resources held while {picture.title} was replayed"
@@ -108,7 +108,8 @@ def _panel(picture: ReplayPicture, panel: Panel, left: float, top: float) -> Ite
         yield _words(left - 8, at + 4, label, "tr-soft", "end")
     for event in step_ticks(max(1, picture.event_count), 4):
         x = left + event / max(1, picture.event_count) * _PANEL_WIDTH
-        anchor = "end" if event == picture.event_count else "middle"  # within the picture
+        # A centred last label would extend beyond the picture.
+        anchor = "end" if event == picture.event_count else "middle"
         yield _words(x, bottom + 16, f"{event:,}", "tr-soft", anchor)
     live = [y(size_bytes) for size_bytes in panel.live_bytes]
     held = [y(size_bytes) for size_bytes in panel.held_bytes]
@@ -138,7 +139,7 @@ def _facts(picture: ReplayPicture, panel: Panel, left: float, top: float) -> Ite
 
 
 def _area(upper: Sequence[float], lower: Sequence[float], left: float) -> str:
-    """Steps along `upper`, and back along `lower`."""
+    """Return a path along `upper` and back along `lower`."""
     width = _PANEL_WIDTH / len(upper)
     forth = [f"H{left + index * width:.1f}V{y:.1f}" for index, y in enumerate(upper)]
     back = [f"V{y:.1f}H{left + index * width:.1f}" for index, y in reversed(list(enumerate(lower)))]

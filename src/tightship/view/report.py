@@ -1,4 +1,4 @@
-"""What `tightship plan` prints: one number first, then what it is made of."""
+"""Writes the output of `tightship plan`: the peak first, then its parts."""
 
 from collections.abc import Iterator, Mapping
 
@@ -20,11 +20,11 @@ _ORDER = ("weights", "arena", "inputs and outputs", "runtime")
 
 
 def report(picture: Picture, *, bold: bool = False) -> str:
-    """Say in about 30 lines of at most 100 columns what a plan takes, and where it peaks.
+    """Describe the memory of a plan and its peak in about 30 lines of at most 100 columns.
 
     Args:
         picture: The plan.
-        bold: Whether to set the one number that counts in bold, by a terminal's escape codes.
+        bold: Whether to set the peak in bold by a terminal's escape codes; False by default.
     """
     blocks = [
         _headline(picture, bold=bold),
@@ -38,7 +38,7 @@ def report(picture: Picture, *, bold: bool = False) -> str:
 
 
 def to_json(picture: Picture) -> dict[str, object]:
-    """The plan as JSON values: names as they are, amounts as integers named `*_bytes`."""
+    """Return the plan as JSON values: names unchanged, amounts as integers named `*_bytes`."""
     peak_step = picture.peak_step()
     return {
         "model": picture.title,
@@ -102,7 +102,7 @@ def _verdict(picture: Picture) -> str:
 
 
 def exactness(picture: Picture) -> str:
-    """One clause: whether the number is all there is."""
+    """Say in one clause whether the peak is exact or bounded."""
     if picture.is_exact:
         return "exact: every tensor is in it"
     count = len(picture.dynamic_steps)
@@ -163,7 +163,7 @@ def _ratio(size_bytes: int, lower_bound_bytes: int) -> str:
 
 
 def peak(picture: Picture, shown: int = _LIVE_SHOWN) -> list[str]:
-    """The step of the peak and the largest buffers live there; no lines for an empty plan."""
+    """Describe the step of the peak and the largest buffers live there; empty for no buffers."""
     if not picture.rectangles:
         return []
     step = picture.peak_step()

@@ -1,4 +1,4 @@
-"""A memory plan as a still picture, for documents and notebooks."""
+"""Draws a memory plan as a still picture, for documents and notebooks."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ _LEFT, _RIGHT, _TOP, _BOTTOM = 74, 946, 64, 396
 _CELL = 3
 _CHARACTER_WIDTH = 6.6
 _LEGEND_CHARACTER, _LEGEND_GAP = 8, 26
-"""Room for a character of a wide font, and for a mark with what is left free around it."""
+"""Width of a character of a wide font, and of a mark with the space around it."""
 _LABEL_WIDTH_MIN, _LABEL_HEIGHT_MIN = 56, 14
 
 STYLE = """
@@ -45,7 +45,7 @@ class _Box:
 
 @dataclass(frozen=True, slots=True)
 class _Scale:
-    """Steps and bytes as points of the picture."""
+    """Maps steps and bytes to points of the picture."""
 
     steps: int
     top_bytes: int
@@ -63,10 +63,12 @@ class _Scale:
 
 
 def svg(picture: Picture, *, rectangles_max: int = 1000) -> str:
-    """The plan as an SVG of steps and addresses, readable on light and on dark pages.
+    """Draw the plan as an SVG of steps and addresses, readable on light and on dark pages.
 
-    Of more than `rectangles_max` buffers the smallest on the picture are drawn together, as
-    the cells of a raster, and counted below.
+    Args:
+        picture: The plan.
+        rectangles_max: Most buffers to draw one by one. The smallest of more are drawn together, as
+            cells of a raster, and a note states their number.
     """
     scale = _Scale(max(1, picture.step_count), _top_bytes(picture))
     colours = colouring(picture)
@@ -162,12 +164,12 @@ def _buffer(picture: Picture, rectangle: Rectangle, box: _Box, slot: int) -> Ite
 
 
 def _name_in(name: str, width: int) -> str:
-    """A tensor's name in so many columns: its last part rather than its ends."""
+    """Shorten a tensor's name to `width` columns; its last part is kept rather than its ends."""
     return shorten(name if display_width(name) <= width else name.rpartition("/")[2], width)
 
 
 def _merged(boxes: list[tuple[_Box, int]]) -> Iterator[str]:
-    """One path a slot over the raster cells nearest to its boxes; an earlier box wins a cell."""
+    """Yield one path for each slot over raster cells near its boxes; earlier boxes win a cell."""
     slot_of: dict[tuple[int, int], int] = {}
     for box, slot in boxes:
         columns = _cells(box.x, box.width)
@@ -203,7 +205,7 @@ def _runs(columns: list[int]) -> Iterator[tuple[int, int]]:
 
 
 def _load(picture: Picture, scale: _Scale) -> Iterator[str]:
-    """Live bytes over the steps, on the scale of addresses: what lies above it is lost."""
+    """Draw live bytes over the steps on the scale of addresses."""
     if picture.rectangles:
         curve = load_curve(picture.load(), scale.steps, _RIGHT - _LEFT, scale.y, _LEFT)
         yield f'<path class="ts-load" d="{curve}"><title>live bytes</title></path>'
@@ -232,7 +234,7 @@ def _apart(arena: int, bound: int) -> str:
 
 
 def _legend(colours: Colouring) -> str:
-    """One line of text, so that whatever font shows it says where each label begins."""
+    """Make the legend as one line of text, so that any font places the labels without overlap."""
     names = [printable(family.label) for family in colours.families]
     room = _RIGHT - _LEFT - _LEGEND_GAP * len(names)
     width = max(map(display_width, names), default=1)

@@ -1,4 +1,4 @@
-"""Plain-text tables that fit a terminal."""
+"""Lays out plain-text tables that fit a terminal."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,9 +12,9 @@ _FLEXIBLE_WIDTH_MIN = 8
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column's title and how its cells behave.
+    """The title of a column and the alignment of its cells.
 
-    A `number` goes to the right and is never cut; a text may lose its middle.
+    A `number` is aligned to the right and never cut; a text may lose its middle.
     """
 
     title: str
@@ -26,7 +26,7 @@ def table(
 ) -> list[str]:
     """Lay out rows under their titles, in at most `WIDTH_MAX` columns of a terminal.
 
-    Text columns give way, widest first, where the rows are too wide.
+    If the rows are too wide, text columns become narrower, the widest first.
 
     Args:
         columns: n columns; numbers and titles must leave room for the texts.

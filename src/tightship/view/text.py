@@ -1,4 +1,4 @@
-"""Text that stays inside its columns, whatever characters a tensor's name holds."""
+"""Fits text into columns of a terminal, whatever characters a tensor's name contains."""
 
 import unicodedata
 
@@ -8,19 +8,19 @@ _UNPRINTABLE = frozenset({"Cc", "Cs", "Zl", "Zp", "Cn", "Co"})
 
 
 def display_width(text: str) -> int:
-    """Columns that a terminal takes for the text: 2 for a wide character, 0 for an accent."""
+    """Count the columns of a text in a terminal: 2 for a wide character, 0 for an accent."""
     return sum(_width(character) for character in text)
 
 
 def printable(text: str) -> str:
-    """The text with everything that could move a terminal's cursor replaced by `?`."""
+    """Replace each character that could move a terminal's cursor by `?`."""
     return "".join("?" if unicodedata.category(c) in _UNPRINTABLE else c for c in text)
 
 
 def shorten(text: str, width: int) -> str:
     """Cut the middle out of a text that is wider than `width` columns (at least 1).
 
-    The ends of a tensor's name tell it from its neighbours better than the middle does.
+    The ends of a tensor's name distinguish it from its neighbours better than the middle does.
     """
     assert width >= 1, width
     if display_width(text) <= width:
@@ -32,13 +32,13 @@ def shorten(text: str, width: int) -> str:
 
 
 def pad(text: str, width: int, *, right: bool = False) -> str:
-    """Fill with spaces to `width` columns, on the left if the text goes to the right."""
+    """Fill a text with spaces to `width` columns; `right` aligns it to the right."""
     space = " " * (width - display_width(text))
     return space + text if right else text + space
 
 
 def fit_encoding(text: str, encoding: str) -> str:
-    """The text with what `encoding` cannot hold replaced, one character by one."""
+    """Replace characters that `encoding` cannot represent, each by one character."""
     try:
         text.encode(encoding)
     except UnicodeEncodeError:

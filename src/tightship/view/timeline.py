@@ -1,4 +1,4 @@
-"""A memory plan as one HTML page that needs nothing else, not even a network."""
+"""Makes a self-contained HTML page of a memory plan, which needs no network."""
 
 import json
 from base64 import b64encode
@@ -22,11 +22,11 @@ _PART_ORDER = ("weights", "arena", "inputs and outputs", "runtime")
 
 
 def timeline(picture: Picture) -> str:
-    """The plan as an HTML document: steps to the right, addresses upward.
+    """Make the HTML document of a plan: steps to the right, addresses upward.
 
-    The page asks for nothing: its policy forbids every request, and runs no script but its own.
-    Names are data in it, whatever characters they hold. Without JavaScript it shows the numbers
-    and a still picture.
+    The page's policy forbids all requests and all scripts but its own. Names are embedded as data,
+    so they stay text whatever characters they contain. Without JavaScript the page shows the
+    figures and a still picture.
     """
     colours = colouring(picture)
     style = _asset("timeline.css")
@@ -93,6 +93,7 @@ def _data(picture: Picture, colours: Colouring) -> str:
         "shares": [r.shares_with for r in rectangles],
         "slots": colours.slots,
     }
+    # Escaped angle brackets keep a name such as `</script>` from ending the script element.
     plain = json.dumps(columns, separators=(",", ":"))
     return plain.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 

@@ -1,4 +1,4 @@
-"""What a profile draws: the plain facts of steps and the times they took, whoever measured."""
+"""Defines the data of a profile: steps and their times, independent of how they were measured."""
 
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass
@@ -10,16 +10,21 @@ Key = TypeVar("Key", bound=Hashable)
 
 @dataclass(frozen=True, slots=True)
 class TimedStep:
-    """A step, and when it started and ended in each run, in nanoseconds from the run's start.
+    """A step, with its start and end in each run, in nanoseconds from the run's start.
 
     Attributes:
-        tier: What runs it: `onednn`, `native`, `numpy` or `reference`.
-        shapes: Of what it reads and of what it writes.
-        read_bytes: Of the operands it reads, in their layouts; of one that it reads in part,
-            as a gather does, what it writes.
-        written_bytes: Of what it writes.
-        load_bytes: Live bytes of the arena while it runs.
-        is_reorder: Whether it only brings a value into another layout.
+        name: Name of the step.
+        operator: Operator that the step computes.
+        tier: Kind of kernel: `onednn`, `native`, `numpy` or `reference`.
+        implementation: Name of the kernel within its tier.
+        shapes: Shapes of the inputs and outputs.
+        read_bytes: Bytes of the inputs in their layouts; for an input that is read in part, as by a
+            gather, the bytes that are written.
+        written_bytes: Bytes of the outputs.
+        load_bytes: Live bytes of the arena while the step runs.
+        starts_ns: Start in each run.
+        ends_ns: End in each run.
+        is_reorder: Whether the step only changes the layout of a value.
     """
 
     name: str
@@ -36,24 +41,26 @@ class TimedStep:
 
     @property
     def median_ns(self) -> float:
-        """Time it takes, the median over runs."""
+        """Median duration over the runs, in nanoseconds."""
         return median(b - a for a, b in zip(self.starts_ns, self.ends_ns, strict=True))
 
     @property
     def bytes_per_ns(self) -> float:
-        """Bytes read and written a nanosecond: GB/s."""
+        """Bytes read and written in a nanosecond, which is GB/s."""
         taken = self.median_ns
         return (self.read_bytes + self.written_bytes) / taken if taken else 0.0
 
 
 @dataclass(frozen=True, slots=True)
 class Timing:
-    """Every step of a program, timed over some runs.
+    """Every step of a program, timed over several runs.
 
     Attributes:
+        title: Name of the program.
+        steps: The steps in order.
         runs_ns: Length of each run, from its first step's start to its last step's end.
         segments: Half-open ranges of steps that run in one call, native or not.
-        key: What the figures depend on besides the model.
+        key: Facts that the figures depend on besides the model, such as threads.
     """
 
     title: str
@@ -69,7 +76,7 @@ class Timing:
 
     @property
     def reorder_share(self) -> float:
-        """Part of the steps' time that goes to changes of layout."""
+        """Share of the steps' time that changes of layout take."""
         return self.share(sum(step.median_ns for step in self.steps if step.is_reorder))
 
     @property
@@ -79,12 +86,12 @@ class Timing:
         return order[(len(order) - 1) // 2]
 
     def share(self, taken_ns: float) -> float:
-        """Part of the steps' time."""
+        """Return `taken_ns` as a share of the steps' time."""
         return taken_ns / self.steps_ns if self.steps_ns else 0.0
 
 
 def grouped(timing: Timing, key: Callable[[TimedStep], Key]) -> dict[Key, list[TimedStep]]:
-    """Steps by what `key` says of them, the group that takes longest first."""
+    """Group steps by the key that `key` returns, the group that takes longest first."""
     groups: dict[Key, list[TimedStep]] = {}
     for step in timing.steps:
         groups.setdefault(key(step), []).append(step)
@@ -92,5 +99,5 @@ def grouped(timing: Timing, key: Callable[[TimedStep], Key]) -> dict[Key, list[T
 
 
 def taken_ns(steps: Iterable[TimedStep]) -> float:
-    """Sum of the medians of some steps."""
+    """Sum the medians of some steps."""
     return sum(step.median_ns for step in steps)

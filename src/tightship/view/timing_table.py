@@ -1,4 +1,4 @@
-"""What `tightship run --profile` prints: the runs, the tiers, and where the time goes."""
+"""Writes the output of `tightship run --profile`: the runs, the tiers, and the slowest steps."""
 
 from statistics import median
 
@@ -9,12 +9,12 @@ TIERS = {"onednn": "oneDNN", "native": "native", "numpy": "NumPy", "reference": 
 
 
 def timing_table(timing: Timing, *, top: int = 20, by_operator: bool = False) -> str:
-    """Say in lines of at most 100 columns what the runs took.
+    """Describe the times of a profile in lines of at most 100 columns.
 
     Args:
         timing: The profile.
-        top: Rows shown at most, slowest first.
-        by_operator: Add up steps of the same operator and implementation.
+        top: Most rows to show, slowest first; 20 by default.
+        by_operator: Whether to sum steps of the same operator and implementation.
     """
     middle = median(timing.runs_ns) / 1e6
     lines = [
@@ -62,7 +62,7 @@ def _steps(timing: Timing, top: int) -> list[str]:
 
 
 def _implementation(tier: str, implementation: str) -> str:
-    """The tier and what it calls the kernel, nothing twice."""
+    """Join the tier and its name for the kernel, without repeating a word."""
     name = TIERS.get(tier, tier)
     own = implementation.removeprefix(f"{tier}:")
     return f"{name} {own}".strip() if own != name else name

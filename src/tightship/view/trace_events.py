@@ -1,11 +1,11 @@
-"""A profile as JSON: its facts, and the trace events that Perfetto and chrome://tracing read."""
+"""Writes a profile as JSON: its facts, and trace events for Perfetto and chrome://tracing."""
 
 from collections.abc import Iterator
 
 from tightship.view.timing import TimedStep, Timing
 
 RUN, NATIVE, PYTHON = 1, 2, 3
-"""Tracks: whole runs, steps of the native core, steps that Python calls."""
+"""Tracks of the trace: whole runs, steps of the native core, steps that Python calls."""
 TRACKS = {RUN: "runs", NATIVE: "native", PYTHON: "Python"}
 PROCESS = 1
 
@@ -13,7 +13,7 @@ Event = dict[str, object]
 
 
 def timing_json(timing: Timing) -> dict[str, object]:
-    """The profile as JSON values; times are integers named `*_ns`, amounts `*_bytes`."""
+    """Return the profile as JSON values; times are integers named `*_ns`, amounts `*_bytes`."""
     return {
         "model": timing.title,
         "runs_ns": list(timing.runs_ns),
@@ -42,7 +42,7 @@ def timing_json(timing: Timing) -> dict[str, object]:
 
 
 def trace_events(timing: Timing) -> dict[str, object]:
-    """Trace events of every run, one after another, in microseconds.
+    """Return the trace events of all runs, one run after another, in microseconds.
 
     Steps of a segment lie within it; a counter follows the live bytes of the arena.
     """
@@ -57,12 +57,12 @@ def trace_events(timing: Timing) -> dict[str, object]:
             events += _segment(timing, segment, index, offset_ns)
         end = offset_ns + length_ns
         events.append(_load(0, end))
-        offset_ns = end + max(1000, length_ns // 50)
+        offset_ns = end + max(1000, length_ns // 50)  # a visible gap between two runs
     return {"traceEvents": events, "displayTimeUnit": "ns", "otherData": dict(timing.key)}
 
 
 def _segment(timing: Timing, segment: tuple[int, int], run: int, offset_ns: int) -> Iterator[Event]:
-    """A segment's event, and those of its steps inside it."""
+    """Yield the event of a segment, and those of its steps."""
     steps = timing.steps[segment[0] : segment[1]]
     track = PYTHON if steps[0].tier in ("numpy", "reference") else NATIVE
     start, end = offset_ns + steps[0].starts_ns[run], offset_ns + steps[-1].ends_ns[run]
