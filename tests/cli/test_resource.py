@@ -56,4 +56,4 @@ def test_a_file_that_is_no_trace_is_bad_input(capsys, tmp_path):
     path.write_text("[[1, 5], [1, 5]]")
     code, _, err = profile(capsys, path)
     assert code == 2
-    assert "block 1 comes twice" in err
+    assert "block 1 is allocated twice" in err

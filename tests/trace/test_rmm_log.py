@@ -46,16 +46,19 @@ def test_other_spellings_are_read(read):
     [
         ("a,b\n1,2\n", "has no column `Action`"),
         ("", "has no column `Action`"),
-        (HEAD + "1,2,resize,0x10,1,0\n", "line 2: `resize` is no action"),
-        (HEAD + "1,2,free,0x10,1,0\n", "line 2: block 0x10 goes, but did not come"),
-        (HEAD + 2 * "1,2,allocate,0x10,1,0\n", "line 3: block 0x10 comes twice"),
+        (HEAD + "1,2,resize,0x10,1,0\n", "line 2: unknown action `resize`"),
+        (HEAD + "1,2,free,0x10,1,0\n", "line 2: block 0x10 is deallocated, but not allocated"),
+        (HEAD + 2 * "1,2,allocate,0x10,1,0\n", "line 3: block 0x10 is allocated twice"),
         (
             HEAD + "1,2,allocate,0x10,1,0\n1,2,free,0x10,2,0\n",
-            "line 3: block 0x10 came with another size",
+            "line 3: block 0x10 was allocated with another size",
         ),
-        (HEAD + "1,2,allocate,here,1,0\n", "line 2: `here` and `1` are no pointer and no size"),
-        (HEAD + "1,2,allocate,0x10\n", "line 2: `0x10` and `None` are no pointer"),
-        (HEAD + "1,2,allocate,0x10,-1,0\n", "line 2: a pointer or a size is out of range"),
+        (
+            HEAD + "1,2,allocate,here,1,0\n",
+            "line 2: `here` must be a hexadecimal pointer and `1` a",
+        ),
+        (HEAD + "1,2,allocate,0x10\n", "line 2: `0x10` must be a hexadecimal pointer and `None` a"),
+        (HEAD + "1,2,allocate,0x10,-1,0\n", "line 2: pointer 0x10 or size -1 is out of range"),
     ],
 )
 def test_what_is_no_log_is_refused_with_the_line(read, text, words):

@@ -73,13 +73,13 @@ def test_a_pickle_that_names_anything_is_refused(read, tmp_path, monkeypatch, va
         ([], "has no `device_traces`"),
         ({"device_traces": 5}, "has no `device_traces`"),
         ({"device_traces": [5]}, "has no `device_traces`"),
-        (snapshot([5]), "event 0 is no dictionary"),
+        (snapshot([5]), "event 0 is not a dictionary"),
         (snapshot([{"action": "alloc", "size": 1}]), "event 0: `addr` is not an integer"),
         (snapshot([{**ALLOC, "size": -1}]), "event 0: `size` is not an integer"),
         (snapshot([{**ALLOC, "size": 1.5}]), "event 0: `size` is not an integer"),
-        (snapshot([ALLOC, ALLOC]), "event 1: block 0x10 comes twice"),
-        (b"", "is no pickle"),
-        (b"PK\x03\x04", "is no pickle"),
+        (snapshot([ALLOC, ALLOC]), "event 1: block 0x10 is allocated twice"),
+        (b"", "is not a pickle"),
+        (b"PK\x03\x04", "is not a pickle"),
     ],
 )
 def test_what_is_no_snapshot_is_refused(read, content, words):

@@ -1,7 +1,7 @@
-"""What was asked of an allocator, recorded: read, played again, and divided for.
+"""Works with recorded allocations: reads traces, replays them, and divides memory for them.
 
-events                     a trace, and its file
-rmm_log, torch_snapshot    what others record, as traces
-replay                     what a memory resource makes of a trace
-workload                   how memory is best divided for one
+events                     traces, and the files that hold them
+rmm_log, torch_snapshot    recordings of RMM and PyTorch, read as traces
+replay                     peaks and times of a memory resource that serves a trace
+workload                   the division of memory that suits a trace best
 """

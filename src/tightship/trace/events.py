@@ -1,4 +1,4 @@
-"""Allocation traces: who asked for how many bytes, and when they came back.
+"""Reads and writes allocation traces: sizes of blocks in the order of their events.
 
 A trace file is JSON lines, a head and then an event a line:
 
@@ -6,8 +6,8 @@ A trace file is JSON lines, a head and then an event a line:
     {"allocate": 1, "size_bytes": 5024}
     {"deallocate": 1}
 
-A number names one block while it lives; it may be given again afterwards. Read as well are
-lists of pairs in one JSON array: `[number, size]` allocates, `[-number, size]` deallocates.
+A number names one block while it lives, and may be reused afterwards. The second form that can be
+read is one JSON array of pairs: `[number, size]` allocates, `[-number, size]` deallocates.
 """
 
 import json
@@ -28,7 +28,7 @@ _SHOWN = 40
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """A block that comes, of `size_bytes`, or goes, which leaves that at 0."""
+    """An allocation of `size_bytes`, or a deallocation, whose `size_bytes` is 0."""
 
     number: int
     size_bytes: int
@@ -37,7 +37,7 @@ class Event:
 
 @dataclass(frozen=True, slots=True)
 class Trace:
-    """Events in their order; a block that goes has come before."""
+    """Events in order; each deallocation follows the allocation of its block."""
 
     events: tuple[Event, ...]
 
@@ -47,9 +47,9 @@ def read_trace(path: Path) -> Trace:
     """Read a trace in either form.
 
     Raises:
-        FormatError: Not JSON, another format or version, a field that is missing, unknown or out
-            of range, a block that comes twice or goes without having come. The line, or the
-            index of the pair, is named.
+        FormatError: The content is not JSON or has another format or version, a field is missing,
+            unknown or out of range, or a block is allocated twice or deallocated without having
+            been allocated. The message names the line, or the index of the pair.
         OSError: The file cannot be read.
     """
     try:
@@ -61,18 +61,18 @@ def read_trace(path: Path) -> Trace:
     events = []
     for where, event, expected in _pairs(path, text) if is_list else _lines(path, text):
         if event.is_allocation == (event.number in live):
-            what = "comes twice" if event.is_allocation else "goes, but did not come"
-            raise FormatError(f"{where}: block {event.number} {what}.")
+            what = "allocated twice" if event.is_allocation else "deallocated, but not allocated"
+            raise FormatError(f"{where}: block {event.number} is {what}.")
         if event.is_allocation:
             live[event.number] = event.size_bytes
         elif live.pop(event.number) != expected and expected is not None:
-            raise FormatError(f"{where}: block {event.number} came with another size.")
+            raise FormatError(f"{where}: block {event.number} was allocated with another size.")
         events.append(event)
     return Trace(tuple(events))
 
 
 def trace_text(trace: Trace) -> str:
-    """What a trace file holds, so that `read_trace` returns the same."""
+    """Write a trace in the form that `read_trace` reads."""
     lines: list[dict[str, object]] = [{"format": FORMAT, "version": VERSION}]
     for event in trace.events:
         if event.is_allocation:
@@ -83,7 +83,7 @@ def trace_text(trace: Trace) -> str:
 
 
 _Located = tuple[str, Event, int | None]
-"""Where an event is, the event, and the size that a block which goes should have."""
+"""Position of an event in messages, the event, and the size that a deallocation states."""
 
 
 def _lines(path: Path, text: str) -> Iterator[_Located]:
@@ -104,8 +104,8 @@ def _lines(path: Path, text: str) -> Iterator[_Located]:
             {"deallocate"},
         ):
             raise FormatError(
-                f"{where}: {line.strip()[:_SHOWN]} is no event; write `allocate` and `size_bytes`, "
-                "or `deallocate`."
+                f"{where}: {line.strip()[:_SHOWN]} is not an event; write `allocate` and "
+                "`size_bytes`, or `deallocate`."
             )
         for field, value in raw.items():
             _check(f"{where}, `{field}`", value)
@@ -121,10 +121,12 @@ def _pairs(path: Path, text: str) -> Iterator[_Located]:
     for index, pair in enumerate(pairs):
         where = f"`{path}`, pair {index}"
         if not isinstance(pair, list) or len(pair) != 2:
-            raise FormatError(f"{where}: {json.dumps(pair)[:_SHOWN]} is no pair of two integers.")
+            raise FormatError(f"{where}: {json.dumps(pair)[:_SHOWN]} is not a pair of integers.")
         number, size = pair
         if type(number) is not int or number == 0:
-            raise FormatError(f"{where}: {json.dumps(number)[:_SHOWN]} is no block; 0 names none.")
+            raise FormatError(
+                f"{where}: {json.dumps(number)[:_SHOWN]} is not a block; use an integer except 0."
+            )
         _check(f"{where}, block", abs(number))
         _check(f"{where}, size", size)
         if number > 0:

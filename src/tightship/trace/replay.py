@@ -1,4 +1,4 @@
-"""What a memory resource makes of a recorded trace."""
+"""Replays a recorded trace on a memory resource."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -17,12 +17,17 @@ PARTS = 400
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """Peaks, what led to them, and the least of several times.
+    """Peaks and time of a replay.
 
-    `peak_live_bytes` counts blocks as they were asked for, `peak_held_bytes` what the resource had
-    touched; `live_bytes` and `held_bytes` have the most in each of `PARTS` parts of the trace.
-    `ns_per_operation` is processor time of an allocation or a deallocation, with no block written
-    to.
+    Attributes:
+        operation_count: Allocations and deallocations of the trace.
+        refused_count: Allocations that the resource refused.
+        peak_live_bytes: Largest sum of the live blocks' requested sizes.
+        peak_held_bytes: Most bytes that the resource had touched.
+        ns_per_operation: Processor time of an allocation or deallocation, without writing to
+            blocks; the least of several rounds.
+        live_bytes: Largest live bytes in each of up to `PARTS` parts of the trace.
+        held_bytes: Largest held bytes in each of these parts.
     """
 
     operation_count: int
@@ -35,24 +40,29 @@ class Outcome:
 
     @property
     def held_ratio(self) -> float:
-        """Peak held over peak live; 1 where nothing was ever live."""
+        """Peak held bytes over peak live bytes; 1 if no block was ever live."""
         return self.peak_held_bytes / self.peak_live_bytes if self.peak_live_bytes else 1.0
 
     @property
     def fragmentation(self) -> float:
-        """The part of the peak that live blocks did not need at their own peak."""
+        """Share of the held peak that live blocks did not need at their own peak."""
         return max(0.0, 1 - 1 / self.held_ratio) if self.held_ratio else 0.0
 
 
 @public_call
 def replay(trace: Trace, make: Callable[[], MemoryResource]) -> Outcome:
-    """Play a trace to a new resource to look at it, then to another one to take the time.
+    """Replay a trace on a new resource for its peaks, then on another one for its time.
 
-    The time is of later rounds, when the resource has its pages: filling those with zeros is the
-    system's work, and what `malloc` does not touch itself the program would.
+    The time is that of later rounds, when the resource already has its pages. In the first round
+    the system fills pages with zeros, for resources that touch their memory; for `malloc`, which
+    does not, the program would pay later.
+
+    Args:
+        trace: The events.
+        make: Makes a new resource; called twice.
 
     Raises:
-        InputError, OutOfMemoryError: What `make` raises.
+        InputError, OutOfMemoryError: As `make`.
     """
     slots, sizes = trace_columns(trace)
     looked = _core.replay(make(), slots, sizes, part_count=max(1, min(PARTS, len(slots))))
@@ -72,7 +82,7 @@ def replay(trace: Trace, make: Callable[[], MemoryResource]) -> Outcome:
 
 
 def trace_columns(trace: Trace) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """A slot for each event, `~slot` for one that goes, and its bytes; slots are used again."""
+    """Return a slot for each event, `~slot` for a deallocation, and its bytes; slots are reused."""
     slots = np.empty(len(trace.events), np.int64)
     sizes = np.empty(len(trace.events), np.int64)
     slot_of: dict[int, int] = {}

@@ -1,7 +1,7 @@
-"""Memory snapshots of PyTorch (`torch.cuda.memory._dump_snapshot`), read as traces.
+"""Reads memory snapshots of PyTorch (`torch.cuda.memory._dump_snapshot`) as traces.
 
-A snapshot is a pickle. It is read without loading any class or calling any function: whatever
-is not a dictionary, list, tuple, number or string is refused.
+A snapshot is a pickle. It is read without loading any class or calling any function: values other
+than dictionaries, lists, tuples, numbers and strings are refused.
 """
 
 import io
@@ -17,7 +17,7 @@ COMES, GOES = "alloc", "free_completed"
 
 
 class _PlainValues(pickle.Unpickler):
-    """Refuses every name that a pickle asks for."""
+    """Unpickler that refuses every class and function."""
 
     def find_class(self, module: str, name: str) -> NoReturn:
         raise FormatError(f"it names `{module}.{name}`; a snapshot has plain values only")
@@ -27,11 +27,12 @@ class _PlainValues(pickle.Unpickler):
 def read_snapshot(path: Path) -> Trace:
     """Read the trace of the device that has the most events.
 
-    Blocks that went without having come were there before recording began, and are left out.
+    Blocks that are freed without an allocation existed before the recording began, and are left
+    out.
 
     Raises:
-        FormatError: No pickle, one that names a class or a function, no trace of any device, an
-            event without address and size, or a block that comes twice.
+        FormatError: The file is not a pickle, names a class or a function, has no trace of any
+            device, or has an event without address and size, or a block that is allocated twice.
         OSError: The file cannot be read.
     """
     snapshot = _load(path)
@@ -44,14 +45,14 @@ def read_snapshot(path: Path) -> Trace:
     for index, raw in enumerate(longest):
         where = f"`{path}`, event {index}"
         if not isinstance(raw, dict):
-            raise FormatError(f"{where} is no dictionary.")
+            raise FormatError(f"{where} is not a dictionary.")
         if raw.get("action") not in (COMES, GOES):
             continue
         comes = raw["action"] == COMES
         address = _number(where, raw, "addr")
         size = _number(where, raw, "size")
         if comes and address in live:
-            raise FormatError(f"{where}: block {address:#x} comes twice.")
+            raise FormatError(f"{where}: block {address:#x} is allocated twice.")
         if comes:
             live.add(address)
         elif address in live:
@@ -71,7 +72,7 @@ def _load(path: Path) -> object:
         *(pickle.UnpicklingError, EOFError, ValueError, KeyError, IndexError, AttributeError),
         *(TypeError, OverflowError, MemoryError),
     ) as error:
-        raise FormatError(f"`{path}` is no pickle: {error}.") from error
+        raise FormatError(f"`{path}` is not a pickle: {error}.") from error
 
 
 def _number(where: str, raw: dict[str, object], field: str) -> int:

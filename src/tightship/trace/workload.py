@@ -1,8 +1,8 @@
-"""How a composite is best divided for a recorded trace.
+"""Finds the division of a composite resource that suits a recorded trace best.
 
-The sizes that slabs serve are cut into classes, one slab each. A class costs the most blocks that
-were live at once times the size of the largest of them, in whole words of a bitmap; of all ways to
-cut them, `recommend` takes the cheapest.
+The sizes that slabs serve are divided into classes, one slab for each. The cost of a class is the
+most blocks of it that were live at once, rounded up to whole words of a bitmap, times the size of
+the largest. `recommend` takes the division of the least total cost.
 """
 
 from collections.abc import Sequence
@@ -32,7 +32,7 @@ CANDIDATES = tuple(
 """Block sizes to choose from: multiples of 16, four for each doubling."""
 
 COVERED = 0.99
-"""Slabs reach as far as so many of the requests that they could serve."""
+"""Slabs serve the smallest sizes up to this share of the requests that they could serve."""
 
 REGION_GRAIN_BYTES = 2 << 20
 
@@ -50,7 +50,7 @@ class SlabClass:
 
 @dataclass(frozen=True, slots=True)
 class Division:
-    """A composite of `region_bytes`: slabs by rising size, a bump and a free list in the rest."""
+    """A composite of `region_bytes`: slabs by increasing size, then a bump and a free list."""
 
     region_bytes: int
     slabs: Shares
@@ -59,19 +59,19 @@ class Division:
 
     @property
     def rest_share(self) -> float:
-        """What slabs leave of the region."""
+        """Share of the region that slabs leave."""
         return 1 - sum(share for _, share in self.slabs)
 
     @property
     def environment(self) -> dict[str, str]:
-        """Variables that have `main_memory()` divided so."""
+        """Environment variables that make `main_memory()` use this division."""
         return {
             f"{PREFIX}MAIN_BYTES": str(self.region_bytes),
             f"{PREFIX}SLABS": shares_text(self.slabs),
         }
 
     def make(self) -> CompositeResource:
-        """A composite that is divided so.
+        """Make a composite with this division.
 
         Raises:
             OutOfMemoryError: The system refuses so much address space.
@@ -81,15 +81,18 @@ class Division:
 
 @public_call
 def recommend(trace: Trace, region_bytes: int | None = None) -> Division:
-    """Divide a region for what `trace` has live at once.
+    """Divide a region for the blocks that `trace` has live at once.
 
-    Slabs have room for a quarter more than the trace's peaks. So has the rest, where
-    `region_bytes` does not say how much there is in all; how much the rest took is measured, by a
-    replay.
+    Slabs have room for a quarter more than the trace's peaks. If `region_bytes` is not given, so
+    has the rest; a replay measures how much of the rest the trace needs.
+
+    Args:
+        trace: The events.
+        region_bytes: Size of the region; by default as much as the trace needs.
 
     Raises:
         InputError: The region has no room for a page of slabs and a page of the rest.
-        OutOfMemoryError: The system refuses so much address space.
+        OutOfMemoryError: The system refuses the address space.
     """
     classes = slab_classes(trace)
     counts = {each.block_bytes: each.peak_count for each in classes}
@@ -105,7 +108,7 @@ def recommend(trace: Trace, region_bytes: int | None = None) -> Division:
 
 
 def slab_classes(trace: Trace) -> tuple[SlabClass, ...]:
-    """The cheapest cut of the requests that slabs serve, by rising size; empty where there is none.
+    """Return the cheapest division of the requests into slabs, by increasing size; empty if none.
 
     Complexity: O(c * c * n) time for c candidates and n events.
     """
@@ -119,7 +122,12 @@ def slab_classes(trace: Trace) -> tuple[SlabClass, ...]:
 
 
 def _cheapest(live: Sequence[Column], requests: Column) -> tuple[SlabClass, ...]:
-    """`live` counts blocks of each candidate after each event."""
+    """Find the cheapest classes by dynamic programming over the largest candidate of each.
+
+    Args:
+        live: Live blocks of each candidate after each event.
+        requests: Requests for each candidate.
+    """
     best: list[tuple[int, tuple[SlabClass, ...]]] = [(0, ())]
     for last in range(len(live)):
         together = np.zeros_like(live[0])
@@ -143,7 +151,7 @@ def _cost_bytes(each: SlabClass) -> int:
 
 
 def _small_events(trace: Trace) -> tuple[Column, Column]:
-    """The candidate of each event that a slab could serve, and by how much live blocks change."""
+    """Return the candidate of each event that a slab could serve, and its change of live blocks."""
     found: dict[int, int] = {}
     classes, steps = [], []
     for event in trace.events:
@@ -159,7 +167,7 @@ def _small_events(trace: Trace) -> tuple[Column, Column]:
 
 
 def _slabs(counts: dict[int, int], region_bytes: int, sizes: tuple[int, ...]) -> Shares:
-    """Shares as they are written, so that the text of them says the same."""
+    """Return shares rounded as their text is, so that the text describes the same division."""
     return parse_shares(shares_text(divide(counts, region_bytes, sizes)))
 
 
@@ -186,10 +194,10 @@ def _peak_bytes(trace: Trace) -> int:
 
 
 def compare(trace: Trace, division: Division) -> dict[str, Outcome]:
-    """What a trace makes of the division, of the documented one, and of none.
+    """Replay a trace on the division, on the documented default, and on a composite without slabs.
 
     Raises:
-        OutOfMemoryError: The system refuses so much address space.
+        OutOfMemoryError: The system refuses the address space.
     """
     size_bytes = max(division.region_bytes, 4 * _peak_bytes(trace) + 64 * REGION_GRAIN_BYTES)
     return {
