@@ -230,7 +230,7 @@ def test_torchs_allocator_is_of_functions_that_its_library_has(fake, monkeypatch
 
 def test_without_torch_or_without_its_cuda_both_are_said(monkeypatch):
     monkeypatch.setitem(sys.modules, "torch", None)
-    with pytest.raises(LibraryError, match="`torch` is needed"):
+    with pytest.raises(LibraryError, match="`torch` is not installed"):
         torch.allocator()
     absent = SimpleNamespace(version=SimpleNamespace(cuda=None), __version__="2.9")
     monkeypatch.setitem(sys.modules, "torch", absent)
@@ -253,5 +253,5 @@ def test_cupys_allocator_refuses_in_words(fake, monkeypatch):
 
 def test_without_cupy_that_is_said(monkeypatch):
     monkeypatch.setitem(sys.modules, "cupy.cuda", None)
-    with pytest.raises(LibraryError, match="`cupy` is needed"):
+    with pytest.raises(LibraryError, match="`cupy` is not installed"):
         cupy.allocator()

@@ -1,4 +1,4 @@
-"""What a model's tensors take as its graph has them: the memory note's cost script."""
+"""Computes the memory of a graph's tensors by technique: the memory note's cost script."""
 
 from tightship.cost.batch import largest_batch, with_batch
 from tightship.cost.model_cost import ModelCost, Row, arena_and_rest_bytes, cost_of

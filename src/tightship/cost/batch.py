@@ -1,4 +1,4 @@
-"""Another batch for a model, and the largest that fits."""
+"""Changes the batch of a model, and finds the largest batch that fits."""
 
 from collections.abc import Callable, Mapping, Sequence
 
@@ -7,32 +7,32 @@ from tightship.graph import Shape
 from tightship.public_calls import public_call
 
 BATCH_MAX = 2**20
-"""No larger batch is looked for."""
+"""Largest batch that is considered."""
 
 
 @public_call
 def with_batch(
     declared: Mapping[str, Shape | None], shapes: Mapping[str, Sequence[int]], batch: int
 ) -> dict[str, tuple[int, ...]]:
-    """Shapes of inputs with another batch: the leading dimension that the file leaves open.
+    """Return shapes of inputs with another batch, which is their symbolic leading dimension.
 
-    Where the leading dimensions of inputs have several names, the batch is the first of them.
+    If the leading dimensions of inputs have several names, the batch is the first of them.
 
     Args:
-        declared: Shapes of the inputs as the file has them.
-        shapes: Shapes given by the caller.
+        declared: Shapes of the inputs in the file.
+        shapes: Shapes that the caller gives.
         batch: The batch.
 
     Raises:
-        InputError: No input leaves its first dimension open, or another one is not known.
+        InputError: No input has a symbolic first dimension, or another dimension is unknown.
     """
     open_shapes = {
         name: shape for name, shape in declared.items() if shape and not isinstance(shape[0], int)
     }
     if not open_shapes:
         raise InputError(
-            "No input of the model leaves its first dimension open: the batch is fixed in the "
-            "file. Export it with a symbolic batch."
+            "No input of the model has a symbolic first dimension, so the batch is fixed in the "
+            "file. Export the model with a symbolic batch."
         )
     symbol = next(iter(open_shapes.values()))[0]
     batched = {name: tuple(shape) for name, shape in shapes.items()}
@@ -42,24 +42,28 @@ def with_batch(
             lengths = tuple(length for length in rest if isinstance(length, int))
             if len(lengths) < len(rest):
                 raise InputError(
-                    f"Input `{name}` has lengths besides its batch that are not known. Give them "
-                    f"all: --shape {name}={'x'.join(['1', *(str(d or 1) for d in rest)])}."
+                    f"Input `{name}` has unknown lengths besides its batch. Give them all: "
+                    f"--shape {name}={'x'.join(['1', *(str(d or 1) for d in rest)])}."
                 )
             batched[name] = (batch, *lengths)
     return batched
 
 
 def largest_batch(bytes_of: Callable[[int], int], limit_bytes: int) -> int:
-    """The largest batch that takes at most `limit_bytes`; 0 if none does.
+    """Find the largest batch that takes at most `limit_bytes`; 0 if none does.
 
-    A larger batch is taken to need no less. Where bytes grow in proportion, as they mostly do,
-    `bytes_of` is called four times.
+    Args:
+        bytes_of: Returns the bytes of a batch; must not fall as the batch grows. If the bytes grow
+            linearly, as they mostly do, it is called four times.
+        limit_bytes: Most bytes that the batch may take.
     """
     one = bytes_of(1)
     if one > limit_bytes:
         return 0
     slope = max(1, bytes_of(2) - one)
     low, high = 1, BATCH_MAX + 1
+    # A linear model gives the first guess; the step from it doubles until the answer is bracketed,
+    # and bisection follows.
     guess = min(BATCH_MAX, 1 + (limit_bytes - one) // slope)
     step = 1
     while high - low > 1:

@@ -1,4 +1,4 @@
-"""The cost of a model, operator by operator and in blocks."""
+"""Computes the memory of a model, operator by operator and in blocks."""
 
 from dataclasses import dataclass
 
@@ -24,15 +24,15 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class ModelCost:
-    """What a model's tensors take, in graph bytes.
+    """The memory of a model's tensors, in graph bytes.
 
     Attributes:
-        model: What reports call it.
-        graph: Its schedule, and what lies outside the arena.
-        cost: The cost of the graph as the file has it, operator by operator.
+        model: Name of the model in reports.
+        graph: The graph's schedule, and bytes outside the arena.
+        cost: The memory of the graph as it is in the file, operator by operator.
         rows: Inference node by node and in blocks, then a training step in the same way.
-        refusal: Why there are no rows of training, where they were asked for.
-        step: The schedule of a training step, where there are rows of it.
+        refusal: The reason why rows of training are missing; empty if they are not.
+        step: The schedule of a training step, if there are rows of it.
     """
 
     model: str
@@ -44,7 +44,7 @@ class ModelCost:
 
     @property
     def total_bytes(self) -> int:
-        """Arena, inputs and weights."""
+        """Bytes of arena, inputs and weights."""
         arena = self.cost.columns.arena_bytes
         return arena + self.graph.input_bytes + self.graph.weight_bytes
 
@@ -53,16 +53,16 @@ class ModelCost:
 def cost_of(
     graph: Graph, model: str, *, donate_inputs: bool = False, forward_only: bool = False
 ) -> ModelCost:
-    """The cost of a graph.
+    """Compute the memory of a graph.
 
     Args:
         graph: A typed graph.
-        model: What reports call it.
-        donate_inputs: Whether inputs may be written over.
-        forward_only: Whether training is left out.
+        model: Name of the model in reports.
+        donate_inputs: Whether inputs may be written over; False by default.
+        forward_only: Whether to leave out training; False by default.
 
     Raises:
-        PlanError: The graph's values are bound in a way that no plan can honour.
+        PlanError: The graph's values are bound in a way that no plan can satisfy.
     """
     made = schedule_of(graph, donate_inputs=donate_inputs)
     fine = cost(made.schedule)
@@ -79,7 +79,7 @@ def cost_of(
 
 
 def _rows(pass_name: str, schedule: Schedule, columns: Columns) -> tuple[Row, Row]:
-    """Rows of a schedule as it is and in blocks."""
+    """Make the rows of a schedule as it is and in blocks."""
     coarse = in_blocks(schedule)
     return (
         Row(pass_name, "nodes", len(schedule.steps), columns),
@@ -88,7 +88,7 @@ def _rows(pass_name: str, schedule: Schedule, columns: Columns) -> tuple[Row, Ro
 
 
 def arena_and_rest_bytes(graph: Graph, *, donate_inputs: bool = False) -> int:
-    """`ModelCost.total_bytes` of a graph, and nothing else of its cost."""
+    """Compute `ModelCost.total_bytes` of a graph alone, which takes less time than `cost_of`."""
     made = schedule_of(graph, donate_inputs=donate_inputs)
     arena = plan_schedule(made.schedule).plan.peak_bytes
     return arena + made.input_bytes + made.weight_bytes

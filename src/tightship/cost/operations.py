@@ -1,4 +1,4 @@
-"""Operations of each node, from shapes: what running it again costs."""
+"""Estimates the arithmetic operations of each node from shapes: the price of running it again."""
 
 from collections.abc import Callable, Mapping
 from math import prod
@@ -11,7 +11,7 @@ ONCE = frozenset([
     "Bernoulli", "Multinomial", "RandomNormal", "RandomNormalLike", "RandomUniform",
     "RandomUniformLike",
 ])  # fmt: skip
-"""Operators that give something else the next time."""
+"""Operators whose results differ from run to run."""
 
 _PER_ELEMENT: Mapping[str, int] = {
     "BatchNormalization": 4, "BatchNormalizationTraining": 8, "Gelu": 8, "GroupNormalization": 8,
@@ -19,14 +19,14 @@ _PER_ELEMENT: Mapping[str, int] = {
     "RMSNormalization": 6, "SimplifiedLayerNormalization": 6, "Softmax": 5,
     "SoftmaxCrossEntropyLoss": 5,
 }  # fmt: skip
-"""Of the first input's elements; other operators have 1 for each element that they write."""
+"""Operations for each element of the first input; other operators have 1 for each they write."""
 
 
 def operations_of(graph: Graph, node: Node) -> int:
-    """Multiplications, additions and other arithmetic of a node; `NEVER` if it runs once.
+    """Count multiplications, additions and other arithmetic of a node; `NEVER` if it must run once.
 
-    A product has 2 for each of its terms. What only shows its input has none. Sizes that depend
-    on data, bodies of control flow and layers of the caller's are not known, and run once.
+    A matrix product has 2 for each term. A view has none. Nodes with sizes that depend on data,
+    with bodies of control flow, or with the caller's layers have unknown counts and run once.
     """
     values = [graph.value(name) for name in (*node.reads, *node.writes)]
     if (
@@ -49,7 +49,8 @@ def operations_of(graph: Graph, node: Node) -> int:
         return written
     read = sum(_elements(graph, name) for name in node.reads)
     length = node.attributes.get("length")
-    if node.operator == "GatherGrad" and isinstance(length, int):  # some rows, of what is picked
+    # A piece of this gradient covers some rows, and so reads that share of the gathered elements.
+    if node.operator == "GatherGrad" and isinstance(length, int):
         read = read * _shape(graph, node.outputs[0])[0] // length
     return max(written, read)
 
@@ -69,17 +70,17 @@ def _matrices(graph: Graph, node: Node) -> int:
 
 
 def _convolution(graph: Graph, node: Node) -> int:
-    """Each output is a sum over the weights of its channel."""
+    """Count terms of a convolution: each output is a sum over the weights of its channel."""
     return _elements(graph, node.outputs[0]) * prod(_shape(graph, node.inputs[1])[1:])
 
 
 def _spread(graph: Graph, node: Node) -> int:
-    """Each input is multiplied with the weights of its channel."""
+    """Count terms of a transposed convolution: each input meets the weights of its channel."""
     return _elements(graph, node.inputs[0]) * prod(_shape(graph, node.inputs[1])[1:])
 
 
 def _weights_gradient(graph: Graph, node: Node) -> int:
-    """As many terms as the convolution: each element of `dy` meets one filter's window."""
+    """Count terms of the weights' gradient: each element of `dy` meets one filter's window."""
     shape = node.attributes["shape"]
     assert isinstance(shape, tuple)
     return _elements(graph, node.inputs[0]) * prod(int(length) for length in shape[1:])

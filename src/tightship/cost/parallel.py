@@ -1,4 +1,4 @@
-"""What a graph takes where steps that do not wait for each other run at once."""
+"""Computes the memory of a graph whose independent steps run at once."""
 
 from dataclasses import asdict, dataclass
 
@@ -14,12 +14,12 @@ from tightship.quantity import format_bytes
 from tightship.view.table import Column, table
 
 PATHS = (2, 4, 8)
-"""How many paths the memory note's colouring is asked for."""
+"""Numbers of paths for which the memory note's colouring is computed."""
 
 
 @dataclass(frozen=True, slots=True)
 class ParallelRow:
-    """A plan, the edges between steps that it adds, and the longest path with them, in steps."""
+    """A plan, the number of edges that it adds, and the longest path with them, in steps."""
 
     plan: str
     arena_bytes: int
@@ -28,10 +28,10 @@ class ParallelRow:
 
 
 def parallel_rows(cost: ModelCost) -> tuple[ParallelRow, ...]:
-    """A serial plan with the edges that make it safe, and plans that need none.
+    """Compare a serial plan, with the edges that make it safe, and plans that need no edges.
 
-    Of a training step with the gradients of weights computed beside those of data, so that what
-    they read comes back.
+    In a training step, gradients of weights are joined to gradients of data, so that the memory of
+    their inputs can be reused.
     """
     rows = _rows("inference", cost.graph.schedule)
     if cost.step is None:
@@ -61,7 +61,7 @@ def _rows(pass_name: str, schedule: Schedule) -> tuple[ParallelRow, ...]:
 
 
 def parallel_report(rows: tuple[ParallelRow, ...]) -> str:
-    """The rows as a table."""
+    """Format the rows as a table."""
     columns = [
         Column("steps that run at once"),
         *(Column(title, number=True) for title in ("arena", "added edges", "longest path")),
@@ -74,5 +74,5 @@ def parallel_report(rows: tuple[ParallelRow, ...]) -> str:
 
 
 def parallel_json(rows: tuple[ParallelRow, ...]) -> list[dict[str, object]]:
-    """The rows as JSON values."""
+    """Return the rows as JSON values."""
     return [asdict(row) for row in rows]

@@ -1,4 +1,4 @@
-"""The arena of a graph as views draw it."""
+"""Makes a picture of the arena of a graph."""
 
 from collections import defaultdict
 
@@ -9,7 +9,7 @@ from tightship.view.picture import Picture, Rectangle, Step
 
 
 def picture_of(cost: ModelCost) -> Picture:
-    """Every tensor at its offset in the arena, and the load of each step, in graph bytes."""
+    """Make the picture of all tensors at their offsets, with live bytes by step, in graph bytes."""
     planned, columns = cost.cost.planned, cost.cost.columns
     schedule, plan = planned.schedule, planned.plan
     load = plan.problem.load_bytes(len(schedule.steps)).tolist()
@@ -34,7 +34,7 @@ def picture_of(cost: ModelCost) -> Picture:
 
 
 def _rectangles(planned: SchedulePlan) -> tuple[Rectangle, ...]:
-    """A rectangle for each value in the arena; views lengthen the value that they show."""
+    """Make a rectangle for each value in the arena; views extend the value that they show."""
     schedule = planned.schedule
     shown = _shown(schedule)
     stop = defaultdict[int, int](int)
@@ -60,7 +60,7 @@ def _rectangles(planned: SchedulePlan) -> tuple[Rectangle, ...]:
 
 
 def _shown(schedule: Schedule) -> list[int]:
-    """For each value the one whose bytes it shows; itself if it is no view."""
+    """Return for each value the value whose bytes it shows; itself if it is not a view."""
     shown = list(range(len(schedule.values)))
     for step in schedule.steps:
         for alias in step.aliases:
@@ -70,6 +70,6 @@ def _shown(schedule: Schedule) -> list[int]:
 
 
 def _overwritten(schedule: Schedule, taken: tuple[Alias, ...]) -> dict[int, int]:
-    """Values that took over another's bytes, and whose."""
+    """Map values that took over bytes to the values that had them."""
     tied = (a for step in schedule.steps for a in step.aliases if a.kind is AliasKind.TIED)
     return {alias.output: alias.input for alias in (*tied, *taken)}

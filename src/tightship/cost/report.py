@@ -1,4 +1,4 @@
-"""What `tightship cost` prints: the note's table, and what stands behind each figure."""
+"""Writes the output of `tightship cost`: the memory note's table, and the figures behind it."""
 
 import textwrap
 from collections.abc import Iterator
@@ -27,7 +27,7 @@ _INDENT = 2
 
 
 def report(cost: ModelCost) -> str:
-    """The cost of a model in at most 100 columns."""
+    """Describe the memory of a model in at most 100 columns."""
     blocks = [
         list(_headline(cost)),
         _table(cost),
@@ -77,7 +77,7 @@ def _row(row: Row) -> list[str]:
 
 
 def _claims(cost: ModelCost) -> Iterator[str]:
-    """The memory note's claims, and what this model makes of them."""
+    """Compare the memory note's claims with the figures of this model."""
     yield "The memory note says that both together leave about half, and less of finer graphs:"
     for row in cost.rows:
         columns = row.columns
@@ -136,10 +136,10 @@ def _schemes(cost: Cost) -> list[str]:
 
 
 def to_json(cost: ModelCost) -> dict[str, object]:
-    """The cost as JSON values; amounts are integers named `*_bytes`.
+    """Return the memory of a model as JSON values; amounts are integers named `*_bytes`.
 
-    `training` is null where a gradient is not known, `training_refusal` says why; both are absent
-    where only the forward pass was asked for.
+    If a gradient is unknown, `training` is null and `training_refusal` gives the reason. Both are
+    absent if only the forward pass was requested.
     """
     passes = dict.fromkeys(row.pass_name for row in cost.rows)
     rows = {

@@ -1,4 +1,4 @@
-"""A graph as a schedule: every node a step, every tensor as large as its elements."""
+"""Makes a schedule of a graph: every node a step, every tensor as large as its elements."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -19,17 +19,17 @@ from tightship.graph.operators import (
 from tightship.planner import Alias, AliasKind, Schedule, ScheduledValue, Step
 
 ALIGNMENT = 64
-"""Of every tensor, in bytes."""
+"""Alignment of every tensor, in bytes."""
 
 
 @dataclass(frozen=True, slots=True)
 class GraphSchedule:
-    """A graph's schedule, and what lies outside it.
+    """A graph's schedule, and the bytes outside of it.
 
     Attributes:
         schedule: Intermediate values and outputs; inputs are external, constants left out.
-        input_bytes: What the inputs take.
-        weight_bytes: What constants take that a step reads.
+        input_bytes: Bytes of the inputs.
+        weight_bytes: Bytes of the constants that a step reads.
         unsized: Names of values whose size depends on data, counted as 0 bytes.
     """
 
@@ -42,15 +42,16 @@ class GraphSchedule:
 def schedule_of(
     graph: Graph, *, donate_inputs: bool = False, held: Collection[str] = ()
 ) -> GraphSchedule:
-    """Every node of a graph as a step; those whose results follow from shapes are left out.
+    """Make a step of every node of a graph, except those whose results follow from shapes.
 
-    Outputs are kept to the end; weights that are updated lie in their inputs. Bodies of If, Loop
-    and Scan are not looked into.
+    Outputs are kept to the end; updated weights lie in their inputs. Bodies of If, Loop and Scan
+    are not counted.
 
     Args:
-        graph: The graph, typed.
-        donate_inputs: Whether the caller gives its inputs up, so that they may be written over.
-        held: Results that lie in memory of the caller's: gradients of weights.
+        graph: The typed graph.
+        donate_inputs: Whether the caller gives its inputs up, so that they may be written over;
+            False by default.
+        held: Results that lie in the caller's memory, such as gradients of weights.
     """
     known = graph.known
     nodes = [node for node in graph.nodes if not known or not all(n in known for n in node.writes)]
@@ -78,14 +79,14 @@ def schedule_of(
 
 
 def _updated(nodes: Sequence[Node]) -> Iterator[str]:
-    """Weights and their state, written over what they were."""
+    """Yield weights and their state that are written over their inputs."""
     for node in nodes:
         if node.domain == DOMAIN and node.operator in UPDATES:
             yield from node.writes
 
 
 def _shown_outside(nodes: Sequence[Node], held: Collection[str]) -> set[str]:
-    """Values held outside, and those that they only show under another shape."""
+    """Return values held outside, and values of which these are reshaped views."""
     outside = set(held)
     for node in reversed(nodes) if held else ():
         if node.operator in RESHAPING and not node.domain and node.outputs[0] in outside:
@@ -114,9 +115,9 @@ def _constant_bytes(constant: Constant | None) -> int:
 def _aliases(
     graph: Graph, node: Node, planned: Collection[str]
 ) -> Iterator[tuple[str, str, AliasKind, int]]:
-    """Outputs that are, or may be, in the bytes of an input, and from which byte on.
+    """Yield outputs that are, or may be, in the bytes of an input, with the offset in bytes.
 
-    Operators of ONNX have any, and those that gradients are written with.
+    Operators of ONNX have aliases, and the operators that gradients are written with.
     """
     if node.fused or not node.inputs:
         return
@@ -137,7 +138,7 @@ def _aliases(
 
 
 def _written_over(node: Node) -> Iterator[tuple[str, str]]:
-    """Outputs that may be written over an input, and the input, whatever their types."""
+    """Yield outputs with an input that each may overwrite; types are not considered."""
     if node.domain:
         operator = OPERATORS.get(node.operator) if node.domain == DOMAIN else None
         pairs = operator.in_place if operator else ()
@@ -153,7 +154,7 @@ def _written_over(node: Node) -> Iterator[tuple[str, str]]:
 def _parts(
     graph: Graph, node: Node, planned: Collection[str]
 ) -> Iterator[tuple[str, str, AliasKind, int]]:
-    """Operands of a concatenation that lie in it as they are, one after another."""
+    """Yield operands of a concatenation that lie in its result unchanged, one after another."""
     whole = graph.value(node.outputs[0])
     parts = [graph.value(name) for name in node.inputs]
     if not whole.is_static or not all(part.is_static for part in parts):
@@ -168,7 +169,7 @@ def _parts(
 
 
 def _fits(graph: Graph, source: str, output: str) -> bool:
-    """Whether every element of the output has one of at least its size at its place."""
+    """Whether each element of the output can be written over an element of at least its size."""
     one, other = graph.value(source), graph.value(output)
     if one.shape != other.shape or not one.is_static or not other.is_static:
         return False
@@ -176,7 +177,7 @@ def _fits(graph: Graph, source: str, output: str) -> bool:
 
 
 def _is_stretch(graph: Graph, node: Node) -> bool:
-    """Whether each output of a Slice or Split is one stretch of the input, in its order."""
+    """Whether each output of a Slice or Split is one contiguous range of the input."""
     whole = graph.value(node.inputs[0])
     parts = [graph.value(name) for name in node.writes]
     if not whole.is_static or not all(part.is_static for part in parts):
@@ -189,6 +190,6 @@ def _is_stretch(graph: Graph, node: Node) -> bool:
 
 
 def _is_leading(whole: tuple[int, ...], part: tuple[int, ...]) -> bool:
-    """Whether a part differs from the whole only along its first axis that is not 1 long."""
+    """Whether a part differs from the whole only along the first axis whose length is not 1."""
     cut = [axis for axis, pair in enumerate(zip(whole, part, strict=True)) if pair[0] != pair[1]]
     return not cut or (len(cut) == 1 and prod(whole[: cut[0]]) == 1)

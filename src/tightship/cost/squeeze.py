@@ -1,4 +1,4 @@
-"""A training step in as few bytes as it takes: the graph, its order and its plan."""
+"""Squeezes a training step into as few bytes as possible: its graph, order and plan."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -20,27 +20,27 @@ from tightship.quantity import format_bytes, parse_bytes
 from tightship.view.table import Column, table
 
 LARGE = 10
-"""A value is cut from this part of the peak on that is found without."""
+"""Values of at least one part in `LARGE` of the peak found without tiles are cut into tiles."""
 
 PIECES = 200
-"""Pieces are as large as this part of that peak, or smaller."""
+"""Tiles have at most one part in `PIECES` of that peak."""
 
 
 @dataclass(frozen=True, slots=True)
 class SqueezedGraph:
-    """A graph whose nodes run in a better order, some of them twice or in pieces, and its plan.
+    """A graph whose nodes run in a better order, some of them twice or in tiles, and its plan.
 
     Attributes:
-        graph: Clones and pieces have names of their own; run node by node, in the layouts that
-            `once` has, outputs are those of the graph given, bit for bit, as far as a product of
-            some rows of a matrix is that of all of them.
-        once: The same in the order given, with pieces and without clones.
-        outputs_again: What clones write that the graph gives out: `Choice.like_outputs`.
-        pieces: How many nodes more there are because of pieces.
-        squeezed: The plan of its schedule. Operations and peaks before are those of the graph
-            given; what joins pieces is counted as added.
-        eager_bytes: The largest load of the graph given where nothing is written in place.
-        budget_bytes: What was asked for; None for as little as possible.
+        graph: The graph with clones and tiles under new names. Run node by node, in the layouts of
+            `once`, its outputs equal those of the original graph bit for bit, if a product of some
+            rows of a matrix equals these rows of the whole product.
+        once: The graph in the original order, with tiles and without clones.
+        outputs_again: Outputs of clones that are outputs of the graph: `Choice.like_outputs`.
+        pieces: Number of nodes that the tiles add.
+        squeezed: The plan of the graph's schedule. Operations and peaks before are those of the
+            original graph; operations that join tiles count as added.
+        eager_bytes: Largest live bytes of the original graph without in-place aliases.
+        budget_bytes: The budget; None for as little as possible.
     """
 
     graph: Graph
@@ -54,16 +54,17 @@ class SqueezedGraph:
 
 @public_call
 def squeezed(graph: Graph, budget: str = "", operations_max: int | None = None) -> SqueezedGraph:
-    """The graph within a budget, or as small as was found.
+    """Squeeze a graph into a budget, or into as few bytes as possible.
 
     Args:
         graph: A typed graph: of a training step, as `updating_graph` makes it, or any other.
-        budget: Bytes, as in `512MiB`; or a percentage of `eager_bytes`, as in `30%`; or nothing.
-        operations_max: The most operations to add.
+        budget: Bytes, as in `512MiB`; a percentage of `eager_bytes`, as in `30%`; or empty, the
+            default, for as few bytes as possible.
+        operations_max: The most operations to add; None, the default, sets no limit.
 
     Raises:
-        InputError: The budget is neither.
-        PlanError: The graph's values are bound in a way that no plan can honour.
+        InputError: The budget is neither an amount of memory nor a percentage.
+        PlanError: The graph's values are bound in a way that no plan can satisfy.
     """
     schedule, operations = priced(graph)
     eager_bytes = eager_bytes_of(schedule)
@@ -82,7 +83,7 @@ def squeezed(graph: Graph, budget: str = "", operations_max: int | None = None) 
 def _cut(
     graph: Graph, found: Squeezed, limit: int | None, operations_max: int | None
 ) -> tuple[Graph, Squeezed | None]:
-    """The graph with what is large in `found` in pieces, squeezed; None where nothing can be."""
+    """Cut values that are large in `found` into tiles and squeeze again; None if none can be."""
     peak = found.plan.plan.peak_bytes
     cut = in_pieces(graph, peak // LARGE, peak // PIECES)
     if cut is graph:
@@ -102,7 +103,7 @@ def _cut(
 
 
 def _rank(found: Squeezed, limit: int | None) -> tuple[bool, int, int]:
-    """Less is better: within the limit, then fewer operations there, else a smaller peak."""
+    """Rank results, less is better: within the limit by added operations, otherwise by peak."""
     peak, added = found.plan.plan.peak_bytes, found.added_operations
     if limit is not None and peak <= limit:
         return False, added, peak
@@ -110,7 +111,7 @@ def _rank(found: Squeezed, limit: int | None) -> tuple[bool, int, int]:
 
 
 def _run_in(graph: Graph, found: Squeezed) -> tuple[Graph, frozenset[str]]:
-    """The graph with its nodes as a squeezed schedule has them, and outputs computed again."""
+    """Return the graph with the nodes of a squeezed schedule, and outputs that clones compute."""
     before = [node for node in graph.nodes if _is_known(graph, node)]
     made, again = _rewritten(graph, _planned(graph), found)
     values = {new: replace(graph.value(old), name=new) for new, old in again.items()}
@@ -120,23 +121,23 @@ def _run_in(graph: Graph, found: Squeezed) -> tuple[Graph, frozenset[str]]:
 
 
 def least_added(graph: Graph, budget_bytes: int) -> int:
-    """Operations that every way to run a graph's nodes within a budget adds, at least."""
+    """Bound from below the operations that any execution within a budget adds."""
     schedule, operations = priced(graph)
     return least_operations(schedule, operations, budget_bytes)
 
 
 def priced(graph: Graph) -> tuple[Schedule, list[int]]:
-    """The schedule of a graph, and what running each of its steps again costs."""
+    """Return the schedule of a graph, and the operations of running each step again."""
     return schedule_of(graph).schedule, [operations_of(graph, node) for node in _planned(graph)]
 
 
 def eager_bytes_of(schedule: Schedule) -> int:
-    """The largest load where nothing is written in place."""
+    """Return the largest live bytes without in-place aliases."""
     return lower_bound(problem_of(schedule, in_place=False).problem)
 
 
 def squeeze_report(found: SqueezedGraph, least: int) -> str:
-    """Before and after, what each lever gave, and what must be added within the peak."""
+    """Format the peaks before and after, the effect of each technique, and the lower bound."""
     squeezed, peak = found.squeezed, found.squeezed.plan.plan.peak_bytes
     rows = [
         ["nothing in place", format_bytes(found.eager_bytes), ""],
@@ -162,7 +163,7 @@ def squeeze_report(found: SqueezedGraph, least: int) -> str:
 
 
 def squeeze_json(found: SqueezedGraph, least: int) -> dict[str, object]:
-    """The report as JSON values."""
+    """Return the report as JSON values."""
     squeezed = found.squeezed
     return {
         "eager_bytes": found.eager_bytes,
@@ -184,7 +185,7 @@ def _share(squeezed: Squeezed, operations: int) -> str:
 
 
 def _planned(graph: Graph) -> list[Node]:
-    """Nodes that are steps of the schedule."""
+    """Return the nodes that are steps of the schedule."""
     return [node for node in graph.nodes if not _is_known(graph, node)]
 
 
@@ -200,14 +201,17 @@ def _budget_bytes(budget: str, eager_bytes: int) -> int:
     except ValueError:
         share = 0.0
     if not 0 < share <= 100:
-        raise InputError(f"`{budget}` is no share of a peak; give one such as 30%, or bytes.")
+        raise InputError(
+            f"`{budget}` is not a share of a peak; give a percentage above 0% and up to 100%, such "
+            "as 30%, or bytes."
+        )
     return int(eager_bytes * share / 100)
 
 
 def _rewritten(
     graph: Graph, nodes: list[Node], found: Squeezed
 ) -> tuple[list[Node], dict[str, str]]:
-    """Nodes in the order of a squeezed schedule, and what clones write, with what that is again."""
+    """Return nodes in the order of a squeezed schedule, and the originals of clones' outputs."""
     names = _names(graph, found)
     planned = frozenset(names)
     made: list[Node] = []
@@ -223,7 +227,7 @@ def _rewritten(
 
 
 def _names(graph: Graph, found: Squeezed) -> list[str]:
-    """Of each value of a schedule: the graph's, and new ones for what clones write."""
+    """Return the name of each value of a schedule, with new names for clones' outputs."""
     names = [value.name for value in found.plan.schedule.values]
     new = NewNames(graph)
     return [*names[: found.given_values], *map(new.new, names[found.given_values :])]

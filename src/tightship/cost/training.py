@@ -1,4 +1,4 @@
-"""A model as a training step has it: with its losses and the explicit backward path."""
+"""Makes the graph of a training step of a model: with losses and the backward pass."""
 
 from dataclasses import replace
 
@@ -16,11 +16,12 @@ from tightship.graph.new_names import NewNames
 
 
 def training_graph(graph: Graph) -> tuple[Graph, tuple[str, ...]]:
-    """The graph of a training step, and its outputs that are gradients of weights.
+    """Make the graph of a training step; also return its outputs that are gradients of weights.
 
-    Batch normalizations are by the batch. A model that ends in a number of floats has its loss;
-    any other has a squared error on each float output, which takes what most losses take: a
-    gradient as large as the output, over which it may be written. The other outputs are dropped.
+    Batch normalizations use statistics of the batch. Scalar float outputs of the model are its
+    losses. A model without them gets a squared error on each float output, which needs as much
+    memory as most losses: a gradient as large as the output, which it may overwrite. Other outputs
+    are dropped.
 
     Raises:
         GraphError: The model has nothing to train or no float output, or an operator on the way
@@ -44,7 +45,7 @@ def training_graph(graph: Graph) -> tuple[Graph, tuple[str, ...]]:
 
 
 def updating_graph(graph: Graph, optimizer: Optimizer) -> Graph:
-    """`training_graph` with each weight updated by its gradient at the end.
+    """Make `training_graph` with each weight updated by its gradient at the end.
 
     Raises:
         GraphError: As `training_graph`.

@@ -1,4 +1,4 @@
-"""Our memory beneath other libraries."""
+"""Lets other libraries allocate from Tightship's memory resources."""
 
 from tightship.plug import cupy, hints, numpy, torch
 

@@ -1,4 +1,4 @@
-"""A plan beneath any program: what it asked for once, it is given at planned offsets again."""
+"""Plans the memory of repeated programs: records an iteration, and plans the later ones."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,13 +11,13 @@ from tightship.resource.virtual import PlannedResource
 
 @contextmanager
 def iteration(resource: PlannedResource) -> Iterator[None]:
-    """One iteration of a program that does the same again and again.
+    """Run one iteration of a program that repeats the same allocations.
 
-    The first one is recorded and planned; so is one that met a surprise. While any block that a
-    plan gave is live at the end, the plan stays as it is.
+    The first iteration is recorded and planned, and so is one that differed from the plan. The plan
+    stays unchanged if a block of the plan is still live at the end of the iteration.
 
     Raises:
-        OutOfMemoryError: The upstream has not as much as the plan takes.
+        OutOfMemoryError: The upstream resource cannot provide the memory that the plan needs.
     """
     surprises = resource.surprise_count
     is_first = resource.capacity_bytes == 0
@@ -28,13 +28,17 @@ def iteration(resource: PlannedResource) -> Iterator[None]:
 
 
 def plan_ahead(resource: PlannedResource) -> Plan:
-    """Plan what was asked for since `restart`, and expect it after the next one.
+    """Plan the allocations recorded since `restart`, and use the plan after the next `restart`.
 
-    A block that is still live, and one that went back out of order, is left to the upstream.
+    Blocks that are still live, and blocks that were freed out of order, stay with the upstream
+    resource.
+
+    Returns:
+        The plan of the other blocks.
 
     Raises:
-        OutOfMemoryError: The upstream has not as much as the plan takes.
-        InputError: A block of the plan before is live.
+        OutOfMemoryError: The upstream resource cannot provide the memory that the plan needs.
+        InputError: A block of the previous plan is live.
     """
     rows = resource.recorded()
     placed = [index for index, row in enumerate(rows) if row[3] is not None]

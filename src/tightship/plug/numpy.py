@@ -1,4 +1,4 @@
-"""Our memory beneath NumPy (NEP 49)."""
+"""Lets NumPy allocate from a memory resource (NEP 49)."""
 
 from contextlib import AbstractContextManager
 
@@ -6,15 +6,17 @@ from tightship._core import MemoryResource, NumpyScope
 
 
 def use(resource: MemoryResource) -> AbstractContextManager[None]:
-    """Arrays made within the statement are blocks of `resource`, at multiples of 64 bytes.
+    """Allocate the arrays that are made within the statement from `resource`, 64-byte aligned.
 
-    An array keeps the resource that it was made with, and keeps it alive. The scope is of the
-    calling context: other threads and tasks are not in it. Scopes of several resources nest. Each
-    block takes 64 bytes more than the array, for its size; NumPy raises MemoryError where the
-    resource refuses. Zeroed arrays are written to, unlike NumPy's own large ones.
+    An array keeps alive the resource that it was made with. The scope belongs to the calling
+    context: other threads and tasks are outside of it. Scopes of several resources nest. Each block
+    takes 64 bytes more than its array, for the size. NumPy raises MemoryError if the resource
+    refuses. Zeroed arrays are written to, unlike NumPy's own large ones, whose pages the system
+    fills on first use.
 
     Args:
-        resource: Where arrays come from. Of one that takes no block back, every array stays.
+        resource: Resource that provides the memory. If it does not take blocks back, memory of
+            every array stays allocated.
     """
     scope: AbstractContextManager[None] = NumpyScope(resource)
     return scope

@@ -1,4 +1,4 @@
-"""The pools of CUDA memory that frameworks are given: one for each device of the process."""
+"""Controls the pools of CUDA memory that frameworks use: one for each device of the process."""
 
 import ctypes
 
@@ -10,10 +10,16 @@ PAGE_BYTES = 2 << 20
 def configure(
     *, page_bytes: int = PAGE_BYTES, max_bytes: int | None = None, driver_library: str | None = None
 ) -> None:
-    """Settings of all pools, before a block of theirs is in use.
+    """Set the options of all pools, before any of their blocks is in use.
+
+    Args:
+        page_bytes: Bytes that are mapped and moved as one, a power of two and a multiple of the
+            device's granularity; `PAGE_BYTES` by default.
+        max_bytes: The most that each device's pool may hold; None, the default, sets no limit.
+        driver_library: Path of the CUDA driver; None, the default, takes the system's.
 
     Raises:
-        InputError: Blocks are in use by other settings, or one of these cannot be.
+        InputError: Blocks are in use with other settings, or a setting is invalid.
     """
     _core.configure_cuda_pools(
         page_bytes=page_bytes, max_bytes=max_bytes, driver_library=driver_library
@@ -21,7 +27,7 @@ def configure(
 
 
 def statistics(device: int) -> dict[str, int]:
-    """What a device's pool holds and did, by PyTorch's names.
+    """Return the counts and bytes of a device's pool, by PyTorch's names.
 
     Raises:
         LibraryError: There is no driver, or no such device.
@@ -42,7 +48,7 @@ def statistics(device: int) -> dict[str, int]:
 
 
 def address_of(name: str) -> int:
-    """Of a function of C that the core exports."""
+    """Return the address of a C function that the core exports."""
     address = ctypes.cast(ctypes.CDLL(_core.__file__)[name], ctypes.c_void_p).value
     assert address is not None
     return address

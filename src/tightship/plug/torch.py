@@ -1,4 +1,4 @@
-"""Our memory beneath PyTorch on CUDA devices."""
+"""Lets PyTorch allocate CUDA memory from Tightship's pools."""
 
 from typing import Any
 
@@ -13,21 +13,23 @@ def allocator(
     max_bytes: int | None = None,
     driver_library: str | None = None,
 ) -> Any:  # noqa: ANN401 - a type of torch's
-    """A `torch.cuda.memory.CUDAPluggableAllocator`: one pool for each device.
+    """Make a `torch.cuda.memory.CUDAPluggableAllocator`, with one pool for each device.
 
-    Made current before torch first allocates, it serves everything; in a `MemPool`, what is made
-    within `torch.cuda.use_mem_pool`. Memory comes back to the stream it was asked for on at once,
-    and to others when that one is done; `Tensor.record_stream` is heeded. Where there is no memory
-    torch raises RuntimeError, with the numbers. Graph capture is not served.
+    Made current before torch first allocates, it serves all allocations; in a `MemPool`, those
+    within `torch.cuda.use_mem_pool`. A freed block can be reused at once on the stream that it was
+    allocated on, and on other streams when that stream is done; `Tensor.record_stream` is
+    respected. If memory runs out, torch raises RuntimeError with the figures. Graph capture is not
+    supported.
 
     Args:
-        page_bytes: What is mapped and moved, a power of two and a multiple of the granularity.
-        max_bytes: The most that each device's pool may hold.
-        driver_library: The CUDA driver, if not the system's.
+        page_bytes: Bytes that are mapped and moved as one, a power of two and a multiple of the
+            device's granularity.
+        max_bytes: The most that each device's pool may hold; None, the default, sets no limit.
+        driver_library: Path of the CUDA driver; None, the default, takes the system's.
 
     Raises:
         LibraryError: torch is not installed, or was built without CUDA.
-        InputError: The pools have blocks in use, by other settings.
+        InputError: The pools have blocks in use with other settings.
     """
     memory = _torch().cuda.memory
     pools.configure(page_bytes=page_bytes, max_bytes=max_bytes, driver_library=driver_library)
@@ -39,17 +41,17 @@ def allocator(
 
 
 def memory_pool(**settings: Any) -> Any:  # noqa: ANN401 - a type of torch's
-    """A `torch.cuda.MemPool` over `allocator(**settings)`, for `torch.cuda.use_mem_pool`."""
+    """Make a `torch.cuda.MemPool` over `allocator(**settings)`, for `torch.cuda.use_mem_pool`."""
     return _torch().cuda.MemPool(allocator(**settings).allocator())
 
 
 def memory_stats(device: int = 0) -> dict[str, int]:
-    """What a device's pool holds and did, by torch's names. Bytes of pages are reserved ones."""
+    """Return a device pool's figures by torch's names; bytes of pages count as reserved."""
     return pools.statistics(device)
 
 
 def empty_cache(device: int = 0) -> int:
-    """Gives pages that nothing uses back to the device; returns their bytes."""
+    """Return unused pages to the device, and return the number of their bytes."""
     return _core.trim_cuda_pool(device)
 
 
@@ -57,10 +59,9 @@ def _torch() -> Any:  # noqa: ANN401 - a module
     try:
         import torch
     except ImportError:
-        raise LibraryError("`torch` is needed and not installed: install PyTorch.") from None
+        raise LibraryError("`torch` is not installed; install PyTorch.") from None
     if torch.version.cuda is None:
         raise LibraryError(
-            f"torch {torch.__version__} was built without CUDA, which its memory is to be of: "
-            "install a build with it."
+            f"torch {torch.__version__} was built without CUDA; install a build with CUDA."
         )
     return torch
