@@ -200,7 +200,7 @@ def test_the_entry_used_longest_ago_goes_where_there_is_no_room(tmp_path: Path) 
 
 
 def test_a_model_larger_than_the_cache_is_not_made(tmp_path: Path) -> None:
-    with pytest.raises(UnusableCacheError, match=r"5 B.*4 B; set TIGHTSHIP_CACHE_SIZE"):
+    with pytest.raises(UnusableCacheError, match=r"5 B.*4 B; raise TIGHTSHIP_CACHE_SIZE"):
         opened(tmp_path, 4).read(replace(ABOUT, size_bytes=5), writer(b"", []), Path.read_bytes)
 
 

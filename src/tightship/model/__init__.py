@@ -1,4 +1,4 @@
-"""A loaded model, and callers' arrays bound to its runs."""
+"""Loaded models, and callers' arrays bound to their runs."""
 
 from tightship.model.feeds import Array
 from tightship.model.loaded import LOADED, Model

@@ -1,4 +1,4 @@
-"""A run of a model on arrays that stay: they are checked once."""
+"""Runs a model repeatedly on the same arrays, which are checked once."""
 
 import weakref
 from collections.abc import Mapping
@@ -18,13 +18,13 @@ from tightship.public_calls import public_methods
 
 
 class LoneContext(NativeContext):
-    """A context that keeps its program, and the weights of that, for as long as it is there.
+    """A context that keeps its program, and the program's weights, alive.
 
-    Others may be made for the same shapes meanwhile, and this one be let go by its model.
+    The model may evict the program, or make others for the same shapes, in the meantime.
     """
 
     def __init__(self, program: Program) -> None:
-        """`program` needs no arena and has native steps."""
+        """Make a context of a program that needs no arena and has native steps."""
         assert program.executable.native is not None, program
         super().__init__(program.executable.native, 0)
         self.program = program
@@ -32,9 +32,9 @@ class LoneContext(NativeContext):
 
 @public_methods
 class BoundRun:
-    """What `Model.bind` returns; it keeps the arrays, and may be run from several threads.
+    """The result of `Model.bind`: keeps the arrays, and may be run by several threads.
 
-    It keeps no program: how many there are, and what they take, is for the model to say.
+    A bound run keeps no program, because the model decides how many programs it holds.
     """
 
     def __init__(
@@ -44,13 +44,13 @@ class BoundRun:
         arrays: tuple[Mapping[str, Array], Mapping[str, Array]],
         dynamic_bytes: int | None,
     ) -> None:
-        """Binds nothing yet, as the program for these shapes may have to be made.
+        """Keep the arrays; the first run binds them, because a program may have to be made first.
 
         Args:
-            programs: Of the model.
+            programs: Programs of the model.
             key: Shapes of the inputs.
             arrays: Inputs and outputs by name.
-            dynamic_bytes: What steps outside the plan may allocate.
+            dynamic_bytes: Bytes that steps outside the plan may allocate; None sets no limit.
         """
         self._programs, self._key = programs, key
         self._inputs, self._outputs = arrays
@@ -59,10 +59,10 @@ class BoundRun:
 
     @memory_told("a run of a model")
     def run(self, stop: StopFlag) -> None:
-        """Run once, reading and writing the arrays where they are.
+        """Run once, reading and writing the arrays in place.
 
         Args:
-            stop: Set it from another thread to end the run.
+            stop: Flag that ends the run when another thread sets it.
 
         Raises:
             InputError, CapacityError, GraphError, StoppedError, OutOfMemoryError: As `Model.run`.
@@ -75,11 +75,12 @@ class BoundRun:
             execute(program.executable, arena, fed.external, objects, limits)
 
     def alone(self) -> tuple[NativeContext, tuple[int, int]] | None:
-        """A context, and its steps, that run this without an arena; None if it needs one.
+        """Return a context, with the range of its steps, that runs this without an arena.
 
-        Also None if steps run in Python, its program is not there, or has weights of its own, which
-        a context would keep beyond what the model may take. The arrays outlive it; it runs once at
-        a time.
+        Returns:
+            None if the program needs an arena, has steps in Python, has been evicted, or has
+            weights of its own, which the context would keep beyond the model's limit. The arrays
+            must outlive the context, and only one thread at a time may run it.
         """
         if self._fed is None:
             return None
@@ -99,7 +100,7 @@ class BoundRun:
         return context, (segment.first, segment.last)
 
     def _bound(self, program: Program) -> feeds.Bound:
-        """The arrays by the slots of a program, which may have been made anew since."""
+        """Return the arrays by slot of a program, which may be another one than in the last run."""
         if self._fed is None or self._fed[0]() is not program:
             fed = feeds.bind(program.lowered, self._inputs, self._outputs)
             for name, operand in program.lowered.inputs.items():
@@ -108,7 +109,7 @@ class BoundRun:
                     or fed.external[operand.slot] is not (self._inputs[name])
                 ):
                     raise InputError(
-                        f"Input `{name}` cannot be read where it is; give a C-contiguous array in "
+                        f"Input `{name}` cannot be read in place; give a C-contiguous array in "
                         "native byte order, or use `Model.run`."
                     )
             self._fed = weakref.ref(program), fed

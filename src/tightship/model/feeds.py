@@ -1,4 +1,4 @@
-"""Callers' arrays checked against what a program reads and writes, and bound to it."""
+"""Checks callers' arrays against a program's inputs and outputs, and binds them."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -31,7 +31,13 @@ def bind(
     outputs: Mapping[str, Array],
     kept: KeptOutputs | None = None,
 ) -> Bound:
-    """Arrays for every input and output of a program; large ones from those `kept`.
+    """Bind an array to every input and output of a program.
+
+    Args:
+        lowered: The program.
+        inputs: An array for every input, by name.
+        outputs: Arrays for some or all outputs, by name; new ones are made for the others.
+        kept: Pool that provides the new output arrays; None allocates them.
 
     Raises:
         InputError: A name is missing or unknown, or a dtype, shape or layout does not fit.
@@ -50,8 +56,8 @@ def bind(
         if operand.space is Space.OBJECT:
             if name in outputs:
                 raise InputError(
-                    f"Output `{name}` cannot be written into an array given: its shape depends "
-                    "on data. Leave it out of `outputs`."
+                    f"Output `{name}` cannot be written into a given array, because its shape "
+                    "depends on data. Leave it out of `outputs`."
                 )
         elif name in outputs:
             _check_output(name, outputs[name], operand, taken)
@@ -64,7 +70,7 @@ def bind(
 
 
 def bind_inputs(wanted: Mapping[str, Operand], inputs: Mapping[str, ArrayLike]) -> dict[int, Array]:
-    """Arrays by slot for inputs that are planned.
+    """Bind arrays by slot to inputs that are planned.
 
     Raises:
         InputError: A name is missing or unknown, or a dtype or shape does not fit.
@@ -74,7 +80,10 @@ def bind_inputs(wanted: Mapping[str, Operand], inputs: Mapping[str, ArrayLike]) 
 
 
 def made_up(random: "np.random.Generator", dtype: DType, shape: tuple[int, ...]) -> Array:
-    """Uniform in [0, 1) for floats; zeros for integers, which index something more often."""
+    """Make an array for a trial run: uniform in [0, 1) for floats, zeros for integers.
+
+    Integers are zero because they are often indices, and 0 is a valid index.
+    """
     if dtype.numpy.kind == "f":
         return random.random(shape, np.float32).astype(dtype.numpy)
     return np.zeros(shape, dtype.numpy)
@@ -83,7 +92,7 @@ def made_up(random: "np.random.Generator", dtype: DType, shape: tuple[int, ...])
 def shapes_of(
     lowered: Lowered, inputs: Mapping[str, ArrayLike]
 ) -> tuple[tuple[str, tuple[int, ...]], ...]:
-    """The shape of every input that is no object, in order; any shape is right here.
+    """Return the shape of every input that is not an object, in order; any shape is accepted here.
 
     Raises:
         InputError: A name is missing or unknown, or a dtype does not fit.
@@ -106,7 +115,7 @@ def _check_names(
     if unknown or missing:
         said = []
         if unknown:
-            said.append(f"there is no {kind} `{unknown[0]}`")
+            said.append(f"unknown {kind} `{unknown[0]}`")
         if missing:
             said.append(f"{kind} `{missing[0]}` is missing")
         expected = ", ".join(f"`{name}` ({_described(o)})" for name, o in wanted.items())
@@ -121,7 +130,7 @@ def _described(operand: Operand) -> str:
 
 
 def _object(given: ArrayLike, operand: Operand) -> Any:  # noqa: ANN401
-    """A value the plan knows nothing of: strings become objects of `str`, lists stay lists."""
+    """Convert a value outside the plan: strings become objects of `str`, lists stay lists."""
     if operand.dtype is not DType.STRING:
         return given
     if isinstance(given, np.ndarray) and given.dtype.kind in "USO":
@@ -132,7 +141,7 @@ def _object(given: ArrayLike, operand: Operand) -> Any:  # noqa: ANN401
 
 
 def _input(name: str, given: ArrayLike, operand: Operand) -> Array:
-    """The caller's array, or a row-major copy in native byte order."""
+    """Return the caller's array, or a row-major copy in native byte order."""
     array = _array(name, given, operand)
     if array.shape != operand.shape:
         raise InputError(
@@ -146,7 +155,7 @@ def _input(name: str, given: ArrayLike, operand: Operand) -> Array:
 
 
 def _array(name: str, given: ArrayLike, operand: Operand) -> Array:
-    """What was given, of the dtype it must have."""
+    """Return the caller's value as an array, and check its dtype."""
     array = np.asarray(given)
     wanted = operand.dtype.numpy
     if array.dtype is not wanted and array.dtype.newbyteorder("=") != wanted:
@@ -161,16 +170,16 @@ def _check_output(name: str, array: Array, operand: Operand, others: list[Array]
     wanted = operand.dtype.numpy
     if array.dtype != wanted or array.shape != operand.shape:
         raise InputError(
-            f"Output `{name}` was to be written into an array of {array.dtype} "
-            f"{list(array.shape)}; one of {wanted} {list(operand.shape)} is needed."
+            f"The array for output `{name}` is {array.dtype} {list(array.shape)}; it must be "
+            f"{wanted} {list(operand.shape)}."
         )
     if not (array.flags.c_contiguous and array.flags.writeable):
         raise InputError(
-            f"Output `{name}` was to be written into an array that is read-only or not "
-            "C-contiguous; give one made by `np.empty`."
+            f"The array for output `{name}` is read-only or not C-contiguous; give one made by "
+            "`np.empty`."
         )
     if any(np.may_share_memory(array, other) for other in others):
         raise InputError(
-            f"Output `{name}` was to be written into memory that another input or output of the "
-            "same run uses; give it an array of its own."
+            f"The array for output `{name}` shares memory with another input or output of the "
+            "same run; give the output an array of its own."
         )

@@ -1,4 +1,4 @@
-"""A loaded model: what `load` returns, and the one door to running it."""
+"""Defines `Model`, which `load` returns and which runs the model."""
 
 import threading
 import time
@@ -36,19 +36,19 @@ if TYPE_CHECKING:
     from tightship.model.bound_run import BoundRun
 
 LOADED: "WeakSet[Model]" = WeakSet()
-"""Models of the process; closed ones may be among them."""
+"""Models of the process, possibly including closed ones."""
 
 
 @public_methods
 class Model:
-    """A model with its weights packed, ready to run in exactly what its plan says.
+    """A model with its weights packed, ready to run in exactly the memory of its plan.
 
-    May be run from several threads at once: each run reserves an arena of its own, and waits
-    for one where the limit allows no more. Where the file leaves lengths open, inputs of any
-    such shape are taken; a program for new ones is prepared when they first come.
+    Several threads may run one model at the same time: each run reserves an arena of its own, and
+    waits for one if the limit allows no more. If the file leaves lengths of inputs symbolic, inputs
+    of any such shape are accepted; a program for new shapes is prepared at their first run.
 
     Attributes:
-        plan: Every byte it takes with the shapes it was loaded for, and where.
+        plan: Every byte that the model takes with the shapes it was loaded for, with offsets.
     """
 
     def __init__(
@@ -59,7 +59,10 @@ class Model:
         progress: Progress | None = None,
         packed: Sequence[PackedCopy] = (),
     ) -> None:
-        """As `ProgramCache`: `variants` prepares the model for other input shapes; None if none."""
+        """Take the arguments of `ProgramCache`.
+
+        `variants` prepares the model for other input shapes; None if all shapes are fixed.
+        """
         self._variants = variants
         self._has_open_shapes = variants is not None
         self._dynamic_bytes = bounds.dynamic_bytes
@@ -85,7 +88,7 @@ class Model:
 
     @property
     def input_types(self) -> dict[str, tuple[DType, tuple[int, ...] | None]]:
-        """Element type and shape of every input; the shape is None where any will do."""
+        """Element type and shape of every input; the shape is None if any shape is accepted."""
         return {
             name: (operand.dtype, None if operand.space is Space.OBJECT else operand.shape)
             for name, operand in self._lowered.inputs.items()
@@ -93,7 +96,7 @@ class Model:
 
     @property
     def output_types(self) -> dict[str, tuple[DType, tuple[int, ...] | None]]:
-        """Element type and shape of every output; the shape is None where data decide it."""
+        """Element type and shape of every output; the shape is None if it depends on data."""
         return {
             name: (operand.dtype, None if operand.space is Space.OBJECT else operand.shape)
             for name, operand in self._lowered.outputs.items()
@@ -101,12 +104,12 @@ class Model:
 
     @property
     def takes_other_shapes(self) -> bool:
-        """Whether the file leaves lengths of inputs open."""
+        """Whether the file leaves lengths of inputs symbolic."""
         return self._has_open_shapes
 
     @property
     def open_lengths(self) -> dict[str, tuple[bool, ...]]:
-        """Of every input of a known shape, which lengths may be others."""
+        """Flags for every input of known rank: whether each of its lengths may change."""
         known = {} if self._variants is None else self._variants.open_lengths()
         found = {}
         for name, shape in self._key:
@@ -116,12 +119,12 @@ class Model:
 
     @cached_property
     def known_output_shapes(self) -> dict[str, Shape | None]:
-        """Of every output, for whatever inputs; None for any rank, no integer for an open length.
+        """Shape of every output for any inputs; None for any rank, a non-integer for any length.
 
-        Reads the file once more where it leaves lengths of inputs open.
+        The first access reads the file again if it leaves lengths of inputs symbolic.
 
         Raises:
-            InputError: The file is no longer what was loaded.
+            InputError: The file has changed since it was loaded.
         """
         known = None if self._variants is None else self._variants.output_shapes()
         return {
@@ -133,18 +136,21 @@ class Model:
     def output_shapes(
         self, shapes: Mapping[str, tuple[int, ...]]
     ) -> dict[str, tuple[int, ...] | None]:
-        """Shapes of the outputs for shapes of all inputs; None where data decide.
+        """Return shapes of the outputs for shapes of all inputs; None for those that data decide.
 
-        A program for these shapes is ready then.
+        The call prepares a program for these shapes.
+
+        Args:
+            shapes: A shape for each input.
 
         Raises:
-            InputError: They do not fit the model, or it is closed.
+            InputError: The shapes do not fit the model, or the model is closed.
             CapacityError, GraphError, OutOfMemoryError: As `run`.
         """
         key = tuple((name, tuple(shapes[name])) for name, _ in self._key)
         if key != self._key and (self._variants is None or not self._variants.admit(key)):
             given = ", ".join(f"`{name}` {list(shape)}" for name, shape in key)
-            raise InputError(f"`{self.plan.model}` has no inputs of these shapes: {given}.")
+            raise InputError(f"`{self.plan.model}` does not accept these input shapes: {given}.")
         with self._open().reserved(key, Limits()) as (program, _):
             return {
                 name: None if operand.space is Space.OBJECT else operand.shape
@@ -153,7 +159,7 @@ class Model:
 
     @property
     def programs(self) -> "ProgramStatistics":
-        """Programs held for input shapes, runs that found theirs, and what they take.
+        """Statistics of programs: how many are held, how many runs found theirs, and their bytes.
 
         Raises:
             InputError: The model is closed.
@@ -161,7 +167,7 @@ class Model:
         return self._open().statistics
 
     def memory_stats(self) -> "MemoryStatistics":
-        """What weights, arenas and programs take now.
+        """Return the bytes that weights, arenas and programs take now.
 
         Raises:
             InputError: The model is closed.
@@ -170,7 +176,7 @@ class Model:
 
     @property
     def packed_weights(self) -> tuple[PackedCopy, ...]:
-        """The weights of the shapes of loading, where they lie; whoever has them keeps them there.
+        """Packed weights for the shapes of loading; a reference to them keeps their memory alive.
 
         Raises:
             InputError: The model is closed.
@@ -178,13 +184,13 @@ class Model:
         return self._open().packed_weights
 
     def release_unused_memory(self) -> int:
-        """Give back what no run has: arenas, and programs for shapes other than those of loading.
+        """Release memory that no run is using: arenas, and programs for further shapes.
 
-        Arrays kept for outputs go back too, where nobody reads them. A later run takes again what
-        it needs.
+        Programs for the shapes of loading stay. Arrays kept for outputs are released too, unless
+        the caller still has them. A later run allocates again what it needs.
 
         Returns:
-            Bytes of weights and arenas that went back.
+            Bytes of weights and arenas that were released.
 
         Raises:
             InputError: The model is closed.
@@ -197,10 +203,10 @@ class Model:
         return released
 
     def plan_for(self, shapes: Mapping[str, Sequence[int]]) -> MemoryPlan:
-        """Every byte the model takes with these input shapes, and where; nothing is loaded.
+        """Plan every byte that the model takes with these input shapes, without loading anything.
 
         Args:
-            shapes: A shape for each input; those left out have the shape of loading.
+            shapes: A shape for each input; inputs left out keep the shape of loading.
 
         Raises:
             InputError: The shapes do not fit the model, or it is closed.
@@ -210,7 +216,7 @@ class Model:
         unknown = [name for name in shapes if name not in self._lowered.inputs]
         if unknown:
             raise InputError(
-                f"There is no input `{unknown[0]}`; the model's inputs are "
+                f"Unknown input `{unknown[0]}`; the model's inputs are "
                 f"{', '.join(self.input_names)}."
             )
         key = tuple((name, tuple(shapes.get(name, shape))) for name, shape in self._key)
@@ -224,7 +230,7 @@ class Model:
         """Run on arrays given in order or by name.
 
         Returns:
-            The output, or a tuple of them in the model's order where there are several.
+            The output, or a tuple of several outputs in the model's order.
 
         Raises:
             InputError: As `run`; also more arrays than inputs, or one given twice.
@@ -255,18 +261,20 @@ class Model:
 
         Args:
             inputs: An array for every input name, of its dtype and shape; any strides and byte
-                order. C-contiguous ones in native byte order are read where they are.
-            outputs: Arrays to write some or all outputs into: C-contiguous, of their dtype
-                and shape, apart from the inputs and from each other.
-            timeout_s: Seconds after which the run ends, waiting for an arena or between two steps.
-            stop: Set it from another thread to end the run likewise.
-            workers: How many steps may run at once, where they do not wait for each other, in the
-                same arena. Each runs on one thread: for models loaded with `threads=1`. The results
-                are the same to the last bit.
+                order. C-contiguous arrays in native byte order are read in place, others copied.
+            outputs: Arrays to write some or all outputs into: C-contiguous, of the output's dtype
+                and shape, not overlapping the inputs or each other. None, the default, makes new
+                arrays.
+            timeout_s: Seconds after which the run ends, while it waits for an arena or between two
+                steps; None, the default, sets no limit.
+            stop: Flag that ends the run at the same points when another thread sets it.
+            workers: Number of independent steps that may run at once in the same arena; 1 by
+                default. Each runs on one thread, so the model must be loaded with `threads=1`. The
+                results are bit-identical.
 
         Returns:
-            An array for every output name: the caller's where one was given, else a new one
-            that stays valid.
+            An array for every output name: the caller's if one was given, otherwise a new array,
+            which later runs do not overwrite.
 
         Raises:
             InputError: A name, dtype or shape does not fit, the model is closed, or `workers` is
@@ -284,7 +292,8 @@ class Model:
         bound = None if self._dynamic_bytes is None else NumpyBound(self._dynamic_bytes)
         limits = Limits(StopFlag() if stop is None else stop, deadline, bound, workers)
         key = self._key_of(programs, inputs)
-        with programs.reserved(key, limits) as (program, arena):  # its inputs are counted with it
+        # Arrays are bound inside, because the reservation counts them besides the arena.
+        with programs.reserved(key, limits) as (program, arena):
             fed = feeds.bind(program.lowered, inputs, outputs or {}, self._kept)
             execute(program.executable, arena, fed.external, fed.objects, limits)
         return {
@@ -293,14 +302,15 @@ class Model:
         }
 
     def bind(self, inputs: Mapping[str, Array], outputs: Mapping[str, Array]) -> "BoundRun":
-        """A run on arrays that stay where they are, to be repeated when their contents change.
+        """Bind arrays for repeated runs, which read and write them in place.
 
         Args:
             inputs: As for `run`; C-contiguous and in native byte order.
             outputs: As for `run`; one for every output.
 
         Raises:
-            InputError: A name, dtype or shape does not fit, or an output has none that is known.
+            InputError: A name, dtype or shape does not fit, or the shape of an output depends on
+                data.
         """
         from tightship.model.bound_run import BoundRun
 
@@ -316,8 +326,8 @@ class Model:
             raise InputError(f"`workers` is {workers}; it must be from 1 to {THREADS_MAX}.")
         if workers > 1 and self._lowered.threads > 1:
             raise InputError(
-                f"`workers` is {workers}; such steps take one thread each, and the model "
-                f"was loaded with {self._lowered.threads}. Load it with `threads=1`."
+                f"`workers` is {workers}; workers need steps of one thread each, and the model was "
+                f"loaded with {self._lowered.threads}. Load it with `threads=1`."
             )
 
     @memory_told("a run of a model")
@@ -326,7 +336,7 @@ class Model:
 
         Args:
             inputs: As for `run`.
-            repeat: How often; a step's time is the median.
+            repeat: Number of timed runs, at least 1; a step's time is their median.
 
         Raises:
             InputError: As `run`; also fewer than one run.
@@ -348,7 +358,7 @@ class Model:
         return profile_of(executable, programs.plan_for(key), laps[1:])
 
     def _key_of(self, programs: ProgramCache, inputs: Mapping[str, ArrayLike]) -> Key:
-        """The shapes to run with: those of the inputs, where the model leaves them open."""
+        """Return the shapes to run with: those of the inputs, if the model leaves them symbolic."""
         variants = self._variants
         if variants is None:
             return self._key
@@ -363,17 +373,17 @@ class Model:
         return programs
 
     def close(self) -> None:
-        """Give all memory back; waits for runs that are going on. Harmless when repeated."""
+        """Release all memory; waits for runs in progress. Further calls have no effect."""
         with self._closing:
             if self._programs is not None:
                 self._programs.close()
                 self._programs = None
-                self._variants = None  # which may have a file mapped
+                self._variants = None  # releases the file that it may have mapped
                 self._kept = None
 
     @property
     def is_closed(self) -> bool:
-        """Whether `close` has given everything back."""
+        """Whether `close` has released all memory."""
         return self._programs is None
 
     def __enter__(self) -> "Model":

@@ -1,11 +1,12 @@
-"""Prepared models of one user: files made once, whoever comes first, and mapped by all.
+"""Keeps prepared models of one user: files that the first process makes and all processes map.
 
-    FOLDER/known/DIGEST_OF_PATH.json   what a model's files held when their facts were these
+    FOLDER/known/DIGEST_OF_PATH.json   digest of a model's files while their facts stay the same
     FOLDER/KEY/model.tship             an entry; KEY digests the model and all it is prepared for
-    FOLDER/KEY/about.json              what `tightship cache list` says of it
+    FOLDER/KEY/about.json              facts of the entry that `tightship cache list` shows
     FOLDER/KEY/lock                    held while the entry is made or removed
 
-What a process has mapped stays whole when its entry is removed: the file only loses its name.
+A file that a process has mapped stays intact when its entry is removed, because the file only loses
+its name.
 """
 
 from tightship.prepared_cache.cache import About, PreparedCache

@@ -1,4 +1,4 @@
-"""An entry is made once, whoever comes first, and read by all."""
+"""Makes each entry of the cache once, in the first process that needs it; others read it."""
 
 import hashlib
 import json
@@ -21,20 +21,20 @@ from tightship.prepared_cache.trust import (
 from tightship.quantity import format_bytes
 
 ATTEMPTS = 4
-"""An entry may be evicted, or found corrupt, between making and reading it."""
+"""Attempts to read an entry, which may be evicted, or found corrupt, after it was made."""
 
 Read = TypeVar("Read")
 
 
 @dataclass(frozen=True, slots=True)
 class About:
-    """What an entry is made from.
+    """The facts that identify an entry.
 
     Attributes:
         content: Digest of the model's bytes.
-        size_bytes: Of those bytes: an entry takes about as much.
-        facts: All else that it depends on.
-        model: Where the model was found first; said to people, not part of the key.
+        size_bytes: Size of the model in bytes; an entry takes about as much.
+        facts: All other facts that the prepared model depends on.
+        model: Path at which the model was found first; shown to users, not part of the key.
     """
 
     content: str
@@ -57,10 +57,10 @@ class PreparedCache:
     limit_bytes: int
 
     def open(self) -> None:
-        """Make the folder, if it is not there, and see that it is only this user's.
+        """Make the folder if it is missing, and check that it belongs to this user alone.
 
         Raises:
-            UnusableCacheError: It cannot be made, or others can write it.
+            UnusableCacheError: The folder cannot be made, or other users can write it.
         """
         try:
             self.folder.mkdir(mode=PRIVATE_FOLDER, parents=True, exist_ok=True)
@@ -71,23 +71,23 @@ class PreparedCache:
     def read(
         self, about: About, make: Callable[[Path], None], read: Callable[[Path], Read]
     ) -> Read:
-        """What `read` makes of the entry; `make` writes it first if there is none.
+        """Return the result of `read` on the entry; `make` writes the entry first if it is missing.
 
-        Of processes that come at once one makes it, and the others wait. An entry that `read`
-        refuses is removed and made anew.
+        If several processes need the entry at once, one makes it and the others wait. An entry
+        that `read` refuses is removed and made again.
 
         Args:
-            about: What the entry is made from.
+            about: The facts that identify the entry.
             make: Writes a prepared model to the path it is given.
-            read: Loads one; raises `FormatError` for a file that is corrupt or stale.
+            read: Loads a prepared model; raises `FormatError` if the file is corrupt or stale.
 
         Raises:
             UnusableCacheError: The entry can neither be read nor made.
         """
         if about.size_bytes > self.limit_bytes:
             raise UnusableCacheError(
-                f"the model has {format_bytes(about.size_bytes)}, and the cache holds "
-                f"{format_bytes(self.limit_bytes)}; set TIGHTSHIP_CACHE_SIZE to more"
+                f"the model has {format_bytes(about.size_bytes)}, and the cache holds at most "
+                f"{format_bytes(self.limit_bytes)}; raise TIGHTSHIP_CACHE_SIZE"
             )
         path = self.folder / about.key
         refused: FormatError | None = None
@@ -107,7 +107,9 @@ class PreparedCache:
             mark_used(path / FILE)
             return result
         raise UnusableCacheError(
-            f"`{path}` was removed again and again" if refused is None else str(refused)
+            f"`{path}` was removed {ATTEMPTS} times while it was read"
+            if refused is None
+            else str(refused)
         )
 
     def _make_if_missing(self, path: Path, about: About, make: Callable[[Path], None]) -> None:
@@ -124,7 +126,7 @@ class PreparedCache:
 
 
 def _make(path: Path, about: About, make: Callable[[Path], None]) -> None:
-    """Write an entry; what a maker that died has left is removed first."""
+    """Write an entry; files that a crashed process left are removed first."""
     for file in path.iterdir():
         if file.name != LOCK:
             file.unlink()
@@ -136,15 +138,15 @@ def _make(path: Path, about: About, make: Callable[[Path], None]) -> None:
         said = {"model": about.model, "content": about.content, **about.facts}
         (path / ABOUT).write_text(json.dumps(said), encoding="utf-8")
         (path / ABOUT).chmod(PRIVATE_FILE)
-        draft.replace(path / FILE)
+        draft.replace(path / FILE)  # last, because an entry with this file counts as complete
         unless_made.pop_all()
 
 
 def _inode(path: Path) -> int | None:
-    """Which file the entry is; None where there is none.
+    """Return the inode of the entry's file; None if there is no entry.
 
     Raises:
-        UnusableCacheError: Others may have written it.
+        UnusableCacheError: Other users may have written the file.
     """
     try:
         check_trusted(path)
@@ -156,7 +158,7 @@ def _inode(path: Path) -> int | None:
 
 
 def _discard(path: Path, inode: int | None) -> None:
-    """Remove the file that was refused, and no other that has come in its place."""
+    """Remove the file that was refused, but no other file that has replaced it meanwhile."""
     try:
         with locked(path / LOCK):
             if _inode(path) == inode:

@@ -1,4 +1,4 @@
-"""Entries of the cache: listed, removed, and kept within a size by the time of their use."""
+"""Lists and removes entries of the cache, and evicts the least recently used ones."""
 
 import json
 import os
@@ -26,10 +26,11 @@ class Entry:
 
     Attributes:
         key: Name of the folder.
-        size_bytes: What its files take.
-        used_ns: When a process last loaded it, since 1970.
-        is_complete: Whether it can be loaded; if not, it is being made, or its maker has died.
-        about: What it was made from, as `PreparedCache` was told; empty where that is lost.
+        size_bytes: Total size of its files.
+        used_ns: Time when a process last loaded it, in nanoseconds since 1970.
+        is_complete: Whether it can be loaded; otherwise it is being made, or the process that made
+            it has crashed.
+        about: Facts that `PreparedCache` wrote when it made the entry; empty if they are lost.
     """
 
     key: str
@@ -40,7 +41,7 @@ class Entry:
 
 
 def entries(folder: Path) -> list[Entry]:
-    """Every entry, the one used last first; none where there is no folder.
+    """List all entries, the most recently used first; none if there is no folder.
 
     Raises:
         OSError: The folder cannot be read.
@@ -50,13 +51,13 @@ def entries(folder: Path) -> list[Entry]:
 
 
 def clear(folder: Path) -> tuple[list[Entry], list[Entry]]:
-    """Remove every entry and all that is known of models.
+    """Remove every entry and all notes on models.
 
     Returns:
-        The entries removed, and those that are being made and so were left.
+        The entries removed, and those that were left because they are being made.
 
     Raises:
-        OSError: Something cannot be removed.
+        OSError: A file cannot be removed.
     """
     removed: list[Entry] = []
     left: list[Entry] = []
@@ -67,10 +68,10 @@ def clear(folder: Path) -> tuple[list[Entry], list[Entry]]:
 
 
 def remove(folder: Path, key: str) -> bool:
-    """Remove an entry unless it is being made; whether it is gone.
+    """Remove an entry unless it is being made; return whether it is gone.
 
     Raises:
-        OSError: It cannot be removed.
+        OSError: The entry cannot be removed.
     """
     path = folder / key
     try:
@@ -83,7 +84,7 @@ def remove(folder: Path, key: str) -> bool:
 
 
 def trim(folder: Path, limit_bytes: int, kept: str) -> None:
-    """Remove those used longest ago until the rest fits; `kept` and what cannot be removed stay."""
+    """Evict least recently used entries until the rest fits; `kept` and locked entries stay."""
     every = entries(folder)
     left = list(every)
     for entry in reversed(every):
@@ -97,7 +98,7 @@ def trim(folder: Path, limit_bytes: int, kept: str) -> None:
 
 
 def mark_used(file: Path) -> None:
-    """Note that a prepared model is used now; a cache that cannot be written keeps no note."""
+    """Record that a prepared model is used now; a cache that cannot be written records nothing."""
     with suppress(OSError):
         os.utime(file, ns=(time.time_ns(), file.stat().st_mtime_ns))
 
@@ -110,7 +111,7 @@ def _folders(folder: Path) -> Iterator[Path]:
 
 
 def _empty(path: Path) -> None:
-    """Remove a folder whose lock is held; one who waits for the lock may have it back at once."""
+    """Remove a folder whose lock is held; a process that waits for the lock may make it again."""
     for file in path.iterdir():
         if file.name != LOCK:
             file.unlink(missing_ok=True)
@@ -120,7 +121,7 @@ def _empty(path: Path) -> None:
 
 
 def _forget(folder: Path, contents: Collection[str]) -> None:
-    """Remove the notes on models but for those with one of these digests."""
+    """Remove the notes on models, except those with one of these digests."""
     for file in (folder / KNOWN).glob("*.*"):
         digest = _json(file.with_suffix(".json")).get("digest")
         if file.suffix in NOTES and digest not in contents:
@@ -128,7 +129,7 @@ def _forget(folder: Path, contents: Collection[str]) -> None:
 
 
 def _entry(path: Path) -> Entry | None:
-    """What a folder holds; None if it goes away meanwhile."""
+    """Read an entry from its folder; None if the folder disappears meanwhile."""
     try:
         facts = {file.name: file.stat() for file in path.iterdir()}
         used_ns = facts[FILE].st_atime_ns if FILE in facts else path.stat().st_mtime_ns

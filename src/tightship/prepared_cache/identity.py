@@ -1,4 +1,4 @@
-"""What a model's files hold, as a digest that is not computed again while they stay as they are."""
+"""Identifies a model by a digest of its files, which is reused while the files stay the same."""
 
 import hashlib
 import json
@@ -19,7 +19,7 @@ from tightship.prepared_cache.trust import (
 
 FORMAT = "tightship.known.v1"
 SETTLED_NS = 2_000_000_000
-"""Age of a change from which on another one changes the time of a file for certain."""
+"""Age of a file's last change after which another change is certain to give another time stamp."""
 
 Facts = tuple[int, int, int, int, int]
 
@@ -29,9 +29,9 @@ class Identity:
     """A model by content.
 
     Attributes:
-        digest: Of the bytes of its files, in order; not of their names.
-        size_bytes: Of all its files.
-        files: Each file, with device, inode, size, and times of change of content and of inode.
+        digest: Digest of the bytes of its files in order; names do not matter.
+        size_bytes: Total size of its files.
+        files: Each file with device, inode, size, and times of change of content and of inode.
     """
 
     digest: str
@@ -39,20 +39,20 @@ class Identity:
     files: tuple[tuple[Path, Facts], ...] = ()
 
     def is_current(self) -> bool:
-        """Whether no file has been replaced or written since."""
+        """Whether no file has been replaced or written since the digest was computed."""
         return all(_facts_if_there(path) == facts for path, facts in self.files)
 
 
 def identify(model: Path, data_files: Callable[[], Iterable[Path]], folder: Path) -> Identity:
-    """The identity of a model: as noted when its files had the facts they have, or computed.
+    """Return the identity of a model, from a note if its files are unchanged, otherwise computed.
 
-    Processes that ask for the same model at once compute it once. Where the note cannot be
-    written it is computed each time.
+    Processes that ask for the same model at once compute the digest once. If the note cannot be
+    written, every call computes it.
 
     Args:
         model: Path of the model's own file.
-        data_files: Called where nothing is noted: files with the rest of its bytes.
-        folder: That of the cache.
+        data_files: Returns further files with parts of the model; called only if there is no note.
+        folder: Folder of the cache.
 
     Raises:
         OSError: A file of the model cannot be read.
@@ -97,7 +97,7 @@ def _write(note: Path, identity: Identity) -> None:
 
 
 def _noted(note: Path) -> Identity | None:
-    """What is noted, if that is believed and the files still are as it says."""
+    """Read a note, if its file is trusted and the model's files still are as it says."""
     try:
         check_trusted(note)
         found = json.loads(note.read_text(encoding="utf-8"))

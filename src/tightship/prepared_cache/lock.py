@@ -1,4 +1,4 @@
-"""A lock that is a file: held by one process at a time, released by the kernel when it dies."""
+"""Locks a file: one process at a time holds it, and the kernel releases it when that dies."""
 
 import fcntl
 import os
@@ -11,7 +11,7 @@ from tightship.prepared_cache.trust import PRIVATE_FILE
 
 @contextmanager
 def locked(path: Path) -> Iterator[None]:
-    """Hold the lock; waits for whoever has it. The file is made, and stays.
+    """Hold the lock; wait for another process that holds it. The file is made, and stays.
 
     Raises:
         OSError: The file cannot be made or locked.
@@ -25,7 +25,7 @@ def locked(path: Path) -> Iterator[None]:
 
 @contextmanager
 def locked_if_free(path: Path) -> Iterator[bool]:
-    """Hold the lock if nobody else does; whether it is held.
+    """Hold the lock if it is free, and yield whether it is held.
 
     Raises:
         OSError: The file cannot be made or locked.
@@ -42,7 +42,7 @@ def locked_if_free(path: Path) -> Iterator[bool]:
 
 
 def _acquire(path: Path, operation: int) -> int:
-    """An open file that is locked, and still the one of this name: its holder may remove it."""
+    """Open and lock the file; repeat if its holder removed the file before the lock was granted."""
     while True:
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, PRIVATE_FILE)
         try:
@@ -63,6 +63,6 @@ def _is_at(path: Path, descriptor: int) -> bool:
 
 
 def _release(descriptor: int) -> None:
-    """Unlocked by name, as a child that was forked meanwhile has the same open file."""
+    """Unlock explicitly, because a child forked meanwhile shares the open file and its lock."""
     fcntl.flock(descriptor, fcntl.LOCK_UN)
     os.close(descriptor)

@@ -1,4 +1,4 @@
-"""Where a user's caches are, and how much they may hold: the environment, read here only."""
+"""Reads from the environment where a user's caches are, and how much they may hold."""
 
 import os
 from pathlib import Path
@@ -10,14 +10,14 @@ from tightship.quantity import parse_bytes
 FOLDER = "TIGHTSHIP_CACHE_DIR"
 SIZE = "TIGHTSHIP_CACHE_SIZE"
 SIZE_BYTES = 8 << 30
-"""Of prepared models, where the environment says nothing."""
+"""Default limit of prepared models, in bytes."""
 
 
 def user_folder() -> Path:
-    """The folder `tightship` below the user's caches (`XDG_CACHE_HOME`, or `~/.cache`).
+    """Return the folder `tightship` below the user's caches (`XDG_CACHE_HOME`, or `~/.cache`).
 
     Raises:
-        UnusableCacheError: The user has no home.
+        UnusableCacheError: The user has no home folder.
     """
     folder = os.environ.get("XDG_CACHE_HOME")
     try:
@@ -29,7 +29,7 @@ def user_folder() -> Path:
 
 
 def cache_folder() -> Path:
-    """The folder of prepared models, symbolic links followed.
+    """Return the folder of prepared models, with symbolic links resolved.
 
     Raises:
         UnusableCacheError: As `user_folder`.
@@ -39,10 +39,10 @@ def cache_folder() -> Path:
 
 
 def cache_size_bytes() -> int:
-    """The most that prepared models may take on disk.
+    """Return the most bytes that prepared models may take on disk.
 
     Raises:
-        InputError: The environment has something else than an amount.
+        InputError: The environment variable is not an amount of memory.
     """
     try:
         return parse_bytes(os.environ.get(SIZE) or SIZE_BYTES)

@@ -1,4 +1,4 @@
-"""Whose files are believed: a prepared model decides what a process computes."""
+"""Decides whose files are trusted: a prepared model decides what a process computes."""
 
 import os
 import stat
@@ -13,15 +13,21 @@ WRITABLE_BY_OTHERS = stat.S_IWGRP | stat.S_IWOTH
 
 
 class UnusableCacheError(TightshipError):
-    """The folder of prepared models cannot serve; the text says why, to follow a colon."""
+    """The folder of prepared models cannot be used; the text is a reason that follows a colon."""
 
 
 def check_trusted(path: Path) -> os.stat_result:
-    """Refuse what others may have written: not of this user nor root, or writable by more.
+    """Raise an error if users other than this one and root own a file or may write it.
+
+    Args:
+        path: A file or folder.
+
+    Returns:
+        The status of the file.
 
     Raises:
-        UnusableCacheError: It is refused, or is a symbolic link.
-        OSError: It cannot be looked at.
+        UnusableCacheError: Other users own or may write the file, or it is a symbolic link.
+        OSError: The status cannot be read.
     """
     found = path.lstat()
     if stat.S_ISLNK(found.st_mode):
