@@ -1,6 +1,6 @@
-"""The command's first steps: all there is before the imports that take time.
+"""Runs the first steps of the command, before the imports that take time.
 
-It is no module of `tightship`, for importing one of those imports the rest of the package first.
+This is a package of its own, because importing a module of `tightship` imports that package first.
 """
 
 import os
@@ -9,19 +9,19 @@ import sys
 from errno import ENOMEM
 
 DOES_NOT_FIT = 1
-"""The exit code for what the system has no memory for."""
+"""Exit code if the system has too little memory."""
 NO_THREAD = "can't start new thread"
 UNSAID = ("without setting an exception", "without exception set")
-"""Of CPython, where it had no memory to make the exception."""
+"""Messages of CPython if it had no memory to make an exception."""
 UNMAPPED = ("failed to map segment", "cannot map zero-fill pages", "annot allocate memory")
-"""What the system's loader says of a library that there is no memory for."""
+"""Messages of the system's loader if it has no memory for a library."""
 
 
 def command_line() -> int:
     """Run one command in a process of its own.
 
     Returns:
-        The exit code that `tightship.cli.main` says.
+        The exit code of `tightship.cli.main`.
     """
     _end_at_interrupts()
     _open_what_is_closed()
@@ -37,7 +37,7 @@ def command_line() -> int:
 
 
 def lacks_memory(error: BaseException) -> bool:
-    """Whether something failed as the system had no memory, which Python tells in many ways."""
+    """Whether an error means that the system lacks memory, which Python reports in many ways."""
     return (
         isinstance(error, MemoryError)
         or (isinstance(error, OSError) and error.errno == ENOMEM)
@@ -49,23 +49,23 @@ def lacks_memory(error: BaseException) -> bool:
 
 
 def memory_lacking(error: BaseException) -> str:
-    """What is said of that, on one line."""
+    """Describe such an error on one line."""
     lines = str(error).replace("std::bad_alloc", "").split("\n")
     last = next((line for line in reversed(lines) if line.strip()), "")
     return f"There is not enough memory. {last}".rstrip()
 
 
 def _end_at_interrupts() -> None:
-    """At once and without a word; native code would look for none.
+    """End the process at once on SIGINT, because native code would not notice Python's handler.
 
-    Whoever has them ignored started the process so, and it stays so.
+    If the parent process had SIGINT ignored, it stays ignored.
     """
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 def _open_what_is_closed() -> None:
-    """Standard streams that nobody gave: else the next file opened would take their number."""
+    """Open closed standard streams, because the next file opened would take their number."""
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
             file = open(os.devnull, mode, encoding="utf-8")  # noqa: SIM115 - to stay

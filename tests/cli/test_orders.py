@@ -47,7 +47,7 @@ def test_of_several_orders_the_smallest_counts(files, tmp_path, capsys):
     [
         (["large", "--order", "small"], "without offsets"),
         (["large", "--order", "plan", "--minimize"], "`--minimize` would search"),
-        (["large", "--order", "plan", "--order", "other"], "not of those in"),
+        (["large", "--order", "plan", "--order", "other"], "that are not those of"),
     ],
 )
 def test_what_cannot_be_is_refused(files, arguments, message, tmp_path, capsys):

@@ -117,9 +117,9 @@ def test_as_many_clients_may_be_busy_as_the_server_is_told(models, tmp_path):
 @pytest.mark.parametrize(
     ("option", "given", "said"),
     [
-        ("--max-connections", "0", "`0` is no count; write a whole number from 1"),
-        ("--max-connections", "many", "`many` is no count"),
-        ("--max-connections", "600", "takes 1200 files, two for each"),
+        ("--max-connections", "0", "`0` is not a count; write a whole number from 1"),
+        ("--max-connections", "many", "`many` is not a count"),
+        ("--max-connections", "600", "needs 1200 open files, two for each"),
         ("--max-body", "0", "`0` is less than a byte"),
         ("--max-body", "64 stones", "`64 stones`"),
     ],
@@ -298,8 +298,8 @@ def test_a_time_of_grace_is_given_unless_it_is_told_otherwise():
 @pytest.mark.parametrize(
     ("option", "given", "said"),
     [
-        ("--grace", "-1", "`-1` is no time"),
-        ("--grace", "soon", "`soon` is no time"),
+        ("--grace", "-1", "`-1` is not a time"),
+        ("--grace", "soon", "`soon` is not a time"),
         ("--host-name", "https://a.example", "without scheme and port"),
         ("--host-name", "a.example:80", "without scheme and port"),
         ("--host-name", "", "is not a host name"),
@@ -314,4 +314,7 @@ def test_what_is_no_time_or_host_name_is_refused(capsys, option, given, said):
 
 def test_a_model_that_is_not_there_is_named(capsys, tmp_path):
     assert main(["serve", str(tmp_path / "nowhere.onnx")]) == 2
-    assert f"There is no model at `{tmp_path / 'nowhere.onnx'}`; name an" in capsys.readouterr().err
+    assert (
+        f"No file or folder `{tmp_path / 'nowhere.onnx'}` exists; name an"
+        in capsys.readouterr().err
+    )

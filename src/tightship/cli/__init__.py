@@ -1,4 +1,4 @@
-"""The command line: parse, call, print."""
+"""The command line: parses arguments, calls the library, prints results."""
 
 from tightship.cli.main import main
 

@@ -1,4 +1,4 @@
-"""`python -m tightship.cli`."""
+"""Runs the command line as `python -m tightship.cli`."""
 
 import sys
 

@@ -1,4 +1,4 @@
-"""What the command line accepts."""
+"""Defines the arguments of the command line."""
 
 import argparse
 import os
@@ -33,14 +33,14 @@ EXIT_CODES = {
     "pools": "0 done",
     "profile": "0 done, 1 the recommended division refused a request",
 }
-"""Of each command, but for those that all have."""
+"""Exit codes of each command, without those that all commands have."""
 
 MAX_MEMORY = "TIGHTSHIP_MAX_MEMORY"
-"""Variable of the environment: the limit of models for which none is given."""
+"""Environment variable with the default memory limit of models."""
 
 
 def parser() -> argparse.ArgumentParser:
-    """The parser of every command; `options.command` names the one chosen."""
+    """Make the parser of all commands; `options.command` holds the name of the chosen one."""
     top = argparse.ArgumentParser(
         prog="tightship",
         description="Know a model's peak memory before you run it, run it in exactly that, and "
@@ -56,7 +56,7 @@ def parser() -> argparse.ArgumentParser:
     _run(_command(commands, "run", "load a model, run it, compare plan and reality"))
     _prepare(_command(commands, "prepare", "make a model into a file that is mapped and shared"))
     _share(_command(commands, "share", "say what processes with one model take together"))
-    _verify(_command(commands, "verify", "judge anybody's plan of buffers"))
+    _verify(_command(commands, "verify", "check a plan of buffers, whichever tool made it"))
     _view(_command(commands, "view", "draw a plan, as a page to look into or a still picture"))
     add_serve(
         _command(commands, "serve", "run models for other processes, through shared memory"), MODEL
@@ -369,10 +369,10 @@ def _limit_options(command: argparse.ArgumentParser) -> None:
 
 
 def max_memory(options: argparse.Namespace) -> int | None:
-    """The limit of a model: given, or that of the environment.
+    """Return the limit of a model from the options, or else from the environment.
 
     Raises:
-        InputError: The environment has something else than an amount.
+        InputError: The environment variable is not an amount of memory.
     """
     limit: int | None = options.max_memory
     variable = os.environ.get(MAX_MEMORY)

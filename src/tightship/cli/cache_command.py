@@ -1,4 +1,4 @@
-"""`tightship cache`: the prepared models of this user."""
+"""Implements `tightship cache`, which lists or removes the prepared models of this user."""
 
 import argparse
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""`tightship cost`: what a model's tensors take, and what each idea of the memory note saves."""
+"""Implements `tightship cost`: a model's memory in graph bytes, by technique."""
 
 import argparse
 from collections.abc import Callable, Mapping
@@ -21,7 +21,7 @@ Shapes = Mapping[str, tuple[int, ...]]
 
 
 def run(options: argparse.Namespace) -> int:
-    """Print the cost of a model, and draw it."""
+    """Print the memory of a model, and draw it if asked to."""
     output = None if options.output is None else Path(options.output)
     if output is not None:
         check_drawing(output)
@@ -61,7 +61,7 @@ def run(options: argparse.Namespace) -> int:
 def _asked(
     options: argparse.Namespace, cost: ModelCost, graph: Graph
 ) -> tuple[dict[str, object], str]:
-    """What is said where it is asked for: as JSON values, and as text."""
+    """Return the optional parts of the report, as JSON values and as text."""
     values: dict[str, object] = {}
     text = ""
     if options.parallel:
@@ -83,14 +83,14 @@ def _largest(
     limit: int,
     bytes_of: Callable[[Shapes], int],
 ) -> int | None:
-    """The largest batch within a limit; None where the file fixes it."""
+    """Return the largest batch within a limit; None if the file fixes the batch."""
     if _is_fixed(declared):
         return None
     return largest_batch(lambda batch: bytes_of(with_batch(declared, shapes, batch)), limit)
 
 
 def _is_fixed(declared: Mapping[str, Shape | None]) -> bool:
-    """Whether no input leaves its first dimension open."""
+    """Whether no input has a symbolic first dimension."""
     return all(shape is None or isinstance((*shape, 1)[0], int) for shape in declared.values())
 
 

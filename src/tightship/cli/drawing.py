@@ -1,4 +1,4 @@
-"""Pictures that commands write: a page to look into, or a still one."""
+"""Writes pictures of plans: an interactive page or a still picture."""
 
 from pathlib import Path
 
@@ -11,24 +11,24 @@ from tightship.view.svg import svg
 from tightship.view.timeline import timeline
 
 DRAWINGS = {".html": timeline, ".svg": svg}
-"""By the end of a file's name."""
+"""Drawing functions by the suffix of a file."""
 
 
 def check_drawing(path: Path) -> None:
-    """Refuse a name that asks for no picture there is.
+    """Raise an error if no picture can be written under a name.
 
     Raises:
-        InputError: It ends in something else.
+        InputError: The suffix is neither .html nor .svg.
     """
     if path.suffix not in DRAWINGS:
-        raise InputError(f"A picture is written as .html or .svg, not as `{path.name}`.")
+        raise InputError(f"Cannot draw a picture as `{path.name}`; choose .html or .svg.")
 
 
 def draw(picture: Picture, path: Path) -> None:
-    """Write a picture in the form that the file's name asks for.
+    """Write a picture in the form that the suffix of the file names.
 
     Raises:
-        OSError: The file cannot be written; an older one is then untouched.
+        OSError: The file cannot be written; an older file is then untouched.
     """
     write_text(path, DRAWINGS[path.suffix](picture))
 
@@ -36,7 +36,7 @@ def draw(picture: Picture, path: Path) -> None:
 def picture_of_placed(
     name: str, problem: Problem, offset_bytes: Int64Array, lower_bound_bytes: int
 ) -> Picture:
-    """Buffers at their offsets."""
+    """Make the picture of buffers at their offsets."""
     names = problem.names or tuple(map(str, range(problem.count)))
     columns = (problem.start_step, problem.stop_step, problem.size_bytes, offset_bytes)
     rows = zip(names, *(column.tolist() for column in columns), strict=True)

@@ -1,4 +1,4 @@
-"""Options of the commands that start a driver, or ask one."""
+"""Defines options of the commands that start a driver, or query one."""
 
 import argparse
 from collections.abc import Mapping
@@ -9,13 +9,13 @@ from tightship.driver.oip.limits import LIMITS
 FACES: Mapping[str, str] = {"http": "HTTP", "grpc": "gRPC"}
 
 GRACE_S = 5.0
-"""Long enough for a load balancer that asks `ready` every second or two to see the answer."""
+"""Seconds in which a load balancer that polls `ready` every second or two sees the answer."""
 
 SOCKET = "driver.sock in this user's folder for running programs"
 
 
 def add_serve(command: argparse.ArgumentParser, model: str) -> None:
-    """Of `tightship serve`; `model` says what a model is."""
+    """Add the options of `tightship serve`; `model` describes a model in the help text."""
     command.add_argument(
         "models", nargs="*", metavar="MODEL|DIR", help=f"{model}; or a folder of them"
     )
@@ -43,8 +43,8 @@ def add_serve(command: argparse.ArgumentParser, model: str) -> None:
         action="append",
         default=[],
         metavar="FOLDER",
-        help="map files below it that clients hand over, though they could be shortened; it is of "
-        "this user or root, and nobody else can write to it; may be repeated",
+        help="map files below it that clients hand over, though they could be shortened; it must "
+        "belong to this user or root and not be writable by others; may be repeated",
     )
     command.add_argument(
         "--threads",
@@ -61,14 +61,14 @@ def add_serve(command: argparse.ArgumentParser, model: str) -> None:
 
 
 def _add_protocol(command: argparse.ArgumentParser) -> None:
-    """Of the inference protocol: where it is served, and what its clients may take."""
+    """Add the options of the inference protocol: its addresses, and limits for its clients."""
     for face, name in FACES.items():
         command.add_argument(
             f"--{face}",
             type=address,
             metavar="[HOST:]PORT",
-            help=f"serve the Open Inference Protocol by {name} as well, at 127.0.0.1 unless told "
-            "otherwise: whoever reaches it may use it",
+            help=f"serve the Open Inference Protocol by {name} as well, at 127.0.0.1 unless HOST "
+            "says otherwise; every client that can connect may use it",
         )
     command.add_argument(
         "--allow-client-shm",
@@ -111,7 +111,7 @@ def _add_protocol(command: argparse.ArgumentParser) -> None:
 
 
 def add_pools(command: argparse.ArgumentParser) -> None:
-    """Of `tightship pools`."""
+    """Add the options of `tightship pools`."""
     command.add_argument(
         "--socket", metavar="PATH", help=f"where the driver listens; by default {SOCKET}"
     )

@@ -1,4 +1,4 @@
-"""`tightship COMMAND ...`: errors become one line on standard error and an exit code."""
+"""Runs a command: errors become one line on standard error and an exit code."""
 
 import argparse
 import gc
@@ -21,11 +21,11 @@ FITS = 0
 BAD_INPUT = 2
 UNDECIDED = 3
 FAULT = 70
-"""A fault of Tightship's own, by the system's table of exit codes; 1 would say: does not fit."""
+"""A defect of Tightship (EX_SOFTWARE of the system's exit codes); 1 would mean: does not fit."""
 INTERRUPTED = 130
 
 COLLECT_AFTER = 100_000
-"""Objects to be made before cycles are looked for: a graph has many, and few of them."""
+"""New objects after which garbage is collected: a graph has many objects, but few cycles."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -41,7 +41,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             warnings.showwarning = _warn
             code = _run(options)
         sys.stdout.flush()
-    except SystemExit:  # help was printed, or why the arguments do not fit
+    except SystemExit:  # argparse has printed the help, or an error about the arguments
         _drop_what_has_no_room()
         raise
     except BrokenPipeError:
@@ -50,7 +50,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         return INTERRUPTED
     except (TightshipError, OSError, MemoryError) as error:
-        with suppress(OSError):  # standard error is full: the code says it all the same
+        with suppress(OSError):  # standard error may be full; the exit code is still returned
             print(f"tightship: {printable(_text(error))}", file=sys.stderr)
         _drop_what_has_no_room()
         return _code(error)
@@ -58,11 +58,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def command_line() -> int:
-    """`main` for a process of its own, which looks for cycles seldom, and not at its end."""
+    """Run `main` in a process of its own, where garbage is collected rarely, and not at the end."""
     gc.set_threshold(COLLECT_AFTER)
     try:
         code = main()
-    except Exception as error:  # noqa: BLE001 - told whole, with a code that says nothing of models
+    except Exception as error:  # noqa: BLE001 - printed whole, with the exit code of a defect
         if lacks_memory(error):
             print(f"tightship: {printable(memory_lacking(error))}", file=sys.stderr)
             code = DOES_NOT_FIT
@@ -75,11 +75,11 @@ def command_line() -> int:
 
 
 def _parsed(arguments: Sequence[str] | None) -> argparse.Namespace:
-    """What was asked for: `command` names the command, `file` is a model where none was named.
+    """Parse the arguments; a command without a model gets the sample model as `file`.
 
     Raises:
-        SystemExit: Help was asked for, or nothing at all; or the arguments do not fit.
-        InputError: No model was named, and the onnx package has none.
+        SystemExit: Help was requested, there are no arguments, or they are invalid.
+        InputError: No model was named, and the onnx package has no sample model.
     """
     top = parser()
     if not (sys.argv[1:] if arguments is None else arguments):
@@ -94,7 +94,7 @@ def _parsed(arguments: Sequence[str] | None) -> argparse.Namespace:
 
 
 def _run(options: argparse.Namespace) -> int:
-    """Run the command that was chosen; what only others need is not imported."""
+    """Run the chosen command; each branch imports only the modules of its command."""
     match options.command:
         case "cost":
             from tightship.cli.cost_command import run
@@ -118,7 +118,7 @@ def _run(options: argparse.Namespace) -> int:
 
 
 def _run_several(options: argparse.Namespace) -> int:
-    """Run a command that is about several processes."""
+    """Run a command that concerns several processes."""
     match options.command:
         case "cache":
             from tightship.cli.cache_command import run
@@ -145,14 +145,14 @@ def _text(error: TightshipError | OSError | MemoryError) -> str:
 
 
 def _code(error: TightshipError | OSError | MemoryError) -> int:
-    """A refusal by a face of the driver has the code of what it was refused for."""
+    """Return the exit code of an error; a driver's refusal has the code of its cause."""
     if lacks_memory(error):
         return DOES_NOT_FIT
     return UNDECIDED if isinstance(error, DeadlineError) else BAD_INPUT
 
 
 def _drop_what_has_no_room() -> None:
-    """What a standard stream does not take now it would not take at exit either."""
+    """Discard text that a standard stream cannot take, so that a flush at exit does not fail."""
     for stream in (sys.stdout, sys.stderr):
         try:
             stream.flush()
@@ -161,5 +161,5 @@ def _drop_what_has_no_room() -> None:
 
 
 def _close_quietly(stream: TextIO) -> None:
-    """What is left to flush at exit has nowhere to go."""
+    """Redirect a stream to the null device, so that flushing it at exit does not fail."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())

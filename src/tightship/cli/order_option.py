@@ -1,4 +1,4 @@
-"""Orders of buffers from the files of plans."""
+"""Reads orders of buffers from plan files."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -12,14 +12,14 @@ from tightship.planner.verify import verify_offsets
 
 
 def read_orders(paths: Sequence[Path]) -> StoredOrders:
-    """The orders in which buffers lie in plans of the same buffers, whoever made them.
+    """Read the orders in which buffers lie in plans of the same buffers, whichever tool made them.
 
     Args:
-        paths: At least one; whatever `read_offsets` reads.
+        paths: At least one file that `read_offsets` can read.
 
     Raises:
-        InvalidPlanError: A plan is wrong.
-        FormatError: The plans are of different buffers, or one of them holds no plan.
+        InvalidPlanError: A plan is invalid.
+        FormatError: The plans have different buffers, or a file holds no plan.
         InputError, OSError: A file cannot be read.
     """
     orders: list[Int64Array] = []
@@ -30,8 +30,8 @@ def read_orders(paths: Sequence[Path]) -> StoredOrders:
         called = None if problem.names is None else tuple(problem.names)
         if orders and (called != names or problem.count != len(orders[0])):
             raise FormatError(
-                f"`{path}` is a plan of {problem.count} buffers, not of those in `{paths[0]}`; "
-                "orders are of one set of buffers with the same names."
+                f"`{path}` is a plan of {problem.count} buffers that are not those of "
+                f"`{paths[0]}`; give plans of the same buffers with the same names."
             )
         names = called
         orders.append(order_of(Plan(problem, offset_bytes, "given", 0, "feasible")))

@@ -1,4 +1,4 @@
-"""Text and JSON to standard output, as the terminal can take them."""
+"""Writes text and JSON to standard output, in the terminal's encoding."""
 
 import json
 import os
@@ -10,7 +10,7 @@ from tightship.view.text import fit_encoding
 
 
 def show(text: str) -> None:
-    """Print text, with what the terminal's encoding lacks replaced."""
+    """Print text, and replace characters that the terminal's encoding lacks."""
     print(fit_encoding(text, sys.stdout.encoding or "ascii"), end="")
 
 
@@ -25,5 +25,5 @@ def wants_bold() -> bool:
 
 
 def obeys(stream: TextIO) -> bool:
-    """Whether it is a terminal that escape sequences move and embolden."""
+    """Whether a stream is a terminal that supports escape sequences."""
     return stream.isatty() and os.environ.get("TERM") != "dumb"

@@ -1,4 +1,4 @@
-"""ONNX Runtime as it is by default, and in the settings that let processes share weights."""
+"""Runs ONNX Runtime for comparison: by default, and with settings that share weights."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -12,7 +12,7 @@ from tightship.errors import InputError
 
 RUNTIME = "onnxruntime"
 WEIGHTS_MIN_BYTES = 1024
-"""Smaller weights stay in the model's own file."""
+"""Size below which weights stay in the model's own file, in bytes."""
 
 _EXTERNAL = "session.optimized_model_external_initializers_"
 _PREPACKED = ("session.save_external_prepacked_constant_initializers", "1")
@@ -23,11 +23,14 @@ Entries = Sequence[tuple[str, str]]
 
 @dataclass(frozen=True, slots=True)
 class Contender:
-    """A file, and who loads it how.
+    """A file, with the runtime and settings that load it.
 
     Attributes:
-        entries: Settings of a session of ONNX Runtime.
-        is_optimized: Whether the file is what ONNX Runtime has made of the model.
+        title: Name in tables.
+        runtime: Name of the runtime.
+        model: The file.
+        entries: Session settings of ONNX Runtime.
+        is_optimized: Whether ONNX Runtime wrote the file.
     """
 
     title: str
@@ -37,7 +40,7 @@ class Contender:
     is_optimized: bool = False
 
     def job(self, threads: int) -> dict[str, Any]:
-        """What a worker must know to load it."""
+        """Return the job that makes a worker load the file."""
         return {
             "runtime": self.runtime,
             "model": str(self.model),
@@ -52,8 +55,10 @@ class Peer:
     """A way to use ONNX Runtime.
 
     Attributes:
-        saving: Settings with which it writes the model anew first; None for the file as it is.
-        loading: Settings with which it is loaded.
+        title: Name in tables.
+        saving: Settings with which ONNX Runtime writes the model first; None loads the file as it
+            is.
+        loading: Settings with which the model is loaded.
     """
 
     title: str
@@ -69,10 +74,10 @@ PEERS = (
 
 
 def peers(*, wanted: bool | None) -> Sequence[Peer]:
-    """Those to compare with: if asked to, or where nothing is said and ONNX Runtime is there.
+    """Return the peers to measure: if wanted, or by default if ONNX Runtime is installed.
 
     Raises:
-        InputError: They are asked for, and ONNX Runtime is not installed.
+        InputError: Peers are wanted, and ONNX Runtime is not installed.
     """
     is_there = find_spec(RUNTIME) is not None
     if wanted and not is_there:
@@ -82,10 +87,10 @@ def peers(*, wanted: bool | None) -> Sequence[Peer]:
 
 @contextmanager
 def saved(peer: Peer, model: Path, folder: Path, threads: int) -> Iterator[Contender]:
-    """The contender with the file it loads, which is there meanwhile.
+    """Make the contender of a peer, with its file, which is deleted at the end of the block.
 
     Raises:
-        WorkerError: ONNX Runtime cannot write it.
+        WorkerError: ONNX Runtime cannot write the file.
     """
     if peer.saving is None:
         yield Contender(peer.title, RUNTIME, model, peer.loading)

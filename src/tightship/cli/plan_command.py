@@ -1,4 +1,4 @@
-"""`tightship plan`: what a model or a set of buffers takes."""
+"""Implements `tightship plan`: the memory of a model or of a set of buffers."""
 
 import argparse
 import time
@@ -29,7 +29,7 @@ from tightship.view.report import report
 from tightship.view.text import printable
 
 CONFLICT_SHOWN = 12
-"""Buffers of a conflict that are named in text; JSON names all."""
+"""Most buffers of a conflict to name in text; JSON names all."""
 
 EXIT_CODES = {"optimal": 0, "feasible": 0, "infeasible": 1, "budget": 3}
 
@@ -46,7 +46,7 @@ def _plan_model(options: argparse.Namespace) -> int:
         raise InputError("`--minimize` is for buffers; a model's arena is always minimised.")
     if options.order:
         raise InputError(
-            "`--order` is for buffers; a model's other shapes are planned as they come."
+            "`--order` is for buffers; leave it out for a model, which plans new shapes itself."
         )
     if options.output is not None:
         check_form(Path(options.output))
@@ -76,7 +76,8 @@ def _plan_buffers(options: argparse.Namespace) -> int:
             raise InputError(f"`--{name}` is for a model; buffers take `--capacity`.")
     if options.order and options.minimize:
         raise InputError(
-            "`--order` stacks the buffers as they are told; `--minimize` would search."
+            "`--order` stacks the buffers in a given order, and `--minimize` searches for one; "
+            "give only one of the two."
         )
     source = Path(options.file)
     output = None if options.output is None else Path(options.output)
@@ -157,7 +158,7 @@ def _conflict_json(plan: Plan) -> dict[str, object] | None:
 
 
 def _conflict_text(problem: Problem, conflict: Conflict) -> str:
-    """The buffers that cannot be placed together."""
+    """Describe the buffers that do not fit together."""
     names = [f"`{printable(name)}`" for name in _names(problem, conflict)]
     more = f" and {len(names) - CONFLICT_SHOWN} more" if len(names) > CONFLICT_SHOWN else ""
     least = ", and without any one of them the others do" if conflict.is_minimal else ""

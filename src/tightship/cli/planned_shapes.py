@@ -1,4 +1,4 @@
-"""Which models the shapes are for that `tightship serve --shape` is given."""
+"""Assigns the shapes of `tightship serve --shape` to models."""
 
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
@@ -9,16 +9,16 @@ from tightship.graph import Shape, agrees
 from tightship.loading.opening import open_model
 
 Given = Sequence[tuple[str, tuple[int, ...]]]
-"""By `INPUT`, for every model with such an input that may have the shape; or `MODEL:INPUT`."""
+"""Shapes by `INPUT`, for every model with an input that accepts the shape, or by `MODEL:INPUT`."""
 
 
 def shapes_of(name: str, file: Path, given: Given) -> dict[str, tuple[int, ...]]:
-    """Of the shapes that are given, those for a model; for an input the last, of its own if any.
+    """Return the given shapes that apply to a model; later ones and those of the model alone win.
 
     Args:
-        name: Of the model.
-        file: That it is in; of one that cannot be read, loading it says why.
-        given: Any.
+        name: Name of the model.
+        file: File of the model; if it cannot be read, loading it reports the reason.
+        given: The shapes.
     """
     try:
         inputs, prefix = _inputs(file) if given else {}, f"{name}:"
@@ -30,11 +30,11 @@ def shapes_of(name: str, file: Path, given: Given) -> dict[str, tuple[int, ...]]
 
 
 def check_used(files: Mapping[str, Path], given: Given) -> None:
-    """Check that each shape is for a model.
+    """Check that each shape applies to a model.
 
     Raises:
-        InputError: One is for none.
-        FormatError: One is for none of those that can be read.
+        InputError: A shape applies to no model.
+        FormatError: A shape applies to none of the models that can be read.
     """
     for key, shape in given:
         if not any(shapes_of(name, file, [(key, shape)]) for name, file in files.items()):
@@ -46,10 +46,10 @@ def check_used(files: Mapping[str, Path], given: Given) -> None:
 
 
 def _inputs(file: Path) -> Mapping[str, Shape | None]:
-    """Of an ONNX model as its file has them; none of any other.
+    """Return the inputs of an ONNX model as its file declares them; none of other files.
 
     Raises:
-        FormatError, InputError: It cannot be read.
+        FormatError, InputError: The file cannot be read.
     """
     if file.suffix != ".onnx":
         return {}
@@ -62,5 +62,5 @@ def _inputs(file: Path) -> Mapping[str, Shape | None]:
 
 @lru_cache(maxsize=1024)
 def _declared(file: Path, *_: int) -> Mapping[str, Shape | None]:
-    """While the file stays as it is."""
+    """Return the inputs of a file, cached while its time and size stay the same."""
     return open_model(file).declared

@@ -1,4 +1,4 @@
-"""`tightship pools`: who holds which bytes of a driver."""
+"""Implements `tightship pools`: the memory of a driver by owner."""
 
 import argparse
 import pwd
@@ -32,7 +32,7 @@ _THINGS = (
 
 
 def run(options: argparse.Namespace) -> int:
-    """Ask a driver and print what it says."""
+    """Query a driver and print its holdings."""
     with Client(options.socket) as client:
         snapshot = client.inspect()
     if options.json:
@@ -43,7 +43,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def in_json(snapshot: Snapshot) -> dict[str, object]:
-    """A snapshot as JSON has it, with the sums of each owner; amounts in bytes."""
+    """Return a snapshot as JSON values, with the sums of each owner; amounts in bytes."""
     return {
         "pss_bytes": snapshot.pss_bytes,
         "arena_bytes": snapshot.arena_bytes,
@@ -63,7 +63,7 @@ def _owner_in_json(owner: Holdings) -> dict[str, object]:
 
 
 def lines(snapshot: Snapshot) -> Iterator[str]:
-    """A snapshot as text: the driver, each owner with sums, each thing."""
+    """Describe a snapshot: the driver, the sums of each owner, and each object."""
     driver = snapshot.driver.caller
     yield (
         f"driver (pid {driver.pid}, {user_name(driver.user)}): {format_bytes(snapshot.pss_bytes)} "
@@ -114,7 +114,7 @@ def _label(owner: Holdings) -> str:
 
 
 def user_name(user: int) -> str:
-    """Of a user, or the number if it has none here."""
+    """Return the name of a user, or the number if the user has no name on this system."""
     try:
         return pwd.getpwuid(user).pw_name
     except KeyError:

@@ -1,4 +1,4 @@
-"""`tightship prepare`: a model made into a file that is mapped, shared and runs at once."""
+"""Implements `tightship prepare`: writes a model to a file that processes map and share."""
 
 import argparse
 from pathlib import Path
@@ -13,7 +13,7 @@ Shape = tuple[int, ...]
 
 
 def run(options: argparse.Namespace) -> int:
-    """Write a prepared model; say what it takes, on disk and loaded."""
+    """Write a prepared model; print its size on disk and in memory."""
     output = Path(options.output)
     with Progress("packing weights") as progress:
         plan = prepare(
@@ -34,12 +34,12 @@ def run(options: argparse.Namespace) -> int:
 
 
 def shape_sets(given: list[tuple[str, Shape]]) -> list[dict[str, Shape]]:
-    """Shapes of each program: a name's first is of the first, its second of the second.
+    """Distribute shapes over programs: the first shape of a name belongs to the first program.
 
-    A name that is given once has that shape in all of them.
+    A name that is given once has that shape in all programs.
 
     Raises:
-        InputError: One name is given more often than another that is given more than once.
+        InputError: Two names are given more than once, but not equally often.
     """
     by_name: dict[str, list[Shape]] = {}
     for name, shape in given:

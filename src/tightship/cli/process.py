@@ -1,4 +1,4 @@
-"""What the operating system says of a process, most of it of this one."""
+"""Reads the memory of processes, mostly of this one, from the operating system."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
@@ -9,12 +9,12 @@ from tightship.resource.resident import mapped
 
 
 def peak_resident_bytes() -> int:
-    """The most that was ever resident."""
+    """Return the largest resident size of this process so far, in bytes."""
     return _status("VmHWM")
 
 
 def data_bytes() -> int:
-    """What the process has reserved for writing; a limit on data (`ulimit -d`) counts this."""
+    """Return the writable memory that this process has reserved, which `ulimit -d` limits."""
     return _status("VmData")
 
 
@@ -27,12 +27,13 @@ def _status(field: str) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """What a process has resident, by three ways to count a page that others have too.
+    """Resident memory of a process, by three ways to count pages shared with other processes.
 
     Attributes:
-        rss_bytes: Whole.
-        pss_bytes: Divided by the processes that have it: sums over processes are what they take.
-        uss_bytes: Not at all: what would be free if this process ended.
+        rss_bytes: Shared pages counted whole.
+        pss_bytes: Shared pages divided by the number of processes that map them, so that a sum over
+            processes counts no page twice.
+        uss_bytes: Shared pages not counted: the memory that becomes free when the process ends.
     """
 
     rss_bytes: int
@@ -41,17 +42,17 @@ class Usage:
 
 
 def usage(pid: int) -> Usage:
-    """Of a process that runs.
+    """Read the memory of a running process.
 
     Raises:
-        OSError: There is none, or it is not this user's.
+        OSError: The process does not exist, or belongs to another user.
     """
     _, *lines = Path(f"/proc/{pid}/smaps_rollup").read_text(encoding="utf-8").splitlines()
     return _usage(_amounts(lines))
 
 
 def usage_of_file(pid: int, file: Path) -> Usage:
-    """Of the mappings of one file in a process.
+    """Read the memory of the mappings of one file in a process.
 
     Raises:
         OSError: As `usage`.

@@ -1,4 +1,4 @@
-"""A line on standard error that says how far long work has come."""
+"""Shows the progress of long work as a line on standard error."""
 
 import sys
 import time
@@ -15,10 +15,10 @@ _ERASE = "\r\x1b[K"
 
 
 class Progress:
-    """Call it with (done, total) while the work goes on.
+    """A progress line; call it with (done, total) during the work.
 
-    Nothing is written before the work has taken half a second, nor to a stream that is no
-    terminal or a dumb one, nor more than ten times a second; the line is gone when the work ends.
+    Nothing is written in the first half second, to a stream that is not a terminal or is a dumb
+    one, or more than ten times a second. The line is erased when the work ends.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""`tightship replay`: what memory resources make of a recorded trace, side by side."""
+"""Implements `tightship replay`: a recorded trace on several memory resources, side by side."""
 
 import argparse
 from collections.abc import Mapping
@@ -23,11 +23,11 @@ DRAWINGS = {".html": replay_page, ".svg": replay_svg}
 
 
 def run(options: argparse.Namespace) -> int:
-    """Replay a trace against each resource; print what it held and how long it took."""
+    """Replay a trace on each resource; print the bytes held and the time taken."""
     path = Path(options.file)
     target = Path(options.output) if options.output else None
     if target is not None and target.suffix not in DRAWINGS:
-        raise InputError(f"A picture is written as .html or .svg, not as `{target.name}`.")
+        raise InputError(f"Cannot draw a picture as `{target.name}`; choose .html or .svg.")
     trace = read_any_trace(path)
     outcomes = {
         spec: replay(trace, partial(resource_from, spec)) for spec in options.resource or DEFAULTS
@@ -51,7 +51,7 @@ def _picture(title: str, outcomes: Mapping[str, Outcome]) -> ReplayPicture:
 
 
 def _time(spec: str, outcome: Outcome) -> float | None:
-    """A simulation's time is another program's."""
+    """Return the time of an operation; None for a simulation, whose time says nothing."""
     return None if is_simulation(spec) else outcome.ns_per_operation
 
 

@@ -1,4 +1,4 @@
-"""`tightship resource profile`: how memory is best divided for a recorded trace."""
+"""Implements `tightship resource profile`: recommends a division of memory for a trace."""
 
 import argparse
 from pathlib import Path
@@ -14,7 +14,7 @@ DONE, REFUSED = 0, 1
 
 
 def run(options: argparse.Namespace) -> int:
-    """Recommend a division, say what it makes of the trace, and what sets it."""
+    """Recommend a division; print its replay, and the settings that select it."""
     path = Path(options.file)
     trace = read_any_trace(path)
     division = recommend(trace, options.size)

@@ -1,4 +1,4 @@
-"""`tightship run`: load a model, run it, and hold reality against the plan."""
+"""Implements `tightship run`: loads a model, runs it, and compares its memory with the plan."""
 
 import argparse
 import statistics
@@ -27,7 +27,7 @@ SEED = 0
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """What loading and running a model added to the process, and seconds of each run."""
+    """Memory that loading and running a model added to the process, and seconds of each run."""
 
     resident_bytes: int
     data_bytes: int
@@ -35,11 +35,12 @@ class Measured:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Run a model on given or seeded inputs; print what it took and what was planned."""
+    """Run a model on given or random inputs; print the planned and the measured memory."""
     path = options.file
     _check_outputs(options.output, options.trace)
     tuned = tune(options, path)
-    random = np.random.Generator(np.random.PCG64(SEED))  # importing it is not the model's
+    # Made before the measurement, because importing NumPy's generators takes memory of its own.
+    random = np.random.Generator(np.random.PCG64(SEED))
     resident, data = resident_bytes(), process.data_bytes()
     with (
         Progress("packing weights") as progress,
@@ -57,7 +58,8 @@ def run(options: argparse.Namespace) -> int:
     ):
         inputs = _inputs(model, options.input, random)
         outputs, times = _timed(model, inputs, options)
-        grown = max(0, process.data_bytes() - data)  # loading gives back what was freed before
+        # Loading also returns memory freed earlier, so the difference may be negative.
+        grown = max(0, process.data_bytes() - data)
         measured = Measured(process.peak_resident_bytes() - resident, grown, times)
         wanted = options.profile or options.by_operator or options.trace
         profile = model.profile(inputs, repeat=options.repeat) if wanted else None
@@ -76,18 +78,18 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _inputs(model: Model, given: list[str], random: np.random.Generator) -> dict[str, Array]:
-    """Arrays from files, the rest filled from a seed."""
+    """Read arrays from files, and fill the other inputs from a seed."""
     arrays: dict[str, Array] = {}
     for option in given:
         name, separator, file = option.rpartition("=")
         if not separator:
-            raise InputError(f"`{option}` is no input; write NAME=FILE.npy.")
+            raise InputError(f"`{option}` is not an input; write NAME=FILE.npy.")
         arrays[name] = _loaded(file)
     for name, (dtype, shape) in model.input_types.items():
         if name in arrays:
             continue
         if shape is None or dtype is DType.STRING:
-            raise InputError(f"Input `{name}` has no fixed type; give it: --input {name}=FILE.npy.")
+            raise InputError(f"Input `{name}` has no fixed type; add --input {name}=FILE.npy.")
         arrays[name] = made_up(random, dtype, shape)
     return arrays
 
@@ -96,7 +98,8 @@ def _loaded(file: str) -> Array:
     try:
         array: Array = np.load(file, allow_pickle=False)
     except (ValueError, EOFError) as error:
-        why = "" if "pickle" in str(error) else f": {error}"  # NumPy's advice for what it knows not
+        # For unknown content NumPy advises to allow pickles, which would run code of the file.
+        why = "" if "pickle" in str(error) else f": {error}"
         raise FormatError(f"`{file}` is not an array as `np.save` writes it{why}.") from None
     return array
 
@@ -118,7 +121,7 @@ def _timed(
 
 def _check_outputs(output: str | None, trace: str | None) -> None:
     if trace is not None and Path(trace).suffix != ".json":
-        raise InputError(f"A trace is written as .json, not as `{Path(trace).name}`.")
+        raise InputError(f"Cannot write a trace as `{Path(trace).name}`; choose .json.")
     if output is not None and Path(output).exists() and not Path(output).is_dir():
         raise InputError(f"Outputs go into a folder, and `{output}` is a file; name another.")
 

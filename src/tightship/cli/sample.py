@@ -1,4 +1,4 @@
-"""A real model that is there without a download."""
+"""Finds a real model that needs no download."""
 
 from importlib.util import find_spec
 from pathlib import Path
@@ -7,7 +7,11 @@ from tightship.errors import InputError
 
 
 def resnet50() -> Path:
-    """The ResNet-50 inside the onnx package; its weights are constants, its sizes real."""
+    """Return the path of the ResNet-50 in the onnx package, with real sizes and constant weights.
+
+    Raises:
+        InputError: The onnx package has no such file.
+    """
     spec = find_spec("onnx")
     folder = Path(spec.origin).parent if spec is not None and spec.origin else Path()
     path = folder / "backend" / "test" / "data" / "light" / "light_resnet50.onnx"

@@ -1,4 +1,4 @@
-"""`tightship serve`: a driver process for models, until it is told to end."""
+"""Implements `tightship serve`: a driver process for models, until a signal ends it."""
 
 import argparse
 import gc
@@ -26,13 +26,13 @@ from tightship.errors import InputError
 from tightship.prepared_cache import UnusableCacheError, user_folder
 
 COLLECT_AFTER = 700
-"""Objects to be made while serving before cycles are looked for: Python's default. The library of
-each connection leaves some, and a loaded model is made of many more objects than a request."""
+"""New objects after which garbage is collected while serving: Python's default, because the library
+of each connection leaves cycles."""
 
 _LOG = logging.getLogger(__name__)
 FILES_PER_CONNECTION = 8
-"""Files that the system must let this process open for each connection that it takes by default:
-by HTTP and gRPC, lent, on its way in and out, and as many for clients of the socket."""
+"""Open files that the default number of connections assumes for each: for HTTP and gRPC, on the
+fast path, while connecting and closing, and as many for clients of the socket."""
 SUFFIXES = (".onnx", ".tship")
 
 
@@ -58,45 +58,45 @@ def run(options: argparse.Namespace) -> int:
     signal.signal(signal.SIGINT, lambda *_: driver.stop())
     signal.signal(signal.SIGTERM, lambda *_: driver.drain())
     show(f"serving {', '.join(driver.names) or 'models of clients'} at {_places(where, driver)}\n")
-    sys.stdout.flush()  # whoever started it may be waiting for the line
+    sys.stdout.flush()  # the parent process may be waiting for this line
     gc.set_threshold(COLLECT_AFTER)
     driver.serve()
     return 0
 
 
 def _folders(given: Sequence[Path]) -> frozenset[Path]:
-    """Those that are folders of models; the others are there."""
+    """Return the paths that are folders of models, and check that all paths exist."""
     folders = frozenset(path for path in given if path.is_dir())
     for path in given:
         if not path.exists():
             raise InputError(
-                f"There is no model at `{path}`; name an ONNX file, a prepared model (.tship) or a "
-                "folder of them."
+                f"No file or folder `{path}` exists; name an ONNX file, a prepared model (.tship) "
+                "or a folder of them."
             )
         if path in folders and not _inside(path):
-            raise InputError(f"There is no model (`.onnx`, `.tship`) in the folder `{path}`.")
+            raise InputError(f"The folder `{path}` has no model (`.onnx`, `.tship`).")
     return folders
 
 
 def _access(users: Sequence[str], folders: Sequence[str], socket: str | None) -> Access:
     if users and socket is None:
         raise InputError(
-            "Others cannot enter the folder of this user; with `--allow` name a `--socket` in "
-            "a folder that they can enter."
+            "The default socket is in a folder that other users cannot enter; with `--allow` give "
+            "a `--socket` in a folder that they can enter."
         )
     return Access(frozenset(map(_user, users)), trusted(map(Path, folders)))
 
 
 def _limits(connections: int | None, body_bytes: int | None, grace_s: float) -> FaceLimits:
-    """Of clients of the protocol: what was given, else the usual."""
+    """Make the limits of clients of the protocol from the options and defaults."""
     files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     usual = max(1, min(LIMITS.connections_max, files // FILES_PER_CONNECTION))
     count = connections or usual
     needed = 2 * count
     if connections is not None and needed > files:
         raise InputError(
-            f"`--max-connections {count}` takes {needed} files, two for each; the system lets "
-            f"this process open {files}. Allow it more (`ulimit -n {needed + files}`), or name "
+            f"`--max-connections {count}` needs {needed} open files, two for each; the system lets "
+            f"this process open {files}. Raise the limit (`ulimit -n {needed + files}`), or give "
             f"at most {files // 2}."
         )
     return replace(
@@ -108,13 +108,15 @@ def _limits(connections: int | None, body_bytes: int | None, grace_s: float) -> 
 
 
 def _user(name: str) -> int:
-    """Of a name, or a number."""
+    """Return the number of a user from a name or a number."""
     if name.isascii() and name.isdigit():
         return int(name)
     try:
         return pwd.getpwnam(name).pw_uid
     except KeyError:
-        raise InputError(f"There is no user `{name}` here.") from None
+        raise InputError(
+            f"Unknown user `{name}`; give a name or a number of this system."
+        ) from None
 
 
 def _places(where: Listening, driver: Driver) -> str:
@@ -142,16 +144,18 @@ def _sources(
 
 
 def _secret() -> bytes | None:
-    """Of this user's drivers; None, and so no compilation cache, where none can be kept."""
+    """Return the secret of this user's drivers; None if it cannot be kept, for no cache."""
     try:
         return kept_secret(user_folder() / "driver")
     except (UnusableCacheError, InputError, OSError) as error:
-        _LOG.warning("There is no compilation cache: %s", error)
+        _LOG.warning("The compilation cache is off: %s", error)
         return None
 
 
 def model_files(given: Sequence[Path], folders: Container[Path]) -> dict[str, Path]:
-    """Files by the name that clients use: without its suffix; a folder is all models in it.
+    """Map names that clients use to files; the name is the file's, without suffix.
+
+    A folder stands for all models in it.
 
     Raises:
         InputError: Two files have one name.
@@ -169,5 +173,5 @@ def model_files(given: Sequence[Path], folders: Container[Path]) -> dict[str, Pa
 
 
 def _inside(folder: Path) -> list[Path]:
-    """The models in a folder; none where it is gone."""
+    """Return the models in a folder; none if the folder is gone."""
     return sorted(each for each in folder.glob("*") if each.suffix in SUFFIXES)

@@ -1,4 +1,4 @@
-"""`tightship share`: what several processes with one model take together."""
+"""Implements `tightship share`: the memory of several processes with one model."""
 
 import argparse
 import signal
@@ -28,14 +28,14 @@ AMOUNTS = ("RSS", "PSS", "USS")
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """Processes of one contender, read at one moment: all had run, all were alive.
+    """Processes of one contender, measured at one moment: after their runs, while all are alive.
 
     Attributes:
-        title: What the table calls it.
-        processes: What each had resident.
-        first_ns: Of each, from loading to the first result, all at once.
-        run_ns: Median of runs of one process after the other.
-        file_bytes: Of `processes`, the share of the prepared file.
+        title: Name in tables.
+        processes: Resident memory of each process.
+        first_ns: Time of each process from loading to the first result, all loading at once.
+        run_ns: Median time of runs, one process after another.
+        file_bytes: Part of the processes' PSS that is the prepared file.
     """
 
     title: str
@@ -46,7 +46,7 @@ class Measured:
 
     @property
     def total(self) -> Usage:
-        """Of all processes; only the PSS of a sum counts nothing twice."""
+        """Sums over all processes; only the sum of PSS counts no page twice."""
         return Usage(
             sum(each.rss_bytes for each in self.processes),
             sum(each.pss_bytes for each in self.processes),
@@ -55,7 +55,7 @@ class Measured:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Measure a model in several processes, beside ONNX Runtime if it is there; print it."""
+    """Measure a model in several processes, next to ONNX Runtime if it is installed; print it."""
     with _ended_by_signals(), tempfile.TemporaryDirectory(prefix="tightship-share-") as folder:
         found, failed = _measured(options, Path(folder))
     if options.json:
@@ -68,7 +68,7 @@ def run(options: argparse.Namespace) -> int:
 def _measured(
     options: argparse.Namespace, folder: Path
 ) -> tuple[list[Measured], list[tuple[str, str]]]:
-    """Of each contender; and of peers that failed, the name and what they said."""
+    """Measure each contender; also return the names and errors of peers that failed."""
     model = Path(options.file).absolute()
     if not model.is_file():
         what = "is not a file" if model.exists() else "does not exist"
@@ -120,7 +120,7 @@ def _together(
 
 
 def _run_ns(group: Sequence[Asked]) -> int:
-    """The median of runs, the processes taking turns."""
+    """Return the median time of runs, one process after another."""
     times = [
         time for asked in group for time in asked.ask({"job": "run", "repeat": RUNS})["run_ns"]
     ]
@@ -129,7 +129,7 @@ def _run_ns(group: Sequence[Asked]) -> int:
 
 @contextmanager
 def _ended_by_signals() -> Iterator[None]:
-    """An interrupt or a polite end leaves neither processes nor files behind."""
+    """Turn SIGINT and SIGTERM into an exception, so that processes and files are cleaned up."""
     before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
     for number in before:
         signal.signal(number, signal.default_int_handler)

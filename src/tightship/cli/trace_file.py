@@ -1,4 +1,4 @@
-"""Traces in whatever form a file has."""
+"""Reads traces in any supported form."""
 
 from pathlib import Path
 
@@ -8,10 +8,11 @@ from tightship.trace.torch_snapshot import read_snapshot
 
 
 def read_any_trace(path: Path) -> Trace:
-    """Read a trace by the end of the file's name: `.csv`, `.pickle`, `.pkl`, else JSON.
+    """Read a trace by the suffix of its file: `.csv`, `.pickle`, `.pkl`, otherwise JSON.
 
     Raises:
-        FormatError, OSError: There is no trace in the file.
+        FormatError: The file holds no trace.
+        OSError: The file cannot be read.
     """
     if path.suffix == ".csv":
         return read_rmm_log(path)

@@ -1,4 +1,4 @@
-"""`--tune`: where choices are kept, and a line that says how far measuring them has come."""
+"""Implements `--tune`: measures layouts, with a progress line, and keeps the choices in a file."""
 
 import argparse
 from pathlib import Path
@@ -13,14 +13,14 @@ from tightship.prepared_cache import user_folder
 
 
 def tuned_file() -> Path:
-    """Where choices are kept if no file is named."""
+    """Return the default file of choices."""
     return user_folder() / "tuned.json"
 
 
 def tune(options: argparse.Namespace, model: str) -> str | None:
-    """Measure a model unless its choice is stored; the file of the choice, if one is asked for."""
+    """Measure a model unless its choice is stored; return the file of choices, if any."""
     file: str | None = options.tune
-    if file is None or holds_prepared(model):  # which `load` and `plan` refuse to tune
+    if file is None or holds_prepared(model):  # `load` and `plan` raise the error for these
         return file
     if not file:
         file = str(tuned_file())

@@ -1,4 +1,4 @@
-"""`tightship verify`: whether anybody's plan would corrupt memory."""
+"""Implements `tightship verify`: checks whether a plan, whichever tool made it, corrupts memory."""
 
 import argparse
 from pathlib import Path
@@ -16,9 +16,10 @@ VALID, INVALID = 0, 1
 
 
 def run(options: argparse.Namespace) -> int:
-    """Judge a plan; say what collides, or what it takes."""
+    """Check a plan; print the overlap, or the memory that it takes."""
     path = Path(options.file)
-    if not holds_buffers(path) and holds_prepared(path):  # a pipe can be read only once
+    # The suffix is checked first, because opening a pipe would consume its content.
+    if not holds_buffers(path) and holds_prepared(path):
         return _verify_prepared(path, as_json=options.json)
     try:
         facts = _judge(path, options.capacity)
@@ -41,7 +42,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _verify_prepared(path: Path, *, as_json: bool) -> int:
-    """Say that a prepared model is as it was written; a damaged one raises."""
+    """Check that a prepared model is unchanged since it was written; raise an error if not."""
     size = verify_prepared(path)
     if as_json:
         show_json({"valid": True, "weights_bytes": size})
@@ -51,11 +52,11 @@ def _verify_prepared(path: Path, *, as_json: bool) -> int:
 
 
 def _judge(path: Path, capacity_bytes: int | None) -> dict[str, int]:
-    """What a valid plan takes.
+    """Verify a plan and return its memory.
 
     Raises:
         InvalidPlanError: Two buffers collide, one is misaligned, or the capacity is exceeded.
-        FormatError, InputError, OSError: There is no plan in the file.
+        FormatError, InputError, OSError: The file holds no plan.
     """
     problem, offsets = read_offsets(path, capacity_bytes=capacity_bytes)
     has_banks = problem.constraints is not None and problem.constraints.banks

@@ -1,4 +1,4 @@
-"""`tightship view`: a plan as a picture."""
+"""Implements `tightship view`: draws a plan."""
 
 import argparse
 import sys

@@ -1,4 +1,4 @@
-"""Words of the command line that stand for something: amounts, times, counts, shapes."""
+"""Parses values of options: amounts, times, counts, shapes and addresses."""
 
 import argparse
 import math
@@ -9,7 +9,7 @@ from tightship.quantity import parse_bytes
 
 
 def size(text: str) -> int:
-    """Bytes, as `64MiB` or a number."""
+    """Read an amount of memory in bytes, such as `64MiB` or a number."""
     try:
         return parse_bytes(text)
     except InputError as error:
@@ -17,13 +17,13 @@ def size(text: str) -> int:
 
 
 def seconds(text: str) -> float:
-    """A time of more than nothing."""
+    """Read a time in seconds, above 0."""
     try:
         given = float(text)
     except ValueError:
         given = math.nan
     if not 0 < given < math.inf:
-        raise argparse.ArgumentTypeError(f"`{text}` is no time; write seconds, more than 0.")
+        raise argparse.ArgumentTypeError(f"`{text}` is not a time; write seconds, more than 0.")
     return given
 
 
@@ -46,31 +46,31 @@ def host_name(text: str) -> str:
 
 
 def count(text: str) -> int:
-    """A whole number from 1."""
+    """Read an integer from 1."""
     if not text.isascii() or not text.isdigit() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"`{text}` is no count; write a whole number from 1.")
+        raise argparse.ArgumentTypeError(f"`{text}` is not a count; write a whole number from 1.")
     return int(text)
 
 
 def shape(text: str) -> tuple[str, tuple[int, ...]]:
-    """`NAME=1x3x224x224`, or `NAME=` for a scalar."""
+    """Read a shape: `NAME=1x3x224x224`, or `NAME=` for a scalar."""
     name, separator, dimensions = text.rpartition("=")
     lengths = dimensions.replace(",", "x").split("x") if dimensions else []
     if not name or not separator or not all(d.isascii() and d.isdigit() for d in lengths):
         raise argparse.ArgumentTypeError(
-            f"`{text}` is no shape; write NAME=1x3x224x224, or NAME= for a scalar."
+            f"`{text}` is not a shape; write NAME=1x3x224x224, or NAME= for a scalar."
         )
     return name, tuple(int(length) for length in lengths)
 
 
 def address(text: str) -> tuple[str, int]:
-    """`HOST:PORT`, `[HOST]:PORT` for IPv6, or `PORT` at 127.0.0.1; port 0 is any that is free.
+    """Read `HOST:PORT`, `[HOST]:PORT` for IPv6, or `PORT` at 127.0.0.1; port 0 means any free port.
 
     Raises:
-        argparse.ArgumentTypeError: It is none.
+        argparse.ArgumentTypeError: The text is not an address.
     """
     host, _, port = text.rpartition(":")
     bare = host.removeprefix("[").removesuffix("]") or "127.0.0.1"
     if not port.isdecimal() or int(port) > 65_535 or (":" in bare) != host.startswith("["):
-        raise argparse.ArgumentTypeError(f"`{text}` is no HOST:PORT, such as 127.0.0.1:8000")
+        raise argparse.ArgumentTypeError(f"`{text}` is not HOST:PORT, such as 127.0.0.1:8000")
     return bare, int(port)

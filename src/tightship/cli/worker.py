@@ -1,8 +1,8 @@
-"""One process that is measured: loads a model in some runtime, runs it, and waits.
+"""Loads and runs a model in some runtime, in one process that is measured.
 
-Started by its path, so that it imports only what its runtime needs; imported where it is forked.
-It reads jobs, lines of JSON, and answers each with one; `Progress` lines may come before. It ends
-when nobody is left to read them.
+The module is started by its path, so that the process imports only what its runtime needs, or
+imported before a fork. It reads jobs, which are lines of JSON, and answers each with one line;
+lines of progress may come before. The process ends when the other end of the socket closes.
 """
 
 import json
@@ -21,7 +21,11 @@ Run = Callable[[], object]
 
 
 def serve(descriptor: int) -> None:
-    """Do the jobs that come through an open socket, until its other end closes."""
+    """Do the jobs that come through an open socket, until its other end closes.
+
+    Args:
+        descriptor: The socket.
+    """
     with suppress(BrokenPipeError), open(descriptor) as jobs, open(os.dup(descriptor), "w") as out:
         worker = Worker(out)
         for line in jobs:
@@ -30,7 +34,7 @@ def serve(descriptor: int) -> None:
 
 
 class Telling:
-    """What goes wrong is told to who gave the job."""
+    """Sends exceptions of a job to the process that gave the job."""
 
     def __init__(self, out: TextIO) -> None:
         self._out = out
@@ -53,7 +57,7 @@ class Telling:
 
 
 class Worker:
-    """The model that is loaded, if one is."""
+    """Does jobs, and holds the model that is loaded."""
 
     def __init__(self, out: TextIO) -> None:
         self._out = out
@@ -65,10 +69,10 @@ class Worker:
         self._out.flush()
 
     def done(self, job: Job) -> Answer:
-        """Do a job.
+        """Do a job and return its answer.
 
         Raises:
-            Exception: Whatever a runtime raises.
+            Exception: Any exception of a runtime.
         """
         match job["job"]:
             case "prepare":
@@ -81,7 +85,7 @@ class Worker:
                 return self._time(job["repeat"])
 
     def _prepare(self, job: Job) -> Answer:
-        """Write a prepared model unless the file is one, and inputs for it."""
+        """Write a prepared model, unless the file is one, and files with inputs for it."""
         import numpy as np
 
         from tightship.errors import InputError
@@ -110,7 +114,7 @@ class Worker:
         return {"inputs": inputs}
 
     def _load(self, job: Job) -> Answer:
-        """Load a model and run it once; answers nanoseconds to the first result."""
+        """Load a model and run it once; return nanoseconds to the first result."""
         import numpy as np
 
         feeds = {name: np.load(file) for name, file in job["inputs"].items()}
@@ -131,7 +135,7 @@ class Worker:
 def _tightship(job: Job, feeds: Mapping[str, Any]) -> tuple[int, Run]:
     from tightship.loading import (
         load,
-        restoring,  # noqa: F401  imported before the time is taken, as theirs is
+        restoring,  # noqa: F401  imported before the clock starts, as with ONNX Runtime
     )
 
     start_ns = time.perf_counter_ns()
@@ -156,7 +160,7 @@ LOADERS = {"tightship": _tightship, "onnxruntime": _onnxruntime}
 
 
 def _save_for_onnxruntime(job: Job) -> Answer:
-    """Have ONNX Runtime write a model as it likes it, weights in a file beside."""
+    """Make ONNX Runtime write its optimized model, with weights in a separate file."""
     import onnxruntime
 
     options = _session_options(job)

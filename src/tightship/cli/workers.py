@@ -1,4 +1,4 @@
-"""Processes that are measured together: all started, all asked, all gone at the end."""
+"""Starts processes that are measured together, sends them jobs, and ends them."""
 
 import json
 import multiprocessing
@@ -23,11 +23,11 @@ Told = Callable[[int, int], None]
 
 
 class WorkerError(TightshipError):
-    """A process could not do its job, or has died."""
+    """A process failed at its job, or has died."""
 
 
 class Asked:
-    """The near end of a process that does jobs."""
+    """The parent's end of a process that does jobs."""
 
     def __init__(self, process: Process, near: socket.socket, name: str) -> None:
         assert process.pid is not None
@@ -37,16 +37,16 @@ class Asked:
         self._lines = near.makefile("rw")
 
     def send(self, job: Mapping[str, Any]) -> None:
-        """Give it a job; if it has died, `answer` says so."""
+        """Send a job; if the process has died, `answer` raises the error."""
         with suppress(ConnectionError):
             self._lines.write(json.dumps(job) + "\n")
             self._lines.flush()
 
     def answer(self, told: Told | None = None) -> dict[str, Any]:
-        """What it answers to its oldest job; `told` hears how far it is.
+        """Wait for the answer to the oldest job; `told` is called with its progress.
 
         Raises:
-            WorkerError: It failed; or died, by itself or by a signal.
+            WorkerError: The job failed, or the process has died.
         """
         while True:
             found = self._read()
@@ -67,7 +67,7 @@ class Asked:
         return found
 
     def ask(self, job: Mapping[str, Any], told: Told | None = None) -> dict[str, Any]:
-        """Give it a job and wait for the answer.
+        """Send a job and wait for the answer.
 
         Raises:
             WorkerError: As `answer`.
@@ -78,7 +78,7 @@ class Asked:
 
 @contextmanager
 def workers(start: str, count: int, name: str) -> Iterator[Sequence[Asked]]:
-    """Processes started by a method of `STARTS`; however this ends, they end with it."""
+    """Start processes by a method of `STARTS`; they end with the block, however it ends."""
     with ExitStack() as stack:
         yield [
             stack.enter_context(_worker(start, f"{name}, process {number} of {count}"))
@@ -88,7 +88,7 @@ def workers(start: str, count: int, name: str) -> Iterator[Sequence[Asked]]:
 
 @contextmanager
 def worker_alone(name: str) -> Iterator[Asked]:
-    """One new process."""
+    """Start one new process, which ends with the block."""
     with _worker("spawn", name) as asked:
         yield asked
 
@@ -107,7 +107,7 @@ def _worker(start: str, name: str) -> Iterator[Asked]:
 
 
 def _new(far: socket.socket) -> "subprocess.Popen[bytes]":
-    """A process of its own group: an interrupt of the terminal reaches only who started it."""
+    """Start a process in its own group, so that an interrupt reaches only its parent."""
     command = [sys.executable, "-P", str(Path(worker.__file__)), str(far.fileno())]
     return subprocess.Popen(
         command, stdin=subprocess.DEVNULL, pass_fds=(far.fileno(),), process_group=0
@@ -125,7 +125,7 @@ def _forked(start: str, near: socket.socket, far: socket.socket) -> BaseProcess:
 
 
 def _serve(far: socket.socket, near: int) -> None:
-    """What a forked process does; the other end is not its to keep open."""
+    """Run jobs in a forked process, after closing the inherited end that belongs to the parent."""
     os.setpgid(0, 0)
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     if near != NONE:
@@ -134,7 +134,7 @@ def _serve(far: socket.socket, near: int) -> None:
 
 
 def _wait(process: Process) -> int:
-    """Wait for a process; its exit code, or minus the signal that ended it."""
+    """Wait for a process and return its exit code, or minus the signal that ended it."""
     if isinstance(process, subprocess.Popen):
         return process.wait()
     process.join()
@@ -142,7 +142,7 @@ def _wait(process: Process) -> int:
 
 
 def _end(process: Process) -> str:
-    """How a process that has closed its end came to die."""
+    """Describe how a process ended that has closed its socket."""
     code = _wait(process)
     if code < 0:
         return f"was ended by {signal.Signals(-code).name}"
