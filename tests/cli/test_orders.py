@@ -46,7 +46,7 @@ def test_of_several_orders_the_smallest_counts(files, tmp_path, capsys):
     ("arguments", "message"),
     [
         (["large", "--order", "small"], "without offsets"),
-        (["large", "--order", "plan", "--minimize"], "`--minimize` would search"),
+        (["large", "--order", "plan", "--minimize"], "`--minimize` searches"),
         (["large", "--order", "plan", "--order", "other"], "that are not those of"),
     ],
 )
