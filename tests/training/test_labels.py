@@ -63,8 +63,8 @@ def test_scores_of_texts_need_no_reshaping_of_their_own():
 @pytest.mark.parametrize("axis", [None, 0, 3, -3])
 def test_an_axis_that_is_not_said_or_cannot_be_is_asked_for(axis):
     with pytest.raises(InputError, match=(
-        r"Classes of `y` \[4, 5, 3\] are on axis 1.* `classes_axis=1` with 5 classes and labels "
-        r"of \[4, 3\] or `classes_axis=2` with 3 classes and labels of \[4, 5\]"
+        r"The classes of `y` \[4, 5, 3\] must be on axis 1.* `classes_axis=1` with 5 classes and "
+        r"labels of \[4, 3\] or `classes_axis=2` with 3 classes and labels of \[4, 5\]"
     )):  # fmt: skip
         train(scores(4, 5, 3).model, "cross_entropy", Sgd(), classes_axis=axis)
 
@@ -73,7 +73,9 @@ def test_labels_that_fit_another_axis_are_told_which():
     case = scores(4, 5, 3)
     with (
         train(case.model, case.loss, Sgd(), classes_axis=1) as trainer,
-        pytest.raises(InputError, match=r"have shape \[4, 5\], as classes on axis 2.*axis=2`"),
+        pytest.raises(
+            InputError, match=r"has shape \[4, 5\], which fits classes on axis 2.*axis=2`"
+        ),
     ):
         trainer.step(case.feeds | {"labels": labels(3, 4, 5)})
 
@@ -86,8 +88,8 @@ def test_a_label_that_is_no_class_is_told_with_its_place(wrong):
     with (
         train(case.model, case.loss, Sgd(), classes_axis=1) as trainer,
         pytest.raises(InputError, match=(
-            rf"Label {wrong} at \[2, 1\] of `labels` is no class: `y` has 5 of them on axis 1, 0 "
-            r"to 4; -100 is one that does not count\. 2 of 12 labels are none"
+            rf"Label {wrong} at \[2, 1\] of `labels` is not a class: `y` has 5 classes on axis 1, "
+            r"0 to 4, and -100 is ignored\. 2 of 12 labels are not classes"
         )),
     ):  # fmt: skip
         trainer.step(case.feeds | {"labels": given})

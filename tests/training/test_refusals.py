@@ -20,22 +20,22 @@ def refused(message, model, loss="cross_entropy", **settings):
 
 
 def test_a_loss_that_there_is_not_is_named_beside_those_there_are():
-    refused(r"no loss `hinge`; give `cross_entropy`, `squared_error`, .* model's are y",
+    refused(r"Unknown loss `hinge`; choose `cross_entropy`, `squared_error`, .* model's are y",
             mlp().model, "hinge")  # fmt: skip
 
 
 def test_an_output_that_is_no_loss_is_said_to_be_none():
-    refused(r"`y` is no loss: it must be one float32, and has shape \(8, 4\)", mlp().model, "y")
+    refused(r"`y` is not a loss: it must be one float32, and has shape \(8, 4\)", mlp().model, "y")
 
 
 def test_an_output_that_there_is_not_is_named():
-    refused("There is no output `z`; outputs are y", mlp().model, output="z")
+    refused("Unknown output `z`; the outputs are y", mlp().model, output="z")
 
 
 def test_a_model_of_two_outputs_wants_to_be_told_which():
     two = net("two (float[2,3] x) => (float[2,3] y, float[2,3] z) { y = Mul (x, w) z = Relu (y) }",
               "cross_entropy", {}, w=(3,))  # fmt: skip
-    refused("outputs y, z; say by `output`", two.model)
+    refused("outputs y, z; choose with `output`", two.model)
 
 
 def test_an_output_that_is_a_loss_is_one():
@@ -149,7 +149,7 @@ def test_shapes_that_are_open_are_asked_for():
 def test_a_prepared_file_is_told_from_a_model(tmp_path):
     (tmp_path / "net.onnx").write_bytes(mlp().model)
     tightship.prepare(tmp_path / "net.onnx", tmp_path / "net.tship")
-    refused(r"net\.tship` is a prepared file: .* Give the ONNX file", tmp_path / "net.tship")
+    refused(r"net\.tship` is a prepared model, .* Give the ONNX file", tmp_path / "net.tship")
 
 
 def test_quantized_weights_are_not_trained():
@@ -182,7 +182,7 @@ def test_a_model_without_weights_has_nothing_to_train():
 
 
 def test_weights_that_there_are_not_cannot_be_trained():
-    refused("`w9` cannot be trained: .* There are w1, b1, w2, b2", mlp().model, weights=["w9"])
+    refused("`w9` cannot be trained: .* The model has w1, b1, w2, b2", mlp().model, weights=["w9"])
 
 
 def test_only_chosen_weights_change():
@@ -211,12 +211,12 @@ def test_a_statistic_that_is_a_weight_as_well_is_refused():
     model = load_from_string(cnn().model)
     (node,) = [node for node in model.graph.node if node.output[0] == "b"]
     node.input[3] = "b1"
-    refused("`b1` is a running statistic and something else", model.SerializeToString())
+    refused("`b1` is a running statistic and has another use", model.SerializeToString())
 
 
 @pytest.mark.parametrize(("settings", "message"), [
     ({"threads": 0}, "`threads` is 0"),
-    ({"recompute": 2.0}, r"`recompute` is 2\.0; it is a share"),
+    ({"recompute": 2.0}, r"`recompute` is 2\.0; it must be a share"),
     ({"max_memory": "much"}, "much"),
     ({"without": ["wishes"]}, "no pass `wishes`"),
 ])  # fmt: skip
@@ -226,7 +226,7 @@ def test_settings_that_cannot_be_are_refused(settings, message):
 
 @pytest.mark.parametrize("model", ["net.pt2", Path("net.pt2"), object()])
 def test_what_came_from_no_onnx_file_is_not_saved(model, tmp_path):
-    with pytest.raises(InputError, match="came from no ONNX file"):
+    with pytest.raises(InputError, match="did not come from an ONNX file"):
         saving(model)({}, tmp_path / "new.onnx")
 
 
@@ -253,5 +253,5 @@ def test_constants_of_nodes_are_saved_as_well(tmp_path):
 def test_workers_are_for_kernels_of_one_thread(threads, workers):
     case = mlp()
     trainer = train(case.model, case.loss, Sgd(), threads=threads)
-    with pytest.raises(InputError, match="one of the two is 1"):
+    with pytest.raises(InputError, match="one of the two must be 1"):
         trainer.step(case.feeds, workers=workers)

@@ -158,7 +158,7 @@ def test_gradients_that_are_clipped_are_said_to_be_there_at_once() -> None:
         assert trainer.memory.clipped_bytes == 0
     with train(net.model, net.loss, Sgd(RATE, clip_norm=1.0)) as trainer:
         assert trainer.memory.clipped_bytes == sizes <= trainer.memory.arena_bytes
-    with pytest.raises(CapacityError, match=f"leave out `clip_norm`, for which {sizes} B"):
+    with pytest.raises(CapacityError, match=f"leave out `clip_norm`, which keeps {sizes} B"):
         train(net.model, net.loss, Sgd(RATE, clip_norm=1.0), max_memory="1MiB")
 
 

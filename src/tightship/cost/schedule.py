@@ -72,7 +72,7 @@ def schedule_of(
     read = {name for node in nodes for name in node.reads}
     return GraphSchedule(
         Schedule(values, steps, outputs),
-        sum(sizes[: len(inputs)]),
+        sum(sizes[: len(inputs)]),  # inputs come first among the names
         sum(_constant_bytes(graph.constant(name)) for name in read - index_of.keys()),
         tuple([value.name for value in types if not value.is_static]),
     )

@@ -363,6 +363,8 @@ class Model:
         if variants is None:
             return self._key
         key = feeds.shapes_of(self._lowered, inputs)
+        # Shapes that the model does not admit fall back to those of loading, so that binding raises
+        # the error that names the input.
         known = key == self._key or programs.holds(key)
         return key if known or variants.admit(key) else self._key
 

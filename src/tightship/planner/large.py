@@ -63,6 +63,7 @@ def large_placements(problem: Problem, bound: int, effort: int) -> Iterator[tupl
             mended, spent = mend(problem, best[1], bound, effort=left)
             left -= spent
             yield f"{best[0]}+mend", mended
+    # Promotion takes what is left of the effort, in equal parts for all orders.
     rounds = left // (each * len(ORDERS))
     if rounds > 1:
         for name, order_of in ORDERS.items():

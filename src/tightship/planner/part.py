@@ -33,6 +33,7 @@ def _part(constraints: Constraints, chosen: Int64Array) -> Constraints:
     if gaps is not None:
         kept = np.isin(gaps[:, 0], chosen)
         gaps = gaps[kept]
+        # Rows of gaps name buffers by index, and indices change with the selection.
         gaps = np.column_stack([np.searchsorted(chosen, gaps[:, 0]), gaps[:, 1:]])
         windows = None if windows is None else windows[kept]
     return replace(

@@ -36,6 +36,8 @@ def smaller_plan(schedule: Schedule, merged: Buffers, apart: Callable[[], Buffer
     if not merged.is_merged:
         return first
     buffers = apart()
+    # No plan without optional aliases can be smaller than its bound, so planning it would be
+    # wasted.
     if peak <= lower_bound(buffers.problem):
         return first
     other = _planned(schedule, buffers)

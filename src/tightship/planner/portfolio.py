@@ -106,7 +106,7 @@ class _Found:
         self.problem = problem
         self.goal = goal
         self.bound_bytes = bound_bytes
-        self.peak_bytes = 2 * TOTAL_BYTES_MAX
+        self.peak_bytes = 2 * TOTAL_BYTES_MAX  # above any placement, so that the first one is kept
         self.strategy = ""
         self.offset_bytes = np.zeros(0, np.int64)
         self.conflict: Conflict | None = None

@@ -167,6 +167,7 @@ class Recomputation:
                     add(value, node, ALL)
                 else:
                     gap = gaps.get(value, longest)
+                    # From 1/2 for the nearest reader to 1 for the farthest; close to 0 within NEAR.
                     worth = min(1.0, gap / NEAR) * (1 + gap / longest) / 2
                     add(value, node, 0.0, size * worth)
         return edge_columns(edges), np.array(limits, np.float64), np.array(sizes, np.float64)
@@ -178,6 +179,7 @@ class Recomputation:
             for value in self.schedule.steps[index].reads:
                 if self._writer.get(value, index) <= self.turn:
                     gaps.setdefault(value, index - self.turn)
+        # Views of views pass their gap on to the base, so the latest writers come first.
         for value in sorted(gaps, key=lambda value: -self._writer[value]):
             if (base := self._shown.get(value)) in self._writer:
                 gaps[base] = min(gaps[value], gaps.get(base, gaps[value]))

@@ -68,6 +68,8 @@ def reorder(schedule: Schedule, effort: int = EFFORT) -> Reordered:
     given = plan_schedule(schedule)
     own = tuple(range(len(schedule.steps)))
     found = least_order(schedule, effort)
+    # The search counts no aliases between different sizes, no parts and no donated bytes. With any
+    # of these a plan may be smaller, so its result is then not a lower bound.
     is_offered_more = any(
         schedule.values[alias.input].donated
         or alias.kind is AliasKind.PART

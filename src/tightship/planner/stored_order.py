@@ -80,6 +80,7 @@ class StoredOrders:
         unknown = len(self.names)
         known = np.array([index_of.get(name, unknown) for name in problem.names], np.int64)
         for order in self.orders:
+            # The last entry ranks buffers with unknown names behind all others.
             rank = np.full(unknown + 1, unknown)
             rank[order] = np.arange(unknown)
             yield np.argsort(rank[known], kind="stable").astype(np.int64)

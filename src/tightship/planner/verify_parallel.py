@@ -88,6 +88,8 @@ def _edges(schedule: Schedule) -> list[set[int]]:
     for index, step in enumerate(schedule.steps):
         before = {writer[value] for value in step.reads if value in writer}
         for alias in step.aliases:
+            # These outputs are in the bytes of their input, so uses of both count as uses of the
+            # first value.
             if alias.kind in (AliasKind.VIEW, AliasKind.TIED):
                 root[alias.output] = root.get(alias.input, alias.input)
             if alias.kind is AliasKind.TIED:

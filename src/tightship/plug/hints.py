@@ -19,6 +19,7 @@ def iteration(resource: PlannedResource) -> Iterator[None]:
     Raises:
         OutOfMemoryError: The upstream resource cannot provide the memory that the plan needs.
     """
+    # Zero capacity means that there is no plan yet; a surprise is a request that the plan lacks.
     surprises = resource.surprise_count
     is_first = resource.capacity_bytes == 0
     resource.restart()

@@ -80,6 +80,8 @@ def _computed(model: Path, data_files: Callable[[], Iterable[Path]], note: Path 
         with path.open("rb", buffering=0) as file:
             digest.update(hashlib.file_digest(file, "sha256").digest())
     identity = Identity(digest.hexdigest(), _size(files), files)
+    # A file that changed just now may change again within the resolution of its time stamps, and
+    # the note would then vouch for other bytes.
     settled = all(max(facts[3:]) + SETTLED_NS < started_ns for _, facts in files)
     if note is not None and settled and identity.is_current():
         _write(note, identity)

@@ -68,6 +68,7 @@ def replay(trace: Trace, make: Callable[[], MemoryResource]) -> Outcome:
     looked = _core.replay(make(), slots, sizes, part_count=max(1, min(PARTS, len(slots))))
     timed = make()
     rounds = [_core.replay(timed, slots, sizes, part_count=0) for _ in range(1 + ROUNDS)]
+    # A resource that frees nothing grows with each round, so only its first round is typical.
     warm = rounds[1:] if timed.supports_free else rounds[:1]
     least_ns = min(played.duration_ns for played in warm)
     return Outcome(

@@ -97,6 +97,8 @@ def recommend(trace: Trace, region_bytes: int | None = None) -> Division:
     classes = slab_classes(trace)
     counts = {each.block_bytes: each.peak_count for each in classes}
     sizes = tuple(counts)
+    # Wide enough that no request is refused, so that the replay measures the whole demand of the
+    # rest.
     wide_bytes = 4 * _peak_bytes(trace) + 64 * REGION_GRAIN_BYTES
     rest_touched_bytes = _rest_touched_bytes(trace, _slabs(counts, wide_bytes, sizes), wide_bytes)
     if region_bytes is None:

@@ -1,1 +1,1 @@
-"""Training: a step of forward, backward and updates, planned whole and run in one arena."""
+"""Training: a step of forward pass, backward pass and updates, planned as one, run in one arena."""

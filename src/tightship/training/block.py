@@ -1,4 +1,4 @@
-"""The one block of a training step: what stays from run to run, and behind it the arena."""
+"""Allocates the memory block of a training step: tensors that stay between runs, then the arena."""
 
 from collections.abc import Mapping
 
@@ -16,7 +16,7 @@ Array = NDArray[np.generic]
 
 
 class Held:
-    """Tensors that stay, one after another: how large they are, and what they have at first."""
+    """Tensors that stay between runs, one after another: sizes, offsets and initial values."""
 
     def __init__(self, constants: Mapping[str, Constant]) -> None:
         self.tensors = [
@@ -27,19 +27,19 @@ class Held:
 
 
 class Block:
-    """The memory itself.
+    """The memory of a training step.
 
     Attributes:
-        size_bytes: All of it.
-        arena: What is behind the tensors that stay.
-        tensors: These by name; whoever has one keeps the memory alive.
+        size_bytes: Size of the block.
+        arena: The part after the tensors that stay.
+        tensors: The tensors that stay, by name; a reference to one keeps the memory alive.
     """
 
     def __init__(self, held: Held, arena_bytes: int) -> None:
-        """Filled with what tensors have at first.
+        """Allocate the block and fill it with the tensors' initial values.
 
         Raises:
-            OutOfMemoryError: The system refuses.
+            OutOfMemoryError: The system refuses the memory.
         """
         self.size_bytes = held.size_bytes + arena_bytes
         self._range = ranged(CommittedRange, self.size_bytes, self.size_bytes)
@@ -54,16 +54,16 @@ class Block:
 
 
 class Part:
-    """Bytes of a range from an offset on."""
+    """Bytes of a range, from an offset on."""
 
     def __init__(self, whole: CommittedRange, offset_bytes: int, size_bytes: int) -> None:
         self._whole, self._offset_bytes, self.size_bytes = whole, offset_bytes, size_bytes
 
     @property
     def address(self) -> int:
-        """Of the first byte."""
+        """Address of the first byte."""
         return self._whole.address + self._offset_bytes
 
     def array(self) -> NDArray[np.uint8]:
-        """Those bytes."""
+        """Return the bytes."""
         return self._whole.array()[self._offset_bytes : self._offset_bytes + self.size_bytes]

@@ -1,4 +1,4 @@
-"""Bodies that are not written out: what they cannot do in training, and what they allocate."""
+"""Checks bodies of control flow that stay unexpanded, and bounds the memory that they allocate."""
 
 from collections.abc import Iterable, Iterator
 
@@ -7,30 +7,30 @@ from tightship.graph import Graph, Node
 
 
 def refuse_training_forms(graph: Graph, dropout: float | None) -> None:
-    """Refuse bodies with nodes that training changes, which it does in the outermost graph alone.
+    """Refuse bodies with nodes that training changes, because it changes only the outermost graph.
 
     Args:
-        graph: A graph whose known control flow is written out.
-        dropout: What dropouts drop, where one share is given for all.
+        graph: A graph whose known control flow is expanded.
+        dropout: Share of elements that all dropouts drop; None if each has a ratio of its own.
 
     Raises:
-        GraphError: A dropout is on, or a batch normalization is there.
+        GraphError: A body has an active dropout or a batch normalization.
     """
     for owner in graph.nodes:
         for node, body in _within(owner):
             where = (
                 f"{node.operator} `{node.name}` is in a body of `{owner.name}` ({owner.operator}), "
-                "which is no counted loop that is short enough to be written out, and"
+                "which is not a counted loop that is short enough to be expanded, and"
             )
             if node.operator == "Dropout" and dropout != 0 and _is_on(node, body, graph):
                 raise GraphError(
-                    f"{where} drops nothing there: train with `dropout=0`, or have it before or "
-                    "behind."
+                    f"{where} drops nothing there: train with `dropout=0`, or move the dropout "
+                    "before or after the loop."
                 )
             if node.operator == "BatchNormalization":
                 raise GraphError(
-                    f"{where} keeps no running statistics there: put it before or behind, or write "
-                    "it as the product and the sum that it is in inference."
+                    f"{where} keeps no running statistics there: move it before or after the loop, "
+                    "or write it as the product and the sum that it is in inference."
                 )
 
 
@@ -49,10 +49,10 @@ def _is_on(node: Node, body: Graph, graph: Graph) -> bool:
 
 
 def allocated_bytes(graph: Graph) -> int:
-    """Most that a node which runs graphs allocates while it runs, of what has a known size.
+    """Bound the bytes of known size that a node with bodies allocates while it runs.
 
-    Results of the bodies' nodes, while something reads them, and what a loop stacks: once turn by
-    turn, once as a whole.
+    Counted are the results of the bodies' nodes while they are live, and the outputs that a loop
+    stacks, twice: once iteration by iteration, once as a whole.
     """
     return max((_run_bytes(graph, node) for node in graph.nodes if node.subgraphs), default=0)
 
@@ -65,7 +65,7 @@ def _run_bytes(graph: Graph, node: Node) -> int:
 
 
 def _body_bytes(body: Graph) -> int:
-    """Most that is live at once of what the nodes of a body write."""
+    """Return the largest live bytes of the values that the nodes of a body write."""
     last = {name: index for index, node in enumerate(body.nodes) for name in node.reads}
     last.update(dict.fromkeys(body.outputs, len(body.nodes)))
     live = most = 0

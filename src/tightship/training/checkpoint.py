@@ -1,7 +1,7 @@
-"""A trainer's state in a file: weights, what the optimizer keeps of them, and how far it is.
+"""Saves a trainer's state in a file: weights, the optimizer's tensors, and the progress.
 
-A file is one of `.safetensors`. Weights have their own names in it, the optimizer's tensors those
-that torch's optimizers give them, behind `optimizer.state.` and the name of the weight.
+The file has the format `.safetensors`. Weights have their own names. The optimizer's tensors have
+the names of torch's optimizers, after `optimizer.state.` and the name of the weight.
 """
 
 from collections.abc import Collection, Mapping
@@ -33,17 +33,17 @@ PARTS = {
     "square": "exp_avg_sq",
     "velocity": "momentum_buffer",
 }
-"""Torch's names by ours, where it has one."""
+"""Names in files by ours; they are torch's where torch has the tensor."""
 
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How far a training is.
+    """The progress of a training.
 
     Attributes:
-        steps: Steps made.
-        rate: The learning rate of the next.
-        seed: What dropouts draw by.
+        steps: Number of steps made.
+        rate: Learning rate of the next step.
+        seed: Seed of the dropouts.
     """
 
     steps: int
@@ -57,16 +57,16 @@ def write_checkpoint(
     state: Mapping[str, tuple[str, str]],
     progress: Progress,
 ) -> None:
-    """Write a file that is there whole or not at all; no tensor is copied.
+    """Write a file atomically, without copying tensors.
 
     Args:
-        path: Of the file.
-        tensors: All that stays from step to step.
-        state: Which of these are no weight but hold something of one: the weight, and what of it.
-        progress: How far it is.
+        path: Path of the file.
+        tensors: All tensors that stay from step to step, by name.
+        state: For each of these that belongs to the optimizer, its weight and its role.
+        progress: Progress of the training.
 
     Raises:
-        OSError: It cannot be written; an older one is untouched.
+        OSError: The file cannot be written; an older file is untouched.
     """
     metadata = {name: repr(number) for name, number in asdict(progress).items()}
     with draft(Path(path)) as file:
@@ -78,17 +78,17 @@ def read_checkpoint(
     tensors: Mapping[str, Array],
     state: Mapping[str, tuple[str, str]],
 ) -> Progress:
-    """Read a file into the tensors of a trainer; nothing is written before all is checked.
+    """Read a file into the tensors of a trainer, after the whole header has been checked.
 
     Args:
-        path: Of the file.
+        path: Path of the file.
         tensors: As for `write_checkpoint`.
         state: As for `write_checkpoint`.
 
     Raises:
-        FormatError: It is no checkpoint, or was cut.
-        InputError: It is of another model or another optimizer.
-        OSError: It cannot be read.
+        FormatError: The file is not a checkpoint, or is truncated.
+        InputError: The checkpoint belongs to another model or another optimizer.
+        OSError: The file cannot be read.
     """
     wanted = _by_stored_name(tensors, state)
     with open(path, "rb") as file:
@@ -101,8 +101,8 @@ def read_checkpoint(
             if (had.dtype, list(had.shape), had.size_bytes) != (dtype, shape, array.nbytes):
                 raise InputError(
                     f"Tensor `{name}` of checkpoint `{path}` is {had.dtype} {list(had.shape)}; the "
-                    f"trainer needs {dtype} {shape}. Make the trainer from the model that the "
-                    "checkpoint is of."
+                    f"trainer needs {dtype} {shape}. Make the trainer from the model of the "
+                    "checkpoint."
                 )
         for name, array in wanted.items():
             read_into(file.fileno(), found.tensors[name], array)
@@ -119,9 +119,9 @@ def _by_stored_name(
 def _progress(path: str | PathLike[str], metadata: Mapping[str, str]) -> Progress:
     if metadata.get("format") != FORMAT:
         raise FormatError(
-            f"`{path}` is no checkpoint: its header has the format `{metadata.get('format')}` "
-            f"where `{FORMAT}` is needed. Give what `Trainer.save_checkpoint` wrote; tensors of "
-            "other files go into `Trainer.weights(copy=False)`."
+            f"`{path}` is not a checkpoint: its header has the format `{metadata.get('format')}` "
+            f"where `{FORMAT}` is needed. Give a file of `Trainer.save_checkpoint`, or copy the "
+            "tensors of other files into `Trainer.weights(copy=False)`."
         )
     try:
         found = Progress(int(metadata["steps"]), float(metadata["rate"]), int(metadata["seed"]))
@@ -136,13 +136,13 @@ def _progress(path: str | PathLike[str], metadata: Mapping[str, str]) -> Progres
 
 
 def _check_names(path: str | PathLike[str], found: Contents, wanted: Mapping[str, Array]) -> None:
-    """The optimizer's first: a file of another one has all weights."""
+    """Check the optimizer's tensors first: a checkpoint of another optimizer has all weights."""
     needed, had = _parts(wanted), _parts(found.tensors)
     if needed != had:
         raise InputError(
             f"Checkpoint `{path}` is of another optimizer: it has {_listed(had)} of each weight, "
-            f"and the trainer's keeps {_listed(needed)}. Make the trainer with the optimizer, and "
-            "the `accumulate`, that the checkpoint is of."
+            f"and the trainer's keeps {_listed(needed)}. Make the trainer with the optimizer and "
+            "the `accumulate` of the checkpoint."
         )
     for one, other, text in (
         (wanted, found.tensors, "has no tensor `{}`, which the trainer needs"),
@@ -152,12 +152,12 @@ def _check_names(path: str | PathLike[str], found: Contents, wanted: Mapping[str
         if missing:
             raise InputError(
                 f"Checkpoint `{path}` {text.format(missing[0])} ({len(missing)} such). Make the "
-                "trainer from the model, and for the weights, that the checkpoint is of."
+                "trainer from the model of the checkpoint, for the same weights."
             )
 
 
 def _parts(names: Collection[str]) -> list[str]:
-    """What an optimizer keeps, by the names of its tensors."""
+    """Return the roles of an optimizer's tensors from their names."""
     kinds = {name.rpartition(".")[2] for name in names if name.startswith(STATE)}
     return sorted(kinds & set(PARTS.values()))
 

@@ -1,4 +1,4 @@
-"""A training step whose backward path another framework has written, with updates behind it."""
+"""Makes a training step from a backward pass that another framework wrote, and adds updates."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -12,15 +12,15 @@ from tightship.training.step_graph import StepGraph, Trained, updating_step
 
 
 class Differentiated(Protocol):
-    """A loss and its gradients, as `frontend.torch.training_graph` gives them."""
+    """A loss and its gradients, as `frontend.torch.training_graph` returns them."""
 
     @property
     def graph(self) -> Graph:
-        """Forward and backward path."""
+        """Forward and backward pass."""
 
     @property
     def loss(self) -> str:
-        """The output that is differentiated."""
+        """Output that is differentiated."""
 
     @property
     def parameters(self) -> Sequence[str]:
@@ -28,31 +28,31 @@ class Differentiated(Protocol):
 
     @property
     def gradients(self) -> Sequence[str]:
-        """Outputs, a gradient of each."""
+        """Outputs with the gradient of each parameter."""
 
     @property
     def buffers(self) -> Mapping[str, str]:
-        """Inputs that the step changes, and the output that is written over each."""
+        """Inputs that the step changes, each with the output that is written over it."""
 
     @property
     def state(self) -> Mapping[str, Constant]:
-        """What parameters and buffers are at first."""
+        """Initial values of parameters and buffers."""
 
 
 def joint_step(
     made: Differentiated, optimizer: Optimizer, seed: int = 0, accumulate: int = 1
 ) -> StepGraph:
-    """The step that `train_graph` runs: gradients are gone once their parameter has changed.
+    """Make the step that `train_graph` runs; each gradient dies when its parameter is updated.
 
     Args:
-        made: Forward and backward path.
-        optimizer: How parameters change.
-        seed: What dropouts draw by.
-        accumulate: Runs whose gradients are averaged before they do.
+        made: Forward and backward pass.
+        optimizer: Optimizer that updates the parameters.
+        seed: Seed of the dropouts; 0 by default.
+        accumulate: Number of runs whose gradients are averaged for one update; 1 by default.
 
     Raises:
-        GraphError: A dropout's ratio is computed.
-        InputError: What becomes of a buffer is computed by a node that does not read it.
+        GraphError: The ratio of a dropout is computed by a node.
+        InputError: The new value of a buffer is computed by a node that does not read the buffer.
     """
     _check_buffers(made)
     outputs = (made.loss, *made.buffers.values(), *made.gradients)
@@ -74,25 +74,25 @@ def joint_step(
 
 
 def refuse_saving(weights: object, path: object) -> None:  # noqa: ARG001 - a `Save`
-    """There is no file to write anew.
+    """Refuse `Trainer.save`, because the step did not come from an ONNX file.
 
     Raises:
         InputError: Always.
     """
     raise InputError(
-        "The step has no file of its own; put `Trainer.weights()` into the module instead, or "
-        "write them by `Trainer.save_checkpoint`."
+        "The step did not come from an ONNX file; copy `Trainer.weights()` into the module, or "
+        "save them by `Trainer.save_checkpoint`."
     )
 
 
 def _check_buffers(made: Differentiated) -> None:
-    """Refuse what cannot be written over in place."""
+    """Refuse buffers that cannot be written over in place."""
     makers = {name: node for node in made.graph.nodes for name in node.writes}
     for before, after in made.buffers.items():
         node = makers[after]
         if before not in node.inputs:
             raise InputError(
                 f"Buffer `{before}` is replaced by the result of node `{node.name}` "
-                f"({node.operator}), which does not read it, so that it cannot be written over it; "
-                "let the module add to it or scale it in one operation."
+                f"({node.operator}), which does not read the buffer, so the result cannot be "
+                "written over it; let the module add to the buffer or scale it in one operation."
             )

@@ -1,4 +1,4 @@
-"""Labels that a step is fed, held against the classes that its scores have."""
+"""Checks labels of a training step against the classes of its scores."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -13,13 +13,13 @@ from tightship.graph.backward import IGNORED
 
 @dataclass(frozen=True, slots=True)
 class Labels:
-    """What labels there may be.
+    """Labels that a loss accepts.
 
     Attributes:
-        name: The input that has them.
-        output: The scores.
+        name: The input of labels.
+        output: The output of scores.
         scores: Shape of the scores.
-        axis: Where classes are in it.
+        axis: Axis of the classes in the scores.
     """
 
     name: str
@@ -28,26 +28,26 @@ class Labels:
     axis: int
 
     def check_shape(self, given: ArrayLike) -> None:
-        """Refuse labels of a shape that they would have if classes were on another axis.
+        """Refuse labels whose shape fits classes on another axis only.
 
         Raises:
-            InputError: They have.
+            InputError: The labels have such a shape.
         """
         shape = np.shape(given)
         for axis in _possible(self.scores):
             if axis != self.axis and shape == _of_labels(self.scores, axis) != self._shape():
                 raise InputError(
-                    f"`{self.name}` have shape {list(shape)}, as classes on axis {axis} of "
-                    f"`{self.output}` {list(self.scores)} would have them; they are on axis "
-                    f"{self.axis}, with labels of {list(self._shape())}. Give "
-                    f"`classes_axis={axis}` to `train`, or such labels."
+                    f"`{self.name}` has shape {list(shape)}, which fits classes on axis {axis} of "
+                    f"`{self.output}` {list(self.scores)}; the classes are on axis {self.axis}, "
+                    f"with labels of shape {list(self._shape())}. Give `classes_axis={axis}` to "
+                    "`train`, or labels of that shape."
                 )
 
     def check(self, labels: NDArray[Any]) -> None:
-        """Refuse labels that are no classes; nothing is allocated while all are.
+        """Refuse labels that are not classes, without allocating memory if all are.
 
         Raises:
-            InputError: One is none, and does not stand for one that does not count.
+            InputError: A label is neither a class nor the label that is ignored.
         """
         classes = self.scores[self.axis]
         if not labels.size or (labels.min() >= 0 and labels.max() < classes):
@@ -56,10 +56,10 @@ class Labels:
         if wrong.any():
             position = tuple(int(place) for place in np.argwhere(wrong)[0])
             raise InputError(
-                f"Label {labels[position]} at {list(position)} of `{self.name}` is no class: "
-                f"`{self.output}` has {classes} of them on axis {self.axis}, 0 to {classes - 1}; "
-                f"{IGNORED} is one that does not count. {int(wrong.sum())} of {labels.size} labels "
-                "are none."
+                f"Label {labels[position]} at {list(position)} of `{self.name}` is not a class: "
+                f"`{self.output}` has {classes} classes on axis {self.axis}, 0 to {classes - 1}, "
+                f"and {IGNORED} is ignored. {int(wrong.sum())} of {labels.size} labels are not "
+                "classes."
             )
 
     def _shape(self) -> tuple[int, ...]:
@@ -67,17 +67,17 @@ class Labels:
 
 
 def labels_of(graph: Graph, output: str, name: str, axis: int | None) -> Labels:
-    """The labels that scores are compared with.
+    """Describe the labels that scores are compared with.
 
     Args:
-        graph: Its output has a known shape of at least two axes.
-        output: The scores.
+        graph: A graph whose output has a known shape of at least two axes.
+        output: The output of scores.
         name: The input of labels.
-        axis: Where classes are; None for axis 1, where scores do not have three axes.
+        axis: Axis of the classes; None for axis 1, unless the scores have three axes.
 
     Raises:
-        InputError: The scores have three axes and nothing says which of them has the classes, or
-            they are on another than axis 1 and the last.
+        InputError: The axis is neither 1 nor the last, or the scores have three axes and the axis
+            is not given.
     """
     scores = graph.value(output).static_shape
     possible = _possible(scores)
@@ -92,14 +92,14 @@ def labels_of(graph: Graph, output: str, name: str, axis: int | None) -> Labels:
             for each in possible
         )
         raise InputError(
-            f"Classes of `{output}` {list(scores)} are on axis 1, as images have them, or on the "
-            f"last, as texts do: give {ways}."
+            f"The classes of `{output}` {list(scores)} must be on axis 1, as with images, or on "
+            f"the last axis, as with texts: give {ways}."
         )
     return Labels(name, output, scores, axis)
 
 
 AMBIGUOUS = 3
-"""Axes of scores that may be (batch, classes, length) and (batch, length, classes) as well."""
+"""Number of axes with which scores may be (batch, classes, length) or (batch, length, classes)."""
 
 
 def _possible(scores: tuple[int, ...]) -> list[int]:

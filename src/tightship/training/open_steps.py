@@ -1,4 +1,4 @@
-"""Steps whose backward path another framework may still ask for, and the arenas they have."""
+"""Keeps steps whose backward pass another framework may still request, and their arenas."""
 
 import itertools
 import weakref
@@ -24,11 +24,11 @@ class OpenSteps:
     """Steps by the tokens that stand for them.
 
     Attributes:
-        arenas: Where they run.
+        arenas: Arenas that the steps run in.
         begun: Steps by number.
-        graphs: What gives back the memory of each compiled graph, by number.
-        forgotten: Numbers of tokens and graphs that are gone; `end_forgotten` gives back what they
-            have, as what lets them go may be in the middle of taking an arena.
+        graphs: Functions that release the memory of compiled graphs, by number.
+        forgotten: Numbers of tokens and graphs that were collected. `end_forgotten` releases their
+            memory later, because a finalizer may run while its thread is taking an arena.
     """
 
     arenas: JointArenas = field(default_factory=lambda: JointArenas(arenas=OPEN_MAX))
@@ -38,9 +38,9 @@ class OpenSteps:
     _numbers: "itertools.count[int]" = field(default_factory=itertools.count)
 
     def token(self, step: BegunStep, drawn: Array) -> Array:
-        """An array that stands for a step, and has what its dropouts draw by behind its number.
+        """Make an array that stands for a step: its number, followed by the dropouts' draws.
 
-        Once it is gone, the step is forgotten.
+        When the array is collected, the step is forgotten.
         """
         number = next(self._numbers)
         token = np.array([number, *drawn])
@@ -49,28 +49,29 @@ class OpenSteps:
         return token
 
     def close_after(self, graph: object, close: Callable[[], None]) -> None:
-        """Call `close` once nobody has a compiled graph; what it calls does not have it either."""
+        """Call `close` after a compiled graph is collected; `close` must not refer to the graph."""
         number = next(self._numbers)
         self.graphs[number] = close
         weakref.finalize(graph, self.forgotten.append, number).atexit = False
 
     def found(self, token: Array, *, keeps: bool) -> BegunStep:
-        """The step that a token stands for; nobody else ends it, unless it is kept.
+        """Return the step that a token stands for, and remove it unless `keeps`.
 
         Raises:
-            InputError: There is none: the token is a copy, and what was copied is gone.
+            InputError: The step is gone, because the token is a copy and the original was
+                collected.
         """
         number = int(token[0])
         step = self.begun.get(number) if keeps else self.begun.pop(number, None)
         if step is None:
             raise InputError(
-                "What the backward path reads is gone: a hook of saved tensors has copied the "
-                "tensor that stands for it. Run the module without such a hook."
+                "The values that the backward pass reads are gone, because a hook of saved tensors "
+                "has copied the tensor that stands for them. Run the module without such a hook."
             )
         return step
 
     def end_forgotten(self) -> None:
-        """Give back what steps and graphs have that nobody can ask for."""
+        """Release the memory of steps and graphs that were collected."""
         while self.forgotten:
             self._end(self.forgotten.popleft())
 
@@ -82,10 +83,10 @@ class OpenSteps:
             close()
 
     def close(self) -> None:
-        """Give all memory back, that of compiled graphs too, where no step runs now.
+        """Release all memory, including that of compiled graphs if no step is running.
 
-        Graphs may be kept beyond the end of the interpreter, by a framework that caches them for
-        code objects; their native programs must be gone by then.
+        A framework may cache graphs beyond the end of the interpreter, but their native programs
+        must be gone by then.
         """
         for step in self.begun.values():
             step.end()

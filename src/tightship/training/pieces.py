@@ -1,4 +1,4 @@
-"""A training step whose largest gradients are made and consumed by rows of their weight."""
+"""Cuts the largest gradients of a training step into tiles, each consumed as soon as it is made."""
 
 from dataclasses import replace
 
@@ -8,25 +8,25 @@ from tightship.graph.pieces import follows, in_pieces
 from tightship.training.step_graph import StepGraph
 
 LARGE = 10
-"""A gradient is cut from this part of the arena on."""
+"""Gradients of at least one part in `LARGE` of the arena are cut into tiles."""
 
 PIECES = 16
-"""Pieces are as large as this part of the arena, or smaller."""
+"""Tiles have at most one part in `PIECES` of the arena."""
 
 
 def step_in_pieces(step: StepGraph, arena_bytes: int) -> StepGraph | None:
-    """The step with gradients in pieces, each consumed by an update of some rows of the weight.
+    """Cut gradients into tiles, each consumed by an update of some rows of its weight.
 
-    No sum is cut: the rows of a weight have the bits that they would have, as far as some rows of a
-    product are those of the whole.
+    No sum is cut, so weights are bit-identical if some rows of a matrix product equal these rows of
+    the whole product.
 
     Args:
-        step: Its graph is one that kernels are selected for.
-        arena_bytes: What its arena takes as it is.
+        step: A step whose graph is ready for the selection of kernels.
+        arena_bytes: Size of the arena without tiles.
 
     Returns:
-        The step, whose further outputs are written over what they follow as well; None where no
-        large gradient can be cut. Those whose norm is taken before cannot.
+        The step, whose new outputs are written over their inputs as well; None if no large gradient
+        can be cut. Gradients whose norm is taken first cannot.
     """
     graph = in_pieces(step.graph, arena_bytes // LARGE, arena_bytes // PIECES, only_updated=True)
     if graph is step.graph:

@@ -1,4 +1,4 @@
-"""A training step lowered and placed: what it takes, before any of it is allocated."""
+"""Lowers and places a training step: computes its memory before any of it is allocated."""
 
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
@@ -19,22 +19,23 @@ from tightship.training.pieces import step_in_pieces
 from tightship.training.step_graph import StepGraph
 
 UNARRANGED = "reorder"
-"""Among the passes left out: steps run as they were written, updates last."""
+"""Name of a pass to leave out, so that steps run in the order of the graph, updates last."""
 
 WHOLE = "pieces"
-"""Among the passes left out: no gradient is made and consumed in pieces."""
+"""Name of a pass to leave out, so that no gradient is cut into tiles."""
 
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """What a step may take.
+    """Limits of a step.
 
     Attributes:
-        threads: Threads of each kernel.
-        without: Passes left out; `reorder` for the order of steps, `pieces` for large gradients in
-            pieces.
-        limit_bytes: Everything together; None for no limit.
-        recompute: Operations that may be done again to save memory, as a share of all.
+        threads: Threads of each kernel; 1 by default.
+        without: Passes to leave out; `reorder` keeps the order of steps, `pieces` keeps large
+            gradients whole.
+        limit_bytes: Most bytes of the whole step; None, the default, sets no limit.
+        recompute: Share of the operations, from 0 to 1, that may be computed again to save memory;
+            0 by default.
     """
 
     threads: int = 1
@@ -47,28 +48,28 @@ class Terms:
             raise InputError(f"`threads` is {self.threads}; it must be at least 1.")
         if not 0 <= self.recompute <= 1:
             raise InputError(
-                f"`recompute` is {self.recompute}; it is a share of the step's operations, from 0 "
-                "to 1."
+                f"`recompute` is {self.recompute}; it must be a share of the step's operations, "
+                "from 0 to 1."
             )
 
 
 @dataclass(frozen=True, slots=True)
 class TrainingMemory:
-    """Every byte a training step takes.
+    """Every byte that a training step takes.
 
     Attributes:
         weights_bytes: Weights and running statistics.
-        state_bytes: What the optimizer keeps of them, gradients of parts of a batch among it.
-        arena_bytes: Activations, gradients and scratch, behind the two in the same block.
-        constants_bytes: What is not trained.
-        io_bytes: Inputs and the loss, where the caller has them.
-        runtime_bytes: Libraries, generated code and program, measured and stated in advance.
-        given_arena_bytes: What the arena would take with steps in the order of the graph.
-        recomputed_share: Operations done again, as a share of all.
-        bodies_bytes: What loops and branches that are not written out allocate beside the arena,
-            one at a time, as far as sizes are known.
-        clipped_bytes: Of the arena, gradients that lie there at once for their norm is taken; 0
-            where each is gone as soon as its weight has changed.
+        state_bytes: The optimizer's tensors, including gradients accumulated over parts of a batch.
+        arena_bytes: Activations, gradients and scratch, in the same block as the two above.
+        constants_bytes: Constants that are not trained.
+        io_bytes: Inputs and the loss, in the caller's memory.
+        runtime_bytes: Libraries, generated code and the program, by a measured formula.
+        given_arena_bytes: Size of the arena with steps in the order of the graph.
+        recomputed_share: Share of the operations that are computed again.
+        bodies_bytes: Bytes of known size that unexpanded loops and branches allocate besides the
+            arena, one at a time.
+        clipped_bytes: Part of the arena for gradients that are all live while their norm is taken;
+            0 if each gradient dies when its weight is updated.
     """
 
     weights_bytes: int
@@ -84,24 +85,24 @@ class TrainingMemory:
 
     @property
     def block_bytes(self) -> int:
-        """The one block: weights, state and arena."""
+        """Size of the block of weights, state and arena."""
         return self.weights_bytes + self.state_bytes + self.arena_bytes
 
     @property
     def peak_bytes(self) -> int:
-        """Everything the process gains."""
+        """All bytes that the process gains."""
         beside = self.constants_bytes + self.bodies_bytes + self.io_bytes + self.runtime_bytes
         return self.block_bytes + beside
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A program of a trainer's.
+    """A program of a trainer.
 
     Attributes:
-        step: What it runs, as kernels are selected for it.
+        step: The step that it runs, ready for the selection of kernels.
         lowered: Its steps in the order of the graph.
-        arranged: Its steps in their order, and where its operands are.
+        arranged: Its steps in their final order, with offsets of its operands.
     """
 
     step: StepGraph
@@ -109,20 +110,20 @@ class Part:
     arranged: Arranged
 
     def again(self, budget_bytes: int | None, share: float) -> "Part":
-        """The same with steps that run again, to take no more than a budget."""
+        """Return the program with steps that run again, to take at most a budget."""
         found = arranged(self.lowered, budget_bytes=budget_bytes, share=share)
         return replace(self, arranged=replace(found, given_bytes=self.arranged.given_bytes))
 
 
 @dataclass(frozen=True, slots=True)
 class Planned:
-    """A step placed; nothing of it in memory yet.
+    """A step that is placed, but not yet in memory.
 
     Attributes:
-        step: What it was planned for.
-        parts: The step, and what gathers gradients for it where something does.
-        held: What stays from run to run.
-        memory: What it takes.
+        step: The step.
+        parts: The program of the step, and the program that gathers gradients for it, if any.
+        held: Tensors that stay between runs.
+        memory: Bytes that the step takes.
     """
 
     step: StepGraph
@@ -132,12 +133,16 @@ class Planned:
 
 
 def planned(step: StepGraph, terms: Terms) -> Planned:
-    """A step lowered, in the order that takes least, within its terms.
+    """Lower and place a step in the order that takes the least memory, within its terms.
+
+    Args:
+        step: The step.
+        terms: Its limits.
 
     Raises:
-        CapacityError: It takes more than the limit, whatever is done again within `recompute`.
+        CapacityError: The step exceeds the limit, even with recomputation up to `recompute`.
         GraphError: A node cannot be run.
-        InputError: A name in `without` is no pass.
+        InputError: A name in `without` is unknown.
         LibraryError: oneDNN cannot be used.
     """
     without = [name for name in terms.without if name not in (UNARRANGED, WHOLE)]
@@ -158,7 +163,7 @@ def planned(step: StepGraph, terms: Terms) -> Planned:
 
 
 def _ways(step: StepGraph, terms: Terms, without: Collection[str]) -> list[Part]:
-    """A program of a step: as it is, and with large gradients in pieces where there are any."""
+    """Make the program of a step: as it is, and with large gradients in tiles, if there are any."""
     whole = replace(step, graph=rewritten(step.graph, without), gathering=None)
     lowered = _lowered(whole, terms.threads, without)
     if UNARRANGED in terms.without:
@@ -186,7 +191,7 @@ def _with_repeats(
     terms: Terms,
     memory: Callable[[Sequence[Part]], TrainingMemory],
 ) -> tuple[Part, ...]:
-    """Programs with steps done again, where that is needed: as few as will do within a limit."""
+    """Make programs with as little recomputation as the limit requires."""
     if _fits(memory(chosen), terms.limit_bytes):
         return chosen
 
@@ -206,9 +211,10 @@ def _best(
     terms: Terms,
     memory: Callable[[Sequence[Part]], TrainingMemory],
 ) -> tuple[Part, ...]:
-    """A way for each program: within the limit, then with less done again there, else in less.
+    """Choose a variant of each program: within the limit least recomputation, else least memory.
 
-    The first of each, unless others have a smaller arena or, within the limit, do less again.
+    The first variant of each is taken, unless others have a smaller arena or, within the limit,
+    less recomputation.
     """
     first = tuple([each[0] for each in ways])
     most = memory(first)
@@ -228,7 +234,7 @@ def _best(
 
 
 def _memory(step: StepGraph, held: Held, parts: Sequence[Part]) -> TrainingMemory:
-    """What programs take that have a block in common."""
+    """Compute the memory of programs that share a block."""
     first, lowered = parts[0].step, parts[0].lowered
     ours = {operand.slot for name, operand in lowered.inputs.items() if name in step.held}
     ours |= {lowered.outputs[name].slot for name in first.follows}
@@ -257,7 +263,7 @@ def _memory(step: StepGraph, held: Held, parts: Sequence[Part]) -> TrainingMemor
 
 
 def _clipped_bytes(step: StepGraph) -> int:
-    """Of gradients whose squares are added up."""
+    """Sum the sizes of gradients whose squares are added up."""
     return sum(
         size_bytes(value.dtype, value.static_shape)
         for node in step.graph.nodes
@@ -272,17 +278,17 @@ def _fits(memory: TrainingMemory, limit_bytes: int | None) -> bool:
 def _check(memory: TrainingMemory, terms: Terms) -> None:
     if terms.limit_bytes is None or memory.peak_bytes <= terms.limit_bytes:
         return
-    advice = "" if terms.recompute else ", let it do some operations again (`recompute=0.1`)"
+    advice = "" if terms.recompute else ", allow recomputation (`recompute=0.1`)"
     if memory.clipped_bytes:
         advice += (
-            f", leave out `clip_norm`, for which {format_bytes(memory.clipped_bytes)} of gradients "
-            "are there at once"
+            f", leave out `clip_norm`, which keeps {format_bytes(memory.clipped_bytes)} of "
+            "gradients live at once"
         )
     raise CapacityError(
-        f"A training step needs {format_bytes(memory.peak_bytes)} where "
-        f"{format_bytes(terms.limit_bytes)} are allowed: {format_bytes(memory.weights_bytes)} are "
-        f"weights, {format_bytes(memory.state_bytes)} the optimizer's, "
-        f"{format_bytes(memory.arena_bytes)} the arena. Raise the limit to "
+        f"A training step needs {format_bytes(memory.peak_bytes)}, and the limit is "
+        f"{format_bytes(terms.limit_bytes)}: {format_bytes(memory.weights_bytes)} for weights, "
+        f"{format_bytes(memory.state_bytes)} for the optimizer, "
+        f"{format_bytes(memory.arena_bytes)} for the arena. Raise the limit to "
         f"{format_limit(memory.peak_bytes)}{advice}, or give the batch in parts (`accumulate`).",
         needed_bytes=memory.peak_bytes,
         limit_bytes=terms.limit_bytes,

@@ -1,4 +1,4 @@
-"""A planned step made ready to run over a block: its kernels, and where its operands are."""
+"""Makes a planned step ready to run in a block: its kernels, and addresses of its operands."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -20,26 +20,26 @@ Array = NDArray[Any]
 
 
 class Program:
-    """One of a trainer's programs; those that have a block in common run one after another.
+    """One of a trainer's programs; programs that share a block run one after another.
 
     Attributes:
         executable: Its compiled kernels.
-        arena: Where its operands are between inputs and outputs.
-        inputs: What a caller feeds it.
-        loss: Where a run leaves the loss.
-        norm: Where it leaves the norm of gradients; None where it has none.
+        arena: Memory of its operands other than inputs and outputs.
+        inputs: Inputs that the caller provides.
+        loss: Array that receives the loss.
+        norm: Array that receives the norm of the gradients; None if the step has none.
     """
 
     def __init__(
         self, step: StepGraph, placement: Placement, block: Block, scalars: Mapping[str, Array]
     ) -> None:
-        """Compile it.
+        """Compile the program.
 
         Args:
-            step: What is run.
-            placement: Where its operands are.
-            block: What stays from run to run, and the arena.
-            scalars: Inputs that are no caller's either, besides those that stay.
+            step: The step to run.
+            placement: Offsets of its operands.
+            block: Memory of the tensors that stay, and of the arena.
+            scalars: Inputs that the trainer sets for each run, such as the learning rate.
         """
         lowered = placement.lowered
         self.executable = build(placement, WeightStore(HostResource()))
@@ -59,7 +59,7 @@ class Program:
         }
 
     def bound(self, inputs: Mapping[str, ArrayLike]) -> dict[int, Array]:
-        """Arrays by slot, those of a caller among them.
+        """Return arrays by slot, the caller's inputs included.
 
         Raises:
             InputError: A name, dtype or shape does not fit.

@@ -1,7 +1,8 @@
-"""When a backward path may give back memory of its arena, as its gradients take memory elsewhere.
+"""Finds points in a backward pass at which it can release arena memory.
 
 Activations die from the end of the network to its start, while gradients of weights, which outlive
-the arena, come one after another: what both take together is largest at neither end.
+the arena, are written one after another. The sum of both is largest in the middle of the pass
+unless the arena shrinks.
 """
 
 from collections.abc import Iterator, Sequence
@@ -13,9 +14,9 @@ from tightship.engine.placement import Placement
 from tightship.engine.program import LoweredStep, Space
 
 UNIT_BYTES = 2 << 20
-"""Memory goes back in huge pages."""
+"""Unit of memory that is released: a huge page."""
 APART_BYTES = 8 << 20
-"""Written outside between two points: each costs a call of the system, and pages to fault anew."""
+"""Bytes written outside the arena between two points; each point costs a system call and faults."""
 
 Ranges = tuple[tuple[int, int], ...]
 
@@ -29,9 +30,9 @@ class ReleasePoint:
 
 
 def release_points(placement: Placement, first: int) -> list[ReleasePoint]:
-    """Points among the steps from `first` on, in order; no range is given back twice.
+    """Find points among the steps from `first` on, in order; each range is released once.
 
-    No more goes back than steps have written outside the arena so far.
+    At most as many bytes are released as steps have written outside the arena so far.
     """
     steps = placement.lowered.steps
     left = _last_touches(placement)
@@ -50,7 +51,7 @@ def release_points(placement: Placement, first: int) -> list[ReleasePoint]:
 
 
 def _last_touches(placement: Placement) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
-    """For each whole unit of the arena the last step that touches it."""
+    """Return for each whole unit of the arena the last step that touches it."""
     plan, lowered = placement.schedule_plan, placement.lowered
     last = np.full(placement.arena_bytes // UNIT_BYTES, -1, np.int64)
     for index, step in enumerate(lowered.steps):
@@ -72,7 +73,7 @@ def _written_outside(step: LoweredStep) -> int:
 
 
 def _joined(units: Sequence[int]) -> Iterator[tuple[int, int]]:
-    """Bytes of units, those side by side as one range."""
+    """Yield ranges of bytes of units, with adjacent units joined."""
     start = 0
     for place, unit in enumerate(units):
         if place + 1 == len(units) or units[place + 1] != unit + 1:

@@ -1,4 +1,4 @@
-"""A model's file written anew with other weights."""
+"""Writes a model's file with other weights."""
 
 from collections.abc import Callable, Iterator, Mapping
 from os import PathLike
@@ -19,22 +19,22 @@ if TYPE_CHECKING:
 Array = NDArray[Any]
 
 FILE_BYTES_MAX = 2_000_000_000
-"""Of weights in one protobuf message, with room for the rest of it."""
+"""Most bytes of weights in one protobuf message, which must stay below 2 GiB as a whole."""
 ALIGNMENT_BYTES = 64
-"""Of tensors in a file beside the model's."""
+"""Alignment of tensors in the data file of a model."""
 
 
 def saving(model: ModelSource) -> Callable[[Mapping[str, Array], str | PathLike[str]], None]:
-    """How weights of a model are written: into a copy of its file, in place of the old ones.
+    """Make a function that writes weights into a copy of a model's file.
 
-    A model that was exported for training is written as one of inference.
+    A model that was exported for training is written as one for inference.
     """
 
     def save(weights: Mapping[str, Array], path: str | PathLike[str]) -> None:
         if not is_onnx(model):
             raise InputError(
-                "The model came from no ONNX file; put `Trainer.weights()` where the program has "
-                "its own instead, or write them by `Trainer.save_checkpoint`."
+                "The model did not come from an ONNX file; copy `Trainer.weights()` into the "
+                "program instead, or save them by `Trainer.save_checkpoint`."
             )
         _save(model, weights, Path(path))
 
@@ -53,7 +53,7 @@ def _save(source: str | PathLike[str] | bytes, weights: Mapping[str, Array], pat
     missing = [name for name in weights if name not in trained]
     if missing:
         raise InputError(
-            f"`{missing[0]}` is no tensor of the model's file, so it cannot be written there; take "
+            f"`{missing[0]}` is not a tensor of the model's file, so it cannot be saved there; use "
             "`Trainer.weights()`."
         )
     _put_out_of_training(model.graph)
@@ -77,7 +77,7 @@ def _save(source: str | PathLike[str] | bytes, weights: Mapping[str, Array], pat
 
 
 def _put_out_of_training(graph: "GraphProto") -> None:
-    """Have dropouts drop nothing, and batch normalizations read their running statistics."""
+    """Switch dropouts off, and make batch normalizations read their running statistics."""
     from onnx.numpy_helper import to_array
 
     nodes = [node for each in _graphs(graph) for node in each.node]
@@ -95,7 +95,7 @@ def _put_out_of_training(graph: "GraphProto") -> None:
 
 
 def _graphs(graph: "GraphProto") -> Iterator["GraphProto"]:
-    """A graph, and those of its nodes."""
+    """Yield a graph, and the graphs of its nodes."""
     yield graph
     for node in graph.node:
         for attribute in node.attribute:
@@ -104,7 +104,7 @@ def _graphs(graph: "GraphProto") -> Iterator["GraphProto"]:
 
 
 def _tensors(graph: "GraphProto") -> Iterator[tuple[str, "TensorProto"]]:
-    """Initializers and what nodes hold, in bodies too, by the names of their values."""
+    """Yield initializers and tensors of nodes, in bodies too, by the names of their values."""
     for each in _graphs(graph):
         for tensor in each.initializer:
             yield tensor.name, tensor
@@ -115,7 +115,7 @@ def _tensors(graph: "GraphProto") -> Iterator[tuple[str, "TensorProto"]]:
 
 
 def _fill(tensor: "TensorProto", array: Array) -> None:
-    """Make it a tensor of an array's type, with no elements yet."""
+    """Give a tensor an array's type and shape, without elements."""
     from onnx.helper import np_dtype_to_tensor_dtype
 
     name = tensor.name
@@ -125,7 +125,7 @@ def _fill(tensor: "TensorProto", array: Array) -> None:
 
 
 def _copy_beside(tensor: "TensorProto", folder: Path, data: BinaryIO, location: str) -> None:
-    """Move what is not trained from the file beside the old model to that beside the new."""
+    """Copy a tensor that is not trained from the old data file to the new one."""
     from onnx.external_data_helper import load_external_data_for_tensor
 
     load_external_data_for_tensor(tensor, str(folder))

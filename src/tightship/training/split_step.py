@@ -1,4 +1,4 @@
-"""A training step run in two parts, forward and backward path, in one arena from first to last."""
+"""Runs a training step in two parts, forward and backward pass, in one arena for both."""
 
 from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
@@ -31,11 +31,11 @@ Array = NDArray[Any]
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """What belongs to which part of a step.
+    """Inputs and outputs that belong to one part of a step.
 
     Attributes:
-        early: Outputs of the forward path.
-        late: Inputs that are there only when the backward path begins.
+        early: Outputs of the forward pass.
+        late: Inputs that exist only when the backward pass begins.
     """
 
     early: tuple[str, ...]
@@ -44,15 +44,15 @@ class Parts:
 
 @dataclass(slots=True)
 class SplitProgram:
-    """What a step runs, until it is closed; it has no reference to the step.
+    """The programs of a step until it is closed, without a reference to the step.
 
     Attributes:
-        rooms: What it has of the arenas.
-        inputs: Where each input is, by name.
-        outputs: Where each output is.
-        whole: Its forward and backward path; None once closed.
-        forward: The forward path.
-        backward: The backward path, in parts between which memory is given back.
+        rooms: The step's share of the arenas.
+        inputs: Operands of the inputs by name.
+        outputs: Operands of the outputs by name.
+        whole: Forward and backward pass; None once closed.
+        forward: The forward pass.
+        backward: The backward pass, in parts between which memory is released.
     """
 
     rooms: JointRooms
@@ -63,7 +63,7 @@ class SplitProgram:
     backward: Sequence[Executable]
 
     def close(self) -> None:
-        """Give back the arenas, and with the last reference to them the weights and kernels."""
+        """Release the arenas; weights and kernels go with the last reference to them."""
         self.rooms.close()
         self.inputs, self.outputs = {}, {}
         self.whole = self.forward = None
@@ -71,29 +71,30 @@ class SplitProgram:
 
 
 class SplitStep:
-    """A program whose first steps are the forward path, and its last the backward path.
+    """A program whose first steps are the forward pass and whose last are the backward pass.
 
-    It is planned as one: what the forward path leaves for the backward stays in the arena, in the
-    layout that it was written in, and its bytes are used again as soon as it has been read.
+    Both passes are planned as one: values that the backward pass reads stay in the arena in the
+    layout in which they were written, and their bytes are reused as soon as they have been read.
 
     Attributes:
-        program: What it runs; closed by the one who has the step.
-        arena_bytes: What a step has from the start of its forward path to the end of the other.
-        saved: Inputs that the backward path reads again where the caller has them, then outputs of
-            the forward path that it reads there.
+        program: The programs; the owner of the step closes them.
+        arena_bytes: Bytes of a step from the start of its forward pass to the end of its backward
+            pass.
+        saved: Inputs that the backward pass reads again in the caller's memory, then outputs of the
+            forward pass that it reads there.
     """
 
     def __init__(self, graph: Graph, parts: Parts, terms: Terms, arenas: JointArenas) -> None:
-        """Lower, place and compile it.
+        """Lower, place and compile the step.
 
         Args:
-            graph: Forward and backward path; all shapes are known.
-            parts: Which inputs and outputs are whose.
-            terms: Threads, and what may be done again.
-            arenas: Where steps have their arena.
+            graph: Forward and backward pass, with known shapes.
+            parts: Early outputs and late inputs.
+            terms: Threads, and the share of operations to compute again.
+            arenas: Arenas that steps run in.
 
         Raises:
-            GraphError: It has a node that nothing can run, or a shape that depends on data.
+            GraphError: A node has no kernel, or a shape depends on data.
             OutOfMemoryError: The system refuses memory for constants.
         """
         open_library()
@@ -118,14 +119,14 @@ class SplitStep:
         self.program.rooms.resize(self.arena_bytes, None)
 
     def forward(self, inputs: Mapping[str, ArrayLike], outputs: Mapping[str, Array]) -> "BegunStep":
-        """Run the forward path.
+        """Run the forward pass.
 
         Args:
-            inputs: An array for each input but the late ones.
+            inputs: An array for each input except the late ones.
             outputs: Arrays that the early outputs are written into.
 
         Returns:
-            The step, whose arena is taken until it ends.
+            The step, which keeps its arena until it ends.
 
         Raises:
             InputError: A name, dtype or shape does not fit.
@@ -153,21 +154,22 @@ class SplitStep:
         *,
         keeps: bool,
     ) -> None:
-        """Run the backward path of a step that has begun, and end it unless it is kept.
+        """Run the backward pass of a step that has begun, and end the step unless it is kept.
 
         Args:
-            begun: From `forward`.
-            inputs: Arrays for the late inputs, and for those `saved`.
+            begun: The step, as `forward` returned it.
+            inputs: Arrays for the late inputs, and for those in `saved`.
             outputs: Arrays that all other outputs are written into.
-            keeps: Whether the backward path may be run again; what it reads is copied meanwhile.
+            keeps: Whether the backward pass may run again; the values it reads are then copied
+                before the run and restored after it.
 
         Raises:
             InputError: A name, dtype or shape does not fit, or the step has ended.
         """
         if begun.has_ended:
             raise InputError(
-                "The step has ended: what its backward path reads was given back when that was "
-                "run. Keep it for another run, in torch by `backward(retain_graph=True)`."
+                "The step has ended: its memory was released when its backward pass ran. Keep it "
+                "for another run, in torch by `backward(retain_graph=True)`."
             )
         known = {**self.program.outputs, **self.program.inputs}
         wanted = {name: known[name] for name in (*self._parts.late, *self.saved) if name in known}
@@ -192,7 +194,7 @@ class SplitStep:
     def _whole(self) -> Executable:
         whole = self.program.whole
         if whole is None:
-            raise InputError("The step is closed, its weights and kernels are gone.")
+            raise InputError("The step is closed; compile the graph again.")
         return whole
 
     def _run(self, room: Room, part: Executable, external: Mapping[int, Array]) -> None:
@@ -200,13 +202,13 @@ class SplitStep:
 
     @property
     def kept_bytes(self) -> int:
-        """Of the arena, what lies there between the two paths for the second one."""
+        """Bytes of the arena that the backward pass reads as the forward pass left them."""
         return sum(stop - start for start, stop in self._kept)
 
 
 @dataclass(slots=True, eq=False, weakref_slot=True)
 class BegunStep:
-    """A step whose forward path has run, and the arena that it has until it ends."""
+    """A step whose forward pass has run, with the arena that it keeps until it ends."""
 
     step: SplitStep
     rooms: JointRooms
@@ -214,17 +216,19 @@ class BegunStep:
     has_ended: bool = field(default=False)
 
     def end(self) -> None:
-        """Give the arena back; harmless when repeated."""
+        """Release the arena. Further calls have no effect."""
         if not self.has_ended:
             self.has_ended = True
             self.rooms.release(self.room, 0)
 
 
 def _forward_first(lowered: Lowered, parts: Parts) -> Lowered:
-    """The program with what depends on late inputs last, and in every order behind early outputs.
+    """Move steps that depend on late inputs to the end.
+
+    These steps also read the early outputs, so that every order of steps keeps them behind.
 
     Raises:
-        GraphError: A value has bytes that only a run knows.
+        GraphError: A value has a size that depends on data.
     """
     late = _late_slots(lowered, parts)
     gates = tuple([lowered.outputs[name] for name in parts.early])
@@ -234,13 +238,14 @@ def _forward_first(lowered: Lowered, parts: Parts) -> Lowered:
     for step in lowered.steps:
         if any(operand.space is Space.OBJECT for operand in (*step.reads, *step.writes)):
             raise GraphError(
-                f"Step `{step.name}` ({step.operator}) has values whose size depends on data, "
-                "which a step that is run in two parts cannot keep between them."
+                f"Step `{step.name}` ({step.operator}) has values whose size depends on data; a "
+                "training step in two parts cannot keep such values between the parts."
             )
         if dependent.isdisjoint(_slots(step.reads)):
             first.append(step)
             continue
         dependent.update(_slots(step.writes))
+        # The first steps that read late inputs wait for all early outputs; the others follow them.
         is_gated = not late.isdisjoint(_slots(step.reads))
         behind.append(step._replace(reads=(*step.reads, *gates)) if is_gated else step)
     early = {operand.slot for operand in gates}
@@ -253,19 +258,19 @@ def _late_slots(lowered: Lowered, parts: Parts) -> set[int]:
 
 
 def _slots(operands: Iterable[Operand]) -> set[int]:
-    """Of operands that are no weights."""
+    """Return the slots of operands that are not weights."""
     return {operand.slot for operand in operands if operand.space is not Space.WEIGHTS}
 
 
 def _forward_count(lowered: Lowered, parts: Parts) -> int:
-    """How many steps there are up to the last that writes an early output."""
+    """Return the number of steps up to the last that writes an early output."""
     early = {lowered.outputs[name].slot for name in parts.early}
     writing = [i for i, step in enumerate(lowered.steps) if early & _slots(step.writes)]
     return 1 + max(writing, default=-1)
 
 
 def _read(lowered: Lowered, parts: Parts, first: int) -> set[str]:
-    """Names of inputs, and of early outputs, that steps from `first` on read."""
+    """Return names of inputs, and of early outputs, that steps from `first` on read."""
     late = _late_slots(lowered, parts)
     read: set[int] = set()
     for step in lowered.steps[first:]:
@@ -277,7 +282,7 @@ def _read(lowered: Lowered, parts: Parts, first: int) -> set[str]:
 
 
 def _bytes_kept(placement: Placement, first: int) -> list[tuple[int, int]]:
-    """Ranges of the arena, start and stop, that steps from `first` on read as earlier ones left."""
+    """Return ranges of the arena that steps from `first` on read as earlier steps left them."""
     steps, plan = placement.lowered.steps, placement.schedule_plan
     written = _slots(operand for step in steps[:first] for operand in step.writes)
     read = _slots(operand for step in steps[first:] for operand in step.reads)
@@ -296,7 +301,7 @@ def _bytes_kept(placement: Placement, first: int) -> list[tuple[int, int]]:
 
 
 def _cut(whole: Executable, cuts: Sequence[int]) -> list[Executable]:
-    """Its steps in parts, cut before those of the numbers given, which rise."""
+    """Cut the steps into parts, before the steps of the given increasing numbers."""
     parts: list[list[Segment]] = [[] for _ in range(len(cuts) + 1)]
     done = 0
     for segment in whole.segments:

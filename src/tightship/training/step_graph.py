@@ -1,4 +1,4 @@
-"""The graph of a training step: a model, its loss, the backward path and the updates."""
+"""Makes the graph of a training step: a model, its loss, the backward pass and the updates."""
 
 import math
 from collections.abc import Collection, Mapping, Sequence
@@ -34,24 +34,24 @@ from tightship.training.labels import Labels, labels_of
 from tightship.training.written_out import written_out
 
 RATE = "rate"
-"""The input that has the learning rate: a scalar of float32."""
+"""Name of the input with the learning rate: a scalar of float32."""
 SEED_MAX = 2**63 - 1
 QUANTIZED = frozenset({DType.INT8, DType.UINT8})
 
 
 @dataclass(frozen=True, slots=True)
 class Objective:
-    """What a model is trained for.
+    """The objective of a training.
 
     Attributes:
         loss: `cross_entropy`, `squared_error`, or an output of the model that is its loss.
-        output: The output that the loss is of; None where the model has one.
-        labels: What the input is called that the loss compares with.
-        weights: Constants that are trained; None for `parameters`.
-        classes_axis: Where classes are in scores of a cross entropy; None for where they must be.
-        dropout: What dropouts drop, in place of the ratio of each; None for that.
-        seed: What dropouts draw by.
-        accumulate: Runs whose gradients are averaged before weights change.
+        output: The output that the loss applies to; None if the model has one output.
+        labels: Name of the input that the loss compares the output with.
+        weights: Constants to train; None for `parameters`.
+        classes_axis: Axis of classes in the scores of a cross entropy; None if it is unambiguous.
+        dropout: Share of elements that all dropouts drop; None for the ratio of each.
+        seed: Seed of the dropouts.
+        accumulate: Number of runs whose gradients are averaged for one update.
     """
 
     loss: str
@@ -66,30 +66,30 @@ class Objective:
     def __post_init__(self) -> None:
         if self.dropout is not None and not 0 <= self.dropout < 1:
             raise InputError(
-                f"`dropout` is {self.dropout}; it is a share of elements, from 0 to below 1."
+                f"`dropout` is {self.dropout}; it must be a share of elements, from 0 to below 1."
             )
 
 
 @dataclass(frozen=True, slots=True)
 class StepGraph:
-    """A graph that is run again and again, some outputs of which are inputs of the next run.
+    """A graph that runs repeatedly; some of its outputs are inputs of the next run.
 
     Attributes:
-        graph: The graph; it may hold anything, as its nodes update what they update.
-        loss: The output that is shown: a float of one element.
-        held: What inputs have before the first run that are no caller's.
-        follows: Inputs among these, by the names of the outputs that are written over them; or
-            another such output, where several are written over one input in turn.
-        weights: Inputs among these that are the model's own: weights and running statistics.
-        state: Inputs among these that hold something of a weight: the weight, and what of it.
-        rate: The input that has the learning rate, and what it has at first.
-        counter: The input that counts runs, from 1: a scalar of int64; empty if none does.
-        norm: The output that is the norm of all gradients; empty if none is.
-        dropout: The input that has a seed and the number of the run, and the seed at first.
-        labels: What labels there may be; None where the loss knows by itself.
-        gathering: What runs instead but each `accumulate`-th time: it adds gradients up in inputs
-            that are held here, and changes no weight; None where each run changes them.
-        accumulate: How many runs change weights once.
+        graph: The graph, including the nodes that update weights.
+        loss: The output that is returned: a float of one element.
+        held: Initial values of inputs that the caller does not provide.
+        follows: For outputs that are written over such an input, the input; or another such output,
+            if several are written over one input in turn.
+        weights: Inputs among `held` that are the model's own: weights and running statistics.
+        state: Inputs among `held` that the optimizer keeps: the weight, and the role.
+        rate: The input with the learning rate, and its initial value.
+        counter: The input that counts runs from 1, a scalar of int64; empty if there is none.
+        norm: The output with the norm of all gradients; empty if there is none.
+        dropout: The input with the seed and the number of the run, and the initial seed.
+        labels: Labels that the loss accepts; None if the loss checks them itself.
+        gathering: The step that runs instead except at each `accumulate`-th time: it adds gradients
+            up in inputs among `held`, and changes no weight. None if each run updates weights.
+        accumulate: Number of runs for one update.
     """
 
     graph: Graph
@@ -115,21 +115,26 @@ class StepGraph:
 
     @property
     def shown(self) -> tuple[str, ...]:
-        """Outputs that are there before anything is written over."""
+        """Outputs that are complete before anything is written over."""
         return (self.loss, self.norm) if self.norm else (self.loss,)
 
     def followed(self, name: str) -> str:
-        """The input that an output is written over."""
+        """Return the input that an output is written over."""
         while name in self.follows:
             name = self.follows[name]
         return name
 
 
 def step_graph(graph: Graph, objective: Objective, optimizer: Optimizer) -> StepGraph:
-    """A step of training a model.
+    """Make the training step of a model.
+
+    Args:
+        graph: The model.
+        objective: Loss, weights and options.
+        optimizer: Optimizer that updates the weights.
 
     Raises:
-        InputError: The objective names what is not there, or weights are quantized.
+        InputError: The objective names an unknown value, or weights are quantized.
         GraphError: An operator on the way to the loss has no gradient.
     """
     for simplify in (written_out, join_activation, join_normalization):
@@ -166,7 +171,7 @@ def step_graph(graph: Graph, objective: Objective, optimizer: Optimizer) -> Step
 
 @dataclass(frozen=True, slots=True)
 class Trained:
-    """Weights, what they are at first, and the gradient of each."""
+    """Weights with their initial values, and the gradient of each."""
 
     weights: Mapping[str, Constant]
     gradients: Sequence[str]
@@ -175,14 +180,14 @@ class Trained:
 def updating_step(
     graph: Graph, loss: str, trained: Trained, optimizer: Optimizer, accumulate: int = 1
 ) -> StepGraph:
-    """A graph with its backward path, and updates behind it.
+    """Add updates to a graph with its backward pass.
 
     Args:
-        graph: Its outputs end in the gradients.
-        loss: The output that is shown.
-        trained: Constants or inputs of the graph.
-        optimizer: How they change.
-        accumulate: Runs whose gradients are averaged before they do.
+        graph: A graph whose last outputs are the gradients.
+        loss: The output that is returned.
+        trained: Constants or inputs of the graph that are trained.
+        optimizer: Optimizer that updates them.
+        accumulate: Number of runs whose gradients are averaged for one update; 1 by default.
 
     Raises:
         InputError: `accumulate` is below 1.
@@ -225,15 +230,15 @@ def _weights(graph: Graph, chosen: Collection[str] | None) -> tuple[str, ...]:
             if name not in found:
                 raise InputError(
                     f"`{name}` cannot be trained: it must be a constant of floats that the model "
-                    f"reads. There are {', '.join(found) or 'none'}."
+                    f"reads. The model has {', '.join(found) or 'none'}."
                 )
         return _of_known_floats(graph, [name for name in found if name in set(chosen)])
     found = parameters(graph)
     for name, constant in graph.constants.items():
         if constant.dtype in QUANTIZED and len(constant.shape) > 1:
             raise InputError(
-                f"`{name}` is quantized, and integers have no gradient: train the model that this "
-                "one was quantized from, or name the floats to train as `weights`."
+                f"`{name}` is quantized, and integers have no gradient: train the original model "
+                "before its quantization, or name the floats to train as `weights`."
             )
     if not found:
         raise InputError("The model has no weights to train: no node reads a constant of floats.")
@@ -241,30 +246,30 @@ def _weights(graph: Graph, chosen: Collection[str] | None) -> tuple[str, ...]:
 
 
 def _of_known_floats(graph: Graph, names: Sequence[str]) -> tuple[str, ...]:
-    """The names, none of which is of floats that no gradient has a kernel of."""
+    """Return the names, after checking that gradients have kernels for their types."""
     for name in names:
         if graph.constants[name].dtype is DType.BFLOAT16:
             raise InputError(
-                f"`{name}` is bfloat16, which no gradient has a kernel of: train the model in "
-                "float32, and convert what `save` writes."
+                f"`{name}` is bfloat16, for which gradients have no kernels: train the model in "
+                "float32, and convert the file that `save` writes."
             )
     return tuple(names)
 
 
 def _with_loss(graph: Graph, objective: Objective) -> tuple[Graph, str, Labels | None]:
-    """The graph with its loss, what that is called, and what labels it takes."""
+    """Return the graph with its loss, the loss's name, and the labels that it accepts."""
     loss, output = objective.loss, objective.output
     if loss in LOSSES:
         if output is None:
             if len(graph.outputs) != 1:
                 raise InputError(
-                    f"The model has outputs {', '.join(graph.outputs)}; say by `output` which of "
-                    f"them the loss `{loss}` is of."
+                    f"The model has outputs {', '.join(graph.outputs)}; choose with `output` the "
+                    f"one that the loss `{loss}` applies to."
                 )
             (output,) = graph.outputs
         if output not in graph.outputs:
             raise InputError(
-                f"There is no output `{output}`; outputs are {', '.join(graph.outputs)}."
+                f"Unknown output `{output}`; the outputs are {', '.join(graph.outputs)}."
             )
         scores = graph.value(output)
         if loss == "cross_entropy" and scores.is_static and len(scores.static_shape) > 1:
@@ -277,7 +282,7 @@ def _with_loss(graph: Graph, objective: Objective) -> tuple[Graph, str, Labels |
     value = graph.value(loss)
     if loss not in graph.outputs:
         raise InputError(
-            f"There is no loss `{loss}`; give {', '.join(f'`{name}`' for name in LOSSES)}, or an "
+            f"Unknown loss `{loss}`; choose {', '.join(f'`{name}`' for name in LOSSES)}, or an "
             f"output that is a loss: the model's are {', '.join(graph.outputs)}."
         )
     if (
@@ -286,22 +291,23 @@ def _with_loss(graph: Graph, objective: Objective) -> tuple[Graph, str, Labels |
         or element_count(value.static_shape) != 1
     ):
         raise InputError(
-            f"Output `{loss}` is no loss: it must be one float32, and has shape {value.shape} of "
-            f"{value.dtype.value if value.dtype else 'no tensor'}. Give "
-            f"{', '.join(f'`{name}`' for name in LOSSES)} as the loss of it."
+            f"Output `{loss}` is not a loss: it must be one float32, and has shape {value.shape} "
+            f"of {value.dtype.value if value.dtype else 'no tensor'}. Choose "
+            f"{', '.join(f'`{name}`' for name in LOSSES)} as its loss."
         )
     return graph, loss, None
 
 
 LOSSES = {"cross_entropy": with_cross_entropy, "squared_error": with_squared_error}
-"""By name: from a graph, one of its outputs and the name of the input to compare with."""
+"""Losses by name: functions of a graph, one of its outputs and the name of the labels' input."""
 
 
 @dataclass(slots=True)
 class _Statistics:
-    """Running statistics of batch normalizations, and what follows from each batch.
+    """Running statistics of batch normalizations, with the update that each batch makes.
 
-    A running variance is of samples: torch, and whoever exports from it, counts one element less.
+    A running variance is that of samples, as in torch and its exports: the divisor is one less than
+    the number of elements.
     """
 
     constants: dict[str, Constant] = field(default_factory=dict)
@@ -309,7 +315,7 @@ class _Statistics:
 
     @classmethod
     def of(cls, graph: Graph, by_batch: Graph) -> "_Statistics":
-        """Those of a graph, and what a graph `with_batch_statistics` calls them."""
+        """Collect the statistics of a graph, with their names in the graph `by_batch`."""
         found = cls()
         made = {node.outputs[0]: node for node in by_batch.nodes if node.outputs}
         for node in graph.nodes:
@@ -318,7 +324,7 @@ class _Statistics:
         return found
 
     def refuse_shared(self, weights: Collection[str]) -> None:
-        """Statistics that are weights as well, as a file may have them that keeps equals once."""
+        """Refuse statistics that are weights as well: a file may store equal tensors once."""
         for name in weights:
             if name in self.constants:
                 raise _shared(name)
@@ -340,6 +346,6 @@ class _Statistics:
 
 def _shared(name: str) -> InputError:
     return InputError(
-        f"`{name}` is a running statistic and something else as well, so that training would "
-        "change both: export the model with a tensor of its own for each."
+        f"`{name}` is a running statistic and has another use as well, so training would change "
+        "both: export the model with a separate tensor for each."
     )

@@ -1,4 +1,4 @@
-"""`train`: from a model, a loss and an optimizer to a trainer."""
+"""Defines `train`, which makes a trainer from a model, a loss and an optimizer."""
 
 from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING
@@ -34,39 +34,47 @@ def train(
     threads: int = 1,
     without: Collection[str] = (),
 ) -> "Trainer":
-    """Make a model ready to be trained: a step planned whole, in one block of memory.
+    """Make a trainer of a model: plan a whole training step in one block of memory.
 
-    Batch normalizations are by the batch, and keep running statistics; dropouts drop.
+    Batch normalizations use statistics of the batch and update their running statistics; dropouts
+    are active.
 
     Args:
         model: Path of an ONNX file, or its bytes; a program of `torch.export`, or its file; or a
             traced function of jax.
-        loss: `"cross_entropy"` of scores, and labels of int64 in the scores' shape without the axis
-            of classes, -100 for what does not count; `"squared_error"`, the mean over an output
-            and what it should be; or an output of the model that is a loss already.
+        loss: `"cross_entropy"` of scores and labels, which are int64 of the scores' shape without
+            the axis of classes, and -100 to be ignored; `"squared_error"`, the mean of an output's
+            squared difference to its labels; or an output of the model that is a loss already.
         optimizer: `Sgd` or `Adam`.
-        output: Which output the loss is of, where the model has several.
-        labels: What the input is called that the loss compares the output with.
-        classes_axis: Where classes are in the scores of a cross entropy: 1, or the last. Scores of
-            three axes need it, as (batch, length, classes) of texts; others have them on axis 1.
-        weights: Constants of floats to train; by default all but masks and single numbers that are
-            no weights of a layer.
-        dropout: Share of elements that every dropout of the model sets to zero, in place of the
-            ratio that it has; 0 for none. Those with a `training_mode` of false drop nothing.
-        accumulate: Steps whose gradients are averaged before weights change: each is a call of
-            `step` with a batch of its own. More than 1 takes the gradients' size beside the arena.
-        seed: What dropouts draw by: equal seeds drop the same elements, with any `threads`.
+        output: The output that the loss applies to; needed if the model has several.
+        labels: Name of the input that the loss compares the output with; `"labels"` by default.
+        classes_axis: Axis of classes in the scores of a cross entropy: 1, or the last. Scores of
+            three axes need it, such as (batch, length, classes) of texts; the default is axis 1.
+        weights: Constants of floats to train; by default all except masks and single numbers that
+            are not weights of a layer.
+        dropout: Share of elements, from 0 to below 1, that every dropout sets to zero instead of
+            its own ratio; None, the default, keeps the ratios. Dropouts with a `training_mode` of
+            false drop nothing.
+        seed: Seed of the dropouts: equal seeds drop the same elements, with any `threads`; 0 by
+            default.
+        accumulate: Number of steps whose gradients are averaged for one update: each is a call of
+            `step` with a batch of its own. More than 1 takes the gradients' size besides the
+            arena; 1 by default.
         shapes: Shapes for inputs whose dimensions are symbolic.
-        max_memory: Most the process may gain, as `"2GiB"` or in bytes.
-        recompute: Operations that a step may do again to take less, as a share of all; with
-            `max_memory` no more than that needs.
-        threads: Threads of each kernel.
-        without: Passes to leave out, to compare; `"reorder"` leaves steps in their order,
-            `"pieces"` gradients whole.
+        max_memory: Most memory that the process may gain, as `"2GiB"` or in bytes; None, the
+            default, sets no limit.
+        recompute: Share of the operations, from 0 to 1, that a step may compute again to save
+            memory; with `max_memory` only as many as the limit needs. 0 by default.
+        threads: Threads of each kernel; 1 by default.
+        without: Passes to leave out, for comparison; `"reorder"` keeps the order of steps,
+            `"pieces"` keeps gradients whole.
+
+    Returns:
+        A trainer, which holds the weights and runs steps.
 
     Raises:
-        FormatError, GraphError: The file is no ONNX model; an operator has no gradient.
-        InputError: An argument does not fit, no weights are floats, or a shape is open.
+        FormatError, GraphError: The file is not an ONNX model; an operator has no gradient.
+        InputError: An argument does not fit, no weights are floats, or a shape is symbolic.
         CapacityError: The step takes more than `max_memory`.
         OutOfMemoryError: The system refuses the memory.
     """
@@ -99,8 +107,8 @@ def _graph_of(
 
     if holds_prepared(model):
         raise InputError(
-            f"`{name_of(model)}` is a prepared file: a program of inference, whose weights are "
-            "packed for its kernels. Give the ONNX file that it was prepared from."
+            f"`{name_of(model)}` is a prepared model, which is for inference only, because its "
+            "weights are packed for its kernels. Give the ONNX file that it was prepared from."
         )
     return read_graph(model, Settings(shapes, threads))
 
@@ -117,10 +125,10 @@ def train_joint(
     threads: int = 1,
     without: Collection[str] = (),
 ) -> "Trainer":
-    """Make a step that another framework differentiated ready to be run.
+    """Make a trainer of a step that another framework differentiated.
 
     Args:
-        made: The step, as `tightship.frontend.torch.training_graph` gives it.
+        made: The step, as `tightship.frontend.torch.training_graph` returns it.
         optimizer: `Sgd` or `Adam`.
         accumulate: As for `train`.
         seed: As for `train`.
@@ -131,7 +139,8 @@ def train_joint(
 
     Raises:
         CapacityError, GraphError, OutOfMemoryError: As `train`.
-        InputError: An argument does not fit, or what becomes of a buffer cannot be written over it.
+        InputError: An argument does not fit, or the new value of a buffer cannot be written over
+            the buffer.
     """
     from tightship.training.joint import joint_step, refuse_saving
 
@@ -141,12 +150,12 @@ def train_joint(
 
 @memory_told("training a model")
 def train_graph(step: "StepGraph", terms: "Terms", save: "Save") -> "Trainer":
-    """A trainer of a graph that holds backward path and updates already.
+    """Make a trainer of a graph that already contains backward pass and updates.
 
     Args:
-        step: The graph, and which of its outputs are written over which of its inputs.
-        terms: What it may take.
-        save: Called with weights by name and a path where `Trainer.save` is.
+        step: The graph, with the outputs that are written over inputs.
+        terms: Limits of the step.
+        save: Implements `Trainer.save`: called with weights by name, and a path.
 
     Raises:
         CapacityError, GraphError, OutOfMemoryError: As `train`.

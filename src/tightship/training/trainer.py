@@ -1,4 +1,4 @@
-"""A model in training: what `train` returns."""
+"""Defines `Trainer`, which `train` returns and which runs training steps."""
 
 from collections.abc import Callable, Mapping
 from os import PathLike
@@ -29,24 +29,24 @@ Save = Callable[[Mapping[str, Array], str | PathLike[str]], None]
 
 @public_methods
 class Trainer:
-    """A model whose weights change with every step, in exactly the memory that was planned.
+    """A model in training, which runs in exactly the memory that was planned.
 
-    Weights, what the optimizer keeps of them, activations and gradients lie in one block. Weights
-    are written over by their updates; a gradient is gone as soon as its weight has changed. Threads
-    that use it take turns.
+    Weights, the optimizer's tensors, activations and gradients lie in one block. Updates overwrite
+    weights in place; a gradient dies as soon as its weight is updated. Several threads may use a
+    trainer; a lock runs their calls one after another.
 
     Attributes:
-        memory: Every byte it takes.
-        rate: The learning rate of steps to come.
-        steps: How many steps it has made; with `accumulate` each call of `step` is one.
-        seed: What dropouts draw by, together with the number of the step.
+        memory: Every byte that the trainer takes.
+        rate: Learning rate of the next steps; may be set.
+        steps: Number of steps made; with `accumulate` each call of `step` is one.
+        seed: Seed of the dropouts, used together with the number of the step.
     """
 
     def __init__(self, planned: Planned, save: Save) -> None:
         """Allocate the block, fill it, and compile the kernels.
 
         Raises:
-            OutOfMemoryError: The system refuses.
+            OutOfMemoryError: The system refuses the memory.
         """
         step, self._save = planned.step, save
         self.memory: TrainingMemory = planned.memory
@@ -76,17 +76,17 @@ class Trainer:
 
     @property
     def peak_bytes(self) -> int:
-        """Everything the process gains by it."""
+        """All bytes that the process gains by the trainer."""
         return self.memory.peak_bytes
 
     @property
     def gradient_norm(self) -> float | None:
-        """Of the last step that changed weights, before clipping; None without `clip_norm`."""
+        """Norm of the gradients in the last update, before clipping; None without `clip_norm`."""
         return None if self._norm is None else float(self._norm)
 
     @property
     def input_names(self) -> tuple[str, ...]:
-        """What a step is fed, in order: the model's inputs, and the labels."""
+        """Names of the inputs of a step in order: the model's inputs, and the labels."""
         return tuple(self._inputs)
 
     @memory_told("a step of training")
@@ -95,23 +95,23 @@ class Trainer:
 
         Args:
             inputs: An array for every name in `input_names`, of its dtype and shape.
-            workers: How many kernels may run at once where they do not wait for each other, each
-                on one thread: for `threads=1`. The results are the same to the last bit.
+            workers: Number of independent kernels that may run at once; 1 by default. Each runs on
+                one thread, so more than 1 needs `threads=1`. The results are bit-identical.
 
         Returns:
-            The loss, before the weights have changed.
+            The loss with the weights before the update.
 
         Raises:
-            OutOfMemoryError: The system refuses.
-            InputError: A name, dtype or shape does not fit, an element is outside what an operator
-                takes, as a label can be, or the trainer is closed; there are several workers
-                where kernels have several threads; or, with `clip_norm`, the norm of the gradients
-                is no finite number. Nothing has changed then: no weight, no running statistic.
+            OutOfMemoryError: The system refuses the memory.
+            InputError: A name, dtype or shape does not fit, an element is outside an operator's
+                domain, such as a label that is not a class, or the trainer is closed; there are
+                several workers although kernels have several threads; or, with `clip_norm`, the
+                norm of the gradients is not finite. Weights and running statistics are unchanged.
         """
         if workers < 1 or (workers > 1 and self._threads > 1):
             raise InputError(
-                f"`workers` is {workers}, and `threads` {self._threads}; one of the two is 1, the "
-                "other 1 or more."
+                f"`workers` is {workers} and `threads` is {self._threads}; both must be at least "
+                "1, and one of the two must be 1."
             )
         with self._using:
             program, external = self._ready(inputs)
@@ -125,7 +125,7 @@ class Trainer:
 
         Args:
             inputs: As for `step`.
-            repeat: How many steps count; a kernel's time is the median.
+            repeat: Number of timed steps, at least 1; a kernel's time is their median.
 
         Raises:
             InputError: As `step`; also fewer than one step.
@@ -149,10 +149,10 @@ class Trainer:
         return profile_of(executable, plan, laps[1:])
 
     def _ready(self, inputs: Mapping[str, ArrayLike]) -> tuple[Program, dict[int, Array]]:
-        """The program that is next, and its operands beside the arena."""
+        """Return the next program, and its operands outside the arena."""
         block, done = self._block, self.steps % self._accumulate
         if block is None:
-            raise InputError("The trainer is closed; make another one to go on.")
+            raise InputError("The trainer is closed; make another one.")
         program = self._programs[0 if done == self._accumulate - 1 else 1]
         labels = self._labels
         if labels is not None and labels.name in inputs:
@@ -166,17 +166,18 @@ class Trainer:
             self._counter[...] = self.steps // self._accumulate + 1
         if self._dropout is not None:
             self._dropout[...] = self.seed, self.steps + 1
+        # The first run of an accumulation starts from gradients of zero.
         if not done:
             for name in self._gathered:
                 block.tensors[name].fill(0)
         return program, external
 
     def weights(self, *, copy: bool = True) -> dict[str, Array]:
-        """Weights and running statistics by name.
+        """Return weights and running statistics by name.
 
         Args:
-            copy: Whether they are copies; otherwise the memory itself, which steps write, and
-                which may be written between them.
+            copy: Whether to copy the arrays. False returns the trainer's own memory, which steps
+                write, and which the caller may write between steps. True by default.
 
         Raises:
             InputError: The trainer is closed.
@@ -186,31 +187,31 @@ class Trainer:
             return {name: np.array(view) for name, view in views.items()} if copy else views
 
     def save(self, path: str | PathLike[str]) -> None:
-        """Write the model with its weights as they are now, as one of inference.
+        """Write the model with its present weights, for inference.
 
         Args:
-            path: Of the ONNX file; nothing is left half-written. Weights of more than 2 GB, and
-                those of a model that has its own beside it, lie beside it: `<path>.data`.
+            path: Path of the ONNX file, which is written atomically. Weights of more than 2 GB, and
+                those of a model that has a data file, go to `<path>.data`.
 
         Raises:
-            InputError: The trainer is closed, or its model came from no ONNX file.
+            InputError: The trainer is closed, or its model did not come from an ONNX file.
         """
         with self._using:
             self._save(self._views(), path)
 
     def save_checkpoint(self, path: str | PathLike[str]) -> None:
-        """Write all that steps to come depend on, to go on from by `load_checkpoint`.
+        """Write the state that further steps depend on, for `load_checkpoint`.
 
-        The file is one of `.safetensors`, written from where the tensors lie: weights and running
-        statistics by name, `optimizer.state.<weight>.exp_avg` and the like as torch calls them,
-        the number of steps and the rate.
+        The file has the format `.safetensors` and holds weights and running statistics by name,
+        the optimizer's tensors under torch's names, such as `optimizer.state.<weight>.exp_avg`,
+        the number of steps, the rate and the seed. No tensor is copied.
 
         Args:
-            path: Of the file; it is there whole or not at all.
+            path: Path of the file, which is written atomically.
 
         Raises:
             InputError: The trainer is closed.
-            OSError: It cannot be written; an older one is untouched.
+            OSError: The file cannot be written; an older file is untouched.
         """
         from tightship.training.checkpoint import Progress, write_checkpoint
 
@@ -219,20 +220,20 @@ class Trainer:
             write_checkpoint(path, self._tensors(), self._state, progress)
 
     def load_checkpoint(self, path: str | PathLike[str]) -> None:
-        """Go on from where a checkpoint was written, to the last bit.
+        """Continue from a checkpoint, bit for bit.
 
-        The trainer has the model, the weights and the kind of optimizer that the checkpoint is of;
-        `steps`, `rate` and `seed` are the file's, other numbers of the optimizer the trainer's own.
-        Bits are the same on the same kind of processor with the same `threads`.
+        The trainer must have the model, the weights and the kind of optimizer of the checkpoint.
+        The file sets `steps`, `rate` and `seed`; other settings of the optimizer stay the
+        trainer's. Results are bit-identical on the same kind of processor with the same `threads`.
 
         Args:
-            path: Of the file.
+            path: Path of the file.
 
         Raises:
-            FormatError: It is no checkpoint, or was cut; nothing has changed.
-            InputError: It is of another model or optimizer, or the trainer is closed; nothing has
-                changed.
-            OSError: It cannot be read.
+            FormatError: The file is not a checkpoint, or is truncated.
+            InputError: The checkpoint is of another model or optimizer, or the trainer is closed.
+                Neither error changes the trainer.
+            OSError: The file cannot be read.
         """
         from tightship.training.checkpoint import read_checkpoint
 
@@ -242,16 +243,16 @@ class Trainer:
 
     def _tensors(self) -> dict[str, Array]:
         if self._block is None:
-            raise InputError("The trainer is closed; make another one to go on.")
+            raise InputError("The trainer is closed; make another one.")
         return self._block.tensors
 
     def _views(self) -> dict[str, Array]:
         if self._block is None:
-            raise InputError("The trainer is closed; take its weights before.")
+            raise InputError("The trainer is closed; read its weights before `close`.")
         return {name: self._block.tensors[name] for name in self._weights}
 
     def close(self) -> None:
-        """Give all memory back, behind a step that is going on. Harmless when repeated."""
+        """Release all memory, after a step in progress. Further calls have no effect."""
         with self._using:
             self._block = None
             self._programs = []

@@ -1,8 +1,8 @@
-"""Control flow that is known before the run, written out: branches, and turns in a row.
+"""Expands control flow that is known before the run: branches, and iterations of short loops.
 
 Nodes of bodies become nodes of the graph: they run on its kernels, their values have a place in the
-arena, and dropouts and batch normalizations among them are those of training. What cannot be
-written out stays, its weights held by the outermost graph.
+arena, and dropouts and batch normalizations among them are those of training. Control flow that
+cannot be expanded stays; the outermost graph then holds its weights.
 """
 
 from collections import Counter
@@ -20,19 +20,19 @@ from tightship.graph.new_names import NewNames
 from tightship.graph.renamed import renamed, renamed_node
 
 NODES_MAX = 1024
-"""Nodes that the turns of a loop may become; a longer one stays a loop. Each is a step of its own,
-with some 40 KB of runtime for its primitives, forward and backward."""
+"""Most nodes that a loop may be expanded to; a longer one stays a loop. Each node is a step of its
+own, with about 40 KB of runtime memory for its primitives, forward and backward."""
 LOOKED_INTO_MAX = 64
-"""Elements of integers that are computed while turns are written out, as positions are."""
+"""Most elements of integer values, such as positions, that are computed during the expansion."""
 _OPSET = 18
 
 
 def written_out(graph: Graph) -> Graph:
-    """The graph with every If whose condition is known as its branch, and short loops as turns.
+    """Expand every If with a known condition into its branch, and short loops into iterations.
 
-    A loop is one of these if its turns are counted before the run, and become at most `NODES_MAX`
-    nodes. What depends on elements of a constant of floats is not taken for known, for it may be
-    trained. Such constants of other bodies become constants of the graph.
+    A loop is short if its iterations are counted before the run and become at most `NODES_MAX`
+    nodes. Values that depend on elements of a float constant count as unknown, because the constant
+    may be trained. Such constants of other bodies become constants of the graph.
     """
     if not any(node.subgraphs for node in graph.nodes):
         return graph
@@ -45,7 +45,7 @@ def _floats(graph: Graph) -> set[str]:
 
 
 def _definitions(graph: Graph) -> Counter[str]:
-    """How many graphs, of this one and those of its nodes, define each name."""
+    """Count how many graphs, of this one and those of its nodes, define each name."""
     found = Counter({*graph.inputs, *graph.constants, *(n for x in graph.nodes for n in x.writes)})
     for node in graph.nodes:
         for body in node.subgraphs:
@@ -54,18 +54,18 @@ def _definitions(graph: Graph) -> Counter[str]:
 
 
 def _size(graph: Graph) -> int:
-    """Nodes of a graph, and of those of its nodes."""
+    """Count nodes of a graph, and of the graphs of its nodes."""
     return sum(1 + sum(map(_size, node.subgraphs)) for node in graph.nodes)
 
 
 @dataclass(slots=True)
 class _Model:
-    """What all graphs of a model have in common while they are written.
+    """State that all graphs of a model share during the expansion.
 
     Attributes:
-        names: Of what is added.
-        definitions: How many graphs define each.
-        lifted: Constants of bodies, by identity, and what they are called in the outermost graph.
+        names: Source of new names.
+        definitions: Number of graphs that define each name.
+        lifted: Constants of bodies by identity, with their names in the outermost graph.
     """
 
     names: NewNames
@@ -75,13 +75,13 @@ class _Model:
 
 @dataclass(slots=True)
 class _Writing:
-    """A graph being written.
+    """A graph during its expansion.
 
     Attributes:
-        source: What it is made of.
-        model: What it is a part of.
-        changing: Values that depend on what may be trained.
-        around: The graph around it.
+        source: The original graph.
+        model: State of the whole model.
+        changing: Values that depend on trainable constants.
+        around: The enclosing graph.
     """
 
     source: Graph
@@ -95,7 +95,7 @@ class _Writing:
     captured: dict[str, None] = field(default_factory=dict)
 
     def written(self) -> Graph:
-        """The graph, with what can be written out of its nodes."""
+        """Return the graph with its nodes expanded where possible."""
         source = self.source
         self.values.update(source.values)
         self.constants.update(source.constants)
@@ -113,7 +113,7 @@ class _Writing:
         )
 
     def _add(self, node: Node) -> None:
-        """A node of the graph's own names; in its place what it does, if that is known."""
+        """Add a node that uses the graph's names, or its expansion."""
         if node.domain or not node.subgraphs:
             self._emit(node)
         elif node.operator == "If" and (condition := self._constant(node.inputs[0])) is not None:
@@ -133,7 +133,7 @@ class _Writing:
             self.known.update(found)
 
     def _computed(self, node: Node) -> Mapping[str, Constant]:
-        """Few integers that follow from what is known."""
+        """Compute small integer results of a node from known values."""
         outputs = [self._value(name) for name in node.outputs]
         if node.domain or not node.inputs or not all(map(_is_small, outputs)):
             return {}
@@ -148,7 +148,7 @@ class _Writing:
         }
 
     def _constant(self, name: str) -> Constant | None:
-        """What a value is known to be, if it has few elements and cannot be trained."""
+        """Return the known value of a name, if it has few elements and cannot be trained."""
         if name in self.changing:
             return None
         found = self.constants.get(name) or self.known.get(name)
@@ -162,7 +162,7 @@ class _Writing:
         return self.values.get(name) or Value(name)
 
     def _keep(self, node: Node) -> None:
-        """A node whose graphs run as they are, but for what is known within them."""
+        """Keep a node with its bodies, in which known control flow is expanded."""
         attributes = {**node.attributes}
         for name, body in node.attributes.items():
             if isinstance(body, Graph):
@@ -173,7 +173,7 @@ class _Writing:
         self._emit(replace(node, attributes=attributes))
 
     def _lifted(self, constant: Constant, name: str) -> str:
-        """What a constant of a body is called in this graph: the outermost one has it."""
+        """Return the name of a body's constant in this graph; the outermost graph holds it."""
         value = Value(name, constant.dtype, constant.shape)
         if self.around is not None:
             called = self.around._lifted(constant, name)
@@ -190,7 +190,7 @@ class _Writing:
         return called
 
     def _inlined(self, body: Graph, given: Sequence[str], stem: str) -> list[str]:
-        """Add the nodes of a body, for what it is given; return its results."""
+        """Add the nodes of a body for given inputs; return the names of its results."""
         names = dict(zip(body.inputs, given, strict=True))
         for name, constant in body.constants.items():
             if _is_float(constant):
@@ -216,7 +216,7 @@ class _Writing:
                 self._emit(Node(name, "Identity", (result,), (name,), version=_OPSET))
 
     def _turns(self, node: Node) -> Turns | None:
-        """The turns of a loop that is to be written out."""
+        """Return the iterations of a loop that is to be expanded, otherwise None."""
         is_batched = node.operator == "Scan" and node.version < UNBATCHED_SCAN_VERSION
         if node.operator not in ("Loop", "Scan") or is_batched:
             return None
@@ -228,7 +228,7 @@ class _Writing:
         return turns if turns.count * _size(turns.body) <= NODES_MAX else None
 
     def _take(self, turns: Turns) -> None:
-        """Turn after turn."""
+        """Add the nodes of every iteration."""
         assert turns.count is not None
         outputs, count = turns.node.outputs, len(turns.starts)
         states = list(turns.starts)
@@ -246,7 +246,7 @@ class _Writing:
                 self._stack(lane, column)
 
     def _slices(self, lane: Lane, turns: Turns) -> list[str]:
-        """What each turn takes of a value, in the order of turns."""
+        """Return the slice of a value that each iteration takes, in order."""
         assert turns.count is not None
         stem, turned = turns.node.name, range(turns.count)
         if not lane.outer:
@@ -265,7 +265,7 @@ class _Writing:
         return slices[::-1] if lane.is_backward else slices
 
     def _stack(self, lane: Lane, column: list[str]) -> None:
-        """Elements of the turns, as one value."""
+        """Join the iterations' elements into one value."""
         shape = list(self._value(lane.outer).static_shape)
         axis = lane.axis % len(shape)
         shape[axis] = 1
@@ -281,7 +281,7 @@ class _Writing:
         return made
 
     def _value_of(self, stem: str, like: Value, shape: Sequence[int]) -> str:
-        """A new value with the element type of another."""
+        """Make a new value with the element type of another."""
         name = self.model.names.new(stem)
         self.values[name] = Value(name, like.dtype, tuple(shape))
         return name
@@ -295,6 +295,6 @@ def _is_float(constant: Constant) -> bool:
 
 
 def _is_small(value: Value) -> bool:
-    """Whether it is of few integers, or truths."""
+    """Whether a value is known to have few elements of integers or truth values."""
     is_exact = value.dtype in (DType.INT64, DType.INT32, DType.BOOL)
     return is_exact and value.is_static and element_count(value.static_shape) <= LOOKED_INTO_MAX

@@ -108,6 +108,7 @@ class Picture:
 
     def peak_step(self) -> int:
         """Return the first step with the largest live bytes; 0 for an empty plan."""
+        # The negated step makes the first of several equal peaks win.
         return max(self.load(), key=lambda change: (change[1], -change[0]), default=(0, 0))[0]
 
     def live_at(self, step: int) -> tuple[Rectangle, ...]:

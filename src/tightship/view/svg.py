@@ -91,6 +91,7 @@ def svg(picture: Picture, *, rectangles_max: int = 1000) -> str:
 
 
 def _top_bytes(picture: Picture) -> int:
+    # A twentieth of room above the higher of both lines keeps them off the frame.
     return max(1, picture.arena_bytes, picture.lower_bound_bytes) * 21 // 20 + 1
 
 
@@ -225,6 +226,7 @@ def _levels(picture: Picture, scale: _Scale) -> Iterator[str]:
         x = scale.x(step + 0.5)
         yield _line(x, _TOP, x, _BOTTOM, "ts-peak")
         half = 44.0
+        # The label must not run into the texts at both ends of the line.
         centre = min(max(x, _LEFT + 140 + half), _RIGHT - 280 - half)
         yield _words(centre, _TOP - 6, f"peak, step {step:,}", "ts-peak-text", "middle")
 

@@ -47,6 +47,7 @@ def _pinned_top(problem: Problem, constraints: Constraints) -> int:
 def _alone_in_banks(constraints: Constraints, items: Items) -> int:
     """Sum over banks the largest live bytes of the items that may use no other bank."""
     banks = items.columns[3][items.rectangles[:, 0]]
+    # Items that could use several banks are left out, because any one bank may be without them.
     only = (_lower_bound(_columns(items.rectangles[banks == 1 << bank], 1))
             for bank in range(constraints.bank_count))  # fmt: skip
     return sum(only)

@@ -54,6 +54,7 @@ def constrained_plan(
     if problem.count < LARGE_COUNT:
         found = _searched(found, goal, SearchEffort(effort, threads, stop))
     if found.plan.conflict is None and not _is_done(found, goal):
+        # Without a proof or a fit from the search, many promoted placements may still be better.
         pairs = min(effort, PROMOTION_EFFORT_MAX)
         turns = pairs // (PAIRS_PER_ITEM * max(1, items.count)) // len(ORDERS)
         target = (0, found.cost_bound, found.plan.lower_bound_bytes)

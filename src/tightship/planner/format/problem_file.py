@@ -47,6 +47,7 @@ def read_problem(
     if path.suffix == ".tflite":
         tensors = read_tflite(path, capacity_bytes=capacity_bytes)
         return tensors.problem, tensors.offset_bytes
+    # The pair form of a trace is an array; plans and model reports are objects.
     if path.suffix == ".jsonl" or path.read_bytes().lstrip()[:1] == b"[":
         return read_trace_problem(path, capacity_bytes=capacity_bytes), None
     fields, rows = load_plan(path)

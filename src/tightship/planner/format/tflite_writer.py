@@ -70,7 +70,7 @@ class _Front:
 
         The table itself begins four bytes before the first field.
         """
-        self.align(4, 2 * (2 + count))
+        self.align(4, 2 * (2 + count))  # the table follows the vtable and has to be aligned
         vtable = len(self.data)
         self.data += struct.pack("<HH", 4 + 2 * count, 4 + 4 * len(fields))
         order = {index: 4 + 4 * place for place, index in enumerate(fields)}

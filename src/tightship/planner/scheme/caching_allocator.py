@@ -101,6 +101,8 @@ class CachingAllocator:
     def _split(self, block: _Block, size_bytes: int) -> None:
         """Split off the bytes that a request leaves, unless they are too few to be useful."""
         rest = block.size_bytes - size_bytes
+        # The rest of a large block serves large requests only, so it must be larger than a small
+        # one.
         least = self.policy.round_bytes if block.is_small else self.policy.small_max_bytes + 1
         if rest < least:
             return
