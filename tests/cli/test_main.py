@@ -79,7 +79,7 @@ def test_the_limit_of_the_environment_is_for_models(capsys, csv_file, model_file
     assert run(capsys, "plan", csv_file)[0] == 0
     code, _, err = run(capsys, "plan", model_file, "--shape", "x=4x32")
     assert code == 2
-    assert "TIGHTSHIP_MAX_MEMORY: `a lot` is no amount" in err
+    assert "TIGHTSHIP_MAX_MEMORY: `a lot` is not an amount" in err
 
 
 def test_missing_shapes_are_asked_for(capsys, model_file):
@@ -254,7 +254,7 @@ def test_a_limit_that_is_no_amount_is_a_usage_error(capsys, limit):
 
 @pytest.mark.parametrize("time", ["0", "-1", "nan", "inf", "soon"])
 def test_a_timeout_that_is_no_time_is_a_usage_error(capsys, time):
-    assert "no time" in usage_error(capsys, "run", "m.onnx", f"--timeout={time}")
+    assert "not a time" in usage_error(capsys, "run", "m.onnx", f"--timeout={time}")
 
 
 def test_a_run_that_its_timeout_ends_has_an_exit_code_of_its_own(capsys, model_file):

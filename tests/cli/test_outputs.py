@@ -24,7 +24,7 @@ def model(tmp_path):
 def test_a_trace_does_not_take_the_place_of_the_model(capsys, model):
     before = model.read_bytes()
     assert main(["run", str(model), "--trace", str(model)]) == 2
-    assert "written as .json, not as `dense.onnx`" in capsys.readouterr().err
+    assert "Cannot write a trace as `dense.onnx`" in capsys.readouterr().err
     assert model.read_bytes() == before
 
 
