@@ -121,10 +121,7 @@ class Model:
     def known_output_shapes(self) -> dict[str, Shape | None]:
         """Shape of every output for any inputs; None for any rank, a non-integer for any length.
 
-        The first access reads the file again if it leaves lengths of inputs symbolic.
-
-        Raises:
-            InputError: The file has changed since it was loaded.
+        The first access may read the file again, and raises `InputError` if it has changed.
         """
         known = None if self._variants is None else self._variants.output_shapes()
         return {
@@ -139,9 +136,6 @@ class Model:
         """Return shapes of the outputs for shapes of all inputs; None for those that data decide.
 
         The call prepares a program for these shapes.
-
-        Args:
-            shapes: A shape for each input.
 
         Raises:
             InputError: The shapes do not fit the model, or the model is closed.
@@ -263,10 +257,9 @@ class Model:
             inputs: An array for every input name, of its dtype and shape; any strides and byte
                 order. C-contiguous arrays in native byte order are read in place, others copied.
             outputs: Arrays to write some or all outputs into: C-contiguous, of the output's dtype
-                and shape, not overlapping the inputs or each other. None, the default, makes new
-                arrays.
+                and shape, not overlapping the inputs or each other; new arrays by default.
             timeout_s: Seconds after which the run ends, while it waits for an arena or between two
-                steps; None, the default, sets no limit.
+                steps; no limit by default.
             stop: Flag that ends the run at the same points when another thread sets it.
             workers: Number of independent steps that may run at once in the same arena; 1 by
                 default. Each runs on one thread, so the model must be loaded with `threads=1`. The
@@ -363,8 +356,7 @@ class Model:
         if variants is None:
             return self._key
         key = feeds.shapes_of(self._lowered, inputs)
-        # Shapes that the model does not admit fall back to those of loading, so that binding raises
-        # the error that names the input.
+        # With the shapes of loading, binding raises the error that names the input.
         known = key == self._key or programs.holds(key)
         return key if known or variants.admit(key) else self._key
 
