@@ -2,7 +2,6 @@
 
 import enum
 import threading
-from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from time import monotonic_ns
@@ -69,9 +68,10 @@ class CallSlots:
         self._late_ns = int(limits.transfer_s * 1e9)
         self._log = log
         self._open = set[OpenCall]()
-        self._counts = Counter[str]()
+        self._counts: dict[str, int] = {}
         self._waiting: list[OpenCall] = []
-        self._changed = threading.Condition()
+        self._lock = threading.Lock()
+        self._changed = threading.Condition(self._lock)
 
     def take(self, call: OpenCall) -> None:
         """Wait for a slot.
@@ -79,7 +79,10 @@ class CallSlots:
         Raises:
             OipError: There is none within `WAIT_S`, or the call is over before.
         """
-        with self._changed:
+        with self._lock:
+            if not (self._waiting or call.is_over or len(self._open) >= self._max):
+                self._place(call)
+                return
             self._waiting.append(call)
             self._changed.wait_for(lambda: call.is_over or self._admits(call), WAIT_S)
             self._waiting.remove(call)
@@ -95,7 +98,7 @@ class CallSlots:
 
     def leave(self, call: OpenCall) -> None:
         """Release the slot of a call that is over, or let it wait for none."""
-        with self._changed:
+        with self._lock:
             call.is_over = True
             if call in self._open:
                 self._remove(call)
@@ -107,7 +110,7 @@ class CallSlots:
 
         Calls that wait for a slot look then which others have become removable.
         """
-        with self._changed:
+        with self._lock:
             first_ns = monotonic_ns() - self._late_ns
             for call in tuple(self._open):
                 stage, since_ns = call.state
@@ -119,18 +122,18 @@ class CallSlots:
     @property
     def is_quiet(self) -> bool:
         """Whether there are no calls but idle streams."""
-        with self._changed:
+        with self._lock:
             is_idle = all(call.state[0] is Stage.NEXT for call in self._open)
             return is_idle and not self._waiting
 
     def busy_peers(self) -> set[str]:
         """Clients with calls, except for those that have yet to send the message of a call."""
-        with self._changed:
+        with self._lock:
             return {call.peer for call in self._open if call.state[0] is not Stage.MESSAGE}
 
     def _admits(self, call: OpenCall) -> bool:
         """Give a waiting call a slot, if it is the next and there is one or room can be made."""
-        if min(self._waiting, key=lambda each: self._counts[each.account]) is not call:
+        if min(self._waiting, key=lambda each: self._counts.get(each.account, 0)) is not call:
             return False
         if len(self._open) >= self._max and not self._make_room():
             return False
@@ -152,12 +155,14 @@ class CallSlots:
 
     def _place(self, call: OpenCall) -> None:
         self._open.add(call)
-        self._counts[call.account] += 1
+        self._counts[call.account] = self._counts.get(call.account, 0) + 1
 
     def _remove(self, call: OpenCall) -> None:
         self._open.remove(call)
-        self._counts[call.account] -= 1
-        if not self._counts[call.account]:
+        left = self._counts[call.account] - 1
+        if left:
+            self._counts[call.account] = left
+        else:
             del self._counts[call.account]
 
     def _end(self, call: OpenCall, stage: Stage) -> None:
