@@ -144,7 +144,14 @@ class Backend(base.Backend):  # type: ignore[misc]  # onnx is not typed here
     def run_model(
         cls, model: ModelProto, inputs: Inputs, device: str = "CPU", **options: Unpack[Options]
     ) -> tuple[Any, ...]:
-        """Prepare a model and run it once; raises as `prepare` and `Rep.run`."""
+        """Prepare a model and run it once; raises as `prepare` and `Rep.run`.
+
+        Args:
+            model: The model.
+            inputs: As for `Rep.run`.
+            device: As for `prepare`.
+            options: As for `prepare`.
+        """
         return cls.prepare(model, device, **options).run(inputs)
 
     @classmethod
@@ -160,7 +167,15 @@ class Backend(base.Backend):  # type: ignore[misc]  # onnx is not typed here
     ) -> tuple[Any, ...]:
         """Run one node as a model of its own, in the newest opset unless one is given.
 
-        `outputs_info` is not needed: types are inferred. Raises as `prepare` and `Rep.run`.
+        Raises as `prepare` and `Rep.run`.
+
+        Args:
+            node: The node.
+            inputs: Arrays for the node's inputs, in order or by name.
+            device: As for `prepare`.
+            outputs_info: Ignored, because types are inferred.
+            opset_version: Version of ONNX's operators; the newest by default.
+            options: As for `prepare`.
         """
         opsets = {"": onnx.defs.onnx_opset_version() if opset_version is None else opset_version}
         if node.domain not in ("", "ai.onnx"):

@@ -143,6 +143,11 @@ def write_tensors(
 def read_into(file: int, tensor: StoredTensor, array: NDArray[Any]) -> None:
     """Read a tensor from a file into an array of the same size.
 
+    Args:
+        file: Descriptor of the file; its position is not used.
+        tensor: The tensor, as `read_tensors` returned it.
+        array: A writable C-contiguous array of `tensor.size_bytes` bytes.
+
     Raises:
         FormatError: The file has been shortened since its header was read.
     """

@@ -23,6 +23,9 @@ def with_batch(
         shapes: Shapes that the caller gives.
         batch: The batch.
 
+    Returns:
+        The given shapes, and those of inputs with the batch.
+
     Raises:
         InputError: No input has a symbolic first dimension, or another dimension is unknown.
     """

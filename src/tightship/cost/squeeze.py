@@ -121,7 +121,12 @@ def _run_in(graph: Graph, found: Squeezed) -> tuple[Graph, frozenset[str]]:
 
 
 def least_added(graph: Graph, budget_bytes: int) -> int:
-    """Bound from below the operations that any execution within a budget adds."""
+    """Bound from below the operations that any execution within a budget adds.
+
+    Args:
+        graph: A typed graph.
+        budget_bytes: The peak to stay within.
+    """
     schedule, operations = priced(graph)
     return least_operations(schedule, operations, budget_bytes)
 

@@ -23,6 +23,9 @@ def training_graph(graph: Graph) -> tuple[Graph, tuple[str, ...]]:
     memory as most losses: a gradient as large as the output, which it may overwrite. Other outputs
     are dropped.
 
+    Args:
+        graph: A typed graph of a model.
+
     Raises:
         GraphError: The model has nothing to train or no float output, or an operator on the way
             has no rule.
@@ -46,6 +49,10 @@ def training_graph(graph: Graph) -> tuple[Graph, tuple[str, ...]]:
 
 def updating_graph(graph: Graph, optimizer: Optimizer) -> Graph:
     """Make `training_graph` with each weight updated by its gradient at the end.
+
+    Args:
+        graph: A typed graph of a model.
+        optimizer: Optimizer that updates the weights.
 
     Raises:
         GraphError: As `training_graph`.

@@ -72,6 +72,10 @@ def bind(
 def bind_inputs(wanted: Mapping[str, Operand], inputs: Mapping[str, ArrayLike]) -> dict[int, Array]:
     """Bind arrays by slot to inputs that are planned.
 
+    Args:
+        wanted: Operands of the inputs by name.
+        inputs: An array for each of these names.
+
     Raises:
         InputError: A name is missing or unknown, or a dtype or shape does not fit.
     """
@@ -83,6 +87,11 @@ def made_up(random: "np.random.Generator", dtype: DType, shape: tuple[int, ...])
     """Make an array for a trial run: uniform in [0, 1) for floats, zeros for integers.
 
     Integers are zero because they are often indices, and 0 is a valid index.
+
+    Args:
+        random: Generator of the random numbers.
+        dtype: Element type.
+        shape: Lengths of the axes.
     """
     if dtype.numpy.kind == "f":
         return random.random(shape, np.float32).astype(dtype.numpy)

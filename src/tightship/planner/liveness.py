@@ -29,6 +29,9 @@ def problem_of(
             aliases always are. True by default.
         without: IN_PLACE and PART aliases to leave out; none by default.
 
+    Returns:
+        The buffers, with the buffer of each value and of each step's scratch.
+
     Raises:
         PlanError: An external value is bound to one inside the arena, or a value is TIED to
             bytes that are read later or by another operand.

@@ -95,6 +95,10 @@ def least_order(schedule: Schedule, effort: int = EFFORT) -> Order:
 
     Live bytes are counted with the aliases that bind, and with IN_PLACE aliases between values of
     equal size.
+
+    Args:
+        schedule: The steps, in an order in which they can run.
+        effort: Extensions of a set of executed steps by one step; `EFFORT` by default.
     """
     order, load_bytes, is_least = _traffic(schedule).least_order(
         edge_columns(dependencies(schedule)), effort

@@ -11,6 +11,10 @@ from tightship.planner.verify import verify
 def verified_reuse_cost(plan: Plan, penalties: ReusePenalties) -> int:
     """Verify a plan and compute the cost of its reuse of bytes.
 
+    Args:
+        plan: The plan.
+        penalties: Costs of pairs of the plan's buffers.
+
     Raises:
         InvalidPlanError: `verify` fails.
     """
@@ -23,6 +27,11 @@ def reuse_cost(problem: Problem, penalties: ReusePenalties, offset_bytes: Int64A
 
     The number of shared bytes and the buffers between the two in time do not matter. A pair that is
     live together reuses nothing, and neither does an empty buffer.
+
+    Args:
+        problem: n buffers.
+        penalties: Costs of pairs of these buffers.
+        offset_bytes: Offsets in bytes; int64 of shape (n,).
     """
     first, second, cost = penalties.rows.T
     start, stop = problem.start_step, problem.stop_step

@@ -70,6 +70,10 @@ def clear(folder: Path) -> tuple[list[Entry], list[Entry]]:
 def remove(folder: Path, key: str) -> bool:
     """Remove an entry unless it is being made; return whether it is gone.
 
+    Args:
+        folder: Folder of the cache.
+        key: Name of the entry.
+
     Raises:
         OSError: The entry cannot be removed.
     """
@@ -84,7 +88,13 @@ def remove(folder: Path, key: str) -> bool:
 
 
 def trim(folder: Path, limit_bytes: int, kept: str) -> None:
-    """Evict least recently used entries until the rest fits; `kept` and locked entries stay."""
+    """Evict least recently used entries until the rest fits; `kept` and locked entries stay.
+
+    Args:
+        folder: Folder of the cache.
+        limit_bytes: Most bytes that the entries may take.
+        kept: Key of an entry to keep in any case.
+    """
     every = entries(folder)
     left = list(every)
     for entry in reversed(every):

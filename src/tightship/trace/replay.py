@@ -83,7 +83,11 @@ def replay(trace: Trace, make: Callable[[], MemoryResource]) -> Outcome:
 
 
 def trace_columns(trace: Trace) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return a slot for each event, `~slot` for a deallocation, and its bytes; slots are reused."""
+    """Return a slot for each event, `~slot` for a deallocation, and its bytes; slots are reused.
+
+    Returns:
+        Slots and sizes; int64 of shape (events,) each.
+    """
     slots = np.empty(len(trace.events), np.int64)
     sizes = np.empty(len(trace.events), np.int64)
     slot_of: dict[int, int] = {}

@@ -112,6 +112,9 @@ def recommend(trace: Trace, region_bytes: int | None = None) -> Division:
 def slab_classes(trace: Trace) -> tuple[SlabClass, ...]:
     """Return the cheapest division of the requests into slabs, by increasing size; empty if none.
 
+    Args:
+        trace: The events.
+
     Complexity: O(c * c * n) time for c candidates and n events.
     """
     classes, steps = _small_events(trace)
@@ -197,6 +200,13 @@ def _peak_bytes(trace: Trace) -> int:
 
 def compare(trace: Trace, division: Division) -> dict[str, Outcome]:
     """Replay a trace on the division, on the documented default, and on a composite without slabs.
+
+    Args:
+        trace: The events.
+        division: The division to compare.
+
+    Returns:
+        Outcomes by the names `recommended`, `default` and `without slabs`.
 
     Raises:
         OutOfMemoryError: The system refuses the address space.

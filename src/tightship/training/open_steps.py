@@ -41,6 +41,10 @@ class OpenSteps:
         """Make an array that stands for a step: its number, followed by the dropouts' draws.
 
         When the array is collected, the step is forgotten.
+
+        Args:
+            step: The step.
+            drawn: Numbers that its dropouts draw by; empty without dropouts.
         """
         number = next(self._numbers)
         token = np.array([number, *drawn])
@@ -49,13 +53,22 @@ class OpenSteps:
         return token
 
     def close_after(self, graph: object, close: Callable[[], None]) -> None:
-        """Call `close` after a compiled graph is collected; `close` must not refer to the graph."""
+        """Call `close` after a compiled graph is collected; `close` must not refer to the graph.
+
+        Args:
+            graph: The compiled graph; only a weak reference to it is kept.
+            close: Releases the graph's memory.
+        """
         number = next(self._numbers)
         self.graphs[number] = close
         weakref.finalize(graph, self.forgotten.append, number).atexit = False
 
     def found(self, token: Array, *, keeps: bool) -> BegunStep:
         """Return the step that a token stands for, and remove it unless `keeps`.
+
+        Args:
+            token: The array of `token`.
+            keeps: Whether the step stays for a further backward pass.
 
         Raises:
             InputError: The step is gone, because the token is a copy and the original was

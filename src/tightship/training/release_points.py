@@ -33,6 +33,10 @@ def release_points(placement: Placement, first: int) -> list[ReleasePoint]:
     """Find points among the steps from `first` on, in order; each range is released once.
 
     At most as many bytes are released as steps have written outside the arena so far.
+
+    Args:
+        placement: The placed step.
+        first: Index of the first step of the backward pass.
     """
     steps = placement.lowered.steps
     left = _last_touches(placement)

@@ -53,7 +53,15 @@ class Table:
         return default if at is None else self.file.number(kind, at)
 
     def vector(self, index: int, size: int) -> tuple[int, int]:
-        """Return position and count of a vector of elements of `size` bytes; (0, 0) if absent."""
+        """Return position and count of a vector of elements of `size` bytes; (0, 0) if absent.
+
+        Args:
+            index: Index of the field in the schema.
+            size: Bytes of an element.
+
+        Raises:
+            FormatError: The vector would leave the file.
+        """
         at = self.at(index)
         if at is None:
             return 0, 0

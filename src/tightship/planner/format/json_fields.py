@@ -30,14 +30,22 @@ class Fields:
                 raise FormatError(f"{self.where} has an unknown field `{key}`.")
 
     def integer(self, key: str) -> int:
-        """Read a non-negative int64."""
+        """Read a non-negative int64.
+
+        Raises:
+            FormatError: The field is missing, of another type or out of range.
+        """
         value = self.raw.get(key)
         if type(value) is not int or not 0 <= value <= INT64_MAX:
             self.refuse(key, f"an integer in [0, {INT64_MAX}]")
         return value
 
     def text(self, key: str) -> str:
-        """Read a string."""
+        """Read a string.
+
+        Raises:
+            FormatError: The field is missing or of another type.
+        """
         value = self.raw.get(key)
         if not isinstance(value, str):
             self.refuse(key, "a string")

@@ -63,6 +63,13 @@ def read_problem(
 def read_offsets(path: Path, *, capacity_bytes: int | None = None) -> tuple[Problem, Int64Array]:
     """Read a file that must hold an offset for every buffer.
 
+    Args:
+        path: The file.
+        capacity_bytes: As for `read_problem`.
+
+    Returns:
+        The problem, and offsets in bytes of shape (n,).
+
     Raises:
         InputError: The file has no offsets, or lacks that of a buffer.
         FormatError, InvalidPlanError, OSError: As `read_problem`.

@@ -64,6 +64,9 @@ def fit(
             Pinned buffers must be disjoint and within the capacity. Verdict, conflict and bound
             are then about placements with these pins.
 
+    Returns:
+        The verdict, with offsets, or with a conflict and a bound.
+
     Complexity: exponential in n at worst, within the effort; O(sum of live buffers) space.
     Source: canonical placements as in Moffitt, "MiniMalloc: A Lightweight Memory Allocator for
     Hardware-Accelerated Machine Learning", 2023; back-jumping as in Prosser, "Hybrid Algorithms

@@ -14,6 +14,9 @@ def first_fit(problem: Problem, order: Int64Array) -> Int64Array:
         problem: n buffers.
         order: A permutation of range(n), first placed first.
 
+    Returns:
+        Offsets in bytes; int64 of shape (n,).
+
     Complexity: O(n k) for k buffers placed before.
     """
     return place_first_fit(problem.columns(), order)

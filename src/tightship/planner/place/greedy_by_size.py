@@ -8,6 +8,9 @@ from tightship.planner.problem import Int64Array, Problem
 def greedy_by_size(problem: Problem) -> Int64Array:
     """Place the largest buffers first, each into the tightest gap that holds it.
 
+    Returns:
+        Offsets in bytes; int64 of shape (n,).
+
     Complexity: O(n k) for k buffers placed before.
     Source: Pisarchyk and Lee, "Efficient Memory Management for Deep Neural Net Inference", 2020:
     greedy by size for offset calculation.

@@ -14,6 +14,9 @@ def lowest_first(problem: Problem, order: Int64Array) -> Int64Array:
         problem: n buffers.
         order: A permutation of range(n).
 
+    Returns:
+        Offsets in bytes; int64 of shape (n,).
+
     Complexity: O(n log n) time where lifetimes nest or are short, O(n sqrt n) at worst.
     Source: the first descent of the canonical search in Moffitt, "MiniMalloc: A Lightweight
     Memory Allocator for Hardware-Accelerated Machine Learning", 2023.
@@ -32,6 +35,9 @@ def promote(problem: Problem, order: Int64Array, target_bytes: int, rounds: int)
         order: A permutation of range(n).
         target_bytes: The peak to reach.
         rounds: Most placements to try, at least 1.
+
+    Returns:
+        Offsets in bytes; int64 of shape (n,).
 
     Complexity: that of `lowest_first` for each round.
     Source: Joslin and Clements, "Squeaky Wheel Optimization", 1999.

@@ -11,6 +11,9 @@ def stacked(problem: Problem, order: Int64Array) -> Int64Array:
         problem: n buffers.
         order: A permutation of range(n), first placed first.
 
+    Returns:
+        Offsets in bytes; int64 of shape (n,).
+
     Complexity: O(n log n).
     """
     return place_stacked(problem.columns(), order)

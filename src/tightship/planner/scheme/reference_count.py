@@ -52,6 +52,11 @@ def search_match_range(
 ) -> Blocks:
     """Return the smallest of several walks; of equal ones the first.
 
+    Args:
+        schedule: Values and steps.
+        in_place: As for `walk`.
+        match_ranges: Match ranges to try; `MATCH_RANGES` by default.
+
     Raises:
         PlanError: As `walk`.
     """
