@@ -100,15 +100,15 @@ def read_contents(file: int) -> Contents:
     for name, tensor in found.items():
         if not start <= tensor.offset_bytes <= end - tensor.size_bytes or tensor.size_bytes < 0:
             raise FormatError(
-                f"Tensor `{name}` lies at byte {tensor.offset_bytes}, with {tensor.size_bytes} "
-                f"bytes, of a file of {end}."
+                f"Tensor `{name}` has {tensor.size_bytes} bytes from byte {tensor.offset_bytes} "
+                f"on; tensors lie in bytes [{start}, {end}) of the file."
             )
         item_bytes = _ITEM_BYTES.get(tensor.dtype)
         if min(tensor.shape, default=0) < 0 or (
             item_bytes is not None and item_bytes * prod(tensor.shape) != tensor.size_bytes
         ):
             raise FormatError(
-                f"Tensor `{name}` is {tensor.dtype} {list(tensor.shape)}, and has "
+                f"Tensor `{name}` is {tensor.dtype} {list(tensor.shape)}, which does not fit its "
                 f"{tensor.size_bytes} bytes."
             )
     return Contents(found, metadata)

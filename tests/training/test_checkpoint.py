@@ -108,7 +108,7 @@ def test_what_is_no_checkpoint_is_refused(tmp_path):
         "format `None` where": struct.pack("<Q", len(text)) + text + b"0000",
         "damaged: ValueError": content.replace(b'"steps": "1"', b'"steps": "x"'),
         "`steps` is -1 and": content.replace(b'"steps": "1"', b'"steps":"-1"'),
-        "bytes, of a file of": content[:-1],
+        "tensors lie in bytes": content[:-1],
         "file has at most": b"\xff" * 100,
     }
     with train(case.model, case.loss, Adam()) as trainer:

@@ -38,7 +38,8 @@ def check_constraints(constraints: Constraints, columns: Int64Array) -> None:
             )
         for index in np.flatnonzero(~allowed.any(axis=1))[:1]:
             raise PlanError(
-                f"Buffer {index} is allowed in no bank; allow one of the {constraints.bank_count}."
+                f"Buffer {index} is allowed in no bank; allow it in at least one of the "
+                f"{constraints.bank_count} banks."
             )
     if constraints.group is not None:
         _check_groups(constraints, columns)

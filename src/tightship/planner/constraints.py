@@ -116,7 +116,9 @@ class Constraints:
 
     def _check_banks(self) -> None:
         if len(self.banks) > BANK_COUNT_MAX:
-            raise PlanError(f"There are {len(self.banks)} banks; at most {BANK_COUNT_MAX} fit.")
+            raise PlanError(
+                f"There are {len(self.banks)} banks; at most {BANK_COUNT_MAX} are supported."
+            )
         for bank in self.banks:
             if (bank.capacity_bytes or 0) < 0 or bank.cost_per_byte < 0:
                 raise PlanError(

@@ -113,7 +113,10 @@ class Schedule:
         self._check_indices(self.outputs, "The schedule keeps")
         for index in self.outputs:
             if index not in readable:
-                raise PlanError(f"Output `{self.values[index].name}` is written by no step.")
+                raise PlanError(
+                    f"No step writes output `{self.values[index].name}`; an output that is not "
+                    "external must be written."
+                )
 
     def _refuse_reads(self, step: Step, readable: set[int]) -> NoReturn:
         self._check_indices(step.reads, f"Step `{step.name}` reads")

@@ -24,13 +24,13 @@ def refuse_training_forms(graph: Graph, dropout: float | None) -> None:
             )
             if node.operator == "Dropout" and dropout != 0 and _is_on(node, body, graph):
                 raise GraphError(
-                    f"{where} drops nothing there: train with `dropout=0`, or move the dropout "
-                    "before or after the loop."
+                    f"{where} drops nothing there: train with `dropout=0`, or move the dropout out "
+                    "of the body."
                 )
             if node.operator == "BatchNormalization":
                 raise GraphError(
-                    f"{where} keeps no running statistics there: move it before or after the loop, "
-                    "or write it as the product and the sum that it is in inference."
+                    f"{where} keeps no running statistics there: move it out of the body, or write "
+                    "it as the product and the sum that it is in inference."
                 )
 
 

@@ -112,7 +112,8 @@ def _gaps(gaps: Names, included: int, where: Callable[[int, str], str]) -> Int64
             start, stop = int(match[1]), int(match[2]) + included
             if not start < stop <= STEP_MAX:
                 raise FormatError(
-                    f"{where(row, 'gaps')}: a gap of [{start}, {stop}) holds no step."
+                    f"{where(row, 'gaps')}: a gap of [{start}, {stop}) must hold a step and lie in "
+                    f"[0, {STEP_MAX}]."
                 )
             bottom, top = int(match[3] or 0), int(match[4] or 0)
             if not bottom <= top <= BYTES_MAX:

@@ -43,9 +43,9 @@ def with_metadata(model: Table, name: str, payload: bytes) -> bytes:
             if size == len(payload):
                 return model.file.data[:start] + payload + model.file.data[start + size :]
     if any(model.at(index) is not None for index in range(FIELDS, FIELDS + 64)):
-        raise FormatError(f"`{model.file.name}` has fields of a later format; it is not rewritten.")
+        raise FormatError(f"`{model.file.name}` has fields that this writer does not know.")
     if any(buffer.number(BUFFER_OFFSET, "Q") > 1 for buffer in buffers):
-        raise FormatError(f"`{model.file.name}` has data outside its flatbuffer; not rewritten.")
+        raise FormatError(f"`{model.file.name}` has data outside its flatbuffer, at fixed offsets.")
     kept = [entry.position for entry in entries if entry.text(METADATA_NAME) != name]
     return _front(model, [b.position for b in buffers], kept, name, payload) + model.file.data
 
