@@ -69,7 +69,15 @@ def run(path, shapes=None, data_limit=None, max_memory="16GiB", without=(), thre
 
 SMALL = ["squeezenet", "shufflenet", "densenet121", "resnet50", "inception_v1"]
 LARGE = [name for name in light.NAMES if name not in SMALL]
-FULL = ["efficientnet_b0", "gpt2_decode", "whisper_decoder", "lstm", "resnet50_int8", "bert_int8"]
+FULL = [
+    "efficientnet_b0",
+    "gpt2_decode",
+    "whisper_decoder",
+    "lstm",
+    "gru",
+    "resnet50_int8",
+    "bert_int8",
+]
 MODELS = SMALL + [pytest.param(name, marks=pytest.mark.slow) for name in LARGE]
 
 

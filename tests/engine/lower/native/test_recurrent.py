@@ -1,5 +1,7 @@
 """Steps of recurrent layers in every form, against NumPy kernels that ONNX Runtime agrees with."""
 
+import tracemalloc
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -144,3 +146,18 @@ def test_sigmoid_and_tangent_are_right_to_a_millionth(name):
     scratch = np.empty(kernel.scratch_bytes(1) // 8)
     run_kernel(kernel, gates, streamed(weights, "plain"), sequence, scratch)
     np.testing.assert_allclose(sequence, FUNCTIONS[name](gates), rtol=1e-6)
+
+
+@pytest.mark.parametrize("cell", ["lstm", "gru", "linear_gru", "plain"])
+def test_weights_are_streamed_from_one_copy(cell: str) -> None:
+    """A plan counts what packing holds: the constant, and its packed copy."""
+    gates = {"lstm": 4, "plain": 1}.get(cell, 3)
+    weights = np.random.default_rng(0).standard_normal((2, gates * 256, 256)).astype(np.float32)
+    tracemalloc.start()
+    try:
+        packed = streamed(weights, cell)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    np.testing.assert_array_equal(np.sort(packed), np.sort(weights, axis=None))
+    assert peak < packed.nbytes * 1.1

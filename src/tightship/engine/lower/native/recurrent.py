@@ -9,7 +9,7 @@ from tightship.engine.lower.layouts import dense_strides, row_major
 from tightship.engine.lower.native.layout import byte_strides
 from tightship.engine.lower.split_recurrent import LAYERS, activations_of
 from tightship.engine.program import Operand
-from tightship.graph import Derived, DType, Node
+from tightship.graph import Derived, DType, Node, element_count
 
 ALIGNMENT = 16
 """Hidden units are rounded up to a multiple of these."""
@@ -121,19 +121,21 @@ def _packed(builder: Builder, node: Node) -> Operand:
 
 def streamed(weights: NDArray[np.generic], cell: str) -> NDArray[np.generic]:
     """Blocks of units after one another; in each, by element of the state, all units of a gate."""
-    _, rows, hidden = weights.shape
+    directions, rows, hidden = weights.shape
     gates, room = rows // hidden, _rounded(hidden)
-    blocks = []
+    packed = np.zeros(directions * rows * room, np.float32)
+    begin = 0
     for direction in weights:
-        by_element = np.zeros((hidden, gates, room), np.float32)
-        by_element[:, :, :hidden] = direction.reshape(gates, hidden, hidden).transpose(2, 0, 1)
+        by_element = direction.reshape(gates, hidden, hidden).transpose(2, 0, 1)
         for first, last in ((0, 2), (2, 3)) if cell == "gru" else ((0, gates),):
             units = COLUMNS // (last - first) // ALIGNMENT * ALIGNMENT
-            blocks += [
-                by_element[:, first:last, at : at + units].reshape(-1)
-                for at in range(0, room, units)
-            ]
-    return np.concatenate(blocks)
+            for at in range(0, room, units):
+                shape = hidden, last - first, min(units, room - at)
+                block = packed[begin : begin + element_count(shape)].reshape(shape)
+                found = by_element[:, first:last, at : at + units]
+                block[:, :, : found.shape[2]] = found
+                begin += block.size
+    return packed
 
 
 def _rounded(units: int) -> int:
