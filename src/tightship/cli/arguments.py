@@ -19,7 +19,7 @@ TRACE = (
 )
 
 EXIT_CODES = {
-    "plan": "0 fits, 1 proved not to fit, 3 buffers for which the budget left that open",
+    "plan": "0 fits, 1 proved not to fit, 3 undecided within the budget (buffers)",
     "cost": "0 done, 1 does not fit `--max-memory`",
     "run": "0 done, 1 does not fit `--max-memory` or the system, 3 ended by `--timeout`",
     "share": "0 done",
@@ -51,26 +51,28 @@ def parser() -> argparse.ArgumentParser:
     )
     top.add_argument("--version", action="version", version=f"tightship {__version__}")
     commands = top.add_subparsers(title="commands", required=True, metavar="COMMAND")
-    _plan(_command(commands, "plan", "say what a model or a set of buffers takes, from a file"))
-    _cost(_command(commands, "cost", "say what each idea of planning saves on a graph"))
-    _run(_command(commands, "run", "load a model, run it, compare plan and reality"))
-    _prepare(_command(commands, "prepare", "make a model into a file that is mapped and shared"))
-    _share(_command(commands, "share", "say what processes with one model take together"))
+    _plan(_command(commands, "plan", "show the memory of a model or of a set of buffers"))
+    _cost(_command(commands, "cost", "show what each planning technique saves on a graph"))
+    _run(_command(commands, "run", "load a model, run it, and compare its memory with the plan"))
+    _prepare(_command(commands, "prepare", "write a model to a file that processes map and share"))
+    _share(_command(commands, "share", "measure the memory of several processes with one model"))
     _verify(_command(commands, "verify", "check a plan of buffers, whichever tool made it"))
-    _view(_command(commands, "view", "draw a plan, as a page to look into or a still picture"))
+    _view(_command(commands, "view", "draw a plan, as an interactive page or a still picture"))
     add_serve(
         _command(commands, "serve", "run models for other processes, through shared memory"), MODEL
     )
-    add_pools(_command(commands, "pools", "say who holds which bytes of a driver"))
-    _replay(_command(commands, "replay", "say what memory resources make of a recorded trace"))
+    add_pools(_command(commands, "pools", "show the memory of a driver by owner"))
+    _replay(_command(commands, "replay", "replay a recorded trace on memory resources"))
     _resource(
         commands.add_parser(
-            "resource", help="divide memory for a workload", description="About memory resources."
+            "resource",
+            help="divide memory for a workload",
+            description="Work with memory resources.",
         )
     )
     _cache(
         commands.add_parser(
-            "cache", help="list or remove prepared models", description="About prepared models."
+            "cache", help="list or remove prepared models", description="Work with prepared models."
         )
     )
     return top
@@ -98,27 +100,27 @@ def _plan(command: argparse.ArgumentParser) -> None:
         "--capacity",
         type=size,
         metavar="N",
-        help="of buffers: bytes they must fit; without it the peak is minimised",
+        help="for buffers: bytes that the plan must fit (default: the smallest peak)",
     )
     command.add_argument(
         "--minimize",
         action="store_true",
-        help="of buffers: find the smallest peak where a capacity is given, too",
+        help="for buffers: look for the smallest peak, even if a capacity is given",
     )
     command.add_argument(
         "--order",
         action="append",
         default=[],
         metavar="PLAN",
-        help="of buffers: stack them as in this plan of the same buffers with other sizes, "
-        "in about a microsecond a buffer; of several the smallest",
+        help="for buffers: stack them as in this plan of the same buffers with other sizes, "
+        "in about a microsecond for each; may be repeated, and the smallest result wins",
     )
     command.add_argument(
         "-o",
         "--output",
         metavar="OUT",
-        help="write the plan (.csv, .json; of a model .txt, of a .tflite that too), or draw it "
-        "(.html, .svg)",
+        help="write the plan (.csv, .json; for a model .txt; for a .tflite also .tflite), or draw "
+        "it (.html, .svg)",
     )
     command.add_argument("--json", action="store_true", help="print JSON, amounts in bytes")
 
@@ -132,25 +134,25 @@ def _run(command: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="NAME=FILE.npy",
-        help="an input; those left out are filled from a seed",
+        help="an input; may be repeated; other inputs are filled from a seed",
     )
     command.add_argument(
         "--share",
         action="store_true",
-        help="prepare the model once for this user, and map what was prepared",
+        help="prepare the model once for this user, and map the prepared file",
     )
     command.add_argument(
         "--repeat",
         type=count,
         default=10,
         metavar="N",
-        help="runs to take the median time of (default 10)",
+        help="number of timed runs, of which the median is shown (default 10)",
     )
     command.add_argument(
         "--timeout",
         type=seconds,
         metavar="SECONDS",
-        help="end a run between two steps after this long",
+        help="end a run between two steps after this many seconds",
     )
     command.add_argument(
         "--workers",
@@ -168,18 +170,22 @@ def _run(command: argparse.ArgumentParser) -> None:
 
 def _profile_options(command: argparse.ArgumentParser) -> None:
     command.add_argument(
-        "--profile", action="store_true", help="run again, timed step by step, and say what is slow"
+        "--profile",
+        action="store_true",
+        help="run again with every step timed, and list the slowest",
     )
     command.add_argument(
         "--by-operator",
         action="store_true",
-        help="profile, steps of the same operator and implementation added up",
+        help="profile, and sum steps of the same operator and implementation",
     )
     command.add_argument(
         "--top", type=count, default=20, metavar="N", help="rows of a profile (default 20)"
     )
     command.add_argument(
-        "--trace", metavar="OUT.json", help="profile, written for Perfetto or chrome://tracing"
+        "--trace",
+        metavar="OUT.json",
+        help="profile, and write a trace for Perfetto or chrome://tracing",
     )
 
 
@@ -187,31 +193,33 @@ def _cost(command: argparse.ArgumentParser) -> None:
     _model_argument(command, "MODEL", "an ONNX model")
     _shape_option(command)
     command.add_argument(
-        "--batch", type=count, metavar="N", help="the dimension that the file leaves open first"
+        "--batch", type=count, metavar="N", help="length of the inputs' symbolic first dimension"
     )
     command.add_argument(
-        "--forward-only", action="store_true", help="leave the rows of training out"
+        "--forward-only", action="store_true", help="leave out the rows of training"
     )
     command.add_argument(
-        "--donate-inputs", action="store_true", help="let inputs be written over after their use"
+        "--donate-inputs",
+        action="store_true",
+        help="let steps write over inputs after their last use",
     )
     command.add_argument(
         "--parallel",
         action="store_true",
-        help="say what steps that run at once take, and what a serial plan would make wait",
+        help="show plans for steps that run at once, and the waits that a serial plan adds",
     )
     command.add_argument(
         "--squeeze",
         nargs="?",
         const="",
         metavar="BYTES|PERCENT",
-        help="reorder a training step with SGD in it, and compute values again, to fit a budget",
+        help="fit a training step with SGD into a budget, by reordering and recomputation",
     )
     command.add_argument(
         "--max-memory",
         type=size,
         metavar="1GiB",
-        help="say the largest batch whose arena, inputs and weights fit",
+        help="show the largest batch whose arena, inputs and weights fit",
     )
     command.add_argument("-o", "--output", metavar="OUT", help="draw the arena: .html or .svg")
     command.add_argument("--json", action="store_true", help="print JSON, amounts in bytes")
@@ -219,7 +227,7 @@ def _cost(command: argparse.ArgumentParser) -> None:
 
 def _prepare(command: argparse.ArgumentParser) -> None:
     command.add_argument("file", metavar="MODEL", help="an ONNX model")
-    _model_options(command, "; several times: prepare for all of these shapes")
+    _model_options(command, "; may be repeated, to prepare for several shapes")
     command.add_argument(
         "-o", "--output", required=True, metavar="OUT.tship", help="the prepared model to write"
     )
@@ -239,12 +247,12 @@ def _share(command: argparse.ArgumentParser) -> None:
         "--start",
         choices=("spawn", "fork", "forkserver"),
         default="spawn",
-        help="how they come to be (default spawn: a new interpreter each)",
+        help="how the processes start (default spawn: a new interpreter each)",
     )
     command.add_argument(
         "--peers",
         action=argparse.BooleanOptionalAction,
-        help="measure ONNX Runtime as well (default: where it is installed, for spawn)",
+        help="measure ONNX Runtime as well (default: with spawn, if it is installed)",
     )
     command.add_argument("--json", action="store_true", help="print JSON, amounts in bytes")
 
@@ -252,7 +260,7 @@ def _share(command: argparse.ArgumentParser) -> None:
 def _cache(command: argparse.ArgumentParser) -> None:
     commands = command.add_subparsers(title="commands", required=True, metavar="COMMAND")
     for name, what in (
-        ("list", "say which prepared models there are"),
+        ("list", "list the prepared models"),
         ("clear", "remove all prepared models; those in use stay mapped where they are"),
     ):
         about = _command(commands, name, what)
@@ -279,7 +287,7 @@ def _resource(command: argparse.ArgumentParser) -> None:
         "--size",
         type=size,
         metavar="1GiB",
-        help="of the region to divide (default: the least that holds the trace, and a quarter)",
+        help="size of the region (default: the least that holds the trace, plus a quarter)",
     )
     profile.add_argument("--json", action="store_true", help="print JSON, amounts in bytes")
 
@@ -290,8 +298,8 @@ def _replay(command: argparse.ArgumentParser) -> None:
         "--resource",
         action="append",
         metavar="SPEC",
-        help="names from the outermost to the root, each with a size or none, as in "
-        "`limit:1GiB/pool:2MiB`; give several to compare",
+        help="names from the outermost to the root, each with an optional size, as in "
+        "`limit:1GiB/pool:2MiB`; may be repeated, to compare",
     )
     command.add_argument(
         "-o", "--output", metavar="OUT", help="draw what was live and held: .html or .svg"
@@ -341,7 +349,7 @@ def _model_options(command: argparse.ArgumentParser, more: str = "") -> None:
         action="append",
         default=[],
         metavar="PASS",
-        help="leave a pass out, to compare; a wrong name lists them all",
+        help="leave out a pass, for comparison; an unknown name lists all passes",
     )
 
 
@@ -356,15 +364,15 @@ def _limit_options(command: argparse.ArgumentParser) -> None:
         "--dynamic-memory",
         type=size,
         metavar="64MiB",
-        help="bound on what steps outside the plan allocate; enforced",
+        help="limit of the bytes that steps outside the plan allocate",
     )
     command.add_argument(
         "--tune",
         nargs="?",
         const="",
         metavar="FILE",
-        help="choose layouts by running the model, and keep the choice in FILE, to be used from "
-        "then on (default tightship/tuned.json below XDG_CACHE_HOME); write it after the MODEL",
+        help="choose layouts by measurement, and keep the choice in FILE for later runs (default "
+        "tightship/tuned.json below XDG_CACHE_HOME); give this option after the MODEL",
     )
 
 

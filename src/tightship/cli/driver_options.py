@@ -25,9 +25,9 @@ def add_serve(command: argparse.ArgumentParser, model: str) -> None:
         action="append",
         default=[],
         metavar="[MODEL:]NAME=1x3x224x224",
-        help="what to plan an input for whose lengths files leave open, of every model whose input "
-        "may have the shape, or of one; otherwise lengths that fit are chosen; requests may have "
-        "others; may be repeated",
+        help="shape to plan an input with symbolic lengths for, in every model whose input accepts "
+        "the shape, or in MODEL alone; by default fitting lengths are chosen; requests may have "
+        "other lengths; may be repeated",
     )
     command.add_argument("--socket", metavar="PATH", help=f"where to listen; by default {SOCKET}")
     _add_protocol(command)
@@ -43,20 +43,21 @@ def add_serve(command: argparse.ArgumentParser, model: str) -> None:
         action="append",
         default=[],
         metavar="FOLDER",
-        help="map files below it that clients hand over, though they could be shortened; it must "
+        help="map clients' files in this folder, though they might be truncated; the folder must "
         "belong to this user or root and not be writable by others; may be repeated",
     )
     command.add_argument(
         "--threads",
         type=count,
         metavar="N",
-        help="executions at once, and threads of each kernel of clients' models (1)",
+        help="executions at once, and threads of each kernel of clients' models (default 1)",
     )
     command.add_argument(
         "--log",
         choices=("info", "warning", "error"),
         default="warning",
-        help="what to tell on standard error (warning); info: refusals as well, with their clients",
+        help="level of messages on standard error (default warning); info adds refused requests "
+        "with their clients",
     )
 
 
@@ -73,7 +74,7 @@ def _add_protocol(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--allow-client-shm",
         action="store_true",
-        help="let clients of the protocol name shared memory of this user, to read and write it",
+        help="let clients of the protocol read and write this user's shared memory by name",
     )
     command.add_argument(
         "--host-name",
@@ -81,32 +82,32 @@ def _add_protocol(command: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="NAME",
-        help="answer HTTP requests whose Host is this name as well, such as that of a reverse proxy"
-        "; a server at 127.0.0.1 answers only to addresses and localhost otherwise; may be "
-        "repeated",
+        help="accept this name as Host of HTTP requests as well, such as that of a reverse proxy; "
+        "by default a server at 127.0.0.1 accepts only addresses and localhost; may be repeated",
     )
     command.add_argument(
         "--grace",
         type=pause,
         default=GRACE_S,
         metavar="SECONDS",
-        help="after SIGTERM, answer requests for so long while `ready` is false, before "
-        f"connections are refused ({GRACE_S:g}); a second SIGTERM ends it, SIGINT has none",
+        help="time after SIGTERM in which requests are answered while `ready` is false, before "
+        f"connections are refused (default {GRACE_S:g}); a second SIGTERM ends it at once, and "
+        "SIGINT skips it",
     )
     command.add_argument(
         "--max-connections",
         type=count,
         metavar="N",
-        help="clients connected at once by HTTP, and by gRPC, and calls of gRPC "
-        f"({LIMITS.connections_max}, fewer where the system allows less than 1024 files); one more "
-        "takes the place of one that makes no request",
+        help="most clients connected at once, by HTTP and by gRPC each, and most calls of gRPC "
+        f"(default {LIMITS.connections_max}, or fewer if the system allows less than 1024 open "
+        "files); a further client replaces one that makes no request",
     )
     command.add_argument(
         "--max-body",
         type=size,
         metavar="BYTES",
-        help="what a request of the protocol may have, unpacked too "
-        f"({LIMITS.body_bytes_max >> 20}MiB); tensors in shared memory do not count",
+        help="largest request of the protocol, also after decompression (default "
+        f"{LIMITS.body_bytes_max >> 20}MiB); tensors in shared memory do not count",
     )
 
 

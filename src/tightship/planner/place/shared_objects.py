@@ -8,10 +8,10 @@ MATCH_RANGE = 16
 
 
 def shared_objects(problem: Problem, match_range: int = MATCH_RANGE) -> Int64Array:
-    """Walk the steps with a box of free blocks, and stack the blocks in the arena.
+    """Walk the steps with a pool of free blocks, and stack the blocks in the arena.
 
     A starting buffer takes the smallest matching block of its size or more, else the largest
-    smaller one, which grows, else a new block; at its stop the block returns to the box. A block
+    smaller one, which grows, else a new block; at its stop the block returns to the pool. A block
     is as large as its largest tenant and is never split or merged.
 
     Args:
