@@ -11,7 +11,7 @@ from inspect import isfunction, isgeneratorfunction
 from types import FrameType, TracebackType
 from typing import ParamSpec, TypeVar
 
-from tightship.errors import TightshipError
+from tightship.errors import OutOfMemoryError, TightshipError
 
 VARIABLE = "TIGHTSHIP_TRACEBACK"
 P = ParamSpec("P")
@@ -48,8 +48,13 @@ def shorten(error: BaseException) -> None:
             found = found.__cause__
 
 
-def public_call(function: Callable[P, R]) -> Callable[P, R]:
-    """Wrap a function so that its errors have short tracebacks."""
+def public_call(function: Callable[P, R], doing: str | None = None) -> Callable[P, R]:
+    """Wrap a function so that its errors have short tracebacks.
+
+    Args:
+        function: The function.
+        doing: What it does, as for `memory_told`; None leaves a `MemoryError` as it is.
+    """
 
     @wraps(function)
     def call(*arguments: P.args, **named: P.kwargs) -> R:
@@ -58,8 +63,33 @@ def public_call(function: Callable[P, R]) -> Callable[P, R]:
         except (TightshipError, OSError, TypeError) as error:
             shorten(error)
             raise  # a bare `raise` does not add this frame to the traceback again
+        except MemoryError as error:
+            if doing is None:
+                raise
+            said = str(error).strip().rstrip(".")
+            raise OutOfMemoryError(
+                f"There was not enough memory for {doing}{said and f': {said}'}. "
+                "Raise the process's memory limit, or free some.",
+                requested_bytes=-1,
+            ) from error
 
     return call
+
+
+def memory_told(doing: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
+    """Wrap a public call so that it raises every `MemoryError` within as an `OutOfMemoryError`.
+
+    Python, NumPy and oneDNN allocate, too, and say little or nothing of it. Other errors are raised
+    as `public_call` raises them.
+
+    Args:
+        doing: What the function does: `loading a model`.
+    """
+
+    def decorate(function: Callable[P, R]) -> Callable[P, R]:
+        return public_call(function, doing)
+
+    return decorate
 
 
 def public_methods(cls: type[C]) -> type[C]:

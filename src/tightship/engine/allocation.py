@@ -1,48 +1,11 @@
-"""Memory for the engine, and what is said when the system refuses one."""
+"""Allocates memory for the engine, and words the error where the system refuses."""
 
 from collections.abc import Callable
-from functools import wraps
 from resource import RLIM_INFINITY, RLIMIT_AS, getrlimit
-from typing import ParamSpec, TypeVar
 
 from tightship._core import Block, CommittedRange, HostResource
 from tightship.engine.schedule import ALIGNMENT
-from tightship.errors import OutOfMemoryError, TightshipError
-from tightship.public_calls import shorten
-
-P = ParamSpec("P")
-R = TypeVar("R")
-
-
-def memory_told(doing: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
-    """Have a public call tell every `MemoryError` that comes up within as an `OutOfMemoryError`.
-
-    Python, NumPy and oneDNN allocate, too, and say little or nothing of it. Other errors are raised
-    as `public_call` raises them.
-
-    Args:
-        doing: What the function does: `loading a model`.
-    """
-
-    def decorate(function: Callable[P, R]) -> Callable[P, R]:
-        @wraps(function)
-        def told(*arguments: P.args, **named: P.kwargs) -> R:
-            try:
-                return function(*arguments, **named)
-            except (TightshipError, OSError, TypeError) as error:
-                shorten(error)
-                raise  # as it is now: this frame is not added again
-            except MemoryError as error:
-                said = str(error).strip().rstrip(".")
-                raise OutOfMemoryError(
-                    f"There was not enough memory for {doing}{said and f': {said}'}. "
-                    "Raise the process's memory limit, or free some.",
-                    requested_bytes=-1,
-                ) from error
-
-        return told
-
-    return decorate
+from tightship.errors import OutOfMemoryError
 
 
 def allocate(resource: HostResource, size_bytes: int, what: str) -> Block:

@@ -8,7 +8,6 @@ from collections.abc import Collection, Mapping, Sequence
 from os import PathLike
 from typing import TYPE_CHECKING
 
-from tightship.engine.allocation import memory_told
 from tightship.engine.arenas.retention import Retention
 from tightship.engine.memory_plan import MemoryPlan
 from tightship.engine.program_cache import Bounds
@@ -16,6 +15,7 @@ from tightship.engine.stored.container import holds_prepared
 from tightship.engine.weight_store import Progress
 from tightship.errors import InputError
 from tightship.model import Model
+from tightship.public_calls import memory_told
 from tightship.quantity import parse_bytes
 
 if TYPE_CHECKING:

@@ -10,7 +10,6 @@ from os import PathLike
 from typing import TYPE_CHECKING, BinaryIO
 
 from tightship import _core
-from tightship.engine.allocation import memory_told
 from tightship.engine.library import open_library, release_unused
 from tightship.engine.memory_plan import MemoryPlan
 from tightship.engine.prepared import PackedBefore, Prepared
@@ -18,6 +17,7 @@ from tightship.engine.program import PackedWeight
 from tightship.engine.stored.container import holds_prepared
 from tightship.engine.weight_store import Progress
 from tightship.errors import InputError
+from tightship.public_calls import memory_told
 
 if TYPE_CHECKING:
     from tightship.engine.prepare import ModelSource, Settings

@@ -4,7 +4,6 @@ import weakref
 from collections.abc import Mapping
 
 from tightship._core import NativeContext, NumpyBound, StopFlag
-from tightship.engine.allocation import memory_told
 from tightship.engine.executable import NativeSegment
 from tightship.engine.executor import execute
 from tightship.engine.limits import Limits
@@ -14,7 +13,7 @@ from tightship.engine.shelf import Key, Program
 from tightship.errors import InputError
 from tightship.model import feeds
 from tightship.model.feeds import Array
-from tightship.public_calls import public_methods
+from tightship.public_calls import memory_told, public_methods
 
 
 class LoneContext(NativeContext):

@@ -11,7 +11,6 @@ from weakref import WeakSet
 from numpy.typing import ArrayLike
 
 from tightship._core import NumpyBound, StopFlag
-from tightship.engine.allocation import memory_told
 from tightship.engine.executor import execute
 from tightship.engine.kept_outputs import KeptOutputs
 from tightship.engine.library import THREADS_MAX, release_unused
@@ -28,7 +27,7 @@ from tightship.errors import InputError
 from tightship.graph import DType, Shape
 from tightship.model import feeds
 from tightship.model.feeds import Array
-from tightship.public_calls import public_methods
+from tightship.public_calls import memory_told, public_methods
 
 if TYPE_CHECKING:
     from tightship.engine.profile import Profile

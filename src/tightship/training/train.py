@@ -3,7 +3,7 @@
 from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from tightship.engine.allocation import memory_told
+from tightship.public_calls import memory_told
 
 if TYPE_CHECKING:
     from tightship.engine.prepare import ModelSource

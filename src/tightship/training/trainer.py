@@ -9,13 +9,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from tightship.engine.allocation import memory_told
 from tightship.engine.executor import execute
 from tightship.engine.library import release_heap, release_unused
 from tightship.engine.limits import Limits
 from tightship.errors import InputError
 from tightship.graph.backward import GATHERED
-from tightship.public_calls import public_methods
+from tightship.public_calls import memory_told, public_methods
 from tightship.training.block import Block
 from tightship.training.planned import Planned, TrainingMemory
 from tightship.training.program import Program
