@@ -65,6 +65,11 @@ void work(MemoryResource &resource, Exchange &exchange, size_t size_max, size_t 
                 fill(blocks[index], size_bytes, static_cast<uint8_t>(index));
             for (size_t index = 0; index < count; ++index)
                 check(blocks[index]);
+            if (random() % 2 == 0) { // one by one, by whatever thread
+                for (size_t index = 0; index < count; ++index)
+                    give_back(resource, exchange.slots[random() % kSlots].exchange(blocks[index]));
+                continue;
+            }
             require(resource.deallocate_many(blocks, count, size_bytes, 8).fault == Freed::done,
                     "one of many blocks was refused");
             continue;

@@ -260,6 +260,36 @@ def test_a_word_of_a_slab_with_one_other_size():
     assert slab.statistics().current_count == 0
 
 
+def test_a_word_of_a_slab_that_was_asked_for_at_once_comes_back_one_by_one():
+    slab = SlabResource(HostResource(), MIB, 64)
+    given = [int(address) for address in slab.allocate_many(128, 40)]
+    for address in (given[0], given[63], given[100]):
+        assert "has 40 bytes" in refused(slab, address, 41)
+    assert slab.allocate_block(64).address not in given
+    for count, address in enumerate(given, start=1):
+        slab.deallocate(address, 40)
+        assert "already free" in refused(slab, address, 40)
+        if count < len(given):
+            assert "has 40 bytes" in refused(slab, given[count], 64)
+    again = slab.allocate_many(128, 24)
+    assert len(set(again)) == 128
+    slab.deallocate_many(again, 24)
+    with pytest.raises(InputError, match="already free"):
+        slab.deallocate_many(again, 24)
+    assert slab.statistics().current_count == 0
+
+
+def test_a_word_that_was_asked_for_at_once_is_of_one_size():
+    slab = SlabResource(HostResource(), MIB, 64)
+    given = slab.allocate_many(64, 40)
+    for size in (39, 41, 64):
+        with pytest.raises(InputError, match=f"at {int(given[0]):#x}, the block there has 40"):
+            slab.deallocate_many(given, size)
+        assert slab.statistics().current_count == 64
+    slab.deallocate_many(given, 40)
+    assert slab.statistics().current_count == 0
+
+
 def test_a_block_finds_its_bin_by_its_address():
     binned = BinningResource(
         FreeListResource(HostResource()), [(64, SlabResource(HostResource(), 4096, 64))]

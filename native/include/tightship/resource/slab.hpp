@@ -7,6 +7,7 @@
 #include "tightship/resource/free_bits.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <bit>
 #include <cstdlib>
 #include <mutex>
@@ -28,7 +29,8 @@ namespace tightship::resource {
 ///     blocks = live + bits set in the bitmap + bits in cells + blocks on their stacks
 ///
 /// Two bytes for each block, in memory of the process, keep the size it was asked for by while it
-/// is out, so that a block that comes back twice, or with another size, is refused. They do not
+/// is out, so that a block that comes back twice, or with another size, is refused. Of 64 blocks
+/// that are asked for at once two bytes for all of them do, until one comes back alone. They do not
 /// know what other processes of shared memory did: there any size that fits is taken.
 class SlabResource final : public MemoryResource, private Forkable {
   public:
@@ -94,7 +96,7 @@ class SlabResource final : public MemoryResource, private Forkable {
         if (!cell->enter()) [[unlikely]]
             return false;
         const uint32_t depth = cell->get_depth();
-        const bool goes = noted_[index] == size_bytes && depth != Cell::kDepth;
+        const bool goes = note(index) == size_bytes && depth != Cell::kDepth;
         if (goes) [[likely]] {
             mark(index, kFree);
             cell->push(depth, static_cast<char *>(pointer));
@@ -116,7 +118,7 @@ class SlabResource final : public MemoryResource, private Forkable {
     size_t alignment() const { return alignment_; }
 
   private:
-    static constexpr uint16_t kFree = 0, kLarge = kNoted + 1;
+    static constexpr uint16_t kFree = 0, kLarge = kNoted + 1, kDividing = kLarge;
     struct Free {
         void operator()(void *pointer) const { std::free(pointer); }
     };
@@ -125,14 +127,27 @@ class SlabResource final : public MemoryResource, private Forkable {
     char *block(size_t word, uint64_t bits) const {
         return start_ + (word * 64 + lowest(bits)) * block_bytes_;
     }
-    void mark(size_t index, size_t noted) { noted_[index] = static_cast<uint16_t>(noted); }
+    /// Of a block. Relaxed: a thread that gives one back may look at another's that is divided.
+    std::atomic_ref<uint16_t> note_of(size_t index) const {
+        return std::atomic_ref<uint16_t>(noted_[index]);
+    }
+    size_t note(size_t index) const { return note_of(index).load(std::memory_order_relaxed); }
+    void mark(size_t index, size_t noted) {
+        note_of(index).store(static_cast<uint16_t>(noted), std::memory_order_relaxed);
+    }
     /// What a block is marked with.
     static size_t noted_of(size_t size_bytes) {
         return size_bytes > kNoted ? kLarge : std::max<size_t>(size_bytes, 1);
     }
     /// The size that a block was asked for by; 0 where this process did not ask for it.
     size_t asked(size_t index) const {
-        return noted_[index] == kLarge ? large_[index] : noted_[index];
+        const size_t noted = note(index);
+        if (noted == kLarge)
+            return large_[index];
+        if (noted != kFree)
+            return noted;
+        const size_t whole = whole_[index / 64].load(std::memory_order_acquire);
+        return whole != kDividing ? whole : note(index);
     }
     /// What an offset is in blocks, where that leaves no rest.
     size_t quotient(size_t offset) const {
@@ -151,6 +166,8 @@ class SlabResource final : public MemoryResource, private Forkable {
     size_t spread(void **blocks, size_t word, uint64_t bits, size_t noted);
     void mark_word(size_t word, size_t noted);
     bool is_word(size_t word, size_t noted) const;
+    void divide(size_t word);
+    bool unmark_word(size_t word, size_t noted);
 
     [[gnu::noinline]] void *allocate_slowly(size_t size_bytes, size_t alignment);
     [[gnu::noinline]] void *from_bitmap(size_t noted);
@@ -178,6 +195,8 @@ class SlabResource final : public MemoryResource, private Forkable {
     Cells cells_;
     /// Of each block: `kFree`, its size, or `kLarge`; written by the thread that has the block.
     std::unique_ptr<uint16_t[], Free> noted_;
+    /// Of each 64 blocks that were asked for at once, all of them `kFree`: their size.
+    std::unique_ptr<std::atomic<uint16_t>[], Free> whole_;
     std::unique_ptr<size_t[], Free> large_; // the sizes of those; null where none can be
     size_t noted_max_ = 0;                  // of sizes that allocate() need not look at
     size_t block_count_ = 0;
@@ -186,7 +205,7 @@ class SlabResource final : public MemoryResource, private Forkable {
     Chunk control_;
     std::optional<FreeBits> free_;
     std::atomic<size_t> touched_words_{0};
-    std::mutex collecting_;
+    std::mutex collecting_; // or dividing
     ForkGuard guard_{*this};
 };
 

@@ -30,12 +30,6 @@ void *FallbackResource::from_second(size_t size_bytes, size_t alignment) {
     return pointer;
 }
 
-/// A block of the first one, or none; a free one of the second one's is told from a foreign one.
-Freed FallbackResource::to_first(void *pointer, size_t size_bytes, size_t alignment) {
-    const Freed freed = upstream()->deallocate(pointer, size_bytes, alignment);
-    return freed == Freed::foreign && second_->owns(pointer) ? Freed::already_free : freed;
-}
-
 Freed FallbackResource::to_either(void *pointer, size_t size_bytes, size_t alignment) {
     LiveBlock block;
     const size_t asked = std::max<size_t>(size_bytes, 1);

@@ -60,7 +60,12 @@ class FallbackResource final : public Adaptor {
     }
     [[gnu::noinline]] void *from_second(size_t size_bytes, size_t alignment);
     [[gnu::noinline]] Freed to_either(void *pointer, size_t size_bytes, size_t alignment);
-    Freed to_first(void *pointer, size_t size_bytes, size_t alignment);
+    /// A block of the first one, or none; a free one of the second one's is told from a foreign
+    /// one.
+    Freed to_first(void *pointer, size_t size_bytes, size_t alignment) {
+        const Freed freed = upstream()->deallocate(pointer, size_bytes, alignment);
+        return freed == Freed::foreign && second_->owns(pointer) ? Freed::already_free : freed;
+    }
     bool is_second(const void *pointer) const {
         return may_be_second(pointer) && seconds_.range_of(pointer).contains(pointer);
     }
