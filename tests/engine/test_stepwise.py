@@ -206,3 +206,22 @@ def test_models_one_after_another_at_capacity_99_are_right_and_bounded():
             assert_equal(runner(), results)
             assert cache.statistics().entries <= 99
     assert cache.statistics().evictions > 0
+
+
+FIVE = ("residual", "mobile", "segmenter", "encoder", "decoder")
+
+
+@pytest.mark.parametrize("grouping", ["value", "blob", "offset"])
+def test_models_in_turns_make_no_pools_once_each_has_run(grouping):
+    cache, host = cache_of(), HostResource()
+    runners = [Runner(static_graph(name), cache, Pattern(grouping=grouping), host) for name in FIVE]
+    wanted = [runner() for runner in runners]
+    for runner in reversed(runners):  # a larger pool takes the place of a smaller one
+        runner()
+    before = cache.pools.statistics()
+    for _ in range(10):
+        for runner, value in zip(runners, wanted, strict=True):
+            assert_equal(runner(), value)
+    now = cache.pools.statistics()
+    assert (now.created, now.trimmed) == (before.created, before.trimmed)
+    assert now.reused > before.reused
