@@ -26,8 +26,8 @@ def run(options: argparse.Namespace) -> int:
                    "peak_bytes": plan.peak_bytes})  # fmt: skip
     else:
         show(
-            f"{output}: {format_bytes(size)}, of which processes share "
-            f"{format_bytes(plan.weights_bytes)} of weights; each takes "
+            f"{output}: {format_bytes(size)}, including {format_bytes(plan.weights_bytes)} of "
+            "weights that processes share; each process takes "
             f"{format_bytes(plan.peak_bytes - plan.weights_bytes)} more\n"
         )
     return 0

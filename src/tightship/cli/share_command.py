@@ -150,7 +150,7 @@ def _text(
         "",
         *_each_process(ours),
         "",
-        f"Of it {format_bytes(ours.file_bytes)} are the prepared model, mapped by all.",
+        f"The prepared model, which all processes map, is {format_bytes(ours.file_bytes)} of it.",
         "",
         *_each_contender(found),
     ]

@@ -42,7 +42,7 @@ def report(cost: ModelCost) -> str:
 def _headline(cost: ModelCost) -> Iterator[str]:
     arena = format_bytes(cost.cost.columns.arena_bytes)
     yield shorten(f"{arena} arena of {printable(cost.model)}, in graph bytes", WIDTH_MAX)
-    yield "tensors as large as their elements; what the lowered program takes is what `plan` prints"
+    yield "tensors are as large as their elements; `plan` shows the memory of the lowered program"
     yield (
         f"besides: weights {format_bytes(cost.graph.weight_bytes)}, inputs "
         f"{format_bytes(cost.graph.input_bytes)}; in all {format_bytes(cost.total_bytes)}"
@@ -60,14 +60,16 @@ def _table(cost: ModelCost) -> list[str]:
     columns = [Column(""), *(Column(title, number=True) for title in TITLES.values())]
     lines = table(columns, rows, indent=_INDENT)
     lines.append(
-        f"{'':{_INDENT}}bound: the largest load, below which no plan is; then with in-place"
+        f"{'':{_INDENT}}bound: the largest live bytes, which every plan needs; then with in-place"
     )
     if cost.refusal:
         indent = " " * _INDENT
         reason = printable(f"training: {cost.refusal}")
         lines += textwrap.wrap(reason, WIDTH_MAX, initial_indent=indent, subsequent_indent=indent)
     elif any(row.pass_name == "training" for row in cost.rows):
-        lines.append(f"{'':{_INDENT}}training: with losses; gradients of weights lie outside")
+        lines.append(
+            f"{'':{_INDENT}}training: with losses; gradients of weights are outside the arena"
+        )
     return lines
 
 
@@ -78,7 +80,7 @@ def _row(row: Row) -> list[str]:
 
 def _claims(cost: ModelCost) -> Iterator[str]:
     """Compare the memory note's claims with the figures of this model."""
-    yield "The memory note says that both together leave about half, and less of finer graphs:"
+    yield "The memory note claims that both together leave about half, and less for finer graphs:"
     for row in cost.rows:
         columns = row.columns
         yield (

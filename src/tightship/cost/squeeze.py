@@ -160,7 +160,7 @@ def squeeze_report(found: SqueezedGraph, least: int) -> str:
         lines.append(f"  pieces of large values are {found.pieces:,} steps more")
     if squeezed.added_operations:
         lines.append(
-            f"  no way to run these steps in that adds less than {_share(squeezed, least)}"
+            f"  every way to run these steps in that adds at least {_share(squeezed, least)}"
         )
     if found.budget_bytes is not None and peak > found.budget_bytes:
         lines.append(f"  {format_bytes(found.budget_bytes)} cannot be reached")
