@@ -2,7 +2,8 @@
 
 Operands of three axes are split into heads, and past keys and values put before the new ones,
 by operators of their own. What Attention can do beyond that is left to its reference: scores as
-an output, soft caps, windows, lengths of padded caches, masks of fewer keys than there are.
+an output, soft caps, a softmax in float64, windows, lengths of padded caches, masks of fewer keys
+than there are.
 """
 
 import math
@@ -18,6 +19,8 @@ from tightship.graph.ir import AttributeValue
 
 Shape = tuple[int, ...]
 HEADS_FIRST = (0, 2, 1, 3)
+DOUBLE = 11
+"""ONNX's number of float64, in which our kernels compute no softmax of float32."""
 
 
 def spell_attention(graph: Graph) -> Graph:
@@ -36,7 +39,8 @@ def _is_covered(graph: Graph, node: Node) -> bool:
     query, key, value, mask, past, _, padded, _ = _operands(node)
     outputs = [*node.outputs, "", "", ""]
     values = [graph.value(name) for name in (*node.inputs, *node.outputs) if name]
-    if padded or outputs[3] or node.attributes.get("softcap", 0.0) != 0:
+    is_soft = node.attributes.get("softcap", 0.0) != 0
+    if padded or outputs[3] or is_soft or node.attributes.get("softmax_precision") == DOUBLE:
         return False
     if any(node.attributes.get(f"{side}_window_size", -1) != -1 for side in ("left", "right")):
         return False
