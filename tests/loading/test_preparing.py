@@ -2,8 +2,10 @@
 
 import gc
 import json
+import shlex
 import subprocess
 import sys
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -16,13 +18,14 @@ from tests.engine.stored.files import dense_file, parts_of
 from tests.models import conv_net
 from tests.small_models import dense, model, nonzero
 from tightship._core import kernel_cpu
+from tightship.cli.main import main
 from tightship.errors import CapacityError, FormatError, InputError
 from tightship.loading.restoring import verify_prepared
 
 SHAPES = {"x": (4, 32)}
 
 
-def written(folder: Path, source: bytes, **options: object) -> Path:
+def written(folder: Path, source: bytes | Path, **options: object) -> Path:
     path = folder / "model.tship"
     tightship.prepare(source, path, **options)
     return path
@@ -66,6 +69,32 @@ def test_one_file_has_programs_for_several_shapes_over_one_copy_of_the_weights(
         assert prepared.programs.held == 3
         with pytest.raises(InputError, match=r"prepared for `x` \[4, 32\]; or `x` \[7, 32\]"):
             prepared(np.zeros((5, 32), np.float32))
+
+
+@pytest.mark.parametrize("rows", [(4, 7), range(4, 24)], ids=["few", "many"])
+def test_lengths_not_prepared_are_refused_with_those_that_are_and_the_remedy(
+    rows: Sequence[int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source, _ = dense()
+    onnx_file = tmp_path / "model.onnx"
+    onnx_file.write_bytes(source)
+    path = written(tmp_path, onnx_file, shapes=[{"x": (n, 32)} for n in rows])
+    listed = pytest.raises(InputError, match=r"prepared for `x` \[4, 32\]; or .*; not for")
+    with tightship.load(path) as prepared, listed as one:
+        prepared(np.zeros((3, 32), np.float32))
+    with pytest.raises(InputError, match=r"not for `x` \[3, 32\]. Prepare it for") as other:
+        tightship.load(path, shapes={"x": (3, 32)})
+    with pytest.raises(InputError, match=r"not for `x` \[3, 32\]. Prepare it for"):
+        tightship.plan(path, shapes={"x": (3, 32)})
+    assert len(str(one.value)) < 1500
+    command = str(other.value).split("`")[-4]
+    assert command.startswith("tightship prepare")
+    assert command.endswith("--shape x=3x32")
+    if len(rows) == 2:
+        monkeypatch.chdir(tmp_path)
+        assert main(shlex.split(command)[1:]) == 0
+        with tightship.load(path) as again:
+            assert again(np.zeros((3, 32), np.float32)).shape[0] == 3
 
 
 def test_a_plan_is_in_the_file(tmp_path: Path) -> None:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
-from os import PathLike, fspath
+from os import PathLike
 
 from tightship.engine.asked_shapes import check_shapes
 from tightship.engine.library import open_library, release_unused
@@ -141,19 +141,8 @@ def _stale(
     path: FilePath, stored: StoredModel, made: str, here: str, *,
     threads: int | None = None, without: Collection[str] | None = None,
 ) -> FormatError:  # fmt: skip
-    """What to say of a file that was made for something else, with the command that remakes it."""
-    left_out = stored.made_for.without if without is None else without
-    count = stored.made_for.threads if threads is None else threads
-    options = [
-        *[
-            f"--shape {name}={'x'.join(map(str, shape))}"
-            for key in stored.keys
-            for name, shape in key
-        ],
-        *([f"--threads {count}"] if count != 1 else []),
-        *[f"--without {name}" for name in left_out],
-    ]
-    command = " ".join(["tightship prepare", stored.name, "-o", fspath(path), *options])
+    """Return the error of a file made for something else, with the command to remake it."""
+    command = stored.command(stored.keys, threads=threads, without=without)
     return FormatError(
         f"`{path}` was prepared for {made}; here it is {here}. Make it again: `{command}`."
     )

@@ -3,7 +3,7 @@
 import json
 import os
 import zlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from os import PathLike
@@ -31,6 +31,8 @@ from tightship.errors import InputError, PlanError
 from tightship.graph import DType, Shape
 from tightship.planner import verify
 
+SHOWN_MAX = 8
+"""Sets of shapes that a message lists."""
 MEMBERS = (
     "model", "version", "library", "threads", "without", "key", "weights", "programs", "layouts",
     "primitives", "kernels",
@@ -92,6 +94,29 @@ class StoredModel:
         self._made: Made | None = None
         with self._reading():
             self._read(json.loads(self._container.text))
+
+    def command(
+        self,
+        keys: Sequence[Key],
+        *,
+        threads: int | None = None,
+        without: Collection[str] | None = None,
+    ) -> str:
+        """Return the command that makes the file again, for these sets of input shapes.
+
+        Threads and passes left out are those of the file where none are given.
+        """
+        count = self.made_for.threads if threads is None else threads
+        left_out = self.made_for.without if without is None else without
+        shapes = [
+            f"--shape {name}={'x'.join(map(str, shape))}" for key in keys for name, shape in key
+        ]
+        options = [
+            *([*shapes[:SHOWN_MAX], "...", shapes[-1]] if len(shapes) > SHOWN_MAX + 1 else shapes),
+            *([f"--threads {count}"] if count != 1 else []),
+            *[f"--without {name}" for name in left_out],
+        ]
+        return " ".join(["tightship prepare", self.name, "-o", self._path, *options])
 
     def _read(self, text: object) -> None:
         values = dict(zip(MEMBERS, fields.record(text, *MEMBERS), strict=True))
@@ -268,10 +293,13 @@ class StoredShapes:
         """
         if tuple(shapes) in self.model.keys:
             return True
-        there_are = "; or ".join(map(shown, self.model.keys))
+        keys, name = self.model.keys, self.model.name
+        there_are = "; or ".join(map(shown, keys[:SHOWN_MAX]))
+        more = f"; or {len(keys) - SHOWN_MAX} other sets of shapes" if len(keys) > SHOWN_MAX else ""
         raise InputError(
-            f"`{self.model.name}` was prepared for {there_are}; not for {shown(shapes)}. Prepare "
-            "it with `--shape` for these too, or load the ONNX file."
+            f"`{name}` was prepared for {there_are}{more}; not for {shown(shapes)}. Prepare it for "
+            f"these too: `{self.model.command((*keys, tuple(shapes)))}`; or load `{name}` itself, "
+            "which takes every length that it leaves open."
         )
 
 
