@@ -10,6 +10,11 @@ from typing import Any
 import pytest
 
 torch = pytest.importorskip("torch")
+try:
+    import torchvision  # noqa: F401
+except (ImportError, OSError, RuntimeError):
+    # transformers would import one that is there and was built for another torch, and fail.
+    sys.modules["torchvision"] = None  # type: ignore[assignment]
 transformers = pytest.importorskip("transformers")
 pytest.importorskip("onnxscript")
 
