@@ -50,7 +50,7 @@ ALLOWED: dict[str, Count] = {
     "engine": Count(fragments=356, riddles=31, is_no=5),
     "frontend": Count(fragments=107, riddles=4, is_no=2),
     "graph": Count(fragments=71, riddles=4, is_no=3),
-    "loading": Count(fragments=26, riddles=1, is_no=1),
+    "loading": Count(fragments=25, riddles=1, is_no=1),
     "resource": Count(fragments=17, riddles=11, is_no=3),
 }
 

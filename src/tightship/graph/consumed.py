@@ -1,4 +1,4 @@
-"""What is read of each operator of ONNX's own domain; anything else is refused by its name.
+"""Inputs and attributes that are read of ONNX's own operators; any other is refused by its name.
 
 The tests hold the table against onnx's schemas, and against what each kind of kernel reads.
 """
@@ -222,7 +222,7 @@ Upsample 2 height_scale mode scales width_scale
 Where 3
 Xor 2 axis @broadcast
 """
-"""Of each operator the most inputs that a node may have (`*` for any number), and its attributes:
+"""The most inputs that a node of each operator may have (`*` for any number), and its attributes:
 `@name` is said by the shapes or types of inputs and outputs as well, `~name` changes no result,
 `name=1,2` is supported for these values alone."""
 
@@ -238,7 +238,7 @@ IDLE: Final[Mapping[str, str]] = MappingProxyType(
 
 @dataclass(frozen=True, slots=True)
 class Consumed:
-    """What is read of an operator's nodes, in whichever version.
+    """Inputs and attributes that are read of an operator's nodes, in any version.
 
     Attributes:
         inputs: The most that a node may have; None for any number.
@@ -292,4 +292,4 @@ def _rows() -> dict[str, Consumed]:
 
 
 CONSUMED: Final[Mapping[str, Consumed]] = MappingProxyType(_rows())
-"""By operator. One that is missing is run by `onnx.reference`, which reads all of it."""
+"""Rows by operator. An operator without one is run by `onnx.reference`, which reads all of it."""
