@@ -32,9 +32,7 @@ uint32_t object_of(Count object) {
 
 /// A reference of its own to the Python object that keeps a resource alive.
 Upstream own(const Upstream &resource) {
-    PyObject *object = python_owner(resource);
-    return object == nullptr ? resource
-                             : with_gil([&] { return nb::cast<Upstream>(nb::handle(object)); });
+    return with_gil([&] { return for_any_thread(resource); });
 }
 
 /// What free and reserved pools are blocks of.

@@ -1,5 +1,6 @@
 #include "bind.hpp"
 #include "running.hpp"
+#include "traverse.hpp"
 
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/optional.h>
@@ -68,12 +69,12 @@ using Argument = std::tuple<int, const onednn::MemoryDesc *, Address>;
 void primitives(nb::class_<Program> &program) {
     program.def(
         "add_primitive",
-        [](Program &self, std::shared_ptr<onednn::PrimitiveDesc> desc,
+        [](Program &self, const std::shared_ptr<onednn::PrimitiveDesc> &desc,
            const std::vector<Argument> &arguments) {
             std::vector<std::pair<int, uint32_t>> bound;
             for (const auto &[number, layout, address] : arguments)
                 bound.emplace_back(number, self.primitives.operand(*layout, place(address)));
-            self.primitives.add(std::move(desc), bound);
+            self.primitives.add(for_any_thread(desc), bound); // `compile` lets go of it
             self.add_primitive();
         },
         "desc"_a, "arguments"_a, "Arguments are numbers with the layout and place of each.");

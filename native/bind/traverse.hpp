@@ -7,6 +7,8 @@
 /// object that ends otherwise is not told, unless its class was derived in Python.
 #pragma once
 
+#include "gil.hpp"
+
 #include <memory>
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/shared_ptr.h>
@@ -21,10 +23,29 @@ template <class Native> Native *owned_by(PyObject *self) {
     return is_ready && is_owned ? nanobind::inst_ptr<Native>(self) : nullptr;
 }
 
+/// Ends a reference to a Python object, by `drop`.
+struct Dropping {
+    PyObject *object;
+    void operator()(const void *) const { drop(object); }
+};
+
 /// The Python object that `held` keeps alive; null where it keeps none.
 inline PyObject *python_owner(const std::shared_ptr<const void> &held) {
-    const auto *owner = std::get_deleter<nanobind::detail::py_deleter>(held);
-    return owner == nullptr ? nullptr : owner->o;
+    if (const auto *owner = std::get_deleter<nanobind::detail::py_deleter>(held))
+        return owner->o;
+    const auto *owner = std::get_deleter<Dropping>(held);
+    return owner == nullptr ? nullptr : owner->object;
+}
+
+/// Another owner of what `given` owns, to go on any thread, without the GIL and while the
+/// interpreter ends: nanobind's own aborts there. REQUIRES: the GIL is held.
+template <class Native>
+std::shared_ptr<Native> for_any_thread(const std::shared_ptr<Native> &given) {
+    PyObject *object = python_owner(given);
+    if (object == nullptr)
+        return given;
+    Py_INCREF(object);
+    return std::shared_ptr<Native>(given.get(), Dropping{object});
 }
 
 inline int visit_held(const std::shared_ptr<const void> &held, visitproc visit, void *arg) {
