@@ -190,7 +190,7 @@ def test_plans_of_other_shapes_are_had_without_loading():
         assert large.weights_bytes == small.weights_bytes
         assert model._programs.resource.allocation_count == before
         assert model.programs.held == 1
-        with pytest.raises(tightship.InputError, match="no input `y`"):
+        with pytest.raises(tightship.InputError, match="Unknown input `y`"):
             model.plan_for({"y": (1,)})
 
 
