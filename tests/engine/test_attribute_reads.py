@@ -18,13 +18,13 @@ from tests.engine.attribute_reads import Recording, recorded
 from tests.engine.attribute_samples import SAMPLES, Sample
 from tests.engine.kernels.node_suite import Case, cases
 from tests.frontend.misfits import model_of
+from tests.graph.test_consumed import CONSUMED
 from tightship.engine.kernels.objects import ALONE
 from tightship.engine.kernels.select import BUILDERS
 from tightship.engine.lower.native import NATIVE_EMITTERS
 from tightship.engine.lower.onednn import EMITTERS, QUANTIZED_EMITTERS
 from tightship.errors import GraphError
 from tightship.frontend.onnx.evaluate import EVALUATORS
-from tightship.graph.consumed import CONSUMED
 
 TIERS = ((), ("onednn",), ("onednn", "native"))
 """Passes left out, so that each kind of kernel gets its turn."""

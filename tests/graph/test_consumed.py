@@ -9,8 +9,9 @@ from onnx import AttributeProto, defs, helper
 
 import tightship
 from tightship.errors import GraphError
-from tightship.graph.consumed import CONSUMED, IDLE
+from tightship.graph.consumed import IDLE, Consumed, consumed, operators
 
+CONSUMED: dict[str, Consumed] = {o: row for o in operators() if (row := consumed(o))}
 ANY_NUMBER = 1000
 """What a schema says of inputs without a limit is more."""
 

@@ -21,7 +21,7 @@ from tightship.frontend.onnx.scope import Scope
 from tightship.frontend.onnx.tensor import Tensors
 from tightship.frontend.onnx.text import utf8
 from tightship.graph import Constant, Graph, Node
-from tightship.graph.consumed import CONSUMED
+from tightship.graph.consumed import consumed
 
 BindInputs = Callable[[Mapping[str, TypeProto]], tuple[dict[str, TypeProto], dict[str, int]]]
 """From declared input types to types, and to the numbers that symbols stand for."""
@@ -137,10 +137,10 @@ class _GraphReader:
         schema = self.reader.schemas.find(proto, domain, origin.opsets)
         attributes, graphs = read_attributes(proto, self.reader.tensors)
         owner = f"Node {label(proto)}"
-        if not domain and proto.op_type in CONSUMED:
-            refusal = CONSUMED[proto.op_type].refusal(proto.input, attributes | graphs)
-            if refusal is not None:
-                raise GraphError(f"{owner} has {refusal}. Export the model without it.")
+        row = None if domain else consumed(proto.op_type)
+        refusal = row and row.refusal(proto.input, attributes | graphs)
+        if refusal:
+            raise GraphError(f"{owner} has {refusal}. Export the model without it.")
         if proto.op_type == "Constant" and not domain:
             constant = constant_value(proto, attributes)
             self._add_constant(proto.output[0], constant, owner)
