@@ -25,6 +25,8 @@ def command_line() -> int:
     """
     _end_at_interrupts()
     _open_what_is_closed()
+    if sys.argv[1:2] == ["serve"]:
+        _decline_huge_pages()
     try:
         from tightship.cli.main import command_line
 
@@ -62,6 +64,16 @@ def _end_at_interrupts() -> None:
     """
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
+def _decline_huge_pages() -> None:
+    """Keep NumPy from asking for huge pages, unless the environment says otherwise.
+
+    NumPy's advice for an array of 4 MiB or more stays with the heap's addresses after the array is
+    freed. The kernel later fills them with whole huge pages, so a server that answers requests of
+    many sizes slowly grows. NumPy reads the setting when it is imported.
+    """
+    os.environ.setdefault("NUMPY_MADVISE_HUGEPAGE", "0")
 
 
 def _open_what_is_closed() -> None:

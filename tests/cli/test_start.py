@@ -119,3 +119,28 @@ def test_a_dumb_terminal_gets_no_escape_sequences(terminal, tmp_path) -> None:
     os.close(ours)
     os.close(theirs)
     assert done.returncode == (terminal == "xterm")
+
+
+ADVICE = """
+import sys
+import tightship_start
+try:
+    tightship_start.command_line()
+except SystemExit:
+    pass
+from numpy._core.multiarray import _get_madvise_hugepage
+sys.stderr.write(str(_get_madvise_hugepage()))
+"""
+
+
+@pytest.mark.parametrize(
+    ("command", "setting", "asks"),
+    [("serve", None, "False"), ("serve", "1", "True"), ("plan", None, "True")],
+)
+def test_a_server_declines_huge_pages_unless_the_environment_asks(command, setting, asks):
+    environment = {k: v for k, v in os.environ.items() if k != "NUMPY_MADVISE_HUGEPAGE"}
+    if setting is not None:
+        environment["NUMPY_MADVISE_HUGEPAGE"] = setting
+    done = subprocess.run([sys.executable, "-c", ADVICE, command, "--help"], env=environment,
+                          capture_output=True, text=True, check=True)  # fmt: skip
+    assert done.stderr == asks
