@@ -139,6 +139,20 @@ def test_indices_that_do_not_fit_their_data_are_refused() -> None:
             tightship.load(model.SerializeToString())
 
 
+def test_an_axis_that_opset_13_does_not_split_evenly_is_found_when_a_run_gives_it() -> None:
+    graph = helper.make_graph(
+        [helper.make_node("Split", ["x"], ["y", "z"], "node")], "g",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, ["n"])],
+        [onnx.ValueInfoProto(name=name) for name in ("y", "z")],
+    )  # fmt: skip
+    opsets = [helper.make_opsetid("", 13)]
+    model = helper.make_model(graph, opset_imports=opsets, ir_version=10).SerializeToString()
+    with tightship.load(model, shapes={"x": (6,)}) as loaded:
+        assert loaded.run({"x": np.ones(8, np.float32)})["z"].shape == (4,)
+        with pytest.raises(GraphError, match=r"`node` \(Split\) cannot be typed"):
+            loaded.run({"x": np.ones(7, np.float32)})
+
+
 def test_lengths_that_do_not_fit_are_found_when_a_run_gives_them() -> None:
     names = {"x": ["n", "c", 8, 8], "w": [4, 3, 3, 3], "b": ["m"]}
     graph = helper.make_graph(

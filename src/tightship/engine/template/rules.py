@@ -6,6 +6,9 @@ from tightship.engine.template.stacks import STACKS
 from tightship.engine.template.windows import WINDOWS
 from tightship.graph.length import quotient
 
+UNEVEN_FROM = 18
+"""The opset from which on the last part of a Split may be shorter than the others."""
+
 
 def _same(site: Site) -> list[Shape]:
     return [site.shape()]
@@ -88,6 +91,8 @@ def _split(site: Site) -> list[Shape]:
     axis = site.integer("axis", 0) % len(shape)
     lengths = site.integers("split", 1)
     if lengths is None:
+        if site.node.version < UNEVEN_FROM and shape[axis] % count:
+            raise NoRuleError
         each = -(-shape[axis] // count)
         lengths = (*[each] * (count - 1), shape[axis] - each * (count - 1))
     total = 0
