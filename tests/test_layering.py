@@ -20,7 +20,7 @@ Layers, top to bottom; an import goes strictly down, and names side by side neve
     frontend | planner | resource
     graph
     prepared_cache
-    quantity | forks | late_names
+    quantity | forks | late_names | atomic_file
     trace.rmm_log | trace.torch_snapshot | safetensors
     trace.events
     public_calls, for all who may import errors
@@ -44,6 +44,7 @@ ALLOWED: Mapping[str, str] = {  # the longest prefix of a module's name decides
     "quantity": "errors",
     "forks": "",
     "safetensors": "errors",
+    "atomic_file": "",
     "late_names": "",
     "trace": "",
     "trace.events": "errors",
@@ -131,14 +132,16 @@ ALLOWED: Mapping[str, str] = {  # the longest prefix of a module's name decides
         "planner.alias_choice planner.buffers planner.cell planner.problem planner.schedule"
     ),
     "planner.format": (
-        "_core errors trace.events planner.constraints planner.format planner.names planner.plan"
-        " planner.penalties planner.problem planner.verify"
+        "_core atomic_file errors trace.events planner.constraints planner.format planner.names"
+        " planner.plan planner.penalties planner.problem planner.verify"
     ),
     "view": "quantity view",
-    "engine": "_core errors forks graph planner resource engine",
+    "engine": "_core atomic_file errors forks graph planner resource engine",
     "engine.memory_plan": "planner view.picture engine.drawing",
-    "engine.drawing": "errors planner view engine.memory_plan",  # the one way to a picture
-    "engine.profile": "planner view engine",  # draws as well
+    "engine.drawing": (  # the one way to a picture
+        "atomic_file errors planner view engine.memory_plan"
+    ),
+    "engine.profile": "atomic_file planner view engine",  # draws as well
     "engine.library": "_core errors engine.primitive_cache",
     "engine.primitive_cache": "_core errors",
     "engine.on_demand": "",
@@ -156,7 +159,7 @@ ALLOWED: Mapping[str, str] = {  # the longest prefix of a module's name decides
     "memory": "errors engine model",
     "loading": "loading.entry",
     "loading.budget": "errors quantity engine.memory_plan",
-    "loading.tuning": "errors graph planner.format engine model",
+    "loading.tuning": "atomic_file errors graph engine model",
     "loading.restoring": "errors engine model loading.budget",
     "loading.first_shapes": "graph engine loading.opening",
     "loading.further_shapes": "_core engine graph quantity",
@@ -173,7 +176,8 @@ ALLOWED: Mapping[str, str] = {  # the longest prefix of a module's name decides
         " loading.unprepared"
     ),
     "training": (
-        "_core errors quantity graph engine model.feeds loading.opening safetensors training"
+        "_core atomic_file errors quantity graph engine model.feeds loading.opening safetensors"
+        " training"
     ),
     "cost": "errors quantity graph planner view cost",
     "plug": "_core errors plug",
@@ -202,8 +206,8 @@ ALLOWED: Mapping[str, str] = {  # the longest prefix of a module's name decides
     "driver.client": "_core errors frontend.onnx prepared_cache safetensors driver",
     "driver.nnapi": "errors graph driver",
     "cli": (
-        "errors quantity graph planner view engine model loading cost __version__ cli driver"
-        " prepared_cache resource trace"
+        "atomic_file errors quantity graph planner view engine model loading cost __version__ cli"
+        " driver prepared_cache resource trace"
     ),
     "cli.main": "_core errors cli view.text",  # the end of the process
     "cli.serve_command": "_core cli driver errors prepared_cache",

@@ -1,6 +1,8 @@
 """A model's digest follows its bytes, and is computed again only when a file's facts differ."""
 
 import os
+import subprocess
+import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -142,3 +144,28 @@ def test_without_room_for_notes_it_is_computed_each_time(
 def test_a_model_that_cannot_be_read_is_said_to(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError, match="missing"):
         identify(tmp_path / "missing", tuple, tmp_path)
+
+
+ON_A_FULL_DISK = """
+import resource, signal, sys
+from pathlib import Path
+from tightship.prepared_cache import identify, identity
+
+identity.SETTLED_NS = -(10**18)
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
+folder = Path(sys.argv[1])
+print(identify(folder / "model", lambda: (), folder).digest)
+"""
+
+
+def test_where_no_note_can_be_written_the_digest_is_computed(tmp_path: Path) -> None:
+    model = written(tmp_path / "model", b"abc")
+    done = subprocess.run(
+        [sys.executable, "-c", ON_A_FULL_DISK, tmp_path],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.stderr, done.stdout) == ("", f"{digest(tmp_path / 'other', model)}\n")
+    assert [path.name for path in (tmp_path / "known").iterdir() if path.suffix != ".lock"] == []

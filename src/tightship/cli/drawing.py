@@ -2,9 +2,9 @@
 
 from pathlib import Path
 
+from tightship.atomic_file import write_text
 from tightship.errors import InputError
 from tightship.planner import Problem
-from tightship.planner.format.atomic import write_text
 from tightship.planner.problem import Int64Array
 from tightship.view.picture import Picture, picture_of_buffers
 from tightship.view.svg import svg

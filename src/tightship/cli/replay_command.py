@@ -5,10 +5,10 @@ from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 
+from tightship.atomic_file import write_text
 from tightship.cli.output import show, show_json
 from tightship.cli.trace_file import read_any_trace
 from tightship.errors import InputError
-from tightship.planner.format.atomic import write_text
 from tightship.quantity import format_bytes
 from tightship.resource.spec import DEFAULTS, is_simulation, resource_from
 from tightship.trace.replay import Outcome, replay

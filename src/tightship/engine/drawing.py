@@ -4,10 +4,10 @@ import json
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
+from tightship.atomic_file import write_text
 from tightship.engine.memory_plan import MemoryPlan, PlannedStep, PlannedTensor
 from tightship.errors import InputError
 from tightship.planner.format import write_csv
-from tightship.planner.format.atomic import write_text
 from tightship.view.picture import Picture, Rectangle, Step
 from tightship.view.report import report, to_json
 from tightship.view.svg import svg

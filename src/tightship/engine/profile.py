@@ -11,13 +11,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tightship.atomic_file import write_text
 from tightship.engine.arenas.arena import Arena
 from tightship.engine.executable import Executable, NativeSegment
 from tightship.engine.executor import execute
 from tightship.engine.limits import Limits
 from tightship.engine.memory_plan import MemoryPlan
 from tightship.engine.program import LoweredStep, Operand
-from tightship.planner.format.atomic import write_text
 from tightship.view.timing import TimedStep, Timing
 from tightship.view.timing_table import timing_table
 from tightship.view.trace_events import timing_json, trace_events

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
+from tightship.atomic_file import write_text
 from tightship.engine.library import library_key, open_library
 from tightship.engine.lower.options import Choice
 from tightship.engine.prepare import Settings
@@ -20,7 +21,6 @@ from tightship.errors import FormatError, InputError
 from tightship.graph import Constant, DType, Graph, Layer, element_count
 from tightship.model import Model
 from tightship.model.feeds import Array, made_up
-from tightship.planner.format.atomic import write_text
 
 FORMAT = "tightship.tuned.v1"
 LAYOUTS = ("library", "blocked")

@@ -1,5 +1,6 @@
 """Identifies a model by a digest of its files, which is reused while the files stay the same."""
 
+import contextlib
 import hashlib
 import json
 import os
@@ -84,7 +85,9 @@ def _computed(model: Path, data_files: Callable[[], Iterable[Path]], note: Path 
     # the note would then vouch for other bytes.
     settled = all(max(facts[3:]) + SETTLED_NS < started_ns for _, facts in files)
     if note is not None and settled and identity.is_current():
-        _write(note, identity)
+        # A note saves time and nothing else: on a full disk, every call computes the digest.
+        with contextlib.suppress(OSError):
+            _write(note, identity)
     return identity
 
 
@@ -93,9 +96,13 @@ def _write(note: Path, identity: Identity) -> None:
     text = json.dumps({"format": FORMAT, "digest": identity.digest, "files": files})
     draft = note.with_suffix(".draft")
     draft.unlink(missing_ok=True)
-    with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, PRIVATE_FILE), "w") as file:
-        file.write(text)
-    draft.replace(note)
+    descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, PRIVATE_FILE)
+    try:
+        with os.fdopen(descriptor, "w") as file:
+            file.write(text)
+        draft.replace(note)
+    finally:
+        draft.unlink(missing_ok=True)
 
 
 def _noted(note: Path) -> Identity | None:

@@ -12,7 +12,7 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from tightship.engine.stored.draft import draft
+from tightship.atomic_file import draft
 from tightship.errors import FormatError, InputError
 from tightship.safetensors import (
     DTYPES,

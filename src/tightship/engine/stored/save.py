@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from tightship._core import HostResource
+from tightship.atomic_file import draft
 from tightship.engine.allocation import allocate
 from tightship.engine.footprint import stored_runtime_bytes
 from tightship.engine.pack import Bytes, Packer, staging_bytes
@@ -17,7 +18,6 @@ from tightship.engine.program import PackedWeight
 from tightship.engine.schedule import ALIGNMENT
 from tightship.engine.shelf import key_of
 from tightship.engine.stored.container import PAGE_BYTES, Sections, header
-from tightship.engine.stored.draft import draft
 from tightship.engine.stored.made_for import MadeFor
 from tightship.engine.stored.recipes import RecipeWriter
 from tightship.engine.stored.write_program import program_json

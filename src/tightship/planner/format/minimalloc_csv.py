@@ -21,9 +21,9 @@ from tightship._core import (
     read_table_rows,
     write_table_rows,
 )
+from tightship.atomic_file import write_bytes
 from tightship.errors import FormatError, PlanError
 from tightship.planner.constraints import Constraints
-from tightship.planner.format.atomic import write_bytes
 from tightship.planner.format.csv_constraints import INTEGER_COLUMNS, columns_of, constraints_in
 from tightship.planner.names import Names, names_of
 from tightship.planner.problem import Int64Array, Problem

@@ -12,8 +12,8 @@ import json
 from pathlib import Path
 from typing import cast, get_args
 
+from tightship.atomic_file import write_bytes
 from tightship.errors import FormatError, PlanError
-from tightship.planner.format.atomic import write_bytes
 from tightship.planner.format.json_fields import Fields
 from tightship.planner.format.plan_constraints import (
     HEAD_KEYS,

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import numpy as np
 
+from tightship.atomic_file import write_bytes
 from tightship.errors import FormatError, InputError, PlanError
-from tightship.planner.format.atomic import write_bytes
 from tightship.planner.format.flatbuffer import Bytes, Table
 from tightship.planner.format.tflite_writer import with_metadata
 from tightship.planner.problem import Int64Array, Problem

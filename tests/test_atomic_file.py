@@ -1,10 +1,11 @@
 import os
 import stat
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
-from tightship.planner.format.atomic import write_text
+from tightship.atomic_file import write_text
 
 
 def test_a_file_is_replaced_whole(tmp_path):
@@ -68,3 +69,20 @@ def test_a_failure_names_the_file_that_was_asked_for(tmp_path, name, monkeypatch
     with pytest.raises(FileNotFoundError) as refused:
         write_text(Path("/proc/plan.json"), "new")  # where nobody makes files
     assert refused.value.filename == "/proc/plan.json"
+
+
+def test_what_an_ended_process_of_the_same_number_left_is_no_obstacle(tmp_path):
+    path = tmp_path / "plan.json"
+    for name in (f".plan.json.{os.getpid()}.tmp", f".plan.json.{os.getpid()}-0.draft"):
+        (tmp_path / name).write_text("half")
+    write_text(path, "new")
+    assert path.read_text() == "new"
+
+
+def test_threads_that_write_one_path_at_once_all_succeed(tmp_path):
+    path = tmp_path / "plan.json"
+    texts = [str(number) * 1000 for number in range(8)]
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(lambda text: write_text(path, text), texts * 8))
+    assert path.read_text() in texts
+    assert list(tmp_path.iterdir()) == [path]

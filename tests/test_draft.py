@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from tightship.engine.stored.draft import draft
+from tightship.atomic_file import draft
 
 KILLED_WHILE_WRITING = """
 import os, signal, sys
 from pathlib import Path
-from tightship.engine.stored.draft import draft
+from tightship.atomic_file import draft
 with draft(Path(sys.argv[1])) as file:
     file.write(b"half")
     file.flush()
