@@ -36,7 +36,7 @@ PREPARED = {
         " limits memory_plan other_shapes placement prepared primitive_cache program program_cache"
         " schedule shelf weight_store"
     ),
-    "engine.arenas": "arena arena_pool idle_watch retention",
+    "engine.arenas": "arena arena_pool idle_watch pools retention",
     "training": "train",
     "engine.stored": "bounds container fields made_for make_again model read_program",
 }

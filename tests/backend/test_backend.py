@@ -117,7 +117,7 @@ def test_options_are_those_of_load() -> None:
 def test_the_cpu_is_the_only_device(device: str) -> None:
     assert not tightship.backend.supports_device(device)
     proto = model("(float[4] x) => (float[4] y) { y = Relu(x) }")
-    with pytest.raises(InputError, match=f"no device `{device}`"):
+    with pytest.raises(InputError, match=f"Unknown device `{device}`"):
         tightship.backend.prepare(proto, device)
 
 
