@@ -79,6 +79,15 @@ def test_what_is_not_read_is_refused_by_its_name(data: bytes, what: str) -> None
         tightship.load(data)
 
 
+def test_computing_in_the_type_of_the_input_needs_no_attribute_read() -> None:
+    text = (
+        '<ir_version: 8, opset_import: ["": 17]> g (double[2,4] x, double[4] s) => (double[2,4] y)'
+        "{ y = LayerNormalization <stash_type = 11> (x, s) }"
+    )
+    with tightship.load(onnx.parser.parse_model(text).SerializeToString()) as loaded:
+        assert loaded.plan.is_exact
+
+
 def test_a_model_for_inference_of_an_old_opset_runs() -> None:
     with tightship.load(model("Dropout", 6, 1, is_test=1, ratio=0.3)) as loaded:
         assert loaded.plan.is_exact

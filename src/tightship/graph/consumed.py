@@ -268,12 +268,23 @@ class Consumed:
             frozenset(name[1:] for name in names if name[0] == "~"),
         )
 
-    def refusal(self, inputs: Sequence[str], values: Mapping[str, object]) -> str | None:
-        """Return what of a node is not read, and what is supported; None where all is read."""
+    def refusal(
+        self, inputs: Sequence[str], values: Mapping[str, object], element: int = 0
+    ) -> str | None:
+        """Return what of a node is not read, and what is supported; None where all is read.
+
+        Args:
+            inputs: Names of the node's inputs.
+            values: Its attributes.
+            element: Element type of its first input, by ONNX's number: computing in that type needs
+                no reading of `stash_type`.
+        """
         for place, name in enumerate(inputs):
             if self.inputs is not None and place >= self.inputs and name:
                 return f"`{name}` as input {place}; {self.inputs} inputs are supported"
         for name, value in values.items():
+            if name == "stash_type" and value == element:
+                continue
             if name in self.only and value not in self.only[name]:
                 allowed = " or ".join(map(str, self.only[name]))
                 return f"`{name}` = {value}; only {allowed} is supported"

@@ -138,7 +138,10 @@ class _GraphReader:
         attributes, graphs = read_attributes(proto, self.reader.tensors)
         owner = f"Node {label(proto)}"
         row = None if domain else consumed(proto.op_type)
-        refusal = row and row.refusal(proto.input, attributes | graphs)
+        element = 0
+        if row and row.only and proto.input:
+            element = self.scope.type_of(proto.input[0], owner).tensor_type.elem_type
+        refusal = row and row.refusal(proto.input, attributes | graphs, element)
         if refusal:
             raise GraphError(f"{owner} has {refusal}. Export the model without it.")
         if proto.op_type == "Constant" and not domain:
