@@ -64,6 +64,19 @@ def test_branches_of_two_output_counts_are_refused() -> None:
         )
 
 
+def test_an_if_without_outputs_may_have_a_branch_that_does_not_fit() -> None:
+    model = models.parse(
+        """g (bool c, float[2] x) => (float[2] z) { z = Neg (x) y = If (c) <
+            then_branch = l () => (float[2] a) { a = Neg (x) },
+            else_branch = r () => (float[2] b) {
+                axes = Constant <value_ints = [0]> () b = Squeeze (x, axes)
+            }
+        > }"""
+    )
+    del model.graph.node[1].output[:]
+    assert read_bytes(model.SerializeToString()).outputs == ("z",)
+
+
 def test_a_loop_of_known_length_stacks_that_many() -> None:
     graph = read_bytes(models.loop_model(5).SerializeToString())
     assert graph.value("last").shape == (2,)

@@ -137,7 +137,7 @@ def _branches(node: ControlNode, found: Mapping[str, Body | GraphError]) -> dict
         name: branch.graph
         if isinstance(branch, Body)
         else refusing_graph(
-            f"{node.proto.output[0]}/{name}",
+            f"{next(iter(node.proto.output), node.proto.name)}/{name}",
             f"{node.owner} takes its branch `{name}`, which the shapes of this model's inputs do "
             f"not fit. {branch}",
             outputs,
