@@ -29,11 +29,12 @@ TESTS = (
     "--deselect=tests/resource/test_guard_page.py"
     "::test_every_access_beside_a_block_or_after_its_end_is_stopped_by_a_signal",
     "--deselect=tests/resource/test_places.py::test_main_memory_works_within_little_data",
+    "--ignore=tests/resource/virtual/test_little_room.py",
 )  # fmt: skip
 """Tests that the sanitizer does not disturb.
 
 Left out are those of the system's allocator, which the sanitizer replaces, of processes that end by
-a signal, which it catches, and of a limit on a process's data, of which it takes most itself.
+a signal, which it catches, and of limits on a process's data and mappings, which it needs itself.
 """
 
 
