@@ -88,4 +88,4 @@ def test_users_are_allowed_at_a_socket_that_is_named(options, tmp_path):
         [*COMMAND, *options, *socket_option], capture_output=True, text=True, check=False
     )
     assert ran.returncode == 2
-    assert ("--socket" if options[1] == "root" else "no user") in ran.stderr
+    assert ("--socket" if options[1] == "root" else "Unknown user") in ran.stderr

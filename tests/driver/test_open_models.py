@@ -199,7 +199,7 @@ def test_a_loaded_model_says_which_lengths_are_open_and_what_it_gives_for_others
         assert model.output_shapes({"x": (2, 32)}) == {"y": (2, 8)}
         assert model.output_shapes({"x": (5, 32)}) == {"y": (5, 8)}
         assert model.programs.held == 2
-        with pytest.raises(InputError, match=r"no inputs of these shapes: `x` \[5, 31\]"):
+        with pytest.raises(InputError, match=r"does not accept these input shapes: `x` \[5, 31\]"):
             model.output_shapes({"x": (5, 31)})
     fixed, _ = dense(batch=4)
     with load(fixed) as model:
