@@ -14,7 +14,7 @@ from benchmarks.record import ROOT
 from tightship.driver import Client
 from tightship.driver.protocol import messages as m
 from tightship.driver.protocol.replies import PoolRegistered
-from tightship.driver.rules.pools import READ, WRITE, PoolKind
+from tightship.driver.types.pools import READ, WRITE, PoolKind
 from tightship.errors import DriverError
 
 COUNTS = {"registered": 100_000, "refused": 10_000, "allocated": 10_000}

@@ -184,27 +184,42 @@ ALLOWED: Mapping[str, str] = {  # the longest prefix of a module's name decides
     "plug.hints": "planner resource",
     "backend": "errors loading model",
     "torch_compile": "errors loading frontend.torch graph training",
-    "driver.settings": "driver.rules.quota",
-    "driver.rules": (
-        "errors driver.settings driver.rules driver.protocol driver.events driver.effects"
-    ),
-    "driver.protocol": "errors driver.rules driver.protocol",
-    "driver": "errors driver",
-    "driver.process": "_core errors driver",
-    "driver.client.fallback": "driver errors loading model",
-    "driver.memory": "errors graph resource.resident driver.protocol driver.rules driver.memory",
+    "driver.types": "errors resource.private_folder driver.types",
+    "driver.protocol": "errors driver.types driver.protocol",
+    "driver.memory": "errors graph resource.resident driver.types driver.memory",
+    "driver.nnapi": "errors graph driver.types driver.nnapi",
+    "driver.service": "errors driver.protocol driver.types driver.service",
     "driver.models": (
-        "_core driver.effects driver.events driver.memory driver.models driver.nnapi"
-        " driver.printable driver.protocol driver.rules engine.arenas.joint_arenas errors"
-        " frontend.onnx graph loading model"
+        "_core errors frontend.onnx graph loading model engine.arenas.joint_arenas"
+        " driver.memory driver.nnapi driver.printable driver.protocol driver.service driver.types"
+        " driver.models"
     ),
-    "driver.rim": "_core driver errors model.bound_run resource.private_folder",
+    "driver.client": (
+        "_core errors frontend.onnx prepared_cache safetensors driver.memory driver.printable"
+        " driver.protocol driver.types driver.client"
+    ),
+    "driver.client.fallback": "errors loading model driver.client driver.protocol driver.types",
+    "driver.server": (
+        "_core errors model.bound_run resource.private_folder driver.memory driver.models"
+        " driver.printable driver.protocol driver.service driver.threads driver.turn_names"
+        " driver.types driver.server"
+    ),
     "driver.oip": (
-        "_core __version__ engine.arenas.joint_arenas errors graph model loading driver"
-        " resource.resident"
+        "_core __version__ engine.arenas.joint_arenas errors graph model loading"
+        " resource.resident driver.memory driver.models driver.printable driver.service"
+        " driver.turn_names driver.types driver.oip"
     ),
-    "driver.client": "_core errors frontend.onnx prepared_cache safetensors driver",
-    "driver.nnapi": "errors graph driver",
+    "driver.oip.http": (
+        "_core errors model driver.oip driver.server.accepting driver.threads driver.oip.http"
+    ),
+    "driver.oip.grpc": (
+        "errors graph driver.oip driver.server.accepting driver.threads driver.oip.grpc"
+    ),
+    "driver.process": "_core errors driver",
+    "driver.printable": "",
+    "driver.threads": "",
+    "driver.turn_names": "",
+    "driver": "driver.client driver.types",
     "cli": (
         "atomic_file errors quantity graph planner view engine model loading cost __version__ cli"
         " driver prepared_cache resource trace"
@@ -222,7 +237,7 @@ FOREIGN: Mapping[str, str] = {  # who may import what is not ours, nor Python's
         "graph planner frontend engine model training loading.tuning plug.hints"
         " resource.slot_file"
         " driver.nnapi"
-        " trace backend cli driver.memory driver.models driver.rules.elements"
+        " trace backend cli driver.memory driver.models driver.types.elements"
         " driver.client driver.oip safetensors torch_compile"
     ),
     "ml_dtypes": "graph.layout engine.kernels",
@@ -233,9 +248,9 @@ FOREIGN: Mapping[str, str] = {  # who may import what is not ours, nor Python's
     "torch": "plug.torch frontend.torch torch_compile",
     "cupy": "plug.cupy",
     "tightship_start": "cli.__main__ cli.main",  # the process's first steps
-    "httptools": "driver.oip.http_reading",
-    "grpc": "driver.oip.grpc_serving driver.oip.grpc_methods",
-    "google": "frontend.onnx driver.oip.grpc_schema driver.oip.grpc_calls",  # protobuf
+    "httptools": "driver.oip.http.reading",
+    "grpc": "driver.oip.grpc.serving driver.oip.grpc.methods",
+    "google": "frontend.onnx driver.oip.grpc.schema driver.oip.grpc.calls",  # protobuf
 }
 
 
@@ -310,12 +325,12 @@ def test_every_line_of_the_tables_is_about_something() -> None:
         ("planner.problem", "from tightship.graph import Graph"),
         ("graph.ir", "from tightship.planner import Problem"),
         ("graph.ir", "import onnx"),
-        ("engine.executor", "import tightship.frontend.onnx"),
-        ("engine.executor", "def run():\n    from tightship.model import Model"),
-        ("engine.executor", "from tightship import model"),
-        ("engine.executor", "import torch"),
-        ("engine.lower.fuse", "from tightship.engine.executor import execute"),
-        ("frontend.onnx.reader", "from tightship.engine.program import Lowered"),
+        ("engine.run.executor", "import tightship.frontend.onnx"),
+        ("engine.run.executor", "def run():\n    from tightship.model import Model"),
+        ("engine.run.executor", "from tightship import model"),
+        ("engine.run.executor", "import torch"),
+        ("engine.lower.passes.fuse", "from tightship.engine.run.executor import execute"),
+        ("frontend.onnx.reader", "from tightship.engine.program.program import Lowered"),
         ("view.svg", "from tightship.planner import Plan"),
         ("resource", "from tightship.graph import DType"),
         ("model", "from tightship.loading import load"),
@@ -329,7 +344,7 @@ def test_an_import_that_goes_up_is_found(module: str, code: str) -> None:
 
 def test_the_same_import_is_fine_where_it_goes_down() -> None:
     code = "def run():\n    from tightship.planner import Problem\n    import numpy"
-    assert violations("engine.executor", code) == []
+    assert violations("engine.run.executor", code) == []
 
 
 def test_a_module_in_no_layer_is_refused() -> None:

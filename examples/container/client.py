@@ -10,7 +10,7 @@ import sys
 import numpy as np
 
 from tightship.driver import Client
-from tightship.driver.rules.elements import dtype_of
+from tightship.driver.types.elements import dtype_of
 
 
 def main(path: str, name: str) -> float:

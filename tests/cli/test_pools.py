@@ -10,7 +10,7 @@ from tests.driver.native_driver import driver
 from tests.small_models import dense
 from tightship.cli import main
 from tightship.cli.pools_command import lines
-from tightship.driver.rules.snapshot import (
+from tightship.driver.types.snapshot import (
     BufferShare,
     Caller,
     Holdings,

@@ -4,17 +4,17 @@ import random
 from collections import deque
 
 from tightship._core import QueuedRuns, Tally, Turns
-from tightship.driver import effects as fx
-from tightship.driver import events as ev
 from tightship.driver.protocol.replies import Failed, Launched, ModelPrepared, OutputShape, Timing
-from tightship.driver.rules.attachment import Attachment, FenceState
-from tightship.driver.rules.dimensions import combine
-from tightship.driver.rules.operand_type import size_bytes
-from tightship.driver.rules.snapshot import Caller
-from tightship.driver.rules.status import ErrorStatus
-from tightship.driver.service import Service
-from tightship.driver.settings import Settings
+from tightship.driver.service import effects as fx
+from tightship.driver.service import events as ev
+from tightship.driver.service.service import Service
 from tightship.driver.turn_names import own_model
+from tightship.driver.types.attachment import Attachment, FenceState
+from tightship.driver.types.dimensions import combine
+from tightship.driver.types.operand_type import size_bytes
+from tightship.driver.types.settings import Settings
+from tightship.driver.types.snapshot import Caller
+from tightship.driver.types.status import ErrorStatus
 
 NONE = ErrorStatus.NONE
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 from tests.driver.fake_rim import Rim
 from tightship.driver.protocol import messages as m
 from tightship.driver.protocol.replies import Done, Failed
-from tightship.driver.rules.model import (
+from tightship.driver.types.model import (
     DataLocation,
     Lifetime,
     Model,
@@ -13,9 +13,9 @@ from tightship.driver.rules.model import (
     Operation,
     Subgraph,
 )
-from tightship.driver.rules.operand_type import OperandType, ValueType
-from tightship.driver.rules.request import Request, RequestArgument, RequestPool
-from tightship.driver.rules.status import ErrorStatus
+from tightship.driver.types.operand_type import OperandType, ValueType
+from tightship.driver.types.request import Request, RequestArgument, RequestPool
+from tightship.driver.types.status import ErrorStatus
 
 NONE = ErrorStatus.NONE
 IA = ErrorStatus.INVALID_ARGUMENT

@@ -5,9 +5,9 @@ from hypothesis import strategies as st
 from tightship.driver.protocol import messages, replies
 from tightship.driver.protocol.codec import TEXT_BYTES_MAX
 from tightship.driver.protocol.messages import CacheFiles
-from tightship.driver.rules.model import Model, Operand, Operation, Subgraph
-from tightship.driver.rules.request import Request, RequestArgument, RequestPool
-from tightship.driver.rules.status import ErrorStatus
+from tightship.driver.types.model import Model, Operand, Operation, Subgraph
+from tightship.driver.types.request import Request, RequestArgument, RequestPool
+from tightship.driver.types.status import ErrorStatus
 
 SHORT = st.text(max_size=20)
 NARROW = st.integers(-(2**31), 2**31 - 1)

@@ -12,8 +12,8 @@ import pytest
 
 from tests.driver.native_driver import COMMAND, driver
 from tests.small_models import dense, dense_result
-from tightship.driver.rim.access import Access
-from tightship.driver.rules.status import ErrorStatus
+from tightship.driver.server.access import Access
+from tightship.driver.types.status import ErrorStatus
 
 MODEL, WEIGHTS = dense(batch=4)
 X = np.ones((4, 32), np.float32)

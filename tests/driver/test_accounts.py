@@ -7,15 +7,15 @@ import pytest
 
 from tests.driver.fake_rim import Rim
 from tests.driver.small_models import NONE, Client
-from tightship.driver import events as ev
 from tightship.driver.oip.refusal import OipError
 from tightship.driver.oip.region_files import RegionFiles
+from tightship.driver.oip.regions import Region, RegionError
 from tightship.driver.protocol import messages as m
-from tightship.driver.rules.quota import Account, Accounts, Resource
-from tightship.driver.rules.regions import Region, RegionError
-from tightship.driver.rules.status import ErrorStatus
-from tightship.driver.service import Service
-from tightship.driver.settings import USER_LIMITS, Settings
+from tightship.driver.service import events as ev
+from tightship.driver.service.service import Service
+from tightship.driver.types.quota import Account, Accounts, Resource
+from tightship.driver.types.settings import USER_LIMITS, Settings
+from tightship.driver.types.status import ErrorStatus
 from tightship.errors import DriverError
 
 PAGE = 4096

@@ -22,11 +22,11 @@ from tests.driver.small_models import (
 from tightship.driver.protocol import messages as m
 from tightship.driver.protocol.messages import Role
 from tightship.driver.protocol.replies import Allocated
-from tightship.driver.rules.operand_type import OperandType, ValueType
-from tightship.driver.rules.per_channel import PerChannel
-from tightship.driver.rules.quota import Resource
-from tightship.driver.rules.status import ErrorStatus
-from tightship.driver.settings import CONNECTION_LIMITS, Settings
+from tightship.driver.types.operand_type import OperandType, ValueType
+from tightship.driver.types.per_channel import PerChannel
+from tightship.driver.types.quota import Resource
+from tightship.driver.types.settings import CONNECTION_LIMITS, Settings
+from tightship.driver.types.status import ErrorStatus
 
 PERSISTENT = ErrorStatus.RESOURCE_EXHAUSTED_PERSISTENT
 TRANSIENT = ErrorStatus.RESOURCE_EXHAUSTED_TRANSIENT

@@ -14,9 +14,9 @@ from tests.driver.small_models import (
     run,
     shaped,
 )
-from tightship.driver.events import FenceChanged
 from tightship.driver.protocol.messages import CopyTo, ExecuteFenced, Free, GetExecutionInfo
-from tightship.driver.rules.status import ErrorStatus
+from tightship.driver.service.events import FenceChanged
+from tightship.driver.types.status import ErrorStatus
 
 PERSISTENT = ErrorStatus.MISSED_DEADLINE_PERSISTENT
 DYNAMIC = (0, 32, 32, 8)

@@ -14,7 +14,7 @@ from tests.driver.native_driver import driver
 from tests.small_models import model
 from tightship.driver import FallbackModel
 from tightship.driver.client.remote import RemoteModel
-from tightship.driver.rules.status import ErrorStatus
+from tightship.driver.types.status import ErrorStatus
 from tightship.errors import DriverError
 
 ROOT = Path(__file__).parents[2]

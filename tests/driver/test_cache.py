@@ -6,10 +6,10 @@ import pytest
 
 from tests.driver.fake_rim import Rim
 from tests.driver.small_models import GF, IA, NONE, TYPES, Client, conv
-from tightship.driver import effects as fx
 from tightship.driver.protocol.messages import CacheFiles, Capabilities, Prepare, PrepareFromCache
-from tightship.driver.rules.cache import HEAD_BYTES, cache_head, opened_head
-from tightship.driver.settings import Settings
+from tightship.driver.service import effects as fx
+from tightship.driver.service.cache import HEAD_BYTES, cache_head, opened_head
+from tightship.driver.types.settings import Settings
 from tightship.errors import DriverError
 
 SECRET = bytes(range(32))

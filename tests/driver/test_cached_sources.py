@@ -14,9 +14,9 @@ from tests.small_models import dense
 from tightship.driver import CompilationCache
 from tightship.driver.models import cached_sources
 from tightship.driver.models.cached_sources import SETTLED_NS, Sources, are_current
-from tightship.driver.rules.pools import Pool, PoolMode
-from tightship.driver.rules.request import Extent
-from tightship.driver.rules.status import ErrorStatus
+from tightship.driver.types.pools import Pool, PoolMode
+from tightship.driver.types.request import Extent
+from tightship.driver.types.status import ErrorStatus
 from tightship.errors import DriverError, InputError
 
 GF = ErrorStatus.GENERAL_FAILURE

@@ -7,10 +7,11 @@ from pathlib import Path
 import pytest
 
 from tightship.driver.protocol.replies import Failed
-from tightship.driver.rim.client_log import LINES_MAX, ClientLog, turned_away
-from tightship.driver.rim.listening import caller_of
-from tightship.driver.rules.snapshot import Caller
-from tightship.driver.rules.status import ErrorStatus
+from tightship.driver.server.client_log import ClientLog, turned_away
+from tightship.driver.server.listening import caller_of
+from tightship.driver.types.quota import LINES_MAX
+from tightship.driver.types.snapshot import Caller
+from tightship.driver.types.status import ErrorStatus
 
 CALLER = Caller(7, 1001, 4242, "trainer")
 

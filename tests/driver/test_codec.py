@@ -30,10 +30,10 @@ from tightship.driver.protocol.codec import (
 )
 from tightship.driver.protocol.messages import Allocate, Execute, Free, Prepare, Role
 from tightship.driver.protocol.replies import Done, Executed, Failed, ModelPrepared, OutputShape
-from tightship.driver.rules.model import DataLocation, Model, Subgraph
-from tightship.driver.rules.operand_type import ValueType
-from tightship.driver.rules.request import Request, RequestArgument, RequestPool
-from tightship.driver.rules.status import ErrorStatus
+from tightship.driver.types.model import DataLocation, Model, Subgraph
+from tightship.driver.types.operand_type import ValueType
+from tightship.driver.types.request import Request, RequestArgument, RequestPool
+from tightship.driver.types.status import ErrorStatus
 from tightship.errors import FormatError
 
 ARGUMENT = RequestArgument(DataLocation(0, 64, 128, 64), (1, 0, 3))

@@ -13,9 +13,9 @@ from tests.driver.nnapi.test_native_operands import sum_with
 from tests.small_models import dense, dense_result
 from tests.test_safetensors import encoded
 from tightship.driver.protocol import messages as m
-from tightship.driver.rules.model import ExternalFile, FileFormat, ModelFile
-from tightship.driver.rules.pools import PoolMode
-from tightship.driver.rules.status import ErrorStatus
+from tightship.driver.types.model import ExternalFile, FileFormat, ModelFile
+from tightship.driver.types.pools import PoolMode
+from tightship.driver.types.status import ErrorStatus
 from tightship.errors import DriverError, FormatError, InputError
 
 MODEL, WEIGHTS = dense(batch=4)

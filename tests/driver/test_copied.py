@@ -4,16 +4,16 @@ import pytest
 
 from tests.driver.fake_rim import Rim
 from tests.driver.small_models import NONE, Client
-from tightship.driver import events as ev
 from tightship.driver.protocol import messages as m
 from tightship.driver.protocol.replies import Failed
-from tightship.driver.rules.copied import copied_bytes
-from tightship.driver.rules.model import ExternalFile, FileFormat, ModelFile, ModelName
-from tightship.driver.rules.pools import Pool, PoolMode
-from tightship.driver.rules.quota import Resource
-from tightship.driver.rules.request import Extent
-from tightship.driver.rules.status import ErrorStatus
-from tightship.driver.settings import CONNECTION_LIMITS, USER_LIMITS, Settings
+from tightship.driver.service import events as ev
+from tightship.driver.service.copied import copied_bytes
+from tightship.driver.types.model import ExternalFile, FileFormat, ModelFile, ModelName
+from tightship.driver.types.pools import Pool, PoolMode
+from tightship.driver.types.quota import Resource
+from tightship.driver.types.request import Extent
+from tightship.driver.types.settings import CONNECTION_LIMITS, USER_LIMITS, Settings
+from tightship.driver.types.status import ErrorStatus
 
 PAGE = 4096
 LIMIT = 4 * PAGE

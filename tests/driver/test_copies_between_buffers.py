@@ -9,7 +9,7 @@ from tests.small_models import dense
 from tightship.driver import Client
 from tightship.driver.client import device_buffer
 from tightship.driver.models.device_buffers import DeviceBuffers
-from tightship.driver.rules.status import ErrorStatus
+from tightship.driver.types.status import ErrorStatus
 from tightship.errors import DriverError
 
 MODEL, _ = dense()

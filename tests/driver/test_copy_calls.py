@@ -4,12 +4,12 @@ import pytest
 
 from tests.driver.fake_rim import Rim
 from tests.driver.small_models import GF, IA, NONE, SHAPE, TYPES, Client, add, conv, shaped
-from tightship.driver import effects as fx
-from tightship.driver import events as ev
 from tightship.driver.protocol.messages import CopyBetween, CopyFrom, CopyTo, DescribeBuffer, Free
-from tightship.driver.rules.quota import Resource
-from tightship.driver.rules.status import ErrorStatus
-from tightship.driver.settings import CONNECTION_LIMITS, Settings
+from tightship.driver.service import effects as fx
+from tightship.driver.service import events as ev
+from tightship.driver.types.quota import Resource
+from tightship.driver.types.settings import CONNECTION_LIMITS, Settings
+from tightship.driver.types.status import ErrorStatus
 
 TRANSIENT = ErrorStatus.RESOURCE_EXHAUSTED_TRANSIENT
 DYNAMIC = (0, 32, 32, 8)

@@ -4,9 +4,9 @@ import pytest
 
 from tests.driver.fake_rim import Rim
 from tests.driver.small_models import IA, NONE, TYPES, Client, Places, conv, status_of
-from tightship.driver import events as ev
 from tightship.driver.protocol import messages as m
 from tightship.driver.protocol.replies import Done
+from tightship.driver.service import events as ev
 
 KIND = TYPES["float32"]
 SIZE = KIND.size_bytes

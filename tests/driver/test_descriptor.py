@@ -8,7 +8,7 @@ import pytest
 
 from tightship.driver.memory.descriptor import describe, new_segment
 from tightship.driver.memory.trusted import Trusted
-from tightship.driver.rules.attachment import Attachment
+from tightship.driver.types.attachment import Attachment
 
 NOBODY = Trusted()
 

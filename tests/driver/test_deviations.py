@@ -4,9 +4,9 @@ import pytest
 
 from tests.driver.fake_rim import Rim
 from tests.driver.small_models import GF, IA, MODES, NONE, TYPES, Client, Places, conv, run, shaped
-from tightship.driver import effects as fx
 from tightship.driver.protocol import messages as m
-from tightship.driver.rules.model import (
+from tightship.driver.service import effects as fx
+from tightship.driver.types.model import (
     DataLocation,
     Lifetime,
     Model,
@@ -15,7 +15,7 @@ from tightship.driver.rules.model import (
     Operation,
     Subgraph,
 )
-from tightship.driver.rules.request import Request, RequestArgument, RequestPool
+from tightship.driver.types.request import Request, RequestArgument, RequestPool
 
 KIND = TYPES["float32"]
 SIZE = KIND.size_bytes

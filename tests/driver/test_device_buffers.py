@@ -9,13 +9,13 @@ from tests.driver.test_feature_levels import client_of
 from tests.small_models import relu_chain
 from tightship._core import StopFlag
 from tightship.driver.client import session
-from tightship.driver.effects import Run, RunArgument
 from tightship.driver.memory.mappings import Mappings
 from tightship.driver.memory.slow_files import SlowFiles
 from tightship.driver.models.device_buffers import DeviceBuffers
 from tightship.driver.models.loaded import loaded
 from tightship.driver.models.running import OFTEN, Runs
-from tightship.driver.rules.status import ErrorStatus
+from tightship.driver.service.effects import Run, RunArgument
+from tightship.driver.types.status import ErrorStatus
 from tightship.errors import DriverError
 
 STEPS = 100

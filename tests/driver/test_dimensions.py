@@ -1,8 +1,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tightship.driver.rules.dimensions import combine, element_count, is_specified
-from tightship.driver.rules.operand_type import OperandType, ValueType
+from tightship.driver.types.dimensions import combine, element_count, is_specified
+from tightship.driver.types.operand_type import OperandType, ValueType
 
 partly = st.lists(st.integers(0, 3), max_size=4).map(tuple)
 

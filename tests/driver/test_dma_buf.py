@@ -16,7 +16,6 @@ import pytest
 from tests.driver.native_driver import driver
 from tests.small_models import dense
 from tightship._core import StopFlag
-from tightship.driver.effects import Run, RunArgument
 from tightship.driver.memory import dma_buf
 from tightship.driver.memory.descriptor import describe
 from tightship.driver.memory.dma_buf import (
@@ -34,12 +33,13 @@ from tightship.driver.memory.trusted import Trusted
 from tightship.driver.models.loaded import loaded
 from tightship.driver.models.running import Runs
 from tightship.driver.protocol import messages as m
-from tightship.driver.protocol.messages import Image
-from tightship.driver.rules.attachment import Attachment
-from tightship.driver.rules.model import DataLocation
-from tightship.driver.rules.pools import DeviceMemory, Pool, check_pool
-from tightship.driver.rules.request import Extent
-from tightship.driver.rules.status import ErrorStatus
+from tightship.driver.service.effects import Run, RunArgument
+from tightship.driver.service.pools import check_pool
+from tightship.driver.types.attachment import Attachment
+from tightship.driver.types.model import DataLocation
+from tightship.driver.types.pools import DeviceMemory, Image, Pool
+from tightship.driver.types.request import Extent
+from tightship.driver.types.status import ErrorStatus
 from tightship.errors import DriverError, InputError
 from tightship.loading import load
 

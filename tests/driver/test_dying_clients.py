@@ -18,10 +18,10 @@ from tightship.driver.memory.descriptor import new_segment
 from tightship.driver.protocol import messages as m
 from tightship.driver.protocol.channel import close_all, receive, send
 from tightship.driver.protocol.codec import decode_reply, encode
-from tightship.driver.rules.model import DataLocation, ModelName
-from tightship.driver.rules.pools import PoolMode
-from tightship.driver.rules.request import Request, RequestArgument, RequestPool
-from tightship.driver.rules.status import ErrorStatus
+from tightship.driver.types.model import DataLocation, ModelName
+from tightship.driver.types.pools import PoolMode
+from tightship.driver.types.request import Request, RequestArgument, RequestPool
+from tightship.driver.types.status import ErrorStatus
 from tightship.errors import DriverError
 
 MODEL, _ = dense(batch=4)

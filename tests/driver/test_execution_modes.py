@@ -4,12 +4,12 @@ import pytest
 
 from tests.driver.fake_rim import Rim
 from tests.driver.small_models import GF, IA, NONE, SHAPE, TYPES, Client, Places, conv, shaped
-from tightship.driver import events as ev
 from tightship.driver.protocol import messages as m
 from tightship.driver.protocol.replies import Executed, Failed, OutputShape, Timing
-from tightship.driver.rules.attachment import FenceState
-from tightship.driver.rules.request import Request
-from tightship.driver.rules.status import ErrorStatus
+from tightship.driver.service import events as ev
+from tightship.driver.types.attachment import FenceState
+from tightship.driver.types.request import Request
+from tightship.driver.types.status import ErrorStatus
 
 KIND = TYPES["float32"]
 SIZE = KIND.size_bytes

@@ -7,8 +7,8 @@ import pytest
 from tests.driver.native_driver import driver
 from tests.models import parse
 from tightship.driver import CompilationCache, ModelBuilder, tensor_type
-from tightship.driver.rules.operand_type import EXTENSION, OperandType, ValueType
-from tightship.driver.rules.status import ErrorStatus
+from tightship.driver.types.operand_type import EXTENSION, OperandType, ValueType
+from tightship.driver.types.status import ErrorStatus
 from tightship.errors import DriverError, InputError
 
 ELEMENTS = {"int64": "int64", "uint64": "uint64", "float64": "double", "uint32": "uint32"}

@@ -14,7 +14,6 @@ import pytest
 from tests.driver.native_driver import driver
 from tests.driver.test_descriptor import folder_of_the_dead
 from tests.small_models import dense, dense_result
-from tightship.driver.effects import FindSupported, PrepareModel, Run
 from tightship.driver.memory import mappings
 from tightship.driver.memory.slow_files import SlowFiles
 from tightship.driver.models import operand_models, running
@@ -23,10 +22,11 @@ from tightship.driver.models.device_buffers import DeviceBuffers
 from tightship.driver.protocol import messages as m
 from tightship.driver.protocol.channel import send
 from tightship.driver.protocol.codec import encode
-from tightship.driver.rules.model import ModelFile
-from tightship.driver.rules.pools import Pool, PoolMode
-from tightship.driver.rules.request import Extent, Request
-from tightship.driver.rules.status import ErrorStatus
+from tightship.driver.service.effects import FindSupported, PrepareModel, Run
+from tightship.driver.types.model import ModelFile
+from tightship.driver.types.pools import Pool, PoolMode
+from tightship.driver.types.request import Extent, Request
+from tightship.driver.types.status import ErrorStatus
 from tightship.engine.arenas.joint_arenas import JointArenas
 from tightship.errors import DriverError
 

@@ -1,7 +1,7 @@
 import pytest
 
-from tightship.driver.rules.identifiers import Identifiers
-from tightship.driver.rules.status import ErrorStatus
+from tightship.driver.service.identifiers import Identifiers
+from tightship.driver.types.status import ErrorStatus
 from tightship.errors import DriverError
 
 

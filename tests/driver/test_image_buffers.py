@@ -12,8 +12,6 @@ import tightship
 from tests.driver.native_driver import driver
 from tests.small_models import model
 from tightship._core import HAS_ONEDNN, StopFlag, Turns, onednn_cpu_isa
-from tightship.driver.effects import AllocateBuffer, Run, RunArgument
-from tightship.driver.events import BufferAllocated
 from tightship.driver.memory.mappings import Mappings
 from tightship.driver.memory.slow_files import SlowFiles
 from tightship.driver.models import registry as models_of_driver
@@ -24,9 +22,11 @@ from tightship.driver.models.loader import Loader
 from tightship.driver.models.registry import Models
 from tightship.driver.models.running import OFTEN, Runs
 from tightship.driver.oip.repository import Repository
-from tightship.driver.rim.carrier import Carrier
-from tightship.driver.rules.operand_type import OperandType, ValueType
-from tightship.driver.rules.status import ErrorStatus
+from tightship.driver.server.carrier import Carrier
+from tightship.driver.service.effects import AllocateBuffer, Run, RunArgument
+from tightship.driver.service.events import BufferAllocated
+from tightship.driver.types.operand_type import OperandType, ValueType
+from tightship.driver.types.status import ErrorStatus
 from tightship.engine.arenas.joint_arenas import JointArenas
 from tightship.engine.lower.layouts import AVX512
 from tightship.frontend.onnx import open_bytes

@@ -4,11 +4,11 @@ import pytest
 
 from tests.driver.fake_rim import Rim
 from tests.driver.small_models import GF, IA, NONE, TYPES, Client, Places, conv
-from tightship.driver import events as ev
 from tightship.driver.protocol import messages as m
 from tightship.driver.protocol.replies import Inspected
-from tightship.driver.rules.inspect_calls import snapshot_of
-from tightship.driver.settings import Settings
+from tightship.driver.service import events as ev
+from tightship.driver.service.inspect_calls import snapshot_of
+from tightship.driver.types.settings import Settings
 
 KIND = TYPES["float32"]
 SIZE = KIND.size_bytes

@@ -16,9 +16,9 @@ from tightship.driver.memory import isolated, isolated_process, isolated_worker
 from tightship.driver.memory.isolated_process import IsolatedProcess
 from tightship.driver.memory.mappings import Mappings
 from tightship.driver.memory.slow_files import SlowFiles
-from tightship.driver.rules.pools import Pool, PoolMode
-from tightship.driver.rules.request import Extent
-from tightship.driver.rules.status import ErrorStatus
+from tightship.driver.types.pools import Pool, PoolMode
+from tightship.driver.types.request import Extent
+from tightship.driver.types.status import ErrorStatus
 from tightship.errors import DriverError
 
 PAGE = 4096

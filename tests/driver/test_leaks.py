@@ -12,7 +12,7 @@ from tests.driver.native_driver import driver
 from tests.small_models import relu_chain
 from tightship.driver.client import segment as segments
 from tightship.driver.protocol import messages as m
-from tightship.driver.rules.pools import READ, PoolKind
+from tightship.driver.types.pools import READ, PoolKind
 from tightship.errors import DriverError
 
 POOL_BYTES = 1 << 16

@@ -6,9 +6,9 @@ from tests.driver.fake_rim import Rim
 from tests.driver.small_models import GF, IA, NONE, SHAPE, TYPES, Client, Places, conv, shaped
 from tightship.driver.protocol import messages as m
 from tightship.driver.protocol.replies import Launched
-from tightship.driver.rules.quota import Resource
-from tightship.driver.rules.status import ErrorStatus
-from tightship.driver.settings import CONNECTION_LIMITS, Settings
+from tightship.driver.types.quota import Resource
+from tightship.driver.types.settings import CONNECTION_LIMITS, Settings
+from tightship.driver.types.status import ErrorStatus
 
 KIND = TYPES["float32"]
 SIZE = KIND.size_bytes

@@ -9,8 +9,8 @@ import pytest
 
 from tests.driver.test_hostile_clients import connected
 from tightship.driver.protocol.codec import decode_reply
-from tightship.driver.rim import listening
-from tightship.driver.rim.listening import FAREWELL, Door, caller_of
+from tightship.driver.server import listening
+from tightship.driver.server.listening import FAREWELL, Door, caller_of
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ import pytest
 from tests.driver.native_driver import driver
 from tests.small_models import dense, dense_result
 from tightship._core import HAS_ONEDNN
-from tightship.driver.rules.status import ErrorStatus
+from tightship.driver.types.status import ErrorStatus
 from tightship.errors import DriverError
 
 MODEL, WEIGHTS = dense(batch=4)

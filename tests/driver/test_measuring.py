@@ -9,15 +9,15 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tightship.driver.effects import Measure
-from tightship.driver.events import Measured
 from tightship.driver.memory.mappings import Mappings
 from tightship.driver.memory.resident import Resident, residents
 from tightship.driver.memory.slow_files import SlowFiles
-from tightship.driver.rim import measuring
-from tightship.driver.rim.measuring import mapped_bytes, measure
-from tightship.driver.rules.snapshot import DRIVER, Holdings, Snapshot
-from tightship.driver.rules.status import ErrorStatus
+from tightship.driver.server import measuring
+from tightship.driver.server.measuring import mapped_bytes, measure
+from tightship.driver.service.effects import Measure
+from tightship.driver.service.events import Measured
+from tightship.driver.types.snapshot import DRIVER, Holdings, Snapshot
+from tightship.driver.types.status import ErrorStatus
 
 
 def test_what_is_touched_of_a_mapping_is_resident():

@@ -6,9 +6,9 @@ from dataclasses import replace
 import pytest
 
 from tests.driver.small_models import GF, IA, NONE, Client, shaped
-from tightship.driver.protocol.messages import Image, Prepare, SupportedOperations, UnregisterPool
+from tightship.driver.protocol.messages import Prepare, SupportedOperations, UnregisterPool
 from tightship.driver.protocol.replies import ModelPrepared, Supported
-from tightship.driver.rules.model import (
+from tightship.driver.types.model import (
     DataLocation,
     ExternalFile,
     Lifetime,
@@ -19,8 +19,9 @@ from tightship.driver.rules.model import (
     Operation,
     Subgraph,
 )
-from tightship.driver.rules.operand_type import OperandType, ValueType
-from tightship.driver.rules.status import ErrorStatus
+from tightship.driver.types.operand_type import OperandType, ValueType
+from tightship.driver.types.pools import Image
+from tightship.driver.types.status import ErrorStatus
 
 FLOAT = ValueType(OperandType.TENSOR_FLOAT32, (2, 4))
 SIZE = FLOAT.size_bytes

@@ -16,8 +16,8 @@ from tests.driver.nnapi.test_varying import FIXED, doubled
 from tests.small_models import dense, dense_result
 from tightship.driver import CompilationCache, ModelBuilder, tensor_type
 from tightship.driver.nnapi.operation_type import OperationType
-from tightship.driver.rules.cache import HEAD_BYTES
-from tightship.driver.rules.status import ErrorStatus
+from tightship.driver.service.cache import HEAD_BYTES
+from tightship.driver.types.status import ErrorStatus
 from tightship.errors import DriverError
 
 GF, IA = ErrorStatus.GENERAL_FAILURE, ErrorStatus.INVALID_ARGUMENT

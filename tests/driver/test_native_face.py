@@ -19,13 +19,12 @@ from tightship.driver.client.segment import Placed
 from tightship.driver.memory.descriptor import new_segment
 from tightship.driver.protocol import messages as m
 from tightship.driver.protocol.forms import NAME_BYTES_MAX
-from tightship.driver.protocol.messages import Image
 from tightship.driver.protocol.replies import PoolRegistered
-from tightship.driver.rim.listening import listen
-from tightship.driver.rules.attachment import FenceState
-from tightship.driver.rules.model import DataLocation, FileFormat, ModelFile, NamedFile
-from tightship.driver.rules.pools import PoolMode
-from tightship.driver.rules.status import ErrorStatus
+from tightship.driver.server.listening import listen
+from tightship.driver.types.attachment import FenceState
+from tightship.driver.types.model import DataLocation, FileFormat, ModelFile, NamedFile
+from tightship.driver.types.pools import Image, PoolMode
+from tightship.driver.types.status import ErrorStatus
 from tightship.errors import DriverError, FormatError, InputError
 
 MODEL, WEIGHTS = dense(batch=4)

@@ -21,7 +21,7 @@ from tightship.driver.client import ring as ring_of_client
 from tightship.driver.client import session as session_of_client
 from tightship.driver.memory.descriptor import new_segment
 from tightship.driver.protocol import messages as m
-from tightship.driver.rules.status import ErrorStatus
+from tightship.driver.types.status import ErrorStatus
 from tightship.errors import DriverError
 
 MODEL = relu_chain(1, 64)

@@ -13,7 +13,7 @@ from tests.small_models import dense, dense_result
 from tests.zoo.exports import export
 from tightship.driver.models.loader import Loader
 from tightship.driver.models.open_onnx import open_onnx
-from tightship.driver.rules.status import ErrorStatus
+from tightship.driver.types.status import ErrorStatus
 from tightship.engine.arenas.joint_arenas import JointArenas
 from tightship.errors import DriverError, InputError
 from tightship.frontend.onnx import open_bytes

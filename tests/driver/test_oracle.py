@@ -9,9 +9,9 @@ from tests.driver.fake_rim import Rim
 from tests.driver.oracle import IA, NONE, Memory, Net, Oracle
 from tests.driver.small_models import Client, status_of
 from tightship.driver.protocol import messages as m
-from tightship.driver.rules.model import DataLocation, Lifetime, Model, Operand, Operation, Subgraph
-from tightship.driver.rules.operand_type import ValueType, size_bytes
-from tightship.driver.rules.request import Request, RequestArgument, RequestPool
+from tightship.driver.types.model import DataLocation, Lifetime, Model, Operand, Operation, Subgraph
+from tightship.driver.types.operand_type import ValueType, size_bytes
+from tightship.driver.types.request import Request, RequestArgument, RequestPool
 
 SHAPES = [(4,), (2, 3), (0,), (0, 3), (), (2, 0)]
 KINDS = [(3, 0.0, 0), (5, 0.5, 0), (5, 1.0, 0), (8, 0.0, 0), (1, 0.0, 0)]

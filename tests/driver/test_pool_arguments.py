@@ -5,15 +5,15 @@ import os
 import numpy as np
 import pytest
 
-from tightship.driver.effects import RunArgument
 from tightship.driver.memory.descriptor import new_segment
 from tightship.driver.memory.mappings import Mappings
 from tightship.driver.memory.slow_files import SlowFiles
 from tightship.driver.models.running import Runs
-from tightship.driver.rules.elements import value_type
-from tightship.driver.rules.model import DataLocation
-from tightship.driver.rules.pools import Pool, PoolMode
-from tightship.driver.rules.request import Extent
+from tightship.driver.service.effects import RunArgument
+from tightship.driver.types.elements import value_type
+from tightship.driver.types.model import DataLocation
+from tightship.driver.types.pools import Pool, PoolMode
+from tightship.driver.types.request import Extent
 
 SIZE = 4096
 

@@ -8,8 +8,8 @@ import pytest
 from tightship.driver.memory.mappings import Mappings
 from tightship.driver.memory.pool_file import is_steady, steady_file
 from tightship.driver.memory.slow_files import SlowFiles
-from tightship.driver.rules.pools import Pool, PoolMode
-from tightship.driver.rules.request import Extent
+from tightship.driver.types.pools import Pool, PoolMode
+from tightship.driver.types.request import Extent
 
 PAGE = 4096
 SHRINK = fcntl.F_SEAL_SHRINK

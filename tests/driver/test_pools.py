@@ -5,14 +5,14 @@ import pytest
 from tests.driver.fake_rim import Rim
 from tests.driver.small_models import GF, IA, NONE, TYPES, Client, Places, conv, run
 from tightship.driver.protocol import messages as m
-from tightship.driver.protocol.messages import Image
 from tightship.driver.protocol.replies import PoolRegistered
-from tightship.driver.rules.attachment import FenceState
-from tightship.driver.rules.model import DataLocation
-from tightship.driver.rules.quota import Resource
-from tightship.driver.rules.request import RequestArgument, RequestPool
-from tightship.driver.rules.status import ErrorStatus
-from tightship.driver.settings import CONNECTION_LIMITS, USER_LIMITS, Settings
+from tightship.driver.types.attachment import FenceState
+from tightship.driver.types.model import DataLocation
+from tightship.driver.types.pools import Image
+from tightship.driver.types.quota import Resource
+from tightship.driver.types.request import RequestArgument, RequestPool
+from tightship.driver.types.settings import CONNECTION_LIMITS, USER_LIMITS, Settings
+from tightship.driver.types.status import ErrorStatus
 
 TRANSIENT = ErrorStatus.RESOURCE_EXHAUSTED_TRANSIENT
 PERSISTENT = ErrorStatus.RESOURCE_EXHAUSTED_PERSISTENT

@@ -9,15 +9,15 @@ from tests.driver.native_driver import driver
 from tests.driver.test_hostile_clients import NoNames
 from tests.small_models import dense, dense_result
 from tightship._core import StopFlag
-from tightship.driver.effects import PrepareModel
 from tightship.driver.memory.descriptor import new_segment
 from tightship.driver.memory.mappings import Mappings
 from tightship.driver.memory.slow_files import SlowFiles
 from tightship.driver.models.registry import Models
-from tightship.driver.rules.model import ModelFile
-from tightship.driver.rules.pools import READ, Pool, PoolMode
-from tightship.driver.rules.request import Extent
-from tightship.driver.rules.status import ErrorStatus, ExecutionPreference
+from tightship.driver.service.effects import PrepareModel
+from tightship.driver.types.model import ModelFile
+from tightship.driver.types.pools import READ, Pool, PoolMode
+from tightship.driver.types.request import Extent
+from tightship.driver.types.status import ErrorStatus, ExecutionPreference
 
 MODEL, WEIGHTS = dense(batch=4)
 

@@ -1,7 +1,7 @@
 import pytest
 
-from tightship.driver.rules.quota import Account, Resource
-from tightship.driver.rules.status import ErrorStatus
+from tightship.driver.types.quota import Account, Resource
+from tightship.driver.types.status import ErrorStatus
 from tightship.errors import DriverError
 
 LIMITS = dict.fromkeys(Resource, 100)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tightship.driver.rules.regions import (
+from tightship.driver.oip.regions import (
     Code,
     Region,
     RegionError,

@@ -15,12 +15,12 @@ import tightship
 from tests.driver.native_driver import driver
 from tests.small_models import dense, dense_result, relu_chain
 from tightship._core import Repeats, StopFlag, Tally, Turns
-from tightship.driver.effects import MayRepeat
 from tightship.driver.protocol import messages as m
 from tightship.driver.protocol.codec import encode
 from tightship.driver.protocol.replies import Executed
-from tightship.driver.rim.repeating import KEPT_MAX, Repeating
-from tightship.driver.rules.status import ErrorStatus
+from tightship.driver.server.repeating import KEPT_MAX, Repeating
+from tightship.driver.service.effects import MayRepeat
+from tightship.driver.types.status import ErrorStatus
 from tightship.errors import DriverError, InputError, StoppedError
 
 ANSWER = b"\x01\x87\x00\x00\x04\x00\x00\x00" + bytes(8) + b"done"

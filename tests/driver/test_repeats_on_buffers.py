@@ -14,8 +14,8 @@ from tests.driver.small_models import (
     shaped,
     status_of,
 )
-from tightship.driver import events as ev
 from tightship.driver.protocol import messages as m
+from tightship.driver.service import events as ev
 
 REST = (32, 32, 8)
 KIND = shaped(TYPES["float32"], 0, *REST)

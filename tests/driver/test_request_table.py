@@ -16,16 +16,16 @@ from tests.driver.small_models import (
     run,
     shaped,
 )
-from tightship.driver import effects as fx
-from tightship.driver import events as ev
 from tightship.driver.protocol import messages as m
 from tightship.driver.protocol.codec import decode_call, encode
 from tightship.driver.protocol.replies import Executed, Failed, Timing
-from tightship.driver.rules.attachment import FenceState
-from tightship.driver.rules.model import DataLocation
-from tightship.driver.rules.operand_type import OperandType, ValueType
-from tightship.driver.rules.request import Request, RequestArgument, RequestPool
-from tightship.driver.rules.status import ErrorStatus
+from tightship.driver.service import effects as fx
+from tightship.driver.service import events as ev
+from tightship.driver.types.attachment import FenceState
+from tightship.driver.types.model import DataLocation
+from tightship.driver.types.operand_type import OperandType, ValueType
+from tightship.driver.types.request import Request, RequestArgument, RequestPool
+from tightship.driver.types.status import ErrorStatus
 from tightship.errors import FormatError
 
 KIND = TYPES["float32"]

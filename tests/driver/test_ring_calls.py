@@ -5,8 +5,8 @@ import pytest
 from tests.driver.fake_rim import Rim
 from tests.driver.small_models import IA, NONE, Client
 from tightship.driver.protocol import messages as m
-from tightship.driver.rules.attachment import FenceState
-from tightship.driver.settings import Settings
+from tightship.driver.types.attachment import FenceState
+from tightship.driver.types.settings import Settings
 
 
 def offered(client, size_bytes=m.RING_BYTES, **facts):

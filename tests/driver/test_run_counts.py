@@ -15,7 +15,7 @@ from tightship.driver.oip.face import Face
 from tightship.driver.oip.monitor import Monitor
 from tightship.driver.oip.region_files import RegionFiles
 from tightship.driver.oip.repository import ModelSource, Repository
-from tightship.driver.rim.server import Server
+from tightship.driver.server.server import Server
 from tightship.errors import DriverError, GraphError
 
 COUNT = 40

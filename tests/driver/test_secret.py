@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tightship.driver.rim.secret import SECRET_BYTES, kept_secret
+from tightship.driver.server.secret import SECRET_BYTES, kept_secret
 from tightship.errors import InputError
 
 MOMENT_S = 0.3

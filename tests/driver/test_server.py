@@ -9,13 +9,13 @@ import pytest
 from tests.driver.test_hostile_clients import connected
 from tightship._core import Turns
 from tightship.driver.client.client import Client
-from tightship.driver.events import Tick
 from tightship.driver.oip.repository import Repository
-from tightship.driver.rim import peer as peers
-from tightship.driver.rim.access import Access
-from tightship.driver.rim.server import Server
-from tightship.driver.rules.quota import Accounts, Resource
-from tightship.driver.settings import USER_LIMITS
+from tightship.driver.server import peer as peers
+from tightship.driver.server.access import Access
+from tightship.driver.server.server import Server
+from tightship.driver.service.events import Tick
+from tightship.driver.types.quota import Accounts, Resource
+from tightship.driver.types.settings import USER_LIMITS
 from tightship.errors import DriverError
 
 PATIENCE_S = 30

@@ -10,13 +10,13 @@ import pytest
 
 from tests.driver.fake_rim import Rim, buffers_of
 from tests.driver.small_models import NONE, Places, conv, status_of
-from tightship.driver import effects as fx
-from tightship.driver import events as ev
 from tightship.driver.protocol import messages as m
-from tightship.driver.rules.attachment import FenceState
-from tightship.driver.rules.operand_type import OperandType, ValueType
-from tightship.driver.rules.status import ErrorStatus
-from tightship.driver.settings import Settings
+from tightship.driver.service import effects as fx
+from tightship.driver.service import events as ev
+from tightship.driver.types.attachment import FenceState
+from tightship.driver.types.operand_type import OperandType, ValueType
+from tightship.driver.types.settings import Settings
+from tightship.driver.types.status import ErrorStatus
 
 KIND = ValueType(OperandType.TENSOR_FLOAT32, (4,))
 MS = 1_000_000

@@ -18,10 +18,10 @@ from tightship.driver.protocol import messages as m
 from tightship.driver.protocol.channel import send
 from tightship.driver.protocol.codec import encode
 from tightship.driver.protocol.replies import PoolRegistered
-from tightship.driver.rim.server import Server
-from tightship.driver.rules.pools import Pool, PoolMode
-from tightship.driver.rules.request import Extent
-from tightship.driver.rules.status import ErrorStatus
+from tightship.driver.server.server import Server
+from tightship.driver.types.pools import Pool, PoolMode
+from tightship.driver.types.request import Extent
+from tightship.driver.types.status import ErrorStatus
 from tightship.errors import DriverError
 
 MODEL = relu_chain(1, 1024)

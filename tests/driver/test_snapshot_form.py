@@ -3,7 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tightship.driver.protocol.snapshot_form import decode_snapshot, encode_snapshot
-from tightship.driver.rules.snapshot import (
+from tightship.driver.types.snapshot import (
     BufferShare,
     Caller,
     Holdings,

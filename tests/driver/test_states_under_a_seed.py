@@ -8,7 +8,7 @@ import pytest
 from tests.driver.test_feature_levels import client_of
 from tests.small_models import relu_chain
 from tightship.driver.models.running import Runs
-from tightship.driver.rules.status import ErrorStatus
+from tightship.driver.types.status import ErrorStatus
 from tightship.errors import DriverError
 
 NONE = ErrorStatus.NONE

@@ -7,7 +7,6 @@ import pytest
 from tests.driver.test_hostile_clients import NoNames
 from tests.small_models import dense
 from tightship._core import StopFlag, Turns
-from tightship.driver import effects as fx
 from tightship.driver.memory.mappings import Mappings
 from tightship.driver.memory.slow_files import SlowFiles
 from tightship.driver.models import loader as loaders
@@ -15,11 +14,12 @@ from tightship.driver.models import registry as models_of_driver
 from tightship.driver.models.model_cache import ModelCache
 from tightship.driver.models.registry import Models
 from tightship.driver.protocol.messages import CacheFiles
-from tightship.driver.rim.carrier import Carrier
-from tightship.driver.rules.model import ModelFile
-from tightship.driver.rules.pools import Pool, PoolMode
-from tightship.driver.rules.request import Extent
-from tightship.driver.rules.status import ErrorStatus
+from tightship.driver.server.carrier import Carrier
+from tightship.driver.service import effects as fx
+from tightship.driver.types.model import ModelFile
+from tightship.driver.types.pools import Pool, PoolMode
+from tightship.driver.types.request import Extent
+from tightship.driver.types.status import ErrorStatus
 from tightship.engine import prepare as preparing_engine
 from tightship.engine.lower import passes, select
 

@@ -1,7 +1,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tightship.driver.rules.timers import Timers
+from tightship.driver.types.timers import Timers
 
 actions = st.lists(
     st.one_of(

@@ -17,11 +17,11 @@ from tightship.driver.client.client import Client
 from tightship.driver.models.running import Runs
 from tightship.driver.oip import standing
 from tightship.driver.oip.face import Face
-from tightship.driver.oip.http_calls import HttpCalls
-from tightship.driver.oip.http_message import HttpRequest
+from tightship.driver.oip.http.calls import HttpCalls
+from tightship.driver.oip.http.message import HttpRequest
 from tightship.driver.oip.region_files import RegionFiles
 from tightship.driver.oip.repository import ModelSource, Repository
-from tightship.driver.rim.server import Server
+from tightship.driver.server.server import Server
 
 PATIENCE_S = 30
 COUNT = 2

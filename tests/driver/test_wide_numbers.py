@@ -14,8 +14,8 @@ from tightship.driver import Image, ModelBuilder, PoolMode, tensor_type
 from tightship.driver.memory import descriptor
 from tightship.driver.protocol.codec import decode_call, encode
 from tightship.driver.protocol.messages import CopyFrom, RegisterPool
-from tightship.driver.rules.operand_type import ValueType
-from tightship.driver.rules.status import ErrorStatus
+from tightship.driver.types.operand_type import ValueType
+from tightship.driver.types.status import ErrorStatus
 from tightship.errors import DriverError, InputError
 
 PLAIN = {bool: False, float: 0.5, str: "a", bytes: bytes(32)}

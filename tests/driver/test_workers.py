@@ -5,9 +5,9 @@ import threading
 import pytest
 
 from tests.driver.test_turns import until
-from tightship.driver.events import Tick
-from tightship.driver.rim.workers import Workers
-from tightship.driver.rules.status import Priority
+from tightship.driver.server.workers import Workers
+from tightship.driver.service.events import Tick
+from tightship.driver.types.status import Priority
 
 PATIENCE_S = 60
 

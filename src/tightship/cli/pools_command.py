@@ -7,7 +7,7 @@ from dataclasses import asdict
 
 from tightship.cli.output import show, show_json
 from tightship.driver.client.client import Client
-from tightship.driver.rules.snapshot import Holdings, Snapshot
+from tightship.driver.types.snapshot import Holdings, Snapshot
 from tightship.quantity import format_bytes
 from tightship.view.table import Column, table
 

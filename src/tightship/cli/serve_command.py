@@ -19,9 +19,9 @@ from tightship.driver.memory.trusted import trusted
 from tightship.driver.oip.limits import LIMITS, FaceLimits
 from tightship.driver.oip.repository import ModelSource
 from tightship.driver.process import Driver, Listening
-from tightship.driver.rim.access import Access
-from tightship.driver.rim.listening import socket_path
-from tightship.driver.rim.secret import kept_secret
+from tightship.driver.server.access import Access
+from tightship.driver.server.secret import kept_secret
+from tightship.driver.types.socket_path import socket_path
 from tightship.errors import InputError
 from tightship.prepared_cache import UnusableCacheError, user_folder
 

@@ -4,9 +4,8 @@ from tightship.driver.client.building import ModelBuilder, channels_type, tensor
 from tightship.driver.client.client import Client
 from tightship.driver.client.compilation_cache import CompilationCache
 from tightship.driver.client.fallback import FallbackModel
-from tightship.driver.protocol.messages import Image
-from tightship.driver.rules.pools import PoolMode
-from tightship.driver.rules.status import ErrorStatus, ExecutionPreference, Priority
+from tightship.driver.types.pools import Image, PoolMode
+from tightship.driver.types.status import ErrorStatus, ExecutionPreference, Priority
 
 __all__ = [
     "Client",

@@ -5,11 +5,13 @@ import os
 import select
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from threading import Thread, Timer
 from typing import Protocol
 
 from tightship._core import Turns
+from tightship.driver.client.client import Client
 from tightship.driver.oip.face import Face
 from tightship.driver.oip.limits import LIMITS, FaceLimits
 from tightship.driver.oip.monitor import Monitor
@@ -17,11 +19,12 @@ from tightship.driver.oip.refusal import OipError
 from tightship.driver.oip.region_files import RegionFiles
 from tightship.driver.oip.repository import Repository, Sources
 from tightship.driver.printable import printable
-from tightship.driver.rim.access import Access
-from tightship.driver.rim.heap_trimmer import HeapTrimmer
-from tightship.driver.rim.server import NO_ACCESS, Server
-from tightship.driver.rules.quota import Accounts
-from tightship.driver.settings import USER_LIMITS
+from tightship.driver.server.access import Access
+from tightship.driver.server.heap_trimmer import HeapTrimmer
+from tightship.driver.server.server import NO_ACCESS, Server
+from tightship.driver.types.quota import Accounts
+from tightship.driver.types.settings import USER_LIMITS
+from tightship.driver.types.snapshot import Snapshot
 from tightship.errors import InputError
 
 GRACE_MAX_S = 24 * 3600.0
@@ -105,7 +108,7 @@ class Driver:
             undo.callback(self._repository.close)
             self._load_all()
             if where.http is not None:
-                monitor = Monitor(self._face, where.socket)
+                monitor = Monitor(self._face, partial(_inspect, where.socket))
                 http = self._faces["http"] = _http_server(self._face, where, monitor)
                 undo.callback(http.discard)
             if where.grpc is not None:
@@ -204,10 +207,16 @@ class Driver:
             self._native.stop()
 
 
+def _inspect(socket: Path) -> Snapshot:
+    """Ask the driver at `socket` what its clients hold."""
+    with Client(socket) as client:
+        return client.inspect()
+
+
 def _http_server(face: Face, where: Listening, monitor: Monitor) -> FaceServer:
     assert where.http is not None
     try:
-        from tightship.driver.oip.http_serving import HttpServer
+        from tightship.driver.oip.http.serving import HttpServer
     except ModuleNotFoundError as error:
         raise _missing("HTTP", error) from None
     return HttpServer(face, where.limits, where.http, monitor, where.host_names)
@@ -215,7 +224,7 @@ def _http_server(face: Face, where: Listening, monitor: Monitor) -> FaceServer:
 
 def _grpc_server(face: Face, limits: FaceLimits, host: str, port: int) -> FaceServer:
     try:
-        from tightship.driver.oip.grpc_serving import GrpcServer
+        from tightship.driver.oip.grpc.serving import GrpcServer
     except ModuleNotFoundError as error:
         raise _missing("gRPC", error) from None
     return GrpcServer(face, limits, host, port)

@@ -6,7 +6,7 @@ from tests.driver.nnapi import reference
 from tests.driver.nnapi.network import ARRAYS, F16, I8, I32, RANGES, Network, kind_of
 from tests.driver.nnapi.tensors import bias_of, output_of, tensor
 from tightship.driver import ModelBuilder
-from tightship.driver.rules.model import Lifetime
+from tightship.driver.types.model import Lifetime
 
 IMAGE = (1, 6, 5, 4)
 

@@ -4,7 +4,8 @@ import numpy as np
 
 from tightship.driver.nnapi import graph_of
 from tightship.driver.nnapi.operation_type import OperationType
-from tightship.driver.rules.model import (
+from tightship.driver.service.model_checks import check_model
+from tightship.driver.types.model import (
     NOWHERE,
     DataLocation,
     Lifetime,
@@ -13,8 +14,7 @@ from tightship.driver.rules.model import (
     Operation,
     Subgraph,
 )
-from tightship.driver.rules.model_checks import check_model
-from tightship.driver.rules.operand_type import OperandType, ValueType
+from tightship.driver.types.operand_type import OperandType, ValueType
 from tightship.engine.prepare import Settings, prepare
 from tightship.engine.program_cache import Bounds
 from tightship.model import Model as Loaded

@@ -11,7 +11,7 @@ from tightship.driver.models.chain import Limit
 from tightship.driver.nnapi.operation_type import OperationType
 from tightship.driver.protocol import messages as m
 from tightship.driver.protocol.replies import Executed
-from tightship.driver.rules.status import ErrorStatus
+from tightship.driver.types.status import ErrorStatus
 from tightship.errors import DriverError
 
 COUNT, FLAG, VALUE = tensor_type("i4", (1,)), tensor_type("?", (1,)), tensor_type("f4", (2, 3))

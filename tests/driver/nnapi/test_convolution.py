@@ -20,7 +20,7 @@ from tests.driver.nnapi.tensors import (
 )
 from tests.driver.nnapi.windows import Geometry, geometries
 from tightship.driver.nnapi import graph_of
-from tightship.driver.rules.status import ErrorStatus
+from tightship.driver.types.status import ErrorStatus
 from tightship.errors import DriverError
 
 CHANNELS_FIRST = (0, 3, 1, 2)

@@ -13,10 +13,10 @@ from tests.driver.nnapi.cases import CASES, Case, built
 from tests.driver.nnapi.test_native_operands import TYPES
 from tightship.driver.protocol import messages as m
 from tightship.driver.protocol.replies import BurstOpened, Executed, ExecutionCreated
-from tightship.driver.rules.elements import dtype_of
-from tightship.driver.rules.model import DataLocation, Lifetime
-from tightship.driver.rules.request import Request, RequestArgument, RequestPool
-from tightship.driver.rules.status import ErrorStatus
+from tightship.driver.types.elements import dtype_of
+from tightship.driver.types.model import DataLocation, Lifetime
+from tightship.driver.types.request import Request, RequestArgument, RequestPool
+from tightship.driver.types.status import ErrorStatus
 from tightship.errors import DriverError
 
 IA, SHORT = ErrorStatus.INVALID_ARGUMENT, ErrorStatus.OUTPUT_INSUFFICIENT_SIZE

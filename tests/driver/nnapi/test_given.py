@@ -9,8 +9,8 @@ from tests.driver.nnapi.network import F16, F32, I8, I32, U8, Network, kind_of
 from tightship.driver import ModelBuilder, tensor_type
 from tightship.driver.nnapi import graph_of, supported_operations
 from tightship.driver.nnapi.operation_type import OperationType
-from tightship.driver.rules.operand_type import OperandType, ValueType
-from tightship.driver.rules.status import ErrorStatus
+from tightship.driver.types.operand_type import OperandType, ValueType
+from tightship.driver.types.status import ErrorStatus
 from tightship.errors import DriverError, InputError
 
 SCALAR = ValueType(OperandType.INT32)

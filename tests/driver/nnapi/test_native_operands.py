@@ -9,7 +9,7 @@ from tests.driver.nnapi.network import F16, F32, I8, U8, kind_of
 from tests.driver.nnapi.test_translate import UNKNOWN_OPERATION, small_network, wanted_of
 from tightship.driver import ModelBuilder, tensor_type
 from tightship.driver.nnapi.operation_type import OperationType
-from tightship.driver.rules.status import ErrorStatus
+from tightship.driver.types.status import ErrorStatus
 from tightship.errors import DriverError
 
 TYPES = {"float32": F32, "float16": F16, "quant8_asymm": U8, "quant8_asymm_signed": I8}

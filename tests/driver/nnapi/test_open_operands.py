@@ -18,8 +18,8 @@ from tightship.driver.client.remote import COPIES_MAX
 from tightship.driver.models.open_chain import CHAINS_MAX
 from tightship.driver.models.running import OFTEN
 from tightship.driver.nnapi.operation_type import OperationType
-from tightship.driver.rules.model import Lifetime
-from tightship.driver.rules.status import ErrorStatus
+from tightship.driver.types.model import Lifetime
+from tightship.driver.types.status import ErrorStatus
 from tightship.engine.program_cache import Bounds
 from tightship.errors import DriverError, InputError
 

@@ -13,9 +13,9 @@ from tightship.driver import ModelBuilder, tensor_type
 from tightship.driver.nnapi.operation_type import OperationType
 from tightship.driver.protocol import messages as m
 from tightship.driver.protocol.replies import Executed, OutputShape
-from tightship.driver.rules.model import DataLocation
-from tightship.driver.rules.request import Request, RequestArgument, RequestPool
-from tightship.driver.rules.status import ErrorStatus
+from tightship.driver.types.model import DataLocation
+from tightship.driver.types.request import Request, RequestArgument, RequestPool
+from tightship.driver.types.status import ErrorStatus
 from tightship.errors import DriverError
 
 IA, GF = ErrorStatus.INVALID_ARGUMENT, ErrorStatus.GENERAL_FAILURE

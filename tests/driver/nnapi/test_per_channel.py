@@ -14,8 +14,8 @@ from tests.driver.nnapi.windows import geometries
 from tightship.driver import ModelBuilder, channels_type
 from tightship.driver.nnapi import graph_of
 from tightship.driver.nnapi.operation_type import OperationType
-from tightship.driver.rules.operand_type import ValueType
-from tightship.driver.rules.status import ErrorStatus
+from tightship.driver.types.operand_type import ValueType
+from tightship.driver.types.status import ErrorStatus
 from tightship.errors import DriverError
 
 STEPS = st.sampled_from((U8, I8))

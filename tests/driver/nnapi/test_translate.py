@@ -6,8 +6,8 @@ import pytest
 from tests.driver.nnapi import reference
 from tests.driver.nnapi.network import F32, I32, U8, Network, kind_of, of_one, run
 from tightship.driver.nnapi import graph_of, supported_operations
-from tightship.driver.rules.model import DataLocation, Lifetime
-from tightship.driver.rules.status import ErrorStatus
+from tightship.driver.types.model import DataLocation, Lifetime
+from tightship.driver.types.status import ErrorStatus
 from tightship.errors import DriverError
 from tightship.graph import MappedFile
 

@@ -20,7 +20,7 @@ from tightship.driver.nnapi.operation_type import OperationType
 from tightship.driver.nnapi.routine import LateRoutine
 from tightship.driver.protocol import messages as m
 from tightship.driver.protocol.replies import UNTIMED, Executed, OutputShape
-from tightship.driver.rules.status import ErrorStatus
+from tightship.driver.types.status import ErrorStatus
 from tightship.engine.arenas.joint_arenas import JointArenas
 from tightship.errors import DriverError
 

@@ -9,11 +9,11 @@ import onnx
 from tests.models import parse
 from tightship._core import Turns
 from tightship.driver.oip.face import Face
-from tightship.driver.oip.http_calls import HttpCalls
-from tightship.driver.oip.http_message import HttpRequest
+from tightship.driver.oip.http.calls import HttpCalls
+from tightship.driver.oip.http.message import HttpRequest
 from tightship.driver.oip.region_files import RegionFiles
+from tightship.driver.oip.regions import Region
 from tightship.driver.oip.repository import ModelSource, Repository
-from tightship.driver.rules.regions import Region
 
 X = np.arange(4, dtype=np.float32)
 TEXTS = {

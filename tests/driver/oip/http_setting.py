@@ -5,8 +5,8 @@ import json
 import socket
 
 from tests.driver.oip.face_setting import Setting
-from tightship.driver.oip.http_calls import HttpCalls
-from tightship.driver.oip.http_serving import HttpServer
+from tightship.driver.oip.http.calls import HttpCalls
+from tightship.driver.oip.http.serving import HttpServer
 from tightship.driver.oip.limits import FaceLimits
 from tightship.driver.oip.monitor import Monitor
 

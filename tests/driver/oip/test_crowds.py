@@ -24,7 +24,7 @@ from tests.driver.oip.test_closed_connections import (  # noqa: E402
 )
 from tests.models import parse  # noqa: E402
 from tightship.driver.client.client import Client  # noqa: E402
-from tightship.driver.rules.status import ErrorStatus  # noqa: E402
+from tightship.driver.types.status import ErrorStatus  # noqa: E402
 from tightship.errors import DriverError  # noqa: E402
 
 LIVE = b"GET /v2/health/live HTTP/1.1\r\nHost: localhost\r\n\r\n"

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from tests.driver.oip.served import sources
 from tightship._core import Turns
 from tightship.driver.oip.face import Face
-from tightship.driver.oip.http_calls import HttpCalls
-from tightship.driver.oip.http_message import HEADER_LENGTH, HttpRequest
+from tightship.driver.oip.http.calls import HttpCalls
+from tightship.driver.oip.http.message import HEADER_LENGTH, HttpRequest
 from tightship.driver.oip.refusal import OipError
 from tightship.driver.oip.region_files import RegionFiles
 from tightship.driver.oip.repository import ModelSource, Repository

@@ -12,10 +12,10 @@ import pytest
 grpc = pytest.importorskip("grpc")
 pytest.importorskip("httptools")
 from tests.driver.oip.face_setting import TEXTS  # noqa: E402
-from tests.driver.oip.test_lending import Endless  # noqa: E402
+from tests.driver.oip.http.test_lending import Endless  # noqa: E402
 from tests.models import parse  # noqa: E402
-from tightship.driver.oip.grpc_schema import message_classes  # noqa: E402
-from tightship.driver.oip.grpc_serving import SERVICE  # noqa: E402
+from tightship.driver.oip.grpc.schema import message_classes  # noqa: E402
+from tightship.driver.oip.grpc.serving import SERVICE  # noqa: E402
 from tightship.driver.oip.limits import FaceLimits  # noqa: E402
 from tightship.driver.oip.repository import ModelSource  # noqa: E402
 from tightship.driver.process import Driver, Listening  # noqa: E402

@@ -10,10 +10,10 @@ import grpc
 
 from tests.driver.oip.face_setting import Setting
 from tests.driver.oip.http_setting import Serving, ask
-from tightship.driver.oip.grpc_serving import SERVICE, GrpcServer
+from tightship.driver.oip.grpc.serving import SERVICE, GrpcServer
 from tightship.driver.oip.limits import FaceLimits
 from tightship.driver.oip.refusal_log import CLIENTS_MAX, TEXT_MAX, RefusalLog
-from tightship.driver.rim.client_log import LINES_MAX
+from tightship.driver.types.quota import LINES_MAX
 
 
 @pytest.fixture(autouse=True)

@@ -8,7 +8,7 @@ import pytest
 
 from tightship.driver.oip.refusal import OipError
 from tightship.driver.oip.region_files import REGIONS_MAX, RegionFiles
-from tightship.driver.rules.regions import Region, RegionError
+from tightship.driver.oip.regions import Region, RegionError
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ import pytest
 
 from tests.driver.oip.face_setting import TEXTS, Setting, X
 from tests.models import parse
-from tightship.driver.oip.http_message import HttpRequest
+from tightship.driver.oip.http.message import HttpRequest
 from tightship.driver.oip.infer_request import decode
 from tightship.driver.oip.inference import bind
 

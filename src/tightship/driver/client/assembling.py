@@ -3,8 +3,8 @@
 from dataclasses import dataclass, field, replace
 
 from tightship.driver.client.building import ModelBuilder
-from tightship.driver.rules.model import DataLocation, Lifetime, Model, Operand, Subgraph
-from tightship.driver.rules.status import COPIED_CONSTANT_BYTES_MAX, REQUEST_ALIGNMENT_BYTES
+from tightship.driver.types.model import DataLocation, Lifetime, Model, Operand, Subgraph
+from tightship.driver.types.status import COPIED_CONSTANT_BYTES_MAX, REQUEST_ALIGNMENT_BYTES
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,8 +9,9 @@ from tightship.driver.client.segment import Segment, checked_size
 from tightship.driver.client.session import Session
 from tightship.driver.memory.descriptor import new_segment
 from tightship.driver.memory.dma_buf import KERNEL, READ, WRITE, allocate, is_dma_buf, synced
-from tightship.driver.protocol.messages import Image, RegisterPool
-from tightship.driver.rules import pools
+from tightship.driver.protocol.messages import RegisterPool
+from tightship.driver.types import pools
+from tightship.driver.types.pools import Image
 from tightship.public_calls import public_methods
 
 PIXEL_FORMAT_BLOB = 0x21

@@ -7,10 +7,10 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 
 from tightship.driver.client.file_pool import FilePool
-from tightship.driver.rules.elements import dtype_of, value_type
-from tightship.driver.rules.model import DataLocation, Lifetime, Operand, Operation
-from tightship.driver.rules.operand_type import OperandType, ValueType
-from tightship.driver.rules.per_channel import PerChannel
+from tightship.driver.types.elements import dtype_of, value_type
+from tightship.driver.types.model import DataLocation, Lifetime, Operand, Operation
+from tightship.driver.types.operand_type import OperandType, ValueType
+from tightship.driver.types.per_channel import PerChannel
 from tightship.public_calls import public_call, public_methods
 
 _PYTHON: dict[type, DTypeLike] = {bool: np.bool_, int: np.int32, float: np.float32}

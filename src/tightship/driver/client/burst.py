@@ -11,7 +11,7 @@ from tightship.driver.client.session import Session
 from tightship.driver.client.staging import Input, Output, Staged, stage
 from tightship.driver.protocol import messages as m
 from tightship.driver.protocol.replies import Executed
-from tightship.driver.rules.deadline import after
+from tightship.driver.types.deadline import after
 from tightship.public_calls import public_methods
 
 

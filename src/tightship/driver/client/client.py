@@ -17,7 +17,6 @@ from tightship.driver.client.segment import Segment
 from tightship.driver.client.session import Session
 from tightship.driver.client.tensor_file import TensorFile
 from tightship.driver.protocol import messages as m
-from tightship.driver.protocol.messages import Image
 from tightship.driver.protocol.replies import (
     Allocated,
     DriverCapabilities,
@@ -26,12 +25,12 @@ from tightship.driver.protocol.replies import (
     Supported,
 )
 from tightship.driver.protocol.snapshot_form import decode_snapshot
-from tightship.driver.rules.deadline import after
-from tightship.driver.rules.dimensions import Dimensions
-from tightship.driver.rules.model import ModelName
-from tightship.driver.rules.pools import PoolMode
-from tightship.driver.rules.snapshot import Snapshot
-from tightship.driver.rules.status import ExecutionPreference, Priority
+from tightship.driver.types.deadline import after
+from tightship.driver.types.dimensions import Dimensions
+from tightship.driver.types.model import ModelName
+from tightship.driver.types.pools import Image, PoolMode
+from tightship.driver.types.snapshot import Snapshot
+from tightship.driver.types.status import ExecutionPreference, Priority
 from tightship.errors import DriverError
 from tightship.public_calls import public_methods
 

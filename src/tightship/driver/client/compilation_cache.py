@@ -12,7 +12,7 @@ from tightship.driver.client.building import ModelBuilder
 from tightship.driver.client.model_source import PREPARED_SUFFIX, ModelLike, files_beside
 from tightship.driver.protocol.codec import encode_model
 from tightship.driver.protocol.messages import CacheFiles
-from tightship.driver.rules.status import CACHE_TOKEN_BYTES, ExecutionPreference
+from tightship.driver.types.status import CACHE_TOKEN_BYTES, ExecutionPreference
 from tightship.errors import InputError
 from tightship.prepared_cache import (
     PreparedCache,

@@ -9,10 +9,10 @@ from tightship.driver.client.session import Session
 from tightship.driver.client.staging import InBuffer
 from tightship.driver.protocol import messages as m
 from tightship.driver.protocol.replies import BufferDescribed, Done
-from tightship.driver.rules.dimensions import Dimensions, is_specified
-from tightship.driver.rules.elements import dtype_of
-from tightship.driver.rules.operand_type import ValueType
-from tightship.driver.rules.status import failure
+from tightship.driver.types.dimensions import Dimensions, is_specified
+from tightship.driver.types.elements import dtype_of
+from tightship.driver.types.operand_type import ValueType
+from tightship.driver.types.status import failure
 from tightship.errors import DriverError
 from tightship.public_calls import public_methods
 

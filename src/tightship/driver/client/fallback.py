@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike
 from tightship.driver.client.client import Client
 from tightship.driver.client.remote import RemoteModel
 from tightship.driver.client.segment import Array
-from tightship.driver.rules.status import ErrorStatus
+from tightship.driver.types.status import ErrorStatus
 from tightship.errors import DriverError
 from tightship.loading import load
 from tightship.model import Model

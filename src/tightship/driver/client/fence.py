@@ -5,8 +5,8 @@ import select
 from types import TracebackType
 
 from tightship.driver.memory.descriptor import fence_state
-from tightship.driver.rules.attachment import FenceState
-from tightship.driver.rules.status import ErrorStatus
+from tightship.driver.types.attachment import FenceState
+from tightship.driver.types.status import ErrorStatus
 from tightship.errors import DriverError
 from tightship.public_calls import public_methods
 

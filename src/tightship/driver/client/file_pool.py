@@ -11,8 +11,8 @@ from tightship.driver.client.segment import Placed
 from tightship.driver.client.session import Session
 from tightship.driver.protocol.messages import RegisterPool, UnregisterPool
 from tightship.driver.protocol.replies import PoolRegistered
-from tightship.driver.rules.model import DataLocation
-from tightship.driver.rules.pools import READ, WRITE, PoolKind, PoolMode
+from tightship.driver.types.model import DataLocation
+from tightship.driver.types.pools import READ, WRITE, PoolKind, PoolMode
 from tightship.public_calls import public_methods
 
 

@@ -8,10 +8,10 @@ from numpy.typing import NDArray
 from tightship.driver.client.segment import SIZE_BYTES_MAX
 from tightship.driver.client.session import Session
 from tightship.driver.client.staging import InBuffer
-from tightship.driver.protocol.messages import Image, RegisterPool, UnregisterPool
+from tightship.driver.protocol.messages import RegisterPool, UnregisterPool
 from tightship.driver.protocol.replies import PoolRegistered
-from tightship.driver.rules.pools import READ, WRITE, PoolKind, PoolMode, row_bytes
-from tightship.driver.rules.status import invalid
+from tightship.driver.types.pools import READ, WRITE, Image, PoolKind, PoolMode, row_bytes
+from tightship.driver.types.status import invalid
 from tightship.public_calls import public_methods
 
 

@@ -14,7 +14,7 @@ from tightship.driver.protocol import messages as m
 from tightship.driver.protocol.codec import MESSAGE_BYTES_MAX, encode_model
 from tightship.driver.protocol.forms import NAME_BYTES_MAX
 from tightship.driver.protocol.replies import PoolRegistered
-from tightship.driver.rules.model import (
+from tightship.driver.types.model import (
     ExternalFile,
     FileFormat,
     Model,
@@ -22,8 +22,8 @@ from tightship.driver.rules.model import (
     ModelSource,
     NamedFile,
 )
-from tightship.driver.rules.pools import READ, PoolKind, PoolMode
-from tightship.driver.rules.status import ErrorStatus
+from tightship.driver.types.pools import READ, PoolKind, PoolMode
+from tightship.driver.types.status import ErrorStatus
 from tightship.errors import DriverError, FormatError
 
 ModelLike = bytes | str | os.PathLike[str] | ModelBuilder

@@ -11,9 +11,9 @@ from tightship.driver.client.session import Session
 from tightship.driver.client.staging import InBuffer, Input, Output, stage
 from tightship.driver.protocol import messages as m
 from tightship.driver.protocol.replies import Executed, ModelPrepared
-from tightship.driver.rules.dimensions import Dimensions, combine, is_specified
-from tightship.driver.rules.operand_type import ValueType
-from tightship.driver.rules.status import NO_TIME
+from tightship.driver.types.dimensions import Dimensions, combine, is_specified
+from tightship.driver.types.operand_type import ValueType
+from tightship.driver.types.status import NO_TIME
 from tightship.public_calls import public_methods
 
 KNOWN_MAX = 64

@@ -9,10 +9,10 @@ from numpy.typing import ArrayLike
 from tightship.driver.client.held_value import HeldValue
 from tightship.driver.client.segment import Array, Placed, Segment
 from tightship.driver.client.session import Session
-from tightship.driver.rules.dimensions import Dimensions, combine, is_specified
-from tightship.driver.rules.elements import dtype_of
-from tightship.driver.rules.operand_type import ValueType
-from tightship.driver.rules.status import failure, invalid
+from tightship.driver.types.dimensions import Dimensions, combine, is_specified
+from tightship.driver.types.elements import dtype_of
+from tightship.driver.types.operand_type import ValueType
+from tightship.driver.types.status import failure, invalid
 from tightship.public_calls import public_methods
 
 

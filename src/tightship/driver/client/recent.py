@@ -11,7 +11,7 @@ from tightship.driver.client.results import Results, results_of
 from tightship.driver.client.segment import Placed
 from tightship.driver.client.staging import InBuffer, Input, Output, Staged
 from tightship.driver.protocol import messages as m
-from tightship.driver.rules.status import NO_TIME
+from tightship.driver.types.status import NO_TIME
 
 RECENT = 4
 

@@ -26,9 +26,9 @@ from tightship.driver.protocol.replies import (
     Launched,
     ModelPrepared,
 )
-from tightship.driver.rules.deadline import after, lasting
-from tightship.driver.rules.request import Request
-from tightship.driver.rules.status import ErrorStatus
+from tightship.driver.types.deadline import after, lasting
+from tightship.driver.types.request import Request
+from tightship.driver.types.status import ErrorStatus
 from tightship.errors import DriverError
 from tightship.public_calls import public_methods
 

@@ -6,7 +6,7 @@ from typing import Self
 from tightship.driver.client.segment import Array, Placed
 from tightship.driver.client.staging import Output, Staged
 from tightship.driver.protocol.replies import UNTIMED, Executed, Reply, Timing
-from tightship.driver.rules.status import ErrorStatus
+from tightship.driver.types.status import ErrorStatus
 from tightship.errors import DriverError
 
 

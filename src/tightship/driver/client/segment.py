@@ -14,9 +14,9 @@ from tightship.driver.client.session import Session
 from tightship.driver.memory.descriptor import new_segment
 from tightship.driver.protocol.messages import RegisterPool, UnregisterPool
 from tightship.driver.protocol.replies import PoolRegistered
-from tightship.driver.rules.model import DataLocation
-from tightship.driver.rules.pools import READ, WRITE, PoolKind
-from tightship.driver.rules.status import REQUEST_ALIGNMENT_BYTES
+from tightship.driver.types.model import DataLocation
+from tightship.driver.types.pools import READ, WRITE, PoolKind
+from tightship.driver.types.status import REQUEST_ALIGNMENT_BYTES
 from tightship.errors import InputError
 from tightship.public_calls import public_methods
 

@@ -15,8 +15,8 @@ from tightship.driver.protocol.channel import Packet, close_all, receive, send
 from tightship.driver.protocol.codec import MESSAGE_BYTES_MAX, decode_reply, encode, number_of
 from tightship.driver.protocol.messages import Call, Capabilities
 from tightship.driver.protocol.replies import Done, DriverCapabilities, Failed, Reply
-from tightship.driver.rim.listening import socket_path
-from tightship.driver.rules.status import ErrorStatus
+from tightship.driver.types.socket_path import socket_path
+from tightship.driver.types.status import ErrorStatus
 from tightship.errors import DriverError, FormatError
 
 R = TypeVar("R", bound=Reply)

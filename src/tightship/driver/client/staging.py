@@ -8,11 +8,11 @@ from numpy.typing import ArrayLike
 
 from tightship.driver.client.segment import Array, Placed, Segment, aligned
 from tightship.driver.protocol.replies import ModelPrepared
-from tightship.driver.rules.dimensions import Dimensions
-from tightship.driver.rules.elements import dtype_of
-from tightship.driver.rules.model import DataLocation
-from tightship.driver.rules.operand_type import ValueType
-from tightship.driver.rules.request import Request, RequestArgument, RequestPool
+from tightship.driver.types.dimensions import Dimensions
+from tightship.driver.types.elements import dtype_of
+from tightship.driver.types.model import DataLocation
+from tightship.driver.types.operand_type import ValueType
+from tightship.driver.types.request import Request, RequestArgument, RequestPool
 from tightship.errors import InputError
 
 

@@ -6,10 +6,10 @@ import numpy as np
 
 from tightship.driver.client.file_pool import FilePool
 from tightship.driver.client.session import Session
-from tightship.driver.rules.elements import value_type
-from tightship.driver.rules.operand_type import ValueType
-from tightship.driver.rules.pools import PoolMode
-from tightship.driver.rules.status import ErrorStatus
+from tightship.driver.types.elements import value_type
+from tightship.driver.types.operand_type import ValueType
+from tightship.driver.types.pools import PoolMode
+from tightship.driver.types.status import ErrorStatus
 from tightship.errors import DriverError, InputError
 from tightship.public_calls import public_methods
 from tightship.safetensors import StoredTensor, read_tensors

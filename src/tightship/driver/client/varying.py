@@ -8,8 +8,8 @@ from tightship.driver.client.results import Results
 from tightship.driver.client.segment import Array, Segment
 from tightship.driver.client.staging import Input, Output, Staged, stage
 from tightship.driver.protocol.replies import Executed, ModelPrepared, OutputShape
-from tightship.driver.rules.dimensions import is_specified
-from tightship.driver.rules.operand_type import ValueType
+from tightship.driver.types.dimensions import is_specified
+from tightship.driver.types.operand_type import ValueType
 
 ATTEMPTS = 3
 """Runs until there is room; the second has it unless an input is changed meanwhile."""

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from itertools import count
 
-from tightship.driver.rules.timers import Timers
+from tightship.driver.types.timers import Timers
 
 
 class Alarms:

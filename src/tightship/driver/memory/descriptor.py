@@ -11,7 +11,7 @@ from dataclasses import replace
 from tightship.driver.memory.available import available_bytes
 from tightship.driver.memory.dma_buf import KERNEL, Kernel, is_dma_buf
 from tightship.driver.memory.trusted import Trusted
-from tightship.driver.rules.attachment import Attachment, FenceState
+from tightship.driver.types.attachment import Attachment, FenceState
 
 SEALED_SIZE = fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW
 

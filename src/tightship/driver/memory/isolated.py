@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from tightship.driver.memory.isolated_process import IsolatedProcess, UnansweredError
 from tightship.driver.memory.isolated_worker import STAGING_BYTES
-from tightship.driver.rules.pools import Pool
-from tightship.driver.rules.status import failure
+from tightship.driver.types.pools import Pool
+from tightship.driver.types.status import failure
 from tightship.errors import DriverError
 
 _LOG = logging.getLogger(__name__)

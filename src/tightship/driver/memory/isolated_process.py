@@ -23,8 +23,8 @@ from tightship.driver.memory.isolated_worker import (
     STAGING_BYTES,
     WRITE,
 )
-from tightship.driver.rules.pools import Pool
-from tightship.driver.rules.status import failure
+from tightship.driver.types.pools import Pool
+from tightship.driver.types.status import failure
 
 PATIENCE_S = 5.0
 """How long an order may take: a file may lie where reading it never ends."""

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from tightship.driver.memory.descriptor import describe
 from tightship.driver.memory.slow_files import SlowFiles, is_prompt
 from tightship.driver.memory.trusted import Trusted
-from tightship.driver.rules.attachment import Attachment
+from tightship.driver.types.attachment import Attachment
 
 Files = tuple[int, ...]
 Facts = tuple[Attachment, ...]

@@ -14,10 +14,9 @@ from tightship.driver.memory import dma_buf
 from tightship.driver.memory.dma_buf import KERNEL, Kernel, synced
 from tightship.driver.memory.isolated import Isolated
 from tightship.driver.memory.slow_files import SlowFiles, is_prompt
-from tightship.driver.protocol.messages import Image
-from tightship.driver.rules.model import DataLocation
-from tightship.driver.rules.pools import DeviceMemory, Pool, PoolMode, row_bytes
-from tightship.driver.rules.status import failure
+from tightship.driver.types.model import DataLocation
+from tightship.driver.types.pools import DeviceMemory, Image, Pool, PoolMode, row_bytes
+from tightship.driver.types.status import failure
 
 PART_BYTES = 4 << 20
 """What of a file is read or written in one go, which has to end in time."""

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from tightship.driver.memory.descriptor import seals_of
 from tightship.driver.memory.mappings import Mappings
-from tightship.driver.rules.pools import Pool, PoolMode
+from tightship.driver.types.pools import Pool, PoolMode
 from tightship.errors import FormatError
 from tightship.graph import MappedFile
 

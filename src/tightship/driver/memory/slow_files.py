@@ -18,7 +18,7 @@ from queue import Empty, SimpleQueue
 from typing import Any, TypeVar
 
 from tightship.driver.memory.alarms import Alarms
-from tightship.driver.rules.status import failure
+from tightship.driver.types.status import failure
 
 PATIENCE_S = 10.0
 """How long an answer is waited for."""

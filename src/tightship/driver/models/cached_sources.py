@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tightship.driver.memory.descriptor import seals_of
-from tightship.driver.rules.pools import Pool, PoolMode
+from tightship.driver.types.pools import Pool, PoolMode
 
 SETTLED_NS = 2_000_000_000
 """Age of a change from which on another one changes the times of a file for certain."""

@@ -19,8 +19,8 @@ from tightship.driver.nnapi.routine import (
     Routine,
     Stage,
 )
-from tightship.driver.rules.dimensions import Dimensions, combine
-from tightship.driver.rules.status import failure
+from tightship.driver.types.dimensions import Dimensions, combine
+from tightship.driver.types.status import failure
 from tightship.errors import DeadlineError
 from tightship.graph import Graph
 from tightship.model import Model

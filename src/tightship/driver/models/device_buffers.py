@@ -7,8 +7,8 @@ import numpy as np
 
 from tightship.driver.memory.mappings import Array, Bytes
 from tightship.driver.models.image_model import FIRST, LAST
-from tightship.driver.rules.dimensions import Dimensions
-from tightship.driver.rules.status import REQUEST_ALIGNMENT_BYTES
+from tightship.driver.types.dimensions import Dimensions
+from tightship.driver.types.status import REQUEST_ALIGNMENT_BYTES
 
 MAPPED_BYTES = 1 << 20
 """From which size on a buffer is a mapping of its own; a process may have only so many."""

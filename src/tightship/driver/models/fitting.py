@@ -3,13 +3,13 @@
 import math
 from dataclasses import replace
 
-from tightship.driver.effects import Run, RunArgument
 from tightship.driver.models.loaded import Loaded
 from tightship.driver.protocol.replies import OutputShape
-from tightship.driver.rules.dimensions import combine, is_specified
-from tightship.driver.rules.elements import dtype_of
-from tightship.driver.rules.operand_type import ValueType
-from tightship.driver.rules.status import invalid
+from tightship.driver.service.effects import Run, RunArgument
+from tightship.driver.types.dimensions import combine, is_specified
+from tightship.driver.types.elements import dtype_of
+from tightship.driver.types.operand_type import ValueType
+from tightship.driver.types.status import invalid
 
 
 def fitted(found: Loaded, asked: Run) -> tuple[Loaded, Run]:

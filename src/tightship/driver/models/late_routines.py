@@ -8,7 +8,7 @@ from tightship.driver.models.chain import Limit
 from tightship.driver.models.loader import Loader
 from tightship.driver.models.open_operands import OpenOperands
 from tightship.driver.nnapi.routine import LateRoutine
-from tightship.driver.rules.status import ErrorStatus, failure
+from tightship.driver.types.status import ErrorStatus, failure
 from tightship.errors import DriverError
 from tightship.model import Model
 

@@ -11,10 +11,10 @@ from tightship.driver.models.late_routines import LateRoutines
 from tightship.driver.models.open_chain import OpenChain
 from tightship.driver.models.open_named import OpenNamed
 from tightship.driver.models.open_operands import OpenOperands
-from tightship.driver.rules.dimensions import Dimensions
-from tightship.driver.rules.elements import end_type
-from tightship.driver.rules.operand_type import ValueType
-from tightship.driver.rules.status import failure
+from tightship.driver.types.dimensions import Dimensions
+from tightship.driver.types.elements import end_type
+from tightship.driver.types.operand_type import ValueType
+from tightship.driver.types.status import failure
 from tightship.errors import TightshipError
 from tightship.graph import DType, Graph
 from tightship.model import Model

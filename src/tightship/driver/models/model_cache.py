@@ -16,8 +16,8 @@ from tightship.driver.models.loader import Loader
 from tightship.driver.protocol.codec import decode_reply, encode_reply
 from tightship.driver.protocol.messages import CacheFiles
 from tightship.driver.protocol.replies import ModelPrepared
-from tightship.driver.rules.cache import HEAD_BYTES, cache_head, opened_head
-from tightship.driver.rules.status import failure
+from tightship.driver.service.cache import HEAD_BYTES, cache_head, opened_head
+from tightship.driver.types.status import failure
 from tightship.errors import DriverError
 
 _LOG = logging.getLogger(__name__)

@@ -10,7 +10,7 @@ from tightship.driver.memory.mappings import Array
 from tightship.driver.models.chain import Chain, Limit, RunLate
 from tightship.driver.models.loader import Loader
 from tightship.driver.nnapi.routine import Routine
-from tightship.driver.rules.dimensions import Dimensions
+from tightship.driver.types.dimensions import Dimensions
 from tightship.graph import Graph
 from tightship.model import Model
 

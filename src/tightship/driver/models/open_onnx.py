@@ -10,10 +10,10 @@ from tightship.driver.models.loader import Loader
 from tightship.driver.models.open_operands import OpenOperands
 from tightship.driver.nnapi.emission import Tensor
 from tightship.driver.nnapi.routine import GraphStage, Routine
-from tightship.driver.rules.dimensions import Dimensions
-from tightship.driver.rules.elements import end_type
-from tightship.driver.rules.operand_type import ValueType
-from tightship.driver.rules.status import failure
+from tightship.driver.types.dimensions import Dimensions
+from tightship.driver.types.elements import end_type
+from tightship.driver.types.operand_type import ValueType
+from tightship.driver.types.status import failure
 from tightship.frontend.onnx import OnnxFile
 from tightship.graph import Graph
 

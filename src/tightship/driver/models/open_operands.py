@@ -8,7 +8,7 @@ from tightship.driver.models.chain import RunLate
 from tightship.driver.models.loader import Loader
 from tightship.driver.models.open_chain import OpenChain, Rows, Translate
 from tightship.driver.nnapi.routine import GraphStage, Routine
-from tightship.driver.rules.dimensions import Dimensions
+from tightship.driver.types.dimensions import Dimensions
 from tightship.graph import Graph, Shape
 from tightship.graph.open_graphs import OpenGraphs
 from tightship.model import Model

@@ -5,8 +5,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
-from tightship.driver.effects import FindSupported
-from tightship.driver.events import SupportFound
 from tightship.driver.memory.mappings import Mappings
 from tightship.driver.memory.pool_file import PoolFile
 from tightship.driver.models.late_routines import LateRoutines
@@ -18,11 +16,13 @@ from tightship.driver.nnapi import check_open, is_open, routine_of, supported_op
 from tightship.driver.nnapi.emission import Tensor
 from tightship.driver.nnapi.routine import GraphStage
 from tightship.driver.protocol.codec import decode_model
-from tightship.driver.rules.model import Model, ModelFile
-from tightship.driver.rules.model_checks import check_model
-from tightship.driver.rules.operand_type import ValueType
-from tightship.driver.rules.pools import Pool, PoolMode
-from tightship.driver.rules.status import EXHAUSTED, ErrorStatus
+from tightship.driver.service.effects import FindSupported
+from tightship.driver.service.events import SupportFound
+from tightship.driver.service.model_checks import check_model
+from tightship.driver.types.model import Model, ModelFile
+from tightship.driver.types.operand_type import ValueType
+from tightship.driver.types.pools import Pool, PoolMode
+from tightship.driver.types.status import EXHAUSTED, ErrorStatus
 from tightship.errors import DriverError, TightshipError
 
 _LOG = logging.getLogger(__name__)

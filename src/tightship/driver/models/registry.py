@@ -5,8 +5,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
 
 from tightship._core import StopFlag, Tally
-from tightship.driver.effects import AllocateBuffer, PrepareModel
-from tightship.driver.events import PrepareFinished
 from tightship.driver.memory.mappings import Mappings
 from tightship.driver.models.cached_sources import Sources
 from tightship.driver.models.loaded import Loaded, loaded, with_images
@@ -14,10 +12,12 @@ from tightship.driver.models.loader import NAME, KeepingLoader, Loader
 from tightship.driver.models.model_cache import ModelCache
 from tightship.driver.models.named import Named
 from tightship.driver.models.sources import opened
-from tightship.driver.rules.model import ModelName
-from tightship.driver.rules.operand_type import OperandType
-from tightship.driver.rules.snapshot import ModelShare
-from tightship.driver.rules.status import EXHAUSTED, ErrorStatus, ExecutionPreference
+from tightship.driver.service.effects import AllocateBuffer, PrepareModel
+from tightship.driver.service.events import PrepareFinished
+from tightship.driver.types.model import ModelName
+from tightship.driver.types.operand_type import OperandType
+from tightship.driver.types.snapshot import ModelShare
+from tightship.driver.types.status import EXHAUSTED, ErrorStatus, ExecutionPreference
 from tightship.errors import DriverError, StoppedError, TightshipError
 from tightship.model import Model
 

@@ -9,8 +9,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from tightship._core import StopFlag
-from tightship.driver.effects import Run, RunArgument
-from tightship.driver.events import RunFinished
 from tightship.driver.memory.mappings import Array, Bytes, Mappings
 from tightship.driver.models.chain import check_made
 from tightship.driver.models.device_buffers import DeviceBuffers
@@ -21,11 +19,13 @@ from tightship.driver.models.open_named import OpenNamed
 from tightship.driver.models.open_operands import OpenOperands
 from tightship.driver.models.registry import Models
 from tightship.driver.protocol.replies import OutputShape, Timing
-from tightship.driver.rules.dimensions import is_specified
-from tightship.driver.rules.elements import dtype_of, may_change
-from tightship.driver.rules.operand_type import ValueType
-from tightship.driver.rules.pools import Pool, PoolMode
-from tightship.driver.rules.status import EXHAUSTED, ErrorStatus, failure
+from tightship.driver.service.effects import Run, RunArgument
+from tightship.driver.service.events import RunFinished
+from tightship.driver.types.dimensions import is_specified
+from tightship.driver.types.elements import dtype_of, may_change
+from tightship.driver.types.operand_type import ValueType
+from tightship.driver.types.pools import Pool, PoolMode
+from tightship.driver.types.status import EXHAUSTED, ErrorStatus, failure
 from tightship.errors import DeadlineError, DriverError, StoppedError, TightshipError
 from tightship.model import Model
 from tightship.model.bound_run import BoundRun

@@ -13,9 +13,9 @@ from tightship.driver.models.loader import Loader
 from tightship.driver.models.open_onnx import leaves_lengths_open, open_onnx
 from tightship.driver.models.operand_models import operand_file, operand_model
 from tightship.driver.printable import printable
-from tightship.driver.rules.model import FileFormat, Model, ModelFile, NamedFile
-from tightship.driver.rules.pools import Pool
-from tightship.driver.rules.status import failure
+from tightship.driver.types.model import FileFormat, Model, ModelFile, NamedFile
+from tightship.driver.types.pools import Pool
+from tightship.driver.types.status import failure
 from tightship.errors import DriverError
 from tightship.frontend.onnx import OnnxFile, open_bytes
 from tightship.graph import Graph

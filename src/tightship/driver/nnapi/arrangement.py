@@ -5,7 +5,7 @@ import math
 from tightship.driver.nnapi.emission import Tensor
 from tightship.driver.nnapi.given import reshaped
 from tightship.driver.nnapi.site import NUMBERS, Site
-from tightship.driver.rules.operand_type import OperandType
+from tightship.driver.types.operand_type import OperandType
 from tightship.graph import element_count
 
 _ANY = NUMBERS | {OperandType.TENSOR_INT32}

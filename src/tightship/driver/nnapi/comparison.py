@@ -4,7 +4,7 @@ from tightship.driver.nnapi.elementwise import broadcast
 from tightship.driver.nnapi.emission import Tensor
 from tightship.driver.nnapi.operation_type import OperationType
 from tightship.driver.nnapi.site import NUMBERS, Site
-from tightship.driver.rules.operand_type import OperandType
+from tightship.driver.types.operand_type import OperandType
 from tightship.graph import DType
 
 _OPERATORS = {

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from tightship.driver.rules.model import Lifetime, Model, Operand
-from tightship.driver.rules.operand_type import OperandType
+from tightship.driver.types.model import Lifetime, Model, Operand
+from tightship.driver.types.operand_type import OperandType
 from tightship.graph import DType, Mapped, MappedFile
 
 DTYPES = {

@@ -5,9 +5,9 @@ from collections.abc import Callable, Mapping, Sequence
 from tightship.driver.nnapi.operation_type import OperationType
 from tightship.driver.nnapi.routine import BranchStage, LateRoutine, LoopStage, Routine
 from tightship.driver.nnapi.site import Site
-from tightship.driver.rules.dimensions import Dimensions, combine, is_specified
-from tightship.driver.rules.model import Lifetime, Model, Subgraph
-from tightship.driver.rules.operand_type import OperandType, ValueType
+from tightship.driver.types.dimensions import Dimensions, combine, is_specified
+from tightship.driver.types.model import Lifetime, Model, Subgraph
+from tightship.driver.types.operand_type import OperandType, ValueType
 
 TranslateSubgraph = Callable[[int, Mapping[int, Dimensions]], Routine]
 """What runs for a subgraph, by its number, whose inputs, by their place, have these dimensions."""

@@ -4,7 +4,7 @@ from tightship.driver.nnapi.emission import Tensor
 from tightship.driver.nnapi.given import equal, where
 from tightship.driver.nnapi.site import QUANTIZED, Site
 from tightship.driver.nnapi.window import finished_image, four_axes, read_arguments, window_over
-from tightship.driver.rules.operand_type import OperandType, ValueType
+from tightship.driver.types.operand_type import OperandType, ValueType
 from tightship.graph import element_count
 
 OIHW_OF_OHWI = (0, 3, 1, 2)

@@ -6,7 +6,7 @@ from tightship.driver.nnapi import given
 from tightship.driver.nnapi.emission import Emission, Tensor
 from tightship.driver.nnapi.operation_type import FusedActivation, OperationType
 from tightship.driver.nnapi.site import FLOATS, NUMBERS, QUANTIZED, Site
-from tightship.driver.rules.operand_type import OperandType
+from tightship.driver.types.operand_type import OperandType
 from tightship.graph import DType
 
 _OPERATORS = {

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from tightship.driver.nnapi.emission import Tensor
-from tightship.driver.rules.dimensions import Dimensions
+from tightship.driver.types.dimensions import Dimensions
 from tightship.graph import Constant, Graph
 
 

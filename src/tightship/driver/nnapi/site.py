@@ -9,11 +9,11 @@ from tightship.driver.nnapi.constants import Constants
 from tightship.driver.nnapi.emission import Emission, Tensor
 from tightship.driver.nnapi.given import clipped
 from tightship.driver.nnapi.operation_type import FusedActivation, operation_name
-from tightship.driver.rules.dimensions import is_specified
-from tightship.driver.rules.model import Lifetime, Operand, Operation
-from tightship.driver.rules.operand_type import OperandType, ValueType
-from tightship.driver.rules.per_channel import PerChannel, per_channel_of
-from tightship.driver.rules.status import ErrorStatus, failure, invalid
+from tightship.driver.types.dimensions import is_specified
+from tightship.driver.types.model import Lifetime, Operand, Operation
+from tightship.driver.types.operand_type import OperandType, ValueType
+from tightship.driver.types.per_channel import PerChannel, per_channel_of
+from tightship.driver.types.status import ErrorStatus, failure, invalid
 from tightship.errors import DriverError
 from tightship.graph import DType
 from tightship.graph.constant import Array

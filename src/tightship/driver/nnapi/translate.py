@@ -18,10 +18,10 @@ from tightship.driver.nnapi.routine import (
     read_by,
 )
 from tightship.driver.nnapi.site import OpenDimensionsError, Site
-from tightship.driver.rules.dimensions import Dimensions, combine, is_specified
-from tightship.driver.rules.model import Lifetime, Model, Operand, Operation, Subgraph
-from tightship.driver.rules.operand_type import OperandType
-from tightship.driver.rules.status import failure, invalid
+from tightship.driver.types.dimensions import Dimensions, combine, is_specified
+from tightship.driver.types.model import Lifetime, Model, Operand, Operation, Subgraph
+from tightship.driver.types.operand_type import OperandType
+from tightship.driver.types.status import failure, invalid
 from tightship.errors import DriverError
 from tightship.graph import Constant, Graph, MappedFile
 

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from tightship.driver.nnapi.emission import Tensor
 from tightship.driver.nnapi.site import Site
-from tightship.driver.rules.operand_type import OperandType
+from tightship.driver.types.operand_type import OperandType
 from tightship.graph import AttributeValue
 
 NCHW_OF_NHWC = (0, 3, 1, 2)

@@ -2,7 +2,7 @@
 
 from tightship._core import Place, StopFlag, Tally, Turns
 from tightship.driver.oip.refusal import OipError
-from tightship.driver.rules.regions import Code
+from tightship.driver.oip.regions import Code
 from tightship.driver.turn_names import named_model
 
 

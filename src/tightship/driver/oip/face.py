@@ -17,10 +17,10 @@ from tightship.driver.oip.infer_response import OutputTensor
 from tightship.driver.oip.metadata import config_of, metadata_of
 from tightship.driver.oip.refusal import OipError
 from tightship.driver.oip.region_files import RegionFiles
+from tightship.driver.oip.regions import Code
 from tightship.driver.oip.repository import VERSION, Repository
 from tightship.driver.oip.request_counts import prometheus_text, statistics_of
 from tightship.driver.oip.standing import Inferences, Standing
-from tightship.driver.rules.regions import Code
 
 Said = dict[str, Any]
 

@@ -13,9 +13,9 @@ from tightship.driver.oip.infer_request import InferRequest, InputTensor, Output
 from tightship.driver.oip.infer_response import OutputTensor
 from tightship.driver.oip.refusal import OipError
 from tightship.driver.oip.region_files import RegionFiles, Window
+from tightship.driver.oip.regions import Code, check_input_bytes, check_output_bytes
 from tightship.driver.oip.tensors import Array, from_bytes, from_list, to_bytes
-from tightship.driver.rules.elements import may_change
-from tightship.driver.rules.regions import Code, check_input_bytes, check_output_bytes
+from tightship.driver.types.elements import may_change
 from tightship.errors import DeadlineError, InputError, StoppedError, TightshipError
 from tightship.graph import DType, size_bytes
 from tightship.model import Model

@@ -7,18 +7,16 @@ import os
 import threading
 import time
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import Any
 
 from tightship import __version__
-from tightship.driver.client.client import Client
 from tightship.driver.oip.face import Face
 from tightship.driver.oip.repository import Repository
 from tightship.driver.oip.request_counts import added
-from tightship.driver.rules.snapshot import Holdings, Snapshot
+from tightship.driver.types.snapshot import Holdings, Snapshot
 from tightship.errors import TightshipError
 from tightship.resource.resident import resident_bytes
 
@@ -59,10 +57,10 @@ class Sample:
 class Monitor:
     """Samples a driver in a thread of its own. May be asked from several threads."""
 
-    def __init__(self, face: Face, socket: Path) -> None:
-        """Watch the models and regions of a face, and the clients of the driver at a socket."""
+    def __init__(self, face: Face, inspect: Callable[[], Snapshot]) -> None:
+        """Watch a face's models and regions, and the driver's clients that `inspect` names."""
         self._face = face
-        self._socket = socket
+        self._inspect = inspect
         self._samples: deque[Sample] = deque(maxlen=SAMPLES_MAX)
         self._clients: list[Said] = []
         self._asked_s = -WATCHED_S
@@ -139,8 +137,7 @@ class Monitor:
     def _ask(self) -> list[Said]:
         """What clients of the socket hold; this one is none of them."""
         try:
-            with Client(self._socket) as client:
-                snapshot: Snapshot = client.inspect()
+            snapshot = self._inspect()
         except (TightshipError, OSError):
             return []  # it ends, or has no descriptor left: the page shows the rest
         own = os.getpid()

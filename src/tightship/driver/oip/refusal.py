@@ -1,7 +1,7 @@
 """What a request is refused with."""
 
-from tightship.driver.rules.regions import Code
-from tightship.driver.rules.status import ErrorStatus
+from tightship.driver.oip.regions import Code
+from tightship.driver.types.status import ErrorStatus
 from tightship.errors import DriverError
 
 OUT_OF_MEMORY = "the server is out of memory"

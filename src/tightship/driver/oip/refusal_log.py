@@ -5,7 +5,7 @@ import threading
 from collections import OrderedDict
 
 from tightship.driver.printable import printable
-from tightship.driver.rim.client_log import LINES_MAX
+from tightship.driver.types.quota import LINES_MAX
 
 CLIENTS_MAX = 1024
 """Whose refusals are counted; of one more, who was refused least recently begins anew."""

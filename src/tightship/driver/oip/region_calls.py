@@ -5,7 +5,7 @@ from typing import Any, NoReturn
 
 from tightship.driver.oip.refusal import OipError
 from tightship.driver.oip.region_files import RegionFiles
-from tightship.driver.rules.regions import Code
+from tightship.driver.oip.regions import Code
 
 
 class Memory(enum.Enum):

@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 
 from tightship._core import GuardedMapping
 from tightship.driver.oip.refusal import OipError
-from tightship.driver.rules.quota import Account, Resource
-from tightship.driver.rules.regions import Code, Region, Regions
-from tightship.driver.settings import USER_LIMITS
+from tightship.driver.oip.regions import Code, Region, Regions
+from tightship.driver.types.quota import Account, Resource
+from tightship.driver.types.settings import USER_LIMITS
 from tightship.errors import DriverError
 
 SHARED_MEMORY_FOLDER = Path("/dev/shm")

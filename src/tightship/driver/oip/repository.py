@@ -12,8 +12,8 @@ from os import PathLike
 from tightship._core import Tally
 from tightship.driver.memory.available import available_bytes
 from tightship.driver.oip.refusal import OipError
+from tightship.driver.oip.regions import Code
 from tightship.driver.oip.request_counts import Counts, counts_of
-from tightship.driver.rules.regions import Code
 from tightship.engine.arenas.joint_arenas import JointArenas
 from tightship.errors import GraphError, InputError, OutOfMemoryError, TightshipError
 from tightship.loading import load, plan

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from tightship.driver.oip.datatypes import NAMES
 from tightship.driver.oip.refusal import OipError
-from tightship.driver.rules.regions import check_input_bytes
+from tightship.driver.oip.regions import check_input_bytes
 from tightship.graph import DType, element_count, size_bytes
 from tightship.graph.texts import decoded, encoded, is_utf8
 

@@ -31,7 +31,7 @@ from tightship.driver.protocol.forms import (
     REQUEST,
     VALUE_TYPE,
 )
-from tightship.driver.protocol.messages import CacheFiles, Call, Image, Role
+from tightship.driver.protocol.messages import CacheFiles, Call, Role
 from tightship.driver.protocol.replies import Failed, OutputShape, Reply, Timing
 from tightship.driver.protocol.wire import (
     F64,
@@ -48,8 +48,9 @@ from tightship.driver.protocol.wire import (
     row,
     text,
 )
-from tightship.driver.rules.model import Model
-from tightship.driver.rules.status import CACHE_TOKEN_BYTES, ErrorStatus
+from tightship.driver.types.model import Model
+from tightship.driver.types.pools import Image
+from tightship.driver.types.status import CACHE_TOKEN_BYTES, ErrorStatus
 from tightship.errors import DriverError, FormatError
 
 VERSION = 1

@@ -17,7 +17,7 @@ from tightship.driver.protocol.wire import (
     row,
     text,
 )
-from tightship.driver.rules.model import (
+from tightship.driver.types.model import (
     DataLocation,
     ExternalFile,
     Model,
@@ -28,8 +28,8 @@ from tightship.driver.rules.model import (
     Operation,
     Subgraph,
 )
-from tightship.driver.rules.operand_type import ValueType
-from tightship.driver.rules.request import Request, RequestArgument, RequestPool
+from tightship.driver.types.operand_type import ValueType
+from tightship.driver.types.request import Request, RequestArgument, RequestPool
 
 RANK_MAX = 64
 POOLS_MAX = 4096

@@ -7,10 +7,11 @@ them by their index, and -1 is none.
 
 from dataclasses import dataclass
 
-from tightship.driver.rules.dimensions import Dimensions
-from tightship.driver.rules.model import Model, ModelSource
-from tightship.driver.rules.request import Request
-from tightship.driver.rules.status import NO_TIME, ExecutionPreference, Priority
+from tightship.driver.types.dimensions import Dimensions
+from tightship.driver.types.model import Model, ModelSource
+from tightship.driver.types.pools import Image
+from tightship.driver.types.request import Request
+from tightship.driver.types.status import NO_TIME, ExecutionPreference, Priority
 
 NO_FILE = -1
 NO_SLOT = -1
@@ -21,23 +22,6 @@ RING_BYTES = 64 + 8 * 1024
 @dataclass(frozen=True, slots=True)
 class Capabilities:
     """Ask what the driver offers."""
-
-
-@dataclass(frozen=True, slots=True)
-class Image:
-    """A hardware buffer: layers of rows of pixels, one after another, a stride apart.
-
-    A BLOB has its size as width, and one row of one layer; its stride and format say nothing.
-
-    Attributes:
-        pixel_format: As `AHardwareBuffer` numbers them; 1 is R8G8B8A8.
-    """
-
-    width: int
-    height: int
-    layers: int
-    row_stride_bytes: int
-    pixel_format: int = 1
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,9 +2,9 @@
 
 from dataclasses import dataclass
 
-from tightship.driver.rules.dimensions import Dimensions
-from tightship.driver.rules.operand_type import ValueType
-from tightship.driver.rules.status import NO_TIME, ErrorStatus
+from tightship.driver.types.dimensions import Dimensions
+from tightship.driver.types.operand_type import ValueType
+from tightship.driver.types.status import NO_TIME, ErrorStatus
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,7 @@
 
 from tightship.driver.protocol.forms import NAME
 from tightship.driver.protocol.wire import I64, Form, Reader, flag, record, row
-from tightship.driver.rules.snapshot import (
+from tightship.driver.types.snapshot import (
     BufferShare,
     Caller,
     Holdings,

@@ -11,7 +11,7 @@ from functools import lru_cache
 from operator import attrgetter
 from typing import Any, Generic, TypeVar
 
-from tightship.driver.rules.status import invalid
+from tightship.driver.types.status import invalid
 from tightship.errors import DriverError, FormatError
 
 T = TypeVar("T")

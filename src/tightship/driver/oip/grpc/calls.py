@@ -1,0 +1,179 @@
+"""Calls as gRPC has them: what each is answered, as messages."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from time import monotonic_ns
+from typing import Any
+from urllib.parse import unquote
+
+from google.protobuf.json_format import ParseDict  # type: ignore[import-untyped]
+
+from tightship.driver.oip.answers import Answers, Outputs
+from tightship.driver.oip.caller import Caller
+from tightship.driver.oip.face import LOG_SETTINGS, TRACE_SETTINGS, Face, check_unchanged
+from tightship.driver.oip.grpc.infer import Message, fill, request_of
+from tightship.driver.oip.grpc.raw import cut, joined
+from tightship.driver.oip.grpc.schema import message_classes, parsed
+from tightship.driver.oip.infer_request import REPEATED_BYTES_MAX, InferRequest
+from tightship.driver.oip.refusal import OUT_OF_MEMORY, OipError
+from tightship.driver.oip.region_calls import Memory, register_cuda, status, unregister
+from tightship.driver.oip.regions import Region, RegionError
+from tightship.driver.oip.repository import VERSION
+
+RAW_INPUTS, RAW_OUTPUTS, STREAMED = 7, 6, 2
+"""Numbers of fields: raw contents of requests and responses, the response within a streamed one."""
+
+
+class GrpcCalls:
+    """Answers calls, bytes in and out. May be used from several threads.
+
+    Attributes:
+        unary: By name, what answers one request of a caller.
+    """
+
+    def __init__(self, face: Face) -> None:
+        self._face = face
+        self._classes = message_classes()
+        self._answers: Answers[bytes] = Answers()
+        self._read_again = lru_cache(maxsize=256)(lambda header: self._read(header, ()))
+        self.unary: Mapping[str, Callable[[bytes, Caller], bytes]] = {
+            "ModelInfer": self._infer,
+            **{name: self._answering(name, call) for name, call in _CALLS.items()},
+        }
+
+    def caller(self, peer: str) -> Caller:
+        """A client that makes one call, by its address as gRPC has it."""
+        return Caller(self._face.turns, account_of(peer), peer)
+
+    def stream(
+        self, requests: Iterator[bytes], caller: Caller, refused: Callable[[str], None]
+    ) -> Iterator[bytes]:
+        """Answer inference requests of one stream in their order; an error ends none.
+
+        Args:
+            requests: In bytes.
+            caller: Whose stream it is.
+            refused: Called with the reason for each that is.
+        """
+        for request in requests:
+            try:
+                yield joined(b"", STREAMED, [self._infer(request, caller, is_streamed=True)])
+            except (OipError, RegionError, MemoryError) as error:
+                reason = OUT_OF_MEMORY if isinstance(error, MemoryError) else str(error)
+                refused(reason)
+                said = self._classes["ModelStreamInferResponse"](error_message=reason)
+                yield said.SerializeToString()
+
+    def _answering(self, name: str, call: "Call") -> Callable[[bytes, Caller], bytes]:
+        asked, answer = self._classes[f"{name}Request"], self._classes[f"{name}Response"]
+
+        def answered(data: bytes, _: Caller) -> bytes:
+            said = call(self._face, parsed(asked, data))
+            return bytes(ParseDict(said or {}, answer()).SerializeToString())
+
+        return answered
+
+    def _infer(self, data: bytes, caller: Caller, *, is_streamed: bool = False) -> bytes:
+        header, raw = cut(data, RAW_INPUTS)
+        if raw or len(header) > REPEATED_BYTES_MAX:
+            call = self._read(header, raw)
+        else:
+            call = self._read_again(header)
+        outputs = self._face.infer(call.model, call.version, call.request, monotonic_ns(), caller)
+        is_plain = not (is_streamed and call.wants_final)
+        answer = self._answers.find(outputs) if is_plain else None
+        if answer is None:
+            answer = self._answer(call, outputs, is_final=not is_plain)
+            if is_plain:
+                self._answers.keep(outputs, answer)
+        return answer
+
+    def _read(self, header: bytes, raw: Sequence[memoryview]) -> "_InferCall":
+        message = parsed(self._classes["ModelInferRequest"], header)
+        wants_final = "triton_enable_empty_final_response" in message.parameters
+        request = request_of(message, raw)
+        return _InferCall(message.model_name, message.model_version, request, wants_final)
+
+    def _answer(self, call: "_InferCall", outputs: Outputs, *, is_final: bool) -> bytes:
+        response = self._classes["ModelInferResponse"](
+            model_name=call.model, model_version=VERSION, id=call.request.identifier
+        )
+        if is_final:
+            response.parameters["triton_final_response"].bool_param = True
+        raw = fill(response, outputs)
+        return joined(response.SerializeToString(), RAW_OUTPUTS, raw)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _InferCall:
+    """An inference that is asked for; `wants_final` if a stream is to say that it is answered."""
+
+    model: str
+    version: str
+    request: InferRequest
+    wants_final: bool
+
+
+def account_of(peer: str) -> str:
+    """The address of a client that gRPC names with its port, as HTTP has it; others as they are."""
+    kind, _, where = unquote(peer).partition(":")
+    return where.rpartition(":")[0].strip("[]") if kind in {"ipv4", "ipv6"} else peer
+
+
+Said = dict[str, Any]
+Call = Callable[[Face, Message], Said | None]
+
+
+def _system_status(face: Face, asked: Message) -> Said:
+    found = status(face.regions, Memory.SYSTEM, asked.name or None)
+    return {"regions": {each["name"]: each for each in found}}
+
+
+def _system_register(face: Face, asked: Message) -> None:
+    face.regions.register(Region(asked.name, asked.key, asked.offset, asked.byte_size))
+
+
+def _cuda_status(face: Face, asked: Message) -> Said:
+    status(face.regions, Memory.CUDA, asked.name or None)
+    return {}
+
+
+def _trace_settings(_: Face, asked: Message) -> Said:
+    check_unchanged(dict(asked.settings), "trace")
+    return {"settings": {key: {"value": value} for key, value in TRACE_SETTINGS.items()}}
+
+
+def _log_settings(_: Face, asked: Message) -> Said:
+    check_unchanged(dict(asked.settings), "log")
+    return {"settings": {key: {"bool_param": value} for key, value in LOG_SETTINGS.items()}}
+
+
+_CALLS: Mapping[str, Call] = {
+    "ServerLive": lambda _, __: {"live": True},
+    "ServerReady": lambda face, _: {"ready": face.is_ready},
+    "ServerMetadata": lambda face, _: face.metadata(),
+    "ModelReady": lambda face, asked: {"ready": face.is_model_ready(asked.name, asked.version)},
+    "ModelMetadata": lambda face, asked: face.model_metadata(asked.name, asked.version),
+    "ModelConfig": lambda face, asked: {"config": face.model_config(asked.name, asked.version)},
+    "ModelStatistics": lambda face, asked: face.statistics(asked.name, asked.version),
+    "RepositoryIndex": lambda face, asked: {
+        "models": face.repository.index(only_ready=asked.ready)
+    },
+    "RepositoryModelLoad": lambda face, asked: face.load(
+        asked.model_name, has_parameters=bool(asked.parameters)
+    ),
+    "RepositoryModelUnload": lambda face, asked: face.repository.unload(asked.model_name),
+    "SystemSharedMemoryStatus": _system_status,
+    "SystemSharedMemoryRegister": _system_register,
+    "SystemSharedMemoryUnregister": lambda face, asked: unregister(
+        face.regions, Memory.SYSTEM, asked.name or None
+    ),
+    "CudaSharedMemoryStatus": _cuda_status,
+    "CudaSharedMemoryRegister": lambda face, asked: register_cuda(face.regions, asked.name),
+    "CudaSharedMemoryUnregister": lambda face, asked: unregister(
+        face.regions, Memory.CUDA, asked.name or None
+    ),
+    "TraceSetting": _trace_settings,
+    "LogSettings": _log_settings,
+}

@@ -1,0 +1,124 @@
+"""The health service of gRPC (`grpc.health.v1.Health`): `Check`, `List` and `Watch`.
+
+The service `""`, and `inference.GRPCInferenceService`, is the server; any other is a model by its
+name.
+"""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from tightship.driver.oip.face import Face
+from tightship.driver.oip.grpc.schema import HEALTH, message_classes, parsed
+from tightship.driver.oip.refusal import OipError
+from tightship.driver.oip.regions import Code
+
+HEALTH_SERVICE = "grpc.health.v1.Health"
+SERVICE = "inference.GRPCInferenceService"
+
+UNKNOWN_SERVICE = "SERVICE_UNKNOWN"
+
+
+class Health:
+    """Answers calls of the health service, bytes in and out. May be used from several threads."""
+
+    def __init__(self, face: Face, watchers_max: int) -> None:
+        """Answer for a face; each client that watches has a thread, so there are `watchers_max`."""
+        self._face = face
+        self._watchers_max = watchers_max
+        self._watcher_count = 0
+        self._messages = message_classes(HEALTH)
+
+    def check(self, data: bytes) -> bytes:
+        """Say whether a service takes requests.
+
+        Raises:
+            OipError: There is no such service, or the bytes are not a request.
+        """
+        service = self._service(data)
+        status = self._status(service)
+        if status == UNKNOWN_SERVICE:
+            raise OipError(f"unknown service '{service}'; name a model, or none", Code.NOT_FOUND)
+        return self._encoded(status)
+
+    def list(self, data: bytes) -> bytes:
+        """Say of the server and of each model whether it takes requests.
+
+        Raises:
+            OipError: The bytes are not a request.
+        """
+        parsed(self._messages["HealthListRequest"], data)
+        response = self._messages["HealthListResponse"]()
+        for service in ("", SERVICE, *self._face.repository.names):
+            response.statuses[service].status = self._status(service)
+        return bytes(response.SerializeToString())
+
+    def watch(self, data: bytes, is_active: Callable[[], bool]) -> Iterator[bytes]:
+        """Say whether a service takes requests, now and whenever that changes.
+
+        Args:
+            data: The request.
+            is_active: Whether the client still waits; `notify` is called when it does no longer.
+
+        Raises:
+            OipError: Too many clients watch, the server ends, or the bytes are not a request.
+        """
+        service, said = self._service(data), ""
+        with self._watching():
+            while is_active():
+                now = self._next(service, said, is_active)
+                if now != said:
+                    said = now
+                    yield self._encoded(now)
+                elif self._face.is_ending:
+                    raise OipError("the server has ended", Code.UNAVAILABLE)
+
+    def _next(self, service: str, said: str, is_active: Callable[[], bool]) -> str:
+        """Wait for another status than `said`; return that, or `said` where there is no other."""
+
+        def is_due() -> bool:
+            is_over = self._face.is_ending or not is_active()
+            return is_over or self._status(service) != said
+
+        with self._face.changed:
+            self._face.changed.wait_for(is_due)
+            return self._status(service)
+
+    def notify(self) -> None:
+        """Have those that watch look whether their clients are still there."""
+        with self._face.changed:
+            self._face.changed.notify_all()
+
+    @contextmanager
+    def _watching(self) -> Iterator[None]:
+        """Count a client that watches.
+
+        Raises:
+            OipError: There are as many already as may be.
+        """
+        with self._face.changed:
+            if self._watcher_count >= self._watchers_max:
+                raise OipError(
+                    f"{self._watchers_max} clients watch already; call Check instead",
+                    Code.RESOURCE_EXHAUSTED,
+                )
+            self._watcher_count += 1
+        try:
+            yield
+        finally:
+            with self._face.changed:
+                self._watcher_count -= 1
+
+    def _service(self, data: bytes) -> str:
+        return str(parsed(self._messages["HealthCheckRequest"], data).service)
+
+    def _status(self, service: str) -> str:
+        face = self._face
+        if service in {"", SERVICE}:
+            return "SERVING" if face.is_ready else "NOT_SERVING"
+        if service not in face.repository.names:
+            return UNKNOWN_SERVICE
+        return "SERVING" if face.is_model_ready(service) else "NOT_SERVING"
+
+    def _encoded(self, status: str) -> bytes:
+        message = self._messages["HealthCheckResponse"](status=status)
+        return bytes(message.SerializeToString())

@@ -1,0 +1,120 @@
+"""A connection's part in lending: what comes again on it, and when the native core has it."""
+
+import asyncio
+from collections.abc import Callable
+
+from tightship.driver.oip.caller import Caller
+from tightship.driver.oip.http.calls import Asked, HttpCalls, Inference
+from tightship.driver.oip.http.lending import REQUEST_BYTES_MAX, Lending
+from tightship.driver.oip.http.message import HttpRequest
+
+PATIENCE_MAX = 64
+"""Known requests in a row, at most, before a connection is lent that was lent in vain."""
+
+
+class Loan:
+    """What has come on a connection by itself, and whether the connection is lent for that.
+
+    Bytes are by themselves that come while nothing of a request is there or to be written.
+    """
+
+    def __init__(
+        self,
+        calls: HttpCalls,
+        lending: Lending,
+        caller: Caller,
+        came_back: Callable[[bytes], None],
+    ) -> None:
+        """Lend the connection of a caller.
+
+        `came_back` is given what of a response is still to be sent, and reads from then on.
+        """
+        self._calls, self._lending, self._came_back = calls, lending, came_back
+        self._caller = caller
+        self._number = self._known_count = 0
+        self._patience = 1
+        self._fresh, self._asked = b"", list[Asked]()
+
+    @property
+    def is_out(self) -> bool:
+        """Whether the native core has the connection."""
+        return bool(self._number)
+
+    def known(self, data: bytes) -> Inference | None:
+        """What bytes ask, if they came by themselves and that is known; empty ones did not."""
+        self._fresh = data if len(data) <= REQUEST_BYTES_MAX else b""
+        found = self._calls.known(self._fresh)
+        self._asked = [] if found is None else [found]
+        return found
+
+    def note(self, request: HttpRequest) -> None:
+        """A request ended in the bytes that were given last."""
+        if self._fresh:  # else it is of no use, and its body may be large
+            self._asked.append(request)
+
+    def settle(self, transport: asyncio.Transport, *, is_granted: bool) -> None:
+        """Once all is answered, remember what was granted; lend the connection if it was known.
+
+        Of known bytes nobody asks again whether they may be answered.
+        """
+        if not self._fresh or len(self._asked) != 1:
+            return
+        fresh, self._fresh = self._fresh, b""
+        asked = self._asked.pop()
+        if isinstance(asked, HttpRequest):
+            self._known_count = 0
+            if is_granted:
+                self._calls.remember(fresh, asked)
+            return
+        self._known_count += 1
+        if self._known_count < self._patience or transport.get_write_buffer_size():
+            return
+        if self._is_known(fresh, asked):
+            self._lend(transport)
+
+    def _is_known(self, data: bytes, asked: Inference) -> bool:
+        """Whether the core knows it by now; what it is bound to is held here no longer than this.
+
+        Once the connection is lent, its client may have an answer and unregister a region.
+        """
+        if not self._lending.knows(data) and (found := self._calls.standing(asked)):
+            standing, response = found
+            self._lending.keep(data, response, standing)
+        return self._lending.knows(data)
+
+    def _lend(self, transport: asyncio.Transport) -> None:
+        file = transport.get_extra_info("socket").fileno()
+        try:
+            caller = self._caller
+            self._number = self._lending.lend(file, self._take_back, caller.account, caller.client)
+        except RuntimeError:
+            self._patience = PATIENCE_MAX
+        else:
+            transport.pause_reading()
+
+    def _take_back(self, is_known: bool, unsent: bytes) -> None:  # noqa: FBT001
+        self._number = self._known_count = 0
+        if not is_known:
+            self._patience = min(2 * self._patience, PATIENCE_MAX)
+        self._came_back(unsent)
+
+    def recall(self) -> bool:
+        """End it; False if a request is being answered: the connection will come back by itself."""
+        if self._number and self._lending.recall(self._number):
+            self._number = 0
+        return not self._number
+
+    def end(self) -> None:
+        """Recall a connection that is lost, and drop its callback, which refers to its owner."""
+        self.recall()
+        self._came_back = _ignore
+        self._fresh = b""
+        self._asked.clear()
+
+    def idle_since_ns(self) -> int | None:
+        """Since when nothing was answered, by `monotonic_ns`; None if something is just now."""
+        return self._lending.idle_since_ns(self._number)
+
+
+def _ignore(unsent: bytes) -> None:
+    """Take back a connection that is lost."""

@@ -1,0 +1,53 @@
+"""Paths of HTTP calls, and what answers each of their methods."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from urllib.parse import unquote
+
+from tightship.driver.oip.http.message import HttpRequest, HttpResponse, error_response
+
+Values = Mapping[str, str]
+"""Of the named segments of a path."""
+Call = Callable[[HttpRequest, Values], HttpResponse]
+Methods = Mapping[str, Call]
+
+VERSIONED = "/v2/models/{name}[/versions/{version}]"
+
+
+class Paths:
+    """Calls by path and method. A segment `{name}` stands for any; `[...]` may be missing."""
+
+    def __init__(self, calls: Mapping[str, Methods]) -> None:
+        """Know paths; of two that match one target, the first in `calls` answers."""
+        self._known: dict[int, list[tuple[list[str], Methods]]] = {}
+        for path, methods in calls.items():
+            head, _, rest = path.partition("[")
+            optional, _, tail = rest.partition("]")
+            for each in {head + tail, head + optional + tail}:
+                segments = _segments(each)
+                self._known.setdefault(len(segments), []).append((segments, methods))
+
+    def find(self, target: str) -> tuple[Methods, Values] | None:
+        """The methods of a request's target, and its named segments; None if it is unknown."""
+        given = [unquote(segment) for segment in _segments(target.partition("?")[0])]
+        for segments, methods in self._known.get(len(given), ()):
+            pairs = list(zip(segments, given, strict=True))
+            if all(known == each or known[:1] == "{" for known, each in pairs):
+                return methods, {known[1:-1]: each for known, each in pairs if known[:1] == "{"}
+        return None
+
+    def answer(self, request: HttpRequest) -> HttpResponse:
+        """The response to a request; 404 or 405 where no call has its path or its method."""
+        found, said = self.find(request.target), f"{request.method} {request.target}"
+        if found is None:
+            return error_response(404, f"there is no call {said}")
+        methods, values = found
+        if request.method in methods:
+            return methods[request.method](request, values)
+        allowed = tuple(sorted({*methods, "HEAD"} if "GET" in methods else methods))
+        message = f"{said} is not allowed; the methods of this path are {', '.join(allowed)}"
+        return replace(error_response(405, message), allowed=allowed)
+
+
+def _segments(path: str) -> list[str]:
+    return path.strip("/").split("/")

@@ -1,0 +1,139 @@
+"""The server of the HTTP face: an event loop in a thread, started and ended with the driver."""
+
+import asyncio
+import socket
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+
+from tightship.driver.oip.face import Face
+from tightship.driver.oip.http.browsers import AllowedOrigins, is_loopback
+from tightship.driver.oip.http.calls import HttpCalls
+from tightship.driver.oip.http.connection import Shared
+from tightship.driver.oip.http.entrance import HttpEntrance
+from tightship.driver.oip.http.lending import Lending
+from tightship.driver.oip.http.places import Places
+from tightship.driver.oip.limits import FaceLimits
+from tightship.driver.oip.monitor import Monitor
+from tightship.driver.oip.refusal_log import RefusalLog
+from tightship.driver.threads import Threads
+from tightship.errors import InputError
+
+IDLE_CHECK_S = 60.0
+"""How often connections that are idle for too long are looked for."""
+
+LOADS_MAX = 4
+"""Models that are loaded or unloaded at once."""
+
+
+class HttpServer:
+    """Answers requests of HTTP once it is started.
+
+    Attributes:
+        port: Where it listens.
+    """
+
+    def __init__(
+        self,
+        face: Face,
+        limits: FaceLimits,
+        address: tuple[str, int],
+        monitor: Monitor,
+        host_names: frozenset[str] = frozenset(),
+    ) -> None:
+        """Listen at an address.
+
+        Args:
+            face: Answers the calls.
+            limits: What clients may take.
+            address: A host, and a port; 0 is any that is free.
+            monitor: What the page shows.
+            host_names: Names that browsers may call the server by, besides addresses and
+                `localhost`; a server that others reach has any.
+
+        Raises:
+            InputError: The address cannot be listened at.
+        """
+        host, port = address
+        origins = AllowedOrigins(is_loopback(host), host_names)
+        self._calls = HttpCalls(face, limits.body_bytes_max, monitor, origins=origins)
+        self._monitor, self._lending = monitor, Lending(face)
+        self._limits = limits
+        self._runs_max = face.runs_max
+        family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        try:
+            self._listener = socket.create_server((host, port), family=family)
+        except OSError as error:
+            raise InputError(
+                f"The HTTP face cannot listen at `{host}:{port}`: {error.strerror}; name another."
+            ) from None
+        self.port: int = self._listener.getsockname()[1]
+        self._loop = asyncio.new_event_loop()
+        self._ended = asyncio.Event()
+        self._thread = threading.Thread(target=self._run, name="tightship-http")
+
+    def start(self) -> None:
+        """Answer from now on."""
+        self._monitor.start()
+        self._thread.start()
+
+    def discard(self) -> None:
+        """Listen no more, instead of `start`."""
+        self._listener.close()
+        self._loop.close()
+
+    def begin_stop(self) -> None:
+        """Take no more connections, and answer what has begun as long as the limits say."""
+        self._loop.call_soon_threadsafe(self._ended.set)
+
+    def join(self) -> None:
+        """Wait for the end."""
+        self._thread.join()
+        self._monitor.stop()
+
+    def _run(self) -> None:
+        with asyncio.Runner(loop_factory=lambda: self._loop) as runner:
+            runner.run(self._serve())
+
+    async def _serve(self) -> None:
+        lending, runs_max = self._lending, self._runs_max
+        with (
+            Threads(self._limits.connections_max, "tightship-http") as executor,
+            Threads(LOADS_MAX, "tightship-load") as loaders,
+            ThreadPoolExecutor(runs_max + 1, "tightship-lent") as lenders,
+        ):
+            for _ in range(runs_max + 1):
+                lenders.submit(lending.serve, self._loop.call_soon_threadsafe)
+            places, log = Places(self._limits), RefusalLog()
+            shared = Shared(self._calls, self._limits, executor, loaders, lending, log, places)
+            shared.is_empty.set()
+            entrance = HttpEntrance(self._listener, shared)
+            entrance.open()
+            await self._ending_idle(places)
+            entrance.close()
+            await _drain(shared)
+            shared.hang_ups.close()
+            executor.shutdown(cancel_futures=True)
+            loaders.shutdown(cancel_futures=True)
+            lending.close()
+            lenders.shutdown()
+            lending.forget_all()
+
+    async def _ending_idle(self, places: Places) -> None:
+        """Until the server is to end."""
+        interval_s = min(self._limits.idle_s / 4, IDLE_CHECK_S)
+        while not self._ended.is_set():
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._ended.wait(), interval_s)
+            places.end_idle()
+
+
+async def _drain(shared: Shared) -> None:
+    """Wait for requests that have begun; cut off those that take too long."""
+    for connection in tuple(shared.connections):
+        connection.drain()
+    try:
+        await asyncio.wait_for(shared.is_empty.wait(), shared.limits.drain_s)
+    except TimeoutError:
+        for connection in tuple(shared.connections):
+            connection.abort()

@@ -1,0 +1,139 @@
+"""The HTTP calls of the protocol except inference, by path and method."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from tightship.driver.oip.face import LOG_SETTINGS, TRACE_SETTINGS, Face, Said, check_unchanged
+from tightship.driver.oip.http.message import HttpRequest, HttpResponse, json_response
+from tightship.driver.oip.http.page import page
+from tightship.driver.oip.http.paths import VERSIONED, Call, Methods, Values
+from tightship.driver.oip.json_fields import field, optional, parse
+from tightship.driver.oip.monitor import Monitor
+from tightship.driver.oip.region_calls import Memory, register_cuda, status, unregister
+from tightship.driver.oip.regions import Region
+
+Table = Mapping[str, Methods]
+
+
+def server_calls(face: Face, monitor: Monitor | None) -> Table:
+    """Calls about the server; those of its page where there is a monitor."""
+    return {
+        **({} if monitor is None else _page_calls(monitor)),
+        "/metrics": {"GET": lambda *_: _metrics(face, monitor)},
+        "/v2": {"GET": lambda *_: json_response(face.metadata())},
+        "/v2/health/live": {"GET": lambda *_: json_response({"live": True})},
+        "/v2/health/ready": {"GET": lambda *_: _health({"ready": face.is_ready})},
+    }
+
+
+def _page_calls(monitor: Monitor) -> Table:
+    html = "text/html; charset=utf-8"
+    return {
+        "/": {"GET": lambda *_: HttpResponse(parts=(page(),), content_type=html)},
+        "/status": {"GET": lambda *_: json_response(monitor.status())},
+    }
+
+
+def _metrics(face: Face, monitor: Monitor | None) -> HttpResponse:
+    text = face.metrics() + ("" if monitor is None else monitor.metrics())
+    return HttpResponse(parts=(text.encode(),), content_type="text/plain; version=0.0.4")
+
+
+def _health(said: Said) -> HttpResponse:
+    """A response with Triton's status: 400 unless the server or the model is ready."""
+    return replace(json_response(said), status=200 if said["ready"] else 400)
+
+
+def model_calls(face: Face) -> Table:
+    """Calls that tell about models."""
+
+    def ready(name: str, version: str | None) -> HttpResponse:
+        return _health({"name": name, "ready": face.is_model_ready(name, version)})
+
+    return {
+        "/v2/models/stats": {"GET": lambda *_: json_response(face.statistics())},
+        VERSIONED: {"GET": lambda _, v: json_response(face.model_metadata(*named(v)))},
+        f"{VERSIONED}/ready": {"GET": lambda _, v: ready(*named(v))},
+        f"{VERSIONED}/config": {"GET": lambda _, v: json_response(face.model_config(*named(v)))},
+        f"{VERSIONED}/stats": {"GET": lambda _, v: json_response(face.statistics(*named(v)))},
+        f"{VERSIONED}/trace/setting": {"GET": lambda *_: json_response(TRACE_SETTINGS)},
+    }
+
+
+def named(values: Values) -> tuple[str, str | None]:
+    """Name and version of the model that a path is about."""
+    return values["name"], values.get("version")
+
+
+def repository_calls(face: Face, body_bytes_max: int) -> Table:
+    """Calls that list, load and unload models."""
+
+    def index(request: HttpRequest, _: Values) -> HttpResponse:
+        body = parse(request.content(body_bytes_max))
+        only_ready = optional(body, "ready", bool) or False
+        return json_response(face.repository.index(only_ready=only_ready))
+
+    def load(request: HttpRequest, values: Values) -> HttpResponse:
+        body = parse(request.content(body_bytes_max))
+        face.load(values["name"], has_parameters=bool(optional(body, "parameters", dict)))
+        return HttpResponse()
+
+    def unload(request: HttpRequest, values: Values) -> HttpResponse:
+        parse(request.content(body_bytes_max))
+        face.repository.unload(values["name"])
+        return HttpResponse()
+
+    return {
+        "/v2/repository/index": {"POST": index},
+        "/v2/repository/models/{name}/load": {"POST": load},
+        "/v2/repository/models/{name}/unload": {"POST": unload},
+    }
+
+
+def region_calls(face: Face, memory: Memory, body_bytes_max: int) -> Table:
+    """Calls about named regions of a kind of memory."""
+    regions = face.regions
+    prefix = f"/v2/{memory.name.lower()}sharedmemory"
+
+    def register(request: HttpRequest, values: Values) -> HttpResponse:
+        name = values["name"]
+        regions.check_enabled()
+        if memory is Memory.CUDA:
+            register_cuda(regions, name)
+        body = parse(request.content(body_bytes_max))
+        key, size_bytes = field(body, "key", str), field(body, "byte_size", int)
+        regions.register(Region(name, key, optional(body, "offset", int) or 0, size_bytes))
+        return HttpResponse()
+
+    def remove(_: HttpRequest, values: Values) -> HttpResponse:
+        unregister(regions, memory, values.get("name"))
+        return HttpResponse()
+
+    def told(_: HttpRequest, values: Values) -> HttpResponse:
+        return json_response(status(regions, memory, values.get("name")))
+
+    return {
+        f"{prefix}[/region/{{name}}]/status": {"GET": told},
+        f"{prefix}[/region/{{name}}]/unregister": {"POST": remove},
+        f"{prefix}/region/{{name}}/register": {"POST": register},
+    }
+
+
+def settings_calls(body_bytes_max: int) -> Table:
+    """Calls about settings of tracing and logging, which can be read only."""
+
+    def change(kind: str, said: Mapping[str, Any]) -> Call:
+        def answer(request: HttpRequest, _: Values) -> HttpResponse:
+            check_unchanged(parse(request.content(body_bytes_max)), kind)
+            return json_response(said)
+
+        return answer
+
+    return {
+        path: {"GET": lambda *_, said=said: json_response(said), "POST": change(kind, said)}
+        for path, kind, said in (
+            ("/v2/trace/setting", "trace", TRACE_SETTINGS),
+            ("/v2/logging", "logging", LOG_SETTINGS),
+        )
+    }

@@ -1,1 +1,0 @@
-"""Where the state machine meets sockets, files, threads and the engine."""

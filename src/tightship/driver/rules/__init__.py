@@ -1,1 +1,0 @@
-"""What NNAPI says of models, memory and executions, without a socket, a file or a clock."""

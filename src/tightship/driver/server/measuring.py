@@ -1,0 +1,78 @@
+"""A snapshot completed by what only the rim knows, and written where it was asked for."""
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+
+from tightship.driver.memory.descriptor import write_all
+from tightship.driver.memory.mappings import Mappings
+from tightship.driver.memory.resident import Resident, residents
+from tightship.driver.memory.slow_files import SlowFiles
+from tightship.driver.models.registry import Models
+from tightship.driver.protocol.snapshot_form import encode_snapshot
+from tightship.driver.service.effects import Measure
+from tightship.driver.service.events import Measured
+from tightship.driver.types.snapshot import DRIVER, Holdings, Snapshot
+from tightship.driver.types.status import ErrorStatus
+from tightship.errors import DriverError
+
+
+def measure(asked: Measure, mappings: Mappings, models: Models, slow: SlowFiles) -> Measured:
+    """Measure now and write the result to the file that was given."""
+    try:
+        data = encode_snapshot(completed(asked.snapshot, mappings, models))
+        slow.answer(asked.handle, partial(_write, asked.handle, data))
+    except (OSError, DriverError):
+        return Measured(asked.query, ErrorStatus.GENERAL_FAILURE)
+    return Measured(asked.query, ErrorStatus.NONE, len(data))
+
+
+def _write(file: int, data: bytes) -> None:
+    os.lseek(file, 0, os.SEEK_SET)
+    write_all(file, data)
+
+
+def completed(snapshot: Snapshot, mappings: Mappings, models: Models) -> Snapshot:
+    """A snapshot with resident bytes of pools, and names and weights of models."""
+    found = tuple(residents())
+    pools = mapped_bytes(mappings.places(), found)
+    known = models.shares()
+
+    def complete(client: Holdings) -> Holdings:
+        return replace(
+            client,
+            pools=tuple(
+                replace(pool, pss_bytes=pools.get(pool.number, 0)) for pool in client.pools
+            ),
+            models=tuple(known.get(model.number, model) for model in client.models),
+        )
+
+    driver = replace(DRIVER, user=os.geteuid(), pid=os.getpid(), name="tightship serve")
+    return Snapshot(
+        Holdings(driver, models=models.own_shares()),
+        tuple(map(complete, snapshot.clients)),
+        models.arena_bytes(),
+        sum(each.pss_bytes for each in found),
+    )
+
+
+def mapped_bytes(
+    places: Mapping[int, tuple[int, int]], found: Sequence[Resident]
+) -> dict[int, int]:
+    """Of each pool that is mapped, what of it is resident here.
+
+    Args:
+        places: First address of each, and the one after its last; apart from each other.
+        found: All mappings of the process, in the order of their addresses.
+    """
+    sizes: dict[int, int] = {}
+    index = 0
+    for number, (start, stop) in sorted(places.items(), key=lambda item: item[1]):
+        while index < len(found) and found[index].stop <= start:
+            index += 1
+        beyond = index
+        while beyond < len(found) and found[beyond].start < stop:
+            beyond += 1
+        sizes[number] = sum(each.share_bytes(start, stop) for each in found[index:beyond])
+    return sizes

@@ -1,0 +1,113 @@
+"""Calls that are answered without the service when they come again, as it allows."""
+
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
+
+from tightship._core import NativeContext, Repeats, StopFlag, Tally, Turns
+from tightship.driver.protocol.codec import encode, encode_reply
+from tightship.driver.service import effects as fx
+from tightship.driver.service.effects import MayRepeat
+from tightship.driver.turn_names import Names
+from tightship.model.bound_run import BoundRun
+
+RepeatsEffect = fx.EndRepeats | fx.PauseRepeats | fx.ResumeRepeats | fx.AttendRing
+
+KEPT_MAX = 64
+"""Calls of one connection that are remembered; one more, and all begin anew."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Kept:
+    """What a run that is repeated uses.
+
+    Attributes:
+        context: Of a run that needs neither arena nor Python.
+        call: Of any other.
+    """
+
+    session: int
+    stop: StopFlag
+    run: BoundRun
+    context: NativeContext | None
+    call: Callable[[], None]
+    tally: Tally
+
+
+class Repeating:
+    """What the native core answers, by connection; `next` may be waited for by many threads."""
+
+    def __init__(self, calls: int, turns: Turns, attending: int = 0) -> None:
+        """`calls` is an epoll descriptor; connections are watched there for one event at a time.
+
+        A run takes one of `turns`. Up to `attending` of the threads in `next` look at rings for a
+        while instead.
+        """
+        self._native = Repeats(calls, turns)
+        self._native.set_attending(attending)
+        self._kept: dict[int, dict[bytes, _Kept]] = {}
+        self.open, self.next = self._native.open, self._native.next
+        self.watch, self.watch_for = self._native.watch, self._native.watch_for
+        self.pause, self.resume = self._native.pause, self._native.resume
+
+    def remember(
+        self, file: int, may: MayRepeat, run: BoundRun, tally: Tally, names: Names
+    ) -> None:
+        """Answer a call on a connection from now on; without Python if it needs no arena.
+
+        Args:
+            file: Of the connection.
+            may: The call and its answer.
+            run: What it runs.
+            tally: Of the runs that end well.
+            names: Of whose turns they take.
+        """
+        kept = self._kept.setdefault(file, {})
+        call, stop = encode(may.call, 0), StopFlag()
+        if call in kept:
+            return
+        if len(kept) == KEPT_MAX:
+            self.forget(file, 0)
+            kept = self._kept[file] = {}
+        both, repeat = (call, encode_reply(may.reply, 0)), partial(run.run, stop)
+        alone = run.alone()
+        kept[call] = _Kept(may.session, stop, run, alone and alone[0], repeat, tally)
+        if alone is None:
+            self._native.remember_call(file, may.session, both, repeat, tally, names)
+        else:
+            self._native.remember(file, may.session, both, *alone, stop, tally, names)
+
+    def carry_out(self, file: int, effect: RepeatsEffect) -> None:
+        """Do what the service asks about the calls of a connection."""
+        match effect:
+            case fx.EndRepeats():
+                self.forget(file, effect.session)
+            case fx.PauseRepeats():
+                self.pause(file)
+            case fx.ResumeRepeats():
+                self.resume(file)
+            case fx.AttendRing():
+                self.open_ring(file, effect.handle)
+
+    def close(self, file: int) -> None:
+        """Answer nothing on a connection that ends."""
+        self.forget(file, 0)
+        self._native.close(file)
+
+    def open_ring(self, file: int, memory: int) -> None:
+        """Calls of a connection may come through a file; if it cannot be mapped, none does."""
+        with suppress(RuntimeError):
+            self._native.open_ring(file, memory)
+
+    def forget(self, file: int, session: int) -> None:
+        """Answer no call of a session any more, or of any if it is 0; none runs."""
+        kept = self._kept.get(file, {})
+        gone = [call for call, each in kept.items() if session in {0, each.session}]
+        for call in gone:
+            kept[call].stop.set()
+        self._native.forget(file, session)
+        for call in gone:
+            del kept[call]
+        if not kept:
+            self._kept.pop(file, None)

@@ -1,0 +1,400 @@
+"""A driver process: its threads take turns at the service, and run models beside each other.
+
+A thread that has received a call runs what it asks for and sends the answer itself, while others
+receive; so no run waits for a thread, and a long one keeps nobody waiting.
+"""
+
+import os
+import select
+import selectors
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import ExitStack, suppress
+from functools import partial
+from pathlib import Path
+from random import SystemRandom
+
+from tightship._core import Turns
+from tightship.driver.memory.descriptor import fence_state
+from tightship.driver.memory.dma_buf import KERNEL, has_allocator
+from tightship.driver.memory.looking import Facts, Later, look
+from tightship.driver.memory.slow_files import SlowFiles
+from tightship.driver.models.model_cache import ModelCache
+from tightship.driver.models.named import Named
+from tightship.driver.protocol.channel import Packet, close_all
+from tightship.driver.protocol.codec import FILES_MAX, MESSAGE_BYTES_MAX, encode_reply
+from tightship.driver.protocol.replies import Failed, Launched, Reply
+from tightship.driver.server.accepting import FileReserve
+from tightship.driver.server.access import Access, own_users
+from tightship.driver.server.carrier import Carrier
+from tightship.driver.server.client_log import ClientLog, turned_away
+from tightship.driver.server.clock import now_ns, wait_s
+from tightship.driver.server.listening import PARTS_LEFT, Door, caller_of
+from tightship.driver.server.peer import Peer
+from tightship.driver.server.repeating import Repeating
+from tightship.driver.service import effects as fx
+from tightship.driver.service.events import (
+    Connected,
+    Disconnected,
+    Event,
+    FenceChanged,
+    Malformed,
+    Received,
+    Tick,
+    TurnCame,
+)
+from tightship.driver.service.service import Service
+from tightship.driver.types.attachment import FenceState
+from tightship.driver.types.settings import Settings
+from tightship.driver.types.status import ErrorStatus
+from tightship.errors import FormatError
+
+NO_ACCESS = Access()
+_DMA_BUF = {"dma_buf"} if has_allocator(KERNEL) else set()
+FEATURES = Settings().features | {"hardware_buffer", "isolated", *_DMA_BUF}
+"""What a client may do without."""
+STUCK_S = 0.01
+"""Between two looks at a client whom no descriptor is left for."""
+_BELL = os.EFD_CLOEXEC | os.EFD_NONBLOCK | os.EFD_SEMAPHORE
+
+
+class Server:
+    """A driver that listens at a path; its own user, root, and those with access may connect.
+
+    `_lock` guards the service, all peers, the room that calls come to, and what is ready to run.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        named: Named,
+        turns: Turns,
+        *,
+        secret: bytes | None = None,
+        access: Access = NO_ACCESS,
+        features: frozenset[str] = FEATURES,
+    ) -> None:
+        """Listen.
+
+        Args:
+            path: Of the socket; its folder exists.
+            named: Models that clients may use by name.
+            turns: Of the executions that run at once; and as many threads have the kernels of
+                models that clients have prepared for a fast single answer.
+            secret: With which compilation caches are authenticated; None for no cache.
+            access: Who else may connect, and files to believe in.
+            features: Of `FEATURES`, what it offers.
+
+        Raises:
+            InputError: Another driver listens there, or something else has that path.
+        """
+        self._access, self._log = access, ClientLog()
+        settings = Settings(
+            model_cache_files=0 if secret is None else 1,
+            data_cache_files=0,
+            features=features,
+            operators=own_users(),
+        )
+        self._service = Service(settings, SystemRandom(), access.accounts)
+        self._lock = threading.Lock()
+        self._room = bytearray(MESSAGE_BYTES_MAX)
+        self._peers: dict[int, Peer] = {}
+        self._by_file: dict[int, Peer] = {}
+        self._count = 0
+        self._runs: deque[fx.Run] = deque()
+        self._watched: set[int] = set()
+        self._tick_ns: int | None = None
+        self._is_stopping = self._is_closing = False
+        self._slow = SlowFiles()
+        self._reserve = FileReserve("clients of the driver's socket", parts=PARTS_LEFT)
+        cache = None if secret is None else ModelCache(secret, self._slow)
+        with ExitStack() as opened:
+            self._door = Door(path, is_open=bool(access.users))
+            opened.callback(self._door.shut)
+            opened.callback(self._slow.close)
+            opened.callback(self._reserve.close)
+            self._bell = os.eventfd(0, _BELL)
+            opened.callback(os.close, self._bell)
+            self._carrier = Carrier(named, cache, turns, self._slow, self._bell)
+            opened.callback(self._carrier.close)
+            self._selector = opened.enter_context(selectors.DefaultSelector())
+            self._selector.register(self._door, selectors.EVENT_READ)
+            self._selector.register(self._carrier.workers, selectors.EVENT_READ)
+            self._calls = opened.enter_context(select.epoll())
+            self._calls.register(self._bell, select.EPOLLIN)
+            attending = min(turns.count, len(os.sched_getaffinity(0)) - 1)
+            self._repeating = Repeating(self._calls.fileno(), turns, attending)
+            self._opened = opened.pop_all()
+        self._threads = 2 * turns.count + 1 + attending
+
+    def stop(self) -> None:
+        """Have `serve` return; may be called from any thread and from a signal handler."""
+        if not self._is_stopping:
+            self._is_stopping = True
+            self._carrier.workers.wake()
+
+    def serve(self) -> None:
+        """Serve until `stop` is called, then end what runs and close everything."""
+        with ThreadPoolExecutor(self._threads, "tightship-call") as threads, ExitStack() as parting:
+            parting.callback(self._shut, self._hang_up)
+            attending = [threads.submit(self._attend) for _ in range(self._threads)]
+            for each in attending:
+                each.add_done_callback(self._stop_after_failure)
+            while not self._is_stopping:
+                self._look_around()
+            parting.pop_all()
+            self._close(attending)
+
+    def _stop_after_failure(self, done: "Future[None]") -> None:
+        if done.exception() is not None:
+            self.stop()
+
+    def _look_around(self) -> None:
+        """Wait for new clients, fences, work that was done, and time."""
+        with self._lock:
+            self._tick_ns = self._service.next_ns()
+            seconds = wait_s(self._tick_ns)
+        for key, _ in self._selector.select(seconds):
+            with self._lock:
+                self._notice(key)
+        with self._lock:
+            if wait_s(self._service.next_ns()) == 0:
+                self._happen(Tick())
+            self._pass_on()
+        if self._door.is_stuck:
+            time.sleep(STUCK_S)
+
+    def _notice(self, key: selectors.SelectorKey) -> None:
+        if key.fileobj is self._door:
+            self._accept()
+        elif key.fileobj is self._carrier.workers:
+            for event in self._carrier.workers.events():
+                self._happen(event)
+        elif key.fd in self._watched:
+            state = fence_state(key.fd)
+            if state is FenceState.PENDING:  # a later fence has the descriptor of one that is gone
+                return
+            self._unwatch(key.fd)
+            self._happen(FenceChanged(key.fd, state is FenceState.SIGNALLED))
+
+    def _accept(self) -> None:
+        accepted = self._door.admit(len(self._peers))
+        if accepted is None:
+            return
+        caller = caller_of(accepted, self._count + 1)
+        if not self._access.admits(caller.user):
+            turned_away(caller)
+            accepted.close()
+            return
+        self._count += 1
+        peer = Peer(self._count, accepted, caller.user)
+        self._peers[peer.number] = self._by_file[peer.file] = peer
+        self._repeating.open(peer.file)
+        self._log.connected(caller)
+        self._happen(Connected(caller))
+
+    def _attend(self) -> None:
+        """Answer calls, one at a time, until the server closes."""
+        while not self._is_closing:
+            file, mask, unsent = self._repeating.next()
+            if file == self._bell:
+                self._answer_bell()
+            else:
+                self._exchange(file, mask, unsent)
+
+    def _answer_bell(self) -> None:
+        """Run what was left to others or has its turn; when the server closes, it rings on."""
+        if not self._is_closing:
+            with suppress(BlockingIOError):
+                os.eventfd_read(self._bell)
+        with self._lock:
+            run = self._next_run()
+        self._run(run)
+
+    def _exchange(self, file: int, mask: int, unsent: bytes) -> None:
+        """Take a call and answer it; the peer's file is not watched meanwhile."""
+        with self._lock:
+            peer = self._by_file.get(file)
+            if peer is None:
+                return
+            if unsent:
+                self._send(peer, unsent)
+            if mask & select.EPOLLOUT:
+                peer.flush()
+            if mask & ~select.EPOLLOUT:
+                self._take(peer)
+            run = self._next_run()
+            if peer.number in self._peers:
+                self._repeating.watch(peer.file, peer.wanted)
+        self._run(run)
+
+    def _take(self, peer: Peer) -> None:
+        files_max = 0 if self._slow.is_full else FILES_MAX
+        try:
+            packet = peer.take(self._slow.close_all, files_max=files_max, room=self._room)
+        except BlockingIOError:
+            return
+        except FormatError as error:
+            self._happen(Malformed(peer.number, 0, str(error)))
+            return
+        if packet is None:
+            self._disconnect(peer)
+            return
+        held = self._service.file_count
+        if packet.files and not self._reserve.admits(packet.files, held(peer.number)):
+            self._slow.close_all(packet.files)
+            self._happen(peer.without_files(packet))
+            return
+        tell = partial(self._take_later, peer, packet)
+        peer.is_held = True
+        facts = look(packet.files, self._access.files, self._slow, tell)
+        if facts is not Later.LATER:
+            self._hear(peer, packet, facts)
+
+    def _take_later(self, peer: Peer, packet: Packet, facts: Facts | None) -> None:
+        """Go on with a call whose files had to be waited for; in a thread of these."""
+        with self._lock, ExitStack() as failing:
+            failing.callback(self.stop)
+            if peer.number in self._peers:
+                self._hear(peer, packet, facts)
+                self._repeating.watch_for(peer.file, peer.wanted)
+                self._pass_on()
+            elif facts is not None:
+                self._slow.close_all(packet.files)
+            failing.pop_all()
+
+    def _hear(self, peer: Peer, packet: Packet, facts: Facts | None) -> None:
+        peer.is_held = False
+        self._happen(peer.event(packet, facts))
+        next_ns = self._service.next_ns()
+        if next_ns is not None and (self._tick_ns is None or next_ns < self._tick_ns):
+            self._tick_ns = next_ns
+            self._carrier.workers.wake()
+
+    def _next_run(self) -> fx.Run | None:
+        """Something to run; others are left to other threads."""
+        while (execution := self._carrier.next_turn()) is not None:
+            self._happen(TurnCame(execution))
+        run = self._runs.popleft() if self._runs else None
+        self._pass_on()
+        return run
+
+    def _pass_on(self) -> None:
+        if self._runs:
+            os.eventfd_write(self._bell, len(self._runs))
+
+    def _run(self, run: fx.Run | None) -> None:
+        while run is not None:
+            finished = self._carrier.run(run)
+            with self._lock:
+                self._happen(finished)  # which may ask to stop it, where its deadline is now
+                self._carrier.forget(finished)
+                run = self._next_run()
+
+    def _happen(self, event: Event) -> None:
+        client = event.connection if isinstance(event, Received) else 0
+        effects = self._service.handle(event, now_ns())
+        for effect in effects:
+            self._carry_out(effect, client)
+        for effect in effects:
+            if isinstance(effect, fx.AwaitTurn):
+                user = self._peers[effect.connection].user
+                if self._carrier.await_turn(effect, user):  # a turn was free
+                    self._happen(TurnCame(effect.execution))
+
+    def _carry_out(self, effect: fx.Effect, client: int) -> None:
+        match effect:
+            case fx.Send():
+                self._answer(effect.connection, effect.number, effect.reply)
+            case fx.Run():
+                self._carrier.begin(effect)
+                self._runs.append(effect)
+            case fx.MayRepeat():
+                self._repeat(effect)
+            case fx.EndRepeats() | fx.PauseRepeats() | fx.ResumeRepeats() | fx.AttendRing():
+                if (peer := self._peers.get(effect.connection)) is not None:
+                    self._repeating.carry_out(peer.file, effect)
+            case fx.CloseConnection():
+                reply = Failed(ErrorStatus.RESOURCE_EXHAUSTED_TRANSIENT, effect.message)
+                self._answer(effect.connection, 0, reply)
+                self._disconnect(self._peers[effect.connection])
+            case fx.CloseFile():
+                self._unwatch(effect.handle)
+                self._slow.close_all((effect.handle,))
+            case fx.WatchFence():
+                self._watched.add(effect.handle)
+                self._selector.register(effect.handle, selectors.EVENT_READ)
+            case _:
+                self._carrier.carry_out(effect, client)
+
+    def _repeat(self, effect: fx.MayRepeat) -> None:
+        peer = self._peers.get(effect.connection)
+        run = None if peer is None else self._carrier.often(effect.run)
+        if peer is not None and run is not None and not peer.is_behind:
+            model = effect.run.model
+            names = self._carrier.names(model, peer.number, peer.user)
+            self._repeating.remember(peer.file, effect, run, self._carrier.tally(model), names)
+
+    def _unwatch(self, file: int) -> None:
+        if file in self._watched:
+            self._watched.remove(file)
+            self._selector.unregister(file)
+
+    def _answer(self, connection: int, number: int, reply: Reply) -> None:
+        files: tuple[int, ...] = ()
+        if isinstance(reply, Launched):
+            try:
+                files = (self._carrier.new_fence(reply.execution),)
+            except OSError:
+                reply = Failed(
+                    ErrorStatus.RESOURCE_EXHAUSTED_TRANSIENT, "No descriptor is left for a fence."
+                )
+        peer = self._peers.get(connection)
+        if peer is None:
+            close_all(files)
+            return
+        if isinstance(reply, Failed):
+            self._log.refused(connection, reply)
+        self._send(peer, encode_reply(reply, number), files)
+
+    def _send(self, peer: Peer, data: bytes, files: tuple[int, ...] = ()) -> None:
+        peer.answer(data, files)
+        if peer.is_behind:  # later answers go behind these
+            self._repeating.forget(peer.file, 0)
+            self._repeating.watch_for(peer.file, peer.wanted)
+
+    def _disconnect(self, peer: Peer) -> None:
+        self._log.gone(peer.number, held_count=self._service.ledger.held_count(peer.number))
+        self._hang_up(peer)
+        self._happen(Disconnected(peer.number))
+
+    def _hang_up(self, peer: Peer) -> None:
+        self._repeating.close(peer.file)
+        del self._peers[peer.number], self._by_file[peer.file]
+        peer.close()
+
+    def _shut(self, part_from: Callable[[Peer], None]) -> None:
+        """Listen no more, part from every client, and let the threads go."""
+        self._is_closing = True
+        os.eventfd_write(self._bell, 1)  # first, as parting may fail
+        with self._lock:
+            self._selector.unregister(self._door)
+            self._door.shut()
+            for peer in list(self._peers.values()):
+                part_from(peer)
+
+    def _close(self, attending: "list[Future[None]]") -> None:
+        self._shut(self._disconnect)
+        for each in attending:
+            each.result()
+        workers, ledger = self._carrier.workers, self._service.ledger
+        while ledger.waiting:
+            self._selector.select()
+            for event in workers.events():
+                self._happen(event)
+        for event in workers.finish():
+            self._happen(event)
+        self._opened.close()

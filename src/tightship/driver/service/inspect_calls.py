@@ -1,0 +1,80 @@
+"""The call that asks who holds which bytes."""
+
+from collections.abc import Container, Iterable
+
+from tightship.driver.protocol.messages import Inspect
+from tightship.driver.protocol.replies import Inspected, Reply
+from tightship.driver.service.effects import Measure
+from tightship.driver.service.events import Measured
+from tightship.driver.service.holds import Held
+from tightship.driver.service.ledger import Incoming, Ledger, Waiting, refuse
+from tightship.driver.service.owned import Connection
+from tightship.driver.types.pools import Pool
+from tightship.driver.types.snapshot import (
+    DRIVER,
+    BufferShare,
+    Caller,
+    Holdings,
+    ModelShare,
+    PoolShare,
+    Snapshot,
+)
+from tightship.driver.types.status import invalid
+
+
+def inspect(ledger: Ledger, incoming: Incoming[Inspect]) -> None:
+    """Have the rim measure what is alive and write it to the client's file."""
+    connection, settings = incoming.connection, ledger.settings
+    file = incoming.file(incoming.call.file)
+    if connection.caller.user not in settings.operators:
+        raise invalid("Only the driver's own user, and root, may ask who holds what.")
+    if not (file.is_regular and file.is_writable):
+        raise invalid("A snapshot is written to a regular file or memfd that is open to write.")
+    query = ledger.identifiers.take()
+
+    def finish(answer: object, _: Connection | None) -> Reply:
+        assert isinstance(answer, Measured)
+        refuse(answer.status, "The snapshot cannot be written to the file.")
+        return Inspected(answer.size_bytes)
+
+    account, held = connection.account, Held(connection.account)
+    waiting = Waiting(
+        connection.caller.connection, incoming.number, account, held, finish, (file.handle,)
+    )
+    ledger.wait(query, waiting)
+    incoming.kept.add(incoming.call.file)
+    ledger.emit(Measure(query, snapshot_of(ledger), file.handle))
+
+
+def snapshot_of(ledger: Ledger) -> Snapshot:
+    """What clients hold, as far as the service knows: sizes, not pages or weights."""
+    pools: dict[Caller, list[Pool]] = {}
+    for live in ledger.pools.values():
+        pools.setdefault(live.caller, []).append(live.pool)
+    found = []
+    for connection in ledger.connections.values():
+        shares = _shares(pools.pop(connection.caller, []), connection.pools)
+        buffers = tuple(
+            BufferShare(buffer.token, buffer.size_bytes, buffer.is_initialised)
+            for buffer in connection.buffers.values()
+        )
+        models = tuple(map(ModelShare, connection.models))
+        found.append(Holdings(connection.caller, pools=shares, buffers=buffers, models=models))
+    found += [
+        Holdings(caller, is_connected=False, pools=_shares(rest, ()))
+        for caller, rest in pools.items()
+    ]
+    return Snapshot(Holdings(DRIVER), tuple(found))
+
+
+def _shares(pools: Iterable[Pool], registered: Container[int]) -> tuple[PoolShare, ...]:
+    return tuple(
+        PoolShare(
+            pool.identifier,
+            pool.kind,
+            pool.mode.name.lower(),
+            pool.extent.size_bytes,
+            pool.identifier in registered,
+        )
+        for pool in pools
+    )

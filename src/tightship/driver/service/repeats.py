@@ -1,0 +1,122 @@
+"""Calls whose answer is known when they come again, until something changes.
+
+A run on registered pools alone reads no state of the service and leaves none behind. One on
+buffers, done again, finds them with values of the dimensions that it leaves them with. The rim may
+do it again, and answer again, without asking: the same bytes on the same connection.
+
+Not while another execution is under way that has a buffer, or is one of a session. Where that has
+changed what a buffer holds, the state or dimensions and not the value, repeats with it have ended.
+"""
+
+from tightship.driver.protocol.messages import BurstExecute, Call, Execute, RunExecution
+from tightship.driver.protocol.replies import Executed, Failed
+from tightship.driver.service.effects import EndRepeats, MayRepeat, PauseRepeats, ResumeRepeats, Run
+from tightship.driver.service.events import RunFinished
+from tightship.driver.service.execution import Execution
+from tightship.driver.service.ledger import Ledger
+from tightship.driver.service.owned import Connection
+from tightship.driver.types.request import Request
+from tightship.driver.types.status import NO_TIME, ErrorStatus
+
+
+def offer(
+    ledger: Ledger, execution: Execution, answer: RunFinished, reply: Executed | Failed
+) -> None:
+    """Let the rim repeat an execution that has ended, if it is short and may be repeated."""
+    connection = ledger.connections.get(execution.connection)
+    call = execution.call
+    if (
+        connection is None
+        or call is None
+        or not isinstance(reply, Executed)
+        or reply.status is not ErrorStatus.NONE
+        or execution.measure_timing
+        or execution.limit.deadline_ns != NO_TIME
+        or not 0 <= answer.timing.in_driver_ns <= ledger.settings.repeat_max_ns
+        or not _is_accepted(connection, execution, call)
+        or not _are_filled(connection, execution)
+    ):
+        return
+    session = execution.session or execution.model
+    buffers = connection.repeats.setdefault(session, {})
+    buffers.update((use.buffer, use.buffer.version) for use in execution.uses)
+    ledger.emit(MayRepeat(connection.identifier, session, call, run_of(execution), reply))
+
+
+def run_of(execution: Execution) -> Run:
+    """What the rim is asked to do for an execution."""
+    return Run(
+        execution.identifier,
+        execution.model,
+        execution.inputs,
+        execution.outputs,
+        execution.limit.deadline_ns,
+        execution.limit.loop_timeout_ns,
+    )
+
+
+def _is_accepted(connection: Connection, execution: Execution, call: Call) -> bool:
+    """Whether what the call names is still there."""
+    match call:
+        case Execute():
+            return execution.model in connection.models and _has_pools(connection, call.request)
+        case BurstExecute():
+            return call.burst in connection.bursts and _has_pools(connection, call.request)
+        case RunExecution():
+            return call.execution in connection.reusables
+    return False
+
+
+def _has_pools(connection: Connection, request: Request) -> bool:
+    return all(pool.is_token or pool.identifier in connection.pools for pool in request.pools)
+
+
+def _are_filled(connection: Connection, execution: Execution) -> bool:
+    """Whether the buffers of an execution that has ended well are there and hold its values."""
+    return all(
+        use.buffer.is_initialised and connection.buffers.get(use.buffer.token) is use.buffer
+        for use in execution.uses
+    )
+
+
+def withdraw(ledger: Ledger, connection: Connection, call: Call) -> None:
+    """A call has come that the service answers: what it may change is not repeated any more.
+
+    What executions may change is seen when they end (`resume`).
+    """
+    match call:
+        case Execute() | BurstExecute() | RunExecution():
+            pass
+        case _:
+            end_all(ledger, connection)
+
+
+def pause(ledger: Ledger, execution: Execution) -> None:
+    """Let nothing be repeated beside an execution that would notice."""
+    connection = ledger.connections[execution.connection]
+    if not (execution.session or execution.uses):
+        return
+    if not connection.pausing:
+        ledger.emit(PauseRepeats(connection.identifier))
+    connection.pausing.add(execution.identifier)
+
+
+def resume(ledger: Ledger, execution: Execution) -> None:
+    """An execution has ended: go on repeating what finds its buffers as it had left them."""
+    connection = ledger.connections.get(execution.connection)
+    if connection is None or execution.identifier not in connection.pausing:
+        return
+    connection.pausing.remove(execution.identifier)
+    for session, buffers in list(connection.repeats.items()):
+        if any(buffer.version != version for buffer, version in buffers.items()):
+            del connection.repeats[session]
+            ledger.emit(EndRepeats(connection.identifier, session))
+    if not connection.pausing:
+        ledger.emit(ResumeRepeats(connection.identifier))
+
+
+def end_all(ledger: Ledger, connection: Connection) -> None:
+    """Nothing of a client is repeated any more."""
+    if connection.repeats:
+        connection.repeats.clear()
+        ledger.emit(EndRepeats(connection.identifier, 0))

@@ -1,0 +1,176 @@
+"""When an execution begins, and how it ends."""
+
+from tightship.driver.protocol.replies import UNTIMED, Executed, ExecutionInfo, Failed, OutputShape
+from tightship.driver.service.buffer_calls import make_room
+from tightship.driver.service.effects import AwaitTurn, CloseFile, LeaveTurn, SignalFence, StopRun
+from tightship.driver.service.events import RunFinished, TurnCame
+from tightship.driver.service.execution import Execution, Phase
+from tightship.driver.service.ledger import Ledger, failed
+from tightship.driver.service.repeats import offer, resume, run_of
+from tightship.driver.types.dimensions import combine
+from tightship.driver.types.status import NO_TIME, ErrorStatus, failure
+from tightship.errors import DriverError
+
+LATE = Failed(ErrorStatus.MISSED_DEADLINE_TRANSIENT, "The deadline passed before the run ended.")
+
+_UNDER_WAY = frozenset({Phase.RUNNING, Phase.STOPPING, Phase.ABANDONED})
+
+
+class Scheduler:
+    """Executions that wait for their turn, and those that run."""
+
+    def __init__(self, ledger: Ledger) -> None:
+        self._ledger = ledger
+
+    def submit(self, execution: Execution, now_ns: int) -> None:
+        """Have an execution run when its turn comes."""
+        execution.phase = Phase.READY
+        execution.limit.begin(now_ns)
+        if execution.limit.deadline_ns != NO_TIME:
+            self._ledger.timers.set(execution.identifier, execution.limit.deadline_ns)
+        self._ledger.emit(
+            AwaitTurn(
+                execution.identifier, execution.connection, execution.model, execution.priority
+            )
+        )
+
+    def turn_came(self, answer: TurnCame) -> None:
+        """Begin an execution, unless its deadline has passed just now: then it has left."""
+        execution = self._ledger.executions.get(answer.execution)
+        if execution is None:
+            return
+        try:
+            execution.begin()
+        except DriverError as error:
+            self.end(execution, failed(error))
+            return
+        execution.phase = Phase.RUNNING
+        self._ledger.emit(run_of(execution))
+
+    def finished(self, answer: RunFinished) -> None:
+        """The rim has run an execution, or has stopped it."""
+        execution = self._ledger.executions.get(answer.execution)
+        if execution is None or execution.phase not in _UNDER_WAY:
+            return
+        execution.end()
+        if execution.phase is Phase.ABANDONED:
+            self._forget(execution)
+        else:
+            reply = _outcome(execution, answer)
+            self.end(execution, reply)
+            offer(self._ledger, execution, answer, reply)
+
+    def due(self, execution: Execution, now_ns: int) -> None:
+        """The deadline of an execution has passed, or the time it had to stop after that."""
+        if execution.phase not in _UNDER_WAY:
+            self.end(execution, LATE)
+            return
+        self._stop(execution)
+        give_up_ns = execution.limit.deadline_ns + self._ledger.settings.grace_ns
+        if now_ns < give_up_ns:
+            self._ledger.timers.set(execution.identifier, give_up_ns)
+        else:
+            self._abandon(execution)
+
+    def abort(self, execution: Execution) -> None:
+        """The client is gone."""
+        if execution.phase in {Phase.WAITING, Phase.READY}:
+            self.end(execution, LATE)
+        elif execution.phase is not Phase.ABANDONED:
+            self._stop(execution)
+            self._abandon(execution)
+
+    def _stop(self, execution: Execution) -> None:
+        if execution.phase is Phase.RUNNING:
+            execution.phase = Phase.STOPPING
+            self._ledger.emit(StopRun(execution.identifier))
+
+    def _abandon(self, execution: Execution) -> None:
+        execution.phase = Phase.ABANDONED
+        self._settle(execution, LATE)
+        self._tell(execution, LATE)
+
+    def end(self, execution: Execution, reply: Executed | Failed) -> None:
+        """An execution that does not run any more, or never did, has ended so."""
+        if execution.phase is Phase.READY:
+            self._ledger.emit(LeaveTurn(execution.identifier))
+        execution.phase = Phase.ENDED
+        self._settle(execution, reply)
+        self._forget(execution)  # first, so that the client's next call may be repeated
+        self._tell(execution, reply)
+
+    def _settle(self, execution: Execution, reply: Executed | Failed) -> None:
+        """What it was to write and waited for is as its end has it."""
+        ledger = self._ledger
+        ledger.timers.cancel(execution.identifier)
+        execution.forget()
+        if reply.status is not ErrorStatus.NONE:
+            execution.clear_outputs()
+        for handle in execution.fences:
+            del ledger.watchers[handle]
+            ledger.emit(CloseFile(handle))
+        execution.fences.clear()
+
+    def _tell(self, execution: Execution, reply: Executed | Failed) -> None:
+        """Answer the call or signal the fence."""
+        ledger = self._ledger
+        if execution.number is not None:
+            ledger.send(execution.connection, execution.number, reply)
+            execution.number = None
+        if execution.is_fenced:
+            timing = reply.timing if isinstance(reply, Executed) else UNTIMED
+            execution.info = ExecutionInfo(reply.status, timing, timing)
+            ledger.emit(SignalFence(execution.identifier, reply.status is ErrorStatus.NONE))
+
+    def _end_session(self, execution: Execution) -> None:
+        connection = self._ledger.connections.get(execution.connection)
+        if connection is None or not execution.session:
+            return
+        for sessions in (connection.bursts, connection.reusables):
+            session = sessions.get(execution.session)
+            if session is not None and session.running == execution.identifier:
+                session.running = 0
+
+    def _forget(self, execution: Execution) -> None:
+        execution.phase = Phase.ENDED
+        self._end_session(execution)
+        del self._ledger.executions[execution.identifier]
+        resume(self._ledger, execution)
+        execution.drop_work(self._ledger.emit)
+
+
+def _outcome(execution: Execution, answer: RunFinished) -> Executed | Failed:
+    """What the client is told; the buffers that were written hold the result."""
+    if answer.status not in {ErrorStatus.NONE, ErrorStatus.OUTPUT_INSUFFICIENT_SIZE}:
+        return Failed(answer.status, answer.message or "The execution failed.")
+    assert len(answer.shapes) == len(execution.outputs), answer
+    try:
+        shapes = _shapes(execution, answer)
+    except DriverError as error:
+        return failed(error)
+    timing = UNTIMED if answer.status else execution.timing(answer.timing)
+    return Executed(answer.status, shapes, timing)
+
+
+def _shapes(execution: Execution, answer: RunFinished) -> tuple[OutputShape, ...]:
+    """The shapes of the outputs, once they are in the buffers that were written.
+
+    Raises:
+        DriverError: GENERAL_FAILURE: a buffer cannot hold its output;
+            RESOURCE_EXHAUSTED_TRANSIENT: nor may it grow.
+    """
+    if execution.is_fenced and answer.status is not ErrorStatus.NONE:
+        raise failure("An output did not fit its place.")
+    filled = []
+    for use in execution.uses:
+        if use.is_output:
+            shape = answer.shapes[use.key[2]]
+            fits = combine(shape.dimensions, use.buffer.value_type.dimensions) is not None
+            if not fits or not shape.is_sufficient:
+                raise failure(f"A buffer cannot hold an output of {list(shape.dimensions)}.")
+            make_room(use.buffer, shape.dimensions)
+            filled.append((use.buffer, shape.dimensions))
+    if answer.status is ErrorStatus.NONE:
+        for buffer, dimensions in filled:
+            buffer.fill(dimensions)
+    return answer.shapes
