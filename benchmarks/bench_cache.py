@@ -27,9 +27,9 @@ from benchmarks.record import append
 
 import tightship
 from tightship._core import PoolManager, PrimitiveCache
-from tightship.engine.prepare import Settings, prepare
-from tightship.engine.stepwise import LIBRARY_MANAGED, PLAIN, Pattern, Stepwise
-from tightship.engine.weight_store import WeightStore
+from tightship.engine.compile.prepare import Settings, prepare
+from tightship.engine.run.stepwise import LIBRARY_MANAGED, PLAIN, Pattern, Stepwise
+from tightship.engine.weights.weight_store import WeightStore
 from tightship.frontend.onnx import open_file
 from tightship.model import feeds
 from tightship.resource import HostResource

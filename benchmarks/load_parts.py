@@ -13,7 +13,7 @@ from typing import ParamSpec, TypeVar
 
 import numpy as np
 
-from tightship.engine import program_cache
+from tightship.engine.cache import program_cache
 from tightship.engine.stored.model import StoredModel
 from tightship.loading import load, restoring
 

@@ -22,7 +22,7 @@ from onnx.backend.test.case.test_case import TestCase
 from tests.backend.comparison import IMPOSSIBLE, failure_of
 
 import tightship.backend
-from tightship.engine.memory_plan import PlannedStep
+from tightship.engine.plan.memory_plan import PlannedStep
 from tightship.errors import TightshipError
 
 TIERS = (

@@ -34,8 +34,8 @@ def parts(path: str) -> Iterator[str]:
     import_module("onnx.shape_inference")
     yield "onnx"
     from tightship.engine.library import open_library
-    from tightship.engine.lower.select import lower
-    from tightship.engine.placement import place
+    from tightship.engine.lower.selection import lower
+    from tightship.engine.plan.placement import place
     from tightship.frontend.onnx import read
 
     graph = read(path)

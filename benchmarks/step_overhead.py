@@ -22,7 +22,7 @@ from tests.zoo.net import Net
 import tightship
 from tightship import _core
 from tightship._core import StopFlag
-from tightship.engine.limits import Limits
+from tightship.engine.run.limits import Limits
 
 STEPS = 1000
 ROUNDS = 400

@@ -22,12 +22,12 @@ from benchmarks.contender import ort_options
 from numpy.typing import NDArray
 
 from tightship.engine.arenas.arena_pool import ArenaPool
-from tightship.engine.executable import build
-from tightship.engine.limits import Limits
-from tightship.engine.prepare import Settings, prepare
-from tightship.engine.profile import timed_run
-from tightship.engine.program import LoweredStep, PrimitiveWork
-from tightship.engine.weight_store import WeightStore
+from tightship.engine.compile.prepare import Settings, prepare
+from tightship.engine.program.program import LoweredStep, PrimitiveWork
+from tightship.engine.run.executable import build
+from tightship.engine.run.limits import Limits
+from tightship.engine.run.profile import timed_run
+from tightship.engine.weights.weight_store import WeightStore
 from tightship.loading.opening import read_graph
 from tightship.model.feeds import bind
 from tightship.resource import HostResource

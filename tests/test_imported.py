@@ -16,7 +16,7 @@ UNUSED = (
     *("numpy.random", "hashlib", "json", "csv", "decimal", "statistics", "http"),
     *("tightship.loading.tuning", "tightship.cli", "tightship.backend", "tightship.planner.format"),
     *("tightship.planner.constrained", "tightship.planner.collision"),
-    *("tightship.engine.drawing", "tightship.engine.profile", "tightship.view.report"),
+    *("tightship.engine.plan.drawing", "tightship.engine.run.profile", "tightship.view.report"),
     *("tightship.engine.kernels.elementwise", "tightship.engine.kernels.control"),
     *("tightship.engine.lower.native.elementwise", "tightship.engine.lower.native.recurrent"),
 )

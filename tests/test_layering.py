@@ -136,20 +136,62 @@ ALLOWED: Mapping[str, str] = {  # the longest prefix of a module's name decides
         " planner.plan planner.penalties planner.problem planner.verify"
     ),
     "view": "quantity view",
-    "engine": "_core atomic_file errors forks graph planner resource engine",
-    "engine.memory_plan": "planner view.picture engine.drawing",
-    "engine.drawing": (  # the one way to a picture
-        "atomic_file errors planner view engine.memory_plan"
-    ),
-    "engine.profile": "atomic_file planner view engine",  # draws as well
-    "engine.library": "_core errors engine.primitive_cache",
-    "engine.primitive_cache": "_core errors",
-    "engine.on_demand": "",
     "engine.interruption": "",
+    "engine.on_demand": "",
     "engine.kernels": "errors graph engine.kernels engine.interruption engine.on_demand",
-    "engine.lower": (
-        "_core errors graph planner engine.kernels engine.lower engine.memory_plan engine.on_demand"
-        " engine.program engine.schedule"
+    "engine.primitive_cache": "_core errors",
+    "engine.library": "_core errors engine.primitive_cache",
+    "engine.program": "_core engine.kernels graph planner engine.program",
+    "engine.lower": "late_names engine.lower",
+    "engine.lower.passes": "engine.kernels graph engine.lower.passes",
+    "engine.lower.pipeline": "errors graph engine.lower.passes",
+    "engine.lower.steps": (
+        "_core engine.kernels graph planner.schedule engine.program engine.lower.passes"
+        " engine.lower.steps"
+    ),
+    "engine.lower.native": (
+        "_core engine.kernels engine.on_demand graph engine.program engine.lower.passes"
+        " engine.lower.steps engine.lower.native"
+    ),
+    "engine.lower.onednn": (
+        "_core engine.kernels engine.on_demand graph planner.schedule engine.program"
+        " engine.lower.passes engine.lower.steps engine.lower.onednn"
+    ),
+    "engine.lower.step_passes": (
+        "_core graph planner engine.program engine.lower.steps engine.lower.step_passes"
+    ),
+    "engine.lower.replay": "engine.program engine.lower.steps",
+    "engine.lower.selection": (
+        "_core graph planner engine.kernels engine.on_demand engine.program engine.lower"
+    ),
+    "engine.weights": "_core errors graph engine.program engine.lower.passes engine.weights",
+    "engine.plan": "errors graph planner engine.library engine.program engine.weights engine.plan",
+    "engine.plan.memory_plan": "planner view.picture engine.program engine.plan",
+    "engine.plan.drawing": "atomic_file errors planner view engine.plan",  # the way to a picture
+    "engine.run": (
+        "_core errors planner engine.interruption engine.kernels engine.library engine.plan"
+        " engine.program engine.weights engine.run"
+    ),
+    "engine.run.profile": (  # draws as well
+        "atomic_file planner view engine.plan engine.program engine.run"
+    ),
+    "engine.arenas": (
+        "_core errors forks resource engine.library engine.run engine.weights engine.arenas"
+    ),
+    "engine.compile": (
+        "errors graph engine.library engine.lower engine.plan engine.program engine.compile"
+    ),
+    "engine.template": (
+        "errors graph engine.compile engine.kernels engine.lower engine.plan engine.program"
+        " engine.template"
+    ),
+    "engine.cache": (
+        "_core errors graph resource engine.arenas engine.compile engine.library engine.plan"
+        " engine.primitive_cache engine.program engine.run engine.weights engine.cache"
+    ),
+    "engine.stored": (
+        "_core atomic_file errors graph planner engine.compile engine.kernels engine.library"
+        " engine.plan engine.program engine.run engine.weights engine.stored"
     ),
     "prepared_cache": "errors quantity prepared_cache",
     "model": "model",
@@ -158,7 +200,7 @@ ALLOWED: Mapping[str, str] = {  # the longest prefix of a module's name decides
     "model.loaded": "_core errors graph resource engine model.feeds model.bound_run",
     "memory": "errors engine model",
     "loading": "loading.entry",
-    "loading.budget": "errors quantity engine.memory_plan",
+    "loading.budget": "errors quantity engine.plan.memory_plan",
     "loading.tuning": "atomic_file errors graph engine model",
     "loading.restoring": "errors engine model loading.budget",
     "loading.first_shapes": "graph engine loading.opening",
@@ -227,7 +269,7 @@ ALLOWED: Mapping[str, str] = {  # the longest prefix of a module's name decides
     "cli.main": "_core errors cli view.text",  # the end of the process
     "cli.serve_command": "_core cli driver errors prepared_cache",
     "": (  # `tightship` itself
-        "_core errors graph.optimizer planner engine.memory_plan engine.primitive_cache model"
+        "_core errors graph.optimizer planner engine.plan.memory_plan engine.primitive_cache model"
         " memory loading training"
     ),
 }
@@ -330,7 +372,7 @@ def test_every_line_of_the_tables_is_about_something() -> None:
         ("engine.run.executor", "from tightship import model"),
         ("engine.run.executor", "import torch"),
         ("engine.lower.passes.fuse", "from tightship.engine.run.executor import execute"),
-        ("frontend.onnx.reader", "from tightship.engine.program.program import Lowered"),
+        ("frontend.onnx.reader", "from tightship.engine.program.program.program import Lowered"),
         ("view.svg", "from tightship.planner import Plan"),
         ("resource", "from tightship.graph import DType"),
         ("model", "from tightship.loading import load"),

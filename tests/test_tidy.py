@@ -37,11 +37,11 @@ MANY_PARAMETERS = {
     "src/tightship/loading/preparing.py:prepare": "as `load`",
     "src/tightship/training/train.py:train": "as `load`",
     "src/tightship/training/train.py:train_joint": "as `load`",
-    "src/tightship/engine/lower/select.py:select": "all that selection heeds; the last a keyword",
-    "src/tightship/engine/lower/builder.py:step": "the facts of a step; the later ones keywords",
+    "src/tightship/engine/lower/selection.py:select": "all that selection heeds; one a keyword",
+    "src/tightship/engine/lower/steps/builder.py:step": "facts of a step; the later ones keywords",
 }
 UNREFERENCED = {
-    "src/tightship/engine/stepwise.py": "for callers: how frameworks use operators, to compare",
+    "src/tightship/engine/run/stepwise.py": "for callers: how frameworks use operators, to compare",
     "src/tightship/backend.py": "for callers: ONNX's suite takes the module",
     "src/tightship/torch_compile.py": "for callers: torch takes it by its entry point",
     "src/tightship/driver/client/client.py": "for callers",

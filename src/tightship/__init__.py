@@ -12,7 +12,7 @@ view, frontend | planner | resource, graph, errors.
 """
 
 from tightship._core import StopFlag as StopFlag
-from tightship.engine.memory_plan import MemoryPlan as MemoryPlan
+from tightship.engine.plan.memory_plan import MemoryPlan as MemoryPlan
 from tightship.engine.primitive_cache import (
     get_primitive_cache_capacity as get_primitive_cache_capacity,
 )

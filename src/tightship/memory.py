@@ -9,7 +9,7 @@ from tightship.model import LOADED
 from tightship.public_calls import public_call
 
 if TYPE_CHECKING:
-    from tightship.engine.statistics import MemoryStatistics
+    from tightship.engine.cache.statistics import MemoryStatistics
 
 
 @public_call
@@ -19,7 +19,7 @@ def memory_stats() -> "MemoryStatistics":
     Returns:
         The sum of `Model.memory_stats()` over the models that are open, in bytes.
     """
-    from tightship.engine.statistics import MemoryStatistics  # few ask for them
+    from tightship.engine.cache.statistics import MemoryStatistics  # few ask for them
 
     total = MemoryStatistics()
     for model in list(LOADED):

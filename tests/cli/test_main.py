@@ -275,7 +275,7 @@ def test_a_wrong_pass_lists_them_all(capsys, model_file):
 
 
 def test_every_pass_can_be_left_out(capsys, model_file):
-    from tightship.engine.lower.passes import pass_names
+    from tightship.engine.lower.pipeline import pass_names
 
     for name in pass_names():
         arguments = ("--shape", "x=4x32", "--without", name, "--json")

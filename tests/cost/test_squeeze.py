@@ -16,7 +16,7 @@ from tightship.cost.operations import operations_of
 from tightship.cost.schedule import schedule_of
 from tightship.cost.squeeze import priced, squeezed
 from tightship.cost.training import updating_graph
-from tightship.engine.program_cache import Bounds
+from tightship.engine.cache.bounds import Bounds
 from tightship.errors import InputError
 from tightship.frontend.onnx import read_bytes
 from tightship.graph.backward import Adam, Sgd

@@ -10,10 +10,10 @@ from tests.engine.graphs import REWRITES, lowered
 from tests.zoo.oracle import assert_same_bits
 from tests.zoo.random_graph import random_case
 from tightship.cost.squeeze import squeezed
-from tightship.engine.lower.options import Choice
-from tightship.engine.lower.select import select
-from tightship.engine.prepare import Settings, prepare
-from tightship.engine.program_cache import Bounds
+from tightship.engine.cache.bounds import Bounds
+from tightship.engine.compile.prepare import Settings, prepare
+from tightship.engine.lower.selection import select
+from tightship.engine.lower.steps.options import Choice
 from tightship.errors import GraphError
 from tightship.frontend.onnx import read_bytes
 from tightship.graph.backward import Sgd

@@ -28,7 +28,7 @@ from tightship.driver.service.events import BufferAllocated
 from tightship.driver.types.operand_type import OperandType, ValueType
 from tightship.driver.types.status import ErrorStatus
 from tightship.engine.arenas.joint_arenas import JointArenas
-from tightship.engine.lower.layouts import AVX512
+from tightship.engine.lower.steps.layouts import AVX512
 from tightship.frontend.onnx import open_bytes
 from tightship.loading import load_graph
 

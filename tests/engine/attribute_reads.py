@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 from unittest.mock import patch
 
-from tightship.engine.lower import select
+from tightship.engine.lower import selection as select
 from tightship.frontend.onnx import reader
 from tightship.graph import Node
 

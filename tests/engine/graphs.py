@@ -9,18 +9,18 @@ from numpy.typing import NDArray
 
 from tests.models import filled, parse
 from tests.zoo.networks import STATIC
-from tightship.engine.allocation import allocate
-from tightship.engine.arenas.arena import Arena
-from tightship.engine.executable import Executable, build
+from tightship.engine.cache.bounds import Bounds
+from tightship.engine.compile.prepare import Settings, prepare
+from tightship.engine.compile.prepared import Prepared
 from tightship.engine.library import open_library
-from tightship.engine.lower.passes import GRAPH_PASSES, SELECTION_PASSES, pass_names
-from tightship.engine.lower.select import lower
-from tightship.engine.placement import Placement
-from tightship.engine.prepare import Settings, prepare
-from tightship.engine.prepared import Prepared
-from tightship.engine.program import Lowered
-from tightship.engine.program_cache import Bounds
-from tightship.engine.weight_store import Progress, WeightStore
+from tightship.engine.lower.pipeline import GRAPH_PASSES, SELECTION_PASSES, pass_names
+from tightship.engine.lower.selection import lower
+from tightship.engine.plan.placement import Placement
+from tightship.engine.program.program import Lowered
+from tightship.engine.run.arena import Arena
+from tightship.engine.run.executable import Executable, build
+from tightship.engine.weights.allocation import allocate
+from tightship.engine.weights.weight_store import Progress, WeightStore
 from tightship.frontend.onnx import read_bytes
 from tightship.graph import Graph, Node
 from tightship.model import Model

@@ -5,13 +5,13 @@ from typing import Any
 
 from tests.engine.kernels.node_suite import known, values_of
 from tests.engine.kernels.typed import Typed
+from tightship.engine.cache.bounds import Bounds
+from tightship.engine.compile.prepared import Prepared
 from tightship.engine.kernels import Array
-from tightship.engine.lower.builder import Builder, Options
 from tightship.engine.lower.native import emit_native
-from tightship.engine.placement import place
-from tightship.engine.prepared import Prepared
-from tightship.engine.program import Lowered, NativeWork
-from tightship.engine.program_cache import Bounds
+from tightship.engine.lower.steps.builder import Builder, Options
+from tightship.engine.plan.placement import place
+from tightship.engine.program.program import Lowered, NativeWork
 from tightship.graph import Graph, Node
 from tightship.model import Model
 

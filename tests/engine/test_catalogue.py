@@ -13,7 +13,7 @@ from tests.zoo.catalogue import SMALL
 from tests.zoo.net import Array, Case
 from tests.zoo.oracle import assert_near, assert_same_bits, expected
 from tests.zoo.stepwise import run_poisoned
-from tightship.engine.lower.passes import pass_names
+from tightship.engine.lower.pipeline import pass_names
 
 FLOAT = [name for name in SMALL if "int8" not in name and "qlinear" not in name]
 QUICK = ("efficientnet_b0", "gpt2", "whisper_decoder", "lstm_bidirectional")

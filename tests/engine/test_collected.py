@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 
 from tests.engine.graphs import static_graph
+from tests.engine.run.test_stepwise import Runner, cache_of
 from tests.engine.test_primitive_cache import UNBOUNDED, eltwise
 from tests.engine.test_primitive_memory import manager_of
-from tests.engine.test_stepwise import Runner, cache_of
 from tightship import _core
 from tightship._core import NativeProgram, PoolManager
-from tightship.engine.stepwise import FIRST_EXTERNAL, NativeStepwise, Pattern
+from tightship.engine.run.stepwise import FIRST_EXTERNAL, NativeStepwise, Pattern
 from tightship.resource import CallbackResource, HostResource
 
 HOST = HostResource()

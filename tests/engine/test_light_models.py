@@ -9,7 +9,7 @@ import tightship
 from tests.zoo.arena import poison
 from tests.zoo.light import NAMES, SHAPE, randomised, stored_case
 from tests.zoo.oracle import assert_near, assert_same_bits, expected
-from tightship.engine.lower.passes import pass_names
+from tightship.engine.lower.pipeline import pass_names
 
 QUICK = ("shufflenet", "squeezenet")
 EACH = [pytest.param(n, marks=() if n in QUICK else pytest.mark.slow) for n in NAMES]

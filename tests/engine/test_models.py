@@ -11,7 +11,7 @@ from tests.zoo.arena import LARGE, NOT_A_NUMBER, poison
 from tests.zoo.networks import ALL, STATIC, network
 from tests.zoo.oracle import assert_near, assert_same_bits, expected
 from tests.zoo.transformer import decoder, encoder
-from tightship.engine.lower.passes import pass_names
+from tightship.engine.lower.pipeline import pass_names
 
 
 @pytest.mark.parametrize("threads", [1, 2])

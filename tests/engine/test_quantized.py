@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from tests.engine.graphs import REWRITES, expected, graph_of, implementations, run
 from tests.models import filled
 from tightship import _core
-from tightship.engine.lower.dequantized import Dequantized, signed
-from tightship.engine.lower.passes import run_passes
+from tightship.engine.lower.passes.dequantized import Dequantized, signed
+from tightship.engine.lower.pipeline import run_passes
 
 pytestmark = pytest.mark.skipif(not _core.HAS_ONEDNN, reason="built without oneDNN")
 

@@ -11,7 +11,7 @@ import tightship
 from tests.zoo.arena import LARGE, NOT_A_NUMBER, poison
 from tests.zoo.oracle import assert_near, assert_same_bits, expected_with_scale
 from tests.zoo.random_graph import random_case
-from tightship.engine.lower.passes import pass_names
+from tightship.engine.lower.pipeline import pass_names
 
 SCALE_LIMIT = 1e6
 """Graphs whose numbers grow beyond are left out: their differences say nothing."""

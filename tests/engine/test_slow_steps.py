@@ -5,7 +5,7 @@ import pytest
 import tightship
 from tests.zoo.catalogue import SMALL
 from tightship.engine.lower.onednn.choose import is_slow
-from tightship.engine.memory_plan import MemoryPlan, PlannedStep
+from tightship.engine.plan.memory_plan import MemoryPlan, PlannedStep
 
 FAST = frozenset({"onednn", "native"})
 

@@ -15,8 +15,8 @@ from tests.loading.lengths_process import FIRST, OTHERS
 from tests.zoo.exports import EXPORTS, VOCABULARY, export
 from tests.zoo.net import Net
 from tests.zoo.open_lengths import opened
-from tightship.engine.prepare import prepare
-from tightship.engine.prepared import Prepared
+from tightship.engine.compile.prepare import prepare
+from tightship.engine.compile.prepared import Prepared
 from tightship.loading import further_shapes
 from tightship.prepared_cache import clear, entries
 from tightship.resource import SharedArenaPool

@@ -7,12 +7,12 @@ import pytest
 from onnx import TensorProto, helper
 
 import tightship
-from tests.engine.lower.test_elide_concat import growing
+from tests.engine.lower.step_passes.test_elide_concat import growing
 from tests.small_models import dense, model
 from tightship._core import HAS_ONEDNN
-from tightship.engine.lower.options import Choice
-from tightship.engine.prepare import Settings, prepare
-from tightship.engine.program_cache import Bounds
+from tightship.engine.cache.bounds import Bounds
+from tightship.engine.compile.prepare import Settings, prepare
+from tightship.engine.lower.steps.options import Choice
 from tightship.errors import CapacityError, FormatError, InputError
 from tightship.loading import opening, tuning
 

@@ -9,7 +9,7 @@ from onnx import helper
 
 import tightship
 from tests.small_models import dense, dense_result, model, nonzero, relu_chain
-from tightship.engine.limits import Limits
+from tightship.engine.run.limits import Limits
 
 
 @pytest.fixture(scope="module")

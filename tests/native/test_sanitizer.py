@@ -19,10 +19,14 @@ from tests.native.sanitized import launcher
 ROOT = Path(__file__).parents[2]
 FLAGS = "-fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer -O1"
 TESTS = (
-    "tests/engine/test_native.py", "tests/engine/test_executor.py", "tests/engine/test_stepwise.py",
-    "tests/engine/test_catalogue.py", "tests/engine/lower/native/test_recurrent.py",
+    "tests/engine/test_native.py",
+    "tests/engine/run/test_executor.py",
+    "tests/engine/run/test_stepwise.py",
+    "tests/engine/test_catalogue.py",
+    "tests/engine/lower/native/test_recurrent.py",
     "tests/engine/lower/native/test_training.py",
-    "tests/planner/place", "tests/resource",
+    "tests/planner/place",
+    "tests/resource",
     "--deselect=tests/resource/test_host.py::test_freed_heap_below_what_is_held_can_be_given_back",
     "--deselect=tests/resource/test_compared.py"
     "::test_malloc_holds_what_the_heap_of_a_new_process_has_grown_by",

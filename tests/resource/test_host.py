@@ -8,7 +8,7 @@ import threading
 import numpy as np
 import pytest
 
-from tightship.engine.allocation import allocate
+from tightship.engine.weights.allocation import allocate
 from tightship.errors import OutOfMemoryError
 from tightship.resource import HostResource
 

@@ -9,9 +9,9 @@ from tests.training.nets import NETS
 from tests.zoo.arena import NOT_A_NUMBER
 from tests.zoo.stepwise import readable, single_steps
 from tightship import Adam, Sgd, train
-from tightship.engine.executor import execute
-from tightship.engine.limits import Limits
-from tightship.engine.step_graph import needed
+from tightship.engine.run.executor import execute
+from tightship.engine.run.limits import Limits
+from tightship.engine.run.step_graph import needed
 
 PLAIN = {"without": ["reorder"]}
 ORDERS = {

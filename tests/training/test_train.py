@@ -9,7 +9,7 @@ import tightship
 from tests.models import parse
 from tests.training.nets import floats, mlp
 from tightship import Adam, CapacityError, InputError, Sgd
-from tightship.engine.executable import Executable
+from tightship.engine.run.executable import Executable
 from tightship.training.block import Block
 from tightship.training.train import train
 

@@ -1,7 +1,7 @@
 """A run's arena filled with bytes that must not matter."""
 
 from tightship import Model
-from tightship.engine.limits import Limits
+from tightship.engine.run.limits import Limits
 
 NOT_A_NUMBER = 0xFF
 """Every float32 made of it is NaN."""

@@ -8,10 +8,10 @@ import numpy as np
 from tests.zoo.arena import NOT_A_NUMBER
 from tests.zoo.oracle import Array
 from tightship import Model
-from tightship.engine.executable import Executable, NativeSegment, Segment
-from tightship.engine.executor import execute
-from tightship.engine.limits import Limits
-from tightship.engine.program import Space
+from tightship.engine.program.program import Space
+from tightship.engine.run.executable import Executable, NativeSegment, Segment
+from tightship.engine.run.executor import execute
+from tightship.engine.run.limits import Limits
 from tightship.model import feeds
 
 

@@ -5,8 +5,8 @@ from pathlib import Path
 
 from tightship.cli.arguments import max_memory
 from tightship.cli.progress import Progress
-from tightship.engine.prepare import Settings
-from tightship.engine.program_cache import Bounds
+from tightship.engine.cache.bounds import Bounds
+from tightship.engine.compile.prepare import Settings
 from tightship.engine.stored.container import holds_prepared
 from tightship.loading.opening import measure
 from tightship.prepared_cache import user_folder

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 
-from tightship.engine.memory_plan import MemoryPlan
+from tightship.engine.plan.memory_plan import MemoryPlan
 from tightship.errors import CapacityError
 from tightship.quantity import format_bytes, format_limit
 

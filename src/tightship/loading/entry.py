@@ -9,10 +9,10 @@ from os import PathLike
 from typing import TYPE_CHECKING
 
 from tightship.engine.arenas.retention import Retention
-from tightship.engine.memory_plan import MemoryPlan
-from tightship.engine.program_cache import Bounds
+from tightship.engine.cache.bounds import Bounds
+from tightship.engine.plan.memory_plan import MemoryPlan
 from tightship.engine.stored.container import holds_prepared
-from tightship.engine.weight_store import Progress
+from tightship.engine.weights.weight_store import Progress
 from tightship.errors import InputError
 from tightship.model import Model
 from tightship.public_calls import memory_told
@@ -20,7 +20,7 @@ from tightship.quantity import parse_bytes
 
 if TYPE_CHECKING:
     from tightship.engine.arenas.joint_arenas import JointArenas
-    from tightship.engine.prepare import ModelSource, Settings
+    from tightship.engine.compile.prepare import ModelSource, Settings
     from tightship.graph import Graph
     from tightship.graph.open_graphs import OpenGraphs
     from tightship.resource import SharedArenaPool
@@ -47,7 +47,7 @@ def plan(
         shapes: Shapes for inputs whose dimensions are symbolic.
         threads: Threads of each kernel, on which the plan depends; by default one, or those that
             the model was prepared for.
-        without: Passes to leave out, to compare; `tightship.engine.lower.passes.pass_names()`.
+        without: Passes to leave out, to compare; `tightship.engine.lower.pipeline.pass_names()`.
         tune: File of choices that measurements made. One for this model is used, or else the
             model is run to measure it, in no more memory than without, and the choice stored.
             Memory never grows by a choice. None chooses by a table, and reads no file.
@@ -207,7 +207,7 @@ def _bounds(
 def _settings(
     shapes: Mapping[str, Sequence[int]] | None, threads: int | None, without: Collection[str]
 ) -> "Settings":
-    from tightship.engine.prepare import Settings
+    from tightship.engine.compile.prepare import Settings
 
     return Settings(shapes, 1 if threads is None else threads, without)
 

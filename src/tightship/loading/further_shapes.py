@@ -6,20 +6,20 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from tightship._core import HostResource
-from tightship.engine.memory_plan import MemoryPlan
-from tightship.engine.other_shapes import InputShapes
-from tightship.engine.prepare import Settings, Shapes, prepare
-from tightship.engine.prepared import PackedBefore, Prepared
-from tightship.engine.program import PackedWeight
-from tightship.engine.shelf import Key
+from tightship.engine.compile.other_shapes import InputShapes
+from tightship.engine.compile.prepare import Settings, Shapes, prepare
+from tightship.engine.compile.prepared import PackedBefore, Prepared
+from tightship.engine.plan.memory_plan import MemoryPlan
+from tightship.engine.program.program import PackedWeight
+from tightship.engine.program.shape_key import Key
 from tightship.engine.stored.model import StoredShapes, shown
-from tightship.engine.weight_store import PackedCopy, WeightStore
+from tightship.engine.weights.weight_store import PackedCopy, WeightStore
 from tightship.graph import Constant, Mapped, Shape
 from tightship.graph.constant import Computed
 from tightship.quantity import format_bytes
 
 if TYPE_CHECKING:
-    from tightship.engine.variants import Variants
+    from tightship.engine.template.variants import Variants
     from tightship.graph import Graph
 
 

@@ -5,8 +5,8 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeGuard, Union
 
-from tightship.engine.memory_plan import MemoryPlan
-from tightship.engine.prepare import (
+from tightship.engine.cache.bounds import Bounds
+from tightship.engine.compile.prepare import (
     Declared,
     ModelSource,
     Settings,
@@ -15,9 +15,9 @@ from tightship.engine.prepare import (
     prepare,
     prepare_rewritten,
 )
-from tightship.engine.prepared import PackedBefore, Prepared
-from tightship.engine.program_cache import Bounds
-from tightship.engine.weight_store import Progress
+from tightship.engine.compile.prepared import PackedBefore, Prepared
+from tightship.engine.plan.memory_plan import MemoryPlan
+from tightship.engine.weights.weight_store import Progress
 from tightship.errors import InputError
 from tightship.frontend import PROGRAM_SUFFIX
 from tightship.frontend.onnx import OnnxFile, open_bytes, open_file
@@ -25,7 +25,7 @@ from tightship.graph import Graph
 from tightship.loading.budget import PlanForBatch, check_budget
 
 if TYPE_CHECKING:
-    from tightship.engine.lower.options import Choice
+    from tightship.engine.lower.steps.options import Choice
     from tightship.frontend.jax import JaxProgram
     from tightship.frontend.torch import TorchProgram
 
@@ -111,7 +111,7 @@ def measure(
         FormatError: `file` holds something else.
         InputError: An input has no fixed shape to measure with.
     """
-    from tightship.engine.lower.select import rewritten
+    from tightship.engine.lower.selection import rewritten
     from tightship.loading.tuning import Choices, candidates, choice_key, fastest
 
     source = open_model(model)

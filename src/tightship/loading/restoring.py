@@ -4,11 +4,11 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from os import PathLike
 
-from tightship.engine.asked_shapes import check_shapes
+from tightship.engine.cache.bounds import Bounds
+from tightship.engine.compile.asked_shapes import check_shapes
+from tightship.engine.compile.other_shapes import OtherShapes
 from tightship.engine.library import open_library, release_unused
-from tightship.engine.memory_plan import MemoryPlan
-from tightship.engine.other_shapes import OtherShapes
-from tightship.engine.program_cache import Bounds
+from tightship.engine.plan.memory_plan import MemoryPlan
 from tightship.engine.stored.made_for import VERSION
 from tightship.engine.stored.model import StoredModel, StoredShapes
 from tightship.errors import FormatError, InputError

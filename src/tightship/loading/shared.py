@@ -7,10 +7,10 @@ from functools import partial
 from os import PathLike
 from typing import TYPE_CHECKING
 
+from tightship.engine.cache.bounds import Bounds
+from tightship.engine.compile.prepare import ModelSource, Settings, name_of
 from tightship.engine.library import open_library
-from tightship.engine.prepare import ModelSource, Settings, name_of
-from tightship.engine.program_cache import Bounds
-from tightship.engine.weight_store import Progress
+from tightship.engine.weights.weight_store import Progress
 from tightship.errors import InputError
 from tightship.loading.further_shapes import FurtherShapes, Original
 from tightship.loading.prepared_once import shared

@@ -11,12 +11,12 @@ from pathlib import Path
 import numpy as np
 
 from tightship.atomic_file import write_text
+from tightship.engine.cache.bounds import Bounds
+from tightship.engine.compile.prepare import Settings
+from tightship.engine.compile.prepared import Prepared
 from tightship.engine.library import library_key, open_library
-from tightship.engine.lower.options import Choice
-from tightship.engine.prepare import Settings
-from tightship.engine.prepared import Prepared
-from tightship.engine.program_cache import Bounds
-from tightship.engine.weight_store import Progress
+from tightship.engine.lower.steps.options import Choice
+from tightship.engine.weights.weight_store import Progress
 from tightship.errors import FormatError, InputError
 from tightship.graph import Constant, DType, Graph, Layer, element_count
 from tightship.model import Model

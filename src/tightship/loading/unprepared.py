@@ -4,13 +4,13 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from os import PathLike
 
+from tightship.engine.cache.bounds import Bounds
+from tightship.engine.compile.prepare import Declared, ModelSource, Settings, name_of, prepare
+from tightship.engine.compile.prepared import Prepared
 from tightship.engine.library import open_library, release_unused
-from tightship.engine.memory_plan import MemoryPlan
-from tightship.engine.prepare import Declared, ModelSource, Settings, name_of, prepare
-from tightship.engine.prepared import Prepared
-from tightship.engine.program_cache import Bounds
-from tightship.engine.variants import Variants
-from tightship.engine.weight_store import PackedCopy, Progress
+from tightship.engine.plan.memory_plan import MemoryPlan
+from tightship.engine.template.variants import Variants
+from tightship.engine.weights.weight_store import PackedCopy, Progress
 from tightship.frontend.onnx import OnnxFile
 from tightship.graph import Graph, Shape
 from tightship.graph.open_graphs import OpenGraphs

@@ -4,12 +4,13 @@ import weakref
 from collections.abc import Mapping
 
 from tightship._core import NativeContext, NumpyBound, StopFlag
-from tightship.engine.executable import NativeSegment
-from tightship.engine.executor import execute
-from tightship.engine.limits import Limits
-from tightship.engine.program import Space
-from tightship.engine.program_cache import ProgramCache
-from tightship.engine.shelf import Key, Program
+from tightship.engine.cache.program_cache import ProgramCache
+from tightship.engine.cache.shelf import Program
+from tightship.engine.program.program import Space
+from tightship.engine.program.shape_key import Key
+from tightship.engine.run.executable import NativeSegment
+from tightship.engine.run.executor import execute
+from tightship.engine.run.limits import Limits
 from tightship.errors import InputError
 from tightship.model import feeds
 from tightship.model.feeds import Array

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from tightship.engine.kept_outputs import KeptOutputs
-from tightship.engine.program import Lowered, Operand, Space
+from tightship.engine.program.program import Lowered, Operand, Space
+from tightship.engine.run.kept_outputs import KeptOutputs
 from tightship.errors import InputError
 from tightship.graph import DType
 from tightship.graph.texts import decoded, with_texts

@@ -11,18 +11,19 @@ from weakref import WeakSet
 from numpy.typing import ArrayLike
 
 from tightship._core import NumpyBound, StopFlag
-from tightship.engine.executor import execute
-from tightship.engine.kept_outputs import KeptOutputs
+from tightship.engine.cache.bounds import Bounds
+from tightship.engine.cache.program_cache import ProgramCache
+from tightship.engine.compile.other_shapes import OtherShapes
+from tightship.engine.compile.prepared import Prepared
 from tightship.engine.library import THREADS_MAX, release_unused
-from tightship.engine.limits import Limits
-from tightship.engine.memory_plan import MemoryPlan
-from tightship.engine.other_shapes import OtherShapes
-from tightship.engine.prepared import Prepared
+from tightship.engine.plan.memory_plan import MemoryPlan
 from tightship.engine.primitive_cache import release_idle_primitives
-from tightship.engine.program import Space
-from tightship.engine.program_cache import Bounds, ProgramCache
-from tightship.engine.shelf import Key
-from tightship.engine.weight_store import PackedCopy, Progress
+from tightship.engine.program.program import Space
+from tightship.engine.program.shape_key import Key
+from tightship.engine.run.executor import execute
+from tightship.engine.run.kept_outputs import KeptOutputs
+from tightship.engine.run.limits import Limits
+from tightship.engine.weights.weight_store import PackedCopy, Progress
 from tightship.errors import InputError
 from tightship.graph import DType, Shape
 from tightship.model import feeds
@@ -30,8 +31,8 @@ from tightship.model.feeds import Array
 from tightship.public_calls import memory_told, public_methods
 
 if TYPE_CHECKING:
-    from tightship.engine.profile import Profile
-    from tightship.engine.statistics import MemoryStatistics, ProgramStatistics
+    from tightship.engine.cache.statistics import MemoryStatistics, ProgramStatistics
+    from tightship.engine.run.profile import Profile
     from tightship.model.bound_run import BoundRun
 
 LOADED: "WeakSet[Model]" = WeakSet()
@@ -334,7 +335,7 @@ class Model:
             InputError: As `run`; also fewer than one run.
             OutOfMemoryError: As `run`.
         """
-        from tightship.engine.profile import profile_of, timed_run
+        from tightship.engine.run.profile import profile_of, timed_run
 
         if repeat < 1:
             raise InputError(f"`repeat` is {repeat}; it must be at least 1.")

@@ -6,10 +6,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tightship._core import CommittedRange
-from tightship.engine.allocation import ranged
-from tightship.engine.pack import Packer
-from tightship.engine.program import PackedWeight
-from tightship.engine.weight_store import aligned_offsets
+from tightship.engine.program.program import PackedWeight
+from tightship.engine.weights.allocation import ranged
+from tightship.engine.weights.pack import Packer
+from tightship.engine.weights.weight_store import aligned_offsets
 from tightship.graph import Constant, size_bytes
 
 Array = NDArray[np.generic]

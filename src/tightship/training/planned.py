@@ -4,12 +4,12 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 
-from tightship.engine.arranged import Arranged, arranged, as_given, updating
-from tightship.engine.footprint import program_bytes, runtime_bytes
 from tightship.engine.library import library_threads, open_library
-from tightship.engine.lower.select import rewritten, select
-from tightship.engine.program import Lowered
-from tightship.engine.weight_store import aligned_offsets
+from tightship.engine.lower import rewritten, select
+from tightship.engine.plan.arranged import Arranged, arranged, as_given, updating
+from tightship.engine.plan.footprint import program_bytes, runtime_bytes
+from tightship.engine.program.program import Lowered
+from tightship.engine.weights.weight_store import aligned_offsets
 from tightship.errors import CapacityError, InputError
 from tightship.graph import size_bytes
 from tightship.quantity import format_bytes, format_limit

@@ -7,11 +7,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tightship._core import HostResource
-from tightship.engine.arenas.arena import Arena
-from tightship.engine.executable import build
-from tightship.engine.placement import Placement
-from tightship.engine.program import Operand
-from tightship.engine.weight_store import WeightStore
+from tightship.engine.plan.placement import Placement
+from tightship.engine.program.program import Operand
+from tightship.engine.run.arena import Arena
+from tightship.engine.run.executable import build
+from tightship.engine.weights.weight_store import WeightStore
 from tightship.model import feeds
 from tightship.training.block import Block
 from tightship.training.step_graph import StepGraph

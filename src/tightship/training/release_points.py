@@ -10,8 +10,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tightship.engine.placement import Placement
-from tightship.engine.program import LoweredStep, Space
+from tightship.engine.plan.placement import Placement
+from tightship.engine.program.program import LoweredStep, Space
 
 UNIT_BYTES = 2 << 20
 """Unit of memory that is released: a huge page."""

@@ -11,15 +11,15 @@ from numpy.typing import ArrayLike, NDArray
 from tightship._core import HostResource
 from tightship.engine.arenas.arena_pool import Room
 from tightship.engine.arenas.joint_arenas import JointArenas, JointRooms
-from tightship.engine.arranged import arranged
-from tightship.engine.executable import Executable, NativeSegment, Segment, build
-from tightship.engine.executor import execute
 from tightship.engine.library import library_threads, open_library, release_unused
-from tightship.engine.limits import Limits
-from tightship.engine.lower.select import rewritten, select
-from tightship.engine.placement import Placement
-from tightship.engine.program import Lowered, LoweredStep, Operand, Space
-from tightship.engine.weight_store import WeightStore
+from tightship.engine.lower import rewritten, select
+from tightship.engine.plan.arranged import arranged
+from tightship.engine.plan.placement import Placement
+from tightship.engine.program.program import Lowered, LoweredStep, Operand, Space
+from tightship.engine.run.executable import Executable, NativeSegment, Segment, build
+from tightship.engine.run.executor import execute
+from tightship.engine.run.limits import Limits
+from tightship.engine.weights.weight_store import WeightStore
 from tightship.errors import GraphError, InputError
 from tightship.graph import Graph
 from tightship.model import feeds

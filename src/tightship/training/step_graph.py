@@ -6,8 +6,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from tightship.engine.lower.join_activation import join_activation
-from tightship.engine.lower.join_normalization import join_normalization
+from tightship.engine.lower import join_activation, join_normalization
 from tightship.errors import InputError
 from tightship.graph import Constant, DType, Fill, Graph, Node, element_count
 from tightship.graph.backward import (

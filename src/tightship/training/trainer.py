@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from tightship.engine.executor import execute
 from tightship.engine.library import release_heap, release_unused
-from tightship.engine.limits import Limits
+from tightship.engine.run.executor import execute
+from tightship.engine.run.limits import Limits
 from tightship.errors import InputError
 from tightship.graph.backward import GATHERED
 from tightship.public_calls import memory_told, public_methods
@@ -20,7 +20,7 @@ from tightship.training.planned import Planned, TrainingMemory
 from tightship.training.program import Program
 
 if TYPE_CHECKING:
-    from tightship.engine.profile import Profile
+    from tightship.engine.run.profile import Profile
 
 Array = NDArray[Any]
 Save = Callable[[Mapping[str, Array], str | PathLike[str]], None]
@@ -129,8 +129,8 @@ class Trainer:
         Raises:
             InputError: As `step`; also fewer than one step.
         """
-        from tightship.engine.placement import memory_plan
-        from tightship.engine.profile import profile_of, timed_run
+        from tightship.engine.plan.placement import memory_plan
+        from tightship.engine.run.profile import profile_of, timed_run
 
         if repeat < 1:
             raise InputError(f"`repeat` is {repeat}; it must be at least 1.")

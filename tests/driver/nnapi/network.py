@@ -15,8 +15,8 @@ from tightship.driver.types.model import (
     Subgraph,
 )
 from tightship.driver.types.operand_type import OperandType, ValueType
-from tightship.engine.prepare import Settings, prepare
-from tightship.engine.program_cache import Bounds
+from tightship.engine.cache.bounds import Bounds
+from tightship.engine.compile.prepare import Settings, prepare
 from tightship.model import Model as Loaded
 
 F32, F16 = OperandType.TENSOR_FLOAT32, OperandType.TENSOR_FLOAT16

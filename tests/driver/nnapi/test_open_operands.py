@@ -20,7 +20,7 @@ from tightship.driver.models.running import OFTEN
 from tightship.driver.nnapi.operation_type import OperationType
 from tightship.driver.types.model import Lifetime
 from tightship.driver.types.status import ErrorStatus
-from tightship.engine.program_cache import Bounds
+from tightship.engine.cache.bounds import Bounds
 from tightship.errors import DriverError, InputError
 
 PROGRAMS_MAX = Bounds().programs

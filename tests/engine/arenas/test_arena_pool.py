@@ -10,9 +10,9 @@ from tests.engine.graphs import arena_of, built, graph_of, prepared, static_plac
 from tests.models import filled
 from tightship._core import CommittedRange
 from tightship.engine.arenas.arena_pool import ArenaPool
-from tightship.engine.executable import PythonStep
-from tightship.engine.limits import Limits
-from tightship.engine.program import Space
+from tightship.engine.program.program import Space
+from tightship.engine.run.executable import PythonStep
+from tightship.engine.run.limits import Limits
 from tightship.errors import InputError, OutOfMemoryError
 
 PATIENCE_S = 20
@@ -216,7 +216,7 @@ def test_an_arena_that_oneDNN_refuses_leaves_its_place(executable, monkeypatch):
     def refuse(*_: object) -> None:
         raise RuntimeError
 
-    monkeypatch.setattr("tightship.engine.arenas.arena.Arena", refuse)
+    monkeypatch.setattr("tightship.engine.run.arena.Arena", refuse)
     with pytest.raises(RuntimeError):
         reserve(pool)
     monkeypatch.undo()

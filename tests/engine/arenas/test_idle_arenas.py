@@ -9,7 +9,7 @@ import pytest
 from tightship._core import CommittedRange
 from tightship.engine.arenas.arena_pool import ArenaPool
 from tightship.engine.arenas.retention import RUNS, Retention
-from tightship.engine.limits import Limits
+from tightship.engine.run.limits import Limits
 from tightship.errors import OutOfMemoryError
 
 PATIENCE_S = 20

@@ -10,7 +10,7 @@ import tightship
 from tests.small_models import dense
 from tightship.engine.arenas.joint_arenas import JointArenas
 from tightship.engine.arenas.retention import Retention
-from tightship.engine.limits import Limits
+from tightship.engine.run.limits import Limits
 
 PATIENCE_S = 60
 SHAPES = {"x": (64, 32)}

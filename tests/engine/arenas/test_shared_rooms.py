@@ -13,7 +13,7 @@ import tightship
 from tests.small_models import dense
 from tightship.engine.arenas.retention import Retention
 from tightship.engine.arenas.shared_rooms import SharedRooms
-from tightship.engine.limits import Limits
+from tightship.engine.run.limits import Limits
 from tightship.resource import SharedArenaPool
 from tightship.resource.private_folder import private
 

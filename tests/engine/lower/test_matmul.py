@@ -5,9 +5,9 @@ import pytest
 from tests.engine.graphs import graph_of
 from tightship import _core
 from tightship.engine.library import open_library
-from tightship.engine.lower.builder import Builder, Options
 from tightship.engine.lower.onednn.matmul import matmul
 from tightship.engine.lower.onednn.movement import transpose
+from tightship.engine.lower.steps.builder import Builder, Options
 
 
 @pytest.mark.skipif(not _core.HAS_ONEDNN, reason="built without oneDNN")

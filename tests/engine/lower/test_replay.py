@@ -14,9 +14,9 @@ from tests.zoo.transformer import encoder
 from tightship import _core
 from tightship.engine.library import open_library
 from tightship.engine.lower import replay
-from tightship.engine.lower.repeats import repeats_of
-from tightship.engine.lower.select import rewritten, select
-from tightship.engine.program import NativeWork, PrimitiveWork, Space
+from tightship.engine.lower.selection import rewritten, select
+from tightship.engine.lower.steps.repeats import repeats_of
+from tightship.engine.program.program import NativeWork, PrimitiveWork, Space
 from tightship.engine.template import template_of
 from tightship.frontend.onnx import open_bytes, read_bytes
 

@@ -22,9 +22,9 @@ from tightship._core import (
     NativeProgram,
     StopFlag,
 )
+from tightship.engine.compile.prepare import Settings, prepare
 from tightship.engine.library import open_library
-from tightship.engine.prepare import Settings, prepare
-from tightship.engine.program import NativeWork
+from tightship.engine.program.program import NativeWork
 from tightship.errors import TightshipError
 from tightship.loading.opening import open_model
 

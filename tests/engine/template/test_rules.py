@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tests.models import filled, parse
-from tightship.engine.lower.select import rewritten
+from tightship.engine.lower.selection import rewritten
 from tightship.engine.template import template_of
 from tightship.frontend.onnx import open_bytes
 

@@ -7,7 +7,7 @@ import pytest
 
 from tests.models import parse
 from tests.zoo import open_lengths
-from tightship.engine.lower.select import rewritten
+from tightship.engine.lower.selection import rewritten
 from tightship.engine.template import template_of
 from tightship.frontend.onnx import open_bytes
 

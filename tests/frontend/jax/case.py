@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from tightship.engine.prepare import Settings, prepare
-from tightship.engine.program_cache import Bounds
+from tightship.engine.cache.bounds import Bounds
+from tightship.engine.compile.prepare import Settings, prepare
 from tightship.frontend.jax import read
 from tightship.graph import Graph
 from tightship.graph.backward import DOMAIN

@@ -7,8 +7,8 @@ import pytest
 
 from tests.frontend.torch.case import OF_TORCH, Function, array, torch
 from tests.frontend.torch.test_models import Language, perceptron, resnet
-from tightship.engine.prepare import Settings, prepare
-from tightship.engine.program_cache import Bounds
+from tightship.engine.cache.bounds import Bounds
+from tightship.engine.compile.prepare import Settings, prepare
 from tightship.errors import GraphError
 from tightship.frontend.torch import read, training_graph
 from tightship.graph.backward import (

@@ -7,12 +7,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from tightship._core import CommittedRange
-from tightship.engine.allocation import backed, ranged
-from tightship.engine.arenas.arena import Arena, Arenas, Reserved
 from tightship.engine.arenas.idle_watch import IdleWatch
 from tightship.engine.arenas.retention import RUNS, Demand, Retention
-from tightship.engine.executable import Executable
-from tightship.engine.limits import Limits
+from tightship.engine.run.arena import Arena, Arenas, Reserved
+from tightship.engine.run.executable import Executable
+from tightship.engine.run.limits import Limits
+from tightship.engine.weights.allocation import backed, ranged
 from tightship.errors import InputError
 
 POLL_S = 0.02

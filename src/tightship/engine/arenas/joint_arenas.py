@@ -5,12 +5,12 @@ import time
 from contextlib import suppress
 from dataclasses import dataclass, field
 
-from tightship.engine.arenas.arena import Reserved
 from tightship.engine.arenas.arena_pool import ArenaPool, Room
 from tightship.engine.arenas.booking import FIRST_WAIT_S, LONGEST_WAIT_S, BookedRooms
 from tightship.engine.arenas.retention import Retention
-from tightship.engine.executable import Executable
-from tightship.engine.limits import Limits
+from tightship.engine.run.arena import Reserved
+from tightship.engine.run.executable import Executable
+from tightship.engine.run.limits import Limits
 from tightship.errors import DeadlineError
 from tightship.forks import guard
 

@@ -4,12 +4,12 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from tightship.engine.arenas.arena import Arena, Arenas, Reserved
 from tightship.engine.arenas.booking import FIRST_WAIT_S, LONGEST_WAIT_S, BookedRooms
 from tightship.engine.arenas.idle_watch import IdleWatch
 from tightship.engine.arenas.retention import Retention
-from tightship.engine.executable import Executable
-from tightship.engine.limits import Limits
+from tightship.engine.run.arena import Arena, Arenas, Reserved
+from tightship.engine.run.executable import Executable
+from tightship.engine.run.limits import Limits
 from tightship.resource.shared_arenas import SharedArenaPool
 from tightship.resource.slot_file import Mapping, Slot
 

@@ -1,4 +1,26 @@
-"""A graph becomes kernels: passes over the graph, then kernels, layouts and scratch.
+"""Lower a graph to kernels: rewrite it by passes, then choose kernels, layouts and scratch memory.
 
-Nothing is imported here: a process that runs a prepared model lowers none.
+Names are imported on first use, because a process that runs a prepared model lowers nothing.
 """
+
+from typing import TYPE_CHECKING
+
+from tightship.late_names import late_names
+
+if TYPE_CHECKING:
+    from tightship.engine.lower.passes.join_activation import join_activation
+    from tightship.engine.lower.passes.join_normalization import join_normalization
+    from tightship.engine.lower.pipeline import pass_names
+    from tightship.engine.lower.selection import rewritten, select
+else:
+    __getattr__ = late_names(
+        __name__,
+        **{
+            "passes.join_activation": "join_activation",
+            "passes.join_normalization": "join_normalization",
+            "pipeline": "pass_names",
+            "selection": "rewritten select",
+        },
+    )
+
+__all__ = ["join_activation", "join_normalization", "pass_names", "rewritten", "select"]

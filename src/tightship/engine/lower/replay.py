@@ -11,10 +11,10 @@ the next one is lowered node by node.
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from tightship.engine.lower.builder import Builder
-from tightship.engine.lower.records import Records
-from tightship.engine.lower.repeats import Repeat
-from tightship.engine.program import (
+from tightship.engine.lower.steps.builder import Builder
+from tightship.engine.lower.steps.records import Records
+from tightship.engine.lower.steps.repeats import Repeat
+from tightship.engine.program.program import (
     LoweredStep,
     NativeWork,
     Operand,

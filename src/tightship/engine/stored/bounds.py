@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator
 
-from tightship.engine.placement import Placement
-from tightship.engine.program import (
+from tightship.engine.plan.placement import Placement
+from tightship.engine.program.program import (
     KernelWork,
     LoweredStep,
     NativeWork,

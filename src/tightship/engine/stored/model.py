@@ -11,14 +11,14 @@ from os import PathLike
 import numpy as np
 from numpy.typing import NDArray
 
+from tightship.engine.compile.other_shapes import InputShapes
+from tightship.engine.compile.prepared import PackedBefore, Prepared
 from tightship.engine.library import THREADS_MAX, library_threads
-from tightship.engine.memory_plan import MemoryPlan
-from tightship.engine.other_shapes import InputShapes
-from tightship.engine.placement import memory_plan
-from tightship.engine.prepared import PackedBefore, Prepared
-from tightship.engine.program import PackedWeight, Space
-from tightship.engine.schedule import ALIGNMENT
-from tightship.engine.shelf import Key, key_of
+from tightship.engine.plan.memory_plan import MemoryPlan
+from tightship.engine.plan.placement import memory_plan
+from tightship.engine.program.program import PackedWeight, Space
+from tightship.engine.program.schedule import ALIGNMENT
+from tightship.engine.program.shape_key import Key, key_of
 from tightship.engine.stored import fields
 from tightship.engine.stored.bounds import check_bounds
 from tightship.engine.stored.container import PAGE_BYTES, damaged, open_container
@@ -26,7 +26,7 @@ from tightship.engine.stored.fields import MalformedError
 from tightship.engine.stored.made_for import MadeFor
 from tightship.engine.stored.make_again import make_again
 from tightship.engine.stored.read_program import Made, StoredProgram, read_program
-from tightship.engine.weight_store import PackedCopy
+from tightship.engine.weights.weight_store import PackedCopy
 from tightship.errors import InputError, PlanError
 from tightship.graph import DType, Shape
 from tightship.planner import verify

@@ -7,7 +7,7 @@ import numpy as np
 
 from tightship.engine.kernels import Array, Kernel, numpy_kernel
 from tightship.engine.kernels.site import Site
-from tightship.engine.program import KernelWork, Operand
+from tightship.engine.program.program import KernelWork, Operand
 from tightship.engine.stored import fields
 from tightship.engine.stored.fields import MalformedError
 from tightship.errors import FormatError, GraphError

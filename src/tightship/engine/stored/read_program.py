@@ -7,9 +7,9 @@ from typing import get_args
 import numpy as np
 
 from tightship._core import MemoryDesc, NativeKernel, PrimitiveDesc
-from tightship.engine.memory_plan import KernelKind
-from tightship.engine.placement import Placement
-from tightship.engine.program import (
+from tightship.engine.plan.placement import Placement
+from tightship.engine.program.kernel_kind import KernelKind
+from tightship.engine.program.program import (
     CompiledWork,
     Lowered,
     LoweredStep,
@@ -22,7 +22,7 @@ from tightship.engine.program import (
     Space,
     Work,
 )
-from tightship.engine.schedule import ALIGNMENT, schedule_of
+from tightship.engine.program.schedule import ALIGNMENT, schedule_of
 from tightship.engine.stored import fields
 from tightship.engine.stored.fields import MalformedError
 from tightship.graph import DType

@@ -10,18 +10,18 @@ from typing import BinaryIO
 
 from tightship._core import HostResource
 from tightship.atomic_file import draft
-from tightship.engine.allocation import allocate
-from tightship.engine.footprint import stored_runtime_bytes
-from tightship.engine.pack import Bytes, Packer, staging_bytes
-from tightship.engine.prepared import Prepared
-from tightship.engine.program import PackedWeight
-from tightship.engine.schedule import ALIGNMENT
-from tightship.engine.shelf import key_of
+from tightship.engine.compile.prepared import Prepared
+from tightship.engine.plan.footprint import stored_runtime_bytes
+from tightship.engine.program.program import PackedWeight
+from tightship.engine.program.schedule import ALIGNMENT
+from tightship.engine.program.shape_key import key_of
 from tightship.engine.stored.container import PAGE_BYTES, Sections, header
 from tightship.engine.stored.made_for import MadeFor
 from tightship.engine.stored.recipes import RecipeWriter
 from tightship.engine.stored.write_program import program_json
-from tightship.engine.weight_store import Progress
+from tightship.engine.weights.allocation import allocate
+from tightship.engine.weights.pack import Bytes, Packer, staging_bytes
+from tightship.engine.weights.weight_store import Progress
 
 PIECE_BYTES = 1 << 20
 

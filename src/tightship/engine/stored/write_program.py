@@ -3,8 +3,8 @@
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from tightship.engine.placement import Placement
-from tightship.engine.program import (
+from tightship.engine.plan.placement import Placement
+from tightship.engine.program.program import (
     KernelWork,
     LoweredStep,
     NativeWork,

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from tightship.engine.kernels import evaluate
-from tightship.engine.lower.fold_constants import recipe_of
+from tightship.engine.lower.passes.fold_constants import recipe_of
 from tightship.engine.template.rules import RULES
 from tightship.engine.template.site import NoRuleError, Shape, Site, product
 from tightship.engine.template.values import EVALUATE, Array

@@ -7,10 +7,10 @@ from typing import cast
 
 import numpy as np
 
-from tightship.engine.lower.affine import Scaled
-from tightship.engine.lower.fold_constants import reshaped
-from tightship.engine.lower.repeats import repeats_of
-from tightship.engine.prepare import Declared
+from tightship.engine.compile.prepare import Declared
+from tightship.engine.lower.passes.affine import Scaled
+from tightship.engine.lower.passes.fold_constants import reshaped
+from tightship.engine.lower.steps.repeats import repeats_of
 from tightship.engine.template.retype import Retyper
 from tightship.engine.template.site import NoRuleError
 from tightship.graph import (

@@ -11,8 +11,8 @@ from tests.engine.graphs import REWRITES, prepared
 from tests.engine.test_native import run_kernel
 from tests.zoo.net import Net
 from tightship._core import NativeKernel
+from tightship.engine.cache.bounds import Bounds
 from tightship.engine.lower.native.recurrent import streamed
-from tightship.engine.program_cache import Bounds
 from tightship.frontend.onnx import read_bytes
 from tightship.model import Model
 

@@ -8,8 +8,8 @@ import pytest
 from tests.engine.graphs import implementations, run
 from tests.graph.backward.differences import graph_of, numbers
 from tightship._core import NativeKernel
-from tightship.engine.prepare import Settings, prepare
-from tightship.engine.program_cache import Bounds
+from tightship.engine.cache.bounds import Bounds
+from tightship.engine.compile.prepare import Settings, prepare
 from tightship.errors import InputError
 from tightship.graph.backward import (
     Adam,

@@ -7,7 +7,7 @@ from tests.engine.graphs import implementations, lowered, run
 from tests.graph.backward.differences import graph_of, numbers
 from tightship import _core
 from tightship._core import Attributes, MemoryDesc, PrimitiveDesc
-from tightship.engine.program import PrimitiveWork
+from tightship.engine.program.program import PrimitiveWork
 from tightship.graph.backward import backward
 
 ACTIVATIONS = {

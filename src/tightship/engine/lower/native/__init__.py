@@ -7,7 +7,7 @@ not cover the node.
 from collections.abc import Callable, Mapping
 
 from tightship.engine.kernels.site import NotCoveredError
-from tightship.engine.lower.builder import Builder
+from tightship.engine.lower.steps.builder import Builder
 from tightship.engine.on_demand import OnDemand, of_onnx
 from tightship.graph import Node
 from tightship.graph.layer import TRAINING

@@ -3,10 +3,10 @@
 from dataclasses import dataclass
 
 from tightship._core import MemoryDesc, NativeKernel
-from tightship.engine.lower.builder import Builder
-from tightship.engine.lower.layouts import dense_strides
-from tightship.engine.lower.native.layout import byte_strides, plain
-from tightship.engine.program import Operand
+from tightship.engine.lower.steps.builder import Builder
+from tightship.engine.lower.steps.layouts import dense_strides
+from tightship.engine.lower.steps.strides import byte_strides, plain
+from tightship.engine.program.program import Operand
 from tightship.graph import Node
 
 

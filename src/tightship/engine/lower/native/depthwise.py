@@ -1,11 +1,11 @@
 """A convolution of each channel by itself, with what is before and after it."""
 
 from tightship._core import MemoryDesc, NativeKernel
-from tightship.engine.lower.builder import Builder
-from tightship.engine.lower.layouts import blocked, channels_last, register_floats
-from tightship.engine.lower.native.layout import site_of
-from tightship.engine.lower.onednn.window import window_of
-from tightship.engine.program import Operand
+from tightship.engine.lower.steps.builder import Builder
+from tightship.engine.lower.steps.layouts import blocked, channels_last, register_floats
+from tightship.engine.lower.steps.strides import site_of
+from tightship.engine.lower.steps.window import window_of
+from tightship.engine.program.program import Operand
 from tightship.graph import Node
 
 BLOCK = 16

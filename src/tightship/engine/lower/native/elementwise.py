@@ -9,9 +9,9 @@ import numpy as np
 from tightship._core import MemoryDesc, NativeKernel
 from tightship.engine.kernels.numbers import is_integer
 from tightship.engine.kernels.site import Site, require
-from tightship.engine.lower.builder import Builder
-from tightship.engine.lower.native.layout import broadcast_strides, plain, site_of
-from tightship.engine.program import Operand
+from tightship.engine.lower.steps.builder import Builder
+from tightship.engine.lower.steps.strides import broadcast_strides, plain, site_of
+from tightship.engine.program.program import Operand
 from tightship.graph import DType, Node
 from tightship.graph.layout import size_bytes
 

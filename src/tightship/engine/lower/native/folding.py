@@ -7,8 +7,8 @@ from numpy.typing import NDArray
 
 from tightship._core import NativeKernel
 from tightship.engine.kernels.site import require
-from tightship.engine.lower.builder import Builder
-from tightship.engine.lower.native.layout import site_of
+from tightship.engine.lower.steps.builder import Builder
+from tightship.engine.lower.steps.strides import site_of
 from tightship.graph import DType, Node, element_count
 
 Table = NDArray[np.int64]

@@ -8,8 +8,8 @@ from numpy.typing import NDArray
 
 from tightship._core import NativeKernel
 from tightship.engine.kernels.site import axis_of, require
-from tightship.engine.lower.builder import Builder
-from tightship.engine.lower.native.layout import byte_strides, plain, site_of
+from tightship.engine.lower.steps.builder import Builder
+from tightship.engine.lower.steps.strides import byte_strides, plain, site_of
 from tightship.graph import Node, element_count
 
 

@@ -10,9 +10,9 @@ from tightship._core import NativeKernel
 from tightship.engine.kernels.padding import padding
 from tightship.engine.kernels.resize import nearest_positions
 from tightship.engine.kernels.site import axis_of, require
-from tightship.engine.lower.builder import Builder
-from tightship.engine.lower.native.layout import byte_strides, image_layout, plain, site_of
-from tightship.engine.lower.views import same_bytes
+from tightship.engine.lower.steps.builder import Builder
+from tightship.engine.lower.steps.strides import byte_strides, image_layout, plain, site_of
+from tightship.engine.lower.steps.views import same_bytes
 from tightship.graph import Inline, Node
 
 Positions = NDArray[np.int64]

@@ -4,10 +4,10 @@ from collections.abc import Callable, Mapping
 
 from tightship.engine.kernels.movement import taken
 from tightship.engine.kernels.site import axis_of
-from tightship.engine.lower.builder import Builder
-from tightship.engine.lower.native.layout import image_layout, plain, site_of
 from tightship.engine.lower.native.part import Part, move, source_part, target_part
-from tightship.engine.lower.views import same_bytes
+from tightship.engine.lower.steps.builder import Builder
+from tightship.engine.lower.steps.strides import image_layout, plain, site_of
+from tightship.engine.lower.steps.views import same_bytes
 from tightship.graph import Node
 
 

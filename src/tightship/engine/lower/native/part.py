@@ -5,9 +5,9 @@ from dataclasses import dataclass, replace
 from math import prod
 
 from tightship._core import NativeKernel
-from tightship.engine.lower.builder import Builder
-from tightship.engine.lower.native.layout import byte_strides, plain
-from tightship.engine.program import Operand
+from tightship.engine.lower.steps.builder import Builder
+from tightship.engine.lower.steps.strides import byte_strides, plain
+from tightship.engine.program.program import Operand
 from tightship.graph import Node
 
 

@@ -3,10 +3,10 @@
 from collections.abc import Callable, Sequence
 
 from tightship._core import NativeKernel
-from tightship.engine.lower.builder import Builder
-from tightship.engine.lower.layouts import alike, dense_strides
-from tightship.engine.lower.native.layout import byte_strides, plain
-from tightship.engine.program import Operand
+from tightship.engine.lower.steps.builder import Builder
+from tightship.engine.lower.steps.layouts import alike, dense_strides
+from tightship.engine.lower.steps.strides import byte_strides, plain
+from tightship.engine.program.program import Operand
 from tightship.graph import DType, Node, element_count
 
 Create = Callable[[str, Sequence[int], tuple[Sequence[int], ...], bool], NativeKernel]

@@ -4,11 +4,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tightship._core import MemoryDesc, NativeKernel
-from tightship.engine.lower.builder import Builder
-from tightship.engine.lower.layouts import dense_strides, row_major
-from tightship.engine.lower.native.layout import byte_strides
-from tightship.engine.lower.split_recurrent import LAYERS, activations_of
-from tightship.engine.program import Operand
+from tightship.engine.lower.passes.split_recurrent import LAYERS, activations_of
+from tightship.engine.lower.steps.builder import Builder
+from tightship.engine.lower.steps.layouts import dense_strides, row_major
+from tightship.engine.lower.steps.strides import byte_strides
+from tightship.engine.program.program import Operand
 from tightship.graph import Derived, DType, Node, element_count
 
 ALIGNMENT = 16

@@ -1,12 +1,12 @@
 """The way back through the steps of a recurrent layer: one kernel for all of them."""
 
 from tightship._core import NativeKernel
-from tightship.engine.lower.builder import Builder
-from tightship.engine.lower.split_recurrent_gradient import (
+from tightship.engine.lower.passes.split_recurrent_gradient import (
     BACK_READ,
     BACK_WRITTEN,
     GRADIENTS,
 )
+from tightship.engine.lower.steps.builder import Builder
 from tightship.graph import Node
 
 CELLS = {"GRUGrad": "linear_gru", "LSTMGrad": "lstm", "RNNGrad": "plain"}

@@ -4,8 +4,8 @@ from tightship._core import NativeKernel
 from tightship.engine.kernels.numbers import is_integer
 from tightship.engine.kernels.reduction import reduced_axes
 from tightship.engine.kernels.site import require
-from tightship.engine.lower.builder import Builder
-from tightship.engine.lower.native.layout import byte_strides, plain, site_of
+from tightship.engine.lower.steps.builder import Builder
+from tightship.engine.lower.steps.strides import byte_strides, plain, site_of
 from tightship.graph import Node, element_count
 
 

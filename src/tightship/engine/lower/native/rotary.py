@@ -7,14 +7,14 @@ from collections.abc import Sequence
 
 from tightship._core import NativeKernel
 from tightship.engine.kernels.site import Site, require
-from tightship.engine.lower.builder import Builder
-from tightship.engine.lower.native.layout import (
+from tightship.engine.lower.steps.builder import Builder
+from tightship.engine.lower.steps.strides import (
     broadcast_strides,
     byte_strides,
     plain,
     site_of,
 )
-from tightship.engine.program import Operand
+from tightship.engine.program.program import Operand
 from tightship.graph import DType, Node
 
 

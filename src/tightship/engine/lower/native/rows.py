@@ -6,8 +6,8 @@ from tightship._core import NativeKernel
 from tightship.engine.kernels.numbers import is_brain_float, is_real
 from tightship.engine.kernels.site import Site, axis_of, require
 from tightship.engine.kernels.softmax import normalized_rows
-from tightship.engine.lower.builder import Builder
-from tightship.engine.lower.native.layout import site_of
+from tightship.engine.lower.steps.builder import Builder
+from tightship.engine.lower.steps.strides import site_of
 from tightship.graph import Node, element_count
 
 

@@ -4,9 +4,9 @@ from collections.abc import Callable, Mapping
 
 from tightship._core import MemoryDesc, NativeKernel
 from tightship.engine.kernels.site import require
-from tightship.engine.lower.builder import Builder
-from tightship.engine.lower.layouts import channels_last
-from tightship.engine.lower.native.layout import byte_strides, plain, site_of
+from tightship.engine.lower.steps.builder import Builder
+from tightship.engine.lower.steps.layouts import channels_last
+from tightship.engine.lower.steps.strides import byte_strides, plain, site_of
 from tightship.graph import DType, Node, element_count
 
 MODES = {"bilinear": "linear", "bicubic": "cubic"}

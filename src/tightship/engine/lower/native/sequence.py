@@ -4,8 +4,8 @@ from collections.abc import Callable, Mapping
 
 from tightship._core import NativeKernel
 from tightship.engine.kernels.site import axis_of, require
-from tightship.engine.lower.builder import Builder
-from tightship.engine.lower.native.layout import site_of
+from tightship.engine.lower.steps.builder import Builder
+from tightship.engine.lower.steps.strides import site_of
 from tightship.graph import DType, Node, element_count
 
 

@@ -9,8 +9,6 @@ from dataclasses import dataclass
 
 from tightship import _core
 from tightship._core import MemoryDesc, NativeKernel
-from tightship.engine.lower.builder import Builder
-from tightship.engine.lower.layouts import AMX, channels_last, row_major
 from tightship.engine.lower.native.streamed import (
     INFINITY,
     PROBLEMS,
@@ -19,6 +17,8 @@ from tightship.engine.lower.native.streamed import (
     stands_alone,
     with_bias,
 )
+from tightship.engine.lower.steps.builder import Builder
+from tightship.engine.lower.steps.layouts import AMX, channels_last, row_major
 from tightship.graph import Node
 
 PRODUCTS = frozenset({"Conv", "Gemm", "MatMul"})

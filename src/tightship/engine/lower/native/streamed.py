@@ -9,12 +9,12 @@ from dataclasses import dataclass, replace
 
 from tightship import _core
 from tightship._core import MemoryDesc, NativeKernel
-from tightship.engine.lower.builder import Builder
-from tightship.engine.lower.layouts import AVX512, channels_last, row_major
-from tightship.engine.lower.onednn.post_ops import eltwise_of, take_bias
-from tightship.engine.lower.onednn.window import window_of
-from tightship.engine.lower.widened import Widened
-from tightship.engine.program import Operand
+from tightship.engine.lower.passes.widened import Widened
+from tightship.engine.lower.steps.builder import Builder
+from tightship.engine.lower.steps.fused_nodes import eltwise_of, take_bias
+from tightship.engine.lower.steps.layouts import AVX512, channels_last, row_major
+from tightship.engine.lower.steps.window import window_of
+from tightship.engine.program.program import Operand
 from tightship.graph import DType, Node, element_count
 
 HEADS = frozenset({"Conv", "Gemm", "MatMul"})

@@ -9,11 +9,11 @@ from tightship.engine.kernels.pooling import limits_of_average, pool_window
 from tightship.engine.kernels.resize import Taps, resize_taps
 from tightship.engine.kernels.site import require
 from tightship.engine.kernels.window import Window
-from tightship.engine.lower.builder import Builder
-from tightship.engine.lower.layouts import dense_strides
-from tightship.engine.lower.native.layout import byte_strides, plain, site_of
 from tightship.engine.lower.native.lookup import nearest
-from tightship.engine.program import Operand
+from tightship.engine.lower.steps.builder import Builder
+from tightship.engine.lower.steps.layouts import dense_strides
+from tightship.engine.lower.steps.strides import byte_strides, plain, site_of
+from tightship.engine.program.program import Operand
 from tightship.graph import DType, Node, element_count
 
 

@@ -5,11 +5,11 @@ from collections.abc import Callable, Sequence
 
 from tightship._core import MemoryDesc, NativeKernel
 from tightship.engine.kernels.site import axis_of, require
-from tightship.engine.lower.builder import Builder
-from tightship.engine.lower.layouts import channels_last, row_major
-from tightship.engine.lower.native.layout import site_of
-from tightship.engine.lower.onednn.window import window_of
-from tightship.engine.program import Operand
+from tightship.engine.lower.steps.builder import Builder
+from tightship.engine.lower.steps.layouts import channels_last, row_major
+from tightship.engine.lower.steps.strides import site_of
+from tightship.engine.lower.steps.window import window_of
+from tightship.engine.program.program import Operand
 from tightship.graph import DType, Node, element_count
 from tightship.graph.layer import TRAINING
 

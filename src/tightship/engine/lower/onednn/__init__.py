@@ -5,7 +5,7 @@ An emitter returns False, having added nothing, where oneDNN has no fast impleme
 
 from collections.abc import Callable, Mapping
 
-from tightship.engine.lower.builder import Builder
+from tightship.engine.lower.steps.builder import Builder
 from tightship.engine.on_demand import OnDemand, of_onnx
 from tightship.graph import Node
 from tightship.graph.layer import TRAINING

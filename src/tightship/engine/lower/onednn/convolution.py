@@ -6,15 +6,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tightship._core import MemoryDesc, PrimitiveDesc
-from tightship.engine.lower.builder import DST, SRC, Builder
-from tightship.engine.lower.layouts import dense_strides
 from tightship.engine.lower.onednn.choose import fast
 from tightship.engine.lower.onednn.parameters import parameter
 from tightship.engine.lower.onednn.post_ops import Epilogue, with_epilogue
 from tightship.engine.lower.onednn.scaled import scaled
-from tightship.engine.lower.onednn.window import transposed_window_of, window_of
-from tightship.engine.lower.widened import half_weights
-from tightship.engine.program import Operand
+from tightship.engine.lower.steps.builder import DST, SRC, Builder
+from tightship.engine.lower.steps.half_weights import half_weights
+from tightship.engine.lower.steps.layouts import dense_strides
+from tightship.engine.lower.steps.window import transposed_window_of, window_of
+from tightship.engine.program.program import Operand
 from tightship.graph import Derived, DType, Node
 
 WEIGHTS, BIAS = 33, 41

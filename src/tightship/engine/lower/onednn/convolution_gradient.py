@@ -1,8 +1,6 @@
 """Gradients of convolutions, in the layouts in which the forward pass has left the images."""
 
 from tightship._core import Attributes, MemoryDesc, PrimitiveDesc
-from tightship.engine.lower.builder import SRC, Builder, ImageLayouts
-from tightship.engine.lower.layouts import row_major
 from tightship.engine.lower.onednn.choose import fast
 from tightship.engine.lower.onednn.gradient import (
     DIFF_BIAS,
@@ -12,7 +10,9 @@ from tightship.engine.lower.onednn.gradient import (
     gradient_step,
 )
 from tightship.engine.lower.onednn.parameters import parameter
-from tightship.engine.lower.onednn.window import Window4, window_of
+from tightship.engine.lower.steps.builder import SRC, Builder, ImageLayouts
+from tightship.engine.lower.steps.layouts import row_major
+from tightship.engine.lower.steps.window import Window4, window_of
 from tightship.graph import Node
 from tightship.graph.layer import TRAINING
 

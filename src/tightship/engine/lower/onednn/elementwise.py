@@ -3,10 +3,11 @@
 from dataclasses import replace
 
 from tightship._core import Attributes, MemoryDesc, NativeKernel, PrimitiveDesc
-from tightship.engine.lower.builder import SRC, Builder
 from tightship.engine.lower.onednn.choose import fast
-from tightship.engine.lower.onednn.post_ops import ACTIVATIONS, BINARY, eltwise_of
-from tightship.engine.program import Operand
+from tightship.engine.lower.onednn.post_ops import BINARY
+from tightship.engine.lower.steps.builder import SRC, Builder
+from tightship.engine.lower.steps.fused_nodes import ACTIVATIONS, eltwise_of
+from tightship.engine.program.program import Operand
 from tightship.graph import DType, Node
 from tightship.graph.layout import size_bytes
 from tightship.planner.schedule import AliasKind

@@ -3,9 +3,9 @@
 from collections.abc import Mapping
 
 from tightship._core import Attributes, PrimitiveDesc
-from tightship.engine.lower.builder import DST, SRC, Builder
 from tightship.engine.lower.onednn.choose import fast
 from tightship.engine.lower.onednn.gradient import DIFF_DST, DIFF_SRC, gradient_step
+from tightship.engine.lower.steps.builder import DST, SRC, Builder
 from tightship.graph import Node
 from tightship.graph.layer import TRAINING
 

@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 
 from tightship._core import PrimitiveDesc
-from tightship.engine.lower.builder import Builder
-from tightship.engine.program import Operand, PrimitiveWork
+from tightship.engine.lower.steps.builder import Builder
+from tightship.engine.program.program import Operand, PrimitiveWork
 from tightship.graph import Node
 from tightship.planner.schedule import AliasKind
 

@@ -1,13 +1,13 @@
 """ConvInteger by constant weights of int8."""
 
 from tightship._core import Attributes, MemoryDesc, PrimitiveDesc
-from tightship.engine.lower.builder import DST, SRC, Builder
-from tightship.engine.lower.dequantized import NARROW
 from tightship.engine.lower.onednn.choose import fast
 from tightship.engine.lower.onednn.integer_product import Zero
 from tightship.engine.lower.onednn.quantized import WEIGHTS, ZERO_POINTS
 from tightship.engine.lower.onednn.quantized_convolution import stored_weights
-from tightship.engine.lower.onednn.window import window_of
+from tightship.engine.lower.passes.dequantized import NARROW
+from tightship.engine.lower.steps.builder import DST, SRC, Builder
+from tightship.engine.lower.steps.window import window_of
 from tightship.graph import DType, Node, element_count
 
 

@@ -4,11 +4,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tightship._core import Attributes, MemoryDesc, NativeKernel, PrimitiveDesc
-from tightship.engine.lower.builder import DST, SRC, Builder
-from tightship.engine.lower.dequantized import NARROW, flipped, scalar
 from tightship.engine.lower.onednn.choose import fast
 from tightship.engine.lower.onednn.quantized import WEIGHTS, ZERO_POINTS
-from tightship.engine.program import Operand
+from tightship.engine.lower.passes.dequantized import NARROW, flipped, scalar
+from tightship.engine.lower.steps.builder import DST, SRC, Builder
+from tightship.engine.program.program import Operand
 from tightship.graph import DType, Node, element_count
 
 MIDDLE = 128

@@ -3,18 +3,13 @@
 from dataclasses import replace
 
 from tightship._core import MemoryDesc, PrimitiveDesc
-from tightship.engine.lower.builder import DST, SRC, Builder
-from tightship.engine.lower.layouts import dense_strides, row_major
 from tightship.engine.lower.onednn.choose import fast
-from tightship.engine.lower.onednn.post_ops import (
-    Destination,
-    Epilogue,
-    epilogue,
-    take_bias,
-    with_epilogue,
-)
+from tightship.engine.lower.onednn.post_ops import Destination, Epilogue, epilogue, with_epilogue
 from tightship.engine.lower.onednn.transposed import transposed_product
-from tightship.engine.lower.widened import half_weights
+from tightship.engine.lower.steps.builder import DST, SRC, Builder
+from tightship.engine.lower.steps.fused_nodes import take_bias
+from tightship.engine.lower.steps.half_weights import half_weights
+from tightship.engine.lower.steps.layouts import dense_strides, row_major
 from tightship.graph import DType, Node, element_count
 
 WEIGHTS, BIAS = 33, 41

@@ -1,9 +1,9 @@
 """Operators that move elements: concatenation, transposition, channel shuffle."""
 
 from tightship._core import Attributes, MemoryDesc, PrimitiveDesc
-from tightship.engine.lower.builder import DST, SRC, Builder
-from tightship.engine.lower.layouts import channels_last, row_major
 from tightship.engine.lower.onednn.choose import fast
+from tightship.engine.lower.steps.builder import DST, SRC, Builder
+from tightship.engine.lower.steps.layouts import channels_last, row_major
 from tightship.graph import Node
 
 MULTIPLE_SRC = 1024

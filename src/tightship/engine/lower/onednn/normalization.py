@@ -3,11 +3,11 @@
 import numpy as np
 
 from tightship._core import Attributes, MemoryDesc, PrimitiveDesc
-from tightship.engine.lower.builder import SRC, Builder
-from tightship.engine.lower.fold_batch_norm import epsilon_of, is_inference_norm
 from tightship.engine.lower.onednn.choose import fast
 from tightship.engine.lower.onednn.parameters import parameter
-from tightship.engine.program import Operand
+from tightship.engine.lower.passes.fold_batch_norm import epsilon_of, is_inference_norm
+from tightship.engine.lower.steps.builder import SRC, Builder
+from tightship.engine.program.program import Operand
 from tightship.graph import Node, element_count
 from tightship.planner.schedule import AliasKind
 

@@ -1,7 +1,6 @@
 """Gradients of normalizations and softmaxes."""
 
 from tightship._core import Attributes, MemoryDesc, PrimitiveDesc
-from tightship.engine.lower.builder import DST, SRC, Builder
 from tightship.engine.lower.onednn.choose import fast
 from tightship.engine.lower.onednn.gradient import DIFF_DST, DIFF_SRC, gradient_step
 from tightship.engine.lower.onednn.normalization import (
@@ -13,7 +12,8 @@ from tightship.engine.lower.onednn.normalization import (
     softmax_layout,
 )
 from tightship.engine.lower.onednn.parameters import parameter
-from tightship.engine.program import Operand
+from tightship.engine.lower.steps.builder import DST, SRC, Builder
+from tightship.engine.program.program import Operand
 from tightship.graph import Node
 from tightship.graph.layer import TRAINING
 

@@ -1,8 +1,8 @@
 """Weights and other parameters of a primitive, constant or computed."""
 
 from tightship._core import MemoryDesc
-from tightship.engine.lower.builder import Builder
-from tightship.engine.program import Operand
+from tightship.engine.lower.steps.builder import Builder
+from tightship.engine.program.program import Operand
 
 
 def parameter(builder: Builder, name: str, source: MemoryDesc, desc: MemoryDesc) -> Operand:

@@ -1,10 +1,10 @@
 """Poolings keep the layout they are given."""
 
 from tightship._core import Attributes, MemoryDesc, PrimitiveDesc
-from tightship.engine.lower.builder import DST, SRC, Builder
-from tightship.engine.lower.dequantized import NARROW
 from tightship.engine.lower.onednn.choose import fast
-from tightship.engine.lower.onednn.window import Window, window_of
+from tightship.engine.lower.passes.dequantized import NARROW
+from tightship.engine.lower.steps.builder import DST, SRC, Builder
+from tightship.engine.lower.steps.window import Window, window_of
 from tightship.graph import Node
 
 

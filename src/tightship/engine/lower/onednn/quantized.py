@@ -4,8 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from tightship._core import Attributes, MemoryDesc
-from tightship.engine.lower.builder import DST, SRC, Builder
-from tightship.engine.lower.dequantized import (
+from tightship.engine.lower.passes.dequantized import (
     Dequantized,
     Measured,
     Quantization,
@@ -13,9 +12,10 @@ from tightship.engine.lower.dequantized import (
     scalar,
     signed,
 )
-from tightship.engine.lower.fold_constants import reshaped
-from tightship.engine.lower.onednn.post_ops import eltwise_of
-from tightship.engine.program import Operand
+from tightship.engine.lower.passes.fold_constants import reshaped
+from tightship.engine.lower.steps.builder import DST, SRC, Builder
+from tightship.engine.lower.steps.fused_nodes import eltwise_of
+from tightship.engine.program.program import Operand
 from tightship.graph import Constant, DType, Node, element_count
 
 WEIGHTS = 33

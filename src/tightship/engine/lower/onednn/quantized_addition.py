@@ -1,10 +1,10 @@
 """Addition of two tensors of integers."""
 
 from tightship._core import MemoryDesc, PrimitiveDesc
-from tightship.engine.lower.builder import SRC, Builder
-from tightship.engine.lower.dequantized import Quantization, scalar
 from tightship.engine.lower.onednn.choose import fast
 from tightship.engine.lower.onednn.quantized import SCALES, Scales, ending
+from tightship.engine.lower.passes.dequantized import Quantization, scalar
+from tightship.engine.lower.steps.builder import SRC, Builder
 from tightship.graph import Node
 
 SRC_1 = 2

@@ -3,13 +3,13 @@
 from dataclasses import dataclass
 
 from tightship._core import MemoryDesc, PrimitiveDesc
-from tightship.engine.lower.builder import DST, Builder
-from tightship.engine.lower.layouts import dense_strides
 from tightship.engine.lower.onednn.choose import fast
 from tightship.engine.lower.onednn.quantized import Scales, integer_weights
 from tightship.engine.lower.onednn.quantized_work import QuantizedOperands, emit
-from tightship.engine.lower.onednn.window import Window, window_of
-from tightship.engine.program import Operand
+from tightship.engine.lower.steps.builder import DST, Builder
+from tightship.engine.lower.steps.layouts import dense_strides
+from tightship.engine.lower.steps.window import Window, window_of
+from tightship.engine.program.program import Operand
 from tightship.graph import Node
 
 

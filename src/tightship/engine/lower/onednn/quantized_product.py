@@ -3,12 +3,12 @@
 from dataclasses import dataclass
 
 from tightship._core import MemoryDesc, PrimitiveDesc
-from tightship.engine.lower.builder import Builder
 from tightship.engine.lower.onednn.choose import fast
-from tightship.engine.lower.onednn.post_ops import take_bias
 from tightship.engine.lower.onednn.quantized import Scales, integer_weights
 from tightship.engine.lower.onednn.quantized_work import QuantizedOperands, emit
-from tightship.engine.program import Operand
+from tightship.engine.lower.steps.builder import Builder
+from tightship.engine.lower.steps.fused_nodes import take_bias
+from tightship.engine.program.program import Operand
 from tightship.graph import Node, element_count
 
 ALONG_COLUMNS = 0b10

@@ -4,8 +4,6 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from tightship._core import MemoryDesc, PrimitiveDesc
-from tightship.engine.lower.builder import DST, Builder
-from tightship.engine.lower.dequantized import Measured, Quantization
 from tightship.engine.lower.onednn.post_ops import with_epilogue
 from tightship.engine.lower.onednn.quantized import (
     WEIGHTS,
@@ -15,7 +13,9 @@ from tightship.engine.lower.onednn.quantized import (
     ends_real,
     source,
 )
-from tightship.engine.program import Operand
+from tightship.engine.lower.passes.dequantized import Measured, Quantization
+from tightship.engine.lower.steps.builder import DST, Builder
+from tightship.engine.program.program import Operand
 from tightship.graph import Node
 from tightship.planner.schedule import AliasKind
 

@@ -5,10 +5,10 @@ from math import isclose
 from tightship._core import Attributes, MemoryDesc, PrimitiveDesc
 from tightship.engine.kernels.resize import resize_scales
 from tightship.engine.kernels.site import NotCoveredError
-from tightship.engine.lower.builder import SRC, Builder
-from tightship.engine.lower.layouts import channels_last
-from tightship.engine.lower.native.layout import site_of
 from tightship.engine.lower.onednn.choose import fast
+from tightship.engine.lower.steps.builder import SRC, Builder
+from tightship.engine.lower.steps.layouts import channels_last
+from tightship.engine.lower.steps.strides import site_of
 from tightship.graph import Node
 
 CENTRED = ("half_pixel", "pytorch_half_pixel")

@@ -4,9 +4,9 @@ import re
 from math import prod
 
 from tightship._core import MemoryDesc, NativeKernel
-from tightship.engine.lower.builder import Builder
-from tightship.engine.lower.layouts import blocked, register_floats
-from tightship.engine.program import Operand
+from tightship.engine.lower.steps.builder import Builder
+from tightship.engine.lower.steps.layouts import blocked, register_floats
+from tightship.engine.program.program import Operand
 from tightship.graph import DType, Node
 
 OUTPUT, CHANNEL = 0, 1

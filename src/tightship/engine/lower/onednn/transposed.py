@@ -1,10 +1,10 @@
 """Products of computed matrices, either of which may be read transposed, as it lies."""
 
 from tightship._core import Attributes, MemoryDesc, PrimitiveDesc
-from tightship.engine.lower.builder import SRC, Builder
-from tightship.engine.lower.layouts import dense_strides, row_major
 from tightship.engine.lower.onednn.choose import fast
 from tightship.engine.lower.onednn.parameters import parameter
+from tightship.engine.lower.steps.builder import SRC, Builder
+from tightship.engine.lower.steps.layouts import dense_strides, row_major
 from tightship.graph import Node, element_count
 from tightship.graph.layer import TRAINING
 

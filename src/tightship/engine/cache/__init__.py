@@ -1,0 +1,1 @@
+"""Programs by input shapes, evicted by bytes."""

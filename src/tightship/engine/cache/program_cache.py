@@ -1,0 +1,373 @@
+"""Programs of one model, one for each set of input shapes; those that no run asks for again go."""
+
+import threading
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import replace
+from types import TracebackType
+from typing import TYPE_CHECKING
+
+from tightship._core import HostResource
+from tightship.engine.arenas.arena_pool import POLL_S
+from tightship.engine.arenas.pools import pool_of
+from tightship.engine.cache.bounds import Bounds
+from tightship.engine.cache.shelf import Program, Shelf
+from tightship.engine.compile.other_shapes import OtherShapes
+from tightship.engine.compile.prepared import Prepared
+from tightship.engine.library import release_heap, release_unused
+from tightship.engine.plan.footprint import code_bytes, program_bytes, steps_bytes
+from tightship.engine.plan.memory_plan import MemoryPlan
+from tightship.engine.primitive_cache import release_idle_primitives
+from tightship.engine.program.shape_key import Key, key_of
+from tightship.engine.run.arena import Arena, Reserved
+from tightship.engine.run.executable import build
+from tightship.engine.run.limits import Limits
+from tightship.engine.weights.weight_store import PackedCopy, Progress, WeightStore, aligned_offsets
+from tightship.errors import InputError, warn_caller
+from tightship.graph.unbound_length import UnboundLengthError
+
+if TYPE_CHECKING:
+    from tightship.engine.cache.statistics import MemoryStatistics, ProgramStatistics
+
+GROWTH_BYTES = 1 << 20
+"""By how much more an arena than all before may take before preparing gives back what it touched.
+
+Otherwise code waits until a program runs again: where each run has another shape, as in a text
+that grows, the next one needs it too.
+"""
+
+
+class Reservation:
+    """A program and an arena for the length of a `with` block."""
+
+    __slots__ = ("_cache", "_key", "_limits", "_program", "_room")
+
+    def __init__(self, cache: "ProgramCache", key: Key, limits: Limits) -> None:
+        self._cache, self._key, self._limits = cache, key, limits
+
+    def __enter__(self) -> tuple[Program, Arena]:
+        self._program, self._room = self._cache.acquire(self._key, self._limits)
+        return self._program, self._room.arena(self._program.executable)
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._cache.release(self._program, self._room)
+
+
+class ProgramCache:
+    """At most `bounds.programs` programs over one copy of the weights and one pool of arenas.
+
+    A program is made once however many runs ask for it, and stays while a run has it.
+    """
+
+    def __init__(
+        self,
+        first: Prepared,
+        bounds: Bounds,
+        variants: OtherShapes | None = None,
+        progress: Progress | None = None,
+        packed: Sequence[PackedCopy] = (),
+    ) -> None:
+        """Makes the first program.
+
+        Its weights are held until the cache is closed; all those in `packed`, where there are any.
+        """
+        self.first_plan = first.plan
+        self._bounds = bounds
+        self._variants = variants
+        self.resource = HostResource()
+        self._store = WeightStore(self.resource)
+        self._store.adopt(packed)
+        self._is_mapped = bool(packed)
+        kept = max(bounds.retention.kept_bytes, first.placement.arena_bytes)
+        retention = replace(bounds.retention, kept_bytes=kept)
+        self._pool = pool_of(bounds.arenas, retention, bounds.arena_pool)
+        self._shelf = Shelf()
+        self._hits = self._misses = self._evictions = 0
+        self._closed = self._has_unused = False
+        self._lock = threading.RLock()
+        self._changed = threading.Condition(self._lock)
+        self._making = threading.Lock()
+        release_unused()
+        executable = build(first.placement, self._store, progress)
+        release_unused()
+        steps, code = steps_bytes(first.placement.lowered), code_bytes(first.placement.lowered)
+        self._weights_bytes = first.placement.weights_bytes
+        self._fixed_bytes = self._weights_bytes + first.runtime_bytes - steps
+        self._fixed_bytes -= sum(code.values())
+        self._base = WeightStore(self.resource)
+        self._base.adopt(packed or executable.weights)
+        self._packed = self._base.by_name()
+        self.first_lowered = executable.placement.lowered
+        self.first_key = key_of(self.first_lowered)
+        self._shelf.put(self.first_key, Program(executable, steps, code))
+        self._shelf.take(self.first_key)
+        self._resize_pool(0, 0)
+        self._pool.warm(executable)
+
+    @property
+    def packed_weights(self) -> tuple[PackedCopy, ...]:
+        """Those of the first program."""
+        return tuple(self._base.copies_held())
+
+    @property
+    def statistics(self) -> "ProgramStatistics":
+        """Counts since loading."""
+        from tightship.engine.cache.statistics import ProgramStatistics  # few ask for them
+
+        with self._lock:
+            held, own = len(list(self._shelf)), self._shelf.own_bytes
+            return ProgramStatistics(held, self._hits, self._misses, self._evictions, own)
+
+    @property
+    def memory(self) -> "MemoryStatistics":
+        """What weights, arenas and programs take."""
+        from tightship.engine.cache.statistics import MemoryStatistics
+
+        pool = self._pool
+        with self._lock:
+            return MemoryStatistics(
+                self.resource.current_bytes, pool.held_bytes, pool.used_bytes, pool.peak_bytes,
+                len(list(self._shelf)), self._shelf.own_bytes,
+            )  # fmt: skip
+
+    def release_unused(self) -> int:
+        """Let go of programs and arenas that no run has, but for the first program.
+
+        Returns:
+            Bytes of weights and arenas given back.
+        """
+        with self._making, self._lock:
+            before = self._held_bytes
+            for key in self._shelf.idle():
+                if key != self.first_key:
+                    self._let_go(key)
+            self._pool.release_unused()
+            return before - self._held_bytes
+
+    @property
+    def _held_bytes(self) -> int:
+        return self.resource.current_bytes + self._pool.held_bytes
+
+    def reserved(self, key: Key, limits: Limits) -> "Reservation":
+        """The program for some input shapes, made if need be, and an arena to run it in.
+
+        Both for the length of a `with` block, which raises on entry:
+
+        Raises:
+            CapacityError: The program would exceed the limit, whatever else is let go.
+            DeadlineError, StoppedError: While waiting for room.
+            InputError: The cache is closed, or the shapes do not fit the model.
+            OutOfMemoryError: The system refuses memory.
+        """
+        return Reservation(self, key, limits)
+
+    def acquire(self, key: Key, limits: Limits) -> tuple[Program, Reserved]:
+        """A pinned program and a block reserved for it."""
+        program = self._pinned(key, limits)
+        room: Reserved | None = None
+        try:
+            room = self._pool.reserve(program.executable, limits, self._beside_bytes(program))
+        finally:
+            if room is None:
+                self._unpin(program)
+        return program, room
+
+    def release(self, program: Program, room: Reserved) -> None:
+        """Give back what `acquire` gave."""
+        self._pool.release(room, self._beside_bytes(program))
+        self._unpin(program)
+
+    def _beside_bytes(self, program: Program) -> int:
+        """What a run of the program takes beside its arena."""
+        return program.executable.io_bytes + (self._bounds.dynamic_bytes or 0)
+
+    def _unpin(self, program: Program) -> None:
+        with self._lock:
+            program.pins -= 1
+            self._changed.notify_all()
+
+    def holds(self, key: Key) -> bool:
+        """Whether there is a program for these input shapes, or one being made."""
+        return key in self._shelf
+
+    def has_own_weights(self, program: Program) -> bool:
+        """Whether a program has weights beside those of the first, which go when it goes."""
+        return not set(self._base.copies_held()).issuperset(program.executable.weights)
+
+    def plan_for(self, key: Key) -> MemoryPlan:
+        """What the model takes with these input shapes, its packed weights being shared.
+
+        Raises:
+            GraphError, InputError: The shapes do not fit the model.
+        """
+        if self._variants is None or key == self.first_key:
+            return self.first_plan
+        return self._shared_plan(self._variants.prepare(dict(key), self._packed))
+
+    def _shared_plan(self, prepared: Prepared) -> MemoryPlan:
+        """A plan as it is beside the weights that are packed already."""
+        placement, weights_bytes = prepared.placement, self._weights_bytes
+        extra = aligned_offsets(self._base.missing(placement.lowered.weights))[1]
+        fixed = self._fixed_bytes - weights_bytes
+        return replace(
+            prepared.plan,
+            weights_bytes=weights_bytes + extra,
+            runtime_bytes=fixed + program_bytes(placement.lowered),
+        )
+
+    def _pinned(self, key: Key, limits: Limits) -> Program:
+        with self._lock:
+            while True:
+                if self._closed:
+                    raise InputError("The model was closed; load it again to run it.")
+                if key not in self._shelf:
+                    self._shelf.book(key)
+                    self._misses += 1
+                    break
+                program = self._shelf.take(key)
+                if program is not None:
+                    self._hits += 1
+                    program.pins += 1
+                    if self._has_unused:
+                        self._has_unused = False
+                        release_unused()
+                    return program
+                limits.check()
+                self._changed.wait(POLL_S)
+        return self._made(key, limits)
+
+    def _made(self, key: Key, limits: Limits) -> Program:
+        """A new program, pinned; the key is free again if it cannot be made."""
+        program: Program | None = None
+        try:
+            while not self._making.acquire(timeout=POLL_S):
+                limits.check()
+            try:
+                program = self._make(key, limits)
+                self._release_made()
+                complaint = self._unshared(key)
+            finally:
+                self._making.release()
+        finally:
+            with self._lock:
+                if program is None:
+                    self._shelf.cancel(key)
+                    self._resize_pool(0, 0)
+                self._changed.notify_all()
+        if complaint is not None:
+            with ExitStack() as unless_raised:
+                unless_raised.callback(self._unpin, program)
+                warn_caller(complaint)
+                unless_raised.pop_all()
+        return program
+
+    def _unshared(self, key: Key) -> str | None:
+        """What to warn of: weights that are shared for other shapes, and not for these."""
+        assert self._variants is not None
+        base = set(self._base.copies_held())
+        own = [copy.weight for copy in self._store.copies_held() if copy not in base]
+        return self._variants.unshared(key, own) if own else None
+
+    def _make(self, key: Key, limits: Limits) -> Program:
+        assert self._variants is not None
+        prepared = self._variants.prepare(dict(key), self._packed)
+        if self._bounds.limit_bytes is not None:
+            self._variants.check(self._shared_plan(prepared), dict(key))
+        placement = prepared.placement
+        own = self._make_way(key, prepared, limits)
+        if self._bounds.limit_bytes is not None:
+            release_idle_primitives()
+        try:
+            executable = build(placement, self._store)
+        except UnboundLengthError:  # a constant that cannot be had for other lengths
+            prepared = self._variants.prepare_anew(dict(key), self._packed)
+            executable = build(prepared.placement, self._store)
+        with self._lock:
+            largest = self._shelf.arena_bytes
+            self._has_unused = executable.arena_bytes <= largest + GROWTH_BYTES
+            program = Program(executable, own, code_bytes(prepared.placement.lowered), pins=1)
+            self._shelf.put(key, program)
+            self._resize_pool(0, 0)
+            if self._closed:
+                program.pins = 0
+                raise InputError("The model was closed; load it again to run it.")
+        return program
+
+    def _release_made(self) -> None:
+        """Give back what making a program needed, now that its descriptions are gone.
+
+        Where processes share the weights, each is to have little else: primitives that no program
+        uses go too.
+        """
+        if self._is_mapped:
+            release_idle_primitives()
+        if self._has_unused:
+            release_heap()
+        else:
+            release_unused()
+
+    def _make_way(self, key: Key, prepared: Prepared, limits: Limits) -> int:
+        """Let programs go until there is room for another; bytes of its steps and weights."""
+        placement = prepared.placement
+        run = placement.arena_bytes + placement.io_bytes
+        steps, code = steps_bytes(placement.lowered), code_bytes(placement.lowered)
+        with self._lock:
+            while True:
+                missing = self._store.missing(placement.lowered.weights)
+                own = steps + aligned_offsets(missing)[1]
+                added = self._shelf.added_bytes(own, code)
+                has_room = self._has_room(added, run)
+                goes = (
+                    self._shelf.surplus(key) if has_room else next(iter(self._shelf.idle()), None)
+                )
+                if goes is not None:
+                    self._let_go(goes)
+                    continue
+                if has_room:
+                    self._resize_pool(added, placement.arena_bytes)
+                    if self._pool.fits:
+                        return own
+                limits.check()
+                self._changed.wait(POLL_S)
+
+    def _has_room(self, own_bytes: int, run_bytes: int) -> bool:
+        held, bounds = list(self._shelf), self._bounds
+        if len(held) >= bounds.programs:
+            return False
+        own = self._shelf.own_bytes + own_bytes
+        if held and own > bounds.program_bytes:
+            return False
+        largest = max((program.run_bytes for program in held), default=0)
+        needed = self._fixed_bytes + own + max(largest, run_bytes) + (bounds.dynamic_bytes or 0)
+        return bounds.limit_bytes is None or needed <= bounds.limit_bytes
+
+    def _let_go(self, key: Key) -> None:
+        self._pool.forget(self._shelf.let_go(key).executable)
+        self._evictions += 1
+        used = [copy for program in self._shelf for copy in program.executable.weights]
+        self._store.keep((*self._base.copies_held(), *used))
+        self._resize_pool(0, 0)
+
+    def _resize_pool(self, own_bytes: int, arena_bytes: int) -> None:
+        """Give the pool what the programs leave, with one more of so many bytes on its way."""
+        limit, own = self._bounds.limit_bytes, self._shelf.own_bytes + own_bytes
+        budget = None if limit is None else limit - self._fixed_bytes - own
+        self._pool.resize(max(self._shelf.arena_bytes, arena_bytes), budget)
+
+    def close(self) -> None:
+        """Give all memory back; waits for runs that are going on."""
+        with self._lock:
+            self._closed = True
+            self._changed.notify_all()
+        self._pool.close()
+        with self._lock:
+            while not self._shelf.is_still:
+                self._changed.wait()
+            self._shelf.clear()
+        for store in (self._base, self._store):
+            store.keep(())

@@ -1,0 +1,1 @@
+"""Models compiled for lengths: read, lowered, planned and packed into what runs."""

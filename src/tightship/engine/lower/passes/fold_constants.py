@@ -1,0 +1,111 @@
+"""Nodes whose operands are all constant become constants, computed when they are packed."""
+
+from collections.abc import Hashable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tightship.engine.kernels import evaluate
+from tightship.engine.kernels.failure import named
+from tightship.engine.lower.passes.dequantized import dequantized
+from tightship.engine.lower.passes.rewrite import rebuilt
+from tightship.engine.lower.passes.widened import HALVES, widened
+from tightship.graph import Constant, Derived, DType, Fill, Graph, Inline, Mapped, Node, Value
+
+RESHAPING = frozenset({"Reshape", "Flatten", "Squeeze", "Unsqueeze", "Identity"})
+RANDOM = frozenset(
+    {"RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike", "Bernoulli",
+     "Multinomial", "Dropout"}
+)  # fmt: skip
+
+
+def fold_constants(graph: Graph) -> Graph:
+    """Replace every node that depends on constants alone, or that shapes determine.
+
+    No element of a weight is read here: a folded constant holds the recipe, and reshaping
+    one only changes its shape.
+    """
+    constants = {**graph.constants}
+    nodes: list[Node] = []
+    for node in graph.nodes:
+        folded = _known(graph, node) or _fold(graph, node, constants)
+        if folded is None:
+            nodes.append(node)
+        else:
+            constants.update(folded)
+    return rebuilt(graph, nodes, constants=constants)
+
+
+def _known(graph: Graph, node: Node) -> dict[str, Constant] | None:
+    if node.writes and all(name in graph.known for name in node.writes):
+        return {name: graph.known[name] for name in node.writes}
+    return None
+
+
+def _fold(graph: Graph, node: Node, constants: dict[str, Constant]) -> dict[str, Constant] | None:
+    values = [graph.value(name) for name in node.writes]
+    if (
+        node.operator in RANDOM
+        or node.subgraphs
+        or not all(name in constants for name in node.reads)
+        or not all(value.is_static for value in values)
+    ):
+        return None
+    if node.operator in RESHAPING and node.domain == "":
+        return {node.outputs[0]: reshaped(constants[node.inputs[0]], values[0].static_shape)}
+    operands = [constants[name] if name else None for name in node.inputs]
+    if node.operator == "DequantizeLinear" and not node.domain:
+        kept = dequantized(node, operands)
+        if kept is not None and values[0].dtype is kept.dtype:
+            return {node.outputs[0]: kept}
+    if node.operator == "Cast" and not node.domain and values[0].dtype is DType.FLOAT32:
+        source = constants[node.inputs[0]]
+        if source.dtype in HALVES:
+            return {node.outputs[0]: widened(source)}
+    types = [graph.value(name) if name else None for name in node.outputs]
+    return {
+        value.name: _computed(node, operands, types, position)
+        for position, value in enumerate(types)
+        if value is not None
+    }
+
+
+def _computed(
+    node: Node, operands: list[Constant | None], types: list[Value | None], position: int
+) -> Derived:
+    value = types[position]
+    assert value is not None
+    assert value.dtype is not None
+
+    def compute() -> NDArray[np.generic]:
+        arrays = [None if operand is None else operand.array() for operand in operands]
+        with named(node, "be computed from its constants"):
+            result = evaluate(node, arrays, types)[position]
+        assert isinstance(result, np.ndarray)
+        return result
+
+    sources = tuple(operand for operand in operands if operand is not None)
+    return Derived(value.dtype, value.static_shape, compute, sources, recipe_of(node, position))
+
+
+def recipe_of(node: Node, position: int) -> Hashable:
+    """What tells a folded node from others on the same operands; None where nothing does."""
+    attributes = tuple(sorted(node.attributes.items()))
+    plain = all(isinstance(value, (int, float, str, bytes, tuple)) for _, value in attributes)
+    absent = tuple(not name for name in node.inputs)
+    return (
+        (node.operator, node.domain, node.version, position, attributes, absent) if plain else None
+    )
+
+
+def reshaped(constant: Constant, shape: tuple[int, ...]) -> Constant:
+    """The same elements, in the same order, under another shape."""
+    if isinstance(constant, Fill):
+        return Fill(constant.value, shape)
+    if isinstance(constant, Mapped):
+        return Mapped(constant.file, constant.offset_bytes, constant.dtype, shape)
+    if isinstance(constant, Inline):
+        return Inline(constant.value.reshape(shape))
+    return Derived(
+        constant.dtype, shape, (lambda: constant.array().reshape(shape)), (constant,), "reshaped"
+    )

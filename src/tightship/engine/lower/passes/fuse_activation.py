@@ -1,0 +1,24 @@
+"""Activations run inside the convolution, matmul or normalization before them."""
+
+from tightship.engine.lower.passes.fold_batch_norm import is_inference_norm
+from tightship.engine.lower.passes.fuse import HEADS, Candidate, fuse
+from tightship.graph import Graph
+
+ACTIVATIONS = frozenset(
+    {"Relu", "LeakyRelu", "Sigmoid", "Tanh", "Elu", "Clip", "HardSigmoid", "HardSwish", "Gelu",
+     "Mish", "Swish", "Abs", "Sqrt", "Exp"}
+)  # fmt: skip
+
+
+def fuse_activation(graph: Graph) -> Graph:
+    """Fuse every activation that has a kernel before it to itself."""
+    return fuse(graph, _accepts)
+
+
+def _accepts(candidate: Candidate) -> bool:
+    head, follower = candidate.head, candidate.follower
+    if follower.domain or not candidate.keeps_shape or follower.inputs[0] != candidate.name:
+        return False
+    if is_inference_norm(head):
+        return follower.operator == "Relu" and not head.fused
+    return head.operator in HEADS and follower.operator in ACTIVATIONS

@@ -1,0 +1,242 @@
+"""LSTM, GRU and RNN become the product of all inputs, which is one matrix product, and the steps.
+
+`tightship.LSTM` and its like take, for each step and row, what the inputs give every gate, biases
+added; then the weights of the state, what a GRU adds to the part that it resets, lengths, initial
+states and peepholes. Attributes are ONNX's.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tightship.engine.kernels.recurrent_cell import named_activations
+from tightship.engine.lower.passes.rewrite import rebuilt
+from tightship.graph import (
+    Constant,
+    Derived,
+    DType,
+    Fill,
+    Graph,
+    Inline,
+    Node,
+    Value,
+    element_count,
+)
+from tightship.graph.layer import TRAINING
+from tightship.graph.recurrent_shapes import DIRECTIONS, GATES, agree, recurrent_shapes
+
+Compute = Callable[[], NDArray[np.generic]]
+
+DOMAIN = "tightship"
+
+
+@dataclass(frozen=True, slots=True)
+class Layer:
+    """What an operator has at each step; its gates are in ONNX's order."""
+
+    gates: int
+    activations: tuple[str, ...]
+
+
+LAYERS: Mapping[str, Layer] = {
+    "GRU": Layer(GATES["GRU"], ("sigmoid", "tanh")),
+    "LSTM": Layer(GATES["LSTM"], ("sigmoid", "tanh", "tanh")),
+    "RNN": Layer(GATES["RNN"], ("tanh",)),
+}
+UNSERVED = frozenset({"softplus"})
+"""Activations that the native cells have not."""
+LENGTHS, STATE, CELL, PEEPHOLE = 4, 5, 6, 7
+ZEROS_MAX = 1 << 16
+"""Elements of an initial state that are looked at, to see whether all are zero."""
+
+
+def split_recurrent(graph: Graph) -> Graph:
+    """Split every layer whose activations the native cells have."""
+    writer = _Writer(graph)
+    nodes: list[Node] = []
+    for node in graph.nodes:
+        nodes.extend(writer.split(node) if _fits(graph, node) else [node])
+    if nodes == list(graph.nodes):
+        return graph
+    return rebuilt(graph, nodes, constants=writer.constants, values=writer.values)
+
+
+def activations_of(node: Node) -> list[tuple[str, float, float]] | None:
+    """Name, alpha and beta of the activations of each direction; None if one is unserved."""
+    directions = DIRECTIONS[str(node.attributes.get("direction", "forward"))]
+    found = named_activations(node, LAYERS[node.operator].activations * directions)
+    return None if found is None or UNSERVED & {name for name, _, _ in found} else found
+
+
+def _fits(graph: Graph, node: Node) -> bool:
+    if node.operator not in LAYERS or node.domain or node.fused:
+        return False
+    lengths = node.inputs[LENGTHS : LENGTHS + 1]
+    values = [graph.value(name) for name in (*node.reads, *node.writes)]
+    parameters = [*node.inputs[1:LENGTHS], *node.inputs[PEEPHOLE:]]
+    are_computed = not graph.constants.keys() & set(node.inputs[1:3])
+    return (
+        all(value.is_static and 0 not in value.static_shape for value in values)
+        and all(value.dtype is DType.FLOAT32 for value in values if value.name not in lengths)
+        and (
+            all(name in graph.constants for name in parameters if name)
+            or (are_computed and not any(node.inputs[PEEPHOLE:]))
+        )
+        and len(graph.value(node.inputs[0]).static_shape) == 3
+        and node.attributes.get("direction", "forward") in DIRECTIONS
+        and activations_of(node) is not None
+        and _agrees(graph, node)
+    )
+
+
+def _agrees(graph: Graph, node: Node) -> bool:
+    """Whether the operands have the lengths that the native kernel takes from the weights."""
+    x, _, r = (graph.value(name).static_shape for name in node.inputs[:3])
+    if len(r) != 3:
+        return False
+    directions = DIRECTIONS[str(node.attributes.get("direction", "forward"))]
+    by_batch = bool(node.attributes.get("layout", 0))
+    wanted = recurrent_shapes(node.operator, directions, x, r[2], by_batch=by_batch)
+    return all(
+        agree(graph.value(name).static_shape, shape)
+        for names, shapes in ((node.inputs, wanted.inputs), (node.outputs, wanted.outputs))
+        for name, shape in zip(names, shapes, strict=False)
+        if name
+    )
+
+
+@dataclass(slots=True)
+class _Writer:
+    """Constants and values of the new nodes."""
+
+    graph: Graph
+    constants: dict[str, Constant] = field(default_factory=dict)
+    values: dict[str, Value] = field(default_factory=dict)
+
+    def split(self, node: Node) -> list[Node]:
+        """The product of the inputs, biases added to it where there are any, and the steps.
+
+        Weights that are no constants, as those that are trained, are read as they lie.
+        """
+        inputs = (*node.inputs, *[""] * (PEEPHOLE + 1 - len(node.inputs)))
+        x, w, r, bias = inputs[:4]
+        product, gates = f"{node.name}.product", f"{node.name}.gates"
+        directions, rows, width = self.graph.value(w).static_shape
+        shape = (*self.graph.value(x).static_shape[:2], directions * rows)
+        self.values[product] = Value(product, DType.FLOAT32, shape)
+        if w in self.graph.constants:
+            nodes = [Node(product, "MatMul", (x, self._columns(w)), (product,), version=13)]
+        else:
+            nodes, flat = [], f"{node.name}.flat"
+            self._reshaped(nodes, w, flat, (directions * rows, width))
+            how = {"transB": 1}
+            nodes.append(Node(product, "TransposedMatMul", (x, flat), (product,), how, TRAINING))
+        reset = ""
+        if bias:
+            if bias in self.graph.constants:
+                row, reset = self._biases(node, bias)
+            else:
+                row, reset = self._computed_biases(nodes, node, bias)
+            self.values[gates] = Value(gates, DType.FLOAT32, shape)
+            nodes.append(Node(gates, "Add", (product, row), (gates,), version=14))
+        states = ["" if self._is_zero(name) else name for name in inputs[STATE:PEEPHOLE]]
+        given = gates if bias else product
+        steps = (given, r, reset, inputs[LENGTHS], *states, inputs[PEEPHOLE])
+        return [*nodes, replace(node, inputs=steps, domain=DOMAIN)]
+
+    def _columns(self, name: str) -> str:
+        """Weights of the inputs as one matrix, a column for each gate's units."""
+        constant = self.graph.constants[name]
+        directions, rows, width = constant.shape
+
+        def compute() -> NDArray[np.generic]:
+            return np.ascontiguousarray(constant.array().reshape(-1, width).T)
+
+        shape = (width, directions * rows)
+        return self._derived(f"{name}.columns", shape, compute, constant)
+
+    def _biases(self, node: Node, name: str) -> tuple[str, str]:
+        """The row that is added to the product, and what a linear GRU adds before it resets."""
+        constant = self.graph.constants[name]
+        gates = LAYERS[node.operator].gates
+        directions, hidden = constant.shape[0], constant.shape[1] // (2 * gates)
+        is_linear = node.operator == "GRU" and bool(node.attributes.get("linear_before_reset", 0))
+        kept = gates - 1 if is_linear else gates
+
+        def apart() -> NDArray[np.float32]:
+            array = np.asarray(constant.array(), np.float32)
+            return array.reshape(directions, 2, gates, hidden)
+
+        def row() -> NDArray[np.float32]:
+            both = apart()
+            total = both[:, 0].copy()
+            total[:, :kept] += both[:, 1, :kept]
+            return total.reshape(-1)
+
+        added = self._derived(
+            f"{node.name}.bias", (directions * gates * hidden,), row, constant, kept
+        )
+        if not is_linear:
+            return added, ""
+        return added, self._derived(
+            f"{node.name}.reset", (directions, hidden),
+            lambda: np.ascontiguousarray(apart()[:, 1, kept]), constant,
+        )  # fmt: skip
+
+    def _computed_biases(self, nodes: list[Node], node: Node, name: str) -> tuple[str, str]:
+        """As `_biases`, of what is no constant: both halves in one, but for what is reset."""
+        directions, count = self.graph.value(name).static_shape
+        gates = LAYERS[node.operator].gates
+        hidden, stem = count // (2 * gates), f"{node.name}.bias"
+        halves, total, row = f"{stem}.halves", f"{stem}.total", f"{stem}.row"
+        self._reshaped(nodes, name, halves, (directions, 2, gates, hidden))
+        kept, reset = halves, ""
+        if node.operator == "GRU" and node.attributes.get("linear_before_reset", 0):
+            mask = np.ones((2, gates, 1), np.float32)
+            mask[1, -1] = 0
+            self.constants[f"{stem}.mask"] = Inline(mask)
+            kept = self._made(f"{stem}.kept", (directions, 2, gates, hidden))
+            nodes.append(Node(kept, "Mul", (halves, f"{stem}.mask"), (kept,), version=14))
+            last = self._made(f"{stem}.last", (directions, 1, 1, hidden))
+            ends = [
+                self._integers(f"{last}.{index}", numbers)
+                for index, numbers in enumerate(((1, gates - 1), (2, gates), (1, 2)))
+            ]
+            nodes.append(Node(last, "Slice", (halves, *ends), (last,), version=13))
+            reset = self._reshaped(nodes, last, f"{stem}.reset", (directions, hidden))
+        self._made(total, (directions, gates, hidden))
+        axes = self._integers(f"{total}.axes", (1,))
+        nodes.append(Node(total, "ReduceSum", (kept, axes), (total,), {"keepdims": 0}, version=13))
+        return self._reshaped(nodes, total, row, (directions * gates * hidden,)), reset
+
+    def _reshaped(self, nodes: list[Node], name: str, target: str, shape: tuple[int, ...]) -> str:
+        sizes = self._integers(f"{target}.shape", shape)
+        nodes.append(Node(target, "Reshape", (name, sizes), (target,), version=13))
+        return self._made(target, shape)
+
+    def _made(self, name: str, shape: tuple[int, ...]) -> str:
+        self.values[name] = Value(name, DType.FLOAT32, shape)
+        return name
+
+    def _integers(self, name: str, numbers: tuple[int, ...]) -> str:
+        self.constants[name] = Inline(np.array(numbers, np.int64))
+        return name
+
+    def _derived(
+        self, name: str, shape: tuple[int, ...], compute: Compute, source: Constant, form: int = 0
+    ) -> str:
+        recipe = ("recurrent", name.rpartition(".")[2], form)
+        self.constants[name] = Derived(DType.FLOAT32, shape, compute, (source,), recipe)
+        return name
+
+    def _is_zero(self, name: str) -> bool:
+        constant = self.graph.constants.get(name)
+        if isinstance(constant, Fill):
+            return not np.any(constant.value)
+        return not name or (
+            constant is not None
+            and element_count(constant.shape) <= ZEROS_MAX
+            and not np.any(constant.array())
+        )

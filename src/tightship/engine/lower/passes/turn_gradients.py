@@ -1,0 +1,52 @@
+"""Gradients of matrices that the forward path reads transposed, made as the matrix lies."""
+
+from dataclasses import replace
+
+from tightship.engine.lower.passes.rewrite import readers_of, rebuilt, sole_reader
+from tightship.graph import Graph, Node
+
+PRODUCTS = frozenset({"Gemm", "TransposedMatMul"})
+
+
+def turn_gradients(graph: Graph) -> Graph:
+    """Replace a product of which there is only a Transpose by that of its factors turned around.
+
+    Of two computed matrices, the first transposed, as gradients of matrices are.
+    """
+    counts, readers = graph.uses(), readers_of(graph)
+    nodes = []
+    turned: dict[str, Node] = {}
+    for node in graph.nodes:
+        product = turned.pop(node.inputs[0], None) if node.inputs else None
+        if product is not None:
+            first, second = product.inputs
+            nodes.append(replace(product, inputs=(second, first), outputs=node.outputs))
+        elif _is_gradient(graph, node) and _turns(sole_reader(counts, readers, node.outputs[0])):
+            turned[node.outputs[0]] = node
+        else:
+            nodes.append(node)
+    return rebuilt(graph, nodes)
+
+
+def _is_gradient(graph: Graph, node: Node) -> bool:
+    return (
+        node.operator in PRODUCTS
+        and not node.fused
+        and bool(node.attributes.get("transA"))
+        and not node.attributes.get("transB")
+        and len(node.reads) == 2
+        and all(
+            name not in graph.constants and len(graph.value(name).shape or ()) == 2
+            for name in node.reads
+        )
+    )
+
+
+def _turns(reader: Node | None) -> bool:
+    """Whether a node swaps the two axes of a matrix, and does nothing else."""
+    return (
+        reader is not None
+        and reader.operator == "Transpose"
+        and not reader.fused
+        and reader.attributes.get("perm", (1, 0)) == (1, 0)
+    )

@@ -1,0 +1,135 @@
+"""Half-precision models with products compute in float32; conversions are planned steps.
+
+A value of float16 or bfloat16 exists as float32 from the node that computes it to those that
+read it. It is rounded where it is read as it is declared, by an output of the graph or an operator
+that is not widened, and where the model converts float32 to a half. Constants are widened when
+they are packed.
+"""
+
+from dataclasses import dataclass, field, replace
+
+from tightship.engine.lower.passes.rewrite import rebuilt
+from tightship.engine.lower.passes.widened import HALVES, widened
+from tightship.graph import Constant, DType, Graph, Node, Value
+
+FLOAT = 1
+CAST_OPSET = 13
+
+MOVING = frozenset(
+    {"Concat", "DepthToSpace", "Expand", "Flatten", "Gather", "GatherElements", "GatherND",
+     "Identity", "Pad", "Reshape", "ScatterND", "Slice", "SpaceToDepth", "Split", "Squeeze",
+     "Tile", "Transpose", "Trilu", "Unsqueeze", "Where"}
+)  # fmt: skip
+CASTS = frozenset({"Cast", "CastLike"})
+PRODUCTS = frozenset({"Attention", "Conv", "ConvTranspose", "GRU", "Gemm", "LSTM", "MatMul", "RNN"})
+COMPUTING = frozenset(
+    {"Abs", "Add", "Attention", "AveragePool", "BatchNormalization", "Ceil", "Clip", "Conv",
+     "ConvTranspose", "Cos", "Div", "Elu", "Equal", "Erf", "Exp", "Floor", "GRU", "Gelu", "Gemm",
+     "GlobalAveragePool", "GlobalMaxPool", "Greater", "GreaterOrEqual", "GroupNormalization",
+     "HardSigmoid", "HardSwish", "InstanceNormalization", "LRN", "LSTM", "LayerNormalization",
+     "LeakyRelu", "Less", "LessOrEqual", "Log", "LogSoftmax", "MatMul", "Max", "MaxPool", "Mean",
+     "Min", "Mish", "Mul", "Neg", "PRelu", "Pow", "RMSNormalization", "RNN", "Reciprocal",
+     "ReduceL2", "ReduceMax", "ReduceMean", "ReduceMin", "ReduceSum", "ReduceSumSquare", "Relu",
+     "Resize", "RotaryEmbedding", "Selu", "Sigmoid", "Sin", "Softmax", "Softplus", "Sqrt", "Sub",
+     "Sum", "Swish", "Tanh"}
+)  # fmt: skip
+
+
+def widen_floats(graph: Graph) -> Graph:
+    """Make every operator named above read and write float32 instead of half precision."""
+    if not any(_is_product(graph, node) for node in graph.nodes):
+        return graph
+    writer = _Writer(graph)
+    for node in graph.nodes:
+        writer.take(node)
+    for name in graph.outputs:
+        writer.narrowed(name)
+    return rebuilt(graph, writer.nodes, constants=writer.constants, values=writer.values)
+
+
+def _is_product(graph: Graph, node: Node) -> bool:
+    """Whether a node of halves does enough work to be worth conversions around it."""
+    return (
+        node.operator in PRODUCTS
+        and not node.domain
+        and graph.value(node.outputs[0] or node.inputs[0]).dtype in HALVES
+    )
+
+
+@dataclass(slots=True)
+class _Writer:
+    graph: Graph
+    nodes: list[Node] = field(default_factory=list)
+    constants: dict[str, Constant] = field(default_factory=dict)
+    values: dict[str, Value] = field(default_factory=dict)
+    wide: dict[str, str] = field(default_factory=dict)
+    """Names of the float32 forms, by the values' own."""
+    unwritten: set[str] = field(default_factory=set)
+    """Values that exist as float32 only."""
+
+    def is_half(self, name: str) -> bool:
+        return bool(name) and self.graph.value(name).dtype in HALVES
+
+    def take(self, node: Node) -> None:
+        """Append a node, widened if it can be."""
+        if self.is_repeated_cast(node):
+            node = replace(node, operator="Identity", inputs=node.inputs[:1], attributes={})
+        if not self.is_widened(node):
+            for name in node.reads:
+                self.narrowed(name)
+            self.nodes.append(node)
+            return
+        inputs = tuple(self.widened(name) if self.is_half(name) else name for name in node.inputs)
+        outputs = tuple(self.named(name) if self.is_half(name) else name for name in node.outputs)
+        self.unwritten.update(name for name in node.outputs if self.is_half(name))
+        self.nodes.append(replace(node, inputs=inputs, outputs=outputs))
+
+    def is_repeated_cast(self, node: Node) -> bool:
+        """Whether a node converts a half to what its float32 form is a form of already."""
+        if node.domain or node.operator not in CASTS:
+            return False
+        source, target = (
+            self.graph.value(name).dtype for name in (node.inputs[0], node.outputs[0])
+        )
+        return source in HALVES and target in {source, DType.FLOAT32}
+
+    def is_widened(self, node: Node) -> bool:
+        if node.domain or node.fused or node.operator not in MOVING | COMPUTING:
+            return False
+        if node.operator in MOVING and all(
+            name in self.graph.constants for name in node.inputs[:1]
+        ):
+            return False
+        return any(self.is_half(name) for name in (*node.inputs, *node.outputs))
+
+    def named(self, name: str) -> str:
+        """The float32 form of a value."""
+        if name not in self.wide:
+            self.wide[name] = f"{name}.float32"
+            shape = self.graph.value(name).shape
+            self.values[self.wide[name]] = Value(self.wide[name], DType.FLOAT32, shape)
+        return self.wide[name]
+
+    def widened(self, name: str) -> str:
+        """The float32 form of a value, converted if it has none yet."""
+        if name in self.wide:
+            return self.wide[name]
+        wide = self.named(name)
+        constant = self.graph.constants.get(name)
+        if constant is None:
+            self.nodes.append(_cast(name, wide, FLOAT))
+        else:
+            self.constants[wide] = widened(constant)
+        return wide
+
+    def narrowed(self, name: str) -> None:
+        """Write a value that has only been computed as float32 so far as it is declared."""
+        if name in self.unwritten:
+            self.unwritten.remove(name)
+            dtype = self.graph.value(name).dtype
+            assert dtype is not None
+            self.nodes.append(_cast(self.wide[name], name, HALVES[dtype]))
+
+
+def _cast(source: str, target: str, to: int) -> Node:
+    return Node(f"{target}.cast", "Cast", (source,), (target,), {"to": to}, version=CAST_OPSET)

@@ -1,0 +1,138 @@
+"""The passes over the graph, in order; each can be switched off by its name."""
+
+from collections.abc import Callable, Collection
+from importlib import import_module
+
+from tightship.engine.lower.passes.drop_repeats import drop_repeats
+from tightship.engine.lower.passes.expand_loss import expand_loss
+from tightship.engine.lower.passes.expand_power import expand_power
+from tightship.engine.lower.passes.expand_product import expand_product
+from tightship.engine.lower.passes.expand_quantized import expand_quantized
+from tightship.engine.lower.passes.fold_batch_norm import fold_batch_norm
+from tightship.engine.lower.passes.fold_constants import fold_constants
+from tightship.engine.lower.passes.fold_pad import fold_pad
+from tightship.engine.lower.passes.fuse_activation import fuse_activation
+from tightship.engine.lower.passes.fuse_attention import fuse_attention
+from tightship.engine.lower.passes.fuse_quantize import fuse_quantize
+from tightship.engine.lower.passes.fuse_residual import fuse_residual
+from tightship.engine.lower.passes.join_activation import join_activation
+from tightship.engine.lower.passes.join_normalization import join_normalization
+from tightship.engine.lower.passes.join_quantized import join_quantized
+from tightship.engine.lower.passes.join_rotary import join_rotary
+from tightship.engine.lower.passes.lift_gemm import lift_gemm
+from tightship.engine.lower.passes.pool_means import pool_means
+from tightship.engine.lower.passes.shuffle_channels import shuffle_channels
+from tightship.engine.lower.passes.sink_dequantize import sink_dequantize
+from tightship.engine.lower.passes.split_recurrent import split_recurrent
+from tightship.engine.lower.passes.widen_floats import widen_floats
+from tightship.errors import InputError
+from tightship.graph import Graph
+from tightship.graph.operators import UPDATES
+
+
+def seldom(place: str, *operators: str) -> Callable[[Graph], Graph]:
+    """The pass at `module.name`, which is imported for the first graph with an operator."""
+    module, name = place.rsplit(".", 1)
+
+    def graph_pass(graph: Graph) -> Graph:
+        if all(node.operator not in operators for node in graph.nodes):
+            return graph
+        imported = import_module(f"tightship.engine.lower.{module}")
+        found: Callable[[Graph], Graph] = getattr(imported, name)
+        return found(graph)
+
+    graph_pass.__name__ = name
+    return graph_pass
+
+
+GRAPH_PASSES: tuple[Callable[[Graph], Graph], ...] = (
+    widen_floats,
+    expand_loss,
+    seldom(
+        "passes.split_recurrent_gradient.split_recurrent_gradient", "GRUGrad", "LSTMGrad", "RNNGrad"
+    ),
+    seldom("passes.expand_lp_pool.expand_lp_pool", "LpPool"),
+    seldom("passes.expand_einsum.expand_einsum", "Einsum"),
+    expand_quantized,
+    join_quantized,
+    seldom("passes.split_integers.split_integers", "ConvInteger"),
+    fold_constants,
+    expand_product,
+    fold_constants,
+    sink_dequantize,
+    split_recurrent,
+    drop_repeats,
+    join_activation,
+    join_normalization,
+    seldom("passes.join_group_norm.join_group_norm", "InstanceNormalization"),
+    join_rotary,
+    fuse_attention,
+    pool_means,
+    lift_gemm,
+    seldom("passes.turn_gradients.turn_gradients", *sorted(UPDATES)),
+    fold_pad,
+    expand_power,
+    fold_batch_norm,
+    shuffle_channels,
+    fuse_activation,
+    fuse_residual,
+    fuse_activation,
+    fuse_quantize,
+    seldom("passes.fuse_depthwise.fuse_depthwise", "Conv"),
+    seldom("passes.scale_weights.scale_weights", "Conv"),
+)
+ONEDNN_PASSES = frozenset(
+    {"shuffle_channels", "expand_quantized", "fuse_quantize", "join_quantized", "split_integers",
+     "fuse_depthwise", "scale_weights"}
+)  # fmt: skip
+"""Passes that make what only oneDNN's kernels run."""
+NATIVE_PASSES = frozenset(
+    {"fuse_attention", "join_rotary", "split_recurrent", "split_recurrent_gradient",
+     "fuse_depthwise", "scale_weights"}
+)  # fmt: skip
+"""Passes that make what only native kernels run."""
+
+SELECTION_PASSES = (
+    "onednn",
+    "native",
+    "in_place",
+    "library_layouts",
+    "stream_weights",
+    "split_products",
+    "share_tables",
+    "elide_concat",
+    "elide_delivery",
+    "blocked_layouts",
+)
+"""Choices made while kernels are selected: oneDNN and native kernels at all, in-place sums,
+layouts that oneDNN prefers, large weights streamed past few rows, float32 products made of bfloat16
+ones, tables gathered from where a product has them packed, concatenations without copies, channels
+in blocks where these then take less."""
+
+LAST_RESORT = "reference"
+"""What `without` accepts besides passes: a node that only `onnx.reference` runs is refused."""
+
+
+def pass_names() -> tuple[str, ...]:
+    """Every pass: results do not depend on any of them."""
+    return tuple(dict.fromkeys((*(p.__name__ for p in GRAPH_PASSES), *SELECTION_PASSES)))
+
+
+def run_passes(
+    graph: Graph, without: Collection[str] = (), go_on: Callable[[], None] | None = None
+) -> Graph:
+    """Run every graph pass that is not named in `without`, calling `go_on` before each.
+
+    Raises:
+        InputError: A name is no pass.
+    """
+    names = (*pass_names(), LAST_RESORT)
+    for name in without:
+        if name not in names:
+            raise InputError(f"There is no pass `{name}`; there are {', '.join(names)}.")
+    for graph_pass in GRAPH_PASSES:
+        if graph_pass.__name__ not in without:
+            if go_on is not None:
+                go_on()
+            graph = graph_pass(graph)
+    return graph

@@ -1,0 +1,375 @@
+"""Each node becomes steps: a view where nothing moves, else the best kernel there is."""
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import replace
+
+from tightship import _core
+from tightship.engine.kernels import numpy_kernel, object_kernel
+from tightship.engine.kernels.failure import named
+from tightship.engine.lower.native import emit_native
+from tightship.engine.lower.native.split import split
+from tightship.engine.lower.native.streamed import ends_apart, streamed
+from tightship.engine.lower.onednn import EMITTERS, QUANTIZED_EMITTERS
+from tightship.engine.lower.passes.dequantized import Measured, Quantization, measured, quantization
+from tightship.engine.lower.pipeline import (
+    LAST_RESORT,
+    NATIVE_PASSES,
+    ONEDNN_PASSES,
+    run_passes,
+)
+from tightship.engine.lower.replay import lower_layers
+from tightship.engine.lower.step_passes.elide_concat import elide_concat, load_bytes
+from tightship.engine.lower.step_passes.elide_delivery import elide_delivery
+from tightship.engine.lower.step_passes.share_tables import share_tables
+from tightship.engine.lower.steps.builder import Builder
+from tightship.engine.lower.steps.cost import concat_ns, cost_ns
+from tightship.engine.lower.steps.options import Choice, Options
+from tightship.engine.lower.steps.parts import PARTING, cut
+from tightship.engine.lower.steps.repeats import Repeat
+from tightship.engine.lower.steps.views import same_bytes
+from tightship.engine.program.program import (
+    KernelWork,
+    Lowered,
+    Operand,
+    PackedWeight,
+    ReferenceWork,
+)
+from tightship.graph import DType, Graph, Node, Value
+from tightship.planner import AliasKind
+
+CONCATS_MATTER = 0.01
+"""Share of a program's time from which on concatenations are worth another layout's trial."""
+ONEDNN_LENGTH_MAX = 2**31 - 1
+"""Of an axis: implementations in oneDNN 3.2 keep it in 32 bits, and may divide by what is left."""
+OF_INTEGERS = frozenset({"ConvInteger", "MatMulInteger", "MaxPool"})
+"""Operators on 8-bit integers as they are, not as real numbers that they stand for."""
+VIEWS = frozenset({"Reshape", "Flatten", "Squeeze", "Unsqueeze", "Identity", "Dropout"})
+
+
+def lower(graph: Graph, threads: int = 1, without: Collection[str] = ()) -> Lowered:
+    """Lower a graph to kernels, for a number of threads, leaving out the passes named.
+
+    Raises:
+        InputError: A name in `without` is no pass.
+        GraphError: A node cannot be run by any kernel.
+    """
+    return select(rewritten(graph, without), threads, without)
+
+
+def rewritten(
+    graph: Graph, without: Collection[str] = (), go_on: Callable[[], None] | None = None
+) -> Graph:
+    """The graph that kernels are selected for; `go_on` as for `run_passes`.
+
+    Raises:
+        InputError: A name in `without` is no pass.
+    """
+    use_onednn = _core.HAS_ONEDNN and "onednn" not in without
+    unserved = () if use_onednn else tuple(sorted(ONEDNN_PASSES))
+    if "native" in without:
+        unserved = (*unserved, *sorted(NATIVE_PASSES))
+    return run_passes(graph, (*without, *unserved), go_on)
+
+
+def select(
+    graph: Graph,
+    threads: int = 1,
+    without: Collection[str] = (),
+    packed: Mapping[str, Sequence[PackedWeight]] | None = None,
+    choice: Choice | None = None,
+    repeats: Sequence[Repeat] = (),
+    *,
+    go_on: Callable[[], None] | None = None,
+) -> Lowered:
+    """Kernels for the nodes of a rewritten graph.
+
+    Args:
+        graph: What passes have left of a graph.
+        threads: Threads of each kernel.
+        without: Passes left out.
+        packed: Constants, by name, as programs for other shapes have packed them; taken where
+            they will do. None where there are no other shapes.
+        choice: What was chosen before; None leaves it to the table of costs.
+        repeats: Layers of the graph that are alike, where they are known.
+        go_on: Called before each node; raises where nobody waits for them any more.
+
+    Raises:
+        GraphError: A node cannot be run by any kernel.
+    """
+    use_onednn = _core.HAS_ONEDNN and "onednn" not in without
+    use_native = "native" not in without
+    options = Options(
+        use_onednn,
+        use_native,
+        LAST_RESORT not in without,
+        "in_place" not in without,
+        "library_layouts" not in without,
+        use_onednn and use_native and "stream_weights" not in without,
+        use_onednn and use_native and "split_products" not in without,
+        packed=packed,
+        repeats=repeats,
+        go_on=go_on,
+    )
+    if choice is not None:
+        blocked = choice.layouts == "blocked"
+        streams = options.stream_weights and choice.stream_weights
+        chosen = replace(
+            options,
+            blocked=blocked,
+            stream_weights=streams,
+            like_outputs=choice.like_outputs,
+        )
+        return _selected(graph, threads, chosen, without)
+    lowered = _selected(graph, threads, options, without)
+    if use_onednn and options.choose_layouts and "blocked_layouts" not in without:
+        return _cheaper(
+            lowered, lambda: _selected(graph, threads, replace(options, blocked=True), without)
+        )
+    return lowered
+
+
+def _selected(graph: Graph, threads: int, options: Options, without: Collection[str]) -> Lowered:
+    builder = Builder(graph, threads, options)
+
+    def lower_node(position: int) -> None:
+        if options.go_on is not None:
+            options.go_on()
+        builder.position = position
+        node = graph.nodes[position]
+        with named(node, "be lowered for operands of these shapes"):
+            _emit(builder, node)
+
+    position = 0
+    for repeat in options.repeats:
+        for each in range(position, repeat.start):
+            lower_node(each)
+        lower_layers(builder, repeat, lower_node)
+        position = repeat.stop
+    for each in range(position, len(graph.nodes)):
+        lower_node(each)
+    lowered = replace(builder.finish(), layouts="blocked" if options.blocked else "library")
+    if "share_tables" not in without:
+        lowered = share_tables(lowered)
+    if "elide_delivery" not in without:
+        lowered = elide_delivery(lowered)
+    return lowered if "elide_concat" in without else elide_concat(lowered)
+
+
+def _cheaper(lowered: Lowered, blocked: Callable[[], Lowered]) -> Lowered:
+    """The program with channels in blocks, where that is faster and takes no more memory.
+
+    It can be where concatenations take time, which vanish with blocks. It is not made otherwise.
+    """
+    joining = concat_ns(lowered)
+    if joining == 0.0 or joining < CONCATS_MATTER * cost_ns(lowered):
+        return lowered
+    other = blocked()
+    if load_bytes(other) > load_bytes(lowered) or cost_ns(other) >= cost_ns(lowered):
+        return lowered
+    return other
+
+
+def _emit(builder: Builder, node: Node) -> None:
+    if _moves_nothing(builder, node):
+        return
+    if _quantized(builder, node) or split(builder, node) or streamed(builder, node):
+        return
+    if ends_apart(builder, node):
+        for part in (replace(node, fused=node.fused[:-1]), node.fused[-1]):
+            _emit(builder, part)
+        return
+    if builder.options.use_onednn and _onednn(builder, node):
+        return
+    if builder.options.use_native and not node.fused and _native(builder, node):
+        return
+    if parts := _parts(node):
+        for part in parts:
+            _emit(builder, part)
+    elif not _numpy(builder, node):
+        _reference(builder, node)
+
+
+def _parts(node: Node) -> tuple[Node, ...]:
+    """The nodes that one stands for, each to be run by itself; none where it is plain."""
+    if node.fused:
+        return replace(node, fused=()), *node.fused
+    is_scaled = (node.domain, node.operator) == ("tightship", "ScaledConv")
+    return _unscaled(node) if is_scaled else ()
+
+
+def _unscaled(node: Node) -> tuple[Node, Node]:
+    """The Mul and the Conv that a `ScaledConv` stands for."""
+    image, weights, bias, scale = node.inputs
+    product = node.attributes["product"]
+    assert isinstance(product, str)
+    attributes = {name: value for name, value in node.attributes.items() if name != "product"}
+    plain = replace(node, operator="Conv", domain="", attributes=attributes)
+    return (
+        Node(f"{node.name}.scaled", "Mul", (image, scale), (product,), version=node.version),
+        replace(plain, inputs=(product, weights, bias) if bias else (product, weights)),
+    )
+
+
+def _moves_nothing(builder: Builder, node: Node) -> bool:
+    """Whether the outputs are the first input's bytes, or wait until somebody asks for them."""
+    if node.domain:
+        return node.operator == "Dequantize" and _deferred(builder, node)
+    if node.operator in VIEWS:
+        return _view(builder, node)
+    if node.operator in PARTING:
+        return cut(builder, node)
+    return node.operator == "DequantizeLinear" and _deferred(builder, node)
+
+
+def _view(builder: Builder, node: Node) -> bool:
+    """Nothing moves: the output is the input's bytes under another shape."""
+    if len(node.writes) != 1:
+        return False
+    before, after = builder.value(node.inputs[0]), builder.value(node.outputs[0])
+    if not before.is_static or not after.is_static:
+        return False
+    if node.operator == "Dropout" and (
+        node.version >= 12 and len([n for n in node.inputs if n]) > 2
+    ):
+        return False
+    return same_bytes(builder, node)
+
+
+def _deferred(builder: Builder, node: Node) -> bool:
+    """DequantizeLinear waits until somebody wants the real numbers; kernels take integers."""
+    found = _tensor(builder, node)
+    if found is None:
+        return False
+    name = node.outputs[0]
+    if (
+        builder.is_like_output(name)
+        or not builder.value(name).is_static
+        or not builder.home_is_planned(node.inputs[0])
+    ):
+        return False
+
+    def emit() -> None:
+        plain = replace(node, domain="", operator="DequantizeLinear", inputs=node.inputs[:3])
+        if not (builder.options.use_native and _native(builder, plain)):
+            _numpy(builder, plain)
+
+    builder.defer(name, found, emit)
+    return True
+
+
+def _tensor(builder: Builder, node: Node) -> Quantization | Measured | None:
+    """The integers that a node makes real numbers of, if kernels can take them as they are."""
+    if not builder.options.use_onednn:
+        return None
+    if node.operator == "DequantizeLinear" and not node.domain:
+        return quantization(node, builder.value(node.inputs[0]).dtype, builder.graph.constants)
+    return measured(node, builder.value)
+
+
+def _quantized(builder: Builder, node: Node) -> bool:
+    """A kernel on 8-bit integers."""
+    emitter = QUANTIZED_EMITTERS.get((node.domain, node.operator))
+    return (
+        builder.options.use_onednn
+        and emitter is not None
+        and (node.operator in OF_INTEGERS or builder.quantized(node.inputs[0]) is not None)
+        and all(builder.value(name).is_static for name in (*node.reads, *node.writes))
+        and emitter(builder, node)
+    )
+
+
+def _onednn(builder: Builder, node: Node) -> bool:
+    emitter = EMITTERS.get((node.domain, node.operator))
+    if emitter is None:
+        return False
+    parameters = node.inputs[1:] if node.operator in ("Clip", "Resize") else ()
+    for name in (*node.inputs, *node.writes):
+        if name and name not in parameters and not _is_describable(builder.value(name)):
+            return False
+    for name in node.reads:
+        if not builder.home_is_planned(name):
+            return False
+    return emitter(builder, node)
+
+
+def _native(builder: Builder, node: Node) -> bool:
+    """A kernel of the native core over planned operands of known shape."""
+    names = [name for name in (*node.inputs, *node.writes) if name]
+    return (
+        all(builder.value(name).is_static for name in names)
+        and all(builder.home_is_planned(name) for name in node.reads)
+        and emit_native(builder, node)
+    )
+
+
+def _is_describable(value: Value) -> bool:
+    if not value.is_static or value.dtype is not DType.FLOAT32:
+        return False
+    shape = value.static_shape
+    return 0 not in shape and len(shape) <= 5 and max(shape, default=1) <= ONEDNN_LENGTH_MAX
+
+
+def _types(builder: Builder, names: tuple[str, ...]) -> list[Value | None]:
+    return [builder.value(name) if name else None for name in names]
+
+
+def _numpy(builder: Builder, node: Node) -> bool:
+    """A NumPy kernel over planned operands."""
+    if not all(builder.home_is_planned(name) for name in node.reads):
+        return False
+    inputs, outputs = _types(builder, node.inputs), _types(builder, node.outputs)
+    kernel = numpy_kernel(node, inputs, outputs, builder.known)
+    if kernel is None:
+        return False
+    sources = tuple(builder.dense(name) if name else None for name in node.inputs)
+    targets = tuple(builder.output(name) if name else None for name in node.outputs)
+    share = [
+        (target, source, AliasKind.IN_PLACE)
+        for target, source in ((targets[o], sources[i]) for o, i in kernel.in_place)
+        if target is not None and source is not None
+    ]
+    builder.step(
+        node,
+        ("numpy", kernel.name),
+        (_present(sources), _present(targets)),
+        KernelWork(kernel, sources, targets),
+        scratch_bytes=kernel.scratch_bytes,
+        share=share,
+    )
+    return True
+
+
+def _present(operands: tuple[Operand | None, ...]) -> tuple[Operand, ...]:
+    return tuple(operand for operand in operands if operand is not None)
+
+
+def _reference(builder: Builder, node: Node) -> None:
+    """A kernel on objects, which allocates what it returns; static results are then planned."""
+    sources = tuple(builder.dense(name) if name else None for name in node.operands)
+    targets = tuple(_reference_output(builder, name) if name else None for name in node.outputs)
+    kernel = object_kernel(node, allow_reference=builder.options.use_reference)
+    builder.step(
+        node,
+        ("reference", kernel.name),
+        (_present(sources), _present(targets)),
+        ReferenceWork(kernel.run, sources, targets),
+        dynamic_reason=_reason(builder, node),
+    )
+
+
+def _reference_output(builder: Builder, name: str) -> Operand:
+    value = builder.value(name)
+    return builder.output(name) if value.is_static else builder.object_operand(value)
+
+
+def _reason(builder: Builder, node: Node) -> str:
+    values = [builder.value(name) for name in (*node.inputs, *node.writes) if name]
+    if any(value.dtype is None for value in values):
+        return "sequence, optional or map"
+    if any(value.dtype is DType.STRING for value in values):
+        return "strings"
+    if any(not value.is_static for value in values):
+        return "shape depends on data"
+    if node.subgraphs:
+        return "runs a graph, which allocates its values"
+    return "reference kernel allocates its results"

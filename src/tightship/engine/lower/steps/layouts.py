@@ -1,0 +1,74 @@
+"""Layouts that lowering names itself; all others are oneDNN's choice."""
+
+from collections.abc import Sequence
+
+from tightship._core import MemoryDesc, OneDnnError, onednn_cpu_isa
+from tightship.engine.program.program import Operand
+from tightship.graph import DType, size_bytes
+
+AVX512 = 0x20
+"""The bit of `onednn_cpu_isa` for AVX-512."""
+AMX = 0xE00
+"""The bits of `onednn_cpu_isa` for tiles of bfloat16 and int8."""
+DESCRIBABLE = frozenset({DType.FLOAT32, DType.INT8, DType.UINT8})
+"""Element types whose operands carry a oneDNN layout."""
+
+
+def row_major(shape: Sequence[int], dtype: DType = DType.FLOAT32) -> MemoryDesc:
+    """The row-major layout of a shape; a scalar is one element."""
+    return MemoryDesc(list(shape) or [1], dtype.value)
+
+
+def channels_last(shape: Sequence[int], dtype: DType = DType.FLOAT32) -> MemoryDesc:
+    """Row-major with axis 1 moved to the end; up to rank 2 that is row-major."""
+    if len(shape) < 3:
+        return row_major(shape, dtype)
+    last = dense_strides([shape[0], *shape[2:], shape[1]])
+    return MemoryDesc(list(shape), dtype.value, [last[0], last[-1], *last[1:-1]])
+
+
+def register_floats() -> int:
+    """Elements of the widest register that oneDNN may use: 16 with AVX-512, else 8."""
+    return 16 if onednn_cpu_isa() & AVX512 else 8
+
+
+def blocked(shape: Sequence[int]) -> MemoryDesc:
+    """Channels in blocks of a register's width, the last one padded, for one to three axes."""
+    axes = "Bcde"[: len(shape) - 1]
+    return MemoryDesc.named(list(shape), "float32", f"a{axes}{register_floats()}b")
+
+
+def seen_as(operand: Operand, desc: MemoryDesc) -> Operand | None:
+    """The same bytes under `desc`, if that is what they are."""
+    if operand.desc is None:
+        return None
+    if operand.desc == desc:
+        return operand
+    if operand.desc.dims == desc.dims:
+        return None
+    try:
+        same = operand.desc.reshaped(desc.dims) == desc
+    except OneDnnError:
+        return None
+    return operand.under(desc) if same else None
+
+
+def dense_strides(shape: Sequence[int]) -> list[int]:
+    """Row-major strides, in elements."""
+    strides = [1] * len(shape)
+    for axis in range(len(shape) - 1, 0, -1):
+        strides[axis - 1] = strides[axis] * max(shape[axis], 1)
+    return strides
+
+
+def alike(operand: Operand, dtype: DType) -> MemoryDesc | None:
+    """The operand's layout for elements of another type.
+
+    None where oneDNN has no such type, or the layout is blocked or leaves gaps.
+    """
+    desc = operand.desc
+    if desc is None or dtype not in DESCRIBABLE or not desc.is_plain:
+        return None
+    if desc.size_bytes != size_bytes(operand.dtype, operand.shape) or not operand.shape:
+        return None
+    return MemoryDesc(desc.dims, dtype.value, desc.strides)

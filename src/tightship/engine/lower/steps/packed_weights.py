@@ -1,0 +1,100 @@
+"""Constants as kernels want them, each layout of one packed once."""
+
+from collections.abc import Mapping, Sequence
+
+from tightship._core import MemoryDesc
+from tightship.engine.lower.steps.transposed import untransposed
+from tightship.engine.program.program import Operand, PackedWeight, Space
+from tightship.graph import Constant, Derived
+from tightship.graph.layout import size_bytes
+
+
+class PackedWeights:
+    """The weights of a program so far; an operand's index is its place in `weights`.
+
+    `before` are those of programs for other shapes, by name.
+    """
+
+    def __init__(self, before: Mapping[str, Sequence[PackedWeight]]) -> None:
+        self._before = before
+        self.weights: list[PackedWeight] = []
+        self._layouts: dict[str, list[int]] = {}
+
+    def packed(
+        self, name: str, constant: Constant, source: MemoryDesc, desc: MemoryDesc
+    ) -> Operand:
+        """A constant packed into a layout, once for all who want the same.
+
+        What is a transposed matrix of the file is packed from there.
+        """
+        stored, source = untransposed(constant, source)
+        index = self._index(PackedWeight(name, stored, desc.size_bytes, source, desc))
+        return Operand(name, Space.WEIGHTS, index, constant.dtype, constant.shape, desc)
+
+    def _index(self, weight: PackedWeight) -> int:
+        """Place of what lies as `weight` does, which is added if nothing does."""
+        desc, source = weight.desc, weight.source
+        indices = self._layouts.setdefault(weight.name, [])
+        for index in indices:
+            packed = self.weights[index]
+            if packed.desc == desc and packed.source == source:
+                return index
+        indices.append(len(self.weights))
+        for packed in self._before.get(weight.name, ()):
+            is_same = packed.constant is weight.constant and packed.source == source
+            if is_same and packed.desc == desc:
+                weight = packed
+                break
+        self.weights.append(weight)
+        return indices[-1]
+
+    def twin(self, index: int, name: str, constants: tuple[Constant, Constant]) -> int:
+        """Place of a constant that lies as the one at `index` does, of which it is the like.
+
+        Args:
+            index: Place of a packed constant.
+            name: The name of another of its form; the two `are_alike`.
+            constants: The two, as the graph has them.
+        """
+        weight, (first, second) = self.weights[index], constants
+        if weight.constant is not first:
+            assert isinstance(first, Derived), first
+            assert isinstance(second, Derived), second
+            second = second.sources[first.sources.index(weight.constant)]
+        if weight.source is not None and name in self._layouts:
+            return self._index(
+                PackedWeight(name, second, weight.size_bytes, weight.source, weight.desc)
+            )
+        twin = self._packed_twin(weight, name)
+        if twin is None or twin.constant is not second:
+            twin = PackedWeight(name, second, weight.size_bytes, weight.source, weight.desc)
+        self.weights.append(twin)
+        if weight.source is not None:
+            self._layouts[name] = [len(self.weights) - 1]
+        return len(self.weights) - 1
+
+    def _packed_twin(self, weight: PackedWeight, name: str) -> PackedWeight | None:
+        """What programs for other shapes have packed of `name` as they have `weight`."""
+        for packed, twin in zip(
+            self._before.get(weight.name, ()), self._before.get(name, ()), strict=False
+        ):
+            if packed is weight:
+                return twin
+        return None
+
+    def are_alike(self, name: str, other: str) -> bool:
+        """Whether programs for other shapes have packed two constants in the same layouts."""
+        first, second = self._before.get(name, ()), self._before.get(other, ())
+        if len(first) != len(second):
+            return False
+        for one, two in zip(first, second, strict=True):
+            if one.desc != two.desc or one.source != two.source:
+                return False
+        return True
+
+    def row_major(self, name: str, constant: Constant, desc: MemoryDesc | None) -> Operand:
+        """A constant as it lies in its file; `desc` is that layout where oneDNN knows it."""
+        size = size_bytes(constant.dtype, constant.shape)
+        self.weights.append(PackedWeight(name, constant, size))
+        index = len(self.weights) - 1
+        return Operand(name, Space.WEIGHTS, index, constant.dtype, constant.shape, desc)

@@ -1,0 +1,126 @@
+"""Split, Slice and Gather of one index, where all who read the parts take strides."""
+
+from tightship._core import MemoryDesc
+from tightship.engine.lower.steps.builder import Builder
+from tightship.engine.program.program import Operand, Space
+from tightship.graph import DType, Node
+
+RESHAPING = frozenset({"Reshape", "Flatten", "Squeeze", "Unsqueeze", "Identity", "Dropout"})
+PARTING = frozenset({"Split", "Slice", "Gather"})
+PASSING_ON = RESHAPING | PARTING | {"Transpose"}
+"""What has nothing but other views of its first input to give."""
+
+
+def cut(builder: Builder, node: Node) -> bool:
+    """Whether a parting node's outputs are parts of its input, read where they lie; else copies.
+
+    A part keeps the whole alive, so it pays only where nobody copies it later.
+    """
+    return not node.fused and _parted(builder, node)
+
+
+def _parted(builder: Builder, node: Node) -> bool:
+    names = [name for name in (node.inputs[0], *node.writes) if name]
+    if not builder.options.use_onednn or not all(
+        builder.value(name).is_static
+        and builder.value(name).dtype is DType.FLOAT32
+        and 0 not in builder.value(name).static_shape
+        for name in names
+    ):
+        return False
+    if not builder.home_is_planned(node.inputs[0]):
+        return False
+    home = builder.home(node.inputs[0])
+    ranges = _ranges(builder, node, home.shape)
+    if (
+        ranges is None
+        or home.desc is None
+        or not home.desc.is_plain
+        or home.desc.dims != list(home.shape)
+        or home.space not in (Space.ARENA, Space.EXTERNAL)
+        or not all(takes_parts(builder, name) for name in node.writes)
+    ):
+        return False
+    for name, (offsets, dims) in zip(node.outputs, ranges, strict=True):
+        if name:
+            _settle(builder, name, home, home.desc.part(dims, offsets))
+    return True
+
+
+def _settle(builder: Builder, name: str, home: Operand, part: MemoryDesc) -> None:
+    shape = list(builder.value(name).static_shape) or [1]
+    builder.view(name, home, part if part.dims == shape else part.reshaped(shape))
+
+
+def takes_parts(builder: Builder, name: str) -> bool:
+    """Whether every reader of a value, through views of it, is a kernel that takes strides."""
+    return not builder.is_like_output(name) and all(
+        _takes_parts(builder, reader, name) for reader in builder.readers(name)
+    )
+
+
+def _takes_parts(builder: Builder, reader: Node, name: str) -> bool:
+    if (reader.domain, reader.operator) == ("tightship", "Attention"):
+        return True
+    if reader.domain or reader.fused:
+        return False
+    if reader.operator == "Concat":
+        return True
+    return (
+        reader.operator in PASSING_ON
+        and name == reader.inputs[0]
+        and all(takes_parts(builder, output) for output in reader.writes)
+    )
+
+
+_Range = tuple[list[int], list[int]]
+"""Offsets and lengths, by axis."""
+
+
+def _ranges(builder: Builder, node: Node, shape: tuple[int, ...]) -> list[_Range] | None:
+    """What each output is of the input; None where that is not one range of each axis."""
+    if node.operator == "Slice":
+        return _slice(builder, node, shape)
+    axis = node.attributes.get("axis", 0)
+    assert isinstance(axis, int)
+    axis %= max(len(shape), 1)
+    if node.operator == "Gather":
+        index = builder.known.get(node.inputs[1])
+        if index is None or index.shape not in ((), (1,)):
+            return None
+        first = int(index.array().reshape(())) % shape[axis]
+        return [_along(shape, axis, first, 1)]
+    ranges, start = [], 0
+    for name in node.outputs:
+        length = builder.value(name).static_shape[axis] if name else 0
+        ranges.append(_along(shape, axis, start, length))
+        start += length
+    return ranges if start == shape[axis] else None
+
+
+def _slice(builder: Builder, node: Node, shape: tuple[int, ...]) -> list[_Range] | None:
+    if node.version < 10:
+        return None
+    given = [builder.known.get(name) if name else None for name in node.inputs[1:]]
+    if given[0] is None or any(
+        name and constant is None for name, constant in zip(node.inputs[1:], given, strict=True)
+    ):
+        return None
+    starts = given[0].array().reshape(-1).tolist()
+    axes_of = given[2] if len(given) > 2 else None
+    axes = list(range(len(starts))) if axes_of is None else axes_of.array().reshape(-1).tolist()
+    steps = given[3].array().reshape(-1).tolist() if len(given) > 3 and given[3] else []
+    if any(step != 1 for step in steps):
+        return None
+    offsets = [0] * len(shape)
+    for start, axis in zip(starts, axes, strict=True):
+        length = shape[int(axis)]
+        offsets[int(axis)] = min(max(int(start) + (length if start < 0 else 0), 0), length)
+    return [(offsets, list(builder.value(node.outputs[0]).static_shape))]
+
+
+def _along(shape: tuple[int, ...], axis: int, start: int, length: int) -> _Range:
+    """A range of one axis, all of the others."""
+    offsets, dims = [0] * len(shape), list(shape)
+    offsets[axis], dims[axis] = start, length
+    return offsets, dims

@@ -1,0 +1,28 @@
+"""Values that are another's bytes, in the same order, under another shape."""
+
+from tightship import _core
+from tightship.engine.lower.steps.builder import Builder
+from tightship.engine.lower.steps.layouts import row_major
+from tightship.engine.program.program import Space
+from tightship.graph import Node
+
+
+def same_bytes(builder: Builder, node: Node) -> bool:
+    """Make the output the first input's bytes; False, nothing done, where it is an object.
+
+    What lies in a layout that the new shape cannot describe is copied first.
+    """
+    shape = builder.value(node.outputs[0]).static_shape
+    home = builder.home(node.inputs[0])
+    if home.space is Space.OBJECT:
+        return False
+    if home.desc is None:
+        builder.view(node.outputs[0], home, None)
+        return True
+    dims = list(shape) or [1]
+    try:
+        desc = home.desc.reshaped(dims)
+    except _core.OneDnnError:
+        home, desc = builder.dense(node.inputs[0]), row_major(dims, home.dtype)
+    builder.view(node.outputs[0], home, desc)
+    return True

@@ -1,0 +1,243 @@
+"""A lowered program whose weights change: updates over what they update, steps in the best order.
+
+Everything here is done to steps that are lowered already. Whatever the order, and whatever runs
+twice, kernels and layouts stay what they were, and so does every bit of the results.
+"""
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from tightship.engine.plan.placement import Placement, place
+from tightship.engine.program.part_order import with_parts_in_order
+from tightship.engine.program.program import (
+    KernelWork,
+    Lowered,
+    LoweredStep,
+    NativeWork,
+    Operand,
+    PrimitiveWork,
+    ReferenceWork,
+    Sharing,
+    Slot,
+    Space,
+    Work,
+)
+from tightship.engine.program.schedule import schedule_of
+from tightship.graph import element_count
+from tightship.planner import AliasKind, Schedule, Step
+from tightship.planner.recompute import NEVER
+from tightship.planner.squeeze import squeeze
+
+OPERATIONS_PER_BYTE = 7
+"""What a step that only moves takes for each byte, in operations of one that multiplies."""
+
+
+def _filtered(one: Operand, other: Operand, weights: Operand) -> Operand:
+    """Of two images that which has a channel for each filter; the smaller if both have."""
+    filters = weights.shape[0]
+    return min(
+        one, other, key=lambda image: (image.shape[1] != filters, element_count(image.shape))
+    )
+
+
+CONVOLUTIONS: Mapping[str, Callable[[Operand, Operand, Operand], tuple[Operand, Operand]]] = {
+    "Conv": lambda _, weights, result: (weights, result),
+    "ConvGradData": lambda dy, weights, _: (weights, dy),
+    "ConvGradWeights": lambda one, other, result: (result, _filtered(one, other, result)),
+}
+"""From the first two operands read and the result: weights, and the image with a channel for each
+filter."""
+PRODUCTS = frozenset({*CONVOLUTIONS, "Gemm", "MatMul", "TransposedMatMul"})
+AT_RANDOM = frozenset(
+    {"Bernoulli", "Dropout", "Multinomial", "RandomNormal", "RandomNormalLike", "RandomUniform",
+     "RandomUniformLike"}
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Arranged:
+    """A program placed in its order.
+
+    Attributes:
+        placement: Its places; slots of steps that run again follow the others.
+        given_bytes: What its arena would take in the order given.
+        added_share: Operations that are done again, as a share of all.
+    """
+
+    placement: Placement
+    given_bytes: int
+    added_share: float
+
+
+def updating(lowered: Lowered, follows: Mapping[str, str], behind: Collection[str] = ()) -> Lowered:
+    """The program with some outputs written over the inputs that they follow, for good.
+
+    Args:
+        lowered: The program.
+        follows: Inputs by the names of the outputs; or outputs that follow inputs themselves.
+        behind: Outputs that are there before any input is written over, in every order: a run that
+            is refused on the way to them has changed nothing.
+    """
+    operands = {**lowered.inputs, **lowered.outputs}
+    over = {lowered.outputs[after].slot: operands[before].slot for after, before in follows.items()}
+    tied = [_tied(step, over) for step in lowered.steps]
+    gates = [lowered.outputs[name] for name in behind]
+    return replace(lowered, steps=tuple(_gated(tied, over.keys(), gates)))
+
+
+def _gated(
+    steps: Sequence[LoweredStep], kept: Collection[int], gates: Sequence[Operand]
+) -> list[LoweredStep]:
+    """Steps that write slots that are kept read the gates, and stand behind what writes these.
+
+    So does what reads their results; where a gate does itself, the steps are left as they are.
+    """
+    missing = {operand.slot for operand in gates}
+    found: list[LoweredStep] = []
+    late: list[LoweredStep] = []
+    made_late: set[int] = set()
+    for step in steps:
+        writes = {operand.slot for operand in step.writes}
+        is_change = not writes.isdisjoint(kept)
+        is_late = is_change or any(operand.slot in made_late for operand in step.reads)
+        gated = step._replace(reads=(*step.reads, *gates)) if is_change else step
+        if not missing or not is_late:
+            found.append(gated)
+            missing -= writes
+        elif missing.isdisjoint(writes):
+            late.append(gated)
+            made_late |= writes
+        else:
+            return list(steps)
+        if not missing:
+            found.extend(late)
+            late.clear()
+    return found
+
+
+def _tied(step: LoweredStep, over: Mapping[int, int]) -> LoweredStep:
+    ties = [
+        Sharing(operand.slot, over[operand.slot], AliasKind.TIED)
+        for operand in step.writes
+        if operand.space is Space.EXTERNAL and operand.slot in over
+    ]
+    assert {tie.input for tie in ties} <= {operand.slot for operand in step.reads}, step.name
+    return step._replace(sharing=(*step.sharing, *ties)) if ties else step
+
+
+def as_given(lowered: Lowered) -> Arranged:
+    """The program in its own order."""
+    placement = place(lowered)
+    return Arranged(placement, placement.arena_bytes, 0.0)
+
+
+def arranged(lowered: Lowered, *, budget_bytes: int | None = None, share: float = 0.0) -> Arranged:
+    """The program in the order that takes least, with steps run again where that is allowed.
+
+    Args:
+        lowered: The program.
+        budget_bytes: What the arena may take; without it, as little as is found.
+        share: Operations that may be done again, as a share of all.
+
+    Raises:
+        PlanError: Values are bound to each other in a way that no plan can honour.
+    """
+    lowered = with_parts_in_order(lowered)
+    schedule = schedule_of(lowered)
+    operations = operations_of(lowered)
+    total = sum(count for count in operations if count != NEVER)
+    found = squeeze(
+        schedule, operations, budget_bytes=budget_bytes, operations_max=int(share * total)
+    )
+    made = _rewritten(lowered, schedule, found.plan.schedule, found.origin)
+    return Arranged(
+        place(made, found.plan), found.given_peak_bytes, found.added_operations / max(total, 1)
+    )
+
+
+def operations_of(lowered: Lowered) -> list[int]:
+    """What running each step again would take; NEVER for those that must not."""
+    writers: dict[int, int] = {}
+    for step in lowered.steps:
+        for slot in dict.fromkeys(operand.slot for operand in step.writes):
+            writers[slot] = writers.get(slot, 0) + 1
+    return [NEVER if _runs_once(step, writers) else _operations(step) for step in lowered.steps]
+
+
+def _runs_once(step: LoweredStep, writers: Mapping[int, int]) -> bool:
+    return (
+        isinstance(step.work, ReferenceWork)
+        or any(o.space is not Space.ARENA or writers[o.slot] > 1 for o in step.writes)
+        or not AT_RANDOM.isdisjoint(step.operator.split("+"))
+    )
+
+
+def _operations(step: LoweredStep) -> int:
+    moved = sum(operand.size_bytes for operand in (*step.reads, *step.writes))
+    return OPERATIONS_PER_BYTE * moved + _products(step)
+
+
+def _products(step: LoweredStep) -> int:
+    """Multiplications and additions of a product of matrices or a convolution."""
+    operator = step.operator.split("+")[0]
+    if operator not in PRODUCTS:
+        return 0
+    first, second, result = step.reads[0], step.reads[1], step.writes[0]
+    if operator in CONVOLUTIONS:
+        weights, image = CONVOLUTIONS[operator](first, second, result)
+        return 2 * element_count(weights.shape) * element_count(image.shape) // image.shape[1]
+    stacks = element_count(result.shape[:-2]) if len(second.shape) > 2 else 1
+    sizes = [element_count(operand.shape) / stacks for operand in (first, second, result)]
+    return int(2 * stacks * (sizes[0] * sizes[1] * sizes[2]) ** 0.5)
+
+
+def _rewritten(
+    lowered: Lowered, given: Schedule, found: Schedule, origin: tuple[int, ...]
+) -> Lowered:
+    """The program with its steps as a schedule has them: `origin` says which each one is."""
+    more = found.values[len(given.values) :]
+    slots = (*lowered.slots, *(Slot(v.name, v.size_bytes, external=False) for v in more))
+    steps = []
+    for step, index in zip(found.steps, origin, strict=True):
+        moved = _moved(given.steps[index], step)
+        steps.append(_in_slots(lowered.steps[index], step.name, moved))
+    return replace(lowered, steps=tuple(steps), slots=slots)
+
+
+def _moved(given: Step, found: Step) -> dict[int, int]:
+    """Slots of a step, by what they were."""
+    pairs = zip((*given.reads, *given.writes), (*found.reads, *found.writes), strict=True)
+    return {before: after for before, after in pairs if before != after}
+
+
+def _in_slots(step: LoweredStep, name: str, moved: Mapping[int, int]) -> LoweredStep:
+    if not moved:
+        return step
+
+    def operand(given: Operand) -> Operand:
+        if given.space is not Space.ARENA or given.slot not in moved:
+            return given
+        return given._replace(slot=moved[given.slot])
+
+    def absent(given: Operand | None) -> Operand | None:
+        return None if given is None else operand(given)
+
+    def work(given: Work) -> Work:
+        if isinstance(given, PrimitiveWork):
+            return replace(given, arguments=tuple([(a, operand(o)) for a, o in given.arguments]))
+        if isinstance(given, NativeWork):
+            return replace(given, operands=tuple(map(operand, given.operands)))
+        assert isinstance(given, KernelWork | ReferenceWork)
+        inputs, outputs = (tuple(map(absent, each)) for each in (given.inputs, given.outputs))
+        return replace(given, inputs=inputs, outputs=outputs)
+
+    return step._replace(
+        name=name,
+        reads=tuple(map(operand, step.reads)),
+        writes=tuple(map(operand, step.writes)),
+        work=work(step.work),
+        sharing=tuple([
+            replace(s, output=moved.get(s.output, s.output), input=moved.get(s.input, s.input))
+            for s in step.sharing
+        ]),
+    )  # fmt: skip

@@ -1,0 +1,100 @@
+"""A memory plan as text, picture or file."""
+
+import json
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from tightship.atomic_file import write_text
+from tightship.engine.plan.memory_plan import MemoryPlan, PlannedStep, PlannedTensor
+from tightship.errors import InputError
+from tightship.planner.format import write_csv
+from tightship.view.picture import Picture, Rectangle, Step
+from tightship.view.report import report, to_json
+from tightship.view.svg import svg
+from tightship.view.timeline import timeline
+
+
+def picture_of(plan: MemoryPlan) -> Picture:
+    """The plan as the plain data that views draw."""
+    return Picture(
+        title=plan.model,
+        arena_bytes=plan.arena_bytes,
+        lower_bound_bytes=plan.lower_bound_bytes,
+        rectangles=tuple(_rectangle(tensor) for tensor in plan.tensors),
+        steps=tuple(_step(step) for step in plan.steps),
+        parts={
+            "weights": plan.weights_bytes,
+            "inputs and outputs": plan.io_bytes,
+            "runtime": plan.runtime_bytes,
+        },
+        strategy="planned",
+        strategies=plan.strategies,
+        key=plan.key,
+        inputs=plan.inputs,
+        outputs=plan.outputs,
+    )
+
+
+def table_of(plan: MemoryPlan) -> str:
+    """Totals, strategies, the peak and what lives there."""
+    return report(picture_of(plan))
+
+
+def svg_of(plan: MemoryPlan) -> str:
+    """The picture of the arena, still."""
+    return svg(picture_of(plan))
+
+
+def json_of(plan: MemoryPlan) -> dict[str, object]:
+    """JSON values; amounts are integers named `*_bytes`."""
+    return {**to_json(picture_of(plan)), "placed_by": plan.arena.strategy}
+
+
+def save(plan: MemoryPlan, path: Path) -> None:
+    """Write a plan in the form that the file's name asks for.
+
+    Raises:
+        InputError: It asks for none there is.
+    """
+    check_form(path)
+    WRITERS[path.suffix](plan, path)
+
+
+def check_form(path: Path) -> None:
+    """Refuse a name that asks for no form there is.
+
+    Raises:
+        InputError: It ends in something else.
+    """
+    if path.suffix not in WRITERS:
+        raise InputError(
+            f"A plan cannot be saved as `{path}`; give a name that ends in one of "
+            f"{', '.join(WRITERS)}."
+        )
+
+
+def _rectangle(tensor: PlannedTensor) -> Rectangle:
+    return Rectangle(
+        name=tensor.name,
+        size_bytes=tensor.size_bytes,
+        offset_bytes=tensor.offset_bytes,
+        start_step=tensor.start_step,
+        stop_step=tensor.stop_step,
+        kind=tensor.kind,
+        shares_with=tensor.shares_with,
+    )
+
+
+def _step(step: PlannedStep) -> Step:
+    kernel = f"{step.kernel} {step.implementation}".strip()
+    return Step(step.name, step.operator, kernel, step.load_bytes, step.dynamic_reason)
+
+
+WRITERS: Mapping[str, Callable[[MemoryPlan, Path], None]] = {
+    ".html": lambda plan, path: write_text(path, timeline(picture_of(plan))),
+    ".svg": lambda plan, path: write_text(path, svg_of(plan)),
+    ".json": lambda plan, path: write_text(path, json.dumps(json_of(plan), indent=1) + "\n"),
+    ".csv": lambda plan, path: write_csv(path, plan.arena.problem, plan.arena.offset_bytes),
+    ".txt": lambda plan, path: write_text(path, table_of(plan)),
+}
+"""By the end of a file's name."""

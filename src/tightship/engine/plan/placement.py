@@ -1,0 +1,128 @@
+"""Lowered steps as a schedule for the planner, and its plan as places for every operand.
+
+What plans is imported when it is needed: a prepared model comes with its plan.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from tightship.engine.plan.memory_plan import MemoryPlan, PlannedStep, PlannedTensor
+from tightship.engine.program.program import Lowered, Operand, Space
+from tightship.engine.program.schedule import ALIGNMENT, schedule_of
+from tightship.planner import AliasKind, SchedulePlan
+
+
+@dataclass(frozen=True, slots=True)
+class Placement:
+    """Where everything is: offsets of slots and scratch in the arena, of weights in theirs."""
+
+    lowered: Lowered
+    schedule_plan: SchedulePlan
+    weight_offsets: tuple[int, ...]
+    weights_bytes: int
+
+    @property
+    def arena_bytes(self) -> int:
+        """Size of the arena."""
+        return self.schedule_plan.plan.peak_bytes
+
+    @property
+    def io_bytes(self) -> int:
+        """Bytes of inputs and outputs, which the caller has."""
+        return sum(slot.size_bytes for slot in self.lowered.slots if slot.external)
+
+    def offset_of(self, operand: Operand) -> int:
+        """Bytes from the base of the operand's space."""
+        if operand.space is Space.WEIGHTS:
+            return self.weight_offsets[operand.slot]
+        if operand.space is Space.EXTERNAL:
+            return 0
+        return (self.schedule_plan.value_offset(operand.slot) or 0) + operand.offset_bytes
+
+
+def place(lowered: Lowered, plan: SchedulePlan | None = None) -> Placement:
+    """Plan the arena, unless a plan is given, and lay the weights one after another."""
+    from tightship.planner import plan_schedule
+
+    offsets: list[int] = []
+    end = 0
+    for weight in lowered.weights:
+        offsets.append(end)
+        end += -(-weight.size_bytes // ALIGNMENT) * ALIGNMENT
+    return Placement(lowered, plan or plan_schedule(schedule_of(lowered)), tuple(offsets), end)
+
+
+def memory_plan(placement: Placement, model: str, runtime_bytes: int, key: dict[str, str],
+                strategies: Mapping[str, int] | None = None) -> MemoryPlan:  # fmt: skip
+    """The report of a placement: totals, strategies (compared unless given), steps and tensors."""
+    lowered, plan = placement.lowered, placement.schedule_plan.plan
+    if strategies is None:
+        from tightship.planner import compare
+
+        strategies = compare(placement.schedule_plan.schedule)
+        del strategies["lower_bound"]
+    return MemoryPlan(
+        model=model,
+        weights_bytes=placement.weights_bytes,
+        arena=plan,
+        io_bytes=placement.io_bytes,
+        runtime_bytes=runtime_bytes,
+        strategies=strategies,
+        steps=tuple(_planned_steps(placement)),
+        tensors=tuple(_planned_tensors(placement)),
+        key=key,
+        inputs={name: _described(operand) for name, operand in lowered.inputs.items()},
+        outputs={name: _described(operand) for name, operand in lowered.outputs.items()},
+    )
+
+
+def _described(operand: Operand) -> str:
+    if operand.space is Space.OBJECT:
+        return "dynamic"
+    shape = "x".join(str(dimension) for dimension in operand.shape) or "scalar"
+    return f"{shape} {operand.dtype.value}"
+
+
+def _planned_steps(placement: Placement) -> list[PlannedStep]:
+    load = placement.schedule_plan.plan.problem.load_bytes(len(placement.lowered.steps))
+    return [
+        PlannedStep(
+            step.name,
+            step.operator,
+            step.kernel,
+            step.implementation,
+            int(load[index]),
+            step.dynamic_reason,
+        )
+        for index, step in enumerate(placement.lowered.steps)
+    ]
+
+
+def _planned_tensors(placement: Placement) -> list[PlannedTensor]:
+    schedule_plan = placement.schedule_plan
+    born = {slot: i for i, step in enumerate(schedule_plan.schedule.steps) for slot in step.writes}
+    died = {slot: i + 1 for i, s in enumerate(schedule_plan.schedule.steps) for slot in s.reads}
+    taken = {(alias.output, alias.input) for alias in schedule_plan.buffers.in_place}
+    host = {
+        sharing.output: placement.lowered.slots[sharing.input].name
+        for step in placement.lowered.steps
+        for sharing in step.sharing
+        if sharing.kind is AliasKind.TIED or (sharing.output, sharing.input) in taken
+    }
+    tensors = []
+    for index, slot in enumerate(placement.lowered.slots):
+        offset = schedule_plan.value_offset(index)
+        if offset is not None:
+            stop = max(died.get(index, 0), born[index] + 1)
+            tensors.append(
+                PlannedTensor(slot.name, "activation", slot.size_bytes, offset, born[index], stop,
+                              host.get(index))
+            )  # fmt: skip
+    for index, step in enumerate(placement.lowered.steps):
+        offset = schedule_plan.scratch_offset(index)
+        if offset is not None:
+            tensors.append(
+                PlannedTensor(f"{step.name}.scratch", "scratch", step.scratch_bytes, offset,
+                              index, index + 1)
+            )  # fmt: skip
+    return tensors

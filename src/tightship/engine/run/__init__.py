@@ -1,0 +1,1 @@
+"""Runs of a program in its arena."""

@@ -1,0 +1,112 @@
+"""A program's view of the memory that it runs in."""
+
+from collections.abc import Mapping
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tightship._core import NativeContext, NativeStepGraph
+from tightship.engine.program.program import Operand, Space
+from tightship.engine.run.executable import Executable, NativeSegment, PythonStep
+
+Array = NDArray[np.generic]
+
+
+class Memory(Protocol):
+    """Bytes at an address: a block, or a range that grows."""
+
+    @property
+    def address(self) -> int:
+        """Of the first byte."""
+
+    @property
+    def size_bytes(self) -> int:
+        """Those that may be touched."""
+
+    def array(self) -> NDArray[np.uint8]:
+        """Those bytes."""
+
+
+class Arena:
+    """A program's view of one block: the native operands in it, and arrays over it."""
+
+    def __init__(self, executable: Executable, block: Memory) -> None:
+        """`block` has at least the executable's `arena_bytes`, at an address that stays."""
+        self.block = block
+        self.context = (
+            NativeContext(executable.native, block.address) if executable.native else None
+        )
+        self._step_graphs: Mapping[NativeSegment, NativeStepGraph] | None = None
+        self.scratch: dict[int, Array] = {}
+        self._arrays: dict[tuple[Space, int, int, tuple[int, ...]], Array] = {}
+        python_steps = [s for s in executable.segments if isinstance(s, PythonStep)]
+        if python_steps:
+            room = block.array()
+            for segment in python_steps:
+                self._add_arrays(executable, segment, room)
+
+    def step_graphs(self, executable: Executable) -> Mapping[NativeSegment, NativeStepGraph]:
+        """What waits for what where steps run at once; made when it is first asked for."""
+        if self._step_graphs is None:
+            from tightship.engine.run.step_graph import step_graphs
+
+            self._step_graphs = step_graphs(executable)
+        return self._step_graphs
+
+    def _add_arrays(
+        self, executable: Executable, segment: PythonStep, room: NDArray[np.uint8]
+    ) -> None:
+        placement = executable.placement
+        for operand in (*segment.step.reads, *segment.step.writes):
+            if operand.space is Space.WEIGHTS:
+                array = executable.weights[operand.slot].array()
+            elif operand.space is Space.ARENA:
+                offset = placement.offset_of(operand)
+                array = room[offset : offset + operand.size_bytes]
+            else:
+                continue
+            view = array.view(operand.dtype.numpy).reshape(operand.shape)
+            view.flags.writeable = operand.space is Space.ARENA
+            self._arrays[_key(operand)] = view
+        scratch = placement.schedule_plan.scratch_offset(segment.index)
+        if scratch is not None:
+            self.scratch[segment.index] = room[scratch : scratch + segment.step.scratch_bytes]
+
+    def array(self, operand: Operand) -> Array:
+        """A planned operand of a Python step, row-major."""
+        return self._arrays[_key(operand)]
+
+
+def _key(operand: Operand) -> tuple[Space, int, int, tuple[int, ...]]:
+    return operand.space, operand.slot, operand.offset_bytes, operand.shape
+
+
+class Reserved(Protocol):
+    """Memory that a run has, as the pool gave it that takes it back."""
+
+    def arena(self, executable: Executable) -> Arena:
+        """The program's arena in it."""
+
+
+class Arenas:
+    """What programs have in one memory at an address that stays, made when each first comes."""
+
+    def __init__(self, memory: Memory) -> None:
+        self._memory = memory
+        self._arenas: dict[int, tuple[Executable, Arena]] = {}
+
+    def __contains__(self, executable: Executable) -> bool:
+        return id(executable) in self._arenas
+
+    def of(self, executable: Executable) -> Arena:
+        """A program's; the memory is as large as it needs."""
+        found = self._arenas.get(id(executable))
+        if found is None:
+            made = executable, Arena(executable, self._memory)
+            found = self._arenas.setdefault(id(executable), made)
+        return found[1]
+
+    def forget(self, executable: Executable) -> None:
+        """Drop that of a program that is not running."""
+        self._arenas.pop(id(executable), None)

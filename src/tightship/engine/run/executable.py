@@ -1,0 +1,196 @@
+"""A placement made ready to run: weights packed, primitives compiled, steps in segments."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from tightship._core import NativeProgram
+from tightship.engine.library import library_threads
+from tightship.engine.plan.placement import Placement
+from tightship.engine.program.program import (
+    CompiledWork,
+    KernelWork,
+    LoweredStep,
+    NativeWork,
+    Operand,
+    PrimitiveWork,
+    ReferenceWork,
+    Space,
+)
+from tightship.engine.weights.weight_store import PackedCopy, Progress, WeightStore
+
+SCRATCHPAD = 80
+COMPILED = CompiledWork()
+
+
+@dataclass(frozen=True, slots=True)
+class NativeSegment:
+    """Steps [first, last) of the native program, run in one call."""
+
+    first: int
+    last: int
+
+
+@dataclass(frozen=True, slots=True)
+class PythonStep:
+    """A step that runs in Python; `index` is its place among the lowered steps."""
+
+    index: int
+    step: LoweredStep
+    work: KernelWork | ReferenceWork
+    frees: tuple[str, ...] = ()
+    """Objects that nobody reads later."""
+
+
+Segment = NativeSegment | PythonStep
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Executable:
+    """Immutable; runs in any number of threads, each with an arena of its own.
+
+    Attributes:
+        placement: Where everything is; without descriptions of primitives, some 30 KB each.
+        weights: The packed weights, as the lowered program counts them.
+        native: Steps that run without Python.
+        segments: All steps, in order.
+        arena_bytes: What a run needs besides inputs and outputs.
+        io_bytes: Inputs and outputs, which the caller has.
+    """
+
+    placement: Placement
+    weights: tuple[PackedCopy, ...]
+    native: NativeProgram | None
+    segments: tuple[Segment, ...]
+    arena_bytes: int
+    io_bytes: int
+
+
+def build(placement: Placement, store: WeightStore, progress: Progress | None = None) -> Executable:
+    """Pack the weights that `store` lacks, and compile the primitives.
+
+    Raises:
+        OutOfMemoryError: Room for the weights cannot be allocated.
+    """
+    with library_threads(placement.lowered.threads):
+        weights = store.copies(placement.lowered.weights, progress)
+    native, segments = _segments(placement, weights)
+    if native is not None:
+        native.compile(placement.lowered.threads)
+        native.bind_weights(_base(weights))
+    sizes = placement.arena_bytes, placement.io_bytes
+    return Executable(_compiled(placement), weights, native, segments, *sizes)
+
+
+def _compiled(placement: Placement) -> Placement:
+    steps = tuple(map(_taken_over, placement.lowered.steps))
+    return replace(placement, lowered=replace(placement.lowered, steps=steps))
+
+
+def _taken_over(step: LoweredStep) -> LoweredStep:
+    if isinstance(step.work, KernelWork):
+        return step._replace(work=step.work.ready())
+    if not isinstance(step.work, PrimitiveWork | NativeWork):
+        return step
+    return LoweredStep(
+        step.name, step.operator, step.kernel, step.implementation, step.reads, step.writes,
+        COMPILED, step.scratch_bytes, step.sharing, step.dynamic_reason,
+    )  # fmt: skip
+
+
+def _segments(
+    placement: Placement, weights: Sequence[PackedCopy]
+) -> tuple[NativeProgram | None, tuple[Segment, ...]]:
+    places = _Places.of(placement, weights)
+    native = NativeProgram()
+    segments: list[Segment] = []
+    frees = _last_object_reads(placement)
+    for index, step in enumerate(placement.lowered.steps):
+        work = step.work
+        if isinstance(work, PrimitiveWork | NativeWork):
+            first = native.step_count
+            _add_native(places, native, index, work)
+            last = segments[-1] if segments else None
+            if isinstance(last, NativeSegment):
+                segments[-1] = NativeSegment(last.first, native.step_count)
+            else:
+                segments.append(NativeSegment(first, native.step_count))
+        elif isinstance(work, KernelWork | ReferenceWork):
+            taken = _taken_over(step)
+            assert isinstance(taken.work, KernelWork | ReferenceWork)
+            segments.append(PythonStep(index, taken, taken.work, frees.get(index, ())))
+    return (native if native.step_count else None), tuple(segments)
+
+
+def _last_object_reads(placement: Placement) -> dict[int, tuple[str, ...]]:
+    """Names of the objects that die at each step; outputs live on."""
+    last: dict[str, int] = {}
+    for index, step in enumerate(placement.lowered.steps):
+        for operand in (*step.reads, *step.writes):
+            if operand.space is Space.OBJECT:
+                last[operand.name] = index
+    dying: dict[int, tuple[str, ...]] = {}
+    for name, index in last.items():
+        if name not in placement.lowered.outputs:
+            dying[index] = (*dying.get(index, ()), name)
+    return dying
+
+
+def _add_native(
+    places: "_Places", native: NativeProgram, index: int, work: PrimitiveWork | NativeWork
+) -> None:
+    scratch = places.scratch[index]
+    if isinstance(work, NativeWork):
+        found = [places.first_element(operand) for operand in work.operands]
+        if scratch is not None:
+            found.append((0, scratch))
+        native.add_kernel(work.kernel, found)
+        return
+    arguments = []
+    for argument, operand in work.arguments:
+        assert operand.desc is not None
+        arguments.append((argument, operand.desc, places.place(operand)))
+    if scratch is not None:
+        desc = work.desc.operand(SCRATCHPAD)
+        arguments.append((SCRATCHPAD, desc, (0, scratch)))
+    native.add_primitive(work.desc, arguments)
+
+
+@dataclass(frozen=True, slots=True)
+class _Places:
+    """Space and offset of operands, as the native program counts them.
+
+    Weights lie in several blocks; their offsets are counted from the first one's address.
+    """
+
+    scratch: tuple[int | None, ...]
+    """Offset of each step's, in the arena."""
+    slots: tuple[tuple[int, int], ...]
+    weights: tuple[tuple[int, int], ...]
+
+    @classmethod
+    def of(cls, placement: Placement, weights: Sequence[PackedCopy]) -> "_Places":
+        plan, base, lowered = placement.schedule_plan, _base(weights), placement.lowered
+        return cls(
+            tuple([plan.scratch_offset(index) for index in range(len(lowered.steps))]),
+            tuple([
+                (2 + index, 0) if slot.external else (0, plan.value_offset(index) or 0)
+                for index, slot in enumerate(lowered.slots)
+            ]),
+            tuple([(1, copy.address - base) for copy in weights]),
+        )  # fmt: skip
+
+    def place(self, operand: Operand) -> tuple[int, int]:
+        if operand.space is Space.WEIGHTS:
+            return self.weights[operand.slot]
+        space, offset = self.slots[operand.slot]
+        return space, offset + (0 if space else operand.offset_bytes)
+
+    def first_element(self, operand: Operand) -> tuple[int, int]:
+        """Place of an operand's first element, which a part of another has further on."""
+        space, offset = self.place(operand)
+        return space, offset + (0 if operand.desc is None else operand.desc.offset_bytes)
+
+
+def _base(weights: Sequence[PackedCopy]) -> int:
+    """The address that offsets of weights are counted from."""
+    return weights[0].address if weights else 0

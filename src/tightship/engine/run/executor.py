@@ -1,0 +1,170 @@
+"""Runs an executable: binds operands, then native segments and Python steps in order."""
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tightship._core import KernelError, NativeStepGraph, NumpyBound
+from tightship.engine.interruption import interrupted_by
+from tightship.engine.program.program import KernelWork, Operand, ReferenceWork, Space
+from tightship.engine.run.arena import Arena
+from tightship.engine.run.executable import Executable, NativeSegment, PythonStep
+from tightship.engine.run.limits import Limits, end
+from tightship.errors import GraphError, InputError, OutOfMemoryError
+
+Array = NDArray[np.generic]
+
+
+def execute(
+    executable: Executable,
+    arena: Arena,
+    external: Mapping[int, Array],
+    objects: dict[str, Any],
+    limits: Limits,
+    ends_ns: NDArray[np.int64] | None = None,
+) -> None:
+    """Run every step once.
+
+    Args:
+        executable: What to run.
+        arena: Where; nobody else may use it meanwhile.
+        external: Row-major arrays for the slots of inputs and outputs.
+        objects: Values outside every plan by name; those that outputs need are left in it.
+        limits: When to end early, and how many steps may run at once.
+        ends_ns: Where the time of `time.monotonic_ns` after each step is to go; of one worker.
+
+    Raises:
+        StoppedError: The stop flag was set, before a step or a turn of a loop.
+        DeadlineError: The deadline passed, likewise.
+        OutOfMemoryError: A step outside the plan would exceed its bound.
+        GraphError: A reference kernel refuses its operands.
+        InputError: Elements of an input are outside what an operator takes, as an index can be.
+    """
+    if arena.context is not None:
+        for slot, array in external.items():
+            arena.context.bind_external(slot, array)
+    run = _Run(arena, external, objects, limits)
+    done = 0
+    for segment in executable.segments:
+        if isinstance(segment, NativeSegment):
+            count = segment.last - segment.first
+            ends = None if ends_ns is None else ends_ns[done : done + count]
+            if limits.workers > 1:
+                _at_once(arena, arena.step_graphs(executable)[segment], limits)
+            else:
+                _native(arena, segment, limits, ends)
+            done += count
+        else:
+            limits.check()
+            run.step(segment)
+            if ends_ns is not None:
+                ends_ns[done] = time.monotonic_ns()
+            done += 1
+
+
+def _native(
+    arena: Arena, segment: NativeSegment, limits: Limits, ends_ns: NDArray[np.int64] | None
+) -> None:
+    assert arena.context is not None
+    steps = (segment.first, segment.last)
+    try:
+        end(arena.context.run(steps, limits.stop, limits.deadline_ns, ends_ns))
+    except KernelError as error:
+        raise InputError(str(error)) from None
+
+
+def _at_once(arena: Arena, graph: NativeStepGraph, limits: Limits) -> None:
+    assert arena.context is not None
+    try:
+        outcome = arena.context.run_at_once(graph, limits.workers, limits.stop, limits.deadline_ns)
+        end(outcome)
+    except KernelError as error:
+        raise InputError(str(error)) from None
+
+
+@dataclass(slots=True)
+class _Run:
+    """Operands of one run's Python steps."""
+
+    arena: Arena
+    external: Mapping[int, Array]
+    objects: dict[str, Any]
+    limits: Limits
+
+    def step(self, segment: PythonStep) -> None:
+        work = segment.work
+        if isinstance(work, KernelWork):
+            inputs = [None if operand is None else self.planned(operand) for operand in work.inputs]
+            outputs = [None if o is None else self.planned(o) for o in work.outputs]
+            work.kernel.run(inputs, outputs, self.arena.scratch.get(segment.index))
+        else:
+            results = self.reference(segment, work)
+            self.keep(segment, work, results)
+            for name in segment.frees:
+                del self.objects[name]
+
+    def reference(self, segment: PythonStep, work: ReferenceWork) -> Sequence[Any]:
+        """What a reference kernel returns; its arrays count against the bound."""
+        operands = [None if operand is None else self.any(operand) for operand in work.inputs]
+        bound = self.limits.dynamic
+        with interrupted_by(self.limits.check):
+            if bound is None:
+                return work.run(operands)
+            return self._bounded(segment, lambda: work.run(operands), bound)
+
+    def _bounded(
+        self, segment: PythonStep, run: Callable[[], Sequence[Any]], bound: NumpyBound
+    ) -> Sequence[Any]:
+        try:
+            with bound:
+                return run()
+        except MemoryError as error:
+            wanted = bound.refused_bytes
+            raise OutOfMemoryError(
+                f"Step `{segment.step.name}` ({segment.step.operator}) would bring what is "
+                f"allocated outside the plan to {wanted} bytes, more than `dynamic_memory` "
+                "allows. Raise it, or give the model smaller inputs.",
+                requested_bytes=wanted,
+                available_bytes=bound.live_bytes,
+            ) from error
+
+    def planned(self, operand: Operand) -> Array:
+        if operand.space is Space.EXTERNAL:
+            return self.external[operand.slot].reshape(operand.shape)
+        return self.arena.array(operand)
+
+    def any(self, operand: Operand) -> Any:  # noqa: ANN401
+        if operand.space is Space.OBJECT:
+            return self.objects[operand.name]
+        return self.planned(operand)
+
+    def keep(self, segment: PythonStep, work: ReferenceWork, results: Sequence[Any]) -> None:
+        """Put results where they belong: planned bytes, or the objects."""
+        sources = [o for o in work.inputs if o is not None and o.space is not Space.OBJECT]
+        planned = [self.planned(operand) for operand in sources]
+        for operand, result in zip(work.outputs, results, strict=True):
+            if operand is None:
+                continue
+            if operand.space is Space.OBJECT:
+                self.objects[operand.name] = _owned(result, planned)
+                continue
+            target = self.planned(operand)
+            if result.shape != target.shape or result.dtype != target.dtype:
+                raise GraphError(
+                    f"Node `{segment.step.name}` made `{operand.name}` with shape {result.shape} "
+                    f"and dtype {result.dtype}; the graph says {target.shape}, {target.dtype}."
+                )
+            np.copyto(target, result)
+
+
+def _owned(result: Any, planned: Sequence[Array]) -> Any:  # noqa: ANN401
+    """A result apart from planned bytes, which later steps overwrite."""
+    if isinstance(result, list):
+        return [_owned(element, planned) for element in result]
+    if isinstance(result, np.ndarray) and any(np.may_share_memory(result, p) for p in planned):
+        return result.copy()
+    return result

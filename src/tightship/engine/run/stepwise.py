@@ -1,0 +1,253 @@
+"""A lowered model whose primitives and memory are had anew for each call, as frameworks do it."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tightship._core import (
+    Attributes,
+    BlobLifetimeManager,
+    KernelError,
+    LifetimeManager,
+    MemoryDesc,
+    MemoryResource,
+    NativeProgram,
+    NativeStepwise,
+    OffsetLifetimeManager,
+    PrimitiveCache,
+    PrimitiveDesc,
+)
+from tightship.engine.library import library_threads
+from tightship.engine.plan.placement import Placement
+from tightship.engine.program.program import NativeWork, Operand, PackedWeight, PrimitiveWork, Space
+from tightship.engine.run.executable import SCRATCHPAD
+from tightship.engine.run.limits import Limits, end
+from tightship.engine.weights.weight_store import WeightStore
+from tightship.errors import InputError
+from tightship.planner.buffers import NO_BUFFER
+
+Array = NDArray[np.generic]
+Grouping = Literal["value", "blob", "offset"]
+Group = tuple[int, int, LifetimeManager, list[int]]
+Place = tuple[int, int]
+Argument = tuple[int, MemoryDesc, Place]
+FIRST_EXTERNAL = 2
+SRC, DST = 1, 17
+
+
+@dataclass(frozen=True, slots=True)
+class Pattern:
+    """What is had anew for each call.
+
+    Attributes:
+        repacks_weights: Weights are packed into a primitive's layout before each of its calls,
+            as operators do that own them and are made for the call; otherwise once.
+        grouping: Memory of values comes and goes with each of them (`value`), or with the run,
+            as regions (`blob`) or at offsets (`offset`).
+    """
+
+    repacks_weights: bool = False
+    grouping: Grouping = "value"
+
+
+LIBRARY_MANAGED = Pattern(repacks_weights=True)
+"""Operators made for each call, which own their weights."""
+PLAIN = Pattern()
+
+
+class Stepwise:
+    """Runs a placement step by step; one run at a time, as many objects as threads.
+
+    Primitives come from a cache, and with them the policy by which scratch, values and repacked
+    weights are kept. Of the plan only this is used: which values share bytes.
+    """
+
+    def __init__(
+        self,
+        placement: Placement,
+        cache: PrimitiveCache,
+        resource: MemoryResource,
+        store: WeightStore,
+        pattern: Pattern = PLAIN,
+    ) -> None:
+        """Describes every step, and packs the weights that are not packed for each call.
+
+        Raises:
+            InputError: A step runs in Python.
+            OutOfMemoryError: Room for the weights cannot be allocated.
+        """
+        described = _Described(placement, pattern)
+        self._native = NativeStepwise(
+            described.program, cache, resource, described.groups, described.scratch_slot
+        )
+        weights = placement.lowered.weights
+        packed = [index for index in range(len(weights)) if index not in described.plain]
+        copies = store.copies([weights[index] for index in packed])
+        for index, copy in zip(packed, copies, strict=True):
+            self._native.bind_persistent(described.first_weight + index, copy.array())
+        for index, slot in described.plain.items():
+            self._native.bind_persistent(slot, _bytes(weights[index]))
+
+    def run(self, external: Mapping[int, Array], limits: Limits | None = None) -> None:
+        """Run every step once; `external` as for `executor.execute`.
+
+        Raises:
+            InputError: Elements of an input are outside what an operator takes.
+            OutOfMemoryError: A resource refuses; what the run had is given back.
+            StoppedError, DeadlineError: By the limits, between two steps.
+        """
+        limits = limits or Limits()
+        for slot, array in external.items():
+            self._native.bind_external(slot, array)
+        try:
+            end(self._native.run(limits.stop, limits.deadline_ns))
+        except KernelError as error:
+            raise InputError(str(error)) from None
+
+    @property
+    def memory_ns(self) -> int:
+        """Of the last run: obtaining memory and giving it back, without the faults of its use."""
+        return self._native.memory_ns
+
+    @property
+    def primitives_ns(self) -> int:
+        """Of the last run: finding primitives, or compiling them."""
+        return self._native.primitives_ns
+
+
+class _Described:
+    """A program over external slots, and which of those live when.
+
+    Slots are those of the lowered program, then one for each buffer of its plan, for each weight,
+    and for what is found on the way.
+    """
+
+    def __init__(self, placement: Placement, pattern: Pattern) -> None:
+        self._lowered, self._buffers = placement.lowered, placement.schedule_plan.buffers
+        self._first_buffer = len(self._lowered.slots)
+        sizes = self._buffers.problem.size_bytes
+        self.first_weight = self._first_buffer + len(sizes)
+        self._next_slot = self.first_weight + len(self._lowered.weights)
+        self.scratch_slot = self._slot()
+        self.program = NativeProgram()
+        self.groups: list[Group] = []
+        self.plain: dict[int, int] = {}
+        """Slots of weights as they are in the file, by weight, where they are packed for a call."""
+        self._repacks = pattern.repacks_weights
+        with library_threads(self._lowered.threads):
+            positions = [self._add(index) for index in range(len(self._lowered.steps))]
+        self.program.defer(self._lowered.threads)
+        self._add_values(positions, pattern.grouping)
+
+    def _slot(self) -> int:
+        self._next_slot += 1
+        return self._next_slot - 1
+
+    def _place(self, operand: Operand) -> Place:
+        if operand.space is Space.WEIGHTS:
+            return FIRST_EXTERNAL + self.first_weight + operand.slot, 0
+        if operand.space is Space.EXTERNAL:
+            return FIRST_EXTERNAL + operand.slot, 0
+        buffer = self._buffers.of_value[operand.slot]
+        if buffer == NO_BUFFER:
+            return FIRST_EXTERNAL + self.scratch_slot, 0
+        offset = self._buffers.inside.get(operand.slot, 0) + operand.offset_bytes
+        return FIRST_EXTERNAL + self._first_buffer + buffer, offset
+
+    def _add(self, index: int) -> int:
+        """Add a step, behind those that pack its weights; its position in the program."""
+        step = self._lowered.steps[index]
+        work = step.work
+        if isinstance(work, PrimitiveWork):
+            operands = [operand for _, operand in work.arguments]
+            weights = self._add_repacking(operands)
+            position = self._add_primitive(
+                work.desc, [(n, _desc(o), self._place(o)) for n, o in work.arguments]
+            )
+        elif isinstance(work, NativeWork):
+            weights = self._add_repacking(work.operands)
+            position = self.program.step_count
+            places = [self._first_element(operand) for operand in work.operands]
+            if step.scratch_bytes:
+                scratch = self._slot()
+                places.append((FIRST_EXTERNAL + scratch, 0))
+                self.groups.append((position, position, _alone(step.scratch_bytes), [scratch]))
+            self.program.add_kernel(work.kernel, places)
+        else:
+            raise InputError(
+                f"Step `{step.name}` ({step.operator}) runs in Python; only models whose steps "
+                "are all oneDNN's or the core's run step by step. Load the model to run it."
+            )
+        for weight, first in weights.items():
+            size = self._lowered.weights[weight].size_bytes
+            self.groups.append((first, position, _alone(size), [self.first_weight + weight]))
+        return position
+
+    def _first_element(self, operand: Operand) -> Place:
+        space, offset = self._place(operand)
+        return space, offset + (0 if operand.desc is None else operand.desc.offset_bytes)
+
+    def _add_primitive(self, desc: PrimitiveDesc, arguments: list[Argument]) -> int:
+        if desc.scratchpad_bytes:
+            place = FIRST_EXTERNAL + self.scratch_slot, 0
+            arguments = [*arguments, (SCRATCHPAD, desc.operand(SCRATCHPAD), place)]
+        self.program.add_primitive(desc, arguments)
+        return self.program.step_count - 1
+
+    def _add_repacking(self, operands: Iterable[Operand]) -> dict[int, int]:
+        """Add steps that pack weights which are not kept as they are; weight to its step."""
+        found: dict[int, int] = {}
+        read = {operand.slot for operand in operands if operand.space is Space.WEIGHTS}
+        for index in sorted(read) if self._repacks else ():
+            weight = self._lowered.weights[index]
+            if weight.source is None or weight.desc is None or weight.source == weight.desc:
+                continue
+            if index not in self.plain:
+                self.plain[index] = self._slot()
+            found[index] = self._add_primitive(
+                PrimitiveDesc.reorder(weight.source, weight.desc, Attributes()),
+                [
+                    (SRC, weight.source, (FIRST_EXTERNAL + self.plain[index], 0)),
+                    (DST, weight.desc, (FIRST_EXTERNAL + self.first_weight + index, 0)),
+                ],
+            )
+        return found
+
+    def _add_values(self, positions: list[int], grouping: Grouping) -> None:
+        problem = self._buffers.problem
+        buffers = sorted({b for b in self._buffers.of_value if b != NO_BUFFER})
+        sizes = {b: int(problem.size_bytes[b]) for b in buffers}
+        if grouping == "value":
+            for b in buffers:
+                first, last = positions[problem.start_step[b]], positions[problem.stop_step[b] - 1]
+                self.groups.append((first, last, _alone(sizes[b]), [self._first_buffer + b]))
+            return
+        lifetimes = BlobLifetimeManager() if grouping == "blob" else OffsetLifetimeManager()
+        objects: dict[int, int] = {}
+        for step in range(len(positions)):
+            for b in [b for b in buffers if problem.start_step[b] == step]:
+                objects[b] = lifetimes.start_lifetime()
+            for b in [b for b in buffers if problem.stop_step[b] == step + 1]:
+                lifetimes.end_lifetime(objects[b], sizes[b])
+        slots = [self._first_buffer + b for b in objects]
+        if slots:
+            self.groups.append((0, self.program.step_count - 1, lifetimes, slots))
+
+
+def _alone(size_bytes: int) -> LifetimeManager:
+    """The lifetime of one object."""
+    lifetimes = OffsetLifetimeManager()
+    lifetimes.end_lifetime(lifetimes.start_lifetime(), size_bytes)
+    return lifetimes
+
+
+def _desc(operand: Operand) -> MemoryDesc:
+    assert operand.desc is not None
+    return operand.desc
+
+
+def _bytes(weight: PackedWeight) -> Array:
+    return np.ascontiguousarray(weight.constant.array())

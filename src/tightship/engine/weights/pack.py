@@ -1,0 +1,214 @@
+"""Constants into the layouts their kernels want, a piece at a time."""
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tightship._core import MemoryDesc, Reorderer
+from tightship.engine.lower.passes.affine import Scaled
+from tightship.engine.program.program import PackedWeight
+from tightship.graph import Constant, Fill, Inline, Mapped, element_count
+
+PIECE_BYTES = 1 << 20
+"""About how much of a constant is held besides its packed copy."""
+
+Bytes = NDArray[np.uint8]
+Cut = tuple[int, int]
+"""Elements `[start, stop)` of an axis."""
+
+
+class Packer:
+    """Packs one constant after another.
+
+    Only a piece of a constant is held besides its packed copy, unless it must be computed
+    whole; pages of its file are given back as they are used.
+    """
+
+    def __init__(self, staging: Bytes) -> None:
+        """`staging` holds at least the `staging_bytes` of everything that will be packed."""
+        self._staging = staging
+        self._reorderer = Reorderer() if len(staging) else None
+
+    def pack(self, weight: PackedWeight, room: Bytes) -> None:
+        """Write a constant into its room, `weight.size_bytes` of it."""
+        constant = _in_pieces(weight.constant)
+        if weight.source is None or weight.desc is None or _is_copy(weight):
+            _copy(constant, room)
+        else:
+            pack = self._reorder_whole if _is_narrow(weight.desc) else self._reorder
+            pack(weight.source, weight.desc, constant, room)
+        weight.constant.release()
+
+    def _reorder_whole(
+        self, source: MemoryDesc, desc: MemoryDesc, constant: Constant, room: Bytes
+    ) -> None:
+        """In one go: integers are packed with sums over all of them."""
+        assert self._reorderer is not None
+        whole = self._staging[: source.size_bytes]
+        _copy(constant, whole)
+        self._reorderer.run(source, whole.ctypes.data, desc, room.ctypes.data)
+
+    def _reorder(
+        self, source: MemoryDesc, desc: MemoryDesc, constant: Constant, room: Bytes
+    ) -> None:
+        assert self._reorderer is not None
+        pieces = _Pieces(source, desc)
+        for cuts in pieces.cuts():
+            piece = _staged(constant, pieces.stored, cuts, self._staging)
+            strides = [stride // piece.itemsize for stride in piece.strides]
+            lengths = pieces.logical(piece.shape)
+            target, offset = _part(desc, lengths, pieces.logical([start for start, _ in cuts]))
+            self._reorderer.run(
+                MemoryDesc(lengths, "float32", pieces.logical(strides)),
+                piece.ctypes.data,
+                target,
+                room.ctypes.data + offset,
+            )
+            constant.release()
+
+
+def staging_bytes(weights: Sequence[PackedWeight]) -> int:
+    """Room for the largest piece of any weight."""
+    return max((_staged_bytes(w.source, w.desc) for w in weights
+                if w.source is not None and w.desc is not None and not _is_copy(w)),
+               default=0)  # fmt: skip
+
+
+def _staged_bytes(source: MemoryDesc, desc: MemoryDesc) -> int:
+    return source.size_bytes if _is_narrow(desc) else _Pieces(source, desc).size_bytes
+
+
+def _is_narrow(desc: MemoryDesc) -> bool:
+    """Whether elements are smaller than float32's, and a weight therefore packed whole."""
+    return desc.dtype != "float32"
+
+
+def _is_copy(weight: PackedWeight) -> bool:
+    """Whether the packed bytes are the constant's own."""
+    return weight.desc is not None and weight.desc.is_plain and weight.desc == weight.source
+
+
+def _in_pieces(constant: Constant) -> Constant:
+    """The constant, computed now if it cannot be had piece by piece."""
+    if isinstance(constant, (Fill, Inline, Mapped)):
+        return constant
+    if isinstance(constant, Scaled) and isinstance(constant.source, (Fill, Inline, Mapped)):
+        return Scaled(constant.source, Inline(constant.factor.array()))
+    return Inline(constant.array())
+
+
+def _copy(constant: Constant, room: Bytes) -> None:
+    """The elements as they are, row by row."""
+    if isinstance(constant, Mapped):
+        constant.file.read_into(constant.offset_bytes, room.data)
+        return
+    target = room.view(constant.dtype.numpy).reshape(constant.shape)
+    if not constant.shape or isinstance(constant, Scaled):
+        np.copyto(target, constant.array())
+        return
+    row_bytes = max(len(room) // max(constant.shape[0], 1), 1)
+    step = max(PIECE_BYTES // row_bytes, 1)
+    for start in range(0, constant.shape[0], step):
+        np.copyto(target[start : start + step], constant.array()[start : start + step])
+        constant.release()
+
+
+class _Pieces:
+    """How a reordered constant is cut: along the first one or two axes of its own bytes.
+
+    Axes are in the order in which the constant stores them (`order` names the logical ones);
+    a cut falls on the borders of the packed layout's blocks.
+    """
+
+    def __init__(self, source: MemoryDesc, desc: MemoryDesc) -> None:
+        dims, strides, blocks = source.dims, source.strides, desc.blocks
+        self.order = sorted(range(len(dims)), key=lambda axis: (-strides[axis], -dims[axis], axis))
+        self.stored = [dims[axis] for axis in self.order]
+        self.steps = list(self.stored)
+        for position in range(min(2, len(dims))):
+            rest = element_count(self.steps) // max(self.steps[position], 1) * 4
+            block = blocks[self.order[position]]
+            blocks_in_piece = max(PIECE_BYTES // max(rest * block, 1), 1)
+            self.steps[position] = min(blocks_in_piece * block, self.stored[position])
+            if rest * self.steps[position] <= PIECE_BYTES:
+                break
+
+    @property
+    def size_bytes(self) -> int:
+        return element_count(self.steps) * 4
+
+    def cuts(self) -> Iterator[list[Cut]]:
+        """Every piece, as a cut of each stored axis."""
+        whole = [(0, length) for length in self.stored[2:]]
+        for first in _steps(self.stored[0], self.steps[0]):
+            if len(self.stored) == 1:
+                yield [first]
+                continue
+            for second in _steps(self.stored[1], self.steps[1]):
+                yield [first, second, *whole]
+
+    def logical(self, by_stored: Sequence[int]) -> list[int]:
+        """Numbers of the stored axes, in the order of the logical ones."""
+        return [by_stored[self.order.index(axis)] for axis in range(len(self.order))]
+
+
+def _steps(length: int, step: int) -> Iterator[Cut]:
+    return ((start, min(start + step, length)) for start in range(0, length, step))
+
+
+def _part(desc: MemoryDesc, lengths: list[int], starts: list[int]) -> tuple[MemoryDesc, int]:
+    """A part of the packed layout, and the bytes before it.
+
+    Inner pieces are described as if they came first, so that equal ones share generated code;
+    one that ends in the layout's padding is described where it is.
+    """
+    part = desc.part(lengths, starts)
+    blocks, dims = desc.blocks, desc.dims
+    if all(n % block == 0 or d == n for n, block, d in zip(lengths, blocks, dims, strict=True)):
+        return desc.part(lengths, [0] * len(lengths)), part.offset_bytes
+    return part, 0
+
+
+def _staged(
+    constant: Constant, stored: Sequence[int], cuts: Sequence[Cut], staging: Bytes
+) -> NDArray[np.float32]:
+    """One piece, row-major in the staging room."""
+    lengths = [stop - start for start, stop in cuts]
+    room = staging[: element_count(lengths) * 4].view(np.float32).reshape(lengths)
+    if isinstance(constant, Scaled):
+        _fill(room, constant.source, stored, cuts)
+        np.multiply(room, _factor(constant, stored, cuts), out=room)
+    else:
+        _fill(room, constant, stored, cuts)
+    return room
+
+
+def _fill(
+    room: NDArray[np.float32], constant: Constant, stored: Sequence[int], cuts: Sequence[Cut]
+) -> None:
+    """The elements of a piece; a mapped constant's are read past its mapping."""
+    if not isinstance(constant, Mapped):
+        np.copyto(room, constant.array().reshape(stored)[tuple(slice(*cut) for cut in cuts)])
+        return
+    row = element_count(stored[1:]) * 4
+    first, *others = cuts
+    if [stop - start for start, stop in others] == list(stored[1:]):
+        constant.file.read_into(constant.offset_bytes + first[0] * row, _bytes(room))
+        return
+    start = constant.offset_bytes + cuts[1][0] * element_count(stored[2:]) * 4
+    for position, index in enumerate(range(*first)):
+        constant.file.read_into(start + index * row, _bytes(room[position]))
+
+
+def _bytes(array: NDArray[np.float32]) -> memoryview:
+    return array.reshape(-1).view(np.uint8).data
+
+
+def _factor(constant: Scaled, stored: Sequence[int], cuts: Sequence[Cut]) -> NDArray[np.generic]:
+    """The factors of a piece, as many axes long as it is."""
+    factor = constant.factor.array()
+    grouped = stored[0] != len(factor)
+    factor = factor.reshape(stored[:2] if grouped else stored[:1])
+    factor = factor[tuple(slice(*cut) for cut in cuts[: factor.ndim])]
+    return factor.reshape(*factor.shape, *[1] * (len(stored) - factor.ndim))

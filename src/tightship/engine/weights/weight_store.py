@@ -1,0 +1,174 @@
+"""Packed weights, one copy of each for all programs of a model."""
+
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tightship._core import HostResource
+from tightship.engine.program.program import PackedWeight
+from tightship.engine.program.schedule import ALIGNMENT
+from tightship.engine.weights.allocation import allocate
+
+if TYPE_CHECKING:
+    from tightship.graph import Constant
+
+Progress = Callable[[int, int], None]
+"""Called with bytes of weights packed, and of all that are to be."""
+
+
+class Held(Protocol):
+    """Bytes that stay where they are as long as this does."""
+
+    @property
+    def address(self) -> int:
+        """Of the first byte."""
+
+    def array(self) -> NDArray[np.uint8]:
+        """The bytes."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PackedCopy:
+    """Where a packed weight is."""
+
+    weight: PackedWeight
+    block: Held
+    offset_bytes: int
+
+    @property
+    def address(self) -> int:
+        """Of its first byte."""
+        return self.block.address + self.offset_bytes
+
+    def array(self) -> NDArray[np.uint8]:
+        """Its bytes; they keep the block alive."""
+        return self.block.array()[self.offset_bytes : self.offset_bytes + self.weight.size_bytes]
+
+
+@dataclass(slots=True, eq=False)
+class WeightStore:
+    """Copies of weights by what they are copies of; programs hold those they use.
+
+    Not thread-safe: whoever adds programs does so one at a time.
+    """
+
+    resource: HostResource
+    _copies: list[PackedCopy] = field(default_factory=list)
+    _by_identity: dict[int, list[PackedCopy]] = field(default_factory=dict)
+    _by_key: dict[Hashable, list[PackedCopy]] = field(default_factory=dict)
+    _without_key: list[PackedCopy] = field(default_factory=list)
+    """Copies that are not in `_by_key` yet: keys are made when a constant is looked for by one."""
+
+    def missing(self, weights: Iterable[PackedWeight]) -> list[PackedWeight]:
+        """The weights that no copy is there for."""
+        return [weight for weight in weights if self._find(weight) is None]
+
+    def has_constant(self, constant: "Constant") -> bool:
+        """Whether there is a copy of a constant, in whatever layout."""
+        return id(constant) in self._by_identity or bool(self._equal(constant))
+
+    def copies(
+        self, weights: Sequence[PackedWeight], progress: Progress | None = None
+    ) -> tuple[PackedCopy, ...]:
+        """A copy of each weight, in order; those that are missing are packed into one block.
+
+        Raises:
+            OutOfMemoryError: The block, or room to stage a piece, cannot be allocated.
+        """
+        found = [self._find(weight) for weight in weights]
+        if None in found:
+            self._pack([w for w, copy in zip(weights, found, strict=True) if not copy], progress)
+            found = [copy or self._find(w) for w, copy in zip(weights, found, strict=True)]
+        assert None not in found
+        return tuple([copy for copy in found if copy is not None])
+
+    def adopt(self, copies: Iterable[PackedCopy]) -> None:
+        """Take in copies that another store made."""
+        for copy in copies:
+            self._add(copy)
+
+    def copies_held(self) -> list[PackedCopy]:
+        """Every copy there is."""
+        return list(self._copies)
+
+    def by_name(self) -> dict[str, list[PackedWeight]]:
+        """Constants in the layouts that there are copies of."""
+        found: dict[str, list[PackedWeight]] = {}
+        for copy in self._copies:
+            found.setdefault(copy.weight.name, []).append(copy.weight)
+        return found
+
+    def keep(self, used: Iterable[PackedCopy]) -> None:
+        """Let go of all copies but these."""
+        kept = {id(copy) for copy in used}
+        staying = [copy for copy in self._copies if id(copy) in kept]
+        for index in (self._copies, self._by_identity, self._by_key, self._without_key):
+            index.clear()
+        self.adopt(staying)
+
+    def _add(self, copy: PackedCopy) -> None:
+        self._copies.append(copy)
+        self._without_key.append(copy)
+        self._by_identity.setdefault(id(copy.weight.constant), []).append(copy)
+
+    def _pack(self, weights: Sequence[PackedWeight], progress: Progress | None) -> None:
+        """Largest first: what a constant takes besides its packed copy meets the fewest others."""
+        from tightship.engine.weights.pack import (  # a prepared model packs nothing
+            Packer,
+            staging_bytes,
+        )
+
+        offsets, size = aligned_offsets(weights)
+        block = allocate(self.resource, size, "the weights")
+        needed = staging_bytes(weights)
+        staging = allocate(self.resource, needed, "a piece of a weight while it is packed")
+        packer = Packer(staging.array()[:needed])
+        order = sorted(range(len(weights)), key=lambda index: -weights[index].size_bytes)
+        done, total = 0, sum(weight.size_bytes for weight in weights)
+        for index in order:
+            weight = weights[index]
+            copy = PackedCopy(weight, block, offsets[index])
+            packer.pack(weight, copy.array())
+            self._add(copy)
+            done += weight.size_bytes
+            if progress is not None:
+                progress(done, total)
+
+    def _find(self, weight: PackedWeight) -> PackedCopy | None:
+        same = _like(weight, self._by_identity.get(id(weight.constant), ()))
+        return same or _like(weight, self._equal(weight.constant))
+
+    def _equal(self, constant: "Constant") -> Sequence[PackedCopy]:
+        """Copies of constants that are equal to one, as far as is known without their elements."""
+        from tightship.graph.followed import constant_key
+
+        for copy in self._without_key:
+            self._by_key.setdefault(constant_key(copy.weight.constant), []).append(copy)
+        self._without_key.clear()
+        return self._by_key.get(constant_key(constant), ())
+
+
+def _like(weight: PackedWeight, copies: Iterable[PackedCopy]) -> PackedCopy | None:
+    """The copy in a weight's layout."""
+    for copy in copies:
+        other = copy.weight
+        if other is weight or (
+            other.size_bytes == weight.size_bytes
+            and other.desc == weight.desc
+            and other.source == weight.source
+        ):
+            return copy
+    return None
+
+
+def aligned_offsets(weights: Iterable[PackedWeight]) -> tuple[tuple[int, ...], int]:
+    """Places of weights one after another, and their end."""
+    offsets: list[int] = []
+    end = 0
+    for weight in weights:
+        offsets.append(end)
+        end += -(-weight.size_bytes // ALIGNMENT) * ALIGNMENT
+    return tuple(offsets), end

@@ -1,0 +1,59 @@
+"""Every form of a product runs on a matmul primitive, with the numbers of ONNX Runtime."""
+
+import numpy as np
+import pytest
+
+from tests.engine.graphs import implementations, run
+from tests.zoo.net import Net
+from tests.zoo.oracle import assert_near, expected
+from tightship._core import HAS_ONEDNN
+from tightship.engine.lower.passes.expand_product import expand_product
+from tightship.frontend.onnx import read_bytes
+
+
+def assert_fast(case):
+    graph, want = read_bytes(case.model), expected(case.model, case.feeds)
+    for without in ((), ("expand_product",), ("onednn",)):
+        assert_near(run(graph, without, case.feeds), want)
+    if HAS_ONEDNN:
+        products = [step for step in implementations(graph) if step[0][:4] in ("MatM", "Gemm")]
+        assert products
+        assert {kernel for _, kernel, _ in products} == {"onednn"}
+
+
+@pytest.mark.parametrize("constant", [True, False])
+@pytest.mark.parametrize(("turned_left", "turned_right"), [(0, 0), (1, 0), (0, 1), (1, 1)])
+@pytest.mark.parametrize(("alpha", "beta"), [(1.0, 1.0), (0.5, 2.0)])
+@pytest.mark.parametrize("bias", [(), (7,), (1, 7), (5, 1), (5, 7), None])
+def test_any_gemm(constant, turned_left, turned_right, alpha, beta, bias):
+    net = Net(1)
+    left = net.normal("a", *((3, 5) if turned_left else (5, 3)))
+    shape = (7, 3) if turned_right else (3, 7)
+    right = net.weight(*shape) if constant else net.normal("b", *shape)
+    term = [] if bias is None else [net.weight(*bias) if constant else net.normal("c", *bias)]
+    net.output(
+        net("Gemm", left, right, *term, transA=turned_left, transB=turned_right,
+            alpha=alpha, beta=beta)
+    )  # fmt: skip
+    assert_fast(net.case())
+
+
+@pytest.mark.parametrize("constant", [True, False])
+@pytest.mark.parametrize(
+    ("left", "right"),
+    [((3,), (3,)), ((3,), (3, 7)), ((5, 3), (3,)), ((2, 5, 3), (3,)), ((3,), (2, 3, 7)),
+     ((5, 3), (2, 3, 7)), ((2, 5, 3), (3, 7)), ((4, 2, 5, 3), (2, 3, 7)), ((2, 5, 3), (1, 3, 7)),
+     ((1, 5, 3), (2, 3, 7)), ((2, 1, 5, 3), (1, 4, 3, 7)), ((2, 1, 3), (3, 7))],
+)  # fmt: skip
+def test_operands_of_any_ranks(constant, left, right):
+    net = Net(2)
+    x = net.normal("x", *left)
+    net.output(net("MatMul", x, net.weight(*right) if constant else net.normal("y", *right)))
+    assert_fast(net.case())
+
+
+def test_a_product_of_whole_numbers_is_left_alone():
+    net = Net(5)
+    net.output(net("MatMul", net.input("x", np.array([1, 2])), net.constant(np.array([3, 4]))))
+    graph = read_bytes(net.case().model)
+    assert expand_product(graph) is graph

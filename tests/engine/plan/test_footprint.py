@@ -1,0 +1,127 @@
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from tests.engine.graphs import graph_of, lowered, prepared, static_graph, static_placement
+from tests.models import filled
+from tests.zoo.networks import STATIC
+from tightship import _core
+from tightship.engine.plan import footprint
+from tightship.engine.plan.footprint import (
+    COMPILING_BYTES,
+    FRONTEND_BYTES,
+    HEAP_BYTES,
+    IMPLEMENTATION_BYTES,
+    KERNEL_BYTES,
+    ONEDNN_BYTES,
+    REFERENCE_BYTES,
+    STACK_BYTES,
+    THREAD_BYTES,
+    runtime_bytes,
+)
+from tightship.engine.program.program import ReferenceWork
+from tightship.graph import Derived, DType, Inline
+
+MIB = 1 << 20
+ONEDNN = pytest.mark.skipif(not _core.HAS_ONEDNN, reason="built without oneDNN")
+
+
+@pytest.fixture(scope="module")
+def program():
+    return static_placement("residual").lowered
+
+
+@pytest.mark.parametrize("name", STATIC)
+def test_the_same_model_has_the_same_runtime(name):
+    first, second = lowered(static_graph(name)), lowered(static_graph(name))
+    assert runtime_bytes(first, 10) == runtime_bytes(second, 10)
+
+
+@pytest.mark.parametrize("name", STATIC)
+def test_nodes_steps_and_threads_only_add(name):
+    program = static_placement(name).lowered
+    base = runtime_bytes(program, 10)
+    assert runtime_bytes(program, 11) > base
+    longer = replace(program, steps=program.steps + program.steps)
+    assert runtime_bytes(longer, 10) > base
+    shorter = replace(program, steps=program.steps[: len(program.steps) // 2])
+    assert runtime_bytes(shorter, 10) < base
+
+
+def test_an_empty_program_takes_what_reading_it_takes(program):
+    empty = replace(program, steps=(), weights=())
+    assert runtime_bytes(empty, 0) == max(FRONTEND_BYTES, HEAP_BYTES)
+
+
+def test_each_further_thread_has_a_stack(program):
+    base = runtime_bytes(program, 10)
+    for threads in (2, 3, 16):
+        more = runtime_bytes(replace(program, threads=threads), 10)
+        assert more == base + (threads - 1) * THREAD_BYTES
+
+
+@ONEDNN
+def test_a_program_with_primitives_pays_for_their_library(program):
+    assert runtime_bytes(program, 0) >= FRONTEND_BYTES + ONEDNN_BYTES
+
+
+@ONEDNN
+def test_compiling_counts_where_the_arena_is_smaller(program):
+    small = runtime_bytes(program, 0)
+    (*others, last) = program.slots
+    roomy = replace(program, slots=(*others, replace(last, size_bytes=16 * MIB)))
+    kinds = {step.implementation for step in program.steps if step.kernel == "onednn"}
+    most = COMPILING_BYTES + len(kinds) * IMPLEMENTATION_BYTES
+    assert 0 < small - runtime_bytes(roomy, 0) <= most
+
+
+def test_a_reference_kernel_pays_for_its_library():
+    program = lowered(graph_of("g (float[3] x) => (int64[1, n] y) { y = NonZero (x) }"))
+    assert isinstance(program.steps[0].work, ReferenceWork)
+    planned = lowered(graph_of("g (int32[3] x) => (int32[3] y) { y = Neg (x) }"))
+    assert runtime_bytes(program, 1) - runtime_bytes(planned, 1) >= REFERENCE_BYTES - MIB
+
+
+@ONEDNN
+def test_code_is_counted_for_each_primitive_that_is_unlike_the_others(program):
+    def tanh(rows):
+        return lowered(
+            graph_of(f"g (float[{rows}, 3] x) => (float[{rows}, 3] y) {{ y = Tanh (x) }}")
+        ).steps[0]
+
+    alike = replace(program, steps=tuple(tanh(7) for _ in range(150)))
+    unlike = replace(program, steps=tuple(tanh(rows) for rows in range(1, 151)))
+    assert runtime_bytes(unlike, 1) > runtime_bytes(alike, 1) + MIB
+
+
+@ONEDNN
+def test_another_library_keeps_what_it_reserves_for_code(program, monkeypatch):
+    graph = "g (float[{0}, 3] x) => (float[{0}, 3] y) {{ y = Tanh (x) }}"
+    steps = [lowered(graph_of(graph.format(rows))).steps[0] for rows in range(1, 151)]
+    many = replace(program, steps=tuple(steps))
+    sealed = runtime_bytes(many, 1)
+    monkeypatch.setattr(footprint, "seals_code", lambda: False)
+    assert runtime_bytes(many, 1) - sealed >= 150 * KERNEL_BYTES - 10 * MIB
+    threads = [runtime_bytes(replace(many, threads=count), 1) for count in (1, 3)]
+    assert threads[1] - threads[0] == 2 * (THREAD_BYTES + STACK_BYTES)
+
+
+def test_a_weight_that_is_computed_whole_is_held_while_it_is_packed():
+    count = 32 * MIB
+    constant = Derived(DType.FLOAT32, (count,), lambda: np.zeros(count, np.float32))
+    program = lowered(graph_of("g (float[3] x) => (float[3] y) { a = Neg (x) y = Add (a, w) }",
+                               w=filled(3)))  # fmt: skip
+    (weight,) = program.weights
+    small = runtime_bytes(program, 2)
+    large = runtime_bytes(replace(program, weights=(replace(weight, constant=constant),)), 2)
+    assert large - small >= 2 * 4 * count - 4 * MIB
+    inline = Inline(np.zeros(1, np.float32))
+    as_it_is = replace(program, weights=(replace(weight, constant=inline),))
+    assert runtime_bytes(as_it_is, 2) == small
+
+
+def test_a_plan_states_the_runtime_before_anything_is_loaded():
+    graph = static_graph("mobile")
+    made = prepared(graph)
+    assert made.plan.runtime_bytes == runtime_bytes(made.placement.lowered, len(graph.nodes))

@@ -1,0 +1,100 @@
+"""Arrays of outputs that later runs write into once callers have let go of them."""
+
+import threading
+
+import numpy as np
+import pytest
+
+from tests.zoo.net import Case, Net
+from tightship import load
+from tightship.engine.run.kept_outputs import LARGE_BYTES, KeptOutputs
+
+SHAPE = (LARGE_BYTES // 4,)
+FLOAT = np.dtype(np.float32)
+
+
+def taken(kept: KeptOutputs, name: str = "y", shape: tuple[int, ...] = SHAPE) -> np.ndarray:
+    return kept.array(name, shape, FLOAT)
+
+
+def test_an_array_that_was_let_go_is_taken_again() -> None:
+    kept = KeptOutputs()
+    address = taken(kept).ctypes.data
+    assert taken(kept).ctypes.data == address
+
+
+@pytest.mark.parametrize(
+    "hold",
+    [
+        lambda array: array,
+        lambda array: array[3:5],
+        lambda array: array.reshape(2, -1)[:, ::2].T,
+        memoryview,
+        lambda array: np.frombuffer(array, np.uint8),
+    ],
+    ids=["itself", "a slice", "a view of a view", "a buffer", "an array of a buffer"],
+)
+def test_an_array_that_somebody_reads_is_not(hold) -> None:
+    kept = KeptOutputs()
+    held = hold(taken(kept))
+    again = taken(kept)
+    assert not np.shares_memory(np.asarray(held), again)
+
+
+def test_what_is_let_go_is_kept_no_longer_and_what_is_read_lives_on() -> None:
+    kept = KeptOutputs()
+    held = taken(kept)
+    held[:] = 3
+    kept.let_go()
+    taken(kept)[:] = 4
+    assert (held == 3).all()
+    assert len(kept._arrays) == 1
+    kept.let_go()
+    assert not kept._arrays
+
+
+def test_small_arrays_and_other_outputs_are_apart() -> None:
+    kept = KeptOutputs()
+    one, other = taken(kept), taken(kept, "z")
+    small = [taken(kept, shape=(LARGE_BYTES // 4 - 1,)) for _ in range(2)]
+    assert not np.shares_memory(one, other)
+    assert not np.shares_memory(*small)
+    assert not kept._arrays.keys() - {"y", "z"}
+
+
+def doubled() -> Case:
+    net = Net()
+    net.output(net("Add", net.normal("x", *SHAPE), "x"))
+    return net.case()
+
+
+def test_results_of_threads_are_their_own() -> None:
+    case = doubled()
+    wrong: list[int] = []
+
+    def run(seed: int) -> None:
+        x = np.full(SHAPE, seed, np.float32)
+        for _ in range(20):
+            result = next(iter(model.run({"x": x}).values()))
+            if not (result == 2 * seed).all():
+                wrong.append(seed)
+
+    with load(case.model) as model:
+        threads = [threading.Thread(target=run, args=(seed,)) for seed in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    assert not wrong
+
+
+def test_a_result_stays_valid_while_it_is_held_and_makes_room_after() -> None:
+    case = doubled()
+    with load(case.model) as model:
+        first = model(np.ones(SHAPE, np.float32))
+        second = model(np.zeros(SHAPE, np.float32))
+        assert (first == 2).all()
+        assert not second.any()
+        address = second.ctypes.data
+        del second
+        assert model(np.ones(SHAPE, np.float32)).ctypes.data == address
