@@ -1,7 +1,7 @@
 #include "bind.hpp"
-#include "python_device.hpp"
+#include "resource/python_device.hpp"
 #include "tightship/onednn/primitive_cache.hpp"
-#include "tightship/os.hpp"
+#include "tightship/os/os.hpp"
 
 #include <dlfcn.h>
 

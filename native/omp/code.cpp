@@ -1,6 +1,6 @@
 #include "code.hpp"
 
-#include "tightship/os_fine_mapping.hpp"
+#include "tightship/os/fine_mapping.hpp"
 
 #include <cstring>
 #include <link.h>

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-KERNELS = Path(__file__).parents[2] / "native/src/kernels"
+KERNELS = Path(__file__).parents[2] / "native/src/kernels/recurrent"
 
 
 @pytest.mark.parametrize(

@@ -1,8 +1,8 @@
 #include <algorithm>
 
 #include "tightship/packing/holes.hpp"
+#include "tightship/packing/place.hpp"
 #include "tightship/packing/rising.hpp"
-#include "tightship/place.hpp"
 
 namespace tightship::place {
 namespace {

@@ -4,8 +4,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "tightship/packing/place.hpp"
 #include "tightship/packing/rising.hpp"
-#include "tightship/place.hpp"
 
 namespace tightship::place {
 namespace {

@@ -1,6 +1,6 @@
 #include "tightship/primitive/lifetimes.hpp"
 
-#include "tightship/place.hpp"
+#include "tightship/packing/place.hpp"
 #include "tightship/resource/memory_resource.hpp"
 
 #include <algorithm>

@@ -1,6 +1,6 @@
 #include "tightship/resource/biased_lock.hpp"
 
-#include "tightship/os.hpp"
+#include "tightship/os/os.hpp"
 
 #include <thread>
 

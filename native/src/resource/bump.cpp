@@ -1,6 +1,6 @@
 #include "tightship/resource/bump.hpp"
 
-#include "tightship/os.hpp"
+#include "tightship/os/os.hpp"
 
 #include <algorithm>
 #include <bit>

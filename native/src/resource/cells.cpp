@@ -1,6 +1,6 @@
 #include "tightship/resource/cells.hpp"
 
-#include "tightship/os.hpp"
+#include "tightship/os/os.hpp"
 
 #include <thread>
 

@@ -1,8 +1,8 @@
 #include "tightship/resource/committed_range.hpp"
 
-#include "tightship/os.hpp"
-#include "tightship/os_limits.hpp"
-#include "tightship/os_map.hpp"
+#include "tightship/os/limits.hpp"
+#include "tightship/os/map.hpp"
+#include "tightship/os/os.hpp"
 
 #include <algorithm>
 #include <cstdint>

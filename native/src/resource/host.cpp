@@ -1,6 +1,6 @@
 #include "tightship/resource/host.hpp"
 
-#include "tightship/os.hpp"
+#include "tightship/os/os.hpp"
 
 namespace tightship::resource {
 

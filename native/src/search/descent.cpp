@@ -4,7 +4,7 @@
 #include <cassert>
 #include <utility>
 
-#include "tightship/kernels/clones.hpp"
+#include "tightship/cpu/clones.hpp"
 
 namespace tightship::search {
 namespace {

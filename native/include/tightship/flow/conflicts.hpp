@@ -2,7 +2,7 @@
 #pragma once
 
 #include "tightship/flow/ancestors.hpp"
-#include "tightship/place.hpp"
+#include "tightship/packing/place.hpp"
 
 #include <cstddef>
 #include <cstdint>

@@ -1,7 +1,7 @@
 /// Types of elements, and the narrow floats that C++ lacks.
 #pragma once
 
-#include "tightship/kernels/clones.hpp"
+#include "tightship/cpu/clones.hpp"
 
 #include <bit>
 #include <cstdint>

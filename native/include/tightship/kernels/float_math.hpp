@@ -8,7 +8,7 @@
 /// erf (1.4e-9 and 1.2e-9 in exact arithmetic).
 #pragma once
 
-#include "tightship/kernels/clones.hpp"
+#include "tightship/cpu/clones.hpp"
 
 #include <bit>
 #include <cmath>

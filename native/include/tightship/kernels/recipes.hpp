@@ -1,9 +1,9 @@
 /// How the rules that kernels are made from are written into recipes.
 #pragma once
 
-#include "tightship/kernels/attention.hpp"
-#include "tightship/kernels/convolution.hpp"
-#include "tightship/kernels/recurrent.hpp"
+#include "tightship/kernels/attention/attention.hpp"
+#include "tightship/kernels/convolution/convolution.hpp"
+#include "tightship/kernels/recurrent/recurrent.hpp"
 #include "tightship/recipe.hpp"
 
 namespace tightship::recipe {

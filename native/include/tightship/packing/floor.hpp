@@ -1,7 +1,7 @@
 /// Rectangles placed so far, and the gaps that they leave.
 #pragma once
 
-#include "tightship/place.hpp"
+#include "tightship/packing/place.hpp"
 
 #include <algorithm>
 #include <cstddef>

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <span>
 
-#include "tightship/place.hpp"
+#include "tightship/packing/place.hpp"
 
 namespace tightship::packing {
 

@@ -2,8 +2,8 @@
 #pragma once
 
 #include "tightship/packing/contained.hpp"
+#include "tightship/packing/place.hpp"
 #include "tightship/packing/rising.hpp"
-#include "tightship/place.hpp"
 
 namespace tightship::packing {
 

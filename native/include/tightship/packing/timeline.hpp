@@ -1,8 +1,8 @@
 /// A walk over the starts and stops of lifetimes.
 #pragma once
 
+#include "tightship/packing/place.hpp"
 #include "tightship/packing/rising.hpp"
-#include "tightship/place.hpp"
 
 namespace tightship::packing {
 

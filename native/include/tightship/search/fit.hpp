@@ -9,7 +9,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "tightship/place.hpp"
+#include "tightship/packing/place.hpp"
 #include "tightship/search/instance.hpp"
 #include "tightship/stop_flag.hpp"
 

@@ -14,7 +14,7 @@
 #include <span>
 #include <vector>
 
-#include "tightship/place.hpp"
+#include "tightship/packing/place.hpp"
 
 namespace tightship::search {
 

@@ -1,7 +1,7 @@
 #include "tightship/resource/adaptor/guard_page.hpp"
 
-#include "tightship/os.hpp"
-#include "tightship/os_limits.hpp"
+#include "tightship/os/limits.hpp"
+#include "tightship/os/os.hpp"
 #include "tightship/resource/pages.hpp"
 
 #include <algorithm>

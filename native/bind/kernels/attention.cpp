@@ -1,0 +1,61 @@
+#include "tightship/kernels/attention/attention.hpp"
+#include "recorded.hpp"
+#include "tightship/kernels/recipes.hpp"
+
+#include <nanobind/stl/array.h>
+#include <nanobind/stl/shared_ptr.h>
+#include <nanobind/stl/string_view.h>
+#include <nanobind/stl/vector.h>
+
+#include <array>
+#include <stdexcept>
+#include <string>
+#include <utility>
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+namespace tightship::bind {
+
+namespace {
+
+kernels::Mask mask_named(std::string_view name) {
+    constexpr std::array<std::pair<std::string_view, kernels::Mask>, 4> kMasks{
+        {{"none", kernels::Mask::kNone},
+         {"added", kernels::Mask::kAdded},
+         {"kept", kernels::Mask::kKept},
+         {"hidden", kernels::Mask::kHidden}}};
+    for (const auto &[known, mask] : kMasks)
+        if (known == name)
+            return mask;
+    throw std::invalid_argument("There is no mask `" + std::string(name) + "`.");
+}
+
+} // namespace
+
+void attention_kernels(nb::class_<Kernel> &kernel) {
+    nb::class_<kernels::AttentionRule>(kernel, "AttentionRule",
+                                       "How scores become weights; `mask` is none, added, kept "
+                                       "or hidden.")
+        .def(
+            "__init__",
+            [](kernels::AttentionRule *self, float scale, std::string_view mask, float fill,
+               int64_t ahead, bool zero_if_undefined, bool zero_if_unseen) {
+                new (self) kernels::AttentionRule{scale, mask_named(mask),  fill,
+                                                  ahead, zero_if_undefined, zero_if_unseen};
+            },
+            "scale"_a, "mask"_a = "none", "fill"_a = 0.0F, "ahead"_a = -1,
+            "zero_if_undefined"_a = false, "zero_if_unseen"_a = false);
+    recorded(kernel).def_static(
+        "attention",
+        [](const kernels::Dims &outer, const std::array<int64_t, 4> &sizes,
+           const kernels::AttentionRule &rule, const std::vector<kernels::Dims> &strides) {
+            return kernels::attention({outer, sizes[0], sizes[1], sizes[2], sizes[3]}, rule,
+                                      strides);
+        },
+        "outer"_a, "sizes"_a, "rule"_a, "strides"_a,
+        "Queries, keys, values, mask where there is one, target, scratch; sizes are of queries, "
+        "keys, depth, width; strides in bytes.");
+}
+
+} // namespace tightship::bind

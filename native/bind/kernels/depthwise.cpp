@@ -1,0 +1,48 @@
+#include "tightship/kernels/convolution/depthwise.hpp"
+#include "recorded.hpp"
+
+#include <nanobind/stl/array.h>
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/shared_ptr.h>
+
+#include <utility>
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+namespace tightship::bind {
+
+namespace {
+
+using Pair = std::array<int64_t, 2>;
+using Strides = std::array<int64_t, 4>;
+
+kernels::ImageStrides strides_of(const Strides &strides) {
+    return {strides[0], strides[1], strides[2], strides[3]};
+}
+
+std::shared_ptr<const Kernel> depthwise(const Pair &counts, const std::array<Pair, 6> &sizes,
+                                        const std::pair<Strides, Strides> &strides,
+                                        const std::pair<bool, bool> &swishes,
+                                        const std::pair<float, float> &limits, bool has_means) {
+    const auto &[source, target, kernel, steps, dilations, pads] = sizes;
+    return kernels::depthwise({counts[0], counts[1], source, target, kernel, steps, dilations, pads,
+                               strides_of(strides.first), strides_of(strides.second), swishes.first,
+                               swishes.second, limits.first, limits.second},
+                              has_means);
+}
+
+} // namespace
+
+void depthwise_kernels(nb::class_<Kernel> &kernel) {
+    recorded(kernel).def_static(
+        "depthwise", &depthwise, "batch_channels"_a, "sizes"_a, "strides"_a, "swishes"_a,
+        "limits"_a, "has_means"_a,
+        "Source, weights, bias, target, [means,] scratch: each channel convolved by "
+        "itself. Sizes are the source's, the target's, the kernel's, strides, "
+        "dilations, pads; strides of source and target in elements, by image, row, "
+        "pixel, 16 channels; whether there is a Swish before and behind; limits that "
+        "results without one are clamped to.");
+}
+
+} // namespace tightship::bind

@@ -1,0 +1,43 @@
+#include "bind.hpp"
+#include "count.hpp"
+
+#include "tightship/os/guard.hpp"
+
+#include <nanobind/ndarray.h>
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+namespace tightship::bind {
+
+using os::GuardedMapping;
+
+void guarded_mapping(nb::module_ &module) {
+    nb::class_<GuardedMapping>(
+        module, "GuardedMapping",
+        "A part of a file, read and written where it lies, that another may make shorter.")
+        .def(
+            "__init__",
+            [](GuardedMapping *self, int file, Count offset, Count size) {
+                new (self) GuardedMapping(file, at_least(0, "offset_bytes", offset),
+                                          at_least(1, "size_bytes", size));
+            },
+            "file"_a, "offset_bytes"_a, "size_bytes"_a,
+            "Map bytes of a file that is open to read and write, from a multiple of the page "
+            "size.\n\n"
+            "Raises MemoryError where the system refuses, or too many are mapped.")
+        .def_prop_ro("is_lost", &GuardedMapping::is_lost,
+                     "Whether bytes were touched that the file no longer has, or for which the "
+                     "system had\n"
+                     "no page: all of it is zeros since then, and nobody else's.")
+        .def(
+            "array",
+            [](nb::handle_t<GuardedMapping> self) {
+                const auto &mapping = nb::cast<const GuardedMapping &>(self);
+                return nb::ndarray<nb::numpy, uint8_t, nb::ndim<1>>(mapping.start(),
+                                                                    {mapping.size_bytes()}, self);
+            },
+            "Its bytes, as a uint8 array that keeps it mapped.");
+}
+
+} // namespace tightship::bind

@@ -1,0 +1,385 @@
+#include "bind.hpp"
+#include "count.hpp"
+#include "long_call.hpp"
+#include "python_device.hpp"
+#include "traverse.hpp"
+
+#include "tightship/os/limits.hpp"
+#include "tightship/resource/adaptor/planned.hpp"
+#include "tightship/resource/virtual/failing_device.hpp"
+#include "tightship/resource/virtual/host_device.hpp"
+#include "tightship/resource/virtual/seed_resource.hpp"
+#include "tightship/resource/virtual/shared_device.hpp"
+#include "tightship/resource/virtual/stealing_resource.hpp"
+
+#include <algorithm>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/shared_ptr.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
+#include <nanobind/stl/vector.h>
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+namespace tightship::bind {
+
+namespace {
+
+using resource::FailingDevice;
+using resource::HostDevice;
+using resource::MemoryResource;
+using resource::PagedDevice;
+using resource::SeedVirtualResource;
+using resource::SharedDevice;
+using resource::StealingVirtualResource;
+using resource::Stream;
+using resource::VirtualResource;
+using resource::VirtualStatistics;
+
+using Device = std::shared_ptr<PagedDevice>;
+
+int traverse_python_device(PyObject *self, visitproc visit, void *arg) {
+    Py_VISIT(Py_TYPE(self));
+    const auto *device = owned_by<PythonDevice>(self);
+    return device != nullptr ? device->traverse(visit, arg) : 0;
+}
+
+int traverse_failing_device(PyObject *self, visitproc visit, void *arg) {
+    Py_VISIT(Py_TYPE(self));
+    const auto *failing = owned_by<FailingDevice>(self);
+    return failing != nullptr ? visit_device(failing->device(), visit, arg) : 0;
+}
+
+void collect_failing_device(nb::handle self) {
+    if (const auto *failing = owned_by<FailingDevice>(self.ptr()))
+        collect_device(failing->device());
+}
+
+int traverse_python_stream(PyObject *self, visitproc visit, void *arg) {
+    Py_VISIT(Py_TYPE(self));
+    const auto *stream = owned_by<PythonStream>(self);
+    return stream != nullptr ? stream->traverse(visit, arg) : 0;
+}
+
+void collect_python_stream(nb::handle self) {
+    if (auto *stream = owned_by<PythonStream>(self.ptr()))
+        stream->collect();
+}
+
+/// The device, and the streams whose work may use memory that came back.
+int traverse_virtual(PyObject *self, visitproc visit, void *arg) {
+    if (const int stopped = traverse_resource(self, visit, arg))
+        return stopped;
+    const auto *resource = owned_by<VirtualResource>(self);
+    if (resource == nullptr)
+        return 0;
+    int stopped = visit_device(resource->device(), visit, arg);
+    resource->each_stream([&](Stream *stream) {
+        stopped = stopped != 0 ? stopped : visit_object_of(stream, visit, arg);
+    });
+    return stopped;
+}
+
+void collect_virtual(nb::handle self) {
+    if (const auto *resource = owned_by<VirtualResource>(self.ptr()))
+        collect_device(resource->device());
+}
+
+PyType_Slot python_device_slots[] = {
+    {Py_tp_traverse, reinterpret_cast<void *>(traverse_python_device)}, {0, nullptr}};
+PyType_Slot failing_device_slots[] = {
+    {Py_tp_traverse, reinterpret_cast<void *>(traverse_failing_device)}, {0, nullptr}};
+PyType_Slot python_stream_slots[] = {
+    {Py_tp_traverse, reinterpret_cast<void *>(traverse_python_stream)}, {0, nullptr}};
+PyType_Slot virtual_slots[] = {{Py_tp_traverse, reinterpret_cast<void *>(traverse_virtual)},
+                               {0, nullptr}};
+
+void devices(nb::module_ &module) {
+    nb::class_<PagedDevice>(module, "PagedDevice",
+                            "Physical chunks and addresses of a device, to be joined.")
+        .def_prop_ro("granularity_bytes", &PagedDevice::granularity_bytes,
+                     "Sizes of chunks are multiples of it.");
+    nb::class_<HostDevice, PagedDevice>(
+        module, "HostDevice", "Private pages, moved from address to address without a copy.")
+        .def(nb::init<>());
+    nb::class_<SharedDevice, PagedDevice>(module, "SharedDevice",
+                                          "Pages of a file in memory that other processes can map.")
+        .def(nb::init<>())
+        .def_prop_ro("descriptor", &SharedDevice::descriptor, "Of the open file.");
+    nb::class_<FailingDevice, PagedDevice>(module, "FailingDevice",
+                                           nb::type_slots(failing_device_slots),
+                                           "Refuses some calls, to test what happens then.")
+        .def("__del__", collect_failing_device, nb::sig(kCollectedSignature))
+        .def(
+            "__init__",
+            [](FailingDevice *self, Device device, Count first, Count count) {
+                new (self) FailingDevice(own_device(device), at_least(0, "first", first),
+                                         at_least(0, "count", count));
+            },
+            "device"_a, "first"_a, "count"_a = 1,
+            "Refuses `count` calls to create, reserve, map, unmap or grow, from number `first` on.")
+        .def_prop_ro("call_count", &FailingDevice::call_count, "Such calls so far.");
+    nb::class_<PythonDevice, PagedDevice>(module, "PythonDevice",
+                                          nb::type_slots(python_device_slots),
+                                          "A device that is a pair of functions.")
+        .def(
+            "__init__",
+            [](PythonDevice *self, nb::callable create_physical, nb::callable create_virtual,
+               Count granularity, bool maps_twice) {
+                new (self) PythonDevice(std::move(create_physical), std::move(create_virtual),
+                                        power_of_two("granularity_bytes", granularity), maps_twice);
+            },
+            "create_physical_memory"_a, "create_virtual_memory"_a, nb::kw_only(),
+            "granularity_bytes"_a = 4096, "maps_twice"_a = false,
+            nb::sig("def __init__(self, create_physical_memory: "
+                    "collections.abc.Callable[[int], object], create_virtual_memory: "
+                    "collections.abc.Callable[[int, int], object], *, "
+                    "granularity_bytes: int = 4096, maps_twice: bool = False) -> None"),
+            "`create_physical_memory(size_bytes)` gives a chunk, any object;\n"
+            "`create_virtual_memory(size_bytes, alignment)` an object with `address` and the\n"
+            "methods `map(offset_bytes, chunks)`, `unmap(offset_bytes, chunks)` and\n"
+            "`extend(more_bytes)`, true when done. None, false or an exception is a refusal; an\n"
+            "object that is dropped gives back what it has.");
+}
+
+void streams(nb::module_ &module) {
+    nb::class_<Stream>(module, "Stream", "Work done in order, beside the thread that asks for it.");
+    nb::class_<PythonHostStream, Stream>(
+        module, "HostStream", "A thread that runs functions in the order they were given.")
+        .def(nb::init<>())
+        .def("submit", &PythonHostStream::submit, "work"_a,
+             nb::sig("def submit(self, work: collections.abc.Callable[[], object]) -> None"),
+             "Runs it after what was submitted before; what it raises goes to stderr.")
+        .def("synchronize", &PythonHostStream::synchronize, nb::call_guard<GilReleased>(),
+             "Returns when everything submitted so far is done.");
+    nb::class_<PythonStream, Stream>(module, "PythonStream", nb::type_slots(python_stream_slots),
+                                     "A stream that Python knows of.")
+        .def("__del__", collect_python_stream, nb::sig(kCollectedSignature))
+        .def(
+            nb::init<nb::callable>(), "record"_a,
+            nb::sig("def __init__(self, record: collections.abc.Callable[[], object]) -> None"),
+            "`record()` gives a fence behind all work so far, an object with `is_signalled()`, or\n"
+            "None where all is done.");
+}
+
+uintptr_t allocate_on(VirtualResource &self, Count size, const std::shared_ptr<Stream> &stream,
+                      Count alignment) {
+    const size_t boundary = power_of_two("alignment", alignment);
+    const size_t size_bytes = at_least(1, "size_bytes", size);
+    const auto owner = self.known(stream);
+    void *pointer =
+        call_long(size_bytes, [&] { return self.allocate_on(size_bytes, boundary, owner); });
+    if (pointer == nullptr)
+        throw resource::Refused(self, size_bytes, boundary);
+    return reinterpret_cast<uintptr_t>(pointer);
+}
+
+void deallocate_on(VirtualResource &self, uintptr_t address, Count size,
+                   const std::shared_ptr<Stream> &stream, Count alignment) {
+    const size_t boundary = power_of_two("alignment", alignment);
+    const size_t size_bytes = at_least(1, "size_bytes", size);
+    const auto owner = self.known(stream);
+    const resource::Freed freed = call_long(size_bytes, [&] {
+        return self.deallocate_on(reinterpret_cast<void *>(address), size_bytes, boundary, owner);
+    });
+    if (freed != resource::Freed::done)
+        refuse_block(self, freed, {address, size_bytes, boundary});
+}
+
+using ListedRow = std::tuple<uintptr_t, uintptr_t, size_t, size_t, const char *>;
+using EventRow = std::tuple<const char *, uintptr_t, size_t, int64_t>;
+
+std::vector<ListedRow> blocks(const VirtualResource &self) {
+    static constexpr const char *kNames[] = {"live", "awaiting", "kept", "free"};
+    std::vector<ListedRow> rows;
+    for (const resource::ListedBlock &block : self.blocks())
+        rows.emplace_back(block.segment, block.start, block.size_bytes, block.requested_bytes,
+                          kNames[static_cast<size_t>(block.occupancy)]);
+    return rows;
+}
+
+std::vector<EventRow> events(const VirtualResource &self) {
+    static constexpr const char *kNames[] = {"allocated", "freed", "mapped", "unmapped"};
+    std::vector<EventRow> rows;
+    for (const resource::Event &event : self.events())
+        rows.emplace_back(kNames[static_cast<size_t>(event.action)], event.start, event.size_bytes,
+                          event.time_ns);
+    return rows;
+}
+
+void statistics(nb::module_ &module) {
+    nb::class_<VirtualStatistics>(module, "VirtualStatistics",
+                                  "What a virtual resource has; exact while no call is in flight.")
+        .def_ro("requested_bytes", &VirtualStatistics::requested_bytes,
+                "As asked for, in live blocks.")
+        .def_ro("allocated_bytes", &VirtualStatistics::allocated_bytes, "What live blocks take.")
+        .def_ro("peak_allocated_bytes", &VirtualStatistics::peak_allocated_bytes, "The most of it.")
+        .def_ro("physical_bytes", &VirtualStatistics::physical_bytes,
+                "Of all chunks, live and cached.")
+        .def_ro("peak_physical_bytes", &VirtualStatistics::peak_physical_bytes, "The most of it.")
+        .def_ro("cached_bytes", &VirtualStatistics::cached_bytes,
+                "Of chunks that no live block has.")
+        .def_ro("address_bytes", &VirtualStatistics::address_bytes, "Of reserved addresses.")
+        .def_ro("waiting_count", &VirtualStatistics::waiting_count,
+                "Addresses kept for work that is not done.")
+        .def_ro("allocation_count", &VirtualStatistics::allocation_count, "Of all time.")
+        .def_ro("exact_count", &VirtualStatistics::exact_count,
+                "Of these, met by memory that was mapped as it was.")
+        .def_ro("remap_count", &VirtualStatistics::remap_count,
+                "Of these, those for which chunks were mapped elsewhere.")
+        .def_ro("created_count", &VirtualStatistics::created_count, "Chunks made.")
+        .def_ro("moved_count", &VirtualStatistics::moved_count, "Chunks mapped elsewhere.")
+        .def_ro("released_count", &VirtualStatistics::released_count,
+                "Chunks given back to the device.")
+        .def_ro("retry_count", &VirtualStatistics::retry_count,
+                "Requests repeated after caches were given back.")
+        .def_ro("wait_count", &VirtualStatistics::wait_count, "Requests that waited for a fence.");
+}
+
+void resources(nb::module_ &module) {
+    constexpr size_t alignment = resource::kDefaultAlignment;
+    nb::class_<VirtualResource, MemoryResource>(
+        module, "VirtualResource",
+        "Blocks at addresses that chunks are mapped to and moved between.")
+        .def("allocate_on", &allocate_on, "size_bytes"_a, "stream"_a.none(),
+             "alignment"_a = alignment, "As `allocate`, for use in the order of a stream.")
+        .def("deallocate_on", &deallocate_on, "address"_a, "size_bytes"_a, "stream"_a.none(),
+             "alignment"_a = alignment,
+             "As `deallocate`, while work that the stream was given may still use the block: it\n"
+             "serves the same stream at once, others when that work is done.")
+        .def("virtual_statistics", &VirtualResource::virtual_statistics)
+        .def("blocks", &blocks,
+             "Every block that has memory where it lies: where its segment begins, its address,\n"
+             "size, bytes asked for (0 unless it is live) and `live`, `awaiting` (work may still\n"
+             "use it), `kept` (for a request of its size) or `free`.")
+        .def(
+            "record_events",
+            [](VirtualResource &self, Count count) {
+                self.record_events(at_least(0, "count", count));
+            },
+            "count"_a, "Keeps the last `count` events from now on; 0, as at first, keeps none.")
+        .def(
+            "events", &events,
+            "The oldest first: `allocated`, `freed`, `mapped` or `unmapped`, address, bytes (of a\n"
+            "block, as asked for), nanoseconds since 1970.");
+    nb::class_<SeedVirtualResource, VirtualResource>(
+        module, "SeedVirtualResource", nb::type_slots(virtual_slots),
+        "The virtual caching allocator as it was published: caches of chunks and of addresses.")
+        .def("__del__", collect_virtual, nb::sig(kCollectedSignature))
+        .def(
+            "__init__",
+            [](SeedVirtualResource *self, Device device, Count chunk) {
+                new (self)
+                    SeedVirtualResource(own_device(device), at_least(1, "chunk_bytes", chunk));
+            },
+            "device"_a, "chunk_bytes"_a = SeedVirtualResource::kChunkBytes)
+        .def_prop_ro("chunk_bytes", &SeedVirtualResource::chunk_bytes)
+        .def(
+            "set_chunk_size",
+            [](SeedVirtualResource &self, Count chunk) {
+                self.set_chunk_bytes(at_least(1, "chunk_bytes", chunk));
+            },
+            "chunk_bytes"_a, "Of chunks made from now on; what is cached goes back.");
+}
+
+void stealing_resource(nb::module_ &module) {
+    using Settings = StealingVirtualResource::Settings;
+    const auto nanoseconds = [](const char *name, double seconds) {
+        if (!(seconds >= 0))
+            throw resource::Misuse("`" + std::string(name) + "` must be 0 or more.");
+        return std::chrono::nanoseconds(static_cast<int64_t>(std::min(seconds, 1e9) * 1e9));
+    };
+    nb::class_<StealingVirtualResource, VirtualResource>(
+        module, "StealingVirtualResource", nb::type_slots(virtual_slots),
+        "Blocks of any size from one range of addresses; free pages move to where they are wanted.")
+        .def("__del__", collect_virtual, nb::sig(kCollectedSignature))
+        .def(
+            "__init__",
+            [nanoseconds](StealingVirtualResource *self, Device device, Count page,
+                          std::optional<Count> max, Count keep, double idle, double patience) {
+                Settings settings{.page_bytes = at_least(1, "page_bytes", page),
+                                  .keep_bytes = at_least(0, "keep_bytes", keep),
+                                  .idle = nanoseconds("idle_seconds", idle),
+                                  .patience = nanoseconds("patience_seconds", patience)};
+                if (max)
+                    settings.max_bytes = at_least(1, "max_bytes", *max);
+                new (self) StealingVirtualResource(own_device(device), settings);
+            },
+            "device"_a, nb::kw_only(), "page_bytes"_a = Settings{}.page_bytes,
+            "max_bytes"_a.none() = nb::none(), "keep_bytes"_a = Settings{}.keep_bytes,
+            "idle_seconds"_a = 10.0, "patience_seconds"_a = 1.0,
+            "Maps memory in pages, at most `max_bytes` of it. What was not needed for\n"
+            "`idle_seconds` goes back, but for `keep_bytes`. Work that is in the way is waited "
+            "for\n"
+            "`patience_seconds` long before memory is made instead.");
+}
+
+using resource::PlannedRequest;
+using resource::PlannedResource;
+using resource::RecordedRequest;
+
+using Row = std::tuple<Count, Count, std::optional<Count>>;
+using RecordedRow = std::tuple<size_t, size_t, size_t, std::optional<size_t>>;
+
+std::vector<RecordedRow> recorded(const PlannedResource &self) {
+    std::vector<RecordedRow> rows;
+    for (const RecordedRequest &request : self.recorded())
+        rows.emplace_back(request.size_bytes, request.alignment, request.start_step,
+                          request.stop_step == SIZE_MAX ? std::nullopt
+                                                        : std::optional(request.stop_step));
+    return rows;
+}
+
+void set_plan(PlannedResource &self, const std::vector<Row> &rows, Count capacity,
+              Count alignment) {
+    std::vector<PlannedRequest> requests;
+    for (const auto &[size, boundary, offset] : rows)
+        requests.push_back({at_least(1, "size_bytes", size), power_of_two("alignment", boundary),
+                            offset ? at_least(0, "offset_bytes", *offset) : SIZE_MAX});
+    self.set_plan(std::move(requests), at_least(0, "capacity_bytes", capacity),
+                  power_of_two("alignment", alignment));
+}
+
+void planned_resource(nb::module_ &module) {
+    nb::class_<PlannedResource, resource::Adaptor>(
+        module, "PlannedResource", "Serves requests that repeat at offsets that were planned.")
+        .def(nb::init<std::shared_ptr<MemoryResource>>(), "upstream"_a)
+        .def("restart", &PlannedResource::restart,
+             "Begins an iteration: the plan's first request is expected next.")
+        .def(
+            "recorded", &recorded,
+            "Requests since `restart`: size, alignment, the step it came at, and the step it went\n"
+            "back at or None. Steps count requests and what went back.")
+        .def("set_plan", &set_plan, "requests"_a, "capacity_bytes"_a, "alignment"_a,
+             "Expects requests of a size, an alignment and an offset each, None for one that\n"
+             "upstream is to serve, within `capacity_bytes` of upstream's.\n\n"
+             "Raises OutOfMemoryError where upstream has not so much; InputError where a block of\n"
+             "the plan before is live, or a request lies outside.")
+        .def_prop_ro("hit_count", &PlannedResource::hit_count, "Requests that were as expected.")
+        .def_prop_ro("surprise_count", &PlannedResource::surprise_count,
+                     "Requests that were not, or whose place was taken; upstream served them.")
+        .def_prop_ro("planned_count", &PlannedResource::planned_count,
+                     "Live blocks at planned offsets.")
+        .def_prop_ro("capacity_bytes", &PlannedResource::capacity_bytes,
+                     "Of the plan; 0 for none.");
+}
+
+} // namespace
+
+void virtual_resources(nb::module_ &module) {
+    resource::wait_for_lock = &lock_without_gil;
+    module.def(
+        "process_mappings", [] { return std::tuple(os::map_count(), os::map_limit()); },
+        "How many ranges of addresses the process has mapped, and how many the system lets it\n"
+        "have; 0 for what the system does not say.");
+    devices(module);
+    streams(module);
+    statistics(module);
+    resources(module);
+    stealing_resource(module);
+    planned_resource(module);
+    cuda_resources(module);
+}
+
+} // namespace tightship::bind

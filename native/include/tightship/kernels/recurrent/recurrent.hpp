@@ -1,0 +1,55 @@
+/// Recurrent layers over the products of their inputs: one step after another.
+#pragma once
+
+#include "tightship/kernel.hpp"
+#include "tightship/kernels/recurrent/cell.hpp"
+
+#include <array>
+#include <memory>
+#include <vector>
+
+namespace tightship::kernels {
+
+struct RecurrentShape {
+    int64_t steps, batch, directions, hidden;
+};
+
+struct RecurrentRule {
+    Cell cell;
+    bool is_reversed; ///< the first direction goes from the last step to the first
+    bool is_coupled;  ///< an LSTM forgets as much as it takes in
+    float limit;      ///< what activations are given lies between minus this and this
+    std::vector<Activation> activations; ///< of one direction after another
+};
+
+/// Operands that are there or not, in their order.
+enum class RecurrentPart {
+    kResetBias, ///< (directions, hidden): of a linear GRU, added to what is reset
+    kLengths,   ///< (batch), of int32: steps of each row
+    kState,     ///< before the first step; zero without
+    kCellState,
+    kPeephole, ///< (directions, 3, hidden): input, output, forget
+    kSequence, ///< the state after every step
+    kLastState,
+    kLastCellState,
+};
+constexpr size_t kRecurrentParts = 8;
+
+/// Elements from one step, direction or row of the batch to the next; hidden units lie together.
+struct RecurrentLayout {
+    std::array<int64_t, 2> gates;    ///< step, row
+    std::array<int64_t, 3> sequence; ///< step, direction, row
+    std::array<int64_t, 2> state;    ///< direction, row; of all states
+};
+
+/// What each gate is given by the inputs, (steps, batch, directions * gates * hidden) with biases
+/// added; packed weights of the state; `parts`; scratch. Gates are in ONNX's order.
+///
+/// Weights are packed by direction. Units are rounded up to multiples of 16 and cut into blocks of
+/// `recurrent_block_units`; a block has, for each element of the state, its units of each gate. A
+/// GRU that is not linear has update and reset in such blocks, and then those of its candidate.
+std::shared_ptr<const Kernel> recurrent(const RecurrentShape &shape, const RecurrentRule &rule,
+                                        const std::vector<RecurrentPart> &parts,
+                                        const RecurrentLayout &layout);
+
+} // namespace tightship::kernels

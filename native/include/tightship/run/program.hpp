@@ -1,0 +1,110 @@
+/// Steps that run without Python: kernels of our own and primitives over planned bytes.
+///
+///   Program   what runs and where its operands are, as (space, offset); immutable once compiled
+///   Context   one arena's worth of operands; one run at a time, as many contexts as threads
+#pragma once
+
+#include "tightship/kernel.hpp"
+#include "tightship/memory_space.hpp"
+#include "tightship/onednn/primitive_steps.hpp"
+#include "tightship/run/step_graph.hpp"
+#include "tightship/stop_flag.hpp"
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <vector>
+
+namespace tightship {
+
+/// How a run ended, between two steps.
+enum class Outcome { kDone, kStopped, kDeadline };
+
+/// Says between two steps whether a run must end.
+class Watch {
+  public:
+    using Clock = std::chrono::steady_clock;
+
+    /// Looks at `stop`, at the deadline, and, every few milliseconds, calls `poll`, which may
+    /// throw. REQUIRES: `stop` and `poll` outlive it.
+    Watch(const StopFlag &stop, std::optional<Clock::time_point> deadline,
+          const std::function<void()> &poll)
+        : stop_(stop), deadline_(deadline), poll_(poll) {}
+
+    /// `kDone` where the run goes on.
+    Outcome look();
+
+  private:
+    const StopFlag &stop_;
+    std::optional<Clock::time_point> deadline_;
+    const std::function<void()> &poll_;
+    Clock::time_point polled_ = Clock::now();
+};
+
+class Program {
+  public:
+    Program() = default;
+    Program(const Program &) = delete;
+    Program &operator=(const Program &) = delete;
+
+    /// REQUIRES: not compiled yet. Operands in the order that `Kernel::run` takes them.
+    void add_kernel(std::shared_ptr<const Kernel> kernel, std::span<const Place> operands);
+    /// The next step is the primitive last added to `primitives`.
+    void add_primitive();
+
+    /// Generates the code of the primitives for `threads`.
+    void compile(int threads);
+    /// Leaves it to each run to obtain primitives for `threads`, as `Stepwise` does.
+    void defer(int threads) { threads_ = threads; }
+    /// Says where the weights are; REQUIRES `base` to outlive the program's runs.
+    void bind_weights(void *base);
+
+    size_t step_count() const { return steps_.size(); }
+    int threads() const { return threads_; }
+
+    onednn::PrimitiveSteps primitives;
+
+  private:
+    friend class Context;
+    friend class Stepwise;
+    struct Step {
+        std::shared_ptr<const Kernel> kernel; ///< null for a primitive
+        uint32_t first; ///< of its places; the index of a primitive among the primitives
+        uint32_t count;
+    };
+    std::vector<Step> steps_;
+    std::vector<Place> places_; ///< operands of kernels
+    uint32_t primitive_count_ = 0;
+    char *weights_ = nullptr;
+    int threads_ = 1;
+};
+
+class Context {
+  public:
+    /// REQUIRES: `program` is compiled, its weights bound; both outlive the context.
+    Context(const Program &program, void *arena);
+    Context(const Context &) = delete;
+    Context &operator=(const Context &) = delete;
+
+    /// Points a slot at the caller's bytes for the next runs.
+    void bind_external(uint32_t slot, void *data);
+
+    /// Runs steps [first, last), looking at `watch` before each. Where `ends_ns` is not null, the
+    /// time of the steady clock after each step goes there, one number for each.
+    Outcome run(size_t first, size_t last, Watch watch, int64_t *ends_ns = nullptr);
+
+    /// Runs the steps of a graph, up to `workers` at once; otherwise as `run`.
+    /// REQUIRES: the program is compiled for one thread.
+    Outcome run_at_once(StepRun &steps, int workers, Watch watch);
+
+  private:
+    friend class Stepwise;
+    void execute(const Program::Step &step);
+
+    const Program &program_;
+    onednn::BoundPrimitives primitives_;
+    std::vector<char *> addresses_; ///< of the kernels' operands, as the program's places
+};
+
+} // namespace tightship

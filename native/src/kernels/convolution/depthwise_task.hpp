@@ -1,0 +1,36 @@
+/// What the loops of a depthwise convolution are given; plain data, because they are compiled once
+/// for each instruction set and must share no inline function with the rest.
+#pragma once
+
+#include "tightship/kernels/convolution/depthwise.hpp"
+
+namespace tightship::kernels {
+
+constexpr int64_t kLayoutBlock = 16; ///< channels that lie together in any layout
+
+/// One run; `ring` holds, for a few channels, the rows of the source that a row of the result
+/// needs, zeros beside them.
+struct DepthwiseTask {
+    const DepthwiseShape *shape;
+    const float *source, *weights, *bias;
+    float *target, *means, *ring; ///< `means` null for none
+};
+
+/// Rows of the result, of all images one after another, and groups of `kDepthwiseGroup` channels.
+struct DepthwisePart {
+    int64_t first_row, row_end, first_group, group_end;
+};
+
+using DepthwiseLoop = void (*)(const DepthwiseTask &task, const DepthwisePart &part);
+
+namespace portable {
+void convolve(const DepthwiseTask &task, const DepthwisePart &part);
+}
+namespace avx2 {
+void convolve(const DepthwiseTask &task, const DepthwisePart &part);
+}
+namespace avx512 {
+void convolve(const DepthwiseTask &task, const DepthwisePart &part);
+}
+
+} // namespace tightship::kernels

@@ -1,0 +1,107 @@
+#include "tightship/kernels/elementwise/elementwise.hpp"
+#include "tightship/kernels/elementwise/power.hpp"
+
+namespace tightship::kernels {
+
+namespace {
+
+using enum ElementType;
+
+constexpr std::string_view kNames[] = {"Add", "Sub",   "Mul", "Div", "Min",
+                                       "Max", "PRelu", "Pow", "Mod", "Fmod"};
+constexpr int kVectorised = 8;
+
+template <class Real> TIGHTSHIP_INLINE Real smaller(Real a, Real b) {
+    return a < b || a != a ? a : b;
+}
+
+template <class Real> TIGHTSHIP_INLINE Real larger(Real a, Real b) {
+    return a > b || a != a ? a : b;
+}
+
+template <class Real> TIGHTSHIP_INLINE bool is_filled(const Real *y, int64_t length, Real with) {
+    int others = 0;
+    for (int64_t index = 0; index < length; ++index)
+        others |= y[index] != with;
+    return others == 0;
+}
+
+/// Roots and reciprocals, where the exponents are one, have instructions of their own.
+template <class Real>
+TIGHTSHIP_INLINE void powers(const Real *x, const Real *y, Real *z, int64_t length) {
+    const Real first = length > 0 ? y[0] : Real(0);
+    const bool has_own = first == Real(0.5) || first == Real(-0.5) || first == Real(-1);
+    if (!has_own || !is_filled(y, length, first))
+        return zip_row(x, y, z, length,
+                       [](Real a, Real b) __attribute__((always_inline)) { return power(a, b); });
+    if (first == Real(0.5))
+        return map_row(x, z, length, [](Real a) __attribute__((always_inline)) { return root(a); });
+    if (first == Real(-0.5))
+        return map_row(x, z, length,
+                       [](Real a) __attribute__((always_inline)) { return 1 / root(a); });
+    map_row(x, z, length, [](Real a) __attribute__((always_inline)) { return 1 / a; });
+}
+
+template <class Real>
+TIGHTSHIP_INLINE void vectorised(int code, const Real *x, const Real *y, Real *z, int64_t length) {
+#define CASE(number, body)                                                                         \
+    case number:                                                                                   \
+        return zip_row(x, y, z, length,                                                            \
+                       [](Real a, Real b) __attribute__((always_inline)) { return body; })
+    switch (code) {
+        CASE(0, a + b);
+        CASE(1, a - b);
+        CASE(2, a * b);
+        CASE(3, a / b);
+        CASE(4, smaller(a, b));
+        CASE(5, larger(a, b));
+        CASE(6, a > 0 ? a : a * b);
+    case 7:
+        return powers(x, y, z, length);
+    }
+#undef CASE
+}
+
+/// With the sign of the divisor; a zero has it too.
+template <class Real> Real floored_remainder(Real a, Real b) {
+    const Real rest = std::fmod(a, b);
+    if (rest == 0)
+        return std::copysign(rest, b);
+    return (rest < 0) != (b < 0) ? rest + b : rest;
+}
+
+template <class Real>
+void by_library(int code, const Real *x, const Real *y, Real *z, int64_t length) {
+    switch (code) {
+    case 8:
+        return zip_row(x, y, z, length, floored_remainder<Real>);
+    default:
+        return zip_row(x, y, z, length, [](Real a, Real b) { return std::fmod(a, b); });
+    }
+}
+
+#define APPLY(name, Real)                                                                          \
+    TIGHTSHIP_CLONES void name(int code, const char *const *inputs, char *output, int64_t length,  \
+                               const double *) {                                                   \
+        const auto *x = reinterpret_cast<const Real *>(inputs[0]);                                 \
+        const auto *y = reinterpret_cast<const Real *>(inputs[1]);                                 \
+        auto *z = reinterpret_cast<Real *>(output);                                                \
+        if (code < kVectorised)                                                                    \
+            vectorised(code, x, y, z, length);                                                     \
+        else                                                                                       \
+            by_library(code, x, y, z, length);                                                     \
+    }
+APPLY(apply_float32, float)
+APPLY(apply_float64, double)
+#undef APPLY
+
+} // namespace
+
+std::optional<Operation> binary_float_operation(std::string_view name, ElementType type) {
+    for (int code = 0; code < static_cast<int>(std::size(kNames)); ++code)
+        if (kNames[code] == name)
+            return Operation{type == kFloat32 ? apply_float32 : apply_float64, code, type, type};
+    return std::nullopt;
+}
+
+} // namespace tightship::kernels

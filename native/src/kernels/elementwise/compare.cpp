@@ -1,0 +1,60 @@
+#include "tightship/kernels/elementwise/elementwise.hpp"
+
+namespace tightship::kernels {
+
+namespace {
+
+using enum ElementType;
+
+constexpr std::string_view kNames[] = {"Equal", "Less", "LessOrEqual", "Greater", "GreaterOrEqual"};
+
+template <class T>
+TIGHTSHIP_INLINE void compared(int code, const char *const *inputs, char *output, int64_t length) {
+    const auto *x = reinterpret_cast<const T *>(inputs[0]);
+    const auto *y = reinterpret_cast<const T *>(inputs[1]);
+    if (code > 2) {
+        std::swap(x, y);
+        code -= 2;
+    }
+#define CASE(number, sign)                                                                         \
+    case number:                                                                                   \
+        return zip_row(x, y, output, length,                                                       \
+                       [](T a, T b) __attribute__((always_inline)) { return char(a sign b); })
+    switch (code) {
+        CASE(0, ==);
+        CASE(1, <);
+        CASE(2, <=);
+    }
+#undef CASE
+}
+
+#define COMPARISON(name, T)                                                                        \
+    TIGHTSHIP_CLONES void name(int code, const char *const *inputs, char *output, int64_t length,  \
+                               const double *) {                                                   \
+        compared<T>(code, inputs, output, length);                                                 \
+    }
+COMPARISON(int8, int8_t)
+COMPARISON(int16, int16_t)
+COMPARISON(int32, int32_t)
+COMPARISON(int64, int64_t)
+COMPARISON(uint8, uint8_t)
+COMPARISON(uint16, uint16_t)
+COMPARISON(uint32, uint32_t)
+COMPARISON(uint64, uint64_t)
+COMPARISON(float32, float)
+COMPARISON(float64, double)
+#undef COMPARISON
+
+} // namespace
+
+std::optional<Operation> compare_operation(std::string_view name, ElementType type) {
+    constexpr Operation::Apply functions[kElementTypes] = {
+        uint8,  int8,   int16,   int32,   int64,   uint8,  uint16,
+        uint32, uint64, nullptr, nullptr, float32, float64};
+    for (int code = 0; code < static_cast<int>(std::size(kNames)); ++code)
+        if (kNames[code] == name)
+            return Operation{functions[static_cast<int>(type)], code, type, kBool};
+    return std::nullopt;
+}
+
+} // namespace tightship::kernels

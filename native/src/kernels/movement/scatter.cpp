@@ -1,0 +1,130 @@
+#include "tightship/kernels/movement/indexed.hpp"
+
+#include "tightship/kernels/movement/number.hpp"
+#include "tightship/kernels/movement/strided_copy.hpp"
+#include "tightship/kernels/movement/tuples.hpp"
+#include "tightship/kernels/spans.hpp"
+
+namespace tightship::kernels {
+
+namespace {
+
+/// What the combinations have in common: the data copied, then every update put in order.
+class Scatter : public Kernel {
+  public:
+    Scatter(int64_t item_bytes, const Indexing &indexing, const Walk &walk, const Whole &whole)
+        : item_bytes_(item_bytes), copy_(item_bytes, whole.shape, whole.source, whole.target),
+          tuples_(indexing), nest_(walk.shape, {walk.other, walk.tuples, walk.data}) {
+        tuples_.require_checked(walk);
+    }
+
+    void run(std::span<char *const> operands, int threads) const override {
+        tuples_.check(operands[1]);
+        if (operands[0] != operands[3])
+            copy_.run(operands[0], operands[3], threads);
+        put_all(operands[2], operands[1], operands[3]);
+    }
+
+    std::vector<Reach> reach() const override {
+        const Reach put = tuples_.data_reach(nest_.reach(2, item_bytes_), item_bytes_);
+        const Reach copied = copy_.target_reach();
+        return {copy_.source_reach(),
+                tuples_.own_reach(),
+                nest_.reach(0, item_bytes_),
+                {std::min(put.low, copied.low), std::max(put.high, copied.high)}};
+    }
+
+  protected:
+    virtual void put_all(const char *updates, const char *tuples, char *target) const = 0;
+
+    /// Calls `put(update, update step, target, target step, length)` for updates of one tuple.
+    template <class Put>
+    void for_each_span(const char *updates, const char *tuples, char *target,
+                       const Put &put) const {
+        const auto [update_step, tuple_step, target_step] = nest_.row_steps();
+        tuples_.with_offset([&](const auto &offset_of) {
+            nest_.for_each_row(1, [&](const auto &offsets, int64_t length) {
+                const char *update = updates + offsets[0], *tuple = tuples + offsets[1];
+                char *to = target + offsets[2];
+                if (tuple_step == 0)
+                    return put(update, update_step, to + offset_of(tuple), target_step, length);
+                for (; length > 0; --length) {
+                    put(update, 0, to + offset_of(tuple), 0, 1);
+                    update += update_step;
+                    tuple += tuple_step;
+                    to += target_step;
+                }
+            });
+        });
+    }
+
+  private:
+    int64_t item_bytes_;
+    StridedCopy copy_;
+    Tuples tuples_;
+    LoopNest<3> nest_;
+};
+
+template <class Item> class Put : public Scatter {
+  public:
+    using Scatter::Scatter;
+
+  protected:
+    void put_all(const char *updates, const char *tuples, char *target) const override {
+        for_each_span(
+            updates, tuples, target,
+            [](const char *from, int64_t from_step, char *to, int64_t to_step, int64_t length) {
+                if (length == 1)
+                    store(to, load<Item>(from));
+                else
+                    copy_span<Item>(from, from_step, to, to_step, length);
+            });
+    }
+};
+
+template <class Number, Number (*combined)(Number, Number)> class Combine : public Scatter {
+  public:
+    using Scatter::Scatter;
+
+  protected:
+    void put_all(const char *updates, const char *tuples, char *target) const override {
+        for_each_span(
+            updates, tuples, target,
+            [](const char *from, int64_t from_step, char *to, int64_t to_step, int64_t length) {
+                for (; length > 0; --length, from += from_step, to += to_step)
+                    store(to, combined(load<Number>(to), load<Number>(from)));
+            });
+    }
+};
+
+template <class Number, class... Arguments>
+std::shared_ptr<const Kernel> combine(const std::string &how, const Arguments &...arguments) {
+    if (how == "add")
+        return std::make_shared<Combine<Number, sum<Number>>>(arguments...);
+    if (how == "mul")
+        return std::make_shared<Combine<Number, product<Number>>>(arguments...);
+    if (how == "max")
+        return std::make_shared<Combine<Number, greater<Number>>>(arguments...);
+    return std::make_shared<Combine<Number, lesser<Number>>>(arguments...);
+}
+
+} // namespace
+
+std::shared_ptr<const Kernel> scatter(int64_t item_bytes, const std::string &dtype,
+                                      const std::string &how, const Indexing &indexing,
+                                      const Walk &walk, const Whole &whole) {
+    std::shared_ptr<const Kernel> kernel;
+    require_item(item_bytes);
+    if (how == "none")
+        with_item(item_bytes, [&](auto zero) {
+            kernel = std::make_shared<Put<decltype(zero)>>(item_bytes, indexing, walk, whole);
+        });
+    else
+        with_number(dtype, [&](auto zero) {
+            require(item_bytes == sizeof zero, "a kernel combines elements of another size");
+            kernel = combine<decltype(zero)>(how, item_bytes, indexing, walk, whole);
+        });
+    return kernel;
+}
+
+} // namespace tightship::kernels

@@ -1,0 +1,119 @@
+#include "tightship/kernels/movement/sequence.hpp"
+
+#include "tightship/kernels/spans.hpp"
+
+namespace tightship::kernels {
+
+namespace {
+
+constexpr int64_t kGrainBytes = 1 << 16; ///< bytes that are worth a thread
+
+class Reverse : public Kernel {
+  public:
+    explicit Reverse(const Sequences &given) : s_(given) {}
+
+    void run(std::span<char *const> operands, int threads) const override {
+        const char *lengths = operands[1];
+        for (int64_t index = 0; index < s_.count; ++index)
+            check(load<int64_t>(lengths + 8 * index));
+        const int64_t grain = kGrainBytes / std::max<int64_t>(s_.row_bytes, 1);
+        parallel_for(threads, s_.count * s_.steps, grain, [&](int64_t begin, int64_t end) {
+            for (int64_t row = begin; row < end; ++row) {
+                const int64_t index = s_.steps_first ? row % s_.count : row / s_.steps;
+                const int64_t step = s_.steps_first ? row / s_.count : row % s_.steps;
+                const auto length = load<int64_t>(lengths + 8 * index);
+                const int64_t source = step < length ? length - 1 - step : step;
+                const int64_t apart = s_.steps_first ? s_.count : 1;
+                copy_bytes(operands[0] + (row + (source - step) * apart) * s_.row_bytes,
+                           operands[2] + row * s_.row_bytes, s_.row_bytes);
+            }
+        });
+    }
+
+    std::vector<Reach> reach() const override {
+        const Reach all = dense(counted({s_.count, s_.steps}), s_.row_bytes);
+        return {all, dense(s_.count, sizeof(int64_t)), all};
+    }
+
+  private:
+    void check(int64_t length) const {
+        if (length < 0 || length > s_.steps)
+            throw KernelError("Node `" + s_.node + "` reverses " + std::to_string(length) +
+                              " steps of a sequence; there must be at least 0 and at most " +
+                              std::to_string(s_.steps) + ".");
+    }
+
+    Sequences s_;
+};
+
+class AppendKernel : public Kernel {
+  public:
+    explicit AppendKernel(const Append &given) : a_(given) {}
+
+    void run(std::span<char *const> operands, int threads) const override {
+        const char *firsts = a_.has_firsts ? operands[2] : nullptr;
+        char *target = operands[a_.has_firsts ? 3 : 2];
+        for (int64_t batch = 0; batch < a_.batches; ++batch)
+            check(first_step(firsts, batch));
+        if (operands[0] != target)
+            copy_past(operands[0], target, threads);
+        for (int64_t group = 0; group < a_.batches * a_.groups; ++group) {
+            const int64_t first = first_step(firsts, group / a_.groups) % a_.steps;
+            const int64_t before_end = std::min(a_.new_steps, a_.steps - first);
+            const char *update = operands[1] + group * a_.new_steps * a_.row_bytes;
+            char *to = target + group * a_.steps * a_.row_bytes;
+            copy_bytes(update, to + first * a_.row_bytes, before_end * a_.row_bytes);
+            copy_bytes(update + before_end * a_.row_bytes, to,
+                       (a_.new_steps - before_end) * a_.row_bytes);
+        }
+    }
+
+    std::vector<Reach> reach() const override {
+        const int64_t groups = counted({a_.batches, a_.groups});
+        const Reach all = dense(counted({groups, a_.steps}), a_.row_bytes);
+        const Reach update = dense(counted({groups, a_.new_steps}), a_.row_bytes);
+        if (a_.has_firsts)
+            return {all, update, dense(a_.batches, sizeof(int64_t)), all};
+        return {all, update, all};
+    }
+
+  private:
+    static int64_t first_step(const char *firsts, int64_t batch) {
+        return firsts == nullptr ? 0 : load<int64_t>(firsts + 8 * batch);
+    }
+
+    void check(int64_t first) const {
+        const int64_t last = a_.is_circular ? a_.steps - 1 : a_.steps - a_.new_steps;
+        if (first < 0 || first > last)
+            throw KernelError("Node `" + a_.node + "` writes " + std::to_string(a_.new_steps) +
+                              " steps from step " + std::to_string(first) +
+                              " on; it must be in [0, " + std::to_string(last) + "].");
+    }
+
+    void copy_past(const char *past, char *target, int threads) const {
+        const int64_t size_bytes = a_.batches * a_.groups * a_.steps * a_.row_bytes;
+        parallel_for(threads, size_bytes, kGrainBytes, [&](int64_t begin, int64_t end) {
+            copy_bytes(past + begin, target + begin, end - begin);
+        });
+    }
+
+    Append a_;
+};
+
+} // namespace
+
+std::shared_ptr<const Kernel> reverse_sequences(const Sequences &sequences) {
+    auto kernel = std::make_shared<Reverse>(sequences);
+    kernel->reach();
+    return kernel;
+}
+
+std::shared_ptr<const Kernel> append(const Append &append) {
+    require(append.steps > 0 && append.new_steps <= append.steps,
+            "a kernel appends more steps than there is room for");
+    auto kernel = std::make_shared<AppendKernel>(append);
+    kernel->reach();
+    return kernel;
+}
+
+} // namespace tightship::kernels
