@@ -1,0 +1,389 @@
+"""Which module may import which: a table, read as documentation.
+
+Layers, top to bottom; an import goes strictly down, and names side by side never meet:
+
+    tightship_start, a package of its own
+    cli
+    driver | plug | backend | torch_compile
+    memory | loading.entry | training | cost
+    loading.shared
+    loading.unprepared
+    loading.preparing | loading.first_shapes
+    loading.opening
+    loading: tuning | restoring | prepared_once | further_shapes
+    model | loading.budget
+    model.bound_run
+    model.feeds
+    engine
+    view | trace.workload
+    trace.replay
+    frontend | planner | resource
+    graph
+    prepared_cache
+    quantity | forks | late_names | atomic_file
+    trace.rmm_log | trace.torch_snapshot | safetensors
+    trace.events
+    public_calls, for all who may import errors
+    errors | _core
+
+An import within a function counts as one at the top.
+
+Run `python -m tests.layers` to print what each room imports as the code is now.
+"""
+
+import ast
+import re
+import sys
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+SOURCE = ROOT / "src" / "tightship"
+NATIVE = ROOT / "native"
+
+ALLOWED: Mapping[str, str] = {  # the longest prefix of a module's name decides
+    "errors": "",
+    "public_calls": "errors",
+    "quantity": "errors",
+    "forks": "",
+    "safetensors": "errors",
+    "atomic_file": "",
+    "late_names": "",
+    "trace": "",
+    "trace.events": "errors",
+    "trace.rmm_log": "errors trace.events",
+    "trace.torch_snapshot": "errors trace.events",
+    "trace.replay": "_core public_calls trace.events resource",
+    "trace.workload": "errors quantity trace.events trace.replay resource",
+    "graph": "errors late_names graph",
+    "resource": "_core errors forks quantity resource",
+    "frontend": "_core errors graph frontend",
+    "planner": "late_names planner",
+    "planner.constraints": "errors",
+    "planner.constraint_checks": "errors planner.constraints",
+    "planner.problem": "errors planner.constraint_checks planner.constraints",
+    "planner.names": "",
+    "planner.schedule": "errors",
+    "planner.plan": "planner.problem",
+    "planner.verify": (  # nothing that a solver uses
+        "_core.first_overlap errors planner.collision planner.problem planner.plan"
+        " planner.verify_constraints"
+    ),
+    "planner.collision": "errors planner.problem",
+    "planner.verify_constraints": (
+        "_core.first_overlap errors planner.collision planner.constraints planner.problem"
+    ),
+    "planner.bound": "_core planner.constrained.bound planner.problem",
+    "planner.constrained": "",
+    "planner.constrained.items": "planner.constraints planner.problem",
+    "planner.constrained.bound": (
+        "_core planner.constraints planner.constrained.items planner.problem"
+    ),
+    "planner.constrained.bank_cost": "planner.constraints planner.constrained.items",
+    "planner.constrained.orders": (
+        "_core errors planner.constraints planner.constrained.items planner.place planner.plan"
+        " planner.problem planner.verify"
+    ),
+    "planner.constrained.search": (
+        "_core planner.conflict planner.narrowing planner.place planner.plan"
+    ),
+    "planner.constrained.plan": (
+        "_core planner.bound planner.constraints planner.constrained planner.large planner.plan"
+        " planner.problem"
+    ),
+    "planner.place": "_core planner.problem planner.place",
+    "planner.place.exact_items": (
+        "_core planner.constraints planner.constrained.items planner.place planner.problem"
+    ),
+    "planner.part": "planner.constraints planner.problem",
+    "planner.narrowing": "_core",
+    "planner.large": "planner.mend planner.place planner.problem",
+    "planner.mend": "planner.part planner.place planner.problem",
+    "planner.conflict": "_core planner.part planner.place planner.plan planner.problem",
+    "planner.improve": "_core planner.narrowing planner.place planner.problem",
+    "planner.portfolio": "_core planner",
+    "planner.stored_order": (
+        "errors planner.bound planner.place planner.plan planner.portfolio planner.problem"
+        " planner.verify"
+    ),
+    "planner.penalties": "errors planner.problem",
+    "planner.verify_reuse": (  # nothing that a solver uses
+        "planner.penalties planner.plan planner.problem planner.verify"
+    ),
+    "planner.reuse": "_core errors planner.penalties planner.plan planner.verify_reuse",
+    "planner.parallel": (
+        "_core errors planner.bound planner.cell planner.liveness planner.parallel planner.place"
+        " planner.buffers planner.plan planner.portfolio planner.problem planner.schedule"
+        " planner.schedule_plan planner.stored_order planner.verify planner.verify_parallel"
+    ),
+    "planner.reorder": (
+        "_core planner.cell planner.parallel planner.planning planner.problem planner.schedule"
+        " planner.schedule_plan"
+    ),
+    "planner.recompute": (
+        "_core errors planner.cell planner.parallel planner.problem planner.schedule"
+        " planner.written_again"
+    ),
+    "planner.recompute_bound": ("_core planner.parallel planner.recompute planner.schedule"),
+    "planner.squeeze": ("planner.recompute planner.reorder planner.schedule planner.schedule_plan"),
+    "planner.verify_parallel": "errors planner.schedule planner.schedule_plan",
+    "planner.cell": "errors planner.schedule",
+    "planner.alias_choice": "planner.cell planner.problem planner.schedule",
+    "planner.buffers": "planner.problem planner.schedule",
+    "planner.schedule_plan": "planner.buffers planner.plan planner.schedule",
+    "planner.liveness": (
+        "planner.alias_choice planner.buffers planner.cell planner.problem planner.schedule"
+    ),
+    "planner.format": (
+        "_core atomic_file errors trace.events planner.constraints planner.format planner.names"
+        " planner.plan planner.penalties planner.problem planner.verify"
+    ),
+    "view": "quantity view",
+    "engine.interruption": "",
+    "engine.on_demand": "",
+    "engine.kernels": "errors graph engine.kernels engine.interruption engine.on_demand",
+    "engine.primitive_cache": "_core errors",
+    "engine.library": "_core errors engine.primitive_cache",
+    "engine.program": "_core engine.kernels graph planner engine.program",
+    "engine.lower": "late_names engine.lower",
+    "engine.lower.passes": "engine.kernels graph engine.lower.passes",
+    "engine.lower.pipeline": "errors graph engine.lower.passes",
+    "engine.lower.steps": (
+        "_core engine.kernels graph planner.schedule engine.program engine.lower.passes"
+        " engine.lower.steps"
+    ),
+    "engine.lower.native": (
+        "_core engine.kernels engine.on_demand graph engine.program engine.lower.passes"
+        " engine.lower.steps engine.lower.native"
+    ),
+    "engine.lower.onednn": (
+        "_core engine.kernels engine.on_demand graph planner.schedule engine.program"
+        " engine.lower.passes engine.lower.steps engine.lower.onednn"
+    ),
+    "engine.lower.step_passes": (
+        "_core graph planner engine.program engine.lower.steps engine.lower.step_passes"
+    ),
+    "engine.lower.replay": "engine.program engine.lower.steps",
+    "engine.lower.selection": (
+        "_core graph planner engine.kernels engine.on_demand engine.program engine.lower"
+    ),
+    "engine.weights": "_core errors graph engine.program engine.lower.passes engine.weights",
+    "engine.plan": "errors graph planner engine.library engine.program engine.weights engine.plan",
+    "engine.plan.memory_plan": "planner view.picture engine.program engine.plan",
+    "engine.plan.drawing": "atomic_file errors planner view engine.plan",  # the way to a picture
+    "engine.run": (
+        "_core errors planner engine.interruption engine.kernels engine.library engine.plan"
+        " engine.program engine.weights engine.run"
+    ),
+    "engine.run.profile": (  # draws as well
+        "atomic_file planner view engine.plan engine.program engine.run"
+    ),
+    "engine.arenas": (
+        "_core errors forks resource engine.library engine.run engine.weights engine.arenas"
+    ),
+    "engine.compile": (
+        "errors graph engine.library engine.lower engine.plan engine.program engine.compile"
+    ),
+    "engine.template": (
+        "errors graph engine.compile engine.kernels engine.lower engine.plan engine.program"
+        " engine.template"
+    ),
+    "engine.cache": (
+        "_core errors graph resource engine.arenas engine.compile engine.library engine.plan"
+        " engine.primitive_cache engine.program engine.run engine.weights engine.cache"
+    ),
+    "engine.stored": (
+        "_core atomic_file errors graph planner engine.compile engine.kernels engine.library"
+        " engine.plan engine.program engine.run engine.weights engine.stored"
+    ),
+    "prepared_cache": "errors quantity prepared_cache",
+    "model": "model",
+    "model.feeds": "errors graph engine",
+    "model.bound_run": "_core errors engine model.feeds",
+    "model.loaded": "_core errors graph resource engine model.feeds model.bound_run",
+    "memory": "errors engine model",
+    "loading": "loading.entry",
+    "loading.budget": "errors quantity engine.plan.memory_plan",
+    "loading.tuning": "atomic_file errors graph engine model",
+    "loading.restoring": "errors engine model loading.budget",
+    "loading.first_shapes": "graph engine loading.opening",
+    "loading.further_shapes": "_core engine graph quantity",
+    "loading.prepared_once": "errors engine frontend prepared_cache",
+    "loading.opening": "errors graph frontend engine loading.budget loading.tuning",
+    "loading.preparing": "_core errors graph engine loading.opening",
+    "loading.unprepared": "errors graph frontend engine model loading.budget loading.opening",
+    "loading.shared": (
+        "errors engine model prepared_cache loading.further_shapes loading.opening"
+        " loading.preparing loading.prepared_once loading.restoring loading.unprepared"
+    ),
+    "loading.entry": (
+        "errors quantity graph resource engine model loading.restoring loading.shared"
+        " loading.unprepared"
+    ),
+    "training": (
+        "_core atomic_file errors quantity graph engine model.feeds loading.opening safetensors"
+        " training"
+    ),
+    "cost": "errors quantity graph planner view cost",
+    "plug": "_core errors plug",
+    "plug.hints": "planner resource",
+    "backend": "errors loading model",
+    "torch_compile": "errors loading frontend.torch graph training",
+    "driver.types": "errors resource.private_folder driver.types",
+    "driver.protocol": "errors driver.types driver.protocol",
+    "driver.memory": "errors graph resource.resident driver.types driver.memory",
+    "driver.nnapi": "errors graph driver.types driver.nnapi",
+    "driver.service": "errors driver.protocol driver.types driver.service",
+    "driver.models": (
+        "_core errors frontend.onnx graph loading model engine.arenas.joint_arenas"
+        " driver.memory driver.nnapi driver.printable driver.protocol driver.service driver.types"
+        " driver.models"
+    ),
+    "driver.client": (
+        "_core errors frontend.onnx prepared_cache safetensors driver.memory driver.printable"
+        " driver.protocol driver.types driver.client"
+    ),
+    "driver.client.fallback": "errors loading model driver.client driver.protocol driver.types",
+    "driver.server": (
+        "_core errors model.bound_run resource.private_folder driver.memory driver.models"
+        " driver.printable driver.protocol driver.service driver.threads driver.turn_names"
+        " driver.types driver.server"
+    ),
+    "driver.oip": (
+        "_core __version__ engine.arenas.joint_arenas errors graph model loading"
+        " resource.resident driver.memory driver.models driver.printable driver.service"
+        " driver.turn_names driver.types driver.oip"
+    ),
+    "driver.oip.http": (
+        "_core errors model driver.oip driver.server.accepting driver.threads driver.oip.http"
+    ),
+    "driver.oip.grpc": (
+        "errors graph driver.oip driver.server.accepting driver.threads driver.oip.grpc"
+    ),
+    "driver.process": "_core errors driver",
+    "driver.printable": "",
+    "driver.threads": "",
+    "driver.turn_names": "",
+    "driver": "driver.client driver.types",
+    "cli": (
+        "atomic_file errors quantity graph planner view engine model loading cost __version__ cli"
+        " driver prepared_cache resource trace"
+    ),
+    "cli.main": "_core errors cli view.text",  # the end of the process
+    "cli.serve_command": "_core cli driver errors prepared_cache",
+    "": (  # `tightship` itself
+        "_core errors graph.optimizer planner engine.plan.memory_plan engine.primitive_cache model"
+        " memory loading training"
+    ),
+}
+
+FOREIGN: Mapping[str, str] = {  # who may import what is not ours, nor Python's
+    "numpy": (
+        "graph planner frontend engine model training loading.tuning plug.hints"
+        " resource.slot_file"
+        " driver.nnapi"
+        " trace backend cli driver.memory driver.models driver.types.elements"
+        " driver.client driver.oip safetensors torch_compile"
+    ),
+    "ml_dtypes": "graph.layout engine.kernels",
+    "onnx": "frontend.onnx engine.kernels.reference engine.kernels.to_proto training.save backend",
+    "onnxruntime": "cli.worker",  # measured beside us, in a process of its own
+    "jax": "frontend.jax",
+    "sympy": "frontend.torch",  # torch's lengths are expressions of it
+    "torch": "plug.torch frontend.torch torch_compile",
+    "cupy": "plug.cupy",
+    "tightship_start": "cli.__main__ cli.main",  # the process's first steps
+    "httptools": "driver.oip.http.reading",
+    "grpc": "driver.oip.grpc.serving driver.oip.grpc.methods",
+    "google": "frontend.onnx driver.oip.grpc.schema driver.oip.grpc.calls",  # protobuf
+}
+
+NATIVE_ALLOWED: Mapping[str, str] = {  # folders of `native`; a folder may include itself
+    "": "",  # files that lie in no folder
+    "cpu": "",
+    "os": "",
+    "resource": "os",
+    "packing": "",
+    "flow": "packing",
+    "search": "cpu packing",
+    "primitive": "packing resource",
+    "kernels": "cpu",  # what families share; a family never includes another
+    "kernels/recipes.hpp": "kernels kernels/attention kernels/convolution kernels/recurrent",
+    "kernels/*": "cpu kernels",
+    "onednn": "os primitive",
+    "run": "onednn",
+    "driver": "",
+}
+
+
+def within(name: str, prefix: str) -> bool:
+    return name == prefix or name.startswith(prefix + ".")
+
+
+def module_name(path: Path, root: Path) -> str:
+    """`planner.place.order`; the empty name for the package itself."""
+    parts = path.relative_to(root).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def imports(code: str) -> Iterator[str]:
+    """Full names of what the code imports, wherever it does."""
+    for node in ast.walk(ast.parse(code)):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, "a relative import"
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+
+
+def native_folder(path: Path) -> str:
+    """Folder of a file of the C++ core, as `NATIVE_ALLOWED` names it; adaptors are resources."""
+    headers = NATIVE / "include" / "tightship"
+    within = path.relative_to(headers if path.is_relative_to(headers) else NATIVE / "src")
+    if str(within) in NATIVE_ALLOWED:
+        return str(within)
+    folder = str(within.parent)
+    return "" if folder == "." else folder if folder.startswith("kernels/") else within.parts[0]
+
+
+def native_includes(path: Path) -> Iterator[Path]:
+    """Files of the core that a file of it includes."""
+    for name in re.findall(r'#include "([^"]+)"', path.read_text()):
+        for base in (path.parent, NATIVE / "include", NATIVE / "src"):
+            if (base / name).exists():
+                yield (base / name).resolve()
+                break
+
+
+def native_files() -> list[Path]:
+    """Sources and headers of the core."""
+    folders = (NATIVE / "src", NATIVE / "include")
+    return sorted(path for folder in folders for path in folder.rglob("*.?pp"))
+
+
+def room(module: str) -> str:
+    """The row of `ALLOWED` that a module falls under, or the core."""
+    if within(module, "_core"):
+        return "_core"
+    return max((row for row in ALLOWED if not row or within(module, row)), key=len)
+
+
+def printed() -> Iterator[str]:
+    """Lines of rooms and of what they import, each with the number of imports."""
+    found: defaultdict[str, defaultdict[str, int]] = defaultdict(lambda: defaultdict(int))
+    for path in sorted(SOURCE.rglob("*.py")):
+        own = room(module_name(path, SOURCE))
+        for name in imports(path.read_text()):
+            if name.startswith("tightship.") and (other := room(name[10:])) != own:
+                found[own or "tightship"][other or "tightship"] += 1
+    for path in native_files():
+        for included in native_includes(path):
+            if (folder := native_folder(path)) != (other := native_folder(included)):
+                found[f"native/{folder}"][f"native/{other}"] += 1
+    for name in sorted(found):
+        yield f"{name}: {', '.join(f'{other} {n}' for other, n in sorted(found[name].items()))}"
+
+
+if __name__ == "__main__":
+    sys.stdout.writelines(f"{line}\n" for line in printed())
