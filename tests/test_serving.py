@@ -137,7 +137,9 @@ def test_a_pool_of_new_interpreters_computes_what_the_model_does(prepared: Path)
 
 def test_every_example_is_run_here() -> None:
     names = {path.stem for path in (ROOT / "examples").glob("*.py")}
-    assert names == {"asgi", "pool", "wsgi"} | {"fallback"}  # tests/driver/test_buffer_uses.py
+    assert names == {"asgi", "pool", "wsgi"} | {
+        "fallback"
+    }  # tests/scenarios/driver/test_buffer_uses.py
     assert runpy.run_path(str(ROOT / "examples/pool.py"))["main"]
 
 

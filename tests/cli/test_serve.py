@@ -262,7 +262,7 @@ def test_a_package_that_is_not_there_is_named(models, tmp_path, monkeypatch, cap
         return imported(name, *more)
 
     monkeypatch.setattr(builtins, "__import__", refuse)
-    for module in ("http_serving", "http_connection", "http_reading", "grpc_serving"):
+    for module in ("http.serving", "http.connection", "http.reading", "grpc.serving"):
         monkeypatch.delitem(sys.modules, f"tightship.driver.oip.{module}", raising=False)
     options = ["serve", str(models), "--socket", str(tmp_path / "socket"), f"--{face}", "0"]
     assert main(options) == 2

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from tests.driver.native_driver import driver
-from tests.driver.test_feature_levels import client_of
+from tests.scenarios.driver.test_feature_levels import client_of
 from tightship.driver import ModelBuilder, tensor_type
 from tightship.driver.client.staging import stage
 from tightship.driver.models.chain import Limit

@@ -2,7 +2,7 @@
 
 python -m tests.driver.oip.triton_models FOLDER
 tritonserver --model-repository=FOLDER
-TIGHTSHIP_TRITON=127.0.0.1:8000,127.0.0.1:8001 pytest tests/driver/oip/test_region_table.py
+TIGHTSHIP_TRITON=127.0.0.1:8000,127.0.0.1:8001 pytest tests/scenarios/serve/test_region_table.py
 """
 
 import sys

@@ -12,7 +12,7 @@ pytest.importorskip("httptools")
 from tests.driver.oip import raw_grpc as raw  # noqa: E402
 from tests.driver.oip.face_setting import Setting  # noqa: E402
 from tests.driver.oip.serve_process import PATIENCE_S, serve_neg  # noqa: E402
-from tests.driver.oip.test_crowds import connected_from, grpc_call  # noqa: E402
+from tests.scenarios.serve.test_crowds import connected_from, grpc_call  # noqa: E402
 from tightship.driver.oip.grpc.serving import SERVICE, GrpcServer  # noqa: E402
 from tightship.driver.oip.grpc.slots import CallSlots, OpenCall, Stage  # noqa: E402
 from tightship.driver.oip.limits import FaceLimits  # noqa: E402

@@ -16,13 +16,13 @@ pytest.importorskip("httptools")
 from tests.driver.oip.raw_grpc import opening  # noqa: E402
 from tests.driver.oip.serve_process import PATIENCE_S, serve, serve_neg, settles  # noqa: E402
 from tests.driver.oip.served import ENDLESS  # noqa: E402
-from tests.driver.oip.test_closed_connections import (  # noqa: E402
+from tests.models import parse  # noqa: E402
+from tests.scenarios.serve.test_closed_connections import (  # noqa: E402
     X,
     grpc_request,
     http_request,
     status_on,
 )
-from tests.models import parse  # noqa: E402
 from tightship.driver.client.client import Client  # noqa: E402
 from tightship.driver.types.status import ErrorStatus  # noqa: E402
 from tightship.errors import DriverError  # noqa: E402

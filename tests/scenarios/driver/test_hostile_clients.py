@@ -11,8 +11,8 @@ from contextlib import ExitStack, suppress
 import numpy as np
 import pytest
 
+from tests.driver.memory.test_descriptor import folder_of_the_dead
 from tests.driver.native_driver import driver
-from tests.driver.test_descriptor import folder_of_the_dead
 from tests.small_models import dense, dense_result
 from tightship.driver.memory import mappings
 from tightship.driver.memory.slow_files import SlowFiles

@@ -5,7 +5,7 @@ import random
 import numpy as np
 import pytest
 
-from tests.driver.test_feature_levels import client_of
+from tests.scenarios.driver.test_feature_levels import client_of
 from tests.small_models import relu_chain
 from tightship.driver.models.running import Runs
 from tightship.driver.types.status import ErrorStatus

@@ -13,7 +13,7 @@ from tests.driver.native_driver import driver
 from tests.small_models import dense, dense_result
 
 MODEL, WEIGHTS = dense(batch=4)
-EXAMPLE = Path(__file__).parents[2] / "examples" / "container" / "client.py"
+EXAMPLE = Path(__file__).parents[3] / "examples" / "container" / "client.py"
 SOURCE = Path(tightship.__file__).parents[1]
 ENTER = "import os, sys; os.chroot(sys.argv[1]); os.chdir('/'); os.execv(sys.argv[2], sys.argv[2:])"
 APART = ("unshare", "--mount", "--pid", "--net", "--ipc", "--fork", "--propagation", "private")

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from tests.driver.native_driver import driver
-from tests.driver.test_feature_levels import client_of, without
+from tests.scenarios.driver.test_feature_levels import client_of, without
 from tests.small_models import relu_chain
 from tightship.driver.client import ring as ring_of_client
 from tightship.driver.client import session as session_of_client
@@ -291,7 +291,7 @@ def test_who_scribbles_over_his_ring_disturbs_nobody(served, monkeypatch, times)
 
 DYING = """
 import sys
-from tests.driver.test_native_ring import bursting
+from tests.scenarios.driver.test_native_ring import bursting
 from tightship.driver import Client
 with Client(sys.argv[1]) as client, bursting(client) as (burst, x, y):
     for number in range(10**9):

@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from tests.driver.test_hostile_clients import connected
+from tests.scenarios.driver.test_hostile_clients import connected
 from tightship._core import Turns
 from tightship.driver.client.client import Client
 from tightship.driver.oip.repository import Repository

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from tests.driver.test_buffer_uses import STATE, cell, read, states_of
-from tests.driver.test_feature_levels import client_of, status_of, without
+from tests.scenarios.driver.test_buffer_uses import STATE, cell, read, states_of
+from tests.scenarios.driver.test_feature_levels import client_of, status_of, without
 from tests.small_models import dense
 from tightship.driver import Client
 from tightship.driver.client import device_buffer

@@ -17,7 +17,7 @@ from tightship.driver.client.remote import RemoteModel
 from tightship.driver.types.status import ErrorStatus
 from tightship.errors import DriverError
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 FLOAT = TensorProto.FLOAT
 UNITS, STEPS = 16, 20
 RANDOM = np.random.default_rng(5)

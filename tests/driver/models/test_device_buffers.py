@@ -5,7 +5,7 @@ import pytest
 
 import tightship
 from tests.driver.native_driver import driver
-from tests.driver.test_feature_levels import client_of
+from tests.scenarios.driver.test_feature_levels import client_of
 from tests.small_models import relu_chain
 from tightship._core import StopFlag
 from tightship.driver.client import session

@@ -9,7 +9,7 @@ import pytest
 
 from tests.driver.doomed_client import VALUE_BYTES
 from tests.driver.native_driver import driver
-from tests.driver.test_leaks import resident_bytes
+from tests.scenarios.driver.test_leaks import resident_bytes
 
 PATIENCE_MS = 60_000
 NOISE_BYTES = 8 << 20

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tests.driver.native_driver import driver
-from tests.driver.test_hostile_clients import NoNames
+from tests.scenarios.driver.test_hostile_clients import NoNames
 from tests.small_models import dense, dense_result
 from tightship._core import StopFlag
 from tightship.driver.memory.descriptor import new_segment

@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from tests.driver.test_hostile_clients import NoNames
+from tests.scenarios.driver.test_hostile_clients import NoNames
 from tests.small_models import dense
 from tightship._core import StopFlag, Turns
 from tightship.driver.memory.mappings import Mappings

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 import numpy as np
 import pytest
 
-from tests.driver.test_buffer_uses import INPUTS, STATE, cell, here, read, states_of
+from tests.scenarios.driver.test_buffer_uses import INPUTS, STATE, cell, here, read, states_of
 from tightship._core import Turns
 from tightship.driver import Client, CompilationCache, ModelBuilder, tensor_type
 from tightship.driver.client.device_buffer import DeviceBuffer

@@ -7,7 +7,7 @@ from contextlib import contextmanager, suppress
 
 import pytest
 
-from tests.driver.test_hostile_clients import connected
+from tests.scenarios.driver.test_hostile_clients import connected
 from tightship.driver.protocol.codec import decode_reply
 from tightship.driver.server import listening
 from tightship.driver.server.listening import FAREWELL, Door, caller_of
