@@ -31,7 +31,8 @@ def added_edges(
     """Find the fewest edges that make a plan safe for steps that run as soon as they can.
 
     No returned edge follows from the others and from what steps read and write. Buffers are kept
-    apart as a whole: a part of a concatenation keeps its bytes as long as the whole.
+    apart as a whole: a part of a concatenation keeps its bytes as long as the whole, and an empty
+    value those of the values that are written in its place.
 
     Args:
         plan: A plan for steps that run one after another.
