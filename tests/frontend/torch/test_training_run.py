@@ -67,7 +67,7 @@ def test_steps_are_those_of_torch(name):
         np.testing.assert_allclose(
             weights[parameter], array(tensor), 1e-3, margin, err_msg=parameter
         )
-    with pytest.raises(InputError, match=r"put `Trainer.weights\(\)` into the module"):
+    with pytest.raises(InputError, match=r"copy `Trainer.weights\(\)` into the module"):
         trainer.save("anywhere")
 
 
