@@ -37,8 +37,9 @@ def program(sources: Iterable[Path], sanitizer: str, folder: Path) -> Path:
     """The sources as one program."""
 
     def compiled(source: Path) -> Path:
-        made = folder / f"{source.stem}.o"
-        command = ["g++", *flags(sanitizer), f"-I{NATIVE / 'include'}", "-c", source, "-o", made]
+        made = folder / f"{source.parent.name}-{source.stem}.o"
+        places = [f"-I{NATIVE / name}" for name in ("include", "src")]
+        command = ["g++", *flags(sanitizer), *places, "-c", source, "-o", made]
         subprocess.run([*launcher(), *command], check=True)
         return made
 

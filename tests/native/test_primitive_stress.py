@@ -15,11 +15,10 @@ STRESS = Path(__file__).with_name("stress_primitive.cpp")
 REFUSED = Path(__file__).with_name("refused_primitive.cpp")
 SOURCES = (
     *sorted((NATIVE / "src/primitive").glob("*.cpp")),
-    *(NATIVE / "src" / name for name in ("place.cpp", "lowest_first.cpp")),
     *sorted((NATIVE / "src/packing").glob("*.cpp")),
     *(NATIVE / "src/resource" / f"{name}.cpp" for name in ("fork_guard", "host", "memory_resource",
                                                            "pages")),
-    *sorted((NATIVE / "src").glob("os*.cpp")),
+    *sorted((NATIVE / "src/os").glob("*.cpp")),
 )  # fmt: skip
 STEPS = {"thread": 3_000, "address,undefined": 10_000}
 

@@ -14,7 +14,7 @@ from tests.native.fake_cuda import SOURCE as DRIVER
 from tests.native.sanitized import NATIVE, flags, program, require_sanitizer, run_clean
 
 HERE = Path(__file__).parent
-SYSTEM = sorted((NATIVE / "src").glob("os*.cpp"))
+SYSTEM = sorted((NATIVE / "src/os").glob("*.cpp"))
 RESOURCES = sorted((NATIVE / "src/resource").rglob("*.cpp"))
 VIRTUAL = [
     *sorted((NATIVE / "src/resource/virtual").glob("*.cpp")),
