@@ -13,13 +13,13 @@
 
 namespace tightship::bind {
 
-/// The calling thread sleeps until the process ends.
+/// Blocks the calling thread until the process ends.
 [[noreturn]] inline void sleep_forever() {
     for (;;)
         pause();
 }
 
-/// What `work` returns. A thread that Python ends within sleeps where it is.
+/// Returns what `work` returns. If Python ends the thread within `work`, the thread sleeps there.
 template <class Work> decltype(auto) outliving(Work &&work) {
     try {
         return std::forward<Work>(work)();
@@ -42,14 +42,14 @@ class GilReleased {
     PyThreadState *state_;
 };
 
-/// Whether the calling thread may take the GIL, or has it: others than the one that ends the
-/// interpreter may not once it has begun to.
+/// Whether the calling thread may take the GIL, or has it. Once the interpreter has begun to end,
+/// only the thread that ends it may.
 inline bool may_take_gil() {
     return nanobind::is_alive() &&
            (Py_IsInitialized() != 0 || PyGILState_GetThisThreadState() != nullptr);
 }
 
-/// Has the GIL while it lives, whether the thread had it before or not.
+/// Holds the GIL while it lives, whether the thread held it before or not.
 class GilTaken {
   public:
     GilTaken() noexcept : state_(take()) {}
@@ -67,13 +67,13 @@ class GilTaken {
     PyGILState_STATE state_;
 };
 
-/// What `work` returns, which calls Python and runs with the GIL.
+/// Runs `work`, which calls Python, with the GIL and returns its result.
 template <class Work> decltype(auto) with_gil(Work &&work) {
     const GilTaken gil;
     return outliving(std::forward<Work>(work));
 }
 
-/// Drops a reference that native code held, on whatever thread; keeps it once Python is gone.
+/// Drops a reference of native code on any thread; leaks it once the interpreter has ended.
 inline void drop(PyObject *held) {
     if (may_take_gil())
         with_gil([held] { Py_DECREF(held); });

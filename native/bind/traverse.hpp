@@ -1,10 +1,11 @@
-/// What bound objects show to Python's garbage collector.
+/// References of bound objects, shown to Python's garbage collector.
 ///
-/// The collector takes what has no more references than it was shown. Each reference is therefore
-/// shown once, by the object that goes last of all that use it. Nothing is ever cleared: native
-/// objects do not change what they hold, and a cycle goes through something of Python's that can
-/// be. The collector calls `__del__` beforehand, while what an object refers to is still whole; an
-/// object that ends otherwise is not told, unless its class was derived in Python.
+/// The collector frees an object when all of its references were shown by objects that it frees as
+/// well. Each reference is therefore shown once, by the last owner to be destroyed. No reference is
+/// cleared, because native objects never change what they hold, and every cycle also passes through
+/// an object of Python's that can be cleared. The collector calls `__del__` first, while everything
+/// that an object refers to is still alive. An object freed by its reference count gets no such
+/// call, unless its class was derived in Python.
 #pragma once
 
 #include "gil.hpp"
@@ -17,7 +18,7 @@ namespace tightship::bind {
 
 constexpr const char *kCollectedSignature = "def __del__(self) -> None";
 
-/// The native part of `self` where that owns it; null where it is not made yet, or another's.
+/// The native object that `self` owns; null if it is not constructed yet or has another owner.
 template <class Native> Native *owned_by(PyObject *self) {
     const auto [is_ready, is_owned] = nanobind::inst_state(self);
     return is_ready && is_owned ? nanobind::inst_ptr<Native>(self) : nullptr;
@@ -53,8 +54,8 @@ inline int visit_held(const std::shared_ptr<const void> &held, visitproc visit, 
     return 0;
 }
 
-/// For a native object whose Python object is kept alive once, by `nb::keep_alive` or a list of
-/// what is known.
+/// Visits the Python object of a native object that is kept alive once, by `nb::keep_alive` or by a
+/// list of its owner's.
 template <class Native> int visit_object_of(const Native *native, visitproc visit, void *arg) {
     const nanobind::object object = nanobind::find(native);
     if (object.is_valid())

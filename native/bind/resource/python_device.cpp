@@ -17,7 +17,8 @@ using resource::VirtualMemory;
 
 using Held = ReturnedObjects::Held;
 
-/// What a call gives as a truth; what it raises, written to stderr, is no.
+/// Calls a method and returns its result as a truth value; an exception is written to stderr and
+/// counts as false.
 bool ask(nb::handle object, const char *name, auto... arguments) {
     try {
         return nb::cast<bool>(object.attr(name)(arguments...));

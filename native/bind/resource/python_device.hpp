@@ -71,7 +71,7 @@ class PythonStream final : public resource::Stream {
 
   private:
     HeldCallable record_;
-    ReturnedObjects returned_; // whoever has a fence has its stream
+    ReturnedObjects returned_; // each fence keeps its stream alive
 };
 
 /// Lets other threads of Python run while it is waited for: the work may need them.

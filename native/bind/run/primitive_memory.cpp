@@ -35,7 +35,7 @@ Upstream own(const Upstream &resource) {
     return with_gil([&] { return for_any_thread(resource); });
 }
 
-/// What free and reserved pools are blocks of.
+/// Visits the resources whose blocks free and reserved pools hold.
 int traverse_pools(PyObject *self, visitproc visit, void *arg) {
     Py_VISIT(Py_TYPE(self));
     int stopped = 0;

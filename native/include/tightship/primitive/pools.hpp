@@ -67,7 +67,7 @@ class PoolManager : private resource::Forkable {
     void set_budget_bytes(size_t budget_bytes);
     PoolStatistics statistics() const;
 
-    /// What pools keep a resource by. Pools that are registered are made with it.
+    /// Returns the pointer by which pools own a resource; registered pools must be made with it.
     ResourcePointer known(const ResourcePointer &resource);
     /// Shows each resource that `own` made an owner of and that pools keep.
     void each_resource(const std::function<void(const resource::MemoryResource *)> &visit) const;

@@ -1,13 +1,13 @@
-"""What clients of the protocol may take."""
+"""Limits of clients of the inference protocol."""
 
 from dataclasses import dataclass
 
 RECENT_NS = 250_000_000
-"""After a request its client is given this long to send the next, which may be on its way."""
+"""Nanoseconds after a request in which its client may send the next before it makes room."""
 UNREAD_NS = 5_000_000_000
-"""A client that has not read a response after this long makes room where there is none."""
+"""Nanoseconds after which a client that has not read a response makes room for others."""
 WAIT_S = 1.0
-"""How long a new connection or call waits for a place before it is turned away."""
+"""Seconds that a new connection or call waits for a place before it is refused."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,4 +40,4 @@ class FaceLimits:
 
 
 LIMITS = FaceLimits()
-"""Where nobody says others."""
+"""Default limits."""

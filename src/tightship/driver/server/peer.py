@@ -82,7 +82,7 @@ class Peer:
         return Received(self.number, frame.number, frame.message, files)
 
     def without_files(self, packet: Packet) -> Event:
-        """What has come where there is no room for its files."""
+        """Make the event of a packet whose files were closed for lack of descriptors."""
         short = ErrorStatus.RESOURCE_EXHAUSTED_TRANSIENT
         return Malformed(self.number, number_of(packet.data), NO_DESCRIPTORS, status=short)
 

@@ -136,7 +136,7 @@ class Service:
                 self.ledger.finish(_question(event), event)
 
     def file_count(self, connection: int) -> int:
-        """How many files of a client are kept: its pools, and fences that are waited for."""
+        """Count the files kept for a client: its pools, and fences that its executions await."""
         found = self.ledger.connections.get(connection)
         pools = 0 if found is None else found.account.used[Resource.POOLS]
         executions = self.ledger.executions.values()

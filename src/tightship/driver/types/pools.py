@@ -27,11 +27,11 @@ READ = 1
 WRITE = 2
 PAGE_BYTES = 4096
 PIXEL_BYTES = {1: 4, 2: 4, 3: 3, 4: 2, 0x16: 8, 0x2B: 4, 0x38: 1, 0x39: 2, 0x3A: 4, 0x3B: 8}
-"""Of the formats of `AHardwareBuffer` whose pixels lie one after another."""
+"""Bytes of a pixel, by the formats of `AHardwareBuffer` that store whole pixels in a row."""
 
 
 class PoolKind(enum.StrEnum):
-    """The kinds of memory that have a meaning."""
+    """Kinds of memory that the driver can decode."""
 
     ASHMEM = "ashmem"
     MMAP_FD = "mmap_fd"
@@ -40,35 +40,38 @@ class PoolKind(enum.StrEnum):
 
 
 class PoolMode(enum.IntEnum):
-    """How a client asks the driver to access the bytes of a pool.
+    """Ways in which a client asks the driver to access the bytes of a pool.
 
     A driver has ISOLATED if its `capabilities()` name the feature `isolated`. A dma-buf is accessed
     in one way, whichever mode is asked for.
     """
 
-    SEALED = 0  # mapped: nobody can shorten the file
+    SEALED = 0  # mapped, because seals keep the file from being shortened
     COPY = 1  # read and written by system calls, never mapped
     ISOLATED = 2  # mapped by a process that may die of it
 
 
 class DeviceMemory(enum.Enum):
-    """How the driver accesses memory that a device uses as well."""
+    """Ways in which the driver accesses memory that a device uses as well."""
 
     DMA_BUF = enum.auto()  # mapped, each access announced to the kernel
 
 
 @dataclass(frozen=True, slots=True)
 class Pool:
-    """A registered pool, as the rim needs it.
+    """A registered pool, as the server maps it.
 
     Attributes:
-        identifier: On every connection different.
-        mode: What the client asked for, unless it is memory of a device.
-        handle: The file.
-        is_decodable: False where the kind or the pixels are not known, or not offered; it fails
-            where it is used.
-        image: The rows of a kind that is used whole.
-        is_steady: It is mapped, and nobody changes its bytes.
+        identifier: Number of the pool, unique among all connections.
+        kind: A `PoolKind`, or a name that the driver does not know.
+        extent: The bytes of the file that the pool covers.
+        protection: READ, WRITE, both or neither.
+        mode: The mode that the client asked for, or how memory of a device is accessed.
+        handle: Number of the client's file.
+        is_decodable: Whether the driver knows and offers the kind and the pixel format; using the
+            pool fails otherwise.
+        image: Rows of pixels of a hardware buffer, which is used whole; None for other kinds.
+        is_steady: Whether the pool is mapped and no process can change its bytes.
     """
 
     identifier: int
@@ -83,15 +86,15 @@ class Pool:
 
     @property
     def is_readable(self) -> bool:
-        """Whether the driver may read it."""
+        """Whether the driver may read the pool."""
         return bool(self.protection & READ)
 
     @property
     def is_writable(self) -> bool:
-        """Whether the driver may write it."""
+        """Whether the driver may write the pool."""
         return bool(self.protection & WRITE)
 
 
 def row_bytes(image: Image) -> int:
-    """Bytes of the pixels of a row; 0 if the format is not known."""
+    """Return the bytes of the pixels of a row; 0 if the format is unknown."""
     return image.width * PIXEL_BYTES.get(image.pixel_format, 0)

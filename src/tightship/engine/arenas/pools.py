@@ -1,4 +1,4 @@
-"""Where runs of a model have their arenas."""
+"""Chooses the pool that gives the runs of a model their arenas."""
 
 from typing import TYPE_CHECKING
 
@@ -14,12 +14,12 @@ if TYPE_CHECKING:
 def pool_of(
     arenas: int, retention: Retention, shared: "SharedArenaPool | JointArenas | None"
 ) -> "ArenaPool | SharedRooms | JointRooms":
-    """A pool of the model's own, or its rooms in one that other processes or models share.
+    """Make a pool for one model, or its entry to a pool that processes or models share.
 
     Args:
-        arenas: Runs that may go on at once, where the pool is the model's own.
-        retention: What stays of arenas that no run needs.
-        shared: The pool that others share.
+        arenas: Runs that may execute at once, for a pool of the model's own.
+        retention: How much arena memory stays allocated between runs.
+        shared: The shared pool; None for a pool of the model's own.
     """
     if shared is None:
         return ArenaPool(arenas, retention)

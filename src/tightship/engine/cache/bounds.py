@@ -1,4 +1,4 @@
-"""Bounds of what the programs of a model and their runs may take."""
+"""Limits on the memory of a model's programs and of their runs."""
 
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -12,17 +12,17 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """What the programs of a model, and their runs, may take.
+    """Limits on the memory of a model's programs and of their runs.
 
     Attributes:
-        arenas: Runs that may go on at once.
-        limit_bytes: Everything together: weights, arenas, inputs and outputs, runtime.
-        dynamic_bytes: What steps outside the plan may allocate in each run.
+        arenas: Runs that may execute at once.
+        limit_bytes: Limit on weights, arenas, inputs, outputs and runtime together.
+        dynamic_bytes: Bytes that steps outside the plan may allocate in each run.
         programs: Programs held at once.
-        program_bytes: What they may take: steps, generated code and weights of their own.
-        retention: What stays of arenas that no run needs, the first program's at least.
-        arena_pool: Whose arenas runs take in turns with other processes, or with other models of
-            this one; None for its own.
+        program_bytes: Bytes of steps, generated code and weights that belong to programs alone.
+        retention: How much arena memory stays allocated between runs; at least the first program's.
+        arena_pool: Pool of arenas shared with other processes or with other models of this process;
+            None for a pool of the model's own.
     """
 
     arenas: int = 1

@@ -7,7 +7,7 @@ from tightship.errors import GraphError, TightshipError
 from tightship.graph import Node
 
 KERNEL_ERRORS = (ArithmeticError, AssertionError, LookupError, TypeError, ValueError)
-"""What NumPy, the core and our own code raise for shapes or values that do not fit."""
+"""Exceptions that NumPy, the core and kernels raise for shapes or values that do not fit."""
 
 
 def failure(node: Node, what: str, error: Exception) -> GraphError:

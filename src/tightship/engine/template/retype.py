@@ -148,7 +148,7 @@ class Retyper:
 
 
 def _operands(node: Node, site: Site) -> Operands:
-    """What is compared of followed lengths becomes a condition of the template."""
+    """Make operands whose symbolic lengths, once compared, become conditions of the template."""
     return Operands(node.inputs, site.shapes, node.attributes, node.version, len(node.outputs))
 
 

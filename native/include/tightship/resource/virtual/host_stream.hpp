@@ -31,7 +31,7 @@ class HostStream : public Stream {
     void abandon();
 
   private:
-    /// What fences and the thread look at; outlives the stream for their sake.
+    /// State that fences and the thread read; it outlives the stream, because they may.
     struct Progress {
         std::mutex mutex;
         std::condition_variable changed;

@@ -1,7 +1,8 @@
-"""Methods of the gRPC services: a call takes a slot, its messages are read, and it is answered.
+"""Handlers of the gRPC methods: a call takes a slot, its messages are read, and it is answered.
 
-Methods of one message are registered as those of a stream of messages, which look the same on the
-wire: so a call comes here with its headers, and can be ended where its message does not follow.
+Methods of one message are registered as methods of a stream, because grpcio calls the handler of a
+stream as soon as the headers have come. So a call whose message does not follow can be ended. Both
+kinds look the same on the wire.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -34,7 +35,7 @@ class Methods:
         self._slots, self._log = slots, log
 
     def inference(self, calls: GrpcCalls) -> _Handlers:
-        """Handlers of the inference service, by the names of its methods."""
+        """Make the handlers of the inference service, by the names of its methods."""
 
         def unary(respond: Callable[[bytes, Caller], bytes]) -> _Unary:
             return lambda message, call, context: respond(message, _caller(calls, call, context))
@@ -50,7 +51,7 @@ class Methods:
         return {**unary_calls, STREAM: self._stream(STREAM, stream)}
 
     def health(self, health: Health) -> _Handlers:
-        """Handlers of gRPC's health service, by the names of its methods."""
+        """Make the handlers of gRPC's health service, by the names of its methods."""
 
         def watch(
             messages: Iterator[bytes], call: OpenCall, context: grpc.ServicerContext
@@ -72,7 +73,7 @@ class Methods:
                     return respond(_only(messages, call), call, context)
                 finally:
                     call.enter(Stage.READ)
-            return b""  # of no use: the call was cancelled
+            return b""  # gRPC discards it, because the call was cancelled
 
         return grpc.stream_unary_rpc_method_handler(handle)
 
@@ -88,7 +89,7 @@ class Methods:
 
     @contextmanager
     def _opened(self, name: str, context: grpc.ServicerContext) -> Iterator[OpenCall]:
-        """Give a call a slot until its status is sent, and the status of what it raises."""
+        """Give a call a slot until its status is sent, and turn an exception into its status."""
         peer = context.peer()
         call = OpenCall(name, peer, account_of(peer), context.cancel)
         if not context.add_callback(partial(self._slots.leave, call)):
@@ -106,13 +107,13 @@ class Methods:
         except MemoryError:
             self._log.refused(peer, name, OUT_OF_MEMORY)
             _abort(context, grpc.StatusCode.UNAVAILABLE, OUT_OF_MEMORY)
-        except Exception:  # noqa: BLE001 - a mistake of ours, of which a client is told no more
+        except Exception:  # noqa: BLE001 - an error of ours; clients get no details
             self._log.failed(peer, name)
             _abort(context, grpc.StatusCode.INTERNAL, "internal error")
 
 
 def _caller(calls: GrpcCalls, call: OpenCall, context: grpc.ServicerContext) -> Caller:
-    """Who has made a call, and leaves when it ends: by cancelling it, or at its deadline."""
+    """Return the caller of a call; it leaves when the call is cancelled or its deadline passes."""
     caller = calls.caller(call.peer)
     if not context.add_callback(caller.leave):
         caller.leave()
@@ -120,7 +121,7 @@ def _caller(calls: GrpcCalls, call: OpenCall, context: grpc.ServicerContext) -> 
 
 
 def _only(messages: Iterator[bytes], call: OpenCall) -> bytes:
-    """The message of a method that takes one; further ones are not read.
+    """Read the message of a method that takes one; further messages are not read.
 
     Raises:
         OipError: There is none.
@@ -134,7 +135,7 @@ def _only(messages: Iterator[bytes], call: OpenCall) -> bytes:
 
 
 def _received(messages: Iterator[bytes], call: OpenCall) -> Iterator[bytes]:
-    """Messages of a stream, which is idle while it waits for one."""
+    """Yield the messages of a stream; the call counts as idle while it waits for the next."""
     call.enter(Stage.NEXT)
     for message in messages:
         call.enter(Stage.ANSWER)

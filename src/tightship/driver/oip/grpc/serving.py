@@ -14,25 +14,25 @@ from tightship.driver.threads import Threads
 from tightship.errors import InputError
 
 MESSAGE_MORE_BYTES = 1 << 20
-"""What a message may have beside the tensors."""
+"""Bytes of names and headers that a message may have in addition to its tensors."""
 QUIET_S = 0.25
-"""Between two looks, as the server ends, at whether a call is still to be answered."""
+"""Seconds between two checks, while the server ends, of whether calls are still open."""
 MESSAGE_BYTES_MAX = (1 << 31) - 1
-"""The most that gRPC can be told."""
+"""Largest message limit that gRPC accepts, in bytes."""
 
 
 class GrpcServer:
-    """Answers calls of gRPC once it is started.
+    """Server of gRPC calls, which it answers once it is started.
 
     Attributes:
-        port: Where it listens.
+        port: Port that the server listens on.
     """
 
     def __init__(self, face: Face, limits: FaceLimits, host: str, port: int) -> None:
-        """Listen at an address; port 0 is any that is free.
+        """Listen on an address; port 0 takes any free port.
 
         Raises:
-            InputError: It cannot be listened at.
+            InputError: The address cannot be listened on.
         """
         self._limits = limits
         received_max = min(limits.body_bytes_max + MESSAGE_MORE_BYTES, MESSAGE_BYTES_MAX)
@@ -68,24 +68,24 @@ class GrpcServer:
             ) from None
 
     def start(self) -> None:
-        """Answer from now on."""
+        """Begin to answer calls."""
         self._server.start()
         self._connections.start(self.port)
 
     def discard(self) -> None:
-        """Listen no more, instead of `start`."""
-        self._server.start()  # one that never did keeps its socket
+        """Close the server, which was never started."""
+        self._server.start()  # a server that was never started keeps its socket
         self._server.stop(None).wait()
 
     def begin_stop(self) -> None:
-        """Take no more calls, and answer those that have begun as long as the limits say."""
+        """Refuse new calls; those that have begun have `drain_s` seconds to end."""
         self._ended = self._server.stop(self._limits.drain_s)
 
     def join(self) -> None:
-        """Wait for the end, also of calls that clients have been told are cancelled.
+        """Wait until all calls have ended, including those whose clients saw them cancelled.
 
-        Streams that are idle are cancelled before, and calls that came in the moment of the end,
-        which the library may neither hand over nor refuse.
+        Idle streams are cancelled before. So are calls that arrived in the moment of shutdown,
+        because grpcio may neither hand them over nor refuse them.
         """
         was_quiet = False
         while not self._ended.wait(QUIET_S):

@@ -1,4 +1,4 @@
-"""Slots of gRPC calls: how many may be open, and which of them make room for others."""
+"""Limits the open gRPC calls, and ends one that waits for its client when another needs a slot."""
 
 import enum
 import threading
@@ -13,35 +13,35 @@ from tightship.driver.oip.regions import Code
 
 
 class Stage(enum.Enum):
-    """What a call waits for."""
+    """Stages of an open call; each value is the reason logged if the call is ended in it."""
 
     MESSAGE = "its message did not come in time"
-    """The only message of its client, which may have come in part."""
+    """The call waits for its only message, of which a part may have come."""
     NEXT = "its stream was idle, and the slot was needed for others"
-    """The next message of a stream."""
+    """The call waits for the next message of its stream."""
     ANSWER = ""
-    """The server."""
+    """The server computes the response."""
     READ = "its client did not read the response in time"
-    """Its client to read what was answered."""
+    """The call waits until its client has read the response."""
 
 
 _REMOVABLE_NS = {Stage.MESSAGE: RECENT_NS, Stage.NEXT: RECENT_NS, Stage.READ: UNREAD_NS}
-"""How long a call stays in a stage before it can make room."""
+"""Nanoseconds in a stage after which a call may be ended to make room for another."""
 _LIMITED = frozenset({Stage.MESSAGE, Stage.READ})
-"""Stages that have a deadline, also where there is room."""
+"""Stages in which a call ends after `FaceLimits.transfer_s`, even if slots are free."""
 
 
 @dataclass(slots=True, eq=False)
 class OpenCall:
-    """A call from its headers until its status is sent.
+    """An open gRPC call, from the arrival of its headers until its status is sent.
 
     Attributes:
-        name: Of the method.
+        name: Name of the method.
         peer: The client's address, as gRPC names it.
         account: The client's address without a port; empty if it is gone.
-        cancel: Ends the call.
-        state: Its stage, and since when, by `monotonic_ns`.
-        is_over: Whether its status is sent, or it was cancelled.
+        cancel: Function that ends the call with the status CANCELLED.
+        state: Its stage, and when that began, by `monotonic_ns`.
+        is_over: Whether its status has been sent or it has been cancelled.
     """
 
     name: str
@@ -52,18 +52,19 @@ class OpenCall:
     is_over: bool = False
 
     def enter(self, stage: Stage) -> None:
-        """Go to a stage."""
+        """Enter a stage now."""
         self.state = (stage, monotonic_ns())
 
 
 class CallSlots:
-    """As many open calls as there are slots, the others waiting for one; for any thread.
+    """Slots for open calls; further calls wait for a slot. Methods may be called by any thread.
 
-    Room is made by the account with the most calls, so that one account cannot keep others out.
+    When all slots are taken, a call of the account with the most calls is ended, so that one
+    account cannot exclude the others.
     """
 
     def __init__(self, limits: FaceLimits, log: RefusalLog) -> None:
-        """Bound calls by `connections_max`, and their waits for a client by `transfer_s`."""
+        """Allow `connections_max` calls, each of which may wait `transfer_s` for its client."""
         self._max = limits.connections_max
         self._late_ns = int(limits.transfer_s * 1e9)
         self._log = log
@@ -77,7 +78,7 @@ class CallSlots:
         """Wait for a slot.
 
         Raises:
-            OipError: There is none within `WAIT_S`, or the call is over before.
+            OipError: No slot became free within `WAIT_S` seconds, or the call ended before.
         """
         with self._lock:
             if not (self._waiting or call.is_over or len(self._open) >= self._max):
@@ -97,7 +98,7 @@ class CallSlots:
         )
 
     def leave(self, call: OpenCall) -> None:
-        """Release the slot of a call that is over, or let it wait for none."""
+        """Release the slot of a call that is over; one that still waits for a slot gives up."""
         with self._lock:
             call.is_over = True
             if call in self._open:
@@ -106,9 +107,9 @@ class CallSlots:
                 self._changed.notify_all()
 
     def end_late(self) -> None:
-        """End calls that wait too long for their clients; called every now and then.
+        """End calls that have waited too long for their clients; called periodically.
 
-        Calls that wait for a slot look then which others have become removable.
+        It also wakes calls that wait for a slot, because others may have become removable.
         """
         with self._lock:
             first_ns = monotonic_ns() - self._late_ns
@@ -121,18 +122,18 @@ class CallSlots:
 
     @property
     def is_quiet(self) -> bool:
-        """Whether there are no calls but idle streams."""
+        """Whether every open call is an idle stream and no call waits for a slot."""
         with self._lock:
             is_idle = all(call.state[0] is Stage.NEXT for call in self._open)
             return is_idle and not self._waiting
 
     def busy_peers(self) -> set[str]:
-        """Clients with calls, except for those that have yet to send the message of a call."""
+        """Return the addresses of clients with a call whose message has come."""
         with self._lock:
             return {call.peer for call in self._open if call.state[0] is not Stage.MESSAGE}
 
     def _admits(self, call: OpenCall) -> bool:
-        """Give a waiting call a slot, if it is the next and there is one or room can be made."""
+        """Give a waiting call a slot if it is next in line and one is free or can be freed."""
         if min(self._waiting, key=lambda each: self._counts.get(each.account, 0)) is not call:
             return False
         if len(self._open) >= self._max and not self._make_room():

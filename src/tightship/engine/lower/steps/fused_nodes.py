@@ -1,4 +1,4 @@
-"""Activations and biases that are fused behind a node, as kernels take them."""
+"""Activations and biases fused into the node before them, as arguments of kernels."""
 
 from tightship.engine.lower.steps.builder import Builder
 from tightship.graph import Node
@@ -20,15 +20,15 @@ ACTIVATIONS: dict[str, tuple[str, str, float, str, float]] = {
     "Neg": ("linear", "", -1.0, "", 0.0),
     "Gelu": ("gelu_erf", "", 0.0, "", 0.0),
 }
-"""Operator: algorithm, the attributes that give alpha and beta, and their defaults.
+"""Algorithm of each operator, the attributes that give alpha and beta, and their defaults.
 
-Softplus and Log are not here: the library is off by 2e-6, which is more than all of a small
-result, so that a Softplus could come out negative.
+Softplus and Log are missing because the library's error of 2e-6 exceeds a small result, so a
+Softplus could become negative.
 """
 
 
 def eltwise_of(builder: Builder, node: Node) -> tuple[str, float, float] | None:
-    """Algorithm, alpha and beta of an activation; None if it has none."""
+    """Return algorithm, alpha and beta of an activation; None if no algorithm computes it."""
     if node.domain:
         return None
     if node.operator == "Clip":
@@ -63,7 +63,11 @@ def _clip(builder: Builder, node: Node) -> tuple[str, float, float] | None:
 
 
 def take_bias(builder: Builder, node: Node, columns: int) -> tuple[Node, str]:
-    """The first fused node as the bias, if it adds a constant row."""
+    """Take the first fused node as the bias if it adds a constant row.
+
+    Returns:
+        The node without the addition and the name of the bias; an empty name if there is none.
+    """
     if node.fused and node.fused[0].operator == "Add":
         first, name = node.fused[0], node.outputs[0]
         other = first.inputs[1 if first.inputs[0] == name else 0]

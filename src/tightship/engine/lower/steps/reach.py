@@ -1,4 +1,4 @@
-"""What a native kernel touches, held to the operands that it is given."""
+"""Checks that a native kernel stays within its operands."""
 
 from collections.abc import Sequence
 
@@ -10,7 +10,7 @@ def check_reach(kernel: NativeKernel, operands: Sequence[Operand]) -> None:
     """Refuse a kernel that would touch bytes outside one of its operands.
 
     Raises:
-        ValueError: It would; names the operand, its shape and the bytes.
+        ValueError: The kernel would; the message names the operand, its shape and the bytes.
     """
     for operand, (low, high) in zip(operands, kernel.reach(), strict=True):
         first, last = 0, operand.size_bytes
