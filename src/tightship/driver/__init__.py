@@ -1,4 +1,4 @@
-"""Models and tensors shared between processes, by NNAPI's rules."""
+"""Driver that shares models and tensors between processes by NNAPI's rules, and its client."""
 
 from tightship.driver.client.building import ModelBuilder, channels_type, tensor_type
 from tightship.driver.client.client import Client

@@ -1,6 +1,6 @@
-"""What others have written, in lines of ours."""
+"""Text of clients made safe for our log."""
 
 
 def printable(text: str) -> str:
-    """The text on one line; what would move or colour what is around it is a question mark."""
+    """Return the text with every unprintable character replaced by a question mark."""
     return "".join(each if each.isprintable() else "?" for each in text)

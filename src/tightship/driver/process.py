@@ -1,4 +1,4 @@
-"""A driver process: one copy of each model and of each limit, behind every face it listens with."""
+"""Driver process: its endpoints share one copy of each model and of each limit."""
 
 import logging
 import os
@@ -28,23 +28,28 @@ from tightship.driver.types.snapshot import Snapshot
 from tightship.errors import InputError
 
 GRACE_MAX_S = 24 * 3600.0
-"""A longer time of grace is this; the kernel waits no more than 24 days at once."""
+"""Longest grace period that is waited: the kernel accepts at most 24 days for one wait."""
 
 _LOG = logging.getLogger(__name__)
 
 Address = tuple[str, int]
-"""A host, and a port; 0 is any that is free."""
+"""Host and port; port 0 is any free one."""
 
 
 @dataclass(frozen=True, slots=True)
 class Listening:
-    """Where a driver listens: at a socket, and where clients of the inference protocol come.
+    """Addresses and access rules of a driver.
 
     Attributes:
-        allow_client_shm: Whether clients of the protocol may name shared memory of this user.
-        limits: What clients of the protocol may take.
-        host_names: Host names of the server, besides addresses and `localhost`.
-        access: Who else may connect to the socket, and files to believe in.
+        socket: Path of the socket of its own protocol.
+        http, grpc: Addresses of the inference protocol; None for no endpoint.
+        allow_client_shm: Whether clients of the inference protocol may name shared memory of this
+            user.
+        limits: Limits on clients of the inference protocol.
+        host_names: Names under which HTTP clients reach the server, besides addresses and
+            `localhost`.
+        access: Users who may connect to the socket, and folders whose files are mapped without
+            seals.
     """
 
     socket: Path
@@ -57,43 +62,43 @@ class Listening:
 
 
 class FaceServer(Protocol):
-    """The server of a face, in threads of its own."""
+    """Server of an endpoint, on threads of its own."""
 
     port: int
 
     def start(self) -> None:
-        """Answer from now on."""
+        """Begin to answer."""
         ...
 
     def discard(self) -> None:
-        """Listen no more, instead of `start`."""
+        """Stop listening; for a server that was not started."""
         ...
 
     def begin_stop(self) -> None:
-        """Take no more clients, and answer what has begun as long as the limits say."""
+        """Accept no more clients, and answer running calls within the limits."""
         ...
 
     def join(self) -> None:
-        """Wait for the end."""
+        """Wait for the last thread."""
         ...
 
 
 class Driver:
-    """Models for other processes. Whoever reaches an address may run, load and unload them."""
+    """Models for other processes. Any client that connects may run, load and unload them."""
 
     def __init__(
         self, models: Sources, where: Listening, *, threads: int = 1, secret: bytes | None = None
     ) -> None:
-        """Load the models and listen; nobody is answered before `serve`.
+        """Load the models and listen; calls are answered from `serve` on.
 
         Args:
-            models: Where they come from, by the names that clients know them by.
-            where: To listen.
-            threads: Runs at once, of clients of all faces.
-            secret: As for `Server`.
+            models: Sources of the models, by the names for clients.
+            where: Addresses to listen at.
+            threads: Runs at once, of all clients and endpoints together.
+            secret: Key of `Server` that authenticates compilation caches.
 
         Raises:
-            InputError: An address cannot be listened at, or a package that it needs is not there.
+            InputError: An address is not available, or an endpoint's package is missing.
             OipError: None of the models can be loaded.
         """
         turns = Turns(threads)
@@ -144,18 +149,18 @@ class Driver:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Names of the models that are loaded."""
+        """Names of the loaded models."""
         return self._repository.ready_names
 
     @property
     def ports(self) -> dict[str, int]:
-        """Where clients of the protocol come: of `http` and `grpc`, as far as they are there."""
+        """Ports of the open endpoints, by `http` and `grpc`."""
         return {name: face.port for name, face in self._faces.items()}
 
     def serve(self) -> None:
-        """Serve until `drain` or `stop` is called; what has begun is answered, within the limits.
+        """Serve until `drain` or `stop` is called; running calls are answered within the limits.
 
-        A run that goes on beyond them is left after the step that it is in.
+        A run that exceeds them ends after its current step.
         """
         trimmer = HeapTrimmer()
         trimmer.start()
@@ -167,7 +172,7 @@ class Driver:
             self._native.serve()
         finally:
             trimmer.stop()
-            self._is_over = True  # from here on a signal writes no more
+            self._is_over = True  # a signal must not write to the closed eventfd
             os.eventfd_write(self._told, 1)
             draining.join()
             os.close(self._told)
@@ -185,20 +190,20 @@ class Driver:
         self._repository.close()
 
     def drain(self) -> None:
-        """Have `serve` return after `grace_s` of the limits, in which nothing is said to be ready.
+        """Report not ready, then end `serve` after `grace_s` of the limits, or when called again.
 
-        Calls are answered meanwhile. Called again, it ends that time. May be called from any thread
-        and from a signal handler while `serve` runs.
+        Calls are answered until then. May be called from any thread, and from a signal handler
+        while `serve` runs.
         """
         if not self._is_over:
             os.eventfd_write(self._told, 1)
 
     def stop(self) -> None:
-        """Have `serve` return; may be called from any thread and from a signal handler."""
+        """End `serve`; may be called from any thread and from a signal handler."""
         self._native.stop()
 
     def _drain_when_told(self) -> None:
-        """Do what `drain` says in a thread, since a signal handler must not wait for a lock."""
+        """Wait for `drain` and act on it: a signal handler itself must not wait for a lock."""
         os.eventfd_read(self._told)
         self._face.drain()
         if self._faces and not self._is_over:
@@ -208,7 +213,6 @@ class Driver:
 
 
 def _inspect(socket: Path) -> Snapshot:
-    """Ask the driver at `socket` what its clients hold."""
     with Client(socket) as client:
         return client.inspect()
 
@@ -232,5 +236,5 @@ def _grpc_server(face: Face, limits: FaceLimits, host: str, port: int) -> FaceSe
 
 def _missing(face: str, error: ModuleNotFoundError) -> InputError:
     return InputError(
-        f"The {face} face needs the package `{error.name}`; pip install 'tightship[serve]'."
+        f"The {face} endpoint needs the package `{error.name}`; pip install 'tightship[serve]'."
     )

@@ -1,22 +1,22 @@
-"""Threads of a driver for work that comes, however many the system has."""
+"""Thread pool of the driver that works even if the system starts few threads."""
 
 from concurrent.futures import ThreadPoolExecutor
 
 
 class Threads(ThreadPoolExecutor):
-    """So many threads at most, one from the beginning: where no further one starts, it works on."""
+    """Pool of up to `count` threads, of which one always runs; it suffices if no other starts."""
 
     def __init__(self, count: int, name: str) -> None:
-        """Start the first.
+        """Start the first thread.
 
         Raises:
-            RuntimeError: The system starts none.
+            RuntimeError: The system cannot start it.
         """
         super().__init__(count, name)
         self.submit(int)
 
     def _adjust_thread_count(self) -> None:
-        """As Python's, which has queued the work already when a thread is to start for it."""
+        """Start a thread if one is needed; without one, the running threads do the queued work."""
         try:
             super()._adjust_thread_count()
         except RuntimeError:

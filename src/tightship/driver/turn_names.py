@@ -1,27 +1,27 @@
-"""The groups by which callers take turns, as `Place` has them.
+"""Groups by which callers of the models alternate, in the order of `Place`.
 
-Models come first, so that many calls of one delay those of another by one run at most; then the
-accounts that call the same model, then the clients of an account.
+Models come first, so that many calls of one model delay a call of another by one run at most; then
+accounts that call the same model, then clients of an account.
 """
 
 Names = tuple[str, str, str, str]
 
 
 def named_model(model: str, account: str, client: str, number: int = 0) -> Names:
-    """Groups of a call of a model that the driver was started with.
+    """Return the groups of a call of a model that the driver was started with.
 
     Args:
-        model: Its name.
-        account: The user, or else the client's address.
-        client: Tells clients of an account apart.
-        number: Tells preparations of the model by the same client apart.
+        model: Name of the model.
+        account: User, or the client's address.
+        client: Distinguishes clients of an account.
+        number: Distinguishes preparations of the model by one client.
     """
     return model, account, client, str(number)
 
 
 def own_model(account: str, client: str, number: int) -> Names:
-    """Groups of a call of a model that a client has prepared: those of an account are as one.
+    """Return the groups of a call of a model that a client has prepared.
 
-    Else an account would have the more turns the more models it prepares.
+    All of an account's own models are one group, so that preparing more gains no more runs.
     """
     return f"\0{account}", "", client, str(number)

@@ -1,1 +1,1 @@
-"""Calls and answers, and their bytes."""
+"""Calls, replies and their encodings."""

@@ -1,4 +1,4 @@
-"""Messages with files beside them, over a Unix socket that keeps their borders."""
+"""Packets with files beside them, over a Unix socket that preserves message boundaries."""
 
 import array
 import os
@@ -14,10 +14,10 @@ _FD_BYTES = array.array("i").itemsize
 
 @dataclass(frozen=True, slots=True)
 class Packet:
-    """A message as it came; who has it closes its files.
+    """Received message; its owner closes the files.
 
     Attributes:
-        files: Descriptors, closed by the system when another program takes this process over.
+        files: Descriptors that are closed on exec.
     """
 
     data: bytes
@@ -36,18 +36,17 @@ def receive(
     discard: Callable[[Iterable[int]], None] = close_all,
     room: bytearray | None = None,
 ) -> Packet | None:
-    """The next packet, or None if the peer is gone.
+    """Return the next packet, or None if the peer is gone.
 
     Args:
-        connection: A Unix socket that keeps borders.
-        files_max: More files are lost.
-        discard: Closes the files of a packet that is none, or that there is no memory for.
-        room: Where a packet comes first, of `MESSAGE_BYTES_MAX`; by default one of its own.
+        connection: Unix socket that preserves message boundaries.
+        files_max: Most files that are accepted beside a packet.
+        discard: Closes files that came with an invalid packet, or for which memory is short.
+        room: Buffer of `MESSAGE_BYTES_MAX` to receive into; None to allocate one.
 
     Raises:
-        FormatError: It is longer than a message, or files of it are lost; those that came are
-            closed.
-        BlockingIOError: None has come, and the socket does not wait.
+        FormatError: The packet is too long, or files were lost; those that came are closed.
+        BlockingIOError: No packet is there and the socket does not block.
     """
     place = bytearray(MESSAGE_BYTES_MAX) if room is None else room
     try:
@@ -56,7 +55,7 @@ def receive(
             socket.CMSG_SPACE(files_max * _FD_BYTES) if files_max else 0,
             socket.MSG_CMSG_CLOEXEC,
         )
-    except ConnectionResetError:  # the kernel says so once, before what came before it
+    except ConnectionResetError:  # reported once, even before packets that came earlier
         return receive(connection, files_max, discard, place)
     except ConnectionError:
         return None
@@ -90,7 +89,8 @@ def send(connection: socket.socket, data: bytes, files: Sequence[int] = ()) -> N
     """Send a packet; its files stay open here.
 
     Raises:
-        OSError: The peer is gone; BlockingIOError: it takes no more now.
+        BlockingIOError: The socket does not block and its queue is full.
+        OSError: The peer is gone.
     """
     if not files:
         connection.send(data, socket.MSG_NOSIGNAL)

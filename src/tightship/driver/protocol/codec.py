@@ -1,15 +1,15 @@
-"""Messages as bytes.
+"""Encoding of messages.
 
     byte  0   version of the protocol
-          1   which message
-          2   files beside it, u16
+          1   kind of the message
+          2   number of files beside it, u16
           4   bytes of the body, u32
-          8   number of the call, u64; its answer has the same
-         16   the body: the fields of the message, as `wire` writes them
+          8   number of the call, u64; its reply repeats it
+         16   body: the fields of the message in the forms of `wire`
 
-Any bytes are a valid message or a `FormatError`; a message has one encoding. While the version
-stays, the fields of a message do: what is new is a kind of its own, which a client sends where
-`Capabilities` names the feature.
+Any bytes are a valid message or a `FormatError`; a message has one encoding. Within a version the
+fields of a message never change: an addition is a new kind, which a client sends only where
+`Capabilities` names its feature.
 """
 
 import struct
@@ -56,7 +56,7 @@ from tightship.errors import DriverError, FormatError
 VERSION = 1
 MESSAGE_BYTES_MAX = 65_536
 FILES_MAX = 253
-"""The kernel passes no more file descriptors beside one message."""
+"""Most file descriptors that the kernel passes beside one message."""
 TEXT_BYTES_MAX = 1024
 FEATURES_MAX = 64
 
@@ -65,14 +65,14 @@ HEADER_BYTES = _HEADER.size
 
 _RECENT = 256
 _RECENT_BYTES = 1024
-"""Calls up to this size are read once while they are among the last."""
+"""Size up to which decoded calls are cached, `_RECENT` of them."""
 
 T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
 class Frame(Generic[T]):
-    """A message with its number and how many files travel beside it."""
+    """Message with the number of its call and the number of files beside it."""
 
     message: T
     number: int
@@ -241,16 +241,16 @@ _TAGS = {kind: tag for table in (_CALLS, _REPLIES) for tag, (kind, _) in table.i
 
 
 def encode(message: Call | Reply, number: int, file_count: int = 0) -> bytes:
-    """A message as bytes.
+    """Encode a message.
 
     Args:
-        message: Any.
-        number: Of the call; below 2**64.
-        file_count: Files that travel beside it.
+        message: Call or reply.
+        number: Number of the call; below 2**64.
+        file_count: Number of files that travel beside it.
 
     Raises:
-        DriverError: INVALID_ARGUMENT: a number is too large for its place.
-        FormatError: A row or a text is, or the whole for a message.
+        DriverError: INVALID_ARGUMENT: a number does not fit its field.
+        FormatError: A sequence, a text or the message is too long.
     """
     tag = _TAGS[type(message)]
     out = bytearray(HEADER_BYTES)
@@ -258,16 +258,16 @@ def encode(message: Call | Reply, number: int, file_count: int = 0) -> bytes:
     if len(out) > MESSAGE_BYTES_MAX:
         raise FormatError(
             f"A `{type(message).__name__}` takes {len(out)} bytes; a message has at most "
-            f"{MESSAGE_BYTES_MAX}. Hand a large model over in a pool, as a `ModelFile`."
+            f"{MESSAGE_BYTES_MAX}. Pass a large model in a pool, as a `ModelFile`."
         )
     _HEADER.pack_into(out, 0, VERSION, tag, file_count, len(out) - HEADER_BYTES, number)
     return bytes(out)
 
 
 def encode_reply(reply: Reply, number: int, size_bytes_max: int = MESSAGE_BYTES_MAX) -> bytes:
-    """An answer as bytes, or GENERAL_FAILURE without shapes or timing if it takes too many.
+    """Encode a reply; one that is too long becomes GENERAL_FAILURE without shapes or timing.
 
-    A long message of a failure is cut.
+    The text of a failure is truncated to fit.
     """
     if isinstance(reply, Failed):
         begin = reply.message.encode()[:TEXT_BYTES_MAX].decode(errors="ignore")
@@ -282,10 +282,10 @@ def encode_reply(reply: Reply, number: int, size_bytes_max: int = MESSAGE_BYTES_
 
 
 def decode_call(data: bytes) -> Frame[Call]:
-    """The call that bytes are; one that comes again may be the same object.
+    """Decode a call; equal small calls may be the same object.
 
     Raises:
-        FormatError: They are none.
+        FormatError: The bytes are not a valid call.
     """
     tag, file_count, number = _header(data, _CALL_FORMS)
     body = data[HEADER_BYTES:]
@@ -300,25 +300,25 @@ def _recent_call(tag: int, body: bytes) -> Call:
 
 
 def decode_reply(data: bytes) -> Frame[Reply]:
-    """The answer that bytes are.
+    """Decode a reply.
 
     Raises:
-        FormatError: They are none.
+        FormatError: The bytes are not a valid reply.
     """
     tag, file_count, number = _header(data, _REPLY_FORMS)
     return Frame(_whole(Reader(data[HEADER_BYTES:]), _REPLY_FORMS[tag]), number, file_count)
 
 
 def number_of(data: bytes) -> int:
-    """The number that bytes claim to have, for an answer to a malformed call; 0 if too short."""
+    """Return the number in the header, to answer a malformed call; 0 if the header is cut short."""
     return int(_HEADER.unpack_from(data)[4]) if len(data) >= HEADER_BYTES else 0
 
 
 def encode_model(model: Model) -> bytes:
-    """A model as the bytes of a `ModelFile` of format OPERANDS.
+    """Encode a model as a `ModelFile` of format OPERANDS.
 
     Raises:
-        FormatError: It cannot be written.
+        FormatError: A sequence or a text is too long.
     """
     out = bytearray()
     MODEL.write(model, out)
@@ -326,34 +326,34 @@ def encode_model(model: Model) -> bytes:
 
 
 def decode_model(data: bytes) -> Model:
-    """The model that `encode_model` wrote.
+    """Decode what `encode_model` wrote.
 
     Raises:
-        FormatError: The bytes are no model, or more than a model has without its weights.
+        FormatError: The bytes are not a valid model, or too many for one without its weights.
     """
     if len(data) > MODEL_BYTES_MAX:
         raise FormatError(
-            f"A model has {len(data)} bytes; it may have {MODEL_BYTES_MAX}. Put its constants "
+            f"A model has {len(data)} bytes, more than {MODEL_BYTES_MAX}. Put its constants "
             "into a pool."
         )
     return _whole(Reader(data), MODEL)
 
 
 def _header(data: bytes, forms: Mapping[int, Form[Any]]) -> tuple[int, int, int]:
-    """Which message it is, how many files it has, and its number."""
+    """Return the kind of a message, the number of its files and of its call."""
     if not HEADER_BYTES <= len(data) <= MESSAGE_BYTES_MAX:
         raise FormatError(
             f"A message has {len(data)} bytes, not {HEADER_BYTES} to {MESSAGE_BYTES_MAX}."
         )
     version, tag, file_count, body_bytes, number = _HEADER.unpack_from(data)
     if version != VERSION:
-        raise FormatError(f"A message is of version {version}; this is version {VERSION}.")
+        raise FormatError(f"A message has version {version}, not {VERSION}.")
     if body_bytes != len(data) - HEADER_BYTES:
         raise FormatError(
             f"A message says that its body has {body_bytes} bytes; {len(data) - HEADER_BYTES} came."
         )
     if tag not in forms:
-        raise FormatError(f"A message is of kind {tag}, which is not known here.")
+        raise FormatError(f"A message has the unknown kind {tag}.")
     if file_count > FILES_MAX:
         raise FormatError(f"A message has {file_count} files; at most {FILES_MAX} can come.")
     return tag, file_count, number

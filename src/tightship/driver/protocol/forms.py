@@ -1,4 +1,4 @@
-"""The bytes of what messages are made of: models, requests, types."""
+"""Forms of the parts of messages: models, requests, types."""
 
 from collections.abc import Mapping
 from typing import Any

@@ -1,8 +1,8 @@
-"""What a client asks of the driver on the native face.
+"""Calls of a client to the driver.
 
-Numbers that a rule speaks of are plain integers here: a value no rule allows is answered with
-INVALID_ARGUMENT, not refused as a malformed message. Files travel beside a message; it refers to
-them by their index, and -1 is none.
+Numbers that a rule restricts are plain integers here, so that an invalid value is answered with
+INVALID_ARGUMENT instead of being a malformed message. A message refers to the files beside it by
+index; -1 is no file.
 """
 
 from dataclasses import dataclass
@@ -16,25 +16,25 @@ from tightship.driver.types.status import NO_TIME, ExecutionPreference, Priority
 NO_FILE = -1
 NO_SLOT = -1
 RING_BYTES = 64 + 8 * 1024
-"""Of the memory of a ring: a head, and four slots for calls and four for answers."""
+"""Size of a ring's memory: a header, four slots for calls and four for replies."""
 
 
 @dataclass(frozen=True, slots=True)
 class Capabilities:
-    """Ask what the driver offers."""
+    """Query the features of the driver."""
 
 
 @dataclass(frozen=True, slots=True)
 class RegisterPool:
-    """Hand over memory.
+    """Register memory as a pool.
 
     Attributes:
-        kind: `ashmem`, `mmap_fd`, `hardware_buffer_blob` or `hardware_buffer`; any other is kept,
-            and fails where it is used.
-        protection: 1 to read, 2 to write, or both, or neither.
-        offset_bytes: Into the file, a multiple of the page size.
-        mode: A `PoolMode`, once checked.
-        must_map: Map it now, and refuse it if that fails.
+        kind: `ashmem`, `mmap_fd`, `hardware_buffer_blob` or `hardware_buffer`; other kinds are
+            registered and fail when used.
+        protection: 1 to read, 2 to write, or their sum, or 0.
+        offset_bytes: Offset into the file, a multiple of the page size.
+        mode: A `PoolMode`; any integer until it is checked.
+        must_map: Whether to map now, and to refuse the pool if that fails.
     """
 
     kind: str
@@ -49,14 +49,14 @@ class RegisterPool:
 
 @dataclass(frozen=True, slots=True)
 class UnregisterPool:
-    """Forget a pool; models, bursts and executions that use it keep it until they end."""
+    """Release a pool; models, bursts and executions that use it keep it until they end."""
 
     pool: int
 
 
 @dataclass(frozen=True, slots=True)
 class SupportedOperations:
-    """Ask which operations of a model's main subgraph can be run."""
+    """Query which operations of a model's main subgraph can be run."""
 
     model: Model
 
@@ -66,8 +66,9 @@ class CacheFiles:
     """Files of the compilation cache.
 
     Attributes:
-        model_files, data_files: Indexes of files; as many as the driver asks for, or none.
-        token: 32 bytes that name the model; means nothing without files.
+        model_files, data_files: Indexes of files; as many as the driver's capabilities say, or
+            none.
+        token: 32 bytes that identify the model; ignored without files.
     """
 
     model_files: tuple[int, ...] = ()
@@ -77,7 +78,7 @@ class CacheFiles:
 
 @dataclass(frozen=True, slots=True)
 class Prepare:
-    """Make a model ready to run."""
+    """Prepare a model to run."""
 
     source: ModelSource
     preference: int = ExecutionPreference.FAST_SINGLE_ANSWER
@@ -88,7 +89,7 @@ class Prepare:
 
 @dataclass(frozen=True, slots=True)
 class PrepareFromCache:
-    """Make a model ready that was saved before."""
+    """Prepare a model from a compilation cache."""
 
     cache: CacheFiles
     priority: int = Priority.MEDIUM
@@ -97,14 +98,14 @@ class PrepareFromCache:
 
 @dataclass(frozen=True, slots=True)
 class ReleaseModel:
-    """Forget a model; executions of it that were begun end as they would."""
+    """Release a model; executions under way complete."""
 
     model: int
 
 
 @dataclass(frozen=True, slots=True)
 class Role:
-    """A use of a buffer: as input or output `io_index` of one of the models of `Allocate`."""
+    """Use of a buffer as input or output `io_index` of one of the models of `Allocate`."""
 
     model_index: int
     io_index: int
@@ -113,7 +114,7 @@ class Role:
 
 @dataclass(frozen=True, slots=True)
 class Allocate:
-    """Ask for a buffer in the driver."""
+    """Allocate a buffer in the driver."""
 
     dimensions: Dimensions
     models: tuple[int, ...]
@@ -123,7 +124,7 @@ class Allocate:
 
 @dataclass(frozen=True, slots=True)
 class Free:
-    """Give a buffer back; executions that use it keep it until they end."""
+    """Release a buffer; executions that use it keep it until they end."""
 
     token: int
 
@@ -147,7 +148,7 @@ class CopyTo:
 
 @dataclass(frozen=True, slots=True)
 class CopyBetween:
-    """Fill a buffer with what another one of the connection holds; into itself, nothing happens."""
+    """Copy the contents of another buffer of the connection; onto itself a no-op."""
 
     token: int
     source: int
@@ -155,18 +156,18 @@ class CopyBetween:
 
 @dataclass(frozen=True, slots=True)
 class DescribeBuffer:
-    """Ask for the dimensions of what a buffer holds."""
+    """Query the dimensions of a buffer's contents."""
 
     token: int
 
 
 @dataclass(frozen=True, slots=True)
 class Execute:
-    """Run a model; answered when it has run.
+    """Run a model; answered when the run has ended.
 
     Attributes:
-        deadline_ns: On the clock that counts through suspension (`CLOCK_BOOTTIME`), or -1.
-        loop_timeout_ns: For each WHILE loop; -1 is 2 s, more than 15 s is 15 s.
+        deadline_ns: Time of `CLOCK_BOOTTIME`, which counts through suspension; -1 for no deadline.
+        loop_timeout_ns: Limit for each WHILE loop; -1 for 2 s, at most 15 s.
     """
 
     model: int
@@ -178,11 +179,11 @@ class Execute:
 
 @dataclass(frozen=True, slots=True)
 class ExecuteFenced:
-    """Run a model once some fences are signalled; answered at once with a fence of its own.
+    """Run a model once its fences are signalled; answered at once with a fence for the result.
 
     Attributes:
         wait_for: Indexes of files that are fences.
-        duration_ns: From when the last of them is signalled, or -1.
+        duration_ns: Time limit from when the last fence is signalled; -1 for none.
     """
 
     model: int
@@ -196,14 +197,14 @@ class ExecuteFenced:
 
 @dataclass(frozen=True, slots=True)
 class GetExecutionInfo:
-    """Ask how a fenced execution went; valid once its fence is signalled."""
+    """Query the result of a fenced execution whose fence is signalled."""
 
     execution: int
 
 
 @dataclass(frozen=True, slots=True)
 class CreateExecution:
-    """Check a request once, to run it often with `RunExecution` and `RunExecutionFenced`."""
+    """Check a request once, for repeated use by `RunExecution` and `RunExecutionFenced`."""
 
     model: int
     request: Request
@@ -213,7 +214,7 @@ class CreateExecution:
 
 @dataclass(frozen=True, slots=True)
 class RunExecution:
-    """`Execute` what was created."""
+    """Run a created execution as `Execute` does."""
 
     execution: int
     deadline_ns: int = NO_TIME
@@ -221,7 +222,7 @@ class RunExecution:
 
 @dataclass(frozen=True, slots=True)
 class RunExecutionFenced:
-    """`ExecuteFenced` what was created."""
+    """Run a created execution as `ExecuteFenced` does."""
 
     execution: int
     wait_for: tuple[int, ...] = ()
@@ -231,24 +232,24 @@ class RunExecutionFenced:
 
 @dataclass(frozen=True, slots=True)
 class ReleaseExecution:
-    """Forget a created or a fenced execution; one that was begun ends as it would."""
+    """Release a created or fenced execution; a run under way completes."""
 
     execution: int
 
 
 @dataclass(frozen=True, slots=True)
 class OpenBurst:
-    """Begin a row of executions of one model, one at a time, that keeps pools mapped."""
+    """Begin executions of one model, one at a time, between which pools stay mapped."""
 
     model: int
 
 
 @dataclass(frozen=True, slots=True)
 class BurstExecute:
-    """`Execute` in a burst.
+    """Run a model as `Execute` does, in a burst.
 
     Attributes:
-        slots: For each pool of the request a number that stands for it from now on, or -1.
+        slots: Number by which the burst caches each pool of the request, or -1.
     """
 
     burst: int
@@ -261,7 +262,7 @@ class BurstExecute:
 
 @dataclass(frozen=True, slots=True)
 class ReleaseSlot:
-    """Let a burst forget a slot."""
+    """Release a slot of a burst."""
 
     burst: int
     slot: int
@@ -276,10 +277,10 @@ class CloseBurst:
 
 @dataclass(frozen=True, slots=True)
 class OpenRing:
-    """Have calls of the connection that come again come through memory as well.
+    """Offer memory through which repeated calls of the connection may travel as well.
 
     Attributes:
-        file: A memfd of `RING_BYTES` that cannot become shorter.
+        file: Memfd of `RING_BYTES`, sealed against shrinking.
     """
 
     file: int
@@ -287,10 +288,10 @@ class OpenRing:
 
 @dataclass(frozen=True, slots=True)
 class Inspect:
-    """Ask who holds which bytes; for the driver's own user, and root.
+    """Request a snapshot of all holdings; allowed to the driver's own user and root.
 
     Attributes:
-        file: Open to write, and written from its beginning, as `snapshot_form` has it.
+        file: File open for writing; receives the snapshot in the encoding of `snapshot_form`.
     """
 
     file: int

@@ -1,4 +1,4 @@
-"""What the driver answers on the native face."""
+"""Replies of the driver to calls."""
 
 from dataclasses import dataclass
 
@@ -9,16 +9,16 @@ from tightship.driver.types.status import NO_TIME, ErrorStatus
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """The call ended with NONE and has nothing to say."""
+    """Success without a result."""
 
 
 @dataclass(frozen=True, slots=True)
 class Failed:
-    """The call ended with another status.
+    """Failure of a call.
 
     Attributes:
-        status: Never NONE.
-        message: For people; names nothing of another client.
+        status: Any status but NONE.
+        message: Explanation for a reader; reveals nothing of other clients.
     """
 
     status: ErrorStatus
@@ -27,12 +27,13 @@ class Failed:
 
 @dataclass(frozen=True, slots=True)
 class DriverCapabilities:
-    """What the driver offers.
+    """Features of the driver.
 
     Attributes:
-        feature_level: Of this protocol.
-        features: Names of the optional features it has.
-        model_cache_files, data_cache_files: How many files a cache takes; both 0 if there is none.
+        feature_level: Level of this protocol.
+        features: Names of its optional features.
+        model_cache_files, data_cache_files: Files that a compilation cache takes; both 0 for no
+            caching.
     """
 
     feature_level: int
@@ -43,21 +44,21 @@ class DriverCapabilities:
 
 @dataclass(frozen=True, slots=True)
 class PoolRegistered:
-    """The pool's identifier, valid on this connection."""
+    """Identifier of a pool, valid on this connection."""
 
     pool: int
 
 
 @dataclass(frozen=True, slots=True)
 class Supported:
-    """Whether each operation can be run."""
+    """Flags of the operations that can be run, in the model's order."""
 
     operations: tuple[bool, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class ModelPrepared:
-    """The model's identifier, and what it takes and gives."""
+    """Identifier of a model, and the types of its inputs and outputs."""
 
     model: int
     inputs: tuple[ValueType, ...]
@@ -66,14 +67,14 @@ class ModelPrepared:
 
 @dataclass(frozen=True, slots=True)
 class Allocated:
-    """The buffer's token: positive, valid on this connection, never given twice."""
+    """Token of a buffer: positive, valid on this connection, never reused."""
 
     token: int
 
 
 @dataclass(frozen=True, slots=True)
 class OutputShape:
-    """The dimensions of an output, and whether it fitted where it was to go."""
+    """Dimensions of an output, and whether the memory for it was large enough."""
 
     dimensions: Dimensions
     is_sufficient: bool = True
@@ -81,7 +82,7 @@ class OutputShape:
 
 @dataclass(frozen=True, slots=True)
 class Timing:
-    """Nanoseconds; -1 where it was not measured."""
+    """Durations in nanoseconds; -1 if not measured."""
 
     on_device_ns: int = NO_TIME
     in_driver_ns: int = NO_TIME
@@ -92,7 +93,7 @@ UNTIMED = Timing()
 
 @dataclass(frozen=True, slots=True)
 class Executed:
-    """An execution ended with NONE or OUTPUT_INSUFFICIENT_SIZE; has a shape for each output."""
+    """End of an execution with NONE or OUTPUT_INSUFFICIENT_SIZE, and a shape for each output."""
 
     status: ErrorStatus
     shapes: tuple[OutputShape, ...]
@@ -101,14 +102,14 @@ class Executed:
 
 @dataclass(frozen=True, slots=True)
 class Launched:
-    """A fenced execution was accepted; its fence is the file beside this message."""
+    """Acceptance of a fenced execution; the file beside this message is its fence."""
 
     execution: int
 
 
 @dataclass(frozen=True, slots=True)
 class ExecutionInfo:
-    """A fenced execution has ended, with this status."""
+    """Result of a fenced execution that has ended."""
 
     status: ErrorStatus
     timing_launched: Timing
@@ -117,28 +118,28 @@ class ExecutionInfo:
 
 @dataclass(frozen=True, slots=True)
 class ExecutionCreated:
-    """The identifier of a reusable execution."""
+    """Identifier of a reusable execution."""
 
     execution: int
 
 
 @dataclass(frozen=True, slots=True)
 class BurstOpened:
-    """The identifier of a burst."""
+    """Identifier of a burst."""
 
     burst: int
 
 
 @dataclass(frozen=True, slots=True)
 class Inspected:
-    """The snapshot was written."""
+    """Size of the snapshot that was written."""
 
     size_bytes: int
 
 
 @dataclass(frozen=True, slots=True)
 class BufferDescribed:
-    """The dimensions of what a buffer holds, all of them known."""
+    """Dimensions of a buffer's contents, all of them known."""
 
     dimensions: Dimensions
 

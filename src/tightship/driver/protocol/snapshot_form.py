@@ -1,4 +1,4 @@
-"""The bytes of a `Snapshot`, as the driver writes them to a file of whoever asks."""
+"""Encoding of a `Snapshot`, which the driver writes to a file of the client."""
 
 from tightship.driver.protocol.forms import NAME
 from tightship.driver.protocol.wire import I64, Form, Reader, flag, record, row
@@ -44,17 +44,17 @@ _SNAPSHOT: Form[Snapshot] = record(
 
 
 def encode_snapshot(snapshot: Snapshot) -> bytes:
-    """A snapshot as bytes."""
+    """Encode a snapshot."""
     out = bytearray()
     _SNAPSHOT.write(snapshot, out)
     return bytes(out)
 
 
 def decode_snapshot(data: bytes) -> Snapshot:
-    """The snapshot that bytes are.
+    """Decode a snapshot.
 
     Raises:
-        FormatError: They are none.
+        FormatError: The bytes are not a valid snapshot.
     """
     reader = Reader(data)
     snapshot = _SNAPSHOT.read(reader)

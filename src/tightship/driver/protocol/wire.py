@@ -1,7 +1,7 @@
-"""Forms of values in little-endian bytes: numbers, texts, rows, records, one of several.
+"""Forms that write and read values as little-endian bytes: numbers, texts, sequences, records.
 
-A value has one encoding, and bytes that are not the encoding of a value are refused. A number that
-its place cannot hold is INVALID_ARGUMENT, as are those that the driver refuses.
+A value has one encoding; other bytes are refused. A number that does not fit its field is refused
+with INVALID_ARGUMENT, like numbers that break a rule.
 """
 
 import struct
@@ -18,7 +18,7 @@ T = TypeVar("T")
 
 
 class Reader:
-    """Bytes, and how far they were read."""
+    """Bytes and a reading position."""
 
     __slots__ = ("data", "position")
 
@@ -27,10 +27,10 @@ class Reader:
         self.position = 0
 
     def take(self, count: int) -> bytes:
-        """The next bytes.
+        """Read the next `count` bytes.
 
         Raises:
-            FormatError: Fewer are left.
+            FormatError: Fewer bytes are left.
         """
         stop = self.position + count
         if stop > len(self.data):
@@ -42,16 +42,16 @@ class Reader:
         return taken
 
     def unpack(self, layout: struct.Struct) -> tuple[Any, ...]:
-        """The next numbers.
+        """Read the next numbers.
 
         Raises:
-            FormatError: Fewer bytes are left than they take.
+            FormatError: Too few bytes are left.
         """
         try:
             numbers = layout.unpack_from(self.data, self.position)
         except struct.error as error:
             raise FormatError(
-                f"The message ends at byte {len(self.data)}, {layout.size} bytes were to come at "
+                f"The message ends at byte {len(self.data)}; {layout.size} bytes should follow at "
                 f"{self.position}."
             ) from error
         self.position += layout.size
@@ -60,11 +60,11 @@ class Reader:
 
 @dataclass(frozen=True, slots=True)
 class Form(Generic[T]):
-    """How a value is written and read.
+    """Functions that write and read a value.
 
     Attributes:
-        number: The letter of `struct` for a number that may have any value; neighbours in a
-            record are read together.
+        number: Letter of `struct` for a number without further restrictions; a record reads
+            adjacent ones together.
     """
 
     write: Callable[[T, bytearray], None]
@@ -73,7 +73,7 @@ class Form(Generic[T]):
 
 
 class NumberError(Exception):
-    """A number that its place cannot hold, before the field is known that it is in."""
+    """Number that does not fit its field; the message lacks the name of the field."""
 
     def __init__(self, number: object, letter: str) -> None:
         bits = 8 * struct.calcsize("<" + letter)
@@ -88,7 +88,7 @@ def _pack(letters: str, layout: struct.Struct, out: bytearray, numbers: Sequence
     """Write numbers.
 
     Raises:
-        NumberError: For the first that has no place.
+        NumberError: A number does not fit; the first such one is named.
     """
     try:
         out += layout.pack(*numbers)
@@ -126,7 +126,7 @@ _COUNT = struct.Struct("<I")
 
 
 def flag() -> Form[bool]:
-    """A byte that is 0 or 1."""
+    """Return the form of a byte that is 0 or 1."""
 
     def read(reader: Reader) -> bool:
         byte = reader.take(1)[0]
@@ -139,12 +139,12 @@ def flag() -> Form[bool]:
 
 def _checked_count(count: int, count_max: int) -> int:
     if count > count_max:
-        raise FormatError(f"A row has {count} entries; at most {count_max} can be sent.")
+        raise FormatError(f"A sequence has {count} entries; at most {count_max} can be sent.")
     return count
 
 
 def octets(count_max: int) -> Form[bytes]:
-    """A row of bytes."""
+    """Return the form of at most `count_max` bytes."""
 
     def write(value: bytes, out: bytearray) -> None:
         out += _COUNT.pack(_checked_count(len(value), count_max))
@@ -156,14 +156,16 @@ def octets(count_max: int) -> Form[bytes]:
 
 
 def text(count_max: int) -> Form[str]:
-    """A text, in UTF-8 of at most so many bytes."""
+    """Return the form of a text of at most `count_max` bytes in UTF-8."""
     inner = octets(count_max)
 
     def write(value: str, out: bytearray) -> None:
         try:
             inner.write(value.encode(), out)
         except UnicodeEncodeError as error:
-            raise FormatError("A text has half a character.") from error
+            raise FormatError(
+                "A text has an unpaired surrogate; UTF-8 cannot encode it."
+            ) from error
 
     def read(reader: Reader) -> str:
         try:
@@ -175,7 +177,7 @@ def text(count_max: int) -> Form[str]:
 
 
 def integers(letter: str, count_max: int) -> Form[tuple[int, ...]]:
-    """A row of integers of one width."""
+    """Return the form of at most `count_max` integers of one width."""
     width = struct.calcsize("<" + letter)
 
     def write(value: tuple[int, ...], out: bytearray) -> None:
@@ -193,7 +195,7 @@ def integers(letter: str, count_max: int) -> Form[tuple[int, ...]]:
 
 
 def row(entry: Form[T], count_max: int) -> Form[tuple[T, ...]]:
-    """Values of one form."""
+    """Return the form of at most `count_max` values of one form."""
 
     def write(value: tuple[T, ...], out: bytearray) -> None:
         out += _COUNT.pack(_checked_count(len(value), count_max))
@@ -208,9 +210,9 @@ def row(entry: Form[T], count_max: int) -> Form[tuple[T, ...]]:
 
 
 def remembered(inner: Form[T], *, size_bytes_max: int, entries: int) -> Form[T]:
-    """A value behind the count of its bytes; the last small ones are not read anew.
+    """Return the form of a value behind its size; recent ones of few bytes are cached.
 
-    What is read twice may be one object, so this is for immutable values only.
+    For immutable values only, because several readers may get the same object.
     """
 
     def parse(data: bytes) -> T:
@@ -236,7 +238,7 @@ def remembered(inner: Form[T], *, size_bytes_max: int, entries: int) -> Form[T]:
 
 
 def optional(inner: Form[T]) -> Form[T | None]:
-    """A value or nothing."""
+    """Return the form of a value that may be None."""
     presence = flag()
 
     def write(value: T | None, out: bytearray) -> None:
@@ -248,7 +250,7 @@ def optional(inner: Form[T]) -> Form[T | None]:
 
 
 def one_of(forms: Mapping[int, tuple[type, Form[Any]]]) -> Form[Any]:
-    """A value of one of several classes, behind a byte that says which."""
+    """Return the form of a value of one of several classes, behind a byte for its class."""
     tags = {kind: (tag, form) for tag, (kind, form) in forms.items()}
 
     def write(value: object, out: bytearray) -> None:
@@ -266,7 +268,7 @@ def one_of(forms: Mapping[int, tuple[type, Form[Any]]]) -> Form[Any]:
 
 
 def record(kind: type[T], /, **forms: Form[Any]) -> Form[T]:
-    """A dataclass, field by field."""
+    """Return the form of a dataclass, field by field."""
     assert [field.name for field in fields(kind)] == list(forms), kind  # type: ignore[arg-type]
     writers: list[Callable[[T, bytearray], None]] = []
     readers: list[Callable[[Reader], tuple[Any, ...]]] = []
@@ -298,7 +300,7 @@ def record(kind: type[T], /, **forms: Form[Any]) -> Form[T]:
 
 
 def _unsendable(value: object, forms: Mapping[str, Form[Any]], error: NumberError) -> DriverError:
-    """The error for a record, naming the first of its fields that cannot be written."""
+    """Return the error for a record, naming its first field that cannot be written."""
     for name, form in forms.items():
         try:
             form.write(getattr(value, name), bytearray())

@@ -1,1 +1,1 @@
-"""Data of the driver and the rules that hold of it without any message or effect."""
+"""Data of the driver, and the rules that need no message or effect."""

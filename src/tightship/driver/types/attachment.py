@@ -1,11 +1,11 @@
-"""What the rim knows of a file that came beside a message."""
+"""Facts about a file that came beside a message."""
 
 import enum
 from dataclasses import dataclass
 
 
 class FenceState(enum.Enum):
-    """What a fence says when it arrives."""
+    """State of a fence at its arrival."""
 
     PENDING = "pending"
     SIGNALLED = "signalled"
@@ -14,22 +14,22 @@ class FenceState(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class Attachment:
-    """A file, as asked of the kernel when it came.
+    """File beside a message, as the kernel described it on arrival.
 
     Attributes:
-        handle: Number by which the rim knows it; closed once, by a `CloseFile` or a `DropPool`.
-        size_bytes: Of the file.
+        handle: Number of the file in the server; closed once, by `CloseFile` or `DropPool`.
+        size_bytes: Size of the file.
         identity: Device and inode.
-        is_regular: A file, memfd or dma-buf that can be mapped, owned by the client's user or open
-            to it.
-        is_readable, is_writable: By its access mode.
-        is_shrink_sealed: It can never become shorter, and its pages are of ordinary memory: none
-            is refused when it is touched.
-        is_write_sealed: Nobody can map it to write any more.
-        is_dma_buf: Memory that a device may use as well; its size is fixed.
-        is_trusted: Lies under a folder that the driver owns, where nobody else writes. Reading it
-            where it is mapped is safe; writing might find no room.
-        fence: None if it is no fence.
+        is_regular: Whether it can be mapped (a file, memfd or dma-buf) and is owned by, or open to,
+            the client's user.
+        is_readable, is_writable: Access mode.
+        is_shrink_sealed: Whether it can never become shorter and has ordinary memory as pages, so
+            that touching them cannot fail.
+        is_write_sealed: Whether no process can map it for writing any more.
+        is_dma_buf: Whether a device may use the memory as well; its size is fixed.
+        is_trusted: Whether it lies in a folder of the driver where no other user writes. It is safe
+            to read where it is mapped; writing might find no space.
+        fence: State of a fence; None for other files.
     """
 
     handle: int

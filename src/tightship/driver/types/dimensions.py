@@ -1,7 +1,6 @@
-"""The algebra of partly known dimensions.
+"""Arithmetic of partly known dimensions.
 
-An axis of 0 is unknown. No dimensions at all are those of a scalar, or of a tensor whose rank is
-unknown.
+An axis of 0 is unknown. Empty dimensions are those of a scalar or of a tensor of unknown rank.
 """
 
 import math
@@ -10,7 +9,7 @@ Dimensions = tuple[int, ...]
 
 
 def combine(first: Dimensions, second: Dimensions) -> Dimensions | None:
-    """What is known when both are: the other where one is unknown; None if they contradict."""
+    """Merge two partial descriptions of the same dimensions; None if they contradict."""
     if not first or first == second:
         return second
     if not second:
@@ -31,5 +30,5 @@ def is_specified(dimensions: Dimensions, *, is_scalar: bool) -> bool:
 
 
 def element_count(dimensions: Dimensions) -> int:
-    """Number of elements where all axes are known; 1 for a scalar."""
+    """Return the number of elements of known dimensions; 1 for a scalar."""
     return math.prod(dimensions)

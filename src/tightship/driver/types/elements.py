@@ -1,4 +1,4 @@
-"""Element types of arrays as NNAPI names them, for models that are not built operand by operand."""
+"""NNAPI types of arrays: inputs and outputs of models that are not built of operands."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -11,7 +11,7 @@ from tightship.driver.types.status import failure
 
 
 def may_change(dtype: "np.dtype[Any]") -> bool:
-    """Whether a client may write to a value while a model runs: what indexes nothing."""
+    """Whether a client may write to such a value during a run: only floats index nothing."""
     return dtype.kind == "f"
 
 
@@ -53,16 +53,20 @@ _SCALED = frozenset(["uint8", "int8", "uint16", "int16"])
 
 
 def value_type(dtype: DTypeLike, shape: Sequence[int], name: str) -> ValueType:
-    """The type of an array in a model of operands; small integers have scale 1.
+    """Return the type of an array in a model of operands; quantized integers get scale 1.
 
     Raises:
-        DriverError: GENERAL_FAILURE: NNAPI has no such type.
+        DriverError: GENERAL_FAILURE: NNAPI has no type for these elements.
     """
     return _found(_TENSORS if shape else _SCALARS, dtype, shape, name)
 
 
 def end_type(dtype: DTypeLike, shape: Sequence[int], name: str) -> ValueType:
-    """The same of an input or output of another model, which may be of the driver's extension."""
+    """Return the type of an input or output of an ONNX model; it may be of the driver's extension.
+
+    Raises:
+        DriverError: GENERAL_FAILURE: neither NNAPI nor the extension has a type for these elements.
+    """
     return _found(_MORE_TENSORS if shape else _MORE_SCALARS, dtype, shape, name)
 
 
@@ -73,12 +77,12 @@ def _found(
     kind = kinds.get(element)
     if kind is None:
         raise failure(
-            f"`{name}` is a {'tensor' if shape else 'scalar'} of {element}; the driver has those "
-            f"of {', '.join(kinds)}. Cast it in the model."
+            f"`{name}` is a {'tensor' if shape else 'scalar'} of {element}; the driver supports "
+            f"{', '.join(kinds)}. Cast it in the model."
         )
     return ValueType(kind, tuple(shape), 1.0 if element in _SCALED else 0.0)
 
 
 def dtype_of(value: ValueType) -> np.dtype[np.generic]:
-    """The elements of a value; bytes for what NumPy has no type for."""
+    """Return the NumPy type of a value's elements; `uint8` where NumPy has none."""
     return _DTYPES.get(OperandType(value.operand_type), np.dtype(np.uint8))

@@ -1,4 +1,4 @@
-"""A model as NNAPI describes it: operands, operations, subgraphs, constants."""
+"""Operands, operations, subgraphs and constants of a model, as NNAPI describes it."""
 
 import enum
 from dataclasses import dataclass
@@ -7,7 +7,7 @@ from tightship.driver.types.operand_type import ValueType
 
 
 class Lifetime(enum.IntEnum):
-    """Where the value of an operand comes from."""
+    """Sources of an operand's value."""
 
     TEMPORARY_VARIABLE = 0
     SUBGRAPH_INPUT = 1
@@ -23,7 +23,7 @@ class DataLocation:
     """Bytes `[offset, offset + length)` of a pool, and bytes after them that may be touched.
 
     Attributes:
-        pool_index: In the pools of the model or the request that has this location.
+        pool_index: Index in the pools of the model or the request that has this location.
     """
 
     pool_index: int = 0
@@ -33,7 +33,7 @@ class DataLocation:
 
 
 NOWHERE = DataLocation()
-"""The location of what has none: all fields are 0."""
+"""Location of an argument or operand that has none: all fields are 0."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,8 +41,8 @@ class Operand:
     """A value of a subgraph.
 
     Attributes:
-        lifetime: A `Lifetime`, once checked.
-        location: Of a constant; of a subgraph, its offset is an index in `Model.referenced`.
+        lifetime: A `Lifetime`; any integer until `check_model` has seen it.
+        location: Bytes of a constant. For a subgraph, the offset is an index in `Model.referenced`.
     """
 
     value_type: ValueType
@@ -61,7 +61,7 @@ class Operation:
 
 @dataclass(frozen=True, slots=True)
 class Subgraph:
-    """Operations in the order they are executed in."""
+    """Operands, and operations in the order of their execution."""
 
     operands: tuple[Operand, ...]
     operations: tuple[Operation, ...]
@@ -71,11 +71,11 @@ class Subgraph:
 
 @dataclass(frozen=True, slots=True)
 class Model:
-    """A whole model.
+    """Main subgraph, and the subgraphs and constants that it refers to.
 
     Attributes:
-        operand_values: The constants that are copied, one after another.
-        pools: Identifiers of registered pools that hold the constants that are not.
+        operand_values: Bytes of the copied constants, one after another.
+        pools: Identifiers of the registered pools with all other constants.
         is_relaxed: Whether float32 may be computed as float16.
     """
 
@@ -87,16 +87,16 @@ class Model:
 
 
 class FileFormat(enum.IntEnum):
-    """What the bytes of a `ModelFile` are."""
+    """Formats of the bytes of a `ModelFile`."""
 
-    OPERANDS = 0  # a `Model`, too large for a message
+    OPERANDS = 0  # an encoded `Model` that is too large for a message
     ONNX = 1
     PREPARED = 2
 
 
 @dataclass(frozen=True, slots=True)
 class ExternalFile:
-    """A file that an ONNX model names, as a pool."""
+    """Pool that stands for a file of external data which an ONNX model names."""
 
     name: str
     pool: int
@@ -104,10 +104,10 @@ class ExternalFile:
 
 @dataclass(frozen=True, slots=True)
 class ModelFile:
-    """A model in a registered pool; messages about its bytes call it by that.
+    """Model whose bytes are in a registered pool.
 
     Attributes:
-        file_format: A `FileFormat`, once checked.
+        file_format: A `FileFormat`; any integer until it is checked.
     """
 
     file_format: int
@@ -119,14 +119,14 @@ class ModelFile:
 
 @dataclass(frozen=True, slots=True)
 class NamedFile(ModelFile):
-    """The same, with what messages about its bytes call it."""
+    """Model in a registered pool, with the name that errors about its bytes show."""
 
     name: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class ModelName:
-    """A model that the driver was started with."""
+    """Name of a model that the driver was started with."""
 
     name: str
 

@@ -1,4 +1,4 @@
-"""Operand types of NNAPI and of an extension: bytes of an element, how values may be quantized."""
+"""Operand types of NNAPI and of the driver's extension: element sizes and valid quantization."""
 
 import enum
 import math
@@ -13,14 +13,14 @@ BYTES_MAX = 2**63 - 1
 
 
 EXTENSION = 1 << 16
-"""Where types of the driver's own extension begin: NNAPI has the prefix of one in these bits."""
+"""First type of the driver's extension; NNAPI keeps an extension's prefix in these upper bits."""
 
 
 class OperandType(enum.IntEnum):
-    """The basic types, and those of an extension with elements that NNAPI has no type for.
+    """Basic types of NNAPI, and extension types for elements that NNAPI lacks.
 
-    Inputs and outputs of ONNX models may have the latter. Models of operands may not: their
-    operations take none, and extension and OEM types are refused there.
+    Inputs and outputs of ONNX models may have extension types. Models of operands may not: no NNAPI
+    operation takes them, and `check_model` refuses extension and OEM types.
     """
 
     FLOAT32 = 0
@@ -51,7 +51,7 @@ class OperandType(enum.IntEnum):
 _SCALARS = frozenset({0, 1, 2, 6, 10, 15, *range(EXTENSION, EXTENSION + 6, 2)})
 _ELEMENT_BYTES = dict(enumerate((4, 4, 4, 4, 4, 1, 1, 2, 2, 1, 2, 1, 2, 1, 1, 0)))
 _ELEMENT_BYTES |= dict.fromkeys(range(EXTENSION, EXTENSION + 6), 8) | {EXTENSION + 6: 4}
-_ZERO_POINTS = {  # of the types that must have a scale
+_ZERO_POINTS = {  # ranges, for the types that must have a scale
     OperandType.TENSOR_QUANT8_ASYMM: (0, 255),
     OperandType.TENSOR_QUANT16_SYMM: (0, 0),
     OperandType.TENSOR_QUANT16_ASYMM: (0, 65535),
@@ -82,11 +82,11 @@ class ValueType:
     """Type, dimensions and quantization of an operand.
 
     Attributes:
-        operand_type: An `OperandType`, once checked.
-        dimensions: 0 is an unknown axis; none is a scalar, or a tensor of unknown rank.
-        scale: Of quantized types; 0.0 otherwise.
-        zero_point: Of quantized types; 0 otherwise.
-        extra_params: Of a tensor quantized by channel, as `PerChannel` writes it.
+        operand_type: An `OperandType`; any integer until it is checked.
+        dimensions: Lengths of axes, 0 if unknown; empty for a scalar or a tensor of unknown rank.
+        scale: Step between values of a quantized type; 0.0 for other types.
+        zero_point: Integer that stands for 0 in a quantized type; 0 for other types.
+        extra_params: Encoded `PerChannel` of a tensor quantized by channel.
     """
 
     operand_type: int
@@ -153,6 +153,6 @@ def _check_quantization(value: ValueType, name: str) -> None:
     may_scale = operand_type == OperandType.TENSOR_INT32 and is_scaled
     if (value.scale != 0 and not may_scale) or value.zero_point != 0:
         raise invalid(
-            f"{name} has scale {value.scale} and zero point {value.zero_point}; "
-            f"its type is not quantized."
+            f"{name} has scale {value.scale} and zero point {value.zero_point}; its type is not "
+            "quantized, so both must be 0."
         )

@@ -1,4 +1,4 @@
-"""Scales of filters that are quantized channel by channel, as an operand's extra parameters."""
+"""Scales of filters quantized channel by channel: an operand's extra parameters."""
 
 import math
 import struct
@@ -13,26 +13,26 @@ _AXIS = struct.Struct("<I")
 
 @dataclass(frozen=True, slots=True)
 class PerChannel:
-    """Zero points are 0.
+    """Scales of a tensor quantized by channel; all zero points are 0.
 
     Attributes:
-        axis: Of the channels.
-        scales: One for each channel.
+        axis: Axis of the channels.
+        scales: Scale of each channel.
     """
 
     axis: int
     scales: tuple[float, ...]
 
     def encoded(self) -> bytes:
-        """As extra parameters: the axis as u32, then scales as float32."""
+        """Encode as extra parameters: the axis as u32, then scales as float32."""
         return _AXIS.pack(self.axis) + struct.pack(f"<{len(self.scales)}f", *self.scales)
 
 
 def per_channel_of(extra_params: bytes, dimensions: Dimensions, name: str) -> PerChannel:
-    """What extra parameters of a tensor of these dimensions say.
+    """Decode the extra parameters of a tensor with these dimensions.
 
     Raises:
-        DriverError: INVALID_ARGUMENT: they say nothing, or what does not fit the tensor.
+        DriverError: INVALID_ARGUMENT: too short, or they do not fit the tensor.
     """
     if len(extra_params) < _AXIS.size or len(extra_params) % 4:
         raise invalid(
@@ -43,8 +43,8 @@ def per_channel_of(extra_params: bytes, dimensions: Dimensions, name: str) -> Pe
     scales = struct.unpack_from(f"<{len(extra_params) // 4 - 1}f", extra_params, _AXIS.size)
     if axis >= len(dimensions) or dimensions[axis] != len(scales):
         raise invalid(
-            f"{name} has {len(scales)} scales along axis {axis}, and dimensions "
-            f"{list(dimensions)}; it needs one for each element of one of its axes."
+            f"{name} has {len(scales)} scales along axis {axis} and dimensions "
+            f"{list(dimensions)}; it needs one scale for each element of one of its axes."
         )
     if not _are_scales(scales):
         raise invalid(f"{name} has a scale for a channel that is not above 0.")

@@ -1,4 +1,4 @@
-"""How much a connection, and a user with all of his, may have at once."""
+"""Limits on what a connection, and all connections of a user together, may hold at once."""
 
 import enum
 import threading
@@ -9,7 +9,7 @@ from tightship.errors import DriverError
 
 
 class Resource(enum.IntEnum):
-    """What is counted."""
+    """Kinds of things that are counted against a limit."""
 
     CONNECTIONS = 0
     POOLS = 1
@@ -40,28 +40,28 @@ Limits = Mapping[Resource, int]
 
 
 class Account:
-    """What is used, and how much may be; 0 <= used <= limit, here and in the account above.
+    """Amounts used of each resource; 0 <= used <= limit, in this account and those above it.
 
     May be used from several threads.
     """
 
     def __init__(self, limits: Limits, above: "Account | None" = None) -> None:
-        """`above` is charged along: the user of a connection."""
+        """Create an account; each charge goes to `above`, the user's of a connection, as well."""
         self._limits = limits
         self._above = above
         self._lock: threading.Lock = threading.Lock() if above is None else above._lock
         self.used = dict.fromkeys(Resource, 0)
 
     def room(self, resource: Resource) -> int:
-        """How much more may be charged."""
+        """Return how much more may be charged."""
         return min(each._limits[resource] - each.used[resource] for each in self._chain())
 
     def charge(self, resource: Resource, amount: int = 1) -> None:
-        """Take some.
+        """Charge an amount, or nothing if it does not fit.
 
         Raises:
-            DriverError: RESOURCE_EXHAUSTED_PERSISTENT if it is more than the limit by itself,
-                RESOURCE_EXHAUSTED_TRANSIENT if it would be with what is used. Nothing is taken.
+            DriverError: RESOURCE_EXHAUSTED_PERSISTENT if the amount alone exceeds the limit,
+            RESOURCE_EXHAUSTED_TRANSIENT if it does together with what is used.
         """
         with self._lock:
             room = self.room(resource)
@@ -79,21 +79,21 @@ class Account:
             )
         return DriverError(
             f"{amount} {_WORDS[resource]} were asked for; {room} of {limit} are left. "
-            "Give some back first.",
+            "Release some first.",
             status=ErrorStatus.RESOURCE_EXHAUSTED_TRANSIENT,
         )
 
     def refund(self, resource: Resource, amount: int = 1) -> None:
-        """Give some back."""
+        """Return an amount that was charged."""
         with self._lock:
             self._add(resource, -amount)
 
     def limit(self, resource: Resource) -> int:
-        """How much may be charged when nothing is used."""
+        """Return how much may be charged while nothing is used."""
         return min(each._limits[resource] for each in self._chain())
 
     def _chain(self) -> "tuple[Account, ...]":
-        """This account and that above it; not an attribute, which would be a reference cycle."""
+        """Return this account and those above it; an attribute would be a reference cycle."""
         return (self,) if self._above is None else (self, *self._above._chain())
 
     def _add(self, resource: Resource, amount: int) -> None:
@@ -103,21 +103,21 @@ class Account:
 
 
 class Accounts:
-    """The accounts of users, one for all faces of a driver. May be used from several threads.
+    """Accounts of users, shared by all endpoints of a driver. May be used from several threads.
 
     Attributes:
-        users: Those that have something, or are kept, by number.
+        users: Accounts that are in use or kept, by user number.
     """
 
     def __init__(self, limits: Limits, kept: Collection[int] = ()) -> None:
-        """`kept` are users whose account others hold as well: it is never made anew."""
+        """Create an empty table; accounts of `kept` users are never forgotten."""
         self._limits = limits
         self._lock = threading.Lock()
         self._kept = frozenset(kept)
         self.users: dict[int, Account] = {}
 
     def of(self, user: int) -> Account:
-        """The account of a user."""
+        """Return the account of a user."""
         with self._lock:
             found = self.users.get(user)
             if found is None:
@@ -125,7 +125,7 @@ class Accounts:
             return found
 
     def forget_unused(self) -> None:
-        """Forget users that have nothing; no new connection of theirs is being made."""
+        """Forget accounts that hold nothing. No connection of theirs may be under way meanwhile."""
         with self._lock:
             for user, account in list(self.users.items()):
                 if user not in self._kept and not any(account.used.values()):
@@ -133,4 +133,4 @@ class Accounts:
 
 
 LINES_MAX = 20
-"""Refusals of one client that are logged; the rest is counted."""
+"""Refusals logged for each client; further ones are only counted."""

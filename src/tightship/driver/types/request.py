@@ -1,4 +1,4 @@
-"""A request to run a model: where its inputs and outputs are, checked against the model."""
+"""Requests to run a model: where inputs and outputs are, and checks against the model."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -16,10 +16,10 @@ from tightship.driver.types.status import invalid
 
 @dataclass(frozen=True, slots=True)
 class RequestArgument:
-    """An input or output of a request.
+    """Location of an input or output.
 
     Attributes:
-        dimensions: What the model leaves open; none where the model's are meant.
+        dimensions: Lengths of axes that the model leaves open; empty to take the model's.
     """
 
     location: DataLocation
@@ -29,7 +29,7 @@ class RequestArgument:
 
 @dataclass(frozen=True, slots=True)
 class RequestPool:
-    """A registered pool, or the token of a buffer that the driver allocated."""
+    """Registered pool, or buffer that the driver allocated, by its token."""
 
     identifier: int
     is_token: bool = False
@@ -37,7 +37,7 @@ class RequestPool:
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What a model is to read and write."""
+    """Inputs and outputs of an execution, located in pools."""
 
     inputs: tuple[RequestArgument, ...]
     outputs: tuple[RequestArgument, ...]
@@ -45,12 +45,12 @@ class Request:
 
 
 FileIdentity = tuple[int, int]
-"""Device and inode."""
+"""Device and inode of a file."""
 
 
 @dataclass(frozen=True, slots=True)
 class Region:
-    """Bytes `[start, stop)` of a file, whoever mapped it."""
+    """Bytes `[start, stop)` of a file, independent of where they are mapped."""
 
     file: FileIdentity
     start: int
@@ -59,11 +59,11 @@ class Region:
 
 @dataclass(frozen=True, slots=True)
 class Extent:
-    """What a pool of a request covers: `size_bytes` of a file from an offset.
+    """Range of a file that a pool covers: `size_bytes` from an offset.
 
     Attributes:
-        is_image: Used whole: a location in it is all zero.
-        content_bytes: Of the rows of an image, without what is between them; 0 if not known.
+        is_image: Whether the pool is used whole, so that locations in it must be 0.
+        content_bytes: Bytes of an image's rows without their padding; 0 if unknown.
     """
 
     file: FileIdentity
@@ -74,11 +74,11 @@ class Extent:
 
     @property
     def value_bytes(self) -> int:
-        """Of the value that it holds if it is used whole."""
+        """Bytes of the value that the pool holds if it is used whole."""
         return self.content_bytes if self.is_image else self.size_bytes
 
     def region(self, location: DataLocation) -> Region:
-        """Bytes of the file that a valid location in the pool covers, padding included."""
+        """Return the bytes of the file that a valid location covers, padding included."""
         if self.is_image:
             return Region(self.file, self.offset_bytes, self.offset_bytes + self.size_bytes)
         start = self.offset_bytes + location.offset_bytes
@@ -87,7 +87,11 @@ class Extent:
 
 @dataclass(frozen=True, slots=True)
 class Interface:
-    """What a prepared model takes and gives, and what it reads where it is: by file."""
+    """Types of a prepared model's inputs and outputs, and the constants that it reads in place.
+
+    Attributes:
+        constants: Bytes that the model reads where they are, by file.
+    """
 
     inputs: tuple[ValueType, ...]
     outputs: tuple[ValueType, ...]
@@ -96,11 +100,11 @@ class Interface:
 
 @dataclass(frozen=True, slots=True)
 class BoundArgument:
-    """An argument that was checked.
+    """Checked argument.
 
     Attributes:
         location: None for an argument without a value.
-        dimensions: Those of model and request together; an output's may be unknown in part.
+        dimensions: Model's and request's combined; those of an output may be partly unknown.
     """
 
     location: DataLocation | None
@@ -125,10 +129,10 @@ def check_request(
     """Check a request by itself and against its model.
 
     Args:
-        interface: Of the model.
-        request: Any.
-        extents: Of each pool of the request; None for a token.
-        allow_unknown_outputs: False for a fenced execution.
+        interface: Interface of the model.
+        request: Request as received.
+        extents: Extent of each pool of the request; None for a token.
+        allow_unknown_outputs: Whether outputs may have unknown axes; False for a fenced execution.
 
     Raises:
         DriverError: INVALID_ARGUMENT.
@@ -169,15 +173,17 @@ def _bind(
     location = argument.location
     if argument.has_no_value:
         if location != NOWHERE or argument.dimensions:
-            raise invalid(f"{name} has no value, yet a location or dimensions.")
+            raise invalid(f"{name} has no value; its location and dimensions must be empty.")
         return BoundArgument(None, value_type.dimensions)
     if not 0 <= location.pool_index < len(extents):
-        raise invalid(f"{name} is in pool {location.pool_index} of {len(extents)}.")
+        raise invalid(
+            f"{name} is in pool {location.pool_index}; the request has {len(extents)} pools."
+        )
     extent = extents[location.pool_index]
     has_bytes = extent is not None and not extent.is_image
     if extent is None or extent.is_image:
         if location.offset_bytes or location.length_bytes or location.padding_bytes:
-            raise invalid(f"{name} uses a whole buffer: its offset, length, padding must be 0.")
+            raise invalid(f"{name} uses a whole buffer; its offset, length and padding must be 0.")
     else:
         _check_inside(location, extent.size_bytes, name)
     dimensions = _dimensions(argument, value_type, name)
@@ -202,7 +208,7 @@ def _check_inside(location: DataLocation, pool_bytes: int, name: str) -> None:
     if offset < 0 or length <= 0 or padding < 0:
         raise invalid(
             f"{name} has offset {offset}, length {length} and padding {padding}; the length must "
-            f"be above 0, the others not below."
+            "be above 0, the others at least 0."
         )
     if offset + length + padding > pool_bytes:
         raise invalid(
@@ -213,7 +219,7 @@ def _check_inside(location: DataLocation, pool_bytes: int, name: str) -> None:
 def _dimensions(argument: RequestArgument, value_type: ValueType, name: str) -> Dimensions:
     check_dimensions(argument.dimensions, name)
     if value_type.is_scalar and argument.dimensions:
-        raise invalid(f"{name} is a scalar and is given dimensions.")
+        raise invalid(f"{name} is a scalar; it takes no dimensions.")
     combined = combine(value_type.dimensions, argument.dimensions)
     if combined is None:
         raise invalid(
@@ -245,7 +251,7 @@ def _check_overlap(
     extents: Sequence[Extent | None],
     constants: Mapping[FileIdentity, Sequence[Region]],
 ) -> None:
-    """No byte of an output is in another output, in an input or in a constant."""
+    """Check that no byte of an output is in another output, an input or a constant."""
     written = _regions(outputs, extents)
     read = _regions(inputs, extents)
     for file in {region.file for region in written} if constants else ():

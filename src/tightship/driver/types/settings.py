@@ -1,4 +1,4 @@
-"""What a driver offers, and its limits."""
+"""Features and limits of a driver."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -35,15 +35,15 @@ USER_LIMITS: Limits = {
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What a driver offers, and its limits.
+    """Features and limits of a driver.
 
     Attributes:
-        features: Of `buffer_copies`, `call_ring`, `dma_buf`, `hardware_buffer`, `isolated`,
-            `memory_domains`, `named_files`; the rest is always there.
-        model_cache_files, data_cache_files: How many a compilation cache takes; both 0 for none.
-        grace_ns: How long after its deadline a run may take to stop before it is given up.
-        operators: Users that may ask who holds what.
-        repeat_max_ns: What a run may have taken that the rim repeats without asking.
+        features: Optional features: any of `buffer_copies`, `call_ring`, `dma_buf`,
+            `hardware_buffer`, `isolated`, `memory_domains`, `named_files`.
+        model_cache_files, data_cache_files: Files of a compilation cache; both 0 for no caching.
+        grace_ns: Time after its deadline that a run has to stop before it is given up.
+        operators: Users that may request a snapshot of all clients.
+        repeat_max_ns: Longest run that the server may repeat without asking the service.
     """
 
     features: frozenset[str] = frozenset(

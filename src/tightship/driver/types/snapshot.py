@@ -1,16 +1,16 @@
-"""Who holds which bytes of a driver, at one moment."""
+"""Bytes that each client holds in a driver, at one moment."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """The process at the other end of a connection, as it was when it connected.
+    """Process at the other end of a connection, as it was when it connected.
 
     Attributes:
-        connection: Its number, never given twice; 0 is the driver itself.
-        pid: 0 where the kernel does not say: the process is of another pid namespace.
-        name: Of its program.
+        connection: Number of the connection, never reused; 0 is the driver itself.
+        pid: Process number; 0 for a process of another pid namespace.
+        name: Name of its program.
     """
 
     connection: int
@@ -27,13 +27,13 @@ DRIVER = Caller(0, 0)
 
 @dataclass(frozen=True, slots=True)
 class PoolShare:
-    """Memory of a client that the driver has a hold of.
+    """Memory of a client that the driver uses.
 
     Attributes:
         mode: `sealed`, `copy`, `isolated` or `dma_buf`.
-        is_registered: False once the client has forgotten it and something still uses it.
-        pss_bytes: What of it is the driver's: its resident pages, each divided by the processes
-            that have it mapped. 0 where it is not mapped.
+        is_registered: False once the client has released it while something still uses it.
+        pss_bytes: Proportional set size: resident pages, each divided by the number of processes
+            that map it. 0 if the pool is not mapped.
     """
 
     number: int
@@ -46,7 +46,7 @@ class PoolShare:
 
 @dataclass(frozen=True, slots=True)
 class BufferShare:
-    """A buffer in the driver."""
+    """Buffer allocated in the driver."""
 
     token: int
     size_bytes: int
@@ -55,11 +55,12 @@ class BufferShare:
 
 @dataclass(frozen=True, slots=True)
 class ModelShare:
-    """A model.
+    """Model of a client or of the driver.
 
     Attributes:
-        weights_bytes: Of its own; 0 for one of the driver, and where they are a file's.
-        arena_bytes: What one run of it takes of the arenas.
+        weights_bytes: Bytes that belong to it alone; 0 for a model of the driver and for weights
+            mapped from a file.
+        arena_bytes: Bytes of the arenas that a run takes.
     """
 
     number: int
@@ -70,10 +71,10 @@ class ModelShare:
 
 @dataclass(frozen=True, slots=True)
 class Holdings:
-    """What one client has in the driver.
+    """Memory and models of one client.
 
     Attributes:
-        is_connected: False once it is gone and something of it still runs.
+        is_connected: False once the client is gone while something of it still runs.
     """
 
     caller: Caller
@@ -84,34 +85,34 @@ class Holdings:
 
     @property
     def pss_bytes(self) -> int:
-        """Of the pools."""
+        """Proportional set size of all pools."""
         return sum(pool.pss_bytes for pool in self.pools)
 
     @property
     def buffer_bytes(self) -> int:
-        """Of the buffers."""
+        """Size of all buffers."""
         return sum(buffer.size_bytes for buffer in self.buffers)
 
     @property
     def weights_bytes(self) -> int:
-        """Of the models."""
+        """Size of the weights of all models."""
         return sum(model.weights_bytes for model in self.models)
 
     @property
     def total_bytes(self) -> int:
-        """What of the driver's memory is there for the client."""
+        """Bytes of the driver's memory that serve the client."""
         return self.pss_bytes + self.buffer_bytes + self.weights_bytes
 
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """All that a driver holds.
+    """Holdings of a driver and its clients.
 
     Attributes:
         driver: The process itself, with the models that it was started with.
-        clients: In the order they connected.
-        arena_bytes: Memory of arenas, which runs of all clients take in turns.
-        pss_bytes: Of the whole process.
+        clients: Clients in the order of their connections.
+        arena_bytes: Memory of the arenas that runs of all clients share.
+        pss_bytes: Proportional set size of the process.
     """
 
     driver: Holdings

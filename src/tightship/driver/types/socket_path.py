@@ -1,4 +1,4 @@
-"""Path of the driver's socket, the same for the driver and its clients."""
+"""Default path of the driver's socket, for the driver and its clients."""
 
 from pathlib import Path
 
@@ -6,7 +6,7 @@ from tightship.resource.private_folder import runtime_folder
 
 
 def socket_path() -> Path:
-    """The path by default: `driver.sock` in this user's folder for running programs.
+    """Return the default path: `driver.sock` in this user's runtime folder.
 
     Raises:
         InputError: The folder is not the user's own, or others can enter it.

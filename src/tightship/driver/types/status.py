@@ -1,4 +1,4 @@
-"""Statuses, priorities and the fixed numbers of the specification."""
+"""Statuses, priorities and constants of the specification."""
 
 import enum
 
@@ -6,7 +6,7 @@ from tightship.errors import DriverError
 
 
 class ErrorStatus(enum.IntEnum):
-    """What a call ended with; the values are those of NNAPI."""
+    """Results of a call, with NNAPI's values."""
 
     NONE = 0
     DEVICE_UNAVAILABLE = 1
@@ -20,7 +20,7 @@ class ErrorStatus(enum.IntEnum):
 
 
 class Priority(enum.IntEnum):
-    """Among the models of one client; says nothing about other clients."""
+    """Priority of a model among those of the same client."""
 
     LOW = 0
     MEDIUM = 1
@@ -28,7 +28,7 @@ class Priority(enum.IntEnum):
 
 
 class ExecutionPreference(enum.IntEnum):
-    """What a model is prepared for."""
+    """Purposes for which a model is prepared."""
 
     LOW_POWER = 0
     FAST_SINGLE_ANSWER = 1
@@ -36,27 +36,30 @@ class ExecutionPreference(enum.IntEnum):
 
 
 EXHAUSTED = (MemoryError, OSError, ImportError)
-"""What is raised where memory or descriptors are short. `ImportError` by who finds a module that
-another thread could read half of: what a driver has is imported when it is first needed."""
+"""Exceptions raised where memory or descriptors run out.
+
+`ImportError` is one because modules are imported on first use, and importing one fails without a
+descriptor to read it.
+"""
 
 NO_TIME = -1
-"""No deadline, no duration, not measured: nanoseconds are at least 0 otherwise."""
+"""Stands for no deadline, no duration or no measurement; other times are at least 0."""
 
 LOOP_TIMEOUT_DEFAULT_NS = 2_000_000_000
 LOOP_TIMEOUT_MAX_NS = 15_000_000_000
 CACHE_TOKEN_BYTES = 32
 CACHE_FILES_MAX = 32
 COPIED_CONSTANT_BYTES_MAX = 128
-"""A client copies constants up to this size into the message; larger ones go into a pool."""
+"""Size up to which a client copies constants into the message; larger ones go into a pool."""
 REQUEST_ALIGNMENT_BYTES = 64
 REQUEST_PADDING_BYTES = 64
 
 
 def invalid(message: str) -> DriverError:
-    """An error for a call that breaks a rule."""
+    """Return an error for a call that breaks a rule."""
     return DriverError(message, status=ErrorStatus.INVALID_ARGUMENT)
 
 
 def failure(message: str) -> DriverError:
-    """An error for a call that keeps the rules and cannot be served."""
+    """Return an error for a call that obeys the rules but cannot be served."""
     return DriverError(message, status=ErrorStatus.GENERAL_FAILURE)

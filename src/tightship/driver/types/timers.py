@@ -1,17 +1,17 @@
-"""When something is due."""
+"""Times at which numbered things are due."""
 
 import heapq
 
 
 class Timers:
-    """A time for each of some numbers; room and time of the order of how many there are."""
+    """Due time of each number, in a heap whose size is of the order of the numbers set."""
 
     def __init__(self) -> None:
         self._times: dict[int, int] = {}
         self._heap: list[tuple[int, int]] = []
 
     def set(self, number: int, time_ns: int) -> None:
-        """The number is due at a time, no longer at another."""
+        """Set or move the time at which a number is due."""
         self._times[number] = time_ns
         heapq.heappush(self._heap, (time_ns, number))
         if len(self._heap) > 64 + 2 * len(self._times):
@@ -19,17 +19,17 @@ class Timers:
             heapq.heapify(self._heap)
 
     def cancel(self, number: int) -> None:
-        """The number is not due any more; harmless if it was not."""
+        """Remove a number, if it is there."""
         self._times.pop(number, None)
 
     def next_ns(self) -> int | None:
-        """When the first is due."""
+        """Return the earliest due time, or None."""
         while self._heap and self._times.get(self._heap[0][1]) != self._heap[0][0]:
             heapq.heappop(self._heap)
         return self._heap[0][0] if self._heap else None
 
     def take_due(self, now_ns: int) -> int | None:
-        """A number whose time has come, which is not due any more; the earliest first."""
+        """Remove and return the number that was due first; None if none is due yet."""
         first_ns = self.next_ns()
         if first_ns is None or first_ns > now_ns:
             return None
