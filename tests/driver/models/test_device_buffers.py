@@ -155,5 +155,5 @@ def test_a_state_that_goes_to_and_fro_is_run_without_the_service_until_something
             np.testing.assert_allclose(result, value, 1e-4)
             assert len(asked) < rounds * STEPS // 2
         states[1].close()
-        with pytest.raises(DriverError, match="no buffer"):
+        with pytest.raises(DriverError, match="is not allocated"):
             model.execute([states[0].of()], [states[1].of()])

@@ -9,7 +9,7 @@ from tightship.errors import DriverError
 def test_every_number_is_given_once(key):
     identifiers = Identifiers(8, key)
     assert sorted(identifiers.take() for _ in range(255)) == list(range(1, 256))
-    with pytest.raises(DriverError, match="All 255 numbers were given") as caught:
+    with pytest.raises(DriverError, match="All 255 identifiers are used up") as caught:
         identifiers.take()
     assert caught.value.status == ErrorStatus.RESOURCE_EXHAUSTED_PERSISTENT
 

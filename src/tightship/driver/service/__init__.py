@@ -1,1 +1,1 @@
-"""The driver's state machine: calls and events in, replies and effects out; no input or output."""
+"""State machine of the driver: calls and events in, replies and effects out; no input or output."""

@@ -1,4 +1,4 @@
-"""From a request to what runs: its pools and buffers found, its rules checked in their order.
+"""Checks that turn a request into a run, in the order of the specification.
 
 First the request by itself and against its model, then the deadline, then pools and tokens one by
 one, then the use of each buffer.
@@ -18,7 +18,7 @@ from tightship.driver.types.status import NO_TIME, invalid
 
 
 def model_of(connection: Connection, number: int) -> OwnedModel:
-    """A model of the client.
+    """Return a prepared model of the client.
 
     Raises:
         DriverError: INVALID_ARGUMENT.
@@ -30,7 +30,7 @@ def model_of(connection: Connection, number: int) -> OwnedModel:
 
 
 def pools_of(connection: Connection, request: Request) -> list[OwnedPool | None]:
-    """The pools of a request; None for a token.
+    """Return the pools of a request, None in place of each token.
 
     Raises:
         DriverError: INVALID_ARGUMENT.
@@ -70,7 +70,7 @@ def check_asked(asked: Asked) -> Checked:
 def bind(
     connection: Connection, checked: Checked, deadline_ns: int = NO_TIME, now_ns: int = 0
 ) -> Bound:
-    """Check what `check_asked` does not.
+    """Check deadline, pools and buffers of a request that `check_asked` has accepted.
 
     Raises:
         DriverError: MISSED_DEADLINE_PERSISTENT, then GENERAL_FAILURE or INVALID_ARGUMENT.
@@ -109,10 +109,10 @@ def _bound(checked: Checked, uses: Sequence[BufferUse], room_bytes: int) -> Boun
 
 
 def buffer_uses(connection: Connection, checked: Checked) -> Sequence[BufferUse]:
-    """Check pools and tokens, and the role of each buffer; once for the same buffers.
+    """Check pools and tokens and the role of each buffer; cached while the buffers are the same.
 
     Raises:
-        DriverError: GENERAL_FAILURE for a pool that cannot be used, INVALID_ARGUMENT.
+        DriverError: GENERAL_FAILURE: a pool cannot be used; INVALID_ARGUMENT otherwise.
     """
     known, held = checked.buffers, connection.buffers
     if known is None or any(held.get(each.token) is not each for each in known):
@@ -136,7 +136,7 @@ def _buffers(connection: Connection, checked: Checked) -> dict[int, Buffer]:
         elif pool.identifier in connection.buffers:
             buffers[index] = connection.buffers[pool.identifier]
         else:
-            raise invalid(f"There is no buffer {pool.identifier}.")
+            raise invalid(f"Buffer {pool.identifier} is not allocated.")
     return buffers
 
 
@@ -145,9 +145,9 @@ def _uses(asked: Asked, bound: BoundRequest, buffers: dict[int, Buffer]) -> list
     outputs = _in_buffers(bound.outputs, buffers)
     written = [buffer.token for _, buffer, _ in outputs]
     if len(set(written)) < len(written):
-        raise invalid("A buffer is the place of two outputs.")
+        raise invalid("Two outputs use the same buffer; each needs its own.")
     if not {buffer.token for _, buffer, _ in inputs}.isdisjoint(written):
-        raise invalid("A buffer is the place of an input and of an output.")
+        raise invalid("An input and an output use the same buffer; each needs its own.")
     model = asked.model.identifier
     uses = [BufferUse(buffer, (model, False, index), each) for index, buffer, each in inputs]
     uses += [BufferUse(buffer, (model, True, index), each) for index, buffer, each in outputs]
@@ -157,7 +157,7 @@ def _uses(asked: Asked, bound: BoundRequest, buffers: dict[int, Buffer]) -> list
 
 
 def _fitted(use: BufferUse) -> BufferUse:
-    """A use whose dimensions are those of the buffer."""
+    """Check a use against its buffer and complete an output's dimensions from it."""
     if use.is_output:
         dimensions = use.buffer.check_written(use.dimensions)
         if dimensions != use.dimensions:

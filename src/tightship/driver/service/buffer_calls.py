@@ -1,4 +1,4 @@
-"""Calls about buffers."""
+"""Calls that allocate, describe and release buffers."""
 
 from tightship.driver.protocol.messages import Allocate, DescribeBuffer, Free
 from tightship.driver.protocol.replies import Allocated, BufferDescribed, Done, Reply
@@ -16,7 +16,7 @@ from tightship.errors import DriverError
 
 
 def allocate(ledger: Ledger, incoming: Incoming[Allocate]) -> None:
-    """Check what a buffer is for and have it allocated."""
+    """Check the roles of a buffer and request its allocation."""
     connection = incoming.connection
     if "memory_domains" not in ledger.settings.features:
         raise failure("This driver has no buffers of its own; use pools.")
@@ -38,7 +38,7 @@ def allocate(ledger: Ledger, incoming: Incoming[Allocate]) -> None:
             client.buffers[token] = buffer
             return Allocated(token)
 
-        # Tokens and other numbers may coincide; negative ones are of allocations.
+        # Tokens may equal other identifiers, so allocations wait under negative numbers.
         ledger.wait(
             -token,
             Waiting(connection.identifier, incoming.number, connection.account, held, finish),
@@ -51,35 +51,35 @@ def allocate(ledger: Ledger, incoming: Incoming[Allocate]) -> None:
 
 
 def describe(_: Ledger, incoming: Incoming[DescribeBuffer]) -> Reply:
-    """Say the dimensions of what a buffer holds."""
+    """Return the dimensions of a buffer's contents."""
     buffer = buffer_of(incoming.connection, incoming.call.token)
     buffer.check_filled()
     return BufferDescribed(buffer.dimensions)
 
 
 def free(ledger: Ledger, incoming: Incoming[Free]) -> Reply:
-    """Forget a buffer; it is dropped once no execution uses it."""
+    """Release a buffer; it is dropped once no execution uses it."""
     buffer = incoming.connection.buffers.pop(incoming.call.token, None)
     if buffer is None:
-        raise invalid(f"There is no buffer {incoming.call.token}.")
+        raise invalid(f"Buffer {incoming.call.token} is not allocated.")
     ledger.let_go(buffer.held)
     return Done()
 
 
 def buffer_of(connection: Connection, token: int) -> Buffer:
-    """A buffer of a client.
+    """Return a buffer of a client.
 
     Raises:
-        DriverError: INVALID_ARGUMENT: it has none of this token.
+        DriverError: INVALID_ARGUMENT: the client has no buffer with this token.
     """
     buffer = connection.buffers.get(token)
     if buffer is None:
-        raise invalid(f"There is no buffer {token}.")
+        raise invalid(f"Buffer {token} is not allocated.")
     return buffer
 
 
 def make_room(buffer: Buffer, dimensions: Dimensions) -> None:
-    """Charge what a buffer grows by to hold a value of these dimensions.
+    """Charge the growth of a buffer that is to hold a value of these dimensions.
 
     Raises:
         DriverError: RESOURCE_EXHAUSTED_TRANSIENT or RESOURCE_EXHAUSTED_PERSISTENT.

@@ -1,4 +1,4 @@
-"""Buffers of the driver: what they may be used as, and whether they hold anything."""
+"""Buffers of the driver: their roles, contents and readers and writers."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -11,17 +11,17 @@ from tightship.driver.types.request import Interface
 from tightship.driver.types.status import failure, invalid
 
 RoleKey = tuple[int, bool, int]
-"""Model, whether it is an output, index."""
+"""Identifier of a model, whether the role is an output, and its index."""
 
 
 def check_allocation(
     call: Allocate, interfaces: Mapping[int, Interface]
 ) -> tuple[ValueType, frozenset[RoleKey]]:
-    """What a buffer is to hold, and its roles.
+    """Check a call and return the buffer's type and roles.
 
     Args:
-        call: Any.
-        interfaces: Of the client's prepared models.
+        call: Call as received.
+        interfaces: Interfaces of the client's prepared models, by identifier.
 
     Raises:
         DriverError: INVALID_ARGUMENT.
@@ -43,16 +43,15 @@ def check_allocation(
 
 
 def _common(types: Sequence[ValueType], dimensions: Dimensions) -> ValueType:
-    """The type that fits all roles and the dimensions of the buffer."""
     first = types[0]
     if first.is_scalar and dimensions:
-        raise invalid("The buffer is for a scalar and is given dimensions.")
+        raise invalid("The buffer is for a scalar; it takes no dimensions.")
     for value_type in types:
         if _kind(value_type) != _kind(first):
             raise invalid("The roles of a buffer differ in type or quantization.")
         combined = combine(dimensions, value_type.dimensions)
         if combined is None:
-            raise invalid("The dimensions of the buffer and of its roles contradict.")
+            raise invalid("The dimensions of the buffer contradict those of its roles.")
         dimensions = combined
     return replace(first, dimensions=dimensions)
 
@@ -70,26 +69,29 @@ def _role(
     call: Allocate, interfaces: Mapping[int, Interface], role: Role, *, is_output: bool
 ) -> tuple[RoleKey, ValueType]:
     if not 0 <= role.model_index < len(call.models):
-        raise invalid(f"A role is of model {role.model_index} of {len(call.models)}.")
+        raise invalid(
+            f"A role names model {role.model_index}; the call lists {len(call.models)} models."
+        )
     model = call.models[role.model_index]
     types = interfaces[model].outputs if is_output else interfaces[model].inputs
     if not 0 <= role.io_index < len(types):
-        raise invalid(f"A role is argument {role.io_index} of {len(types)}.")
+        kind = "output" if is_output else "input"
+        raise invalid(f"A role names {kind} {role.io_index}; model {model} has {len(types)}.")
     if not 0 < role.probability <= 1:
-        raise invalid(f"A role has probability {role.probability}; it is above 0, at most 1.")
+        raise invalid(f"A role has probability {role.probability}; it must be in (0, 1].")
     return (model, is_output, role.io_index), types[role.io_index]
 
 
 @dataclass(slots=True, eq=False)
 class Buffer:
-    """A buffer, until nobody holds it.
+    """Buffer of the driver.
 
     Attributes:
-        value_type: With the dimensions of the allocation, known or not.
-        dimensions: Of what it holds; those of the allocation while it holds nothing.
-        version: Counts how often it came to hold something, nothing, or other dimensions.
-        is_written, reader_count: Who is at it now: one writer or any number of readers.
-        expected: Dimensions that executions which wait for fences will leave it with, in order.
+        value_type: Type with the dimensions of the allocation, which may be partly unknown.
+        dimensions: Dimensions of the contents; those of the allocation while there are none.
+        version: Count of the times that the contents appeared, vanished or changed dimensions.
+        is_written, reader_count: Current users: one writer or any number of readers.
+        expected: Dimensions in which accepted executions will leave the buffer, in their order.
     """
 
     token: int
@@ -108,36 +110,36 @@ class Buffer:
 
     @property
     def size_bytes(self) -> int:
-        """Bytes of what it holds, or will; 0 while that is not known."""
+        """Size of the contents or the future contents; 0 if unknown."""
         return size_bytes(self.value_type.operand_type, self.dimensions)
 
     def fill(self, dimensions: Dimensions) -> None:
-        """It holds a value of these dimensions."""
+        """Record that it now holds a value of these dimensions."""
         if not self.is_initialised or self.dimensions != dimensions:
             self.version += 1
         self.dimensions = dimensions
         self.is_initialised = True
 
     def clear(self) -> None:
-        """It holds nothing."""
+        """Record that it now holds nothing."""
         self.version += 1
         self.dimensions = self.value_type.dimensions
         self.is_initialised = False
 
     def check_filled(self, *, is_expected: bool = False) -> None:
-        """Check that it holds something to read.
+        """Check that the buffer can be read.
 
         Args:
-            is_expected: It is enough that an execution which was accepted will fill it.
+            is_expected: Whether a value suffices that an accepted execution will write.
 
         Raises:
-            DriverError: GENERAL_FAILURE.
+            DriverError: GENERAL_FAILURE: it holds no value.
         """
         if not (self.is_initialised or (is_expected and self.expected)):
-            raise failure("A buffer is read that holds nothing.")
+            raise failure("A buffer to read holds no value; fill it first.")
 
     def check_read(self, dimensions: Dimensions, *, is_expected: bool = False) -> None:
-        """Check that what it holds, or is expected to, has dimensions of model and request.
+        """Check that the current or the expected contents have the dimensions to be read.
 
         Raises:
             DriverError: INVALID_ARGUMENT.
@@ -147,11 +149,11 @@ class Buffer:
             held = next(reversed(self.expected.values()))
         if combine(dimensions, held) is None:
             raise invalid(
-                f"A buffer holds a value of {list(held)} and is read as {list(dimensions)}."
+                f"A buffer holds a value of {list(held)}; it cannot be read as {list(dimensions)}."
             )
 
     def check_written(self, dimensions: Dimensions) -> Dimensions:
-        """Check that a result of some dimensions may go there; all that is known of those.
+        """Check that a result may be written; return its dimensions merged with the buffer's.
 
         Raises:
             DriverError: INVALID_ARGUMENT.
@@ -159,13 +161,13 @@ class Buffer:
         combined = combine(dimensions, self.value_type.dimensions)
         if combined is None:
             raise invalid(
-                f"A buffer is for {list(self.value_type.dimensions)} and is written as "
+                f"A buffer for {list(self.value_type.dimensions)} cannot be written as "
                 f"{list(dimensions)}."
             )
         return combined
 
     def check_role(self, key: RoleKey) -> None:
-        """Check that it was allocated for a role.
+        """Check that the buffer was allocated for a role.
 
         Raises:
             DriverError: INVALID_ARGUMENT.
@@ -175,7 +177,7 @@ class Buffer:
             raise invalid(f"A buffer has no role as {direction} {key[2]} of model {key[0]}.")
 
     def check_copy_from(self, pool_bytes: int, dimensions: Dimensions) -> Dimensions:
-        """The dimensions that the buffer has after it is filled from a pool of some bytes.
+        """Check a copy from a pool of `pool_bytes`; return the dimensions of the new contents.
 
         Raises:
             DriverError: INVALID_ARGUMENT.
@@ -183,43 +185,44 @@ class Buffer:
         check_dimensions(dimensions, "The copy")
         is_scalar = self.value_type.is_scalar
         if is_scalar and dimensions:
-            raise invalid("A scalar is copied with dimensions.")
+            raise invalid("The buffer is for a scalar; its copy takes no dimensions.")
         if dimensions and 0 in dimensions:
             raise invalid(f"A copy has dimensions {list(dimensions)}; all must be known.")
         combined = combine(self.value_type.dimensions, dimensions)
         if combined is None:
             raise invalid(
-                f"A buffer for {list(self.value_type.dimensions)} is filled with "
+                f"A buffer for {list(self.value_type.dimensions)} cannot be filled with "
                 f"{list(dimensions)}."
             )
         if not is_specified(combined, is_scalar=is_scalar):
-            raise invalid("The dimensions of the buffer are not known; the copy must say them.")
+            raise invalid("The dimensions of the buffer are unknown; the copy must give them.")
         self._check_size(size_bytes(self.value_type.operand_type, combined), pool_bytes)
         return combined
 
     def check_copy_to(self, pool_bytes: int) -> None:
-        """Check that the buffer can be written to a pool of some bytes.
+        """Check that the buffer can be copied to a pool of `pool_bytes`.
 
         Raises:
-            DriverError: INVALID_ARGUMENT, then GENERAL_FAILURE if it holds nothing.
+            DriverError: INVALID_ARGUMENT: the sizes differ; then GENERAL_FAILURE: it holds no
+                value.
         """
         if self.size_bytes:
             self._check_size(self.size_bytes, pool_bytes)
         if not self.is_initialised:
-            raise failure("A buffer is copied that holds nothing.")
+            raise failure("A buffer to copy holds no value; fill it first.")
 
     def check_copy_of(self, source: "Buffer") -> Dimensions:
-        """The dimensions that the buffer has after it is filled from another one.
+        """Check a copy of another buffer; return the dimensions of the new contents.
 
         Raises:
-            DriverError: INVALID_ARGUMENT: types or dimensions differ; then GENERAL_FAILURE if the
-                other one holds nothing.
+            DriverError: INVALID_ARGUMENT: types or dimensions differ; then GENERAL_FAILURE: the
+                source holds no value.
         """
         if _kind(source.value_type) != _kind(self.value_type):
             raise invalid("Two buffers differ in type or quantization.")
         if combine(self.value_type.dimensions, source.dimensions) is None:
             raise invalid(
-                f"A buffer for {list(self.value_type.dimensions)} is filled from one of "
+                f"A buffer for {list(self.value_type.dimensions)} cannot be filled from one of "
                 f"{list(source.dimensions)}."
             )
         source.check_filled()
@@ -230,10 +233,10 @@ class Buffer:
             raise invalid(f"The pool has {had} bytes; the buffer has {needed}.")
 
     def begin(self, *, to_write: bool) -> None:
-        """Somebody reads or writes it from now on.
+        """Register a reader or the writer.
 
         Raises:
-            DriverError: GENERAL_FAILURE: it is in use, and one of both is a writer.
+            DriverError: GENERAL_FAILURE: there is a writer, or a new writer meets readers.
         """
         if self.is_written or (to_write and self.reader_count):
             raise failure("A buffer is written while it is in use.")
@@ -243,7 +246,7 @@ class Buffer:
             self.reader_count += 1
 
     def end(self, *, to_write: bool) -> None:
-        """What `begin` said is over."""
+        """Remove a reader or the writer."""
         if to_write:
             self.is_written = False
         else:

@@ -1,4 +1,4 @@
-"""Calls of a burst: executions of one model, one at a time, with pools that are kept."""
+"""Calls of a burst: executions of one model, one at a time, that keep their pools mapped."""
 
 from tightship.driver.protocol.messages import (
     NO_SLOT,
@@ -20,7 +20,7 @@ from tightship.driver.types.status import failure, invalid
 
 
 def open_burst(ledger: Ledger, _: Scheduler, incoming: Incoming[OpenBurst]) -> Reply:
-    """Begin a burst."""
+    """Open a burst."""
     connection = incoming.connection
     model = model_of(connection, incoming.call.model)
     held = Held(connection.account)
@@ -32,7 +32,7 @@ def open_burst(ledger: Ledger, _: Scheduler, incoming: Incoming[OpenBurst]) -> R
 
 
 def burst_execute(ledger: Ledger, scheduler: Scheduler, incoming: Incoming[BurstExecute]) -> None:
-    """Check a request and run it; slots that are new keep their pools from then on."""
+    """Check a request and run it; new slots keep their pools from then on."""
     call, connection = incoming.call, incoming.connection
     burst = _burst(connection, call.burst)
     limit = Limit(call.deadline_ns, loop_timeout_ns=call.loop_timeout_ns)
@@ -56,23 +56,25 @@ def burst_execute(ledger: Ledger, scheduler: Scheduler, incoming: Incoming[Burst
 def _burst(connection: Connection, number: int) -> Session:
     burst = connection.bursts.get(number)
     if burst is None:
-        raise invalid(f"There is no burst {number}.")
+        raise invalid(f"Burst {number} is not open.")
     return burst
 
 
 def _pools(connection: Connection, burst: Session, call: BurstExecute) -> list[OwnedPool | None]:
-    """The pools of a request: those that slots have kept, and registered ones.
+    """Return the pools of a request, from slots or registered.
 
     Raises:
-        DriverError: INVALID_ARGUMENT: also a slot that stands for other memory.
+        DriverError: INVALID_ARGUMENT: a pool is unknown, or its slot refers to other memory.
     """
     if len(call.slots) != len(call.request.pools):
-        raise invalid(f"{len(call.slots)} slots are given for {len(call.request.pools)} pools.")
+        raise invalid(
+            f"The request has {len(call.request.pools)} pools and {len(call.slots)} slots."
+        )
     found: list[OwnedPool | None] = []
     seen: dict[int, OwnedPool] = {}
     for slot, pool in zip(call.slots, call.request.pools, strict=True):
         if slot < NO_SLOT:
-            raise invalid(f"A slot is {slot}; slots are -1 or more.")
+            raise invalid(f"A slot is {slot}; it must be at least -1.")
         if pool.is_token:
             found.append(None)
             continue
@@ -83,14 +85,14 @@ def _pools(connection: Connection, burst: Session, call: BurstExecute) -> list[O
         if owned is None:
             raise invalid(f"Pool {pool.identifier} is not registered.")
         if kept is not None and kept.pool.extent != owned.pool.extent:
-            raise invalid(f"Slot {slot} stands for other memory; release it first.")
+            raise invalid(f"Slot {slot} refers to other memory; release it first.")
         found.append(kept or owned)
         seen[slot] = found[-1] or owned
     return found
 
 
 def release_slot(ledger: Ledger, _: Scheduler, incoming: Incoming[ReleaseSlot]) -> Reply:
-    """Let the pool of a slot go."""
+    """Release a slot and its pool."""
     burst = _burst(incoming.connection, incoming.call.burst)
     owned = burst.slots.pop(incoming.call.slot, None)
     if owned is None:
@@ -100,7 +102,7 @@ def release_slot(ledger: Ledger, _: Scheduler, incoming: Incoming[ReleaseSlot]) 
 
 
 def close_burst(ledger: Ledger, _: Scheduler, incoming: Incoming[CloseBurst]) -> Reply:
-    """End a burst; an execution of it that is under way ends as it would."""
+    """Close a burst; an execution under way completes."""
     burst = _burst(incoming.connection, incoming.call.burst)
     del incoming.connection.bursts[burst.identifier]
     for held in burst.holdings():

@@ -1,13 +1,13 @@
-"""The compilation cache: files of the client that hold a prepared model.
+"""Compilation cache: files of the client that hold a prepared model.
 
-A model file is authenticated by a secret of the driver, so that what is read from it is what was
-written, for the same token. A data file is not: a client may change it and gets what it then holds.
+A model file is authenticated with a secret of the driver, so that its contents are what was written
+for the same token. A data file is not: a client that changes it gets what it then holds.
 
-    model file   magic, 8 bytes | token, 32 | bytes of the interface, u32, of the sources, u32, and
+    model file   magic, 8 bytes | token, 32 | size of the interface, u32, of the sources, u32, and
                  of the payload, u64 | digest of all three, 32 | tag of all before, 32 |
                  the interface | the sources | the payload
 
-The tag says whether the sizes may be believed before anything of that size is read.
+The tag authenticates the sizes before anything of that size is read.
 """
 
 import hashlib
@@ -30,7 +30,7 @@ HEAD_BYTES = _FIELDS.size + 32
 
 @dataclass(frozen=True, slots=True)
 class CacheHead:
-    """What the head of an authentic model file says of the rest."""
+    """Sizes and digest from the head of an authentic model file."""
 
     interface_bytes: int
     sources_bytes: int
@@ -38,24 +38,24 @@ class CacheHead:
     digest: bytes
 
     def check_body(self, interface: Data, sources: Data, payload: Data) -> None:
-        """Check the rest, which nobody may change meanwhile.
+        """Check the parts against the digest; no process may be able to change them meanwhile.
 
         Raises:
-            DriverError: GENERAL_FAILURE: it was changed.
+            DriverError: GENERAL_FAILURE: they were changed.
         """
         if not hmac.compare_digest(self.digest, _digest(interface, sources, payload)):
             raise failure("The model cache was changed.")
 
 
 def cache_head(secret: bytes, token: bytes, interface: Data, sources: Data, payload: Data) -> bytes:
-    """The beginning of a model file.
+    """Return the head of a model file.
 
     Args:
-        secret: Of the driver; known to nobody else.
-        token: Of the client, 32 bytes.
-        interface: What the model takes and gives.
-        sources: Files that it was read from, which must be as they were.
-        payload: What is to be read again.
+        secret: Key that only the driver knows.
+        token: Token of the client, 32 bytes.
+        interface: Encoded types of the model's inputs and outputs.
+        sources: Encoded identities of the files it was read from, which must not change.
+        payload: Encoded prepared model.
     """
     digest = _digest(interface, sources, payload)
     fields = _FIELDS.pack(_MAGIC, token, len(interface), len(sources), len(payload), digest)
@@ -63,25 +63,27 @@ def cache_head(secret: bytes, token: bytes, interface: Data, sources: Data, payl
 
 
 def opened_head(secret: bytes, token: bytes, head: bytes, size_bytes: int) -> CacheHead:
-    """What the first `HEAD_BYTES` of a model file say.
+    """Authenticate and decode the first `HEAD_BYTES` of a model file.
 
     Args:
-        secret: Of the driver.
-        token: Of the client.
-        head: Fewer bytes where the file has no more.
-        size_bytes: Of the whole file.
+        secret: Key of the driver.
+        token: Token of the client.
+        head: First bytes; fewer than `HEAD_BYTES` if the file is shorter.
+        size_bytes: Size of the file.
 
     Raises:
         DriverError: GENERAL_FAILURE: it was written for another token or driver, or was changed.
     """
     if len(head) != HEAD_BYTES:
-        raise failure(f"The model cache has {size_bytes} bytes and no header.")
+        raise failure(
+            f"The model cache has {size_bytes} bytes; its header alone takes {HEAD_BYTES}."
+        )
     fields, tag = head[: _FIELDS.size], head[_FIELDS.size :]
     _, owner, interface_bytes, sources_bytes, payload_bytes, digest = _FIELDS.unpack(fields)
     if not hmac.compare_digest(tag, _tag(secret, fields)) or owner != token:
         raise failure("The model cache is of another token or driver, or was changed.")
     if size_bytes != HEAD_BYTES + interface_bytes + sources_bytes + payload_bytes:
-        raise failure(f"The model cache has {size_bytes} bytes, which is not what was written.")
+        raise failure(f"The model cache has {size_bytes} bytes, not as many as were written.")
     return CacheHead(interface_bytes, sources_bytes, payload_bytes, digest)
 
 
@@ -99,22 +101,23 @@ def _tag(secret: bytes, fields: bytes) -> bytes:
 def cache_to_write(
     settings: Settings, cache: CacheFiles, files: Sequence[Attachment]
 ) -> CacheFiles | None:
-    """The files to save a model to; None where there are none, or not those that are needed."""
+    """Return the files to save a model to, or None if they are missing or unsuitable."""
     return cache if _is_usable(settings, cache, files) else None
 
 
 def cache_to_read(settings: Settings, cache: CacheFiles, files: Sequence[Attachment]) -> CacheFiles:
-    """The files to read a model from.
+    """Return the files to read a model from.
 
     Raises:
-        DriverError: GENERAL_FAILURE where there is no cache; INVALID_ARGUMENT.
+        DriverError: GENERAL_FAILURE: the driver has no cache; INVALID_ARGUMENT: other files are
+            needed.
     """
     if not settings.model_cache_files + settings.data_cache_files:
         raise failure("This driver has no compilation cache.")
     if not _is_usable(settings, cache, files):
         raise invalid(
-            f"A cache is {settings.model_cache_files} model and {settings.data_cache_files} data "
-            "files, each open to read and write."
+            f"A cache needs {settings.model_cache_files} model and {settings.data_cache_files} "
+            "data files, each open to read and write."
         )
     return cache
 

@@ -1,4 +1,4 @@
-"""What preparing a model copies of its client's memory, for as long as the model is there."""
+"""Client memory that preparing a model copies and keeps as long as the model."""
 
 from collections.abc import Sequence
 
@@ -6,15 +6,15 @@ from tightship.driver.types.model import FileFormat, Lifetime, Model, ModelFile,
 from tightship.driver.types.pools import Pool, PoolMode
 
 _READ = frozenset({PoolMode.COPY, PoolMode.ISOLATED})
-"""Pools whose bytes are copied before anybody looks at them."""
+"""Modes of pools whose bytes are copied before use."""
 
 
 def copied_bytes(source: ModelSource | None, pools: Sequence[Pool]) -> int:
-    """At most so many bytes of a checked source, packed weights not counted.
+    """Return an upper bound of the copied bytes of a checked source, without packed weights.
 
     Args:
-        source: None to read a cache, which has packed weights only.
-        pools: That it names, in its order.
+        source: Checked source; None to read a cache, which has packed weights only.
+        pools: Pools that the source names, in its order.
     """
     match source:
         case Model():
@@ -23,10 +23,10 @@ def copied_bytes(source: ModelSource | None, pools: Sequence[Pool]) -> int:
             return _part(pools[0], source.length_bytes) + sum(
                 _part(pool, pool.extent.size_bytes) for pool in pools[1:]
             )
-        case ModelFile(file_format=FileFormat.OPERANDS):  # which constants it has is not known
+        case ModelFile(file_format=FileFormat.OPERANDS):  # its constants are not decoded yet
             rest = sum(pool.extent.size_bytes for pool in pools[1:] if pool.mode in _READ)
             return source.length_bytes + rest
-    return 0  # it is mapped, there already, or packed
+    return 0  # mapped, already in the driver, or packed
 
 
 def _part(pool: Pool, size_bytes: int) -> int:

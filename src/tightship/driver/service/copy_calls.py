@@ -1,4 +1,4 @@
-"""Calls that copy what buffers hold."""
+"""Calls that copy the contents of buffers."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -20,7 +20,7 @@ from tightship.errors import DriverError
 
 
 def copy_from(ledger: Ledger, incoming: Incoming[CopyFrom]) -> None:
-    """Fill a buffer from a pool; if that fails in any way, the buffer holds nothing."""
+    """Fill a buffer from a pool; any failure leaves the buffer empty."""
     call = incoming.call
     target = buffer_of(incoming.connection, call.token)
     with _emptied_on_failure(target):
@@ -33,7 +33,7 @@ def copy_from(ledger: Ledger, incoming: Incoming[CopyFrom]) -> None:
 
 
 def copy_to(ledger: Ledger, incoming: Incoming[CopyTo]) -> None:
-    """Write a buffer to a pool."""
+    """Copy a buffer to a pool."""
     source = buffer_of(incoming.connection, incoming.call.token)
     owned = _pool(incoming.connection, incoming.call.pool)
     check_copy(owned.pool, to_write=True)
@@ -44,10 +44,10 @@ def copy_to(ledger: Ledger, incoming: Incoming[CopyTo]) -> None:
 
 
 def copy_between(ledger: Ledger, incoming: Incoming[CopyBetween]) -> Reply | None:
-    """Fill a buffer from another one; if that fails in any way, the buffer holds nothing."""
+    """Fill a buffer from another one; any failure leaves it empty."""
     call = incoming.call
     if "buffer_copies" not in ledger.settings.features:
-        raise failure("This driver copies buffers by pools only.")
+        raise failure("This driver copies buffers through pools only.")
     target = buffer_of(incoming.connection, call.token)
     if call.source == call.token:
         return Done()
@@ -78,11 +78,11 @@ def _pool(connection: Connection, number: int) -> OwnedPool:
 
 @dataclass(frozen=True, slots=True)
 class _Ends:
-    """The buffers of a copy.
+    """Buffers of a copy.
 
     Attributes:
-        dimensions: Of the value that is copied.
-        source, target: None where a pool is.
+        dimensions: Dimensions of the copied value.
+        source, target: Buffers; None in place of a pool.
     """
 
     dimensions: Dimensions
@@ -91,14 +91,14 @@ class _Ends:
 
     @property
     def buffers(self) -> list[Buffer]:
-        """Those that there are."""
+        """Source and target, without a pool."""
         return [each for each in (self.source, self.target) if each is not None]
 
     def begin(self) -> None:
-        """One is read and the other written from now on.
+        """Register the reader and the writer, or neither.
 
         Raises:
-            DriverError: As `Buffer.begin`; neither is.
+            DriverError: As from `Buffer.begin`.
         """
         begun: list[Buffer] = []
         try:
@@ -110,7 +110,7 @@ class _Ends:
             raise
 
     def end(self) -> None:
-        """What `begin` said is over."""
+        """Remove the reader and the writer."""
         self._end(self.buffers)
 
     def _end(self, begun: list[Buffer]) -> None:
@@ -124,7 +124,7 @@ def _begin(
     ends: _Ends,
     *others: Held,
 ) -> int:
-    """The number under which the rim is asked to copy; buffers and others are held meanwhile."""
+    """Register a copy that holds its buffers and others; return the number to request it under."""
     account = incoming.connection.account
     copy = ledger.identifiers.take()
 

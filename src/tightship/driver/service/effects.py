@@ -1,4 +1,4 @@
-"""What the service asks of the rim, as data. None of it may block the caller of the service."""
+"""Requests of the service to the server, as data. Carrying them out must not block its caller."""
 
 from dataclasses import dataclass
 
@@ -14,7 +14,7 @@ from tightship.driver.types.status import Priority
 
 @dataclass(frozen=True, slots=True)
 class Send:
-    """Answer a call; beside a `Launched` goes the fence of its execution, which is made now."""
+    """Answer a call; a `Launched` is sent with a new fence for its execution."""
 
     connection: int
     number: int
@@ -23,7 +23,7 @@ class Send:
 
 @dataclass(frozen=True, slots=True)
 class CloseConnection:
-    """The client may not connect: tell why and close; no `Disconnected` need come."""
+    """Refuse a client with a message and close; no `Disconnected` need follow."""
 
     connection: int
     message: str
@@ -31,28 +31,28 @@ class CloseConnection:
 
 @dataclass(frozen=True, slots=True)
 class CloseFile:
-    """Close a file that came with a message and is not needed; also ends watching a fence."""
+    """Close a file that is no longer needed; also stops watching it if it is a fence."""
 
     handle: int
 
 
 @dataclass(frozen=True, slots=True)
 class MapPool:
-    """Map a pool; answered by `PoolMapped`. Without it, a pool is mapped when it is first used."""
+    """Map a pool, answered by `PoolMapped`; other pools are mapped on first use."""
 
     pool: Pool
 
 
 @dataclass(frozen=True, slots=True)
 class DropPool:
-    """Nobody needs a pool any more: unmap it and close its file."""
+    """Unmap a pool and close its file, because nothing refers to it."""
 
     pool: Pool
 
 
 @dataclass(frozen=True, slots=True)
 class FindSupported:
-    """Say which operations of a valid model can be run; answered by `SupportFound`."""
+    """Find which operations of a valid model can be run; answered by `SupportFound`."""
 
     query: int
     model: Model
@@ -64,10 +64,11 @@ class PrepareModel:
     """Prepare a model; answered by `PrepareFinished`.
 
     Attributes:
-        source: None to read it from the cache.
-        pools: All that the source names, in its order: a model's pools; a file's and its externals.
-        cache: Handles of the files to save to, or to read from; None for neither.
-        priority: Before others of its client.
+        source: Checked source; None to read the model from the cache.
+        pools: Pools that the source names, in its order: a model's; a file's own and its
+            externals'.
+        cache: Handles of the files to save to or read from; None for neither.
+        priority: Rank among models of the client.
     """
 
     model: int
@@ -81,14 +82,14 @@ class PrepareModel:
 
 @dataclass(frozen=True, slots=True)
 class StopPrepare:
-    """Nobody waits for a model; `PrepareFinished` still comes."""
+    """Stop preparing a model that is no longer awaited; `PrepareFinished` still follows."""
 
     model: int
 
 
 @dataclass(frozen=True, slots=True)
 class DropModel:
-    """Nobody needs a model any more."""
+    """Drop a model, because nothing refers to it."""
 
     model: int
 
@@ -98,7 +99,7 @@ class AllocateBuffer:
     """Allocate a buffer; answered by `BufferAllocated`.
 
     Attributes:
-        roles: Model, whether it is an output, index: what it will be used as.
+        roles: Model, whether it is an output, and index of each use.
     """
 
     token: int
@@ -108,7 +109,7 @@ class AllocateBuffer:
 
 @dataclass(frozen=True, slots=True)
 class DropBuffer:
-    """Nobody needs a buffer any more."""
+    """Drop a buffer, because nothing refers to it."""
 
     token: int
 
@@ -118,8 +119,8 @@ class CopyBuffer:
     """Copy between a buffer and a whole pool; answered by `CopyFinished`.
 
     Attributes:
-        dimensions: Of the value that is copied.
-        is_into_buffer: Else out of it.
+        dimensions: Dimensions of the copied value.
+        is_into_buffer: Whether the buffer is the target.
     """
 
     copy: int
@@ -141,7 +142,7 @@ class CopyBuffers:
 
 @dataclass(frozen=True, slots=True)
 class Measure:
-    """Complete a snapshot and write its bytes to the front of a file; answered by `Measured`."""
+    """Complete a snapshot and write its encoding to the start of a file; answered by `Measured`."""
 
     query: int
     snapshot: Snapshot
@@ -150,11 +151,11 @@ class Measure:
 
 @dataclass(frozen=True, slots=True)
 class RunArgument:
-    """Where an input or output is; in neither pool nor buffer if it has no value.
+    """Location of an input or output, in a pool or a buffer; in neither if it has no value.
 
     Attributes:
-        dimensions: Known for inputs; for outputs as far as they are.
-        room_bytes: What a buffer may grow to, if it is an output.
+        dimensions: Dimensions; those of outputs may be partly unknown.
+        room_bytes: Size to which an output's buffer may grow.
     """
 
     dimensions: Dimensions
@@ -166,9 +167,9 @@ class RunArgument:
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """Run a model in its turn, which ends with it; answered by `RunFinished`.
+    """Run a model on its run permit, which ends with the run; answered by `RunFinished`.
 
-    At the deadline at the latest if that can be.
+    A run that can be stopped is stopped at the deadline.
     """
 
     execution: int
@@ -181,10 +182,10 @@ class Run:
 
 @dataclass(frozen=True, slots=True)
 class AwaitTurn:
-    """Have an execution wait for its turn, which `TurnCame` tells.
+    """Request a run permit for an execution; answered by `TurnCame`.
 
     Attributes:
-        priority: Before others of its client.
+        priority: Rank among executions of the client.
     """
 
     execution: int
@@ -195,19 +196,19 @@ class AwaitTurn:
 
 @dataclass(frozen=True, slots=True)
 class LeaveTurn:
-    """An execution wants no turn any more; one that has come is given back."""
+    """Withdraw the request for a run permit, or return the permit."""
 
     execution: int
 
 
 @dataclass(frozen=True, slots=True)
 class MayRepeat:
-    """When a call comes again on its connection, the rim may run and answer it as it was.
+    """Allow the server to run and answer an equal call on the connection without the service.
 
-    It need not, and tells nobody. Until `EndRepeats`, and while a turn is free.
+    Valid while a run permit is free and until `EndRepeats`; the service is not notified.
 
     Attributes:
-        session: By which `EndRepeats` names it.
+        session: Number by which `EndRepeats` refers to it.
     """
 
     connection: int
@@ -219,7 +220,7 @@ class MayRepeat:
 
 @dataclass(frozen=True, slots=True)
 class EndRepeats:
-    """No call of a session, or of any if it is 0, is repeated any more, and none runs."""
+    """End the repeats of a session, or all if it is 0, and wait for one that runs."""
 
     connection: int
     session: int
@@ -227,24 +228,23 @@ class EndRepeats:
 
 @dataclass(frozen=True, slots=True)
 class PauseRepeats:
-    """Repeat no call of a connection until `ResumeRepeats`; none runs."""
+    """Suspend the repeats of a connection until `ResumeRepeats`, and wait for one that runs."""
 
     connection: int
 
 
 @dataclass(frozen=True, slots=True)
 class ResumeRepeats:
-    """Calls of a connection may be repeated again, but for those that have ended since."""
+    """Resume the repeats of a connection that have not ended since."""
 
     connection: int
 
 
 @dataclass(frozen=True, slots=True)
 class AttendRing:
-    """Calls that may be repeated may come through a file as well, mapped now.
+    """Map the file of a ring, then close it; repeated calls may come through the ring as well.
 
-    It is closed afterwards, and with its connection the ring goes by itself. Without it, and in
-    any case for all other calls, the client uses its socket.
+    All other calls come through the socket. The ring ends with its connection.
     """
 
     connection: int
@@ -253,21 +253,21 @@ class AttendRing:
 
 @dataclass(frozen=True, slots=True)
 class StopRun:
-    """End a run as soon as it can be, writing no more; `RunFinished` still comes."""
+    """Stop a run and its writes as soon as possible; `RunFinished` still follows."""
 
     execution: int
 
 
 @dataclass(frozen=True, slots=True)
 class WatchFence:
-    """Say by `FenceChanged` when a fence is signalled or fails."""
+    """Report by `FenceChanged` when a fence is signalled or fails."""
 
     handle: int
 
 
 @dataclass(frozen=True, slots=True)
 class SignalFence:
-    """The execution has ended: signal its fence, or turn it to error."""
+    """Signal the fence of an ended execution, or turn it to error."""
 
     execution: int
     is_ok: bool

@@ -1,4 +1,4 @@
-"""What happens to the service: what clients say, what the rim has done, and time."""
+"""Events that the service handles: calls of clients, answers of the server, and time."""
 
 from dataclasses import dataclass
 
@@ -12,21 +12,21 @@ from tightship.driver.types.status import ErrorStatus
 
 @dataclass(frozen=True, slots=True)
 class Connected:
-    """A client is there; its number is never used again."""
+    """A client has connected; its number is never reused."""
 
     caller: Caller
 
 
 @dataclass(frozen=True, slots=True)
 class Disconnected:
-    """A client is gone."""
+    """A client has disconnected."""
 
     connection: int
 
 
 @dataclass(frozen=True, slots=True)
 class Received:
-    """A client calls."""
+    """A call has arrived."""
 
     connection: int
     number: int
@@ -36,7 +36,7 @@ class Received:
 
 @dataclass(frozen=True, slots=True)
 class Malformed:
-    """Bytes came that are no call, or with another count of files, or a file does not answer."""
+    """A message was refused: not a call, a wrong count of files, or a file that does not answer."""
 
     connection: int
     number: int
@@ -55,7 +55,7 @@ class PoolMapped:
 
 @dataclass(frozen=True, slots=True)
 class SupportFound:
-    """Answer to `FindSupported`; GENERAL_FAILURE for a pool that cannot be mapped."""
+    """Answer to `FindSupported`; GENERAL_FAILURE: a pool cannot be mapped."""
 
     query: int
     status: ErrorStatus
@@ -67,7 +67,7 @@ class PrepareFinished:
     """Answer to `PrepareModel`.
 
     Attributes:
-        inputs, outputs: Of a model that is not described operand by operand; else not looked at.
+        inputs, outputs: Types of a model that is not built of operands; ignored for others.
     """
 
     model: int
@@ -111,11 +111,11 @@ class TurnCame:
 
 @dataclass(frozen=True, slots=True)
 class RunFinished:
-    """Answer to `Run`; GENERAL_FAILURE for a pool that cannot be mapped.
+    """Answer to `Run`; GENERAL_FAILURE: a pool cannot be mapped.
 
     Attributes:
-        shapes: One for each output, where the status is NONE or OUTPUT_INSUFFICIENT_SIZE.
-        message: Why it failed, where that is known.
+        shapes: Shape of each output, if the status is NONE or OUTPUT_INSUFFICIENT_SIZE.
+        message: Cause of a failure, if known.
     """
 
     execution: int
@@ -127,7 +127,7 @@ class RunFinished:
 
 @dataclass(frozen=True, slots=True)
 class FenceChanged:
-    """A watched fence is signalled, or failed."""
+    """A watched fence was signalled or has failed."""
 
     handle: int
     is_ok: bool

@@ -1,4 +1,4 @@
-"""An execution from the call to its end, and the rules of deadlines."""
+"""Executions from call to end, and the rules of deadlines."""
 
 import enum
 from collections.abc import Callable
@@ -21,22 +21,22 @@ from tightship.errors import DriverError
 
 
 class Phase(enum.Enum):
-    """How far an execution is."""
+    """States of an execution."""
 
     WAITING = "waits for fences"
-    READY = "waits for its turn"
+    READY = "waits for a run permit"
     RUNNING = "runs"
-    STOPPING = "runs, and was asked to stop"
-    ABANDONED = "runs, but nobody waits for it any more"
+    STOPPING = "runs until it notices the request to stop"
+    ABANDONED = "runs although it was answered"
     ENDED = "has ended"
 
 
 @dataclass(frozen=True, slots=True)
 class BufferUse:
-    """An argument that is a buffer.
+    """Argument in a buffer.
 
     Attributes:
-        dimensions: Of model, request and, of an output, allocation together.
+        dimensions: Dimensions of model, request and, for an output, allocation combined.
     """
 
     buffer: Buffer
@@ -51,10 +51,10 @@ class BufferUse:
 
 @dataclass(slots=True)
 class Limit:
-    """When an execution must have ended; -1 is never.
+    """Time limits of an execution; -1 is none.
 
     Attributes:
-        duration_ns: From when it could begin.
+        duration_ns: Time limit from when the execution can begin.
     """
 
     deadline_ns: int = NO_TIME
@@ -62,7 +62,7 @@ class Limit:
     loop_timeout_ns: int = NO_TIME
 
     def check(self) -> None:
-        """Check by itself.
+        """Check the values, and apply default and maximum of the loop timeout.
 
         Raises:
             DriverError: INVALID_ARGUMENT.
@@ -73,13 +73,13 @@ class Limit:
             ("loop timeout", self.loop_timeout_ns),
         ):
             if value < NO_TIME:
-                raise invalid(f"The {name} is {value} ns; it is -1 or more.")
+                raise invalid(f"The {name} is {value} ns; it must be at least -1.")
         if self.loop_timeout_ns == NO_TIME:
             self.loop_timeout_ns = LOOP_TIMEOUT_DEFAULT_NS
         self.loop_timeout_ns = min(self.loop_timeout_ns, LOOP_TIMEOUT_MAX_NS)
 
     def begin(self, now_ns: int) -> None:
-        """The duration counts from now; the earlier of both is the deadline."""
+        """Start the duration now; it moves the deadline if it ends earlier."""
         if self.duration_ns != NO_TIME:
             stop_ns = now_ns + self.duration_ns
             self.deadline_ns = (
@@ -106,14 +106,14 @@ class Execution:
 
     Attributes:
         connection: Number of the client.
-        number: Of the call that is still to be answered; None once it was, or if it is fenced.
-        work: Holds the model, the pools and the buffers until it has ended.
-        record: Of a fenced one, counts it among the client's executions until it is released.
-        fences: Handles of files that are waited for.
-        call: What asked for it, where it is answered when it has run.
-        session: The burst or the reusable execution that it is of; 0 for none.
-        is_released: Nobody will ask how it ended.
-        info: How it ended, of a fenced one.
+        number: Number of the unanswered call; None once answered, or for a fenced execution.
+        work: Reference that keeps model, pools and buffers until the end.
+        record: For a fenced execution, its charge to the client until it is released.
+        fences: Handles of the fences it waits for.
+        call: Call that is answered when the run ends; None for a fenced execution.
+        session: Its burst or reusable execution; 0 for none.
+        is_released: Whether the client will not query the result.
+        info: Result of a fenced execution.
     """
 
     identifier: int
@@ -137,26 +137,26 @@ class Execution:
 
     @property
     def is_fenced(self) -> bool:
-        """Whether its end is told by a fence."""
+        """Whether a fence signals its end."""
         return self.record is not None
 
     def timing(self, measured: Timing) -> Timing:
-        """What the client is told of the time it took."""
+        """Return the timing to report to the client."""
         if not self.measure_timing:
             return Timing()
         return Timing(min(measured.on_device_ns, measured.in_driver_ns), measured.in_driver_ns)
 
     def expect(self) -> None:
-        """From now on others may count on what it will write."""
+        """Announce the outputs, so that later executions may read them."""
         for use in self.uses:
             if use.is_output:
                 use.buffer.expected[self.identifier] = use.dimensions
 
     def begin(self) -> None:
-        """Take the buffers, now that it runs.
+        """Register as reader and writer of the buffers, or of none of them.
 
         Raises:
-            DriverError: As `check_filled`, `check_read` and `begin` of `Buffer`; none is taken.
+            DriverError: As from `check_filled`, `check_read` and `begin` of `Buffer`.
         """
         taken: list[BufferUse] = []
         try:
@@ -172,29 +172,29 @@ class Execution:
             raise
 
     def end(self) -> None:
-        """Give the buffers back that `begin` took."""
+        """Release the buffers that `begin` took."""
         for use in self.uses:
             use.buffer.end(to_write=use.is_output)
 
     def clear_outputs(self) -> None:
-        """It failed: the buffers it was to write hold nothing."""
+        """Clear the output buffers after a failure."""
         for use in self.uses:
             if use.is_output:
                 use.buffer.clear()
 
     def forget(self) -> None:
-        """Nobody is to count on what it will write."""
+        """Withdraw the announcement of `expect`."""
         for use in self.uses:
             use.buffer.expected.pop(self.identifier, None)
 
     def drop_work(self, emit: Callable[[Effect], None]) -> None:
-        """It has ended: give back what it held, and its record unless somebody may ask for it."""
+        """Release the references of an ended run, and the record if the client has released it."""
         self.work.let_go(emit)
         if self.record is not None and self.is_released:
             self.record.let_go(emit)
 
     def release(self, emit: Callable[[Effect], None]) -> None:
-        """Nobody will ask how it ended."""
+        """Release the record, at once or at the end of the run."""
         self.is_released = True
         if self.record is not None and self.phase is Phase.ENDED:
             self.record.let_go(emit)

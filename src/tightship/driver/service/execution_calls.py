@@ -1,4 +1,4 @@
-"""Calls that run models: at once, behind fences, again and again, in bursts."""
+"""Calls that run models: synchronous, fenced and reusable executions."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -28,7 +28,7 @@ from tightship.driver.types.status import failure, invalid
 
 
 def execute(ledger: Ledger, scheduler: Scheduler, incoming: Incoming[Execute]) -> None:
-    """Check a request and run it; the answer comes when it has run."""
+    """Check a request and run it; the reply follows the run."""
     call, connection = incoming.call, incoming.connection
     limit = Limit(call.deadline_ns, loop_timeout_ns=call.loop_timeout_ns)
     limit.check()
@@ -53,10 +53,10 @@ def new_execution(
     *,
     is_fenced: bool = False,
 ) -> Execution:
-    """An execution that holds what it needs.
+    """Create an execution that holds the model, pools and buffers it needs.
 
     Raises:
-        DriverError: RESOURCE_EXHAUSTED_TRANSIENT: the client has too many.
+        DriverError: RESOURCE_EXHAUSTED_TRANSIENT: the client has too many executions.
     """
     connection = incoming.connection
     work = Held(connection.account)
@@ -84,7 +84,7 @@ def new_execution(
 
 
 def launch(ledger: Ledger, scheduler: Scheduler, execution: Execution, now_ns: int) -> None:
-    """From now on it is the scheduler's, or that of the fences that it waits for."""
+    """Submit an execution to the scheduler, once the fences that it waits for are signalled."""
     ledger.executions[execution.identifier] = execution
     execution.expect()
     pause(ledger, execution)
@@ -100,7 +100,7 @@ def launch(ledger: Ledger, scheduler: Scheduler, execution: Execution, now_ns: i
 
 
 def execute_fenced(ledger: Ledger, scheduler: Scheduler, incoming: Incoming[ExecuteFenced]) -> None:
-    """Check a request and answer with a fence; it runs once the fences before it are signalled."""
+    """Check a request and reply with a fence; the run begins once its own fences are signalled."""
     call, connection = incoming.call, incoming.connection
     limit = Limit(call.deadline_ns, call.duration_ns, call.loop_timeout_ns)
     limit.check()
@@ -119,16 +119,16 @@ def execute_fenced(ledger: Ledger, scheduler: Scheduler, incoming: Incoming[Exec
 
 
 def _pending(incoming: Incoming[ExecuteFenced] | Incoming[RunExecutionFenced]) -> set[int]:
-    """Indexes of the fences that are not signalled yet.
+    """Return the indexes of fences that are not signalled yet.
 
     Raises:
-        DriverError: INVALID_ARGUMENT: a fence is none, or has failed.
+        DriverError: INVALID_ARGUMENT: a file is not a fence, or the fence has failed.
     """
     pending = set()
     for index in incoming.call.wait_for:
         state = incoming.file(index).fence
         if state is None or state is FenceState.ERROR:
-            raise invalid(f"File {index} is no fence, or one that has failed.")
+            raise invalid(f"File {index} is not a fence, or it is a fence that has failed.")
         if state is FenceState.PENDING:
             pending.add(index)
     return pending
@@ -145,13 +145,13 @@ def _launch_fenced(
     execution.number = None
     execution.fences = {incoming.files[index].handle for index in fences}
     incoming.connection.fenced[execution.identifier] = execution
-    # The fence is made with the answer, so this comes before anything can signal it.
+    # Sending the reply creates the fence, so nothing may signal it before.
     ledger.send(incoming.connection.identifier, incoming.number, Launched(execution.identifier))
     launch(ledger, scheduler, execution, incoming.now_ns)
 
 
 def create_execution(ledger: Ledger, _: Scheduler, incoming: Incoming[CreateExecution]) -> Reply:
-    """Check a request once, to run it often."""
+    """Check a request once, for repeated runs."""
     call, connection = incoming.call, incoming.connection
     limit = Limit(loop_timeout_ns=call.loop_timeout_ns)
     limit.check()
@@ -180,7 +180,7 @@ def _hold_all(pools: Sequence[OwnedPool | None]) -> list[Held]:
 
 
 def run_execution(ledger: Ledger, scheduler: Scheduler, incoming: Incoming[RunExecution]) -> None:
-    """Run what was created."""
+    """Run a reusable execution."""
     execution = _of_session(ledger, incoming, Limit(incoming.call.deadline_ns))
     launch(ledger, scheduler, execution, incoming.now_ns)
 
@@ -188,7 +188,7 @@ def run_execution(ledger: Ledger, scheduler: Scheduler, incoming: Incoming[RunEx
 def run_execution_fenced(
     ledger: Ledger, scheduler: Scheduler, incoming: Incoming[RunExecutionFenced]
 ) -> None:
-    """Run what was created, behind fences."""
+    """Run a reusable execution behind fences."""
     call = incoming.call
     fences = _pending(incoming)
     execution = _of_session(ledger, incoming, Limit(call.deadline_ns, call.duration_ns))
@@ -200,11 +200,11 @@ def _of_session(
     incoming: Incoming[RunExecution] | Incoming[RunExecutionFenced],
     limit: Limit,
 ) -> Execution:
-    """An execution of a reusable one that is not under way."""
+    """Create a run of a reusable execution, unless one is under way."""
     connection = incoming.connection
     session = connection.reusables.get(incoming.call.execution)
     if session is None:
-        raise invalid(f"There is no reusable execution {incoming.call.execution}.")
+        raise invalid(f"Reusable execution {incoming.call.execution} was not created.")
     checked = session.checked
     assert checked is not None
     limit.loop_timeout_ns = session.loop_timeout_ns
@@ -224,17 +224,17 @@ def _of_session(
 
 
 def execution_info(_: Ledger, __: Scheduler, incoming: Incoming[GetExecutionInfo]) -> Reply:
-    """How a fenced execution ended."""
+    """Return the result of a fenced execution."""
     execution = incoming.connection.fenced.get(incoming.call.execution)
     if execution is None:
-        raise invalid(f"There is no fenced execution {incoming.call.execution}.")
+        raise invalid(f"Fenced execution {incoming.call.execution} was not launched.")
     if execution.info is None:
         raise failure("The execution has not ended; wait for its fence.")
     return execution.info
 
 
 def release_execution(ledger: Ledger, _: Scheduler, incoming: Incoming[ReleaseExecution]) -> Reply:
-    """Forget a fenced or a reusable execution; one that is under way ends as it would."""
+    """Release a fenced or reusable execution; a run under way completes."""
     connection, number = incoming.connection, incoming.call.execution
     execution = connection.fenced.pop(number, None)
     session = connection.reusables.pop(number, None)
@@ -244,5 +244,5 @@ def release_execution(ledger: Ledger, _: Scheduler, incoming: Incoming[ReleaseEx
         for held in session.holdings():
             ledger.let_go(held)
     else:
-        raise invalid(f"There is no execution {number}.")
+        raise invalid(f"Execution {number} was neither launched nor created.")
     return Done()

@@ -1,4 +1,4 @@
-"""Who needs a thing, and what happens once nobody does."""
+"""Reference counts that free a thing, and its charges, with the last reference."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -9,13 +9,13 @@ from tightship.driver.types.quota import Account, Resource
 
 @dataclass(slots=True, eq=False)
 class Held:
-    """A thing that is there while somebody holds it.
+    """Reference count of a thing.
 
     Attributes:
-        ending: What the rim does once nobody does.
-        beneath: What the thing holds itself.
-        charges: What it takes of its owner's account.
-        count: How many hold it: its registration, and what uses it.
+        ending: Effect that frees it.
+        beneath: References of its own, released with it.
+        charges: Amounts charged to its owner's account.
+        count: References: its registration and its users.
     """
 
     account: Account
@@ -25,7 +25,7 @@ class Held:
     count: int = 1
 
     def charge(self, resource: Resource, amount: int = 1) -> None:
-        """Take some of the account until the thing is gone.
+        """Charge an amount to the account until the thing is freed.
 
         Raises:
             DriverError: RESOURCE_EXHAUSTED_TRANSIENT or RESOURCE_EXHAUSTED_PERSISTENT.
@@ -34,13 +34,13 @@ class Held:
         self.charges[resource] = self.charges.get(resource, 0) + amount
 
     def hold(self) -> "Held":
-        """Somebody else needs it as well."""
+        """Add a reference."""
         assert self.count > 0
         self.count += 1
         return self
 
     def let_go(self, emit: Callable[[Effect], None]) -> None:
-        """Somebody needs it no more."""
+        """Release a reference."""
         assert self.count > 0
         self.count -= 1
         if self.count:

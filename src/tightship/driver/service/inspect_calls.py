@@ -1,4 +1,4 @@
-"""The call that asks who holds which bytes."""
+"""Call that requests a snapshot of all holdings."""
 
 from collections.abc import Container, Iterable
 
@@ -23,13 +23,13 @@ from tightship.driver.types.status import invalid
 
 
 def inspect(ledger: Ledger, incoming: Incoming[Inspect]) -> None:
-    """Have the rim measure what is alive and write it to the client's file."""
+    """Have the server complete a snapshot and write it to the client's file."""
     connection, settings = incoming.connection, ledger.settings
     file = incoming.file(incoming.call.file)
     if connection.caller.user not in settings.operators:
-        raise invalid("Only the driver's own user, and root, may ask who holds what.")
+        raise invalid("Only the driver's own user and root may request a snapshot.")
     if not (file.is_regular and file.is_writable):
-        raise invalid("A snapshot is written to a regular file or memfd that is open to write.")
+        raise invalid("The file for a snapshot must be a regular file or memfd open to write.")
     query = ledger.identifiers.take()
 
     def finish(answer: object, _: Connection | None) -> Reply:
@@ -47,7 +47,7 @@ def inspect(ledger: Ledger, incoming: Incoming[Inspect]) -> None:
 
 
 def snapshot_of(ledger: Ledger) -> Snapshot:
-    """What clients hold, as far as the service knows: sizes, not pages or weights."""
+    """Return the holdings known to the service: sizes, but no resident pages or weights."""
     pools: dict[Caller, list[Pool]] = {}
     for live in ledger.pools.values():
         pools.setdefault(live.caller, []).append(live.pool)

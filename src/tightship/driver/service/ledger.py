@@ -1,4 +1,4 @@
-"""Everything that is alive: connections, what they own, and what runs."""
+"""Everything that is alive: connections, their belongings and executions."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
@@ -25,10 +25,10 @@ C_co = TypeVar("C_co", covariant=True)
 
 @dataclass(slots=True, eq=False)
 class Incoming(Generic[C_co]):
-    """A call while it is answered.
+    """Call that is being answered.
 
     Attributes:
-        kept: Indexes of files that somebody has taken over; the others are closed.
+        kept: Indexes of files with a new owner; the others are closed.
     """
 
     connection: Connection
@@ -39,25 +39,26 @@ class Incoming(Generic[C_co]):
     kept: set[int] = field(default_factory=set)
 
     def file(self, index: int) -> Attachment:
-        """A file beside the call.
+        """Return a file beside the call.
 
         Raises:
-            DriverError: INVALID_ARGUMENT: there is none of that index.
+            DriverError: INVALID_ARGUMENT: no file has this index.
         """
         if not 0 <= index < len(self.files):
-            raise invalid(f"File {index} is named; {len(self.files)} came beside the call.")
+            raise invalid(f"The call names file {index}; {len(self.files)} files came with it.")
         return self.files[index]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Waiting:
-    """A call that the rim works on.
+    """Call that waits for the server's answer.
 
     Attributes:
-        held: What it holds meanwhile.
-        files: Handles to close when it is over.
-        finish: Of what the rim has answered and the client, if it is there, the reply.
-        stop: Tells the rim that nobody waits any more.
+        held: Reference released with the call.
+        files: Handles to close with the call.
+        finish: Turns the server's answer into the reply; the connection is None if the client is
+            gone.
+        stop: Effect that tells the server that the result is not awaited.
     """
 
     connection: int
@@ -71,17 +72,17 @@ class Waiting:
 
 @dataclass(frozen=True, slots=True)
 class LivePool:
-    """A pool that somebody holds, and whose it is or was."""
+    """Pool in use, and the client that registered it."""
 
     pool: Pool
     caller: Caller
 
 
 class Ledger:
-    """What is alive, and the effects of the event that is handled.
+    """Everything that is alive, and the effects of the current event.
 
-    Numbers of pools, models, executions, bursts and calls to the rim come from one row, so that no
-    number is ever of two things; tokens come from another, of 31 bits.
+    Pools, models, executions, bursts and requests to the server share one sequence of identifiers,
+    so that each number means one thing; tokens have a sequence of their own, of 31 bits.
     """
 
     def __init__(self, settings: Settings, rng: Random, accounts: Accounts) -> None:
@@ -98,29 +99,29 @@ class Ledger:
         self.effects: list[Effect] = []
 
     def emit(self, effect: Effect) -> None:
-        """Have the rim do something."""
+        """Append an effect."""
         self.effects.append(effect)
         if type(effect) is DropPool:
             del self.pools[effect.pool.identifier]
 
     def send(self, connection: int, number: int, reply: Reply) -> None:
-        """Answer a call, if the client is still there."""
+        """Answer a call, unless the client is gone."""
         if connection in self.connections:
             self.emit(Send(connection, number, reply))
 
     def let_go(self, held: Held) -> None:
-        """Somebody needs a thing no more."""
+        """Release a reference."""
         held.let_go(self.emit)
 
     def held_count(self, connection: int) -> int:
-        """Pools, models and buffers that a client has."""
+        """Return the number of pools, models and buffers of a client."""
         client = self.connections.get(connection)
         if client is None:
             return 0
         return len(client.pools) + len(client.models) + len(client.buffers)
 
     def wait(self, number: int, waiting: Waiting) -> None:
-        """The rim is asked under a number; `finish` is called with its answer.
+        """Register a call that waits for the server's answer under a number.
 
         Raises:
             DriverError: RESOURCE_EXHAUSTED_TRANSIENT: too many calls of the client wait.
@@ -129,7 +130,7 @@ class Ledger:
         self.waiting[number] = waiting
 
     def give_up(self, number: int, reply: Reply) -> None:
-        """Answer a call that the rim works on; what the rim makes of it is dropped."""
+        """Answer a waiting call; the server's answer will be ignored."""
         waiting = self.waiting[number]
         self.send(waiting.connection, waiting.number, reply)
         if waiting.stop is not None:
@@ -137,7 +138,7 @@ class Ledger:
         self.waiting[number] = replace(waiting, finish=lambda *_: None, stop=None)
 
     def orphan(self, connection: int) -> None:
-        """Nobody waits for the calls of a client that the rim works on."""
+        """Stop the work on waiting calls of a client that is gone."""
         for number, waiting in self.waiting.items():
             if waiting.connection == connection:
                 self.timers.cancel(number)
@@ -145,7 +146,7 @@ class Ledger:
                     self.emit(waiting.stop)
 
     def finish(self, number: int, answer: object) -> None:
-        """The rim has answered; nothing if it was not asked, or the call has been given up."""
+        """Complete a waiting call with the server's answer; unknown numbers are ignored."""
         waiting = self.waiting.pop(number, None)
         if waiting is None:
             return
@@ -164,15 +165,15 @@ class Ledger:
 
 
 def failed(error: DriverError) -> Failed:
-    """The answer to a call that was refused."""
+    """Return the reply to a refused call."""
     return Failed(ErrorStatus(error.status), str(error))
 
 
 def refuse(status: ErrorStatus, message: str) -> None:
-    """Raise the error of a status, unless it is NONE.
+    """Raise the error of a status other than NONE.
 
     Raises:
-        DriverError: Of that status.
+        DriverError: Error with this status.
     """
     if status is not ErrorStatus.NONE:
         raise DriverError(message, status=status)

@@ -1,4 +1,4 @@
-"""Calls about models: what can be run, preparing, the compilation cache."""
+"""Calls about models: supported operations, preparation, compilation cache."""
 
 from dataclasses import replace
 
@@ -28,7 +28,7 @@ from tightship.errors import DriverError
 
 
 def supported_operations(ledger: Ledger, incoming: Incoming[SupportedOperations]) -> None:
-    """Check a model and ask the rim what of it can be run."""
+    """Check a model and ask the server which operations it can run."""
     model, connection = incoming.call.model, incoming.connection
     pools = _pools_of(model, connection)
     for owned in pools:
@@ -49,7 +49,7 @@ def supported_operations(ledger: Ledger, incoming: Incoming[SupportedOperations]
 
 
 def _pools_of(source: ModelSource, connection: Connection) -> list[OwnedPool]:
-    """The pools of a source that was checked to be valid, in its order."""
+    """Check a source and return its pools, in its order."""
     if isinstance(source, Model):
         check_model(source, {number: owned.pool for number, owned in connection.pools.items()})
         return [connection.pools[number] for number in source.pools]
@@ -60,26 +60,26 @@ def _pools_of(source: ModelSource, connection: Connection) -> list[OwnedPool]:
 
 def _checked_file(source: ModelFile, connection: Connection) -> list[OwnedPool]:
     if not 0 <= source.file_format <= FileFormat.PREPARED:
-        raise invalid(f"A model has format {source.file_format}; formats are 0 to 2.")
+        raise invalid(f"The model has format {source.file_format}; formats are 0 to 2.")
     found = []
     for number in (source.pool, *(each.pool for each in source.externals)):
         owned = connection.pools.get(number)
         if owned is None or owned.pool.extent.is_image:
-            raise invalid(f"A model lies in pool {number}, which is not registered, or no file.")
+            raise invalid(f"The model names pool {number}, which is an image or not registered.")
         found.append(owned)
     if len({each.name for each in source.externals}) != len(source.externals):
-        raise invalid("A model names an external file twice.")
+        raise invalid("The model names an external file twice.")
     size_bytes = found[0].pool.extent.size_bytes
     stop = source.offset_bytes + source.length_bytes
     if source.offset_bytes < 0 or source.length_bytes <= 0 or stop > size_bytes:
         raise invalid(
-            f"A model lies at [{source.offset_bytes}, {stop}) of a pool of {size_bytes} bytes."
+            f"The model lies at [{source.offset_bytes}, {stop}) of a pool of {size_bytes} bytes."
         )
     return found
 
 
 def prepare(ledger: Ledger, incoming: Incoming[Prepare]) -> None:
-    """Check a model and have it prepared."""
+    """Check a model and request its preparation."""
     call = incoming.call
     if not 0 <= call.preference <= ExecutionPreference.SUSTAINED_SPEED:
         raise invalid(f"The preference is {call.preference}; preferences are 0 to 2.")
@@ -93,7 +93,7 @@ def prepare(ledger: Ledger, incoming: Incoming[Prepare]) -> None:
 
 
 def prepare_from_cache(ledger: Ledger, incoming: Incoming[PrepareFromCache]) -> None:
-    """Check the files of a cache and have the model in them prepared."""
+    """Check the files of a cache and request the preparation of its model."""
     call = incoming.call
     _check_terms(call.priority, call.deadline_ns)
     cache = cache_to_read(ledger.settings, call.cache, incoming.files)
@@ -105,7 +105,7 @@ def _check_terms(priority: int, deadline_ns: int) -> None:
     if not 0 <= priority <= Priority.HIGH:
         raise invalid(f"The priority is {priority}; priorities are 0 to 2.")
     if deadline_ns < NO_TIME:
-        raise invalid(f"The deadline is {deadline_ns} ns; it is -1 or more.")
+        raise invalid(f"The deadline is {deadline_ns} ns; it must be at least -1.")
 
 
 def _begin(
@@ -170,7 +170,7 @@ def _by_handle(
 
 
 def _interface(source: ModelSource | None, pools: list[OwnedPool]) -> Interface:
-    """What is known before a model is prepared: of a file, only that it is read."""
+    """Return the interface before preparation: a file's has only the bytes that are read."""
     if isinstance(source, Model):
         return interface_of(source, {owned.pool.identifier: owned.pool for owned in pools})
     constants: dict[FileIdentity, list[Region]] = {}
@@ -197,7 +197,7 @@ def _prepared(model: OwnedModel, answer: object, client: Connection | None) -> R
 
 
 def release_model(ledger: Ledger, incoming: Incoming[ReleaseModel]) -> Reply:
-    """Forget a model; it is dropped once no execution uses it."""
+    """Release a model; it is dropped once no execution uses it."""
     model = incoming.connection.models.pop(incoming.call.model, None)
     if model is None:
         raise invalid(f"Model {incoming.call.model} is not prepared.")

@@ -1,4 +1,4 @@
-"""What must hold of a model before anybody prepares it; R1 to R14 of the rules."""
+"""Checks of a model before its preparation: rules R1 to R14."""
 
 from collections import defaultdict
 from collections.abc import Mapping
@@ -16,11 +16,11 @@ _WRITTEN = frozenset({Lifetime.TEMPORARY_VARIABLE, Lifetime.SUBGRAPH_OUTPUT})
 
 
 def check_model(model: Model, pools: Mapping[int, Pool]) -> None:
-    """Check a model.
+    """Check a model of operands.
 
     Args:
-        model: Any.
-        pools: Of the client, by identifier.
+        model: Model as received.
+        pools: Pools of the client, by identifier.
 
     Raises:
         DriverError: INVALID_ARGUMENT.
@@ -30,7 +30,7 @@ def check_model(model: Model, pools: Mapping[int, Pool]) -> None:
         if pool is None:
             raise invalid(f"The model names pool {identifier}, which is not registered.")
         if pool.extent.is_image:
-            raise invalid("A hardware buffer that is no BLOB cannot hold constants.")
+            raise invalid(f"Pool {identifier} is an image, which cannot hold constants.")
     room = _Room(
         len(model.operand_values),
         tuple(pools[identifier].extent.size_bytes for identifier in model.pools),
@@ -44,7 +44,7 @@ def check_model(model: Model, pools: Mapping[int, Pool]) -> None:
 
 
 def interface_of(model: Model, pools: Mapping[int, Pool]) -> Interface:
-    """What a checked model takes and gives, and where its constants in pools lie."""
+    """Return the types of a checked model's inputs and outputs, and its constants in pools."""
     main = model.main
     constants: dict[FileIdentity, list[Region]] = defaultdict(list)
     for _, subgraph in _named(model):
@@ -66,7 +66,7 @@ def _named(model: Model) -> list[tuple[str, Subgraph]]:
 
 @dataclass(frozen=True, slots=True)
 class _Room:
-    """How far locations may reach."""
+    """Upper bounds of locations."""
 
     values_bytes: int
     pools_bytes: tuple[int, ...]
@@ -90,12 +90,13 @@ def _check_location(operand: Operand, room: _Room, what: str) -> None:
     location = operand.location
     is_subgraph = operand.lifetime == Lifetime.SUBGRAPH
     if is_subgraph != (operand.value_type.operand_type == OperandType.SUBGRAPH):
-        raise invalid(f"{what} is a subgraph by its type or by its lifetime, not by both.")
+        raise invalid(f"{what} must be a subgraph by both its type and its lifetime, or neither.")
     if is_subgraph:
         if location.pool_index or location.length_bytes:
-            raise invalid(f"{what} is a subgraph; its location is an index and nothing else.")
+            raise invalid(f"{what} is a subgraph; only the offset of its location may be set.")
         if not 0 <= location.offset_bytes < room.subgraph_count:
-            raise invalid(f"{what} is subgraph {location.offset_bytes} of {room.subgraph_count}.")
+            count = room.subgraph_count
+            raise invalid(f"{what} names subgraph {location.offset_bytes}; the model has {count}.")
     elif operand.lifetime == Lifetime.CONSTANT_COPY:
         if location.pool_index:
             raise invalid(f"{what} is copied; its pool index must be 0.")
@@ -103,13 +104,15 @@ def _check_location(operand: Operand, room: _Room, what: str) -> None:
     elif operand.lifetime == Lifetime.CONSTANT_REFERENCE:
         _check_referenced(operand, room, what)
     elif location != NOWHERE:
-        raise invalid(f"{what} is no constant; its location must be all 0.")
+        raise invalid(f"{what} is not a constant; its location must be all 0.")
 
 
 def _check_referenced(operand: Operand, room: _Room, what: str) -> None:
     location = operand.location
     if not 0 <= location.pool_index < len(room.pools_bytes):
-        raise invalid(f"{what} is in pool {location.pool_index} of {len(room.pools_bytes)}.")
+        raise invalid(
+            f"{what} is in pool {location.pool_index}; the model has {len(room.pools_bytes)}."
+        )
     if location.offset_bytes % element_bytes(operand.value_type.operand_type):
         raise invalid(f"{what} does not lie at a multiple of its element's size.")
     _check_constant(operand, room.pools_bytes[location.pool_index], what)
@@ -130,7 +133,7 @@ def _check_constant(operand: Operand, room_bytes: int, what: str) -> None:
 
 
 def _check_ends(subgraph: Subgraph, name: str) -> None:
-    """Inputs and outputs: those with that lifetime, each listed once."""
+    """Check that inputs and outputs list each operand of their lifetime once."""
     for lifetime, indexes in (
         (Lifetime.SUBGRAPH_INPUT, subgraph.input_indexes),
         (Lifetime.SUBGRAPH_OUTPUT, subgraph.output_indexes),
@@ -145,18 +148,18 @@ def _check_ends(subgraph: Subgraph, name: str) -> None:
 
 
 def _check_operations(subgraph: Subgraph, name: str) -> None:
-    """Every value is written once, before it is read."""
+    """Check that every value is written once, before it is read."""
     operands = subgraph.operands
     written: set[int] = set()
     for position, operation in enumerate(subgraph.operations):
         what = f"{name}, operation {position}"
         if operation.operation_type < 0:
-            raise invalid(f"{what} is of type {operation.operation_type}; types begin at 0.")
+            raise invalid(f"{what} has type {operation.operation_type}; types are at least 0.")
         if not operation.outputs:
             raise invalid(f"{what} writes nothing.")
         for index in (*operation.inputs, *operation.outputs):
             if not 0 <= index < len(operands):
-                raise invalid(f"{what} uses operand {index} of {len(operands)}.")
+                raise invalid(f"{what} uses operand {index}; the subgraph has {len(operands)}.")
         for index in operation.inputs:
             if operands[index].lifetime in _WRITTEN and index not in written:
                 raise invalid(f"{what} reads operand {index} before it is written.")
@@ -170,13 +173,13 @@ def _check_operations(subgraph: Subgraph, name: str) -> None:
 
 def _check_written(operand: Operand, is_written: bool, what: str) -> None:  # noqa: FBT001
     if operand.lifetime not in _WRITTEN:
-        raise invalid(f"{what}: nothing writes a value of this lifetime.")
+        raise invalid(f"{what} is written; its lifetime {operand.lifetime} does not allow that.")
     if is_written:
         raise invalid(f"{what} is written a second time.")
 
 
 def _check_references(model: Model) -> None:
-    """No subgraph reaches itself."""
+    """Check that no subgraph reaches itself."""
     targets = {
         number: {
             operand.location.offset_bytes
@@ -188,4 +191,4 @@ def _check_references(model: Model) -> None:
     try:
         TopologicalSorter(targets).prepare()
     except CycleError as error:
-        raise invalid("The subgraphs refer to each other in a circle.") from error
+        raise invalid("The subgraphs refer to each other in a cycle.") from error

@@ -1,4 +1,4 @@
-"""What a client owns, and what was found out of its requests."""
+"""Belongings of a client, and cached checks of its requests."""
 
 import operator
 from collections import deque
@@ -19,7 +19,7 @@ RECENT = 4
 
 @dataclass(frozen=True, slots=True, eq=False)
 class OwnedPool:
-    """A pool and who holds it."""
+    """Pool and its reference count."""
 
     pool: Pool
     held: Held
@@ -27,12 +27,12 @@ class OwnedPool:
 
 @dataclass(slots=True, eq=False)
 class OwnedModel:
-    """A model and who holds it.
+    """Model and its reference count.
 
     Attributes:
-        recent: What was found out of the last requests, for the next if it is one of them. They
-            refer to the model, so it is emptied when the model or its connection is released.
-        interface: Of a file, without inputs and outputs until it is prepared.
+        recent: Checks of the last requests. They refer to the model, so it is emptied when the
+            model or its connection is released.
+        interface: For a file, without inputs and outputs until it is prepared.
     """
 
     identifier: int
@@ -44,10 +44,10 @@ class OwnedModel:
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """A request, and what of its pools is known already.
+    """Request with its pools.
 
     Attributes:
-        pools: As `pools_of` finds them.
+        pools: Result of `pools_of`.
     """
 
     model: OwnedModel
@@ -58,7 +58,7 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """A request that may run."""
+    """Request that may run."""
 
     inputs: tuple[RunArgument, ...]
     outputs: tuple[RunArgument, ...]
@@ -67,12 +67,12 @@ class Bound:
 
 @dataclass(slots=True)
 class Checked:
-    """What was found out of a request, good for as long as its pools are the same.
+    """Checks of a request, valid while its pools are the same.
 
     Attributes:
-        buffers: Of its tokens, in order, when they were looked at.
-        uses: Of these buffers, with roles that were checked; their state is checked every time.
-        bound: What may run, with these rooms for outputs in buffers.
+        buffers: Buffers that its tokens referred to, in order, when they were checked.
+        uses: Uses of these buffers with checked roles; their state is checked every time.
+        bound: Request that may run while outputs in buffers have `rooms`.
     """
 
     asked: Asked
@@ -83,7 +83,7 @@ class Checked:
     rooms: tuple[int, ...] = ()
 
     def is_of(self, asked: Asked) -> bool:
-        """Whether the same is asked: a request that comes again is one object (`forms.REQUEST`)."""
+        """Whether it checks this request: an equal request is the same object (`forms.REQUEST`)."""
         mine = self.asked
         return (
             mine.request is asked.request
@@ -94,12 +94,12 @@ class Checked:
 
 @dataclass(slots=True, eq=False)
 class Session:
-    """A burst or a reusable execution: at most one execution of it at a time.
+    """Burst or reusable execution: at most one run of it at a time.
 
     Attributes:
-        checked: The request of a reusable execution; None for a burst.
-        slots: Pools that a burst has kept, and a count of theirs that it holds.
-        running: The execution that is under way, or 0.
+        checked: Request of a reusable execution; None for a burst.
+        slots: Pools that a burst holds.
+        running: Identifier of the run under way, or 0.
     """
 
     identifier: int
@@ -112,19 +112,18 @@ class Session:
     running: int = 0
 
     def holdings(self) -> list[Held]:
-        """Itself and what it has kept."""
+        """Return its own reference and those of its slots."""
         return [self.held, *(owned.held for owned in self.slots.values())]
 
 
 @dataclass(slots=True, eq=False)
 class Connection:
-    """A client and what it owns, by the numbers that it knows.
+    """Client and its belongings, by identifier.
 
     Attributes:
-        repeats: Sessions of calls that the rim may repeat (`rules.repeats`), with versions of the
-            buffers that these use.
-        pausing: Executions while which it repeats none.
-        has_ring: Calls may come through memory (`OpenRing`).
+        repeats: Sessions whose calls the server may repeat, with the versions of their buffers.
+        pausing: Executions that suspend the repeats.
+        has_ring: Whether calls may come through memory (`OpenRing`).
     """
 
     caller: Caller
@@ -141,11 +140,11 @@ class Connection:
 
     @property
     def identifier(self) -> int:
-        """Its number."""
+        """Number of the connection."""
         return self.caller.connection
 
     def let_go(self, emit: Callable[[Effect], None]) -> None:
-        """The client is gone, and needs nothing more of what it owned."""
+        """Release everything after the client is gone."""
         for execution in self.fenced.values():
             execution.release(emit)
         for session in (*self.reusables.values(), *self.bursts.values()):

@@ -1,4 +1,4 @@
-"""Calls about pools."""
+"""Calls that register and release pools."""
 
 from tightship.driver.protocol.messages import RegisterPool, UnregisterPool
 from tightship.driver.protocol.replies import Done, PoolRegistered, Reply
@@ -14,7 +14,7 @@ from tightship.errors import DriverError
 
 
 def register(ledger: Ledger, incoming: Incoming[RegisterPool]) -> Reply | None:
-    """Take a pool over, mapped at once if the client wants to know that it can be."""
+    """Register a pool; it is mapped first if the client asks for that."""
     call, connection = incoming.call, incoming.connection
     file = incoming.file(call.file)
     pool = check_pool(call, file, ledger.identifiers.take(), ledger.settings.features)
@@ -56,7 +56,7 @@ def _mapping(owned: OwnedPool, incoming: Incoming[RegisterPool]) -> Waiting:
 
 
 def unregister(ledger: Ledger, incoming: Incoming[UnregisterPool]) -> Reply:
-    """Forget a pool; it is dropped once nothing uses it."""
+    """Release a pool; it is dropped once nothing uses it."""
     owned = incoming.connection.pools.pop(incoming.call.pool, None)
     if owned is None:
         raise invalid(f"Pool {incoming.call.pool} is not registered.")

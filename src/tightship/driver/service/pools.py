@@ -1,4 +1,4 @@
-"""Pools: memory of a client, by kind, and what must hold of it."""
+"""Checks of pools, by their kind."""
 
 from collections.abc import Container
 
@@ -23,20 +23,20 @@ from tightship.driver.types.status import failure, invalid
 def check_pool(
     call: RegisterPool, file: Attachment, identifier: int, features: Container[str]
 ) -> Pool:
-    """The pool that a call hands over.
+    """Check a call and return the pool it registers.
 
     Args:
-        call: Any.
-        file: What came beside it.
-        identifier: For the pool.
-        features: Of the driver: `hardware_buffer` and `isolated` are optional.
+        call: Call as received.
+        file: File beside it.
+        identifier: Identifier for the pool.
+        features: Features of the driver; `hardware_buffer` and `isolated` are optional.
 
     Raises:
         DriverError: INVALID_ARGUMENT; GENERAL_FAILURE for a mode that is not offered.
     """
     size_bytes = call.size_bytes
     if not 0 < size_bytes <= BYTES_MAX:
-        raise invalid(f"The pool has {size_bytes} bytes; it must have 1 or more.")
+        raise invalid(f"The pool has {size_bytes} bytes; it must have at least 1.")
     if call.protection & ~(READ | WRITE):
         raise invalid(f"The pool has protection {call.protection}; it is 0 to {READ | WRITE}.")
     if call.offset_bytes < 0 or call.offset_bytes % PAGE_BYTES:
@@ -52,7 +52,8 @@ def check_pool(
         content_bytes = row_bytes(image) * image.height * image.layers
     extent = Extent(file.identity, call.offset_bytes, size_bytes, image is not None, content_bytes)
     mode = _checked_mode(call, file, features)
-    is_kept = file.is_write_sealed or not file.is_shrink_sealed  # else its folder is trusted
+    # A pool in mode SEALED whose file can shrink is in a trusted folder.
+    is_kept = file.is_write_sealed or not file.is_shrink_sealed
     return Pool(
         identifier,
         call.kind,
@@ -75,7 +76,7 @@ def _is_decodable(call: RegisterPool, features: Container[str]) -> bool:
 
 def _check_file(call: RegisterPool, file: Attachment) -> None:
     if not file.is_regular:
-        raise invalid("The pool's file is no regular file and no memfd.")
+        raise invalid("The pool's file must be a regular file or a memfd.")
     if call.size_bytes > file.size_bytes - call.offset_bytes:
         raise invalid(
             f"The pool ends at byte {call.offset_bytes + call.size_bytes} of a file of "
@@ -84,29 +85,31 @@ def _check_file(call: RegisterPool, file: Attachment) -> None:
     if call.protection and not file.is_readable:
         raise invalid("The pool's file is not open to read.")
     if call.protection & WRITE and (not file.is_writable or file.is_write_sealed):
-        raise invalid("The pool is to be written; its file is not open to write, or sealed.")
+        raise invalid("The pool is writable; its file must be open to write and not sealed.")
 
 
 def _check_kind(call: RegisterPool) -> None:
     image = call.image
     if call.kind == PoolKind.ASHMEM and call.offset_bytes:
-        raise invalid(f"`ashmem` begins at byte 0, not {call.offset_bytes}.")
+        raise invalid(f"`ashmem` must begin at byte 0, not {call.offset_bytes}.")
     if call.kind in {PoolKind.ASHMEM, PoolKind.MMAP_FD} and image is not None:
-        raise invalid(f"`{call.kind}` is no hardware buffer and is described as one.")
+        raise invalid(f"`{call.kind}` is not a hardware buffer; it takes no image.")
     if call.kind not in {PoolKind.BLOB, PoolKind.IMAGE}:
         return
     if image is None:
-        raise invalid(f"`{call.kind}` comes without a description of the buffer.")
+        raise invalid(f"`{call.kind}` needs an image that describes the buffer.")
     if call.kind == PoolKind.BLOB and (image.width, image.height, image.layers) != (
         call.size_bytes,
         1,
         1,
     ):
-        raise invalid("A BLOB has its size as width, and one row and one layer.")
+        raise invalid("The image of a BLOB needs its size as width, one row and one layer.")
     if min(image.width, image.height, image.layers, image.row_stride_bytes) <= 0:
-        raise invalid("A hardware buffer has no pixels.")
+        raise invalid("Width, height, layers and stride of a hardware buffer must be above 0.")
     if call.kind == PoolKind.IMAGE and row_bytes(image) > image.row_stride_bytes:
-        raise invalid(f"Rows of {row_bytes(image)} bytes are {image.row_stride_bytes} bytes apart.")
+        raise invalid(
+            f"The stride is {image.row_stride_bytes} bytes; rows have {row_bytes(image)} bytes."
+        )
     if image.row_stride_bytes * image.height * image.layers > call.size_bytes:
         raise invalid(
             f"The hardware buffer takes {image.row_stride_bytes * image.height * image.layers} "
@@ -119,7 +122,7 @@ def _checked_mode(
 ) -> PoolMode | DeviceMemory:
     if file.is_dma_buf:
         if call.kind not in {PoolKind.BLOB, PoolKind.IMAGE}:
-            raise invalid(f"A dma-buf is a hardware buffer; it cannot be `{call.kind}`.")
+            raise invalid(f"The kind of a dma-buf must be a hardware buffer, not `{call.kind}`.")
         return DeviceMemory.DMA_BUF
     if not PoolMode.SEALED <= call.mode <= PoolMode.ISOLATED:
         raise invalid(f"The pool has mode {call.mode}; modes are 0 to {PoolMode.ISOLATED.value}.")
@@ -137,33 +140,35 @@ def _checked_mode(
 
 
 def check_use(pool: Pool, *, to_write: bool) -> None:
-    """Check that a pool can be read, or written, by an execution.
+    """Check that an execution can read, or write, a pool.
 
     Raises:
         DriverError: GENERAL_FAILURE.
     """
     if not pool.is_decodable:
-        raise failure(f"A pool of kind `{pool.kind}` cannot be decoded here.")
+        raise failure(f"This driver cannot decode a pool of kind `{pool.kind}`.")
     if not (pool.is_writable if to_write else pool.is_readable):
-        raise failure(f"A pool of protection {pool.protection} cannot be accessed as needed.")
+        use = "written" if to_write else "read"
+        raise failure(f"A pool with protection {pool.protection} cannot be {use}.")
 
 
 def check_mapping(pool: Pool) -> None:
-    """Check that a pool can be mapped as far as its description goes.
+    """Check that the kind of a pool can be mapped.
 
     Raises:
         DriverError: INVALID_ARGUMENT.
     """
     if not pool.is_decodable:
-        raise invalid(f"A pool of kind `{pool.kind}` cannot be decoded here.")
+        raise invalid(f"This driver cannot decode a pool of kind `{pool.kind}`.")
 
 
 def check_copy(pool: Pool, *, to_write: bool) -> None:
     """Check that a buffer can be copied to or from a pool.
 
     Raises:
-        DriverError: INVALID_ARGUMENT, as `IBuffer` has it for memory that cannot be mapped.
+        DriverError: INVALID_ARGUMENT, which `IBuffer` requires for memory that cannot be mapped.
     """
     check_mapping(pool)
     if not (pool.is_writable if to_write else pool.is_readable):
-        raise invalid(f"A pool of protection {pool.protection} cannot be copied so.")
+        use = "written" if to_write else "read"
+        raise invalid(f"A pool with protection {pool.protection} cannot be {use}.")

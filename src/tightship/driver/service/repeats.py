@@ -1,11 +1,11 @@
-"""Calls whose answer is known when they come again, until something changes.
+"""Calls that the server may repeat without the service, until something changes.
 
-A run on registered pools alone reads no state of the service and leaves none behind. One on
-buffers, done again, finds them with values of the dimensions that it leaves them with. The rim may
-do it again, and answer again, without asking: the same bytes on the same connection.
+A run on registered pools alone neither reads nor changes state of the service. A run on buffers,
+repeated, finds in them values of the dimensions that it leaves there. So the server may run and
+answer the same bytes on the same connection again without asking.
 
-Not while another execution is under way that has a buffer, or is one of a session. Where that has
-changed what a buffer holds, the state or dimensions and not the value, repeats with it have ended.
+Repeats are suspended while another execution of a session, or one with a buffer, is under way. If
+it changes the state or the dimensions of a buffer, repeats that use the buffer end.
 """
 
 from tightship.driver.protocol.messages import BurstExecute, Call, Execute, RunExecution
@@ -22,7 +22,7 @@ from tightship.driver.types.status import NO_TIME, ErrorStatus
 def offer(
     ledger: Ledger, execution: Execution, answer: RunFinished, reply: Executed | Failed
 ) -> None:
-    """Let the rim repeat an execution that has ended, if it is short and may be repeated."""
+    """Allow the server to repeat an execution that has ended, if it is short and repeatable."""
     connection = ledger.connections.get(execution.connection)
     call = execution.call
     if (
@@ -44,7 +44,7 @@ def offer(
 
 
 def run_of(execution: Execution) -> Run:
-    """What the rim is asked to do for an execution."""
+    """Return the effect that runs an execution."""
     return Run(
         execution.identifier,
         execution.model,
@@ -56,7 +56,7 @@ def run_of(execution: Execution) -> Run:
 
 
 def _is_accepted(connection: Connection, execution: Execution, call: Call) -> bool:
-    """Whether what the call names is still there."""
+    """Whether everything that the call names is still there."""
     match call:
         case Execute():
             return execution.model in connection.models and _has_pools(connection, call.request)
@@ -72,7 +72,7 @@ def _has_pools(connection: Connection, request: Request) -> bool:
 
 
 def _are_filled(connection: Connection, execution: Execution) -> bool:
-    """Whether the buffers of an execution that has ended well are there and hold its values."""
+    """Whether the buffers of a successful execution are still there and filled."""
     return all(
         use.buffer.is_initialised and connection.buffers.get(use.buffer.token) is use.buffer
         for use in execution.uses
@@ -80,9 +80,9 @@ def _are_filled(connection: Connection, execution: Execution) -> bool:
 
 
 def withdraw(ledger: Ledger, connection: Connection, call: Call) -> None:
-    """A call has come that the service answers: what it may change is not repeated any more.
+    """End the repeats that a received call could affect.
 
-    What executions may change is seen when they end (`resume`).
+    Effects of executions are checked at their end (`resume`).
     """
     match call:
         case Execute() | BurstExecute() | RunExecution():
@@ -92,7 +92,7 @@ def withdraw(ledger: Ledger, connection: Connection, call: Call) -> None:
 
 
 def pause(ledger: Ledger, execution: Execution) -> None:
-    """Let nothing be repeated beside an execution that would notice."""
+    """Suspend repeats during an execution that they could disturb."""
     connection = ledger.connections[execution.connection]
     if not (execution.session or execution.uses):
         return
@@ -102,7 +102,7 @@ def pause(ledger: Ledger, execution: Execution) -> None:
 
 
 def resume(ledger: Ledger, execution: Execution) -> None:
-    """An execution has ended: go on repeating what finds its buffers as it had left them."""
+    """Resume repeats after an execution, except those whose buffers it has changed."""
     connection = ledger.connections.get(execution.connection)
     if connection is None or execution.identifier not in connection.pausing:
         return
@@ -116,7 +116,7 @@ def resume(ledger: Ledger, execution: Execution) -> None:
 
 
 def end_all(ledger: Ledger, connection: Connection) -> None:
-    """Nothing of a client is repeated any more."""
+    """End all repeats of a client."""
     if connection.repeats:
         connection.repeats.clear()
         ledger.emit(EndRepeats(connection.identifier, 0))

@@ -1,4 +1,4 @@
-"""Memory through which a connection's calls may come."""
+"""Call that offers memory through which repeated calls may come."""
 
 from tightship.driver.protocol.messages import RING_BYTES, OpenRing
 from tightship.driver.protocol.replies import Done, Reply
@@ -8,18 +8,18 @@ from tightship.driver.types.status import invalid
 
 
 def open_ring(ledger: Ledger, incoming: Incoming[OpenRing]) -> Reply:
-    """Let calls that may be repeated come through a file of the client's; it may have one."""
+    """Check the file of a ring and use it; a connection may have one."""
     connection, file = incoming.connection, incoming.file(incoming.call.file)
     if "call_ring" not in ledger.settings.features:
-        raise invalid("This driver has no `call_ring`; calls come by the socket.")
+        raise invalid("This driver has no `call_ring`; send calls by the socket.")
     if connection.has_ring:
         raise invalid("The connection has a ring already.")
     if not (file.is_regular and file.is_readable and file.is_writable):
-        raise invalid("A ring is a memfd that is open to read and to write.")
+        raise invalid("The file of a ring must be a memfd open to read and write.")
     if not file.is_shrink_sealed or file.is_write_sealed:
         raise invalid("A ring must be sealed against shrinking, and not against writing.")
     if file.size_bytes != RING_BYTES:
-        raise invalid(f"A ring has {RING_BYTES} bytes, not {file.size_bytes}.")
+        raise invalid(f"A ring must have {RING_BYTES} bytes, not {file.size_bytes}.")
     connection.has_ring = True
     ledger.emit(AttendRing(connection.identifier, file.handle))
     return Done()

@@ -1,4 +1,4 @@
-"""When an execution begins, and how it ends."""
+"""Start and end of executions."""
 
 from tightship.driver.protocol.replies import UNTIMED, Executed, ExecutionInfo, Failed, OutputShape
 from tightship.driver.service.buffer_calls import make_room
@@ -17,13 +17,13 @@ _UNDER_WAY = frozenset({Phase.RUNNING, Phase.STOPPING, Phase.ABANDONED})
 
 
 class Scheduler:
-    """Executions that wait for their turn, and those that run."""
+    """Executions that wait for a run permit, and those that run."""
 
     def __init__(self, ledger: Ledger) -> None:
         self._ledger = ledger
 
     def submit(self, execution: Execution, now_ns: int) -> None:
-        """Have an execution run when its turn comes."""
+        """Request a run permit for an execution."""
         execution.phase = Phase.READY
         execution.limit.begin(now_ns)
         if execution.limit.deadline_ns != NO_TIME:
@@ -35,7 +35,7 @@ class Scheduler:
         )
 
     def turn_came(self, answer: TurnCame) -> None:
-        """Begin an execution, unless its deadline has passed just now: then it has left."""
+        """Begin an execution, unless it has ended in the meantime."""
         execution = self._ledger.executions.get(answer.execution)
         if execution is None:
             return
@@ -48,7 +48,7 @@ class Scheduler:
         self._ledger.emit(run_of(execution))
 
     def finished(self, answer: RunFinished) -> None:
-        """The rim has run an execution, or has stopped it."""
+        """Handle the end of a run."""
         execution = self._ledger.executions.get(answer.execution)
         if execution is None or execution.phase not in _UNDER_WAY:
             return
@@ -61,7 +61,7 @@ class Scheduler:
             offer(self._ledger, execution, answer, reply)
 
     def due(self, execution: Execution, now_ns: int) -> None:
-        """The deadline of an execution has passed, or the time it had to stop after that."""
+        """Handle a passed deadline, or the end of the grace time after it."""
         if execution.phase not in _UNDER_WAY:
             self.end(execution, LATE)
             return
@@ -73,7 +73,7 @@ class Scheduler:
             self._abandon(execution)
 
     def abort(self, execution: Execution) -> None:
-        """The client is gone."""
+        """End an execution whose client is gone."""
         if execution.phase in {Phase.WAITING, Phase.READY}:
             self.end(execution, LATE)
         elif execution.phase is not Phase.ABANDONED:
@@ -91,16 +91,16 @@ class Scheduler:
         self._tell(execution, LATE)
 
     def end(self, execution: Execution, reply: Executed | Failed) -> None:
-        """An execution that does not run any more, or never did, has ended so."""
+        """End an execution that does not run, with this reply."""
         if execution.phase is Phase.READY:
             self._ledger.emit(LeaveTurn(execution.identifier))
         execution.phase = Phase.ENDED
         self._settle(execution, reply)
-        self._forget(execution)  # first, so that the client's next call may be repeated
+        self._forget(execution)  # before the reply, so that the next call may be repeated
         self._tell(execution, reply)
 
     def _settle(self, execution: Execution, reply: Executed | Failed) -> None:
-        """What it was to write and waited for is as its end has it."""
+        """Cancel timers and announcements, close fences, and clear outputs after a failure."""
         ledger = self._ledger
         ledger.timers.cancel(execution.identifier)
         execution.forget()
@@ -112,7 +112,6 @@ class Scheduler:
         execution.fences.clear()
 
     def _tell(self, execution: Execution, reply: Executed | Failed) -> None:
-        """Answer the call or signal the fence."""
         ledger = self._ledger
         if execution.number is not None:
             ledger.send(execution.connection, execution.number, reply)
@@ -140,7 +139,7 @@ class Scheduler:
 
 
 def _outcome(execution: Execution, answer: RunFinished) -> Executed | Failed:
-    """What the client is told; the buffers that were written hold the result."""
+    """Return the reply for a run that has ended, and record its results in the buffers."""
     if answer.status not in {ErrorStatus.NONE, ErrorStatus.OUTPUT_INSUFFICIENT_SIZE}:
         return Failed(answer.status, answer.message or "The execution failed.")
     assert len(answer.shapes) == len(execution.outputs), answer
@@ -153,14 +152,14 @@ def _outcome(execution: Execution, answer: RunFinished) -> Executed | Failed:
 
 
 def _shapes(execution: Execution, answer: RunFinished) -> tuple[OutputShape, ...]:
-    """The shapes of the outputs, once they are in the buffers that were written.
+    """Return the output shapes and record them in the output buffers.
 
     Raises:
-        DriverError: GENERAL_FAILURE: a buffer cannot hold its output;
-            RESOURCE_EXHAUSTED_TRANSIENT: nor may it grow.
+        DriverError: GENERAL_FAILURE: an output does not fit; RESOURCE_EXHAUSTED_TRANSIENT: its
+            buffer may not grow.
     """
     if execution.is_fenced and answer.status is not ErrorStatus.NONE:
-        raise failure("An output did not fit its place.")
+        raise failure("The memory of an output is too small.")
     filled = []
     for use in execution.uses:
         if use.is_output:

@@ -1,10 +1,10 @@
-"""The driver as a state machine: an event and the time go in, effects come out.
+"""State machine of the driver: an event and the time go in, effects come out.
 
-    rim: sockets, clock, engine  --- event, now_ns --->  Service  --- effects --->  rim
+    server: sockets, clock, engine  --- event, now_ns --->  Service  --- effects --->  server
 
-It touches no object of the operating system, starts no thread and reads no clock. One thread owns
-it. After each event it is consistent: what is alive has an owner or is in use, every file that came
-was closed, or will be when what holds it is gone.
+It uses no object of the operating system, starts no thread and reads no clock. One thread owns it.
+After each event it is consistent: whatever is alive has an owner or a user, and every received file
+was closed or will be closed with its holder.
 """
 
 from collections.abc import Callable, Mapping
@@ -85,23 +85,23 @@ _RUNS: Mapping[type, Callable[[Ledger, Scheduler, Incoming[Any]], Reply | None]]
 
 
 class Service:
-    """All clients of a driver.
+    """Clients of a driver.
 
     Attributes:
-        ledger: What is alive; to be looked at, not changed.
+        ledger: Everything that is alive; others only read it.
     """
 
     def __init__(self, settings: Settings, rng: Random, accounts: Accounts | None = None) -> None:
-        """`rng` chooses the order of identifiers; other faces charge `accounts` as well."""
+        """Choose the order of identifiers by `rng`; other endpoints charge `accounts` as well."""
         self.ledger = Ledger(settings, rng, accounts or Accounts(settings.user_limits))
         self._scheduler = Scheduler(self.ledger)
 
     def handle(self, event: Event, now_ns: int) -> list[Effect]:
-        """What the rim is to do now, in this order.
+        """Handle an event and return the effects to carry out, in order.
 
         Args:
-            event: What has happened.
-            now_ns: On the clock of deadlines; never less than before.
+            event: Event to handle.
+            now_ns: Time on the clock of deadlines, which never goes back.
         """
         self._take_due(now_ns)
         self._dispatch(event, now_ns)
@@ -109,7 +109,7 @@ class Service:
         return effects
 
     def next_ns(self) -> int | None:
-        """When a `Tick` is due if nothing else happens."""
+        """Return the time at which a `Tick` is due, if any."""
         return self.ledger.timers.next_ns()
 
     def _dispatch(self, event: Event, now_ns: int) -> None:
@@ -136,7 +136,7 @@ class Service:
                 self.ledger.finish(_question(event), event)
 
     def file_count(self, connection: int) -> int:
-        """Count the files kept for a client: its pools, and fences that its executions await."""
+        """Return the number of files kept for a client: pools, and fences that executions await."""
         found = self.ledger.connections.get(connection)
         pools = 0 if found is None else found.account.used[Resource.POOLS]
         executions = self.ledger.executions.values()
@@ -225,7 +225,6 @@ class Service:
 def _question(
     answer: PoolMapped | SupportFound | PrepareFinished | BufferAllocated | CopyFinished | Measured,
 ) -> int:
-    """The number under which the rim was asked."""
     match answer:
         case PoolMapped():
             return answer.pool
